@@ -1,0 +1,181 @@
+// The grammar of one line of a *.def table and its compile-time parser. A line reads
+//
+//   KIND(symbol, parameter, parameter ...; word, word ...)
+//   parameter = [in|out|inout|at] name [?] [ '[' count ']' ]      at: a device address passed by value
+//   count     = name of another parameter | number | str
+//
+// `?` says the pointer may be null; a count that names a pointer parameter means the value behind it; `str` is a
+// NUL-terminated string; a pointer without count is one object. Words: preinit (works before cuInit), noctx (works
+// without a current context), unsafe (unsafe-class while a capture is open), fence (ordered after everything of the
+// session), waits (may block on device work), deferred (may carry an earlier post's error), creates P / destroys P
+// (handle parameter P is born / dies). Anything odder is CUSTOM. Everything here is constexpr and has no state.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace outboard::api {
+
+enum class kind : std::uint8_t {
+  call,     ///< travels, waits for its reply
+  post,     ///< travels, no reply; validated on the front-end
+  custom,   ///< hand-written ends, same wire rules
+  local,    ///< answered by the front-end alone
+  later,    ///< promised, not yet there: unknown to cuGetProcAddress, NOT_SUPPORTED when called
+  refused,  ///< a gap with a reason in docs/coverage.md; behaves as later
+};
+
+enum class direction : std::uint8_t {
+  in,
+  out,
+  inout,
+  at,  ///< in, and a device address: one that the front-end does not know turns a post into a call
+};
+enum class count_kind : std::uint8_t { one, number, parameter, string };
+
+struct parameter {
+  std::string_view name;
+  direction dir = direction::in;
+  bool may_be_null = false;
+  count_kind count = count_kind::one;
+  std::size_t number = 0;           ///< count_kind::number
+  std::string_view count_name;      ///< count_kind::parameter
+  std::size_t count_index = ~0ull;  ///< index of count_name, found by parse()
+};
+
+enum class parse_error : std::uint8_t { none, parameter, count, unknown_count, word, too_many };
+
+inline constexpr std::size_t max_parameters = 16;
+inline constexpr std::size_t no_parameter = ~0ull;
+
+struct description {
+  api::kind how = kind::later;
+  std::array<parameter, max_parameters> parameters{};
+  std::size_t arity = 0;
+  std::size_t creates = no_parameter;   ///< index of the handle parameter that is born
+  std::size_t destroys = no_parameter;  ///< index of the handle parameter that dies
+  bool preinit = false, noctx = false, unsafe = false, fence = false, waits = false, deferred = false;
+  parse_error error = parse_error::none;
+};
+
+namespace detail {
+
+constexpr std::string_view trim(std::string_view s) {
+  while (!s.empty() && (s.front() == ' ' || s.front() == '\n')) s.remove_prefix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\n')) s.remove_suffix(1);
+  return s;
+}
+
+constexpr bool is_identifier(std::string_view s) {
+  if (s.empty() || (s.front() >= '0' && s.front() <= '9')) return false;
+  for (char c : s) {
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  }
+  return true;
+}
+
+/// Cuts the text before the first `separator` off `rest`.
+constexpr std::string_view next_item(std::string_view& rest, char separator) {
+  const std::size_t at = rest.find(separator);
+  const std::string_view item = rest.substr(0, at);
+  rest = at == std::string_view::npos ? std::string_view{} : rest.substr(at + 1);
+  return trim(item);
+}
+
+constexpr bool take_word(std::string_view& s, std::string_view word) {
+  if (!s.starts_with(word) || s.size() <= word.size() || s[word.size()] != ' ') return false;
+  s = trim(s.substr(word.size()));
+  return true;
+}
+
+constexpr parse_error parse_count(std::string_view text, parameter& p) {
+  if (text == "str") {
+    p.count = count_kind::string;
+  } else if (is_identifier(text)) {
+    p.count = count_kind::parameter;
+    p.count_name = text;
+  } else {
+    p.count = count_kind::number;
+    for (char c : text) {
+      if (c < '0' || c > '9') return parse_error::count;
+      p.number = p.number * 10 + static_cast<std::size_t>(c - '0');
+    }
+    if (p.number == 0) return parse_error::count;
+  }
+  return parse_error::none;
+}
+
+constexpr parse_error parse_parameter(std::string_view text, parameter& p) {
+  if (take_word(text, "in")) {
+    p.dir = direction::in;
+  } else if (take_word(text, "out")) {
+    p.dir = direction::out;
+  } else if (take_word(text, "inout")) {
+    p.dir = direction::inout;
+  } else if (take_word(text, "at")) {
+    p.dir = direction::at;
+  }
+  if (text.ends_with(']')) {
+    const std::size_t open = text.find('[');
+    if (open == std::string_view::npos) return parse_error::count;
+    const std::string_view count = text.substr(open + 1, text.size() - open - 2);
+    if (parse_error e = parse_count(trim(count), p); e != parse_error::none) return e;
+    text = trim(text.substr(0, open));
+  }
+  if (text.ends_with('?')) {
+    p.may_be_null = true;
+    text = trim(text.substr(0, text.size() - 1));
+  }
+  p.name = text;
+  return is_identifier(text) ? parse_error::none : parse_error::parameter;
+}
+
+constexpr std::size_t index_of(const description& d, std::string_view name) {
+  for (std::size_t i = 0; i < d.arity; ++i) {
+    if (d.parameters[i].name == name) return i;
+  }
+  return no_parameter;
+}
+
+constexpr bool parse_word(std::string_view word, description& d) {
+  if (take_word(word, "creates")) return (d.creates = index_of(d, word)) != no_parameter;
+  if (take_word(word, "destroys")) return (d.destroys = index_of(d, word)) != no_parameter;
+  if (word == "preinit") return d.preinit = d.noctx = true;
+  if (word == "noctx") return d.noctx = true;
+  if (word == "unsafe") return d.unsafe = true;
+  if (word == "fence") return d.fence = true;
+  if (word == "waits") return d.waits = true;
+  if (word == "deferred") return d.deferred = true;
+  return false;
+}
+
+}  // namespace detail
+
+/// Parses what stands behind the symbol in a table line (without the leading comma).
+constexpr description parse(kind how, std::string_view text) {
+  description d;
+  d.how = how;
+  std::string_view words = text;
+  std::string_view list = detail::next_item(words, ';');
+  while (!list.empty()) {
+    if (d.arity == max_parameters) return d.error = parse_error::too_many, d;
+    parameter& p = d.parameters[d.arity];
+    d.error = detail::parse_parameter(detail::next_item(list, ','), p);
+    if (d.error != parse_error::none) return d;
+    ++d.arity;
+  }
+  for (std::size_t i = 0; i < d.arity; ++i) {
+    parameter& p = d.parameters[i];
+    if (p.count != count_kind::parameter) continue;
+    p.count_index = detail::index_of(d, p.count_name);
+    if (p.count_index == no_parameter) return d.error = parse_error::unknown_count, d;
+  }
+  while (!words.empty()) {
+    if (!detail::parse_word(detail::next_item(words, ','), d)) return d.error = parse_error::word, d;
+  }
+  return d;
+}
+
+}  // namespace outboard::api
