@@ -1,0 +1,141 @@
+// The contract of a transport: how bytes travel between a front-end and a back-end. A connection is a two-way,
+// private, reliable, ordered stream of bytes. Owned by whoever created it (session, worker, listener loop).
+// Threads: at any time at most one sender and one receiver, which may be different threads and run at once;
+// interrupt() and shutdown() may come from any thread at any time. Nothing here throws.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.hh"
+#include "base/result.hh"
+
+namespace outboard::transport {
+
+using clock = std::chrono::steady_clock;
+using deadline = clock::time_point;
+inline constexpr deadline no_deadline = deadline::max();
+
+/// What a connection can do, as data: upper layers choose by it and tests skip by it, never by a scheme's name.
+struct capabilities {
+  bool same_host = false;           ///< both ends share one kernel
+  bool passes_descriptors = false;  ///< send_descriptor()/receive_descriptor() work
+  bool detachable = false;          ///< detach() gives a descriptor that attach() in another process continues
+  bool peer_identity = false;       ///< peer() tells the user and process at the other end
+  std::size_t preferred_chunk = 1 << 16;  ///< bytes per receive() that this transport likes for bulk data
+};
+
+enum class io : std::uint8_t {
+  done,         ///< at least one byte moved (receive), everything moved (send)
+  closed,       ///< the peer closed in order, at a byte boundary of the stream
+  broken,       ///< reset, cut, or shut down by our side
+  timed_out,    ///< the deadline passed; nothing is lost
+  interrupted,  ///< interrupt() was called; nothing is lost
+};
+
+struct io_result {
+  io status = io::broken;
+  std::size_t bytes = 0;
+};
+
+struct peer_identity {
+  std::uint32_t user = ~0u;
+  std::uint32_t group = ~0u;
+  std::int32_t process = -1;
+};
+
+class connection {
+ public:
+  virtual ~connection() = default;
+
+  virtual const capabilities& what() const = 0;
+
+  /// Sends all parts in order, waiting as long as the peer accepts bytes; a peer that takes none until `until` gives
+  /// timed_out, after which the stream is unusable for sending (some bytes may have left).
+  virtual io_result send(std::span<const iovec> parts, deadline until = no_deadline) = 0;
+
+  /// Receives at least one byte into `into`, up to its size. Waits until `until`; no_deadline waits for ever, a time
+  /// in the past polls. An interrupt() that came before or during the wait ends it, unless bytes are there.
+  virtual io_result receive(std::span<std::byte> into, deadline until = no_deadline) = 0;
+
+  /// Waits until receive() would not block. done, closed/broken (receive() will say which), timed_out, interrupted.
+  virtual io wait_readable(deadline until) = 0;
+
+  /// Ends the current or the next wait of the receiver once. Sticky until one wait has seen it.
+  virtual void interrupt() = 0;
+
+  /// Ends both directions at once: blocked and later calls of either side return. Idempotent.
+  virtual void shutdown() = 0;
+
+  /// Hands one descriptor to the peer beside the byte stream (capability passes_descriptors). The peer must call
+  /// receive_descriptor() at the agreed point of the protocol: exactly one byte of the stream carries it.
+  virtual status send_descriptor(int fd);
+  virtual result<unique_fd> receive_descriptor(deadline until);
+
+  /// Capability detachable: gives up the descriptor; this object is then closed without ending the stream.
+  virtual result<unique_fd> detach();
+
+  virtual result<peer_identity> peer() const;
+
+  /// For logs: "unix:/run/x", "tcp:10.0.0.1:1234".
+  virtual std::string describe() const = 0;
+};
+
+struct listen_options {
+  int backlog = 512;
+  bool allow_foreign_hosts = false;  ///< tcp: may bind an address that is not loopback (a token or --insecure)
+};
+
+class listener {
+ public:
+  virtual ~listener() = default;
+
+  /// Waits for a connection until `until`. `interrupted` and `timed_out` as error actions retry; a broken listener
+  /// gives action::fail. Thread-safe against interrupt() only.
+  virtual result<std::unique_ptr<connection>> accept(deadline until) = 0;
+  virtual void interrupt() = 0;
+
+  /// A descriptor that polls readable when accept() has work, or -1.
+  virtual int poll_descriptor() const = 0;
+
+  /// The URL clients use, with the port that was really bound.
+  virtual std::string url() const = 0;
+};
+
+class transport {
+ public:
+  virtual ~transport() = default;
+  virtual std::string_view scheme() const = 0;
+  virtual result<std::unique_ptr<connection>> connect(std::string_view address, deadline until) = 0;
+  virtual result<std::unique_ptr<listener>> listen(std::string_view address, const listen_options& options) = 0;
+
+  /// Continues a detached connection or adopts a listening socket (socket activation). Default: not supported.
+  virtual result<std::unique_ptr<connection>> attach(unique_fd fd);
+  virtual result<std::unique_ptr<listener>> adopt_listener(unique_fd fd);
+};
+
+/// The transports of this process, in the order main() listed them. Not thread-safe while adding.
+class registry {
+ public:
+  void add(std::unique_ptr<transport> t) { transports_.push_back(std::move(t)); }
+  transport* find(std::string_view scheme) const;
+  /// All schemes, for error messages and `doctor`.
+  std::vector<std::string_view> schemes() const;
+
+  /// "scheme:address". An unknown scheme names the known ones.
+  result<std::unique_ptr<connection>> connect(std::string_view url, deadline until) const;
+  result<std::unique_ptr<listener>> listen(std::string_view url, const listen_options& options) const;
+
+ private:
+  std::vector<std::unique_ptr<transport>> transports_;
+};
+
+}  // namespace outboard::transport
