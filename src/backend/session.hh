@@ -1,0 +1,30 @@
+// One session in a worker: everything that a client process asks, from the welcome to the end of its connection.
+// serve_session() owns the connection and returns when the session is over; called once in a worker's life, from its
+// main thread. It starts a thread for each lane of the client and joins them before it returns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "device/device.hh"
+#include "transport/transport.hh"
+#include "wire/hello.hh"
+
+namespace outboard::backend {
+
+struct session_request {
+  std::unique_ptr<transport::connection> connection;
+  wire::hello hello;
+  std::uint64_t id = 0;
+  device::device* device = nullptr;  ///< cuInit has been called; outlives the session
+};
+
+struct session_end {
+  bool orderly = false;  ///< goodbye or a clean close; else `why` is one line for the log
+  std::string why;
+};
+
+session_end serve_session(session_request request);
+
+}  // namespace outboard::backend

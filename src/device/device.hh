@@ -1,0 +1,29 @@
+// The contract of a device: it executes calls of the driver API. A device is one typed table of the driver's entries,
+// filled by whoever executes them: the real driver (vendor), the PTX interpreter (cpu), the tables themselves (mock).
+// An entry that the device does not have is null. Owned by the worker process, one a process, for its whole life;
+// the entries may be called from any thread, with the driver's own rules on contexts and threads.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "api/cuda/driver_table.hh"
+#include "base/result.hh"
+
+namespace outboard::device {
+
+class device {
+ public:
+  virtual ~device() = default;
+
+  /// "vendor", "cpu", "mock".
+  virtual std::string_view kind() const = 0;
+
+  /// For `doctor`: what executes, with its version and, where it is a file, its resolved path.
+  virtual std::string describe() const = 0;
+
+  virtual const api::driver_table& cuda() const = 0;
+};
+
+}  // namespace outboard::device

@@ -1,0 +1,54 @@
+// Frames: what travels on a connection after the hello, and the hello's own messages. A fixed 40-byte header, then
+// `size` bytes. See docs/wire.md for the grammar. Values; no thread rules.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.hh"
+
+namespace outboard::wire {
+
+enum class frame_kind : std::uint16_t {
+  greeting = 1,  ///< server, first bytes of a connection
+  hello = 2,     ///< client's answer
+  welcome = 3,   ///< server: the session (or the admin request) is accepted; carries the snapshot
+  refusal = 4,   ///< server: why not; the connection ends
+  post = 5,      ///< client: a request without reply
+  call = 6,      ///< client: a request with reply
+  reply = 7,     ///< server: answers the call with the same ticket
+  notice = 8,    ///< server: a sticky error of a context
+  data = 9,      ///< server: bytes of a finished device-to-host copy for an address of the client
+  lane_end = 10, ///< client: the lane's thread has ended
+  goodbye = 11,  ///< client: orderly end
+  output = 12,   ///< server: what the device printed; goes to the client's stdout
+  count
+};
+
+struct frame_header {
+  std::uint32_t size = 0;  ///< bytes behind the header
+  frame_kind kind = frame_kind::post;
+  std::uint16_t flags = 0;    ///< none defined: must be 0
+  std::uint32_t opcode = 0;   ///< function of the request; 0 where it means nothing
+  std::uint32_t lane = 0;     ///< the client thread's number, from 1; 0 outside lanes
+  std::uint64_t ticket = 0;   ///< session-wide, from 1, in the order of sending; a reply repeats its call's
+  std::uint64_t ack = 0;      ///< highest ticket the sender has executed (server) or had answered (client)
+  std::uint64_t context = 0;  ///< handle of the context the request runs in; 0: none
+};
+
+inline constexpr std::size_t header_size = 40;
+
+/// Largest frame either side accepts; bulk copies are cut below it. 16 MiB keeps a worker's receive buffer small and
+/// costs nothing: the header is 40 bytes in 16 million.
+inline constexpr std::uint32_t max_frame_payload = (16u << 20) + (64u << 10);
+/// Before the hello is finished a peer is nobody: its frames must be small.
+inline constexpr std::uint32_t max_hello_payload = 64u << 10;
+
+void encode_header(const frame_header& header, std::span<std::byte, header_size> out);
+
+/// Checks size against `max_payload`, kind and flags; the message names the value and the limit.
+result<frame_header> decode_header(std::span<const std::byte, header_size> in, std::uint32_t max_payload);
+
+}  // namespace outboard::wire
