@@ -1,5 +1,5 @@
-// What derives from the tables for every function: opcode, name, prototype, description. A misfit between a line and
-// the vendor's prototype is a compile error here that names the function. Compile-time only.
+// What derives from the tables for every function: opcode, name, prototype, description. A misfit between a
+// line and the vendor's prototype is a compile error here that names the function. Compile-time only.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,29 @@ enum class opcode : std::uint32_t {
 #undef CHAPTER
 };
 
+/// The name of the chapter an opcode belongs to, empty if none.
+constexpr std::string_view chapter_name(opcode code) {
+  switch (static_cast<std::uint32_t>(code) / 1000) {
+#define CHAPTER(number, file) \
+  case number:                \
+    return #file;
+#define OUTBOARD_LINE(how, symbol, ...)
+#include "api/cuda/expand.def"
+#undef OUTBOARD_LINE
+#undef CHAPTER
+    default:
+      return {};
+  }
+}
+
 /// One function as data, for the trace, the coverage page, the mock and the fuzz targets.
 struct function_info {
   opcode code;
-  std::string_view name;
-  std::string_view text;  ///< the annotation as written
-  description about;
+  std::string_view name;     ///< NUL-terminated
+  std::string_view chapter;  ///< name of the chapter's file without .def
+  std::string_view
+      text;  ///< the annotation as written; for a refused line the family (coverage.hh has its reason)
+  const description& about;  ///< of a later or refused line only `how` says something
 };
 
 /// All functions in opcode order. Static storage; any thread.
@@ -39,7 +56,8 @@ const function_info* find_function(std::uint32_t code);
 /// The function with this exported symbol, or nullptr.
 const function_info* find_function(std::string_view symbol);
 
-/// function<opcode::cuX>::prototype, ::name, ::about: only for lines that need the prototype (not later, refused).
+/// function<opcode::cuX>::prototype, ::name, ::about: only for lines that need the prototype (not later,
+/// refused).
 template <opcode>
 struct function;
 
@@ -73,7 +91,8 @@ constexpr bool can_count() {
   return std::is_integral_v<value>;
 }
 
-/// hand-written ends (custom, local) may list names only: their directions are documentation, the arity is checked.
+/// hand-written ends (custom, local) may list names only: their directions are documentation, the arity is
+/// checked.
 template <class F>
 struct signature;
 template <class R, class... A>
@@ -109,20 +128,20 @@ constexpr bool generated(kind how) { return how == kind::call || how == kind::po
 #define OUTBOARD_DESCRIBE_post OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_custom OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_local OUTBOARD_DESCRIBE
-#define OUTBOARD_DESCRIBE(kind_, symbol, text_)                                                               \
-  template <>                                                                                                 \
-  struct function<opcode::symbol> {                                                                           \
-    using prototype = decltype(::symbol);                                                                     \
-    static constexpr std::string_view name = #symbol;                                                         \
-    static constexpr description about = parse(kind::kind_, text_);                                           \
-    using shape = detail::signature<prototype>;                                                               \
-    static_assert(about.error == parse_error::none, #symbol ": the annotation does not follow the grammar");  \
-    static_assert(about.arity == shape::arity, #symbol ": wrong number of parameters");                       \
-    static_assert(!detail::generated(about.how) || shape::directions(about),                                  \
-                  #symbol ": out or inout on a value or a const pointer");                                    \
-    static_assert(!detail::generated(about.how) || shape::counts(about),                                      \
-                  #symbol ": void pointer without a count, or a count on a value");                           \
-    static_assert(!detail::generated(about.how) || shape::counters(about), #symbol ": count is no integer");  \
+#define OUTBOARD_DESCRIBE(kind_, symbol, text_)                                                              \
+  template <>                                                                                                \
+  struct function<opcode::symbol> {                                                                          \
+    using prototype = decltype(::symbol);                                                                    \
+    static constexpr std::string_view name = #symbol;                                                        \
+    static constexpr description about = parse(kind::kind_, text_);                                          \
+    using shape = detail::signature<prototype>;                                                              \
+    static_assert(about.error == parse_error::none, #symbol ": the annotation does not follow the grammar"); \
+    static_assert(about.arity == shape::arity, #symbol ": wrong number of parameters");                      \
+    static_assert(!detail::generated(about.how) || shape::directions(about),                                 \
+                  #symbol ": out or inout on a value or a const pointer");                                   \
+    static_assert(!detail::generated(about.how) || shape::counts(about),                                     \
+                  #symbol ": void pointer without a count, or a count on a value");                          \
+    static_assert(!detail::generated(about.how) || shape::counters(about), #symbol ": count is no integer"); \
   };
 #include "api/cuda/expand.def"
 #undef OUTBOARD_DESCRIBE_later
