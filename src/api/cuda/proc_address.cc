@@ -50,11 +50,13 @@ static_assert(sorted(), "proc_versions.def is not sorted by name, variant, versi
 // versions older than the first (seen on 580.159: cuMemcpy at 4000 under flag 2 gives status 2, not the
 // legacy entry).
 std::span<const meaning> candidates(std::string_view name, std::uint64_t flags) {
-  const auto all = std::ranges::equal_range(meanings, name, {}, &meaning::name);
-  const auto split = std::ranges::find_if(all, [](const meaning& m) { return !m.variant.empty(); });
+  // No subrange or find_if on one: clang 14 rejects libstdc++ 12's.
+  const meaning* first = std::ranges::lower_bound(meanings, name, {}, &meaning::name);
+  const meaning* last = std::ranges::upper_bound(meanings, name, {}, &meaning::name);
+  const meaning* split = std::find_if(first, last, [](const meaning& m) { return !m.variant.empty(); });
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-  if (per_thread && split != all.end()) return {split, all.end()};
-  return {all.begin(), split};
+  if (per_thread && split != last) return {split, last};
+  return {first, split};
 }
 
 }  // namespace
