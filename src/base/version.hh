@@ -1,0 +1,11 @@
+// What we are called towards a peer and a user. Constants; the number is the project's in CMakeLists.txt.
+#pragma once
+
+#include <string_view>
+
+namespace outboard {
+
+inline constexpr std::string_view version = OUTBOARD_VERSION;
+inline constexpr std::string_view product = "outboard " OUTBOARD_VERSION;
+
+}  // namespace outboard

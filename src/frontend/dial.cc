@@ -1,0 +1,176 @@
+#include "frontend/dial.hh"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "base/sha256.hh"
+#include "base/version.hh"
+#include "marshal/driver_variables.hh"
+#include "wire/frame.hh"
+
+namespace outboard::frontend {
+namespace {
+
+using transport::deadline;
+using transport::io;
+
+outboard::error not_there(std::string message) { return {action::reconnect, std::move(message)}; }
+
+struct frame {
+  wire::frame_header header;
+  std::vector<std::byte> payload;
+};
+
+/// Reads exactly `into`, not a byte more: what follows the welcome belongs to the session.
+io receive_all(transport::connection& from, std::span<std::byte> into, deadline until) {
+  while (!into.empty()) {
+    const transport::io_result got = from.receive(into, until);
+    if (got.status == io::interrupted) continue;
+    if (got.status != io::done) return got.status;
+    into = into.subspan(got.bytes);
+  }
+  return io::done;
+}
+
+std::string_view why(io status) {
+  switch (status) {
+    case io::timed_out:
+      return "it did not answer in time";
+    case io::closed:
+      return "it closed the connection";
+    default:
+      return "the connection broke";
+  }
+}
+
+result<frame> receive_frame(transport::connection& from, std::uint32_t limit, deadline until) {
+  std::array<std::byte, wire::header_size> raw;
+  if (const io got = receive_all(from, raw, until); got != io::done) return not_there(std::string(why(got)));
+  auto header = wire::decode_header(raw, limit);
+  if (!header.ok()) return not_there("it does not speak Outboard's protocol");
+  frame f{*header, std::vector<std::byte>(header->size)};
+  if (const io got = receive_all(from, f.payload, until); got != io::done)
+    return not_there(std::string(why(got)));
+  return f;
+}
+
+result<wire::greeting> receive_greeting(transport::connection& from, deadline until) {
+  const deadline patience = std::min(until, transport::clock::now() + greeting_patience);
+  auto first = receive_frame(from, wire::max_hello_payload, patience);
+  if (!first.ok()) return std::move(first).error();
+  if (first->header.kind != wire::frame_kind::greeting) return not_there("its first message is no greeting");
+  auto greeting = wire::decode_greeting(first->payload);
+  if (!greeting.ok()) return not_there(greeting.error().message);
+  return greeting;
+}
+
+/// Fills in what depends on the greeting, or refuses the server by name.
+status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::span<const std::byte> token) {
+  hello.protocol = std::min(wire::protocol_max, greeting.protocol_highest);
+  if (hello.protocol < std::max(wire::protocol_min, greeting.protocol_lowest)) {
+    return failure("it is " + greeting.product + " and speaks protocol " +
+                   std::to_string(greeting.protocol_lowest) + " to " +
+                   std::to_string(greeting.protocol_highest) + ", but we (" + std::string(product) +
+                   ") speak " + std::to_string(wire::protocol_min) + " to " +
+                   std::to_string(wire::protocol_max) + "; install the same version on both sides");
+  }
+  hello.features = wire::features_known & greeting.features;
+  if (!greeting.token_required) return {};
+  if (token.empty()) {
+    return failure(
+        "it asks for a token; name the file that holds it with --token-file, OUTBOARD_TOKEN_FILE or "
+        "token_file in the configuration");
+  }
+  hello.answer = hmac_sha256(token, greeting.challenge);
+  return {};
+}
+
+status send_frame(transport::connection& to, wire::frame_kind kind, std::span<const std::byte> payload,
+                  deadline until) {
+  std::array<std::byte, wire::header_size> raw;
+  wire::encode_header({.size = static_cast<std::uint32_t>(payload.size()), .kind = kind}, raw);
+  const std::array<iovec, 2> parts{iovec{raw.data(), raw.size()},
+                                   iovec{const_cast<std::byte*>(payload.data()), payload.size()}};
+  const transport::io_result sent = to.send(parts, until);
+  if (sent.status != io::done) return not_there(std::string(why(sent.status)));
+  return {};
+}
+
+outboard::error refused(const wire::refusal& refusal) {
+  return {refusal.reason == wire::refusal_reason::busy ? action::retry : action::fail,
+          "it refused: " + refusal.message};
+}
+
+result<dialed> shake_hands(std::unique_ptr<transport::connection> link, wire::hello hello,
+                           std::span<const std::byte> token, deadline until) {
+  auto greeting = receive_greeting(*link, until);
+  if (!greeting.ok()) return std::move(greeting).error();
+  OUTBOARD_TRY(answer_greeting(hello, *greeting, token));
+  const std::vector<std::byte> payload = wire::encode(hello);
+  if (payload.size() > wire::max_hello_payload) {
+    return failure("our hello would be " + std::to_string(payload.size()) + " bytes, the limit is " +
+                   std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
+  }
+  // A refusal that came early makes sending fail; its reason is still there to be read.
+  const status sent = send_frame(*link, wire::frame_kind::hello, payload, until);
+  auto reply = receive_frame(*link, wire::max_frame_payload, until);
+  if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
+  if (reply->header.kind == wire::frame_kind::refusal) {
+    const auto refusal = wire::decode_refusal(reply->payload);
+    return refusal.ok() ? refused(*refusal) : refusal.error();
+  }
+  if (reply->header.kind != wire::frame_kind::welcome) return failure("its second message is no welcome");
+  auto welcome = wire::decode_welcome(reply->payload);
+  if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);
+  return dialed{std::move(link), std::move(*welcome), {}, std::move(greeting->product)};
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
+                    std::span<const std::byte> token, deadline until) {
+  auto link = transports.connect(url, until);
+  if (!link.ok()) {
+    return outboard::error{action::reconnect,
+                           "no server at " + std::string(url) + ": " + link.error().message};
+  }
+  auto done = shake_hands(std::move(*link), std::move(hello), token, until);
+  if (!done.ok()) {
+    const bool answered = done.error().next != action::reconnect;
+    return outboard::error{done.error().next, std::string(answered ? "server " : "no Outboard server at ") +
+                                                  std::string(url) + ": " + done.error().message};
+  }
+  done->url = url;
+  return done;
+}
+
+wire::hello introduce_ourselves() {
+  wire::hello hello;
+  hello.product = product;
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) hello.host = host.data();
+  // No getpwuid: it loads name service libraries into the program.
+  hello.user = variable("USER");
+  if (hello.user.empty()) hello.user = variable("LOGNAME");
+  if (hello.user.empty()) hello.user = "uid " + std::to_string(::getuid());
+  hello.program = program_invocation_short_name;
+  hello.process = ::getpid();
+  for (const std::string_view name : marshal::driver_variables) {
+    const char* value = std::getenv(std::string(name).c_str());
+    if (value) hello.environment.emplace_back(name, value);
+  }
+  for (std::string* text : {&hello.host, &hello.user, &hello.program})
+    text->resize(std::min<std::size_t>(text->size(), 255));
+  return hello;
+}
+
+}  // namespace outboard::frontend

@@ -1,0 +1,42 @@
+// The client's side of the handshake: connect, read the greeting, prove the token, send the hello, read the
+// welcome. Used by the front-end library and by the command. Pure functions over a registry; any thread;
+// nothing throws.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.hh"
+#include "transport/transport.hh"
+#include "wire/hello.hh"
+
+namespace outboard::frontend {
+
+struct dialed {
+  std::unique_ptr<transport::connection>
+      connection;  ///< behind the welcome: the next bytes are frames of the session
+  wire::welcome welcome;
+  std::string url;
+  std::string server_product;
+};
+
+/// Opens one session or asks one admin question. `hello.answer`, `.protocol` and `.features` are filled in
+/// here. The error is one sentence that names the URL; its action says how far it came: reconnect: no
+/// Outboard server answered there; retry: it is busy or drains; fail: it refused (version, token, device,
+/// question).
+result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
+                    std::span<const std::byte> token, transport::deadline until);
+
+/// A hello that says who we are: product, host, user, program, process, and the driver's variables of this
+/// process.
+wire::hello introduce_ourselves();
+
+/// A server that does not greet within this time is none: a server of another kind waits for us to speak
+/// first.
+inline constexpr std::chrono::seconds greeting_patience{5};
+
+}  // namespace outboard::frontend
