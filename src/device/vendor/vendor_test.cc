@@ -1,0 +1,156 @@
+#include "device/vendor/vendor.hh"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "device/vendor/elf_symbols.hh"
+#include "device/vendor/loader_cache.hh"
+
+namespace outboard::device::vendor {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+/// A folder with shared objects built for one test.
+class vendor_test : public ::testing::Test {
+ protected:
+  vendor_test() {
+    char name[] = "/tmp/outboard-vendor-XXXXXX";
+    folder_ = ::mkdtemp(name);
+  }
+  ~vendor_test() override { std::filesystem::remove_all(folder_); }
+
+  std::string build(const std::string& name, const std::string& source) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path + ".c") << source;
+    const std::string command =
+        std::string(OUTBOARD_TEST_CC) + " -shared -fPIC -o " + path + " " + path + ".c";
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return path;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(vendor_test, MissingLibraryIsNamed) {
+  auto opened = open({.library = folder_ + "/libcuda.so.1"});
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr(folder_ + "/libcuda.so.1"));
+}
+
+TEST_F(vendor_test, FileThatIsNoLibraryIsRefused) {
+  std::ofstream(folder_ + "/libcuda.so.1") << "not a library";
+  auto opened = open({.library = folder_ + "/libcuda.so.1"});
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr("not an ELF library"));
+}
+
+TEST_F(vendor_test, OwnFrontEndIsRefusedBeforeItsConstructorRuns) {
+  const std::string library =
+      build("libcuda.so.1",
+            "#include <stdlib.h>\n"
+            "int outboard_frontend_marker = 1;\n"
+            "int cuInit(unsigned f) { return 0; }\n"
+            "__attribute__((constructor)) void run(void) { setenv(\"OB_RAN\", \"1\", 1); }\n");
+  ::unsetenv("OB_RAN");
+  auto opened = open({.library = library});
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr("front-end library"));
+  EXPECT_EQ(::getenv("OB_RAN"), nullptr);
+}
+
+TEST_F(vendor_test, OwnFrontEndOnTheSearchPathIsPassedOver) {
+  build("libcuda.so.1", "int outboard_frontend_marker = 1; int cuInit(unsigned f) { return 0; }\n");
+  std::filesystem::create_directory(folder_ + "/real");
+  build("real/libcuda.so.1", "int cuInit(unsigned f) { return 0; }\n");
+  ::setenv("LD_LIBRARY_PATH", (folder_ + "::" + folder_ + "/real").c_str(), 1);
+  EXPECT_THAT(candidates(), Contains(folder_ + "/libcuda.so.1"));
+  auto opened = open();
+  ::unsetenv("LD_LIBRARY_PATH");
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_THAT((*opened)->describe(), HasSubstr(folder_ + "/real/libcuda.so.1"));
+}
+
+TEST_F(vendor_test, LibraryWithoutDriverSymbolsIsRefused) {
+  auto opened = open({.library = build("libcuda.so.1", "int other(void) { return 0; }\n")});
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message, HasSubstr("cuInit"));
+}
+
+TEST_F(vendor_test, OldDriverIsReadSymbolBySymbol) {
+  auto opened = open({.library = build("libcuda.so.1",
+                                       "int cuInit(unsigned f) { return 0; }\n"
+                                       "int cuDriverGetVersion(int* v) { *v = 10020; return 0; }\n"
+                                       "int cuMemAlloc_v2(void* p, unsigned long n) { return 2; }\n"
+                                       "int cuStreamQuery_ptsz(void* s) { return 600; }\n")});
+  ASSERT_TRUE(opened) << opened.error().message;
+  const api::driver_table& table = (*opened)->cuda();
+  EXPECT_EQ((*opened)->kind(), "vendor");
+  EXPECT_THAT((*opened)->describe(), HasSubstr("CUDA 10.2"));
+  ASSERT_NE(table.cuMemAlloc_v2, nullptr);
+  CUdeviceptr at = 0;
+  EXPECT_EQ(table.cuMemAlloc_v2(&at, 8), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(table.cuStreamQuery_ptsz(nullptr), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(table.cuStreamQuery, nullptr);
+  EXPECT_EQ(table.cuMemAlloc, nullptr) << "the 32-bit ABI must not be taken for the _v2 one";
+  EXPECT_EQ(table.cuLibraryLoadData, nullptr);
+}
+
+TEST_F(vendor_test, NewDriverIsAskedWithVersionAndStreamFlags) {
+  // Gives each question a recognisable function: the result says version and flags.
+  auto opened = open(
+      {.library = build(
+           "libcuda.so.1",
+           "#include <string.h>\n"
+           "int cuInit(unsigned f) { return 0; }\n"
+           "static int sync_old(void) { return 2000; }\n"
+           "static int sync_new(void* c) { return 13000; }\n"
+           "static int legacy(void* s) { return 1; }\n"
+           "static int per_thread(void* s) { return 2; }\n"
+           "int cuGetProcAddress_v2(const char* n, void** f, int v, unsigned long flags,\n"
+           "                        int* status) {\n"
+           "  *f = 0; *status = 1;\n"
+           "  if (!strcmp(n, \"cuCtxSynchronize\")) *f = v >= 13000 ? (void*)sync_new : (void*)sync_old;\n"
+           "  if (!strcmp(n, \"cuStreamQuery\")) *f = flags == 2 ? (void*)per_thread : (void*)legacy;\n"
+           "  if (*f) *status = 0;\n"
+           "  return 0;\n"
+           "}\n")});
+  ASSERT_TRUE(opened) << opened.error().message;
+  const api::driver_table& table = (*opened)->cuda();
+  EXPECT_EQ(table.cuCtxSynchronize(), 2000);
+  EXPECT_EQ(table.cuCtxSynchronize_v2(nullptr), 13000);
+  EXPECT_EQ(table.cuStreamQuery(nullptr), 1);
+  EXPECT_EQ(table.cuStreamQuery_ptsz(nullptr), 2);
+  EXPECT_EQ(table.cuMemAlloc_v2, nullptr);
+}
+
+TEST_F(vendor_test, DamagedElfFilesAreErrorsNotCrashes) {
+  const std::string library = build("lib.so", "int outboard_frontend_marker = 1;\n");
+  std::ifstream file(library, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(file), {}};
+  const std::string cut = folder_ + "/cut.so";
+  for (std::size_t size = 1; size < whole.size(); size += 61) {
+    std::ofstream(cut, std::ios::binary) << whole.substr(0, size);
+    auto answer = elf_exports(cut, frontend_marker);
+    // The section table stands last: without its beginning there is nothing to find.
+    if (answer && size < whole.size() / 2) EXPECT_EQ(*answer, elf_answer::absent) << size;
+  }
+  EXPECT_EQ(elf_exports(library, frontend_marker).value(), elf_answer::exports);
+  EXPECT_EQ(elf_exports(library, "something_else").value(), elf_answer::absent);
+}
+
+TEST_F(vendor_test, LoaderCacheKnowsLibc) {
+  if (!std::filesystem::exists("/etc/ld.so.cache")) GTEST_SKIP() << "no loader cache here";
+  const auto paths = loader_cache_paths("libc.so.6");
+  ASSERT_FALSE(paths.empty());
+  EXPECT_TRUE(std::filesystem::exists(paths.front())) << paths.front();
+  EXPECT_TRUE(loader_cache_paths("libnothing-of-that-name.so.1").empty());
+}
+
+}  // namespace
+}  // namespace outboard::device::vendor
