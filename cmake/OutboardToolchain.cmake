@@ -18,6 +18,14 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter -Wer
 if(OUTBOARD_SANITIZE)
   add_compile_options(-fsanitize=${OUTBOARD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${OUTBOARD_SANITIZE})
+  # The front-end libraries are loaded into programs that know no sanitizer: only ASan's shared run time can be
+  # preloaded there (OutboardTests.cmake), and everything of one build must use the same one.
+  if(OUTBOARD_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND NOT OUTBOARD_FUZZ)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so
+                    OUTPUT_VARIABLE OUTBOARD_ASAN_RUNTIME OUTPUT_STRIP_TRAILING_WHITESPACE)
+    get_filename_component(folder ${OUTBOARD_ASAN_RUNTIME} DIRECTORY)
+    add_link_options(-shared-libasan -Wl,-rpath,${folder})
+  endif()
 endif()
 if(OUTBOARD_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)

@@ -1,0 +1,26 @@
+# What `cmake --install build/release [--prefix DIR]` lays out:
+#   bin/outboard                       the command; it finds the libraries in ../lib/outboard, here as in the build folder
+#   lib/outboard/libcuda.so.1 ...      the front-end libraries, in a folder of their own so that nobody loads them unasked
+#   lib/systemd/system/outboard.*      the daemon and its socket
+#   share/outboard/outboard.toml       an example to copy to /etc/outboard/
+#   share/doc/outboard/                README, documents, licence
+include(GNUInstallDirs)
+set(OUTBOARD_LIBRARY_FOLDER lib/outboard)  # not CMAKE_INSTALL_LIBDIR: bin/ and this folder keep their distance everywhere
+
+if(TARGET outboard)
+  install(TARGETS outboard RUNTIME DESTINATION bin)
+endif()
+foreach(shim cuda nvml opencl)
+  if(TARGET outboard_shim_${shim})
+    install(TARGETS outboard_shim_${shim} LIBRARY DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
+  endif()
+endforeach()
+
+install(CODE "set(OUTBOARD_BIN \"\${CMAKE_INSTALL_PREFIX}/bin\")
+  configure_file(\"${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.service.in\"
+                 \"${CMAKE_BINARY_DIR}/packaging/outboard.service\" @ONLY)")
+install(FILES ${CMAKE_BINARY_DIR}/packaging/outboard.service ${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.socket
+        DESTINATION lib/systemd/system)
+install(FILES packaging/outboard.toml DESTINATION share/outboard)
+install(FILES README.md LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")

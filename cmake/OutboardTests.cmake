@@ -1,0 +1,34 @@
+# Tests of the whole system and how tests are labelled.
+#   (none)  runs in ./check                        a few seconds at most
+#   long    only in ./check --long and .ci/run     up to minutes
+#   soak    only in ./check --long                 many minutes
+#   fuzz    a fuzz target's timed run              only in ./check --long and .ci/run
+#
+# outboard_system_test(NAME COMMAND command... [LABELS label...] [TIMEOUT seconds]): the command finds in its environment
+#   OUTBOARD_BUILD    the build folder: bin/outboard, lib/outboard/libcuda.so.1, programs/, workloads/
+#   OUTBOARD_PRELOAD  what a program that loads our front-end must have in LD_PRELOAD, empty in a plain build. With
+#                     ASan the library is instrumented but the program that loads it is not, so the sanitizer's
+#                     run time has to come first. `outboard run -- env LD_PRELOAD=... PROGRAM` gives it to the program.
+set(OUTBOARD_PRELOAD "")
+if(OUTBOARD_SANITIZE MATCHES "address" AND OUTBOARD_ASAN_RUNTIME)
+  set(OUTBOARD_PRELOAD ${OUTBOARD_ASAN_RUNTIME})
+endif()
+
+# clang's TSan cannot enter a process late, so under it the front-end is tested inside our own test programs only.
+set(OUTBOARD_SYSTEM_TESTS ON)
+if(OUTBOARD_SANITIZE MATCHES "thread" OR OUTBOARD_FUZZ)
+  set(OUTBOARD_SYSTEM_TESTS OFF)
+endif()
+
+function(outboard_system_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})
+  if(NOT OUTBOARD_SYSTEM_TESTS)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" SKIP_RETURN_CODE 77
+    ENVIRONMENT "OUTBOARD_BUILD=${CMAKE_BINARY_DIR};OUTBOARD_PRELOAD=${OUTBOARD_PRELOAD};OUTBOARD_TOOLKIT=${OUTBOARD_CUDA_ROOT}")
+endfunction()

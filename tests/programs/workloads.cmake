@@ -1,0 +1,42 @@
+# A second set of programs, written by others, when it lies beside this clone: compiled with nvcc's default flags.
+# Sets workloads_on_cpu: those that the cpu device can run. Those that need machine code or NVIDIA's own libraries are
+# built by the target outboard_gpu_workloads only.
+set(workloads ${CMAKE_SOURCE_DIR}/../shared/workloads)
+set(OUTBOARD_WORKLOADS ${CMAKE_BINARY_DIR}/workloads)
+set(workloads_on_cpu "")
+if(NOT EXISTS ${workloads}/vectoradd.cu)
+  return()
+endif()
+
+function(workload name source)
+  outboard_program(${name} SOURCE ${workloads}/${source} INTO ${OUTBOARD_WORKLOADS} FLAGS -O2 -std=c++17 ${ARGN})
+  list(APPEND workloads_on_cpu ${name})
+  set(workloads_on_cpu ${workloads_on_cpu} PARENT_SCOPE)
+endfunction()
+
+workload(vectoradd vectoradd.cu)
+workload(vectoradd_shared vectoradd.cu -cudart shared)
+workload(matmul_static matmul.cu)
+workload(matmul_shared matmul.cu -cudart shared)
+workload(streams_events streams_events.cu)
+workload(symbols symbols.cu)
+workload(threads_legacy threads.cu)
+workload(threads_ptds threads.cu -default-stream per-thread)
+foreach(mode default size speed balance none)
+  workload(vectoradd_compress_${mode} vectoradd.cu -compress-mode=${mode})
+endforeach()
+
+add_custom_target(outboard_gpu_workloads)
+function(gpu_workload name source)
+  cmake_parse_arguments(arg "" "" "FLAGS;LINK" ${ARGN})
+  outboard_program(${name} SOURCE ${workloads}/${source} INTO ${OUTBOARD_WORKLOADS} NOT_IN_ALL
+                   FLAGS -O2 -std=c++17 -arch=sm_90 -Wno-deprecated-declarations ${arg_FLAGS} LINK ${arg_LINK})
+  add_dependencies(outboard_gpu_workloads program_workloads_${name})
+endfunction()
+gpu_workload(driver_ptx driver_ptx.cpp FLAGS -cudart none LINK -lcuda)
+gpu_workload(nvrtc_jit nvrtc_jit.cpp FLAGS -cudart none LINK -lnvrtc -lcuda)
+gpu_workload(cublas_sgemm cublas_sgemm.cu LINK -lcublas)
+gpu_workload(cufft_1d cufft_1d.cu LINK -lcufft)
+gpu_workload(curand_uniform curand_uniform.cu LINK -lcurand)
+gpu_workload(cusparse_spmv cusparse_spmv.cu LINK -lcusparse)
+gpu_workload(cusolver_lu cusolver_lu.cu LINK -lcusolver -lcublas)
