@@ -1,7 +1,7 @@
-// The contract of a transport: how bytes travel between a front-end and a back-end. A connection is a two-way,
-// private, reliable, ordered stream of bytes. Owned by whoever created it (session, worker, listener loop).
-// Threads: at any time at most one sender and one receiver, which may be different threads and run at once;
-// interrupt() and shutdown() may come from any thread at any time. Nothing here throws.
+// The contract of a transport: how bytes travel between a front-end and a back-end. A connection is a
+// two-way, private, reliable, ordered stream of bytes. Owned by whoever created it (session, worker, listener
+// loop). Threads: at any time at most one sender and one receiver, which may be different threads and run at
+// once; interrupt() and shutdown() may come from any thread at any time. Nothing here throws.
 #pragma once
 
 #include <sys/uio.h>
@@ -24,12 +24,13 @@ using clock = std::chrono::steady_clock;
 using deadline = clock::time_point;
 inline constexpr deadline no_deadline = deadline::max();
 
-/// What a connection can do, as data: upper layers choose by it and tests skip by it, never by a scheme's name.
+/// What a connection can do, as data: upper layers choose by it and tests skip by it, never by a scheme's
+/// name.
 struct capabilities {
   bool same_host = false;           ///< both ends share one kernel
   bool passes_descriptors = false;  ///< send_descriptor()/receive_descriptor() work
-  bool detachable = false;          ///< detach() gives a descriptor that attach() in another process continues
-  bool peer_identity = false;       ///< peer() tells the user and process at the other end
+  bool detachable = false;     ///< detach() gives a descriptor that attach() in another process continues
+  bool peer_identity = false;  ///< peer() tells the user and process at the other end
   std::size_t preferred_chunk = 1 << 16;  ///< bytes per receive() that this transport likes for bulk data
 };
 
@@ -58,29 +59,42 @@ class connection {
 
   virtual const capabilities& what() const = 0;
 
-  /// Sends all parts in order, waiting as long as the peer accepts bytes; a peer that takes none until `until` gives
-  /// timed_out, after which the stream is unusable for sending (some bytes may have left).
+  /// Sends all parts in order, waiting as long as the peer accepts bytes; a peer that takes none until
+  /// `until` gives timed_out, after which the stream is unusable for sending (some bytes may have left).
   virtual io_result send(std::span<const iovec> parts, deadline until = no_deadline) = 0;
 
-  /// Receives at least one byte into `into`, up to its size. Waits until `until`; no_deadline waits for ever, a time
-  /// in the past polls. An interrupt() that came before or during the wait ends it, unless bytes are there.
+  /// Receives at least one byte into `into`, up to its size. Waits until `until`; no_deadline waits for ever,
+  /// a time in the past polls. An interrupt() that came before or during the wait ends it, unless bytes are
+  /// there.
   virtual io_result receive(std::span<std::byte> into, deadline until = no_deadline) = 0;
 
-  /// Waits until receive() would not block. done, closed/broken (receive() will say which), timed_out, interrupted.
+  /// Waits until receive() would not block. done, closed/broken (receive() will say which), timed_out,
+  /// interrupted.
   virtual io wait_readable(deadline until) = 0;
 
   /// Ends the current or the next wait of the receiver once. Sticky until one wait has seen it.
   virtual void interrupt() = 0;
 
-  /// Ends both directions at once: blocked and later calls of either side return. Idempotent.
+  /// Ends both directions at once: blocked and later calls of either side return. Our side gives broken from
+  /// then on; the peer may read what was sent before and then sees closed. Idempotent.
   virtual void shutdown() = 0;
 
-  /// Hands one descriptor to the peer beside the byte stream (capability passes_descriptors). The peer must call
-  /// receive_descriptor() at the agreed point of the protocol: exactly one byte of the stream carries it.
+  /// How long receive() and wait_readable() poll before they sleep; 0, the default, sleeps at once. The
+  /// budget is ignored while as many threads spin as this process may burn cores (spin.hh). Called by the
+  /// receiver.
+  virtual void set_spin(std::chrono::microseconds budget);
+
+  /// Hands one descriptor to the peer beside the byte stream (capability passes_descriptors). The peer must
+  /// call receive_descriptor() at the agreed point of the protocol: exactly one byte of the stream carries
+  /// it. receive() stops short of that byte, so a reader that takes all it can get does not swallow it; a
+  /// receive() that starts at that byte gets the byte and the descriptor is closed. send_descriptor() counts
+  /// as the sender, receive_descriptor() as the receiver; its errors are retry when timed out or interrupted
+  /// (nothing is lost), reconnect when the stream ended, fail when the byte carried no descriptor.
   virtual status send_descriptor(int fd);
   virtual result<unique_fd> receive_descriptor(deadline until);
 
-  /// Capability detachable: gives up the descriptor; this object is then closed without ending the stream.
+  /// Capability detachable: gives up the descriptor; this object is then closed without ending the stream. No
+  /// send or receive may be in progress.
   virtual result<unique_fd> detach();
 
   virtual result<peer_identity> peer() const;
@@ -91,15 +105,16 @@ class connection {
 
 struct listen_options {
   int backlog = 512;
-  bool allow_foreign_hosts = false;  ///< tcp: may bind an address that is not loopback (a token or --insecure)
+  bool allow_foreign_hosts =
+      false;  ///< tcp: may bind an address that is not loopback (a token or --insecure)
 };
 
 class listener {
  public:
   virtual ~listener() = default;
 
-  /// Waits for a connection until `until`. `interrupted` and `timed_out` as error actions retry; a broken listener
-  /// gives action::fail. Thread-safe against interrupt() only.
+  /// Waits for a connection until `until`. `interrupted` and `timed_out` as error actions retry; a broken
+  /// listener gives action::fail. Thread-safe against interrupt() only.
   virtual result<std::unique_ptr<connection>> accept(deadline until) = 0;
   virtual void interrupt() = 0;
 
@@ -115,9 +130,11 @@ class transport {
   virtual ~transport() = default;
   virtual std::string_view scheme() const = 0;
   virtual result<std::unique_ptr<connection>> connect(std::string_view address, deadline until) = 0;
-  virtual result<std::unique_ptr<listener>> listen(std::string_view address, const listen_options& options) = 0;
+  virtual result<std::unique_ptr<listener>> listen(std::string_view address,
+                                                   const listen_options& options) = 0;
 
-  /// Continues a detached connection or adopts a listening socket (socket activation). Default: not supported.
+  /// Continues a detached connection or adopts a listening socket (socket activation). Default: not
+  /// supported.
   virtual result<std::unique_ptr<connection>> attach(unique_fd fd);
   virtual result<std::unique_ptr<listener>> adopt_listener(unique_fd fd);
 };

@@ -1,0 +1,62 @@
+// One direction of a loopback connection: a bounded ring of bytes and the descriptors that travel with them.
+// Shared by the two ends; every function from any thread, at most one reader and one writer at a time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/fd.hh"
+#include "transport/transport.hh"
+
+namespace outboard::transport {
+
+class pipe {
+ public:
+  explicit pipe(std::size_t capacity) : ring_(capacity) {}
+
+  /// done, timed_out, or broken when an end is gone.
+  io_result write(std::span<const std::byte> from, deadline until);
+  /// One byte that carries `descriptor`.
+  io write_carrier(std::byte byte, unique_fd descriptor);
+
+  io_result read(std::span<std::byte> into, deadline until);
+  io wait_readable(deadline until);
+  /// One byte; `descriptor` stays empty when it carried none.
+  io read_carrier(unique_fd& descriptor, deadline until);
+  /// Ends the reader's current or next wait once.
+  void interrupt();
+  /// Without the lock: read() would not wait, or an interrupt is pending. For spinning.
+  bool stirred() const { return stirred_.load(std::memory_order_acquire); }
+
+  void close_writer();  ///< the reader gets what is there, then closed
+  void close_reader();  ///< the writer gets broken
+  void cut();           ///< the reader's own side shut down: broken at once
+
+ private:
+  struct carrier {
+    std::uint64_t position;  ///< of the byte in the stream
+    unique_fd descriptor;
+  };
+
+  io wait_for_bytes(std::unique_lock<std::mutex>& lock, deadline until);
+  io wait_for_room(std::unique_lock<std::mutex>& lock, deadline until);
+  void put(std::span<const std::byte> from);
+  void take(std::span<std::byte> into);
+  void note_state();
+
+  std::mutex mutex_;
+  std::condition_variable readable_, writable_;
+  std::vector<std::byte> ring_;
+  std::uint64_t written_ = 0, read_ = 0;
+  std::deque<carrier> carriers_;
+  bool writer_gone_ = false, reader_gone_ = false, cut_ = false, interrupted_ = false;
+  std::atomic<bool> stirred_{false};
+};
+
+}  // namespace outboard::transport

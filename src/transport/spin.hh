@@ -1,0 +1,39 @@
+// Spinning before sleeping: a wake-up costs several microseconds, a poll in vain costs a core. Any thread.
+#pragma once
+
+#include <chrono>
+
+#include "transport/transport.hh"
+
+namespace outboard::transport {
+
+/// What upper layers should give to connection::set_spin(): 0 on machines with at most two cores for this
+/// process, where the spinner would stand in its peer's way, else 50 us.
+std::chrono::microseconds default_spin();
+
+inline void spin_pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  asm volatile("yield");
+#endif
+}
+
+/// One bounded spin. Starts on construction; counts among the spinners of this process until it dies, and
+/// allows nothing when half of the cores spin already.
+class spin {
+ public:
+  spin(std::chrono::microseconds budget, deadline until);
+  ~spin();
+  spin(const spin&) = delete;
+  spin& operator=(const spin&) = delete;
+
+  /// Pauses for an instant; false when the budget or the deadline is used up.
+  bool again();
+
+ private:
+  bool counted_ = false;
+  deadline end_;
+};
+
+}  // namespace outboard::transport

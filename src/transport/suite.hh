@@ -1,0 +1,101 @@
+// The ground of the protocol suite: every test runs over every transport and skips by capability, never by
+// name.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "transport/transport.hh"
+
+namespace outboard::transport::suite {
+
+using namespace std::chrono_literals;
+
+/// A transport under test, and fresh addresses to listen at.
+struct medium {
+  std::string name;
+  std::function<std::unique_ptr<transport>()> make;
+  std::function<std::string()> address;
+};
+inline void PrintTo(const medium& m, std::ostream* out) { *out << m.name; }
+
+inline deadline in(std::chrono::milliseconds t) { return clock::now() + t; }
+/// Long enough for a loaded machine under a sanitizer; a test that needs it has failed.
+inline deadline soon() { return in(20s); }
+
+/// The part of a URL behind the scheme.
+inline std::string address_of(const listener& l) {
+  std::string url = l.url();
+  return url.substr(url.find(':') + 1);
+}
+
+inline io_result send_all(connection& c, std::span<const std::byte> bytes, deadline until) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  return c.send({&part, 1}, until);
+}
+inline io_result send_all(connection& c, std::string_view text, deadline until) {
+  return send_all(c, std::as_bytes(std::span(text)), until);
+}
+
+/// Receives exactly into.size() bytes, else the status that ended it and the count until then.
+inline io_result receive_all(connection& c, std::span<std::byte> into, deadline until) {
+  std::size_t have = 0;
+  while (have < into.size()) {
+    io_result r = c.receive(into.subspan(have), until);
+    if (r.status != io::done) return {r.status, have};
+    have += r.bytes;
+  }
+  return {io::done, have};
+}
+inline std::string receive_text(connection& c, std::size_t size, deadline until) {
+  std::string text(size, '?');
+  io_result r = receive_all(c, std::as_writable_bytes(std::span(text)), until);
+  return r.status == io::done ? text : "status " + std::to_string(static_cast<int>(r.status));
+}
+
+/// Byte i of a stream that shows loss, doubling and reordering.
+inline std::byte pattern(std::uint64_t i) { return static_cast<std::byte>((i * 2654435761u) >> 13); }
+inline std::vector<std::byte> patterned(std::size_t size, std::uint64_t from = 0) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = pattern(from + i);
+  return bytes;
+}
+
+/// One connected pair, made through listen, connect and accept.
+class TransportSuite : public ::testing::TestWithParam<medium> {
+ protected:
+  void SetUp() override {
+    transport_ = GetParam().make();
+    ASSERT_NE(transport_, nullptr);
+    auto l = transport_->listen(GetParam().address(), {});
+    ASSERT_TRUE(l) << l.error().message;
+    listener_ = std::move(*l);
+    std::tie(client_, server_) = make_pair();
+    ASSERT_TRUE(client_ && server_);
+  }
+
+  using pair = std::pair<std::unique_ptr<connection>, std::unique_ptr<connection>>;
+  pair make_pair() {
+    auto up = transport_->connect(address_of(*listener_), soon());
+    EXPECT_TRUE(up) << up.error().message;
+    if (!up) return {};
+    auto down = listener_->accept(soon());
+    EXPECT_TRUE(down) << down.error().message;
+    if (!down) return {};
+    return {std::move(*up), std::move(*down)};
+  }
+
+  std::unique_ptr<transport> transport_;
+  std::unique_ptr<listener> listener_;
+  std::unique_ptr<connection> client_, server_;
+};
+
+}  // namespace outboard::transport::suite

@@ -1,0 +1,139 @@
+#include "transport/unix/connection.hh"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/errno_text.hh"
+
+namespace outboard::transport {
+
+namespace {
+
+// One recvmsg with room for one descriptor; the kernel closes further ones that a peer may send.
+ssize_t receive_message(int socket, std::span<std::byte> into, unique_fd& descriptor) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control;
+  iovec part{into.data(), into.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t n = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0 || message.msg_controllen == 0) return n;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(sizeof(int)))
+      continue;
+    int fd;
+    std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
+    descriptor.reset(fd);
+  }
+  return n;
+}
+
+}  // namespace
+
+result<std::unique_ptr<connection>> unix_connection::make(unique_fd socket, std::string name) {
+  result<unique_fd> event = wakeup::make_event();
+  if (!event) return std::move(event).error();
+  return std::unique_ptr<connection>(
+      new unix_connection(std::move(socket), std::move(event).value(), std::move(name)));
+}
+
+const capabilities& unix_connection::what() const {
+  static constexpr capabilities all{.same_host = true,
+                                    .passes_descriptors = true,
+                                    .detachable = true,
+                                    .peer_identity = true,
+                                    .preferred_chunk = 256 << 10};
+  return all;
+}
+
+// The kernel ends a read after the byte that carries a descriptor, so the carrier is the last byte of what
+// was read.
+ssize_t unix_connection::take(std::span<std::byte> into) {
+  if (kept_) {  // receive() in the carrier's place: the protocol above went wrong, the stream stays in order
+    into[0] = kept_->byte;
+    kept_.reset();
+    return 1;
+  }
+  unique_fd descriptor;
+  ssize_t n = receive_message(descriptor_number(), into, descriptor);
+  if (n > 1 && descriptor) {
+    kept_ = carrier{into[static_cast<std::size_t>(n) - 1], std::move(descriptor)};
+    return n - 1;
+  }
+  return n;
+}
+
+status unix_connection::send_descriptor(int fd) {
+  std::byte byte{0xfd};
+  iovec part{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* c = CMSG_FIRSTHDR(&message);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+  for (;;) {
+    if (is_shut()) return outboard::error{action::reconnect, describe() + " is closed"};
+    if (::sendmsg(descriptor_number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return {};
+    if (errno == EAGAIN) {
+      if (wait_as_sender(no_deadline) != io::done)
+        return outboard::error{action::reconnect, describe() + ": the peer is gone"};
+    } else if (errno == ETOOMANYREFS) {
+      return outboard::error{action::retry,
+                             describe() + ": too many descriptors are under way to other processes"};
+    } else if (errno == EBADF) {
+      return failure(describe() + ": descriptor " + std::to_string(fd) + " is not open");
+    } else if (errno != EINTR) {
+      return outboard::error{action::reconnect, describe() + ": " + errno_text(errno)};
+    }
+  }
+}
+
+result<unique_fd> unix_connection::receive_descriptor(deadline until) {
+  using outboard::error;
+  if (kept_) {
+    unique_fd descriptor = std::move(kept_->descriptor);
+    kept_.reset();
+    return descriptor;
+  }
+  for (;;) {
+    if (is_shut()) return error{action::reconnect, describe() + " is closed"};
+    std::byte byte;
+    unique_fd descriptor;
+    ssize_t n = receive_message(descriptor_number(), {&byte, 1}, descriptor);
+    if (n == 1 && descriptor) return descriptor;
+    if (n == 1) return failure(describe() + ": the peer sent a byte where a descriptor was expected");
+    if (n == 0)
+      return error{action::reconnect, describe() + ": the peer closed where a descriptor was expected"};
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return error{action::reconnect, describe() + ": " + errno_text(errno)};
+    switch (wait_as_receiver(POLLIN, until)) {
+      case io::done:
+        break;
+      case io::timed_out:
+        return error{action::retry, describe() + ": no descriptor came in time"};
+      case io::interrupted:
+        return error{action::retry, describe() + ": interrupted"};
+      default:
+        return error{action::reconnect, describe() + " broke"};
+    }
+  }
+}
+
+result<peer_identity> unix_connection::peer() const {
+  ucred who;
+  socklen_t size = sizeof who;
+  if (::getsockopt(descriptor_number(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
+    return failure(describe() + ": no peer credentials: " + errno_text(errno));
+  return peer_identity{who.uid, who.gid, who.pid};
+}
+
+}  // namespace outboard::transport
