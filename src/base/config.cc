@@ -1,0 +1,185 @@
+#include "base/config.hh"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/config_file.hh"
+#include "base/fd.hh"
+
+namespace outboard {
+namespace {
+
+constexpr std::array<std::string_view, 4> device_names{"auto", "vendor", "cpu", "mock"};
+
+outboard::error bad_variable(const char* variable, std::string_view value, std::string_view accepted) {
+  return failure(std::string(variable) + " is \"" + std::string(value) +
+                 "\", accepted: " + std::string(accepted));
+}
+
+status apply_environment(config& c, const std::function<const char*(const char*)>& variable) {
+  // An empty variable counts as not set: shells make it hard to tell.
+  const auto value = [&](const char* name) -> std::string_view {
+    const char* text = variable(name);
+    return text ? text : "";
+  };
+  if (const auto text = value("OUTBOARD_SERVER"); !text.empty()) {
+    auto servers = parse_endpoints(text);
+    if (!servers.ok()) return failure("OUTBOARD_SERVER: " + servers.error().message);
+    c.servers = std::move(*servers);
+  }
+  if (const auto text = value("OUTBOARD_LOG"); !text.empty()) {
+    const auto level = log::parse_level(text);
+    if (!level) return bad_variable("OUTBOARD_LOG", text, "error, warn, info, debug");
+    c.log = *level;
+    c.log_given = true;
+  }
+  if (const auto text = value("OUTBOARD_SYNC"); !text.empty()) {
+    if (text != "0" && text != "1") return bad_variable("OUTBOARD_SYNC", text, "0, 1");
+    c.sync = text == "1";
+  }
+  if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
+  if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;
+  if (const auto text = value("OUTBOARD_DEVICE"); !text.empty()) {
+    const auto device = parse_device(text);
+    if (!device) return bad_variable("OUTBOARD_DEVICE", text, "auto, vendor, cpu");
+    c.device = *device;
+  }
+  return {};
+}
+
+std::string reason() { return std::strerror(errno); }
+
+result<std::string> read_all(int fd, const std::string& path) {
+  std::string text;
+  std::array<char, 4096> piece;
+  while (true) {
+    const ssize_t got = ::read(fd, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failure("cannot read " + path + ": " + reason());
+    if (got == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+    if (text.size() > (1u << 20)) return failure(path + " is larger than 1 MiB");
+  }
+}
+
+/// Absent is nullopt where that is allowed.
+result<std::optional<std::string>> read_file(const std::string& path, bool must_exist) {
+  const unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    if (!must_exist && (errno == ENOENT || errno == ENOTDIR)) return std::optional<std::string>();
+    return failure("cannot read " + path + ": " + reason());
+  }
+  auto text = read_all(fd.get(), path);
+  if (!text.ok()) return std::move(text).error();
+  return std::optional<std::string>(std::move(*text));
+}
+
+}  // namespace
+
+std::string_view name(device_choice d) { return device_names[static_cast<std::size_t>(d)]; }
+
+std::optional<device_choice> parse_device(std::string_view text) {
+  const auto* at = std::find(device_names.begin(), device_names.end(), text);
+  if (at == device_names.end()) return std::nullopt;
+  return static_cast<device_choice>(at - device_names.begin());
+}
+
+config_sources default_config_sources() {
+  config_sources sources;
+  sources.files.push_back("/etc/outboard/outboard.toml");
+  const char* xdg = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  // XDG: a relative path in the variable is to be ignored.
+  if (xdg && xdg[0] == '/') {
+    sources.files.push_back(std::string(xdg) + "/outboard/outboard.toml");
+  } else if (home && home[0] == '/') {
+    sources.files.push_back(std::string(home) + "/.config/outboard/outboard.toml");
+  }
+  sources.variable = [](const char* name) -> const char* { return std::getenv(name); };
+  return sources;
+}
+
+result<config> load_config(const config_sources& sources) {
+  config c;
+  const bool chosen = !sources.must_exist.empty();
+  for (const std::string& path : chosen ? std::vector{sources.must_exist} : sources.files) {
+    auto text = read_file(path, chosen);
+    if (!text.ok()) return std::move(text).error();
+    if (!*text) continue;
+    OUTBOARD_TRY(apply_config_text(c, **text, path));
+    c.sources.push_back(path);
+  }
+  if (sources.variable) OUTBOARD_TRY(apply_environment(c, sources.variable));
+  return c;
+}
+
+std::string with_default_port(std::string_view url) {
+  std::string text(url);
+  if (!text.starts_with("tcp:")) return text;
+  const std::string_view address = url.substr(4);
+  const bool has_port = address.starts_with('[') ? address.find("]:") != std::string_view::npos
+                                                 : address.find(':') != std::string_view::npos;
+  if (!address.empty() && !has_port) text += ":" + std::to_string(default_tcp_port);
+  return text;
+}
+
+result<std::vector<std::string>> parse_endpoints(std::string_view text) {
+  std::vector<std::string> endpoints;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    const std::size_t colon = part.find(':');
+    if (colon == 0 || colon == std::string_view::npos || colon + 1 == part.size()) {
+      return failure("\"" + std::string(part) + "\" is no endpoint; accepted: unix:/path, tcp:host[:port]");
+    }
+    endpoints.push_back(with_default_port(part));
+    if (comma == std::string_view::npos) return endpoints;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+result<std::vector<std::byte>> read_token(const std::string& path) {
+  const unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return failure("cannot read token file " + path + ": " + reason());
+  struct stat about {};
+  if (::fstat(fd.get(), &about) != 0) return failure("cannot read token file " + path + ": " + reason());
+  if (!S_ISREG(about.st_mode)) return failure("token file " + path + " is not a regular file");
+  if ((about.st_mode & 077) != 0) {
+    return failure("token file " + path + " may be read by others; run: chmod 600 " + path);
+  }
+  auto text = read_all(fd.get(), path);
+  if (!text.ok()) return std::move(text).error();
+  while (!text->empty() && std::isspace(static_cast<unsigned char>(text->back()))) text->pop_back();
+  if (text->size() < 16) {
+    return failure("token file " + path + " holds " + std::to_string(text->size()) +
+                   " bytes, at least 16 are needed; make one with: head -c 32 /dev/urandom | base64");
+  }
+  const auto* first = reinterpret_cast<const std::byte*>(text->data());
+  return std::vector<std::byte>(first, first + text->size());
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc()) return std::nullopt;
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  constexpr std::array<std::pair<std::string_view, int>, 5> units{
+      {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}};
+  for (const auto& [name, shift] : units) {
+    if (unit != name) continue;
+    if (number > (~0ull >> shift)) return std::nullopt;
+    return number << shift;
+  }
+  return std::nullopt;
+}
+
+}  // namespace outboard

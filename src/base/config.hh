@@ -1,0 +1,99 @@
+// The configuration in layers: /etc/outboard/outboard.toml, then ~/.config/outboard/outboard.toml, then the
+// environment; the command puts its flags on top. Read once at start by main() or the front-end library's one
+// init; a value afterwards. Unknown keys and bad values are errors that name file, line and what is accepted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/log.hh"
+#include "base/result.hh"
+
+namespace outboard {
+
+/// Free in IANA's list and used by none of the products that share a machine with us (rCUDA, GVirtuS, Lupine,
+/// Juice …).
+inline constexpr std::uint16_t default_tcp_port = 26882;
+
+enum class device_choice { automatic, vendor, cpu, mock };
+std::string_view name(device_choice d);
+/// "auto", "vendor", "cpu"; "mock" is for tests.
+std::optional<device_choice> parse_device(std::string_view text);
+
+enum class log_format { console, json };
+
+struct cpu_settings {
+  std::string compute_capability = "9.0";
+  std::uint64_t memory = 4ull << 30;  ///< bytes of device memory that it reports and hands out
+  std::uint32_t cores = 0;            ///< threads that execute; 0: one for each processor
+  std::uint32_t kernel_timeout_seconds =
+      0;  ///< a kernel that runs longer fails as by the driver's watchdog; 0: never
+};
+
+struct pool_settings {
+  std::uint32_t per_key = 1;        ///< idle warm workers for one device and driver environment; 0: none
+  std::uint32_t most = 8;           ///< idle warm workers of all keys
+  std::uint32_t idle_minutes = 10;  ///< a warm worker that nobody wants is dropped
+};
+
+struct limit_settings {
+  std::uint32_t sessions = 1024;
+  std::uint32_t unauthenticated = 256;  ///< connections without a finished hello; above it the oldest goes
+  std::uint32_t hello_seconds = 5;
+  std::uint32_t drain_seconds = 30;
+  std::uint32_t keepalive_seconds = 30;  ///< a silent dead peer is noticed after it
+  std::uint32_t grace_seconds = 0;  ///< how long a cut session waits for its client; only 0 is supported yet
+};
+
+struct config {
+  // Client.
+  std::vector<std::string> servers;
+  bool sync = false;
+  std::string trace;
+  // Both.
+  std::string token_file;
+  log::level log = log::level::error;
+  bool log_given = false;  ///< some layer said it: the server's own default is info
+  device_choice device = device_choice::automatic;
+  std::vector<std::pair<std::string, std::string>> plugins;  ///< transport scheme, shared object
+  // Server.
+  std::vector<std::string> listen;
+  bool insecure = false;
+  std::vector<std::string> allow_users;  ///< further users of unix: sockets, by name or number; "*": all
+  log_format format = log_format::console;
+  limit_settings limits;
+  pool_settings pool;
+  cpu_settings cpu;
+
+  std::vector<std::string> sources;  ///< the files that were read, for `doctor`
+};
+
+struct config_sources {
+  std::vector<std::string> files;                    ///< lowest first; one that does not exist is passed over
+  std::string must_exist;                            ///< read instead of `files` when not empty (--config)
+  std::function<const char*(const char*)> variable;  ///< getenv
+};
+
+/// The two files by the rules of XDG, and the environment of this process.
+config_sources default_config_sources();
+
+result<config> load_config(const config_sources& sources);
+
+/// "a,b" as a list; "tcp:host" gets the default port; empty parts are an error.
+result<std::vector<std::string>> parse_endpoints(std::string_view text);
+std::string with_default_port(std::string_view url);
+
+/// The token: the file's bytes without white space at the end. It must be a regular file of ours that nobody
+/// else may read (0600), with at least 16 bytes of token.
+result<std::vector<std::byte>> read_token(const std::string& path);
+
+/// "8GiB", "512MiB", "65536".
+std::optional<std::uint64_t> parse_size(std::string_view text);
+
+}  // namespace outboard

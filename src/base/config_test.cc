@@ -1,0 +1,186 @@
+#include "base/config.hh"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace outboard {
+namespace {
+
+struct config_test : testing::Test {
+  config_test() {
+    char name[] = "/tmp/outboard-config-XXXXXX";
+    folder = ::mkdtemp(name);
+    sources.files = {folder + "/system.toml", folder + "/user.toml"};
+    sources.variable = [this](const char* name_of) -> const char* {
+      const auto at = environment.find(name_of);
+      return at == environment.end() ? nullptr : at->second.c_str();
+    };
+  }
+  ~config_test() override { std::filesystem::remove_all(folder); }
+
+  std::string write(const std::string& name, const std::string& text, int mode = 0600) {
+    const std::string path = folder + "/" + name;
+    std::ofstream(path) << text;
+    ::chmod(path.c_str(), static_cast<mode_t>(mode));
+    return path;
+  }
+  std::string problem() {
+    const auto c = load_config(sources);
+    return c.ok() ? "none" : c.error().message.substr(folder.size() + 1);
+  }
+
+  std::string folder;
+  config_sources sources;
+  std::map<std::string, std::string> environment;
+};
+
+TEST_F(config_test, has_defaults_without_any_layer) {
+  const auto c = load_config(sources);
+  ASSERT_TRUE(c.ok());
+  EXPECT_TRUE(c->servers.empty());
+  EXPECT_EQ(c->device, device_choice::automatic);
+  EXPECT_EQ(c->pool.per_key, 1u);
+  EXPECT_EQ(c->limits.keepalive_seconds, 30u);
+}
+
+TEST_F(config_test, lays_user_over_system_and_environment_over_both) {
+  write("system.toml", "server = [\"unix:/run/a\", \"tcp:gpu\"]\nlog = \"warn\"\ndevice = \"cpu\"\n");
+  write("user.toml", "log = \"info\"\n[pool]\nper_key = 3\n");
+  environment["OUTBOARD_LOG"] = "debug";
+  const auto c = load_config(sources);
+  ASSERT_TRUE(c.ok()) << c.error().message;
+  EXPECT_EQ(c->servers, (std::vector<std::string>{"unix:/run/a", "tcp:gpu:26882"}));
+  EXPECT_EQ(c->log, log::level::debug);
+  EXPECT_EQ(c->device, device_choice::cpu);
+  EXPECT_EQ(c->pool.per_key, 3u);
+  EXPECT_EQ(c->sources.size(), 2u);
+}
+
+TEST_F(config_test, reads_everything_that_is_documented) {
+  write("user.toml", R"(
+server = "tcp:[::1]"
+listen = ["unix:/run/o.sock", "tcp:0.0.0.0:1"]
+token_file = "secret"
+insecure = true
+allow_users = ["alice", "1001"]
+log_format = "json"
+sync = true
+trace = "/tmp/t"
+[limits]
+sessions = 7
+hello_seconds = 2
+grace_seconds = 0
+[cpu]
+compute_capability = "8.6"
+memory = "1GiB"
+cores = 2
+kernel_timeout_seconds = 9
+[transport.ring]
+library = "/opt/ring.so"
+)");
+  const auto c = load_config(sources);
+  ASSERT_TRUE(c.ok()) << c.error().message;
+  EXPECT_EQ(c->servers, std::vector<std::string>{"tcp:[::1]:26882"});
+  EXPECT_EQ(c->listen.size(), 2u);
+  EXPECT_EQ(c->token_file, folder + "/secret");
+  EXPECT_EQ(c->format, log_format::json);
+  EXPECT_EQ(c->limits.sessions, 7u);
+  EXPECT_EQ(c->cpu.memory, 1ull << 30);
+  EXPECT_EQ(c->cpu.compute_capability, "8.6");
+  EXPECT_EQ(c->plugins, (std::vector<std::pair<std::string, std::string>>{{"ring", "/opt/ring.so"}}));
+}
+
+TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
+  write("user.toml", "log = \"info\"\n\ndevices = \"cpu\"\n");
+  EXPECT_EQ(
+      problem(),
+      "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, log, log_format, "
+      "device, listen, insecure, allow_users, [limits], [pool], [cpu], [transport.NAME]");
+  write("user.toml", "\ndevice = \"gpu\"\n");
+  EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
+  write("user.toml", "[pool]\nper_key = 65\n");
+  EXPECT_EQ(problem(), "user.toml:2: pool.per_key has a bad value, accepted: a number from 0 to 64");
+  write("user.toml", "[pools]\nx = 1\n");
+  EXPECT_EQ(problem(),
+            "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cpu], [transport.NAME]");
+  write("user.toml", "server = [\"nowhere\"]\n");
+  EXPECT_EQ(problem(),
+            "user.toml:1: server has a bad value, accepted: one or a list of unix:/path, tcp:host[:port]");
+  write("user.toml", "log = \n");
+  EXPECT_EQ(problem().substr(0, 12), "user.toml:1:");
+}
+
+TEST_F(config_test, refuses_every_bad_value_without_crashing) {
+  for (const std::string key : {"server",
+                                "sync",
+                                "trace",
+                                "token_file",
+                                "log",
+                                "log_format",
+                                "device",
+                                "listen",
+                                "insecure",
+                                "allow_users",
+                                "limits.sessions",
+                                "limits.grace_seconds",
+                                "pool.most",
+                                "cpu.memory",
+                                "cpu.cores",
+                                "cpu.compute_capability",
+                                "transport.x",
+                                "transport.x.library",
+                                "limits",
+                                "transport"}) {
+    for (const std::string value : {"-1", "1e9", "[1]", "[[]]", "{}", "1979-05-27", "{a = 1}"}) {
+      write("user.toml", key + " = " + value + "\n");
+      const auto c = load_config(sources);
+      const bool empty_table = value == "{}" && (key == "limits" || key == "transport");
+      EXPECT_EQ(c.ok(), empty_table) << key << " = " << value;
+    }
+  }
+}
+
+TEST_F(config_test, names_a_bad_variable) {
+  environment["OUTBOARD_LOG"] = "loud";
+  EXPECT_EQ(load_config(sources).error().message,
+            "OUTBOARD_LOG is \"loud\", accepted: error, warn, info, debug");
+  environment = {{"OUTBOARD_SERVER", "unix:/a,,unix:/b"}};
+  EXPECT_FALSE(load_config(sources).ok());
+  environment = {{"OUTBOARD_SYNC", "yes"}};
+  EXPECT_FALSE(load_config(sources).ok());
+}
+
+TEST_F(config_test, wants_a_chosen_file_to_exist_and_be_readable) {
+  sources.must_exist = folder + "/none.toml";
+  EXPECT_EQ(load_config(sources).error().message,
+            "cannot read " + folder + "/none.toml: No such file or directory");
+  sources.must_exist = folder;
+  EXPECT_FALSE(load_config(sources).ok());
+}
+
+TEST_F(config_test, takes_a_token_only_from_a_private_file) {
+  const std::string good = write("token", "0123456789abcdef0123\n");
+  const auto token = read_token(good);
+  ASSERT_TRUE(token.ok());
+  EXPECT_EQ(token->size(), 20u);
+  EXPECT_FALSE(read_token(write("open", "0123456789abcdef0123\n", 0640)).ok());
+  EXPECT_FALSE(read_token(write("short", "secret\n")).ok());
+  EXPECT_FALSE(read_token(folder).ok());
+  EXPECT_FALSE(read_token(folder + "/none").ok());
+}
+
+TEST(parse_size, knows_binary_units_and_overflow) {
+  EXPECT_EQ(parse_size("4GiB"), 4ull << 30);
+  EXPECT_EQ(parse_size("17"), 17u);
+  EXPECT_EQ(parse_size("4GB"), std::nullopt);
+  EXPECT_EQ(parse_size("99999999TiB"), std::nullopt);
+  EXPECT_EQ(parse_size(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace outboard
