@@ -31,11 +31,13 @@ run_logged() {
   fi
 }
 
-# build_preset NAME: configures when needed and builds build/NAME, with ninja's progress on a terminal.
+# build_preset NAME [CMAKE_ARGUMENT...]: configures and builds build/NAME, with ninja's progress on a terminal.
 build_preset() {
-  local preset=$1 directory=$root/build/$1
+  local preset=$1 directory=$root/build/$1 toolkit
+  shift
+  toolkit=$("$root/scripts/toolkit")
   say "Building the $preset preset in build/$preset"
-  (cd "$root" && run_logged "$directory/configure.log" cmake --preset "$preset")
+  (cd "$root" && run_logged "$directory.configure.log" cmake --preset "$preset" -DOUTBOARD_TOOLKIT="$toolkit" "$@")
   if [ -t 1 ]; then
     cmake --build "$directory" || fail "the $preset preset does not build (messages above)"
   else
