@@ -1,0 +1,197 @@
+// Memory of the mock: host memory behind device addresses, so that copies round-trip. Every copy is done
+// before the call returns, which the asynchronous entries may do too.
+#include <cstdlib>
+#include <cstring>
+
+#include "device/mock/state.hh"
+
+namespace outboard::device::mock {
+namespace {
+
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+/// Zeroed, 512-aligned as a driver's; 0 when the host has none.
+std::uint64_t allocate(std::uint64_t bytes) {
+  const std::uint64_t size = (bytes + 511) & ~std::uint64_t{511};
+  void* block = size < bytes ? nullptr : std::aligned_alloc(512, size);
+  if (block != nullptr) std::memset(block, 0, size);
+  return reinterpret_cast<std::uint64_t>(block);
+}
+
+CUresult mem_alloc(CUdeviceptr* address, std::size_t bytes) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  if (bytes > s.total_memory - s.used_memory) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t block = allocate(bytes);
+  if (block == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  s.allocations[block] = bytes;
+  s.used_memory += bytes;
+  return *address = block, CUDA_SUCCESS;
+}
+
+CUresult mem_alloc_pitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
+                         unsigned) {
+  const std::size_t row = (width + 511) & ~std::size_t{511};
+  if (const CUresult result = mem_alloc(address, row * height); result != CUDA_SUCCESS) return result;
+  return *pitch = row, CUDA_SUCCESS;
+}
+
+CUresult mem_free(CUdeviceptr address) {
+  if (address == 0) return CUDA_SUCCESS;
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  const auto at = s.allocations.find(address);
+  if (at == s.allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+  s.used_memory -= at->second;
+  s.allocations.erase(at);
+  return std::free(pointer(address)), CUDA_SUCCESS;
+}
+
+CUresult mem_alloc_async(CUdeviceptr* address, std::size_t bytes, CUstream) {
+  return mem_alloc(address, bytes);
+}
+CUresult mem_free_async(CUdeviceptr address, CUstream) { return mem_free(address); }
+
+CUresult mem_get_info(std::size_t* free_bytes, std::size_t* total) {
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  if (free_bytes != nullptr) *free_bytes = s.total_memory - s.used_memory;
+  if (total != nullptr) *total = s.total_memory;
+  return CUDA_SUCCESS;
+}
+
+CUresult mem_get_address_range(CUdeviceptr* base, std::size_t* size, CUdeviceptr address) {
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  auto at = s.allocations.upper_bound(address);
+  if (at == s.allocations.begin() || address - (--at)->first >= at->second) return CUDA_ERROR_NOT_FOUND;
+  if (base != nullptr) *base = at->first;
+  if (size != nullptr) *size = at->second;
+  return CUDA_SUCCESS;
+}
+
+CUresult host_alloc(void** block, std::size_t bytes, unsigned) {
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  const std::uint64_t address = allocate(bytes);
+  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  s.host_blocks[address] = bytes;
+  return *block = pointer(address), CUDA_SUCCESS;
+}
+
+CUresult host_alloc_plain(void** block, std::size_t bytes) { return host_alloc(block, bytes, 0); }
+
+CUresult host_free(void* block) {
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  if (s.host_blocks.erase(reinterpret_cast<std::uint64_t>(block)) == 0) return CUDA_ERROR_INVALID_VALUE;
+  return std::free(block), CUDA_SUCCESS;
+}
+
+CUresult host_get_device_pointer(CUdeviceptr* address, void* block, unsigned) {
+  return *address = reinterpret_cast<CUdeviceptr>(block), CUDA_SUCCESS;
+}
+
+CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  if (bytes != 0) std::memmove(pointer(to), pointer(from), bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
+  return copy(to, from, bytes);
+}
+CUresult copy_in(CUdeviceptr to, const void* from, std::size_t bytes) {
+  return copy(to, reinterpret_cast<CUdeviceptr>(from), bytes);
+}
+CUresult copy_in_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream) {
+  return copy_in(to, from, bytes);
+}
+CUresult copy_out(void* to, CUdeviceptr from, std::size_t bytes) {
+  return copy(reinterpret_cast<CUdeviceptr>(to), from, bytes);
+}
+CUresult copy_out_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
+  return copy_out(to, from, bytes);
+}
+
+template <class T>
+CUresult set_2d(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std::size_t height) {
+  for (std::size_t y = 0; y < height; ++y) {
+    for (std::size_t x = 0; x < width; ++x)
+      std::memcpy(pointer(to + y * pitch + x * sizeof(T)), &value, sizeof(T));
+  }
+  return CUDA_SUCCESS;
+}
+template <class T>
+CUresult set_2d_async(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std::size_t height,
+                      CUstream) {
+  return set_2d(to, pitch, value, width, height);
+}
+template <class T>
+CUresult set(CUdeviceptr to, T value, std::size_t count) {
+  return set_2d(to, 0, value, count, 1);
+}
+template <class T>
+CUresult set_async(CUdeviceptr to, T value, std::size_t count, CUstream) {
+  return set(to, value, count);
+}
+
+/// A variable of any module: 4 KiB of its own, the same for the same name.
+CUresult global_of(std::uint64_t owner, CUdeviceptr* address, std::size_t* bytes, const char* name) {
+  constexpr std::size_t size = 4096;
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  std::uint64_t& block = s.globals[{owner, name}];
+  if (block == 0) block = allocate(size);
+  if (address != nullptr) *address = block;
+  if (bytes != nullptr) *bytes = size;
+  return CUDA_SUCCESS;
+}
+
+CUresult module_get_global(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
+  return global_of(reinterpret_cast<std::uint64_t>(module), address, bytes, name);
+}
+CUresult library_get_global(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
+  return global_of(reinterpret_cast<std::uint64_t>(library), address, bytes, name);
+}
+
+}  // namespace
+
+void set_memory_behaviours(api::driver_table& b) {
+  b.cuMemAlloc_v2 = mem_alloc;
+  b.cuMemAllocPitch_v2 = mem_alloc_pitch;
+  b.cuMemFree_v2 = mem_free;
+  b.cuMemAllocAsync = b.cuMemAllocAsync_ptsz = mem_alloc_async;
+  b.cuMemFreeAsync = b.cuMemFreeAsync_ptsz = mem_free_async;
+  b.cuMemGetInfo_v2 = mem_get_info;
+  b.cuMemGetAddressRange_v2 = mem_get_address_range;
+  b.cuMemHostAlloc = host_alloc;
+  b.cuMemAllocHost_v2 = host_alloc_plain;
+  b.cuMemFreeHost = host_free;
+  b.cuMemHostGetDevicePointer_v2 = host_get_device_pointer;
+  b.cuMemcpy = b.cuMemcpy_ptds = copy;
+  b.cuMemcpyAsync = b.cuMemcpyAsync_ptsz = copy_async;
+  b.cuMemcpyHtoD_v2 = b.cuMemcpyHtoD_v2_ptds = copy_in;
+  b.cuMemcpyHtoDAsync_v2 = b.cuMemcpyHtoDAsync_v2_ptsz = copy_in_async;
+  b.cuMemcpyDtoH_v2 = b.cuMemcpyDtoH_v2_ptds = copy_out;
+  b.cuMemcpyDtoHAsync_v2 = b.cuMemcpyDtoHAsync_v2_ptsz = copy_out_async;
+  b.cuMemcpyDtoD_v2 = b.cuMemcpyDtoD_v2_ptds = copy;
+  b.cuMemcpyDtoDAsync_v2 = b.cuMemcpyDtoDAsync_v2_ptsz = copy_async;
+  b.cuMemsetD8_v2 = b.cuMemsetD8_v2_ptds = set<unsigned char>;
+  b.cuMemsetD16_v2 = b.cuMemsetD16_v2_ptds = set<unsigned short>;
+  b.cuMemsetD32_v2 = b.cuMemsetD32_v2_ptds = set<unsigned>;
+  b.cuMemsetD8Async = b.cuMemsetD8Async_ptsz = set_async<unsigned char>;
+  b.cuMemsetD16Async = b.cuMemsetD16Async_ptsz = set_async<unsigned short>;
+  b.cuMemsetD32Async = b.cuMemsetD32Async_ptsz = set_async<unsigned>;
+  b.cuMemsetD2D8_v2 = b.cuMemsetD2D8_v2_ptds = set_2d<unsigned char>;
+  b.cuMemsetD2D16_v2 = b.cuMemsetD2D16_v2_ptds = set_2d<unsigned short>;
+  b.cuMemsetD2D32_v2 = b.cuMemsetD2D32_v2_ptds = set_2d<unsigned>;
+  b.cuMemsetD2D8Async = b.cuMemsetD2D8Async_ptsz = set_2d_async<unsigned char>;
+  b.cuMemsetD2D16Async = b.cuMemsetD2D16Async_ptsz = set_2d_async<unsigned short>;
+  b.cuMemsetD2D32Async = b.cuMemsetD2D32Async_ptsz = set_2d_async<unsigned>;
+  b.cuModuleGetGlobal_v2 = module_get_global;
+  b.cuLibraryGetGlobal = library_get_global;
+  b.cuLibraryGetManaged = library_get_global;
+}
+
+}  // namespace outboard::device::mock

@@ -1,0 +1,170 @@
+#include "device/mock/mock.hh"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+
+namespace outboard::device::mock {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+
+class mock_test : public ::testing::Test {
+ protected:
+  mock_test() : device_(std::move(open()).value()), cuda_(device_->cuda()) { cuda_.cuInit(0); }
+  std::unique_ptr<mock_device> device_;
+  const api::driver_table& cuda_;
+};
+
+TEST_F(mock_test, OnlyOneAtATime) { EXPECT_FALSE(open()); }
+
+TEST_F(mock_test, EveryImplementedLineHasAnEntryAndNoOther) {
+  for (const api::function_info& f : api::functions()) {
+    const bool implemented = f.about.how != api::kind::later && f.about.how != api::kind::refused;
+    EXPECT_EQ(cuda_.entry(f.code) != nullptr, implemented) << f.name;
+  }
+}
+
+TEST_F(mock_test, CountsAndLogsWithArguments) {
+  CUstream stream = nullptr;
+  ASSERT_EQ(cuda_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(cuda_.cuStreamSynchronize(stream), CUDA_SUCCESS);
+  EXPECT_EQ(device_->calls("cuStreamSynchronize"), 1u);
+  EXPECT_EQ(device_->calls("cuStreamQuery"), 0u);
+  const auto log = device_->log();
+  EXPECT_EQ(log.back().name, "cuStreamSynchronize");
+  EXPECT_THAT(log.back().arguments, ElementsAre(reinterpret_cast<std::uint64_t>(stream)));
+}
+
+TEST_F(mock_test, HandlesAreDistinctAndDeterministic) {
+  std::set<CUevent> seen;
+  for (int i = 0; i < 100; ++i) {
+    CUevent event = nullptr;
+    ASSERT_EQ(cuda_.cuEventCreate(&event, 0), CUDA_SUCCESS);
+    EXPECT_TRUE(seen.insert(event).second);
+  }
+  EXPECT_EQ(reinterpret_cast<std::uint64_t>(*seen.begin()), 0x1000u);
+}
+
+TEST_F(mock_test, NamedFunctionFailsAsOftenAsTold) {
+  device_->fail("cuCtxSynchronize", CUDA_ERROR_ILLEGAL_ADDRESS, 2);
+  EXPECT_EQ(cuda_.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuda_.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuda_.cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+TEST_F(mock_test, FailedCallLeavesOutputsAlone) {
+  device_->fail("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY);
+  CUdeviceptr address = 77;
+  EXPECT_EQ(cuda_.cuMemAlloc_v2(&address, 16), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(address, 77u);
+}
+
+TEST_F(mock_test, BlockedCallWaitsForRelease) {
+  device_->block("cuStreamSynchronize");
+  std::thread waiter([&] { EXPECT_EQ(cuda_.cuStreamSynchronize(nullptr), CUDA_SUCCESS); });
+  EXPECT_TRUE(device_->wait_blocked("cuStreamSynchronize", 1, 5s));
+  EXPECT_FALSE(device_->wait_blocked("cuStreamSynchronize", 2, 10ms));
+  EXPECT_EQ(cuda_.cuStreamQuery(nullptr), CUDA_SUCCESS) << "others go on";
+  device_->release("cuStreamSynchronize");
+  waiter.join();
+}
+
+TEST_F(mock_test, CopiesRoundTripAndMemoryIsCounted) {
+  CUdeviceptr a = 0, b = 0;
+  ASSERT_EQ(cuda_.cuMemAlloc_v2(&a, 4096), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuMemAlloc_v2(&b, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(device_->used_memory(), 8192u);
+  const char text[] = "there and back";
+  char back[sizeof text] = {};
+  cuda_.cuMemcpyHtoD_v2(a, text, sizeof text);
+  cuda_.cuMemcpyDtoDAsync_v2(b, a, sizeof text, nullptr);
+  cuda_.cuMemcpyDtoH_v2(back, b, sizeof text);
+  EXPECT_STREQ(back, text);
+  unsigned words[3] = {};
+  cuda_.cuMemsetD32_v2(a, 7, 3);
+  cuda_.cuMemcpyDtoH_v2(words, a, sizeof words);
+  EXPECT_THAT(words, ElementsAre(7u, 7u, 7u));
+  EXPECT_EQ(cuda_.cuMemFree_v2(a), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(device_->used_memory(), 4096u);
+}
+
+TEST_F(mock_test, MemoryRunsOutExactly) {
+  device_->set_total_memory(1 << 20);
+  CUdeviceptr a = 0, b = 0;
+  EXPECT_EQ(cuda_.cuMemAlloc_v2(&a, 1 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemAlloc_v2(&b, 1), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(mock_test, PhysicalMemoryKeepsItsBytesAcrossMappings) {
+  constexpr std::size_t size = 4 << 20;
+  CUdeviceptr range = 0;
+  ASSERT_EQ(cuda_.cuMemAddressReserve(&range, size, 0, 0, 0), CUDA_SUCCESS);
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(cuda_.cuMemCreate(&handle, size / 2, &properties, 0), CUDA_SUCCESS);
+  const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  for (CUdeviceptr at : {range, range + size / 2}) {
+    ASSERT_EQ(cuda_.cuMemMap(at, size / 2, 0, handle, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cuda_.cuMemSetAccess(at, size / 2, &access, 1), CUDA_SUCCESS);
+  }
+  cuda_.cuMemsetD8_v2(range, 42, 16);
+  unsigned char seen = 0;
+  cuda_.cuMemcpyDtoH_v2(&seen, range + size / 2 + 15, 1);
+  EXPECT_EQ(seen, 42);
+  EXPECT_EQ(cuda_.cuMemAddressFree(range, size), CUDA_ERROR_INVALID_VALUE) << "still mapped";
+  EXPECT_EQ(cuda_.cuMemUnmap(range, size), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemRelease(handle), CUDA_SUCCESS);
+  EXPECT_EQ(device_->used_memory(), 0u);
+  CUdeviceptr again = 0;
+  EXPECT_EQ(cuda_.cuMemAddressFree(range, size), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemAddressReserve(&again, size, 0, range, 0), CUDA_SUCCESS);
+  EXPECT_EQ(again, range) << "fixed addresses are honoured";
+}
+
+TEST_F(mock_test, FactsAreThoseOfOneBoard) {
+  int count = 0, major = 0, value = 0;
+  cuda_.cuDeviceGetCount(&count);
+  EXPECT_EQ(count, 1);
+  cuda_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+  EXPECT_EQ(major, 9);
+  for (int id = 1; id < CU_DEVICE_ATTRIBUTE_MAX; ++id) {
+    EXPECT_EQ(cuda_.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(id), 0), CUDA_SUCCESS) << id;
+  }
+  EXPECT_EQ(cuda_.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(mock_test, ContextsAreAStackPerThread) {
+  CUcontext primary = nullptr, seen = nullptr;
+  ASSERT_EQ(cuda_.cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
+  cuda_.cuCtxSetCurrent(primary);
+  cuda_.cuCtxGetCurrent(&seen);
+  EXPECT_EQ(seen, primary);
+  std::thread([&] {
+    CUcontext other = primary;
+    cuda_.cuCtxGetCurrent(&other);
+    EXPECT_EQ(other, nullptr);
+  }).join();
+}
+
+TEST_F(mock_test, ManyThreadsCallAtOnce) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 32; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) cuda_.cuStreamQuery(nullptr);
+    });
+  }
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(device_->calls("cuStreamQuery"), 6400u);
+}
+
+}  // namespace
+}  // namespace outboard::device::mock
