@@ -1,5 +1,6 @@
-// Wrong calls give the right code at once, and nothing after them is disturbed. The codes are those that an H200 with
-// driver 580 and the CUDA 13 runtime gives (a launch out of bounds is "invalid value" there, not "configuration").
+// Wrong calls give the right code at once, and nothing after them is disturbed. The codes are those that an
+// H200 with driver 580 and the CUDA 13 runtime gives (a launch out of bounds is "invalid value" there, not
+// "configuration").
 #include "common.hh"
 
 __global__ void fill(int* data, int value) { data[blockIdx.x * blockDim.x + threadIdx.x] = value; }
