@@ -1,0 +1,60 @@
+// One request being executed, as its handler sees it. Lives on the lane's thread for the time of the request. The
+// handler owns the session's turn (turn.hh) until it gives it up for a wait; the object tables may be touched only
+// before.
+#pragma once
+
+#include <memory_resource>
+
+#include "api/cuda/driver_table.hh"
+#include "api/cuda/functions.hh"
+#include "backend/objects.hh"
+#include "marshal/bodies.hh"
+#include "wire/cursor.hh"
+#include "wire/frame.hh"
+
+namespace outboard::backend {
+
+class session_core;
+class lane;
+
+/// What became of a request: the driver's answer, or a peer that does not follow the protocol.
+struct [[nodiscard]] outcome {
+  bool well_formed = true;
+  CUresult code = CUDA_SUCCESS;
+  static outcome answer(CUresult code) { return {true, code}; }
+  static outcome malformed() { return {false, CUDA_ERROR_UNKNOWN}; }
+};
+
+struct call {
+  session_core& session;
+  lane& own;
+  const wire::frame_header& header;
+  wire::reader body;
+  wire::writer& reply;  ///< the outputs; sent only with a call, behind the result code
+  std::pmr::memory_resource& scratch;
+  bool keep_outputs_on_error = false;  ///< logs of a failed load travel too
+
+  const api::driver_table& driver() const;
+  object_tables& objects() const;
+
+  /// Lets other lanes go on: to be called once, after everything needed was decoded and resolved, before a driver call
+  /// that may block on device work.
+  void give_up_turn() const;
+
+  /// The request as a record of the object it makes or changes.
+  record as_record() const;
+};
+
+/// Takes the whole body; false: malformed.
+template <class Body>
+bool take_all(call& c, Body& body) {
+  body = marshal::take_body<Body>(c.body);
+  return c.body.finished();
+}
+
+using handler = outcome (*)(call&);
+
+/// The handler of an opcode (functions and services), or nullptr: unknown to this back-end.
+handler find_handler(std::uint32_t opcode);
+
+}  // namespace outboard::backend

@@ -1,0 +1,71 @@
+// What the daemon and its workers say to each other over their control socket (SOCK_SEQPACKET: one packet a message).
+// The daemon trusts nothing in it beyond its form: a worker executes a stranger's program. One thread a side.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.hh"
+#include "base/result.hh"
+
+namespace outboard::backend {
+
+enum class control_kind : std::uint8_t {
+  assign = 1,  ///< to the worker, with the connection's descriptor: serve this session
+  ready,       ///< a warm worker has opened its device
+  serving,     ///< the worker has taken the connection; from now on it answers for it
+  ended,       ///< the session is over
+  facts,       ///< a probe's answer
+  failed,      ///< why the device could not be opened
+};
+
+struct control_message {
+  control_kind kind = control_kind::failed;
+  std::vector<std::byte> payload;
+  unique_fd descriptor;
+};
+
+struct assign_message {
+  std::uint64_t session = 0;
+  std::string scheme;            ///< transport that continues the descriptor
+  std::vector<std::byte> hello;  ///< as wire::encode(hello)
+};
+
+struct ready_message {
+  std::uint64_t microseconds = 0;   ///< what opening the device took
+  bool context = false;             ///< a primary context is held; false where the device must not be occupied
+  std::uint64_t context_bytes = 0;  ///< device memory that the idle worker occupies
+};
+
+struct ended_message {
+  bool orderly = false;
+  std::string why;
+};
+
+struct facts_message {
+  std::string kind, description;
+  std::vector<std::byte> snapshot;  ///< as marshal::encode(snapshot)
+};
+
+/// Never waits: a full socket is an error, as is a peer that is gone.
+status send_control(int socket, control_kind kind, std::span<const std::byte> payload, int descriptor = -1);
+
+/// nullopt: the peer closed. Waits for a message if `wait`; without, nothing there is an error with action::retry.
+result<std::optional<control_message>> receive_control(int socket, bool wait);
+
+std::vector<std::byte> encode(const assign_message& m);
+std::vector<std::byte> encode(const ready_message& m);
+std::vector<std::byte> encode(const ended_message& m);
+std::vector<std::byte> encode(const facts_message& m);
+std::vector<std::byte> encode_text(const std::string& text);
+
+result<assign_message> decode_assign(std::span<const std::byte> payload);
+result<ready_message> decode_ready(std::span<const std::byte> payload);
+result<ended_message> decode_ended(std::span<const std::byte> payload);
+result<facts_message> decode_facts(std::span<const std::byte> payload);
+result<std::string> decode_text(std::span<const std::byte> payload);
+
+}  // namespace outboard::backend

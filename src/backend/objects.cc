@@ -1,0 +1,129 @@
+#include "backend/objects.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// Threads may send their creations in another order than they took ids; no program has this many threads doing so.
+constexpr std::size_t max_gap = 1 << 16;
+
+bool fits(api::handle_kind wanted, std::uint8_t kind) {
+  return kind == static_cast<std::uint8_t>(wanted) || (wanted == api::handle_kind::function &&
+                                                       kind == static_cast<std::uint8_t>(api::handle_kind::kernel));
+}
+
+}  // namespace
+
+server_object* object_tables::slot_for(std::uint64_t id, bool minted) {
+  const wire::handle h{id};
+  if (!h.well_formed() || h.kind() >= kinds || h.minted() != minted) return nullptr;
+  table& t = (minted ? minted_ : chosen_)[h.kind()];
+  return h.index() < t.size() ? &t[h.index()] : nullptr;
+}
+
+bool object_tables::place(std::uint64_t id, server_object made) {
+  const wire::handle h{id};
+  if (!h.well_formed() || h.kind() >= kinds || h.minted()) return false;
+  table& t = chosen_[h.kind()];
+  if (h.index() >= t.size() + max_gap) return false;
+  if (h.index() >= t.size()) t.resize(h.index() + 1);
+  server_object& slot = t[h.index()];
+  // A tombstone's id may come again only with another generation; a living one never.
+  if (slot.state == server_object::life::alive || slot.generation == h.generation()) return false;
+  made.generation = h.generation();
+  slot = std::move(made);
+  return true;
+}
+
+bool object_tables::create(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra) {
+  server_object made;
+  made.state = server_object::life::alive;
+  made.native = native;
+  made.extra = std::move(extra);
+  made.records.push_back(std::move(made_by));
+  return place(id, std::move(made));
+}
+
+bool object_tables::fail(std::uint64_t id, CUresult code) {
+  server_object made;
+  made.state = server_object::life::tombstone;
+  made.code = code;
+  return place(id, std::move(made));
+}
+
+server_object* object_tables::find(api::handle_kind kind, std::uint64_t id) {
+  const wire::handle h{id};
+  if (!fits(kind, h.kind())) return nullptr;
+  server_object* slot = slot_for(id, h.minted());
+  return slot && slot->state == server_object::life::alive && slot->generation == h.generation() ? slot : nullptr;
+}
+
+const server_object* object_tables::at(std::uint64_t id) const {
+  return const_cast<object_tables*>(this)->find(static_cast<api::handle_kind>(wire::handle{id}.kind()), id);
+}
+
+CUresult object_tables::resolve(api::handle_kind kind, std::uint64_t value, void*& native) {
+  const wire::handle h{value};
+  if (!fits(kind, h.kind())) return CUDA_ERROR_INVALID_HANDLE;
+  server_object* slot = slot_for(value, h.minted());
+  if (!slot || slot->generation != h.generation()) return CUDA_ERROR_INVALID_HANDLE;
+  if (slot->state == server_object::life::tombstone) return slot->code;
+  if (slot->state == server_object::life::free) return CUDA_ERROR_INVALID_HANDLE;
+  native = slot->native;
+  return CUDA_SUCCESS;
+}
+
+CUresult object_tables::resolve_stream(std::uint64_t value, CUstream& native) {
+  if (value <= 2) return native = reinterpret_cast<CUstream>(value), CUDA_SUCCESS;
+  return resolve(value, native);
+}
+
+void object_tables::erase(std::uint64_t id) {
+  const wire::handle h{id};
+  server_object* slot = slot_for(id, h.minted());
+  if (!slot || slot->generation != h.generation()) return;
+  const std::uint32_t generation = slot->generation;
+  if (h.minted()) {
+    minted_by_native_[h.kind()].erase(slot->native);
+    minted_free_[h.kind()].push_back(h.index());
+  }
+  *slot = server_object{};
+  slot->generation = generation;
+}
+
+void object_tables::forget_minted(std::uint64_t id) {
+  if (wire::handle{id}.minted()) erase(id);
+}
+
+std::uint64_t object_tables::mint(api::handle_kind kind, void* native) {
+  const auto k = static_cast<std::size_t>(kind);
+  if (const auto known = minted_by_native_[k].find(native); known != minted_by_native_[k].end()) return known->second;
+  table& t = minted_[k];
+  std::uint32_t index = static_cast<std::uint32_t>(t.size());
+  if (!minted_free_[k].empty()) {
+    index = minted_free_[k].back();
+    minted_free_[k].pop_back();
+  } else {
+    t.emplace_back();
+  }
+  server_object& slot = t[index];
+  const std::uint32_t generation = slot.generation % wire::handle::max_generation + 1;
+  slot.state = server_object::life::alive;
+  slot.generation = generation;
+  slot.native = native;
+  const std::uint64_t id = wire::handle::make(static_cast<std::uint8_t>(kind), index, generation, true).value;
+  minted_by_native_[k][native] = id;
+  return id;
+}
+
+std::vector<std::uint64_t> object_tables::ids(api::handle_kind kind) const {
+  std::vector<std::uint64_t> out;
+  const auto k = static_cast<std::size_t>(kind);
+  for (std::uint32_t i = 0; i < chosen_[k].size(); ++i) {
+    const server_object& o = chosen_[k][i];
+    if (o.state != server_object::life::alive) continue;
+    out.push_back(wire::handle::make(static_cast<std::uint8_t>(kind), i, o.generation).value);
+  }
+  return out;
+}
+
+}  // namespace outboard::backend

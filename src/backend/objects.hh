@@ -1,0 +1,76 @@
+// The worker's object tables: which native object stands behind each id of the client. Ids are chosen by the front-end
+// (dense, per kind); server-born objects get ids of a second space. Everything here is guarded by the session's turn
+// (see turn.hh): only the thread whose turn it is may call.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "marshal/execution.hh"
+#include "wire/handle.hh"
+
+namespace outboard::backend {
+
+/// The request that made an object, kept so that the session can be rebuilt elsewhere (design section 5.3).
+struct record {
+  std::uint64_t ticket = 0;   ///< order of replay
+  std::uint32_t opcode = 0;
+  std::uint64_t context = 0;  ///< handle it ran in
+  std::vector<std::byte> payload;
+};
+
+struct server_object {
+  enum class life : std::uint8_t { free, alive, tombstone };
+  life state = life::free;
+  std::uint32_t generation = 0;
+  CUresult code = CUDA_SUCCESS;  ///< tombstone: what its creation gave
+  void* native = nullptr;
+  std::shared_ptr<void> extra;  ///< what the hand-written ends keep with the object
+  std::vector<record> records;  ///< its creation, then what changed it since
+};
+
+class object_tables final : public marshal::handle_resolver {
+ public:
+  /// False: the peer broke the rules (the id lives already, is malformed, or leaves a gap that only an attack leaves).
+  [[nodiscard]] bool create(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra = nullptr);
+  /// A creation that failed: requests that name the id get `code`. Same rules.
+  [[nodiscard]] bool fail(std::uint64_t id, CUresult code);
+
+  /// nullptr: not alive. `kind` must fit, but a CUkernel is taken for a CUfunction.
+  server_object* find(api::handle_kind kind, std::uint64_t id);
+  void erase(std::uint64_t id);
+  /// Drops minted ids of this object and (graph) of those born from it.
+  void forget_minted(std::uint64_t id);
+
+  CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) override;
+  std::uint64_t mint(api::handle_kind kind, void* native) override;
+
+  template <class H>
+  CUresult resolve(std::uint64_t value, H& native) {
+    void* raw = nullptr;
+    const CUresult code = resolve(api::handle_trait<H>::kind, value, raw);
+    if (code == CUDA_SUCCESS) native = static_cast<H>(raw);
+    return code;
+  }
+  /// Null, legacy and per-thread streams stand for themselves.
+  CUresult resolve_stream(std::uint64_t value, CUstream& native);
+
+  /// All living objects of a kind.
+  std::vector<std::uint64_t> ids(api::handle_kind kind) const;
+  const server_object* at(std::uint64_t id) const;
+
+ private:
+  using table = std::vector<server_object>;
+  server_object* slot_for(std::uint64_t id, bool minted);
+  bool place(std::uint64_t id, server_object made);
+
+  static constexpr std::size_t kinds = static_cast<std::size_t>(api::handle_kind::count);
+  std::array<table, kinds> chosen_, minted_;
+  std::array<std::vector<std::uint32_t>, kinds> minted_free_;
+  std::array<std::unordered_map<void*, std::uint64_t>, kinds> minted_by_native_;
+};
+
+}  // namespace outboard::backend

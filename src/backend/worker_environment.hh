@@ -1,0 +1,32 @@
+// The environment of a worker: a clean base from the daemon's own, and over it the driver's variables as the client
+// has them. What the operator restricted (CUDA_VISIBLE_DEVICES of the daemon) holds: a client chooses among that.
+// Pure functions; any thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace outboard::backend {
+
+using variables = std::vector<std::pair<std::string, std::string>>;
+using variable_source = std::function<const char*(const char*)>;  ///< getenv
+
+/// What a client sent, reduced to what the driver reads, sorted, each name once: equal for clients whose workers may be
+/// exchanged. `uuids`: "GPU-…" of the devices that the daemon sees, by ordinal.
+variables driver_environment(const variables& from_client, const variable_source& own,
+                             std::span<const std::string> uuids);
+
+/// "NAME=value" lines for exec: base and driver variables.
+std::vector<std::string> worker_environment(const variables& driver, const variable_source& own);
+
+/// The client's CUDA_VISIBLE_DEVICES within the daemon's. nullopt: not set.
+std::optional<std::string> compose_visible_devices(std::optional<std::string_view> server,
+                                                   std::optional<std::string_view> client,
+                                                   std::span<const std::string> uuids);
+
+}  // namespace outboard::backend

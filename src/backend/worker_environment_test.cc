@@ -1,0 +1,58 @@
+#include "backend/worker_environment.hh"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace outboard::backend {
+namespace {
+
+const std::vector<std::string> uuids{"GPU-aaaa0000", "GPU-aabb1111", "GPU-cccc2222"};
+
+std::string compose(std::optional<std::string_view> server, std::optional<std::string_view> client) {
+  return compose_visible_devices(server, client, uuids).value_or("not set");
+}
+
+TEST(visible_devices, are_the_clients_where_the_server_restricts_nothing) {
+  EXPECT_EQ(compose({}, {}), "not set");
+  EXPECT_EQ(compose({}, "1,0"), "1,0");
+  EXPECT_EQ(compose({}, ""), "");
+}
+
+TEST(visible_devices, are_chosen_within_what_the_server_restricts) {
+  EXPECT_EQ(compose("4,5,6", {}), "GPU-aaaa0000,GPU-aabb1111,GPU-cccc2222");
+  EXPECT_EQ(compose("4,5,6", "2,0"), "GPU-cccc2222,GPU-aaaa0000");
+  EXPECT_EQ(compose("4,5,6", "1,4,0"), "GPU-aabb1111") << "an index beyond ends the list";
+  EXPECT_EQ(compose("4,5,6", "GPU-c, 0"), "GPU-cccc2222,GPU-aaaa0000");
+  EXPECT_EQ(compose("4,5,6", "GPU-a"), "-1") << "ambiguous";
+  EXPECT_EQ(compose("4,5,6", "GPU-dddd"), "-1") << "a device that the operator kept back";
+  EXPECT_EQ(compose("4,5,6", ""), "-1");
+  EXPECT_EQ(compose("4,5,6", "99999999999999999999"), "-1");
+}
+
+TEST(driver_environment, takes_only_what_the_driver_reads) {
+  const variables sent{{"CUDA_LAUNCH_BLOCKING", "1"},
+                       {"LD_PRELOAD", "/tmp/evil.so"},
+                       {"CUDA_CACHE_PATH", "/etc"},
+                       {"CUDA_DEVICE_ORDER", std::string("a\0b", 3)},
+                       {"CUDA_AUTO_BOOST", "0"},
+                       {"CUDA_LAUNCH_BLOCKING", "0"}};
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  EXPECT_EQ(driver_environment(sent, nothing, uuids),
+            (variables{{"CUDA_AUTO_BOOST", "0"}, {"CUDA_LAUNCH_BLOCKING", "0"}}));
+}
+
+TEST(worker_environment, is_clean) {
+  const std::map<std::string, const char*> own{
+      {"PATH", "/bin"}, {"AWS_SECRET_ACCESS_KEY", "x"}, {"CUDA_LAUNCH_BLOCKING", "1"}};
+  const auto source = [&](const char* name) -> const char* {
+    const auto at = own.find(name);
+    return at == own.end() ? nullptr : at->second;
+  };
+  EXPECT_THAT(worker_environment({{"CUDA_AUTO_BOOST", "0"}}, source),
+              testing::ElementsAre("PATH=/bin", "CUDA_AUTO_BOOST=0"));
+}
+
+}  // namespace
+}  // namespace outboard::backend

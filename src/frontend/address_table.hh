@@ -1,0 +1,53 @@
+// Which device and pinned addresses the program holds, and what they are: the front-end's ledger. Found by address in
+// O(log n) under a shared lock; a launch never asks it. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <shared_mutex>
+#include <vector>
+
+namespace outboard::frontend {
+
+enum class memory_kind : std::uint8_t {
+  device,   ///< cuMemAlloc and its kin
+  global,   ///< a variable of a module, at an address the device chose
+  virtual_range,  ///< cuMemAddressReserve
+  pool,     ///< cuMemAllocAsync
+  pinned,   ///< cuMemHostAlloc: host memory of this process
+  registered,  ///< cuMemHostRegister: the program's own memory
+};
+
+struct memory_block {
+  std::uint64_t base = 0, size = 0;  ///< as the program asked
+  memory_kind kind = memory_kind::device;
+  std::uint64_t context = 0;  ///< handle
+  std::int32_t device = 0;    ///< ordinal
+  std::uint64_t mapped = 0;   ///< bytes of the window that are this block's own; 0: part of a slab
+  unsigned flags = 0;         ///< pinned: cuMemHostAlloc flags
+  std::uint64_t id = 0;       ///< CU_POINTER_ATTRIBUTE_BUFFER_ID, unique in the process
+};
+
+inline bool is_host(memory_kind kind) { return kind == memory_kind::pinned || kind == memory_kind::registered; }
+
+class address_table {
+ public:
+  void insert(memory_block block);  ///< gives it an id
+  /// Takes out the block that starts exactly here.
+  std::optional<memory_block> remove(std::uint64_t base);
+  /// The block that holds the address.
+  std::optional<memory_block> find(std::uint64_t address) const;
+  /// Is [address, address + size) inside device memory that we know, contiguously?
+  bool covers(std::uint64_t address, std::uint64_t size) const;
+  /// Takes out and returns all that `which` picks.
+  std::vector<memory_block> remove_if(const std::function<bool(const memory_block&)>& which);
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint64_t, memory_block> blocks_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace outboard::frontend

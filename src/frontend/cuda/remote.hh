@@ -1,0 +1,126 @@
+// The generated end of a CALL or POST line: check what can be known here, encode, send, decode.
+#pragma once
+
+#include "frontend/cuda/objects.hh"
+#include "frontend/cuda/requests.hh"
+#include "marshal/request.hh"
+
+namespace outboard::frontend::cuda {
+
+namespace detail {
+
+/// What the front-end remembers of a created object; specialised where it is more than its context.
+template <api::opcode Op, class... A>
+std::unique_ptr<object> remember(A...) {
+  return std::make_unique<object>();
+}
+template <>
+std::unique_ptr<object> remember<api::opcode::cuStreamCreate, CUstream*, unsigned>(CUstream*, unsigned flags);
+template <>
+std::unique_ptr<object> remember<api::opcode::cuStreamCreateWithPriority, CUstream*, unsigned, int>(CUstream*,
+                                                                                                    unsigned flags,
+                                                                                                    int priority);
+template <>
+std::unique_ptr<object> remember<api::opcode::cuEventCreate, CUevent*, unsigned>(CUevent*, unsigned flags);
+
+/// Null pointers, dead handles: the driver's own codes.
+template <class T>
+CUresult check(const api::parameter& p, T argument) {
+  if constexpr (api::handle_type<T>) {
+    if constexpr (std::is_same_v<T, CUstream>) return stream_ok(argument) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (!argument) return p.may_be_null ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if (wire::handle{value_of(argument)}.minted()) return CUDA_SUCCESS;  // the server knows
+    if constexpr (std::is_same_v<T, CUfunction>) {  // a CUkernel is taken as a CUfunction
+      if (find_object<object>(reinterpret_cast<CUkernel>(argument))) return CUDA_SUCCESS;
+    }
+    return find_object<object>(argument) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  } else if constexpr (marshal::pointer_parameter<T>) {
+    return argument || p.may_be_null ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  } else {
+    return CUDA_SUCCESS;
+  }
+}
+
+template <class T>
+bool unknown_address(const api::parameter& p, T argument) {
+  if constexpr (std::is_same_v<T, CUdeviceptr>) {
+    return p.dir == api::direction::at && !process::instance().addresses().find(argument);
+  }
+  return false;
+}
+
+template <std::size_t I, class... A>
+auto pick(A... arguments) {
+  return std::get<I>(std::tuple<A...>(arguments...));
+}
+
+template <api::opcode Op, class... A>
+CUresult check_all(A... arguments) {
+  constexpr const api::description& about = api::function<Op>::about;
+  std::size_t i = 0;
+  CUresult code = CUDA_SUCCESS;
+  ((code == CUDA_SUCCESS ? code = check(about.parameters[i], arguments) : code, ++i), ...);
+  return code;
+}
+
+template <api::opcode Op, class... A>
+bool must_wait(A... arguments) {
+  constexpr const api::description& about = api::function<Op>::about;
+  if (about.how == api::kind::call || process::instance().synchronous()) return true;
+  std::size_t i = 0;
+  return ((unknown_address(about.parameters[i++], arguments)) || ...);
+}
+
+/// Destroyed handles die here at once; what the server makes of it cannot change that.
+template <api::opcode Op, class... A>
+void release_destroyed(A... arguments) {
+  constexpr const api::description& about = api::function<Op>::about;
+  if constexpr (about.destroys != api::no_parameter) {
+    auto handle = pick<about.destroys>(arguments...);
+    process::instance().handles(api::handle_trait<decltype(handle)>::kind).release(value_of(handle));
+  }
+}
+
+}  // namespace detail
+
+template <api::opcode Op, class... A>
+CUresult remote(A... arguments) {
+  constexpr const api::description& about = api::function<Op>::about;
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(about, own); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = detail::check_all<Op>(arguments...); code != CUDA_SUCCESS) return code;
+  request r(Op, own);
+  std::uint64_t created = 0;
+  if constexpr (about.creates != api::no_parameter) {
+    using handle = std::remove_pointer_t<decltype(detail::pick<about.creates>(arguments...))>;
+    std::unique_ptr<object> info = detail::remember<Op>(arguments...);
+    info->context = own.context_handle();
+    created = p.handles(api::handle_trait<handle>::kind).reserve(std::move(info));
+    if (!created) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  marshal::encode_request<Op>(r.body(), created, arguments...);
+  CUresult code = CUDA_SUCCESS;
+  if (detail::must_wait<Op>(arguments...)) {
+    code = r.call();
+    if (code == CUDA_SUCCESS) {
+      wire::reader outputs = r.reply();
+      if (!marshal::decode_reply<Op>(outputs, arguments...)) code = CUDA_ERROR_UNKNOWN;
+    }
+  } else {
+    code = r.post();
+  }
+  if constexpr (about.creates != api::no_parameter) {
+    auto out = detail::pick<about.creates>(arguments...);
+    using handle = std::remove_pointer_t<decltype(out)>;
+    if (code == CUDA_SUCCESS) {
+      *out = reinterpret_cast<handle>(created);
+    } else {
+      p.handles(api::handle_trait<handle>::kind).release(created);
+    }
+  }
+  if (code == CUDA_SUCCESS) detail::release_destroyed<Op>(arguments...);
+  return code;
+}
+
+}  // namespace outboard::frontend::cuda

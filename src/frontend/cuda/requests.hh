@@ -1,0 +1,80 @@
+// What every end that travels needs: begin a request in the lane's buffer, post it or call with it. Thread-bound to the
+// lane it was made from.
+#pragma once
+
+#include <string_view>
+
+#include "api/cuda/functions.hh"
+#include "frontend/process.hh"
+#include "wire/cursor.hh"
+
+namespace outboard::frontend::cuda {
+
+/// A request under construction in the calling thread's buffer; one at a time per thread.
+class request {
+ public:
+  request(api::opcode code, lane& own)
+      : code_(code), own_(own), server_(*process::instance().server()), writer_((own.request.clear(), own.request)) {}
+
+  wire::writer& body() { return writer_; }
+
+  /// For requests that run in another context than the lane's current one.
+  request& in_context(std::uint64_t handle) { return context_ = handle, *this; }
+
+  CUresult post(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
+    if (process::instance().synchronous()) return call(bulk, land);
+    note(answered::posted);
+    return server_.post(outgoing_request(bulk), land);
+  }
+
+  /// The reply's outputs are read with reply() until the lane's next call.
+  CUresult call(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
+    note(answered::waited);
+    return server_.call(outgoing_request(bulk), own_.reply, land);
+  }
+
+  wire::reader reply() const { return wire::reader(own_.reply); }
+
+ private:
+  outgoing outgoing_request(std::span<const std::byte> bulk) const {
+    return {static_cast<std::uint32_t>(code_), own_.id, context_, own_.request, bulk};
+  }
+  void note(answered how) {
+    if (own_.how < how) own_.how = how;
+  }
+
+  api::opcode code_;
+  lane& own_;
+  session& server_;
+  std::uint64_t context_ = own_.context_handle();
+  wire::writer writer_;
+};
+
+/// Reads one value of a reply; a server whose reply does not fit gives CUDA_ERROR_UNKNOWN.
+template <class T>
+CUresult take(request& r, CUresult code, T& out) {
+  if (code != CUDA_SUCCESS) return code;
+  wire::reader from = r.reply();
+  const T value = from.get<T>();
+  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  out = value;
+  return CUDA_SUCCESS;
+}
+
+template <class H>
+std::uint64_t value_of(H handle) {
+  return reinterpret_cast<std::uint64_t>(handle);
+}
+
+/// The object behind a handle of this type, or nullptr.
+template <class Info, class H>
+Info* find_object(H handle) {
+  return static_cast<Info*>(process::instance().handles(api::handle_trait<H>::kind).find(value_of(handle)));
+}
+
+/// 0, 1 (legacy) and 2 (per-thread) stand for the default streams.
+inline bool default_stream(CUstream stream) { return value_of(stream) <= 2; }
+
+inline bool stream_ok(CUstream stream) { return default_stream(stream) || find_object<object>(stream); }
+
+}  // namespace outboard::frontend::cuda

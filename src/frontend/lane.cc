@@ -1,0 +1,44 @@
+#include "frontend/lane.hh"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "frontend/process.hh"
+
+namespace outboard::frontend {
+namespace {
+
+std::atomic<std::uint32_t> last_lane{0};
+
+/// The C++ run time is linked statically into a library that a program may dlclose: a pthread key's destructor is the
+/// one end-of-thread hook that works there as well.
+void lane_ended(void* value) {
+  lane* ended = static_cast<lane*>(value);
+  process& p = process::instance();
+  if (p.usable() && p.server()) p.server()->end_lane(ended->id);
+  delete ended;
+}
+
+pthread_key_t lane_key() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    pthread_key_create(&made, lane_ended);
+    return made;
+  }();
+  return key;
+}
+
+thread_local lane* cached = nullptr;
+
+}  // namespace
+
+lane& this_lane() {
+  if (cached) return *cached;
+  lane* made = new lane;
+  made->id = last_lane.fetch_add(1, std::memory_order_relaxed) + 1;
+  pthread_setspecific(lane_key(), made);
+  return *(cached = made);
+}
+
+}  // namespace outboard::frontend

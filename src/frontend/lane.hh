@@ -1,0 +1,30 @@
+// A lane: one client thread's ordered flow of requests, and what the driver keeps for an OS thread: the stack of current
+// contexts. Thread-local; made at the thread's first call, told to the server when the thread ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "frontend/context.hh"
+
+namespace outboard::frontend {
+
+/// How an API call was answered, for the trace and the round-trip budget; the largest during the call counts.
+enum class answered : std::uint8_t { locally, posted, waited };
+
+struct lane {
+  std::uint32_t id = 0;
+  std::vector<context_state*> contexts;  ///< back() is current; may hold nullptr
+  std::vector<std::byte> request, reply;  ///< reused by every call of this thread
+  answered how = answered::locally;
+  int depth = 0;  ///< API calls inside API calls (callbacks) are traced once
+
+  context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }
+  std::uint64_t context_handle() const { return current() ? current()->handle : 0; }
+};
+
+/// The calling thread's lane.
+lane& this_lane();
+
+}  // namespace outboard::frontend

@@ -1,0 +1,184 @@
+#include "frontend/process.hh"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/log.hh"
+#include "frontend/cuda/cls.hh"
+#include "frontend/dial.hh"
+#include "frontend/settings.hh"
+
+namespace outboard::frontend {
+namespace {
+
+constexpr std::chrono::seconds connect_patience{10};
+/// Devices a session may have; bounds the claimed range until the snapshot says how many there are.
+constexpr std::uint64_t slots_claimed = 8;
+
+}  // namespace
+
+process& process::instance() {
+  // Never destroyed: libraries call the driver from their destructors, in any order (design section 5.4).
+  static process* const the_one = new process;
+  return *the_one;
+}
+
+process::process() {
+  for (std::size_t k = 0; k < tables_.size(); ++k) {
+    tables_[k] = std::make_unique<handle_table>(static_cast<api::handle_kind>(k));
+  }
+}
+
+void process::boot(const boot_options& options) {
+  options_ = options;
+  pthread_atfork(nullptr, nullptr, [] { process::instance().forked_child(); });
+}
+
+void process::forked_child() {
+  // As on the real driver, CUDA is not initialised in a child. Nothing is freed and no byte is sent: the connection,
+  // its locks and its buffers are the parent's.
+  life_.store(life::forked, std::memory_order_release);
+  cuda::cls_forked();
+}
+
+void process::shut_down() {
+  if (life_.load() == life::forked) return;
+  life_.store(life::ended, std::memory_order_release);
+  if (session_) session_->goodbye();
+}
+
+void process::claim_window(wire::hello& hello) {
+  for (const std::uint64_t slot : {1ull << 40, 1ull << 38, 1ull << 36}) {
+    for (const std::uint64_t base : window_base_candidates()) {
+      auto claimed = claimed_range::claim(base, slot * slots_claimed);
+      if (!claimed) continue;
+      window_ = std::move(*claimed);
+      hello.window_base = base;
+      hello.window_slot_size = slot;
+      return;
+    }
+  }
+  log::warn("no free address range for device memory: addresses will be the device's own");
+}
+
+void process::adopt(marshal::snapshot snapshot) {
+  facts_ = std::move(snapshot);
+  for (std::size_t i = 0; i < facts_.devices.size(); ++i) {
+    auto state = std::make_unique<context_state>();
+    context_state* raw = state.get();
+    raw->device = static_cast<std::int32_t>(i);
+    raw->primary = true;
+    raw->id = next_context_id();
+    for (std::size_t l = 0; l < raw->limits.size(); ++l) raw->limits[l] = facts_.devices[i].limits[l];
+    raw->handle = handles(api::handle_kind::context).reserve(std::move(state));
+    primaries_.push_back(raw);
+    if (facts_.own_addresses) {
+      // The slot's first granule stays unused, so that no valid address is a slot's base.
+      slots_.push_back(std::make_unique<slot_addresses>(
+          facts_.window_base + i * facts_.window_slot_size + window_granule, facts_.window_slot_size - window_granule));
+    }
+  }
+}
+
+CUresult process::connect() {
+  const life now = life_.load(std::memory_order_acquire);
+  if (now == life::forked) return CUDA_ERROR_NOT_INITIALIZED;
+  if (now == life::ended) return CUDA_ERROR_DEINITIALIZED;
+  if (now == life::connected || now == life::running) return CUDA_SUCCESS;
+  const std::lock_guard lock(connect_mutex_);
+  if (!tried_) {
+    tried_ = true;
+    connect_code_ = connect_locked();
+  }
+  return connect_code_;
+}
+
+CUresult process::connect_locked() {
+  const auto settings = client_settings();
+  if (!settings) {
+    log::error(settings.error().message);
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  synchronous_ = settings->synchronous;
+  options_.add_transports(transports_);
+  if (auto loaded = add_plugins(*settings, transports_); !loaded) {
+    log::error(loaded.error().message);
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  wire::hello hello = introduce_ourselves();
+  hello.wanted = wire::purpose::session;
+  claim_window(hello);
+  auto dialed = dial_any(*settings, transports_, hello, transport::clock::now() + connect_patience);
+  if (!dialed) {
+    log::error(dialed.error().message);
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  auto snapshot = marshal::decode_snapshot(dialed->welcome.content);
+  if (!snapshot) {
+    log::error(dialed->url, ": ", snapshot.error().message);
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  adopt(std::move(snapshot).value());
+  session_events events;
+  events.sticky_error = [this](std::uint64_t context, std::int32_t code) { sticky(context, code); };
+  events.output = [](std::string_view text) { (void)!::write(STDOUT_FILENO, text.data(), text.size()); };
+  events.lost = [url = dialed->url](const std::string& why) {
+    log::error(why, " (", url, "): every CUDA call returns an error from now on; restart the program");
+  };
+  session_ = std::make_unique<session>(std::move(dialed->connection), std::move(events));
+  session_->session_id = dialed->welcome.session;
+  this_lane().how = answered::waited;  // the hello counts as a round trip
+  life expected = life::fresh;
+  life_.compare_exchange_strong(expected, life::connected, std::memory_order_acq_rel);
+  return CUDA_SUCCESS;
+}
+
+CUresult process::init() {
+  if (const CUresult code = connect(); code != CUDA_SUCCESS) return code;
+  if (facts_.devices.empty()) return CUDA_ERROR_NO_DEVICE;
+  life expected = life::connected;
+  life_.compare_exchange_strong(expected, life::running, std::memory_order_acq_rel);
+  return usable() ? CUDA_SUCCESS : CUDA_ERROR_DEINITIALIZED;
+}
+
+CUresult process::gate(const lane& own, bool needs_context) const {
+  switch (life_.load(std::memory_order_acquire)) {
+    case life::fresh:
+    case life::connected:
+    case life::forked: return CUDA_ERROR_NOT_INITIALIZED;
+    case life::ended: return CUDA_ERROR_DEINITIALIZED;
+    case life::running: break;
+  }
+  if (session_->lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!needs_context) return CUDA_SUCCESS;
+  const context_state* current = own.current();
+  if (!current) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!current->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return static_cast<CUresult>(current->sticky.load(std::memory_order_acquire));
+}
+
+CUresult process::gate(const api::description& about, const lane& own) const {
+  return about.preinit ? CUDA_SUCCESS : gate(own, !about.noctx);
+}
+
+context_state* process::primary(int device) const {
+  return device >= 0 && static_cast<std::size_t>(device) < primaries_.size()
+             ? primaries_[static_cast<std::size_t>(device)]
+             : nullptr;
+}
+
+context_state* process::find_context(std::uint64_t handle) const {
+  return static_cast<context_state*>(tables_[static_cast<std::size_t>(api::handle_kind::context)]->find(handle));
+}
+
+slot_addresses* process::window_slot(int device) const {
+  return static_cast<std::size_t>(device) < slots_.size() ? slots_[static_cast<std::size_t>(device)].get() : nullptr;
+}
+
+void process::sticky(std::uint64_t context, std::int32_t code) {
+  if (context_state* state = find_context(context)) state->sticky.store(code, std::memory_order_release);
+}
+
+}  // namespace outboard::frontend

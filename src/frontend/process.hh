@@ -1,0 +1,91 @@
+// The front-end's state in the program's process: the one singleton that the C ABI needs. Made by the shim's one init,
+// connects at the first call that needs the server. Any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/describe.hh"
+#include "frontend/address_table.hh"
+#include "frontend/context.hh"
+#include "frontend/handle_table.hh"
+#include "frontend/lane.hh"
+#include "frontend/session.hh"
+#include "frontend/window.hh"
+#include "marshal/snapshot.hh"
+#include "transport/transport.hh"
+
+namespace outboard::frontend {
+
+/// What the shim knows and the front-end does not: the transports linked in and the exported symbols.
+struct boot_options {
+  void (*add_transports)(transport::registry&) = nullptr;
+  void* (*find_export)(std::string_view symbol) = nullptr;  ///< nullptr: not exported
+};
+
+class process {
+ public:
+  static process& instance();
+
+  void boot(const boot_options& options);  ///< no connection yet, no thread, no allocation that matters
+  /// The program ends (destructor of the library) or has forked (child): see design section 5.4.
+  void shut_down();
+  void forked_child();
+
+  /// Connects on the first call; later calls give the same answer at once.
+  CUresult connect();
+  CUresult init();  ///< cuInit
+
+  /// May a call with this description run on this lane now? CUDA_SUCCESS or the driver's own refusal.
+  CUresult gate(const api::description& about, const lane& own) const;
+  /// The same for hand-written ends: initialised, and (if asked) a usable current context.
+  CUresult gate(const lane& own, bool needs_context = true) const;
+  bool usable() const { return life_.load(std::memory_order_acquire) == life::running; }
+
+  session* server() const { return session_.get(); }
+  const marshal::snapshot& facts() const { return facts_; }
+  void* find_export(std::string_view symbol) const { return options_.find_export(symbol); }
+
+  /// nullptr: no such device.
+  context_state* primary(int device) const;
+  context_state* find_context(std::uint64_t handle) const;
+  handle_table& handles(api::handle_kind kind) { return *tables_[static_cast<std::size_t>(kind)]; }
+  address_table& addresses() { return addresses_; }
+  slot_addresses* window_slot(int device) const;
+  std::uint64_t next_context_id() { return ++last_context_id_; }
+
+  bool synchronous() const { return synchronous_; }  ///< OUTBOARD_SYNC=1
+
+ private:
+  enum class life : std::uint8_t { fresh, connected, running, ended, forked };
+
+  process();
+  CUresult connect_locked();
+  result<std::string> server_url() const;
+  void claim_window(wire::hello& hello);
+  void adopt(marshal::snapshot snapshot);
+  void sticky(std::uint64_t context, std::int32_t code);
+
+  boot_options options_;
+  std::atomic<life> life_{life::fresh};
+  std::mutex connect_mutex_;
+  bool tried_ = false;
+  CUresult connect_code_ = CUDA_ERROR_NO_DEVICE;
+  transport::registry transports_;
+  std::unique_ptr<session> session_;
+  marshal::snapshot facts_;
+  std::array<std::unique_ptr<handle_table>, static_cast<std::size_t>(api::handle_kind::count)> tables_;
+  std::vector<context_state*> primaries_;
+  address_table addresses_;
+  claimed_range window_;
+  std::vector<std::unique_ptr<slot_addresses>> slots_;
+  std::atomic<std::uint64_t> last_context_id_{0};
+  bool synchronous_ = false;
+};
+
+}  // namespace outboard::frontend

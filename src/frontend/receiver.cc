@@ -1,0 +1,95 @@
+#include "frontend/receiver.hh"
+
+#include <algorithm>
+#include <cstring>
+
+#include "wire/cursor.hh"
+
+namespace outboard::frontend {
+namespace {
+
+error lost_connection(transport::io why) {
+  return {action::reconnect, why == transport::io::closed ? "the server closed the connection"
+                                                          : "the connection to the server broke"};
+}
+
+/// A data frame begins with the copy's ticket and the offset of its bytes.
+constexpr std::size_t data_prefix = 16;
+
+}  // namespace
+
+status receiver::fill(std::span<std::byte> into) {
+  const std::size_t have = std::min(into.size(), end_ - begin_);
+  std::memcpy(into.data(), buffer_.data() + begin_, have);
+  begin_ += have;
+  into = into.subspan(have);
+  while (!into.empty()) {
+    // Large remainders go straight to their place; small ones by way of the buffer, several frames at once.
+    const bool direct = into.size() >= buffer_.size();
+    const auto got = connection_.receive(direct ? into : std::span<std::byte>(buffer_));
+    if (got.status == transport::io::interrupted) continue;
+    if (got.status != transport::io::done) return lost_connection(got.status);
+    if (direct) {
+      into = into.subspan(got.bytes);
+      continue;
+    }
+    const std::size_t take = std::min(into.size(), got.bytes);
+    std::memcpy(into.data(), buffer_.data(), take);
+    begin_ = take;
+    end_ = got.bytes;
+    into = into.subspan(take);
+  }
+  return {};
+}
+
+status receiver::receive_data(const wire::frame_header& header) {
+  std::array<std::byte, data_prefix> prefix;
+  if (header.size < prefix.size()) return failure("short data frame");
+  OUTBOARD_TRY(fill(prefix));
+  wire::reader r(prefix);
+  const auto ticket = r.get<std::uint64_t>();
+  const auto offset = r.get<std::uint64_t>();
+  const std::size_t size = header.size - prefix.size();
+  std::byte* place = sink_.landing_place(ticket, offset, size);
+  if (!place) return failure("bytes for no copy of ours");
+  return fill(std::span(place, size));
+}
+
+status receiver::skip_to(std::vector<std::byte>& into, std::size_t size) {
+  into.resize(size);
+  return fill(into);
+}
+
+status receiver::receive_frame() {
+  std::array<std::byte, wire::header_size> raw;
+  OUTBOARD_TRY(fill(raw));
+  const auto decoded = wire::decode_header(raw, wire::max_frame_payload);
+  if (!decoded) return decoded.error();
+  const wire::frame_header& header = *decoded;
+  switch (header.kind) {
+    case wire::frame_kind::reply: {
+      std::vector<std::byte>* target = sink_.reply_target(header.ticket);
+      if (!target) return failure("a reply to no call of ours");
+      OUTBOARD_TRY(skip_to(*target, header.size));
+      sink_.reply_arrived(header.ticket);
+      return {};
+    }
+    case wire::frame_kind::data: return receive_data(header);
+    case wire::frame_kind::notice: {
+      OUTBOARD_TRY(skip_to(body_, header.size));
+      wire::reader r(body_);
+      const auto code = r.get<std::int32_t>();
+      if (!r.finished()) return failure("malformed notice");
+      sink_.notice(header.context, code);
+      return {};
+    }
+    case wire::frame_kind::output:
+      OUTBOARD_TRY(skip_to(body_, header.size));
+      sink_.output({reinterpret_cast<const char*>(body_.data()), body_.size()});
+      return {};
+    case wire::frame_kind::refusal: return failure("the server ended the session");
+    default: return failure("a frame that only clients send");
+  }
+}
+
+}  // namespace outboard::frontend

@@ -1,0 +1,163 @@
+#include "frontend/session.hh"
+
+#include <cstring>
+
+#include "wire/cursor.hh"
+
+namespace outboard::frontend {
+namespace {
+
+constexpr auto lost_code = CUDA_ERROR_DEVICE_UNAVAILABLE;
+
+iovec part_of(std::span<const std::byte> bytes) {
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // iovec has no const form; send() only reads
+}
+
+}  // namespace
+
+session::session(std::unique_ptr<transport::connection> connection, session_events events)
+    : connection_(std::move(connection)), events_(std::move(events)), receiver_(*connection_, *this) {}
+
+session::~session() = default;
+
+std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land) {
+  const std::lock_guard sending(send_mutex_);
+  wire::frame_header header;
+  header.size = static_cast<std::uint32_t>(request.payload.size() + request.bulk.size());
+  header.kind = kind;
+  header.opcode = request.opcode;
+  header.lane = request.lane;
+  header.ticket = last_ticket_ + 1;
+  header.ack = last_answered_.load(std::memory_order_relaxed);
+  header.context = request.context;
+  if (waiting || land) {  // before the bytes leave: the answer may be read by another thread at once
+    const std::lock_guard lock(state_mutex_);
+    if (waiting) waiting->ticket = header.ticket, waiters_[header.ticket] = waiting;
+    if (land) landings_[header.ticket] = *land, landings_pending_.fetch_add(1, std::memory_order_relaxed);
+  }
+  std::array<std::byte, wire::header_size> raw;
+  wire::encode_header(header, raw);
+  const std::array parts{part_of(raw), part_of(request.payload), part_of(request.bulk)};
+  const std::size_t used = request.bulk.empty() ? (request.payload.empty() ? 1 : 2) : 3;
+  const auto sent = connection_->send(std::span(parts).first(used));
+  if (sent.status != transport::io::done) {
+    lose("the connection to the server broke while sending");
+    return 0;
+  }
+  return last_ticket_ = header.ticket;
+}
+
+CUresult session::post(const outgoing& request, const landing* land) {
+  if (lost()) return lost_code;
+  return send(request, wire::frame_kind::post, nullptr, land) ? CUDA_SUCCESS : lost_code;
+}
+
+CUresult session::call(const outgoing& request, std::vector<std::byte>& reply, const landing* land) {
+  if (lost()) return lost_code;
+  waiter own;
+  own.into = &reply;
+  if (send(request, wire::frame_kind::call, &own, land)) await(own);
+  forget(own);
+  if (!own.done) return lost_code;
+  std::int32_t code = 0;
+  if (reply.size() < sizeof code) {
+    lose("the server sent a reply without a result");
+    return lost_code;
+  }
+  std::memcpy(&code, reply.data(), sizeof code);
+  reply.erase(reply.begin(), reply.begin() + sizeof code);
+  return static_cast<CUresult>(code);
+}
+
+void session::await(waiter& own) {
+  std::unique_lock lock(state_mutex_);
+  while (!own.done && !lost()) {
+    if (leading_) {
+      own.wake.wait(lock);
+    } else {
+      lead(own, lock);
+    }
+  }
+}
+
+/// Reads frames until the own reply is there, then hands the reading to a follower.
+void session::lead(waiter& own, std::unique_lock<std::mutex>& lock) {
+  leading_ = true;
+  while (!own.done && !lost()) {
+    lock.unlock();
+    const status got = receiver_.receive_frame();
+    if (!got) lose(got.error().message);
+    lock.lock();
+  }
+  leading_ = false;
+  for (auto& [ticket, other] : waiters_) {
+    if (other == &own || other->done) continue;
+    other->wake.notify_one();
+    break;
+  }
+}
+
+void session::forget(waiter& own) {
+  const std::lock_guard lock(state_mutex_);
+  waiters_.erase(own.ticket);
+  if (landings_.erase(own.ticket)) landings_pending_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+std::vector<std::byte>* session::reply_target(std::uint64_t ticket) {
+  const std::lock_guard lock(state_mutex_);
+  const auto found = waiters_.find(ticket);
+  return found == waiters_.end() || found->second->done ? nullptr : found->second->into;
+}
+
+void session::reply_arrived(std::uint64_t ticket) {
+  const std::lock_guard lock(state_mutex_);
+  waiter& w = *waiters_.at(ticket);
+  w.done = true;
+  last_answered_.store(ticket, std::memory_order_relaxed);
+  w.wake.notify_one();
+}
+
+std::byte* session::landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) {
+  const std::lock_guard lock(state_mutex_);
+  const auto found = landings_.find(ticket);
+  if (found == landings_.end()) return nullptr;
+  const landing place = found->second;
+  if (offset > place.size || size > place.size - offset) return nullptr;
+  // Bytes of one copy come in order: the last ones end it, unless a call waits for it (then forget() does).
+  if (offset + size == place.size && !waiters_.contains(ticket)) {
+    landings_.erase(found);
+    landings_pending_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return place.to + offset;
+}
+
+void session::lose(const std::string& why) {
+  if (lost_.exchange(true, std::memory_order_acq_rel)) return;
+  connection_->shutdown();
+  events_.lost(why);
+  const std::lock_guard lock(state_mutex_);
+  for (auto& [ticket, w] : waiters_) w->wake.notify_one();
+}
+
+void session::end_lane(std::uint32_t lane) {
+  outgoing request;
+  request.lane = lane;
+  if (!lost()) send(request, wire::frame_kind::lane_end, nullptr, nullptr);
+}
+
+void session::goodbye() {
+  if (lost_.exchange(true, std::memory_order_acq_rel)) return;
+  const std::unique_lock sending(send_mutex_, std::try_to_lock);
+  if (sending.owns_lock()) {  // another thread in the middle of a send: it is an unclean exit anyway
+    wire::frame_header header;
+    header.kind = wire::frame_kind::goodbye;
+    header.ticket = last_ticket_ + 1;
+    std::array<std::byte, wire::header_size> raw;
+    wire::encode_header(header, raw);
+    const std::array parts{part_of(raw)};
+    connection_->send(parts, transport::clock::now() + std::chrono::milliseconds(100));
+  }
+  connection_->shutdown();
+}
+
+}  // namespace outboard::frontend

@@ -1,0 +1,107 @@
+// The front-end's end of a session: requests out, replies in, over one connection shared by all threads. Whoever waits
+// reads the connection itself (leader) and delivers what it reads to the others (followers), so a lone thread never
+// pays a hand-off. Owned by the process state; any thread may post and call. After the connection is lost every
+// request returns CUDA_ERROR_DEVICE_UNAVAILABLE at once.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/cuda/headers.hh"
+#include "frontend/receiver.hh"
+#include "transport/transport.hh"
+#include "wire/frame.hh"
+
+namespace outboard::frontend {
+
+/// One request as the stubs hand it over; the spans are read before post() or call() returns.
+struct outgoing {
+  std::uint32_t opcode = 0;
+  std::uint32_t lane = 0;
+  std::uint64_t context = 0;
+  std::span<const std::byte> payload;
+  std::span<const std::byte> bulk;  ///< follows the payload, not copied
+};
+
+/// Where the bytes of a device-to-host copy go when the server sends them.
+struct landing {
+  std::byte* to = nullptr;
+  std::uint64_t size = 0;
+};
+
+struct session_events {
+  std::function<void(std::uint64_t context, std::int32_t code)> sticky_error;
+  std::function<void(std::string_view text)> output;  ///< what the device printed
+  std::function<void(const std::string& why)> lost;   ///< once
+};
+
+class session final : private frame_sink {
+ public:
+  session(std::unique_ptr<transport::connection> connection, session_events events);
+  ~session() override;
+
+  /// Sends without waiting. `land`: the request is a copy whose bytes arrive later, before the reply of whatever
+  /// call learns of its completion.
+  CUresult post(const outgoing& request, const landing* land = nullptr);
+
+  /// Sends and waits. The reply's outputs are left in `reply` (without the result code). CUDA_SUCCESS or the
+  /// function's own code.
+  CUresult call(const outgoing& request, std::vector<std::byte>& reply, const landing* land = nullptr);
+
+  /// The thread of this lane has ended.
+  void end_lane(std::uint32_t lane);
+
+  /// Orderly end; never blocks for long. Later requests fail as after a loss, silently.
+  void goodbye();
+
+  /// Posted copies to host memory whose bytes have not come yet.
+  bool copies_pending() const { return landings_pending_.load(std::memory_order_relaxed) != 0; }
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  std::uint64_t session_id = 0;
+
+ private:
+  struct waiter {
+    std::uint64_t ticket = 0;
+    std::vector<std::byte>* into = nullptr;
+    bool done = false;
+    std::condition_variable wake;
+  };
+
+  std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);
+  void await(waiter& own);
+  void lead(waiter& own, std::unique_lock<std::mutex>& lock);
+  void lose(const std::string& why);
+  void forget(waiter& own);
+
+  // frame_sink: called by the leader only
+  std::vector<std::byte>* reply_target(std::uint64_t ticket) override;
+  void reply_arrived(std::uint64_t ticket) override;
+  std::byte* landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) override;
+  void notice(std::uint64_t context, std::int32_t code) override { events_.sticky_error(context, code); }
+  void output(std::string_view text) override { events_.output(text); }
+
+  std::unique_ptr<transport::connection> connection_;
+  session_events events_;
+  receiver receiver_;
+
+  std::mutex send_mutex_;
+  std::uint64_t last_ticket_ = 0;             // under send_mutex_
+  std::atomic<std::uint64_t> last_answered_{0};
+
+  std::mutex state_mutex_;  // guards what follows; never held while sending or receiving
+  bool leading_ = false;
+  std::unordered_map<std::uint64_t, waiter*> waiters_;
+  std::unordered_map<std::uint64_t, landing> landings_;
+  std::atomic<std::size_t> landings_pending_{0};
+  std::atomic<bool> lost_{false};
+};
+
+}  // namespace outboard::frontend

@@ -1,0 +1,125 @@
+#include "frontend/trace.hh"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "base/log.hh"
+
+namespace outboard::frontend::trace {
+namespace {
+
+struct state {
+  std::mutex mutex;
+  int fd = -1;
+  bool failed = false;
+  std::string buffer;
+  std::uint64_t counts[3] = {};
+};
+
+state& the_state() {
+  static state* const s = new state;  // never destroyed: see process::instance()
+  return *s;
+}
+
+std::atomic<bool> enabled{false};
+
+constexpr std::size_t flush_at = 64 << 10;
+
+void flush(state& s) {
+  std::size_t done = 0;
+  while (done < s.buffer.size() && !s.failed) {
+    const ssize_t n = ::write(s.fd, s.buffer.data() + done, s.buffer.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      s.failed = true;
+      log::error("the trace is incomplete: ", std::strerror(n < 0 ? errno : ENOSPC));
+    } else {
+      done += static_cast<std::size_t>(n);
+    }
+  }
+  s.buffer.clear();
+}
+
+void append_text(std::string& to, const char* text) {
+  to += '"';
+  for (int i = 0; text[i] && i < 60; ++i) to += text[i] >= ' ' && text[i] != '"' ? text[i] : '.';
+  to += '"';
+}
+
+void append_argument(std::string& to, const argument& a) {
+  char number[40];
+  switch (a.as) {
+    case form::signed_number: std::snprintf(number, sizeof number, "%" PRId64, static_cast<std::int64_t>(a.bits)); break;
+    case form::unsigned_number: std::snprintf(number, sizeof number, "%" PRIu64, a.bits); break;
+    case form::real: std::snprintf(number, sizeof number, "%g", a.number); break;
+    case form::text:
+      if (a.bits) return append_text(to, reinterpret_cast<const char*>(a.bits));
+      [[fallthrough]];
+    case form::address:
+    case form::pointer: std::snprintf(number, sizeof number, "0x%" PRIx64, a.bits); break;
+  }
+  to += number;
+}
+
+constexpr std::string_view name_of(answered how) {
+  constexpr std::string_view names[] = {"local", "posted", "waited"};
+  return names[static_cast<std::size_t>(how)];
+}
+
+}  // namespace
+
+bool on() { return enabled.load(std::memory_order_relaxed); }
+
+void start() {
+  const char* file = std::getenv("OUTBOARD_TRACE");
+  if (!file || !*file) return;
+  state& s = the_state();
+  s.fd = ::open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (s.fd < 0) return log::error("OUTBOARD_TRACE: cannot write ", file, ": ", std::strerror(errno));
+  enabled.store(true, std::memory_order_relaxed);
+}
+
+void finish() {
+  if (!enabled.exchange(false)) return;
+  state& s = the_state();
+  const std::lock_guard lock(s.mutex);
+  char line[128];
+  std::snprintf(line, sizeof line, "local %" PRIu64 ", posted %" PRIu64 ", waited %" PRIu64 "\n", s.counts[0],
+                s.counts[1], s.counts[2]);
+  s.buffer += line;
+  flush(s);
+  ::close(s.fd);
+}
+
+void record(const api::function_info& function, std::span<const argument> arguments, CUresult result, answered how,
+            std::chrono::nanoseconds took) {
+  state& s = the_state();
+  const std::lock_guard lock(s.mutex);
+  if (!on()) return;
+  ++s.counts[static_cast<std::size_t>(how)];
+  std::string& out = s.buffer;
+  out += function.name;
+  out += '(';
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (i) out += ", ";
+    if (i < function.about.arity) out.append(function.about.parameters[i].name).append("=");
+    append_argument(out, arguments[i]);
+  }
+  char tail[64];
+  std::snprintf(tail, sizeof tail, ") = %d ", static_cast<int>(result));
+  out += tail;
+  out += name_of(how);
+  std::snprintf(tail, sizeof tail, " %.3f us\n", static_cast<double>(took.count()) / 1e3);
+  out += tail;
+  if (out.size() >= flush_at) flush(s);
+}
+
+}  // namespace outboard::frontend::trace

@@ -1,0 +1,35 @@
+// OUTBOARD_TRACE=file: every API call with its arguments, how it was answered and how long it took; the file ends with a
+// summary whose last line reads `local N, posted N, waited N`. Any thread; costs one load of a flag when off.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "api/cuda/functions.hh"
+#include "frontend/lane.hh"
+
+namespace outboard::frontend::trace {
+
+enum class form : std::uint8_t { signed_number, unsigned_number, address, real, text, pointer };
+
+/// One argument as the formatter sees it. `text` points at the program's string; nothing is read through `pointer`.
+struct argument {
+  form as = form::unsigned_number;
+  std::uint64_t bits = 0;
+  double number = 0;
+};
+
+bool on();
+/// Opens the file named by the environment; a file that cannot be opened is an error on stderr and no trace.
+void start();
+/// Writes the summary and closes. A disk that filled up is reported once.
+void finish();
+
+void record(const api::function_info& function, std::span<const argument> arguments, CUresult result, answered how,
+            std::chrono::nanoseconds took);
+
+}  // namespace outboard::frontend::trace

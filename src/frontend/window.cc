@@ -1,0 +1,69 @@
+#include "frontend/window.hh"
+
+#include <sys/mman.h>
+
+#include <utility>
+
+namespace outboard::frontend {
+
+std::optional<claimed_range> claimed_range::claim(std::uint64_t base, std::uint64_t size) {
+  void* wanted = reinterpret_cast<void*>(base);
+  void* got = ::mmap(wanted, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED) return std::nullopt;
+  if (got != wanted) {  // a kernel older than 4.17 takes the address as a hint
+    ::munmap(got, size);
+    return std::nullopt;
+  }
+  claimed_range range;
+  range.base_ = base;
+  range.size_ = size;
+  return range;
+}
+
+claimed_range::claimed_range(claimed_range&& other) noexcept
+    : base_(std::exchange(other.base_, 0)), size_(std::exchange(other.size_, 0)) {}
+
+claimed_range& claimed_range::operator=(claimed_range&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+claimed_range::~claimed_range() {
+  if (size_) ::munmap(reinterpret_cast<void*>(base_), size_);
+}
+
+std::uint64_t slot_addresses::take(std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
+    if (hole->second < size) continue;
+    const auto [base, available] = *hole;
+    free_.erase(hole);
+    if (available > size) free_[base + size] = available - size;
+    return base;
+  }
+  return 0;
+}
+
+void slot_addresses::give_back(std::uint64_t base, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  auto next = free_.lower_bound(base);
+  if (next != free_.end() && base + size == next->first) {
+    size += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    auto before = std::prev(next);
+    if (before->first + before->second == base) {
+      before->second += size;
+      return;
+    }
+  }
+  free_[base] = size;
+}
+
+std::vector<std::uint64_t> window_base_candidates() {
+  return {0x2000'0000'0000, 0x3000'0000'0000, 0x6000'0000'0000, 0x7e80'0000'0000 & ~0xffffffffffull, 0x40'0000'0000};
+}
+
+}  // namespace outboard::frontend

@@ -1,0 +1,48 @@
+// The window: the range of addresses from which this session's device memory comes, one slot for each device. The
+// front-end hands the addresses out, so an address means the same after the session was rebuilt elsewhere, and claims
+// the range in its own process, so it can never collide with the program's memory. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace outboard::frontend {
+
+/// What device memory is mapped in; the driver's VMM granularity on every GPU seen.
+inline constexpr std::uint64_t window_granule = 2ull << 20;
+
+/// A range of host addresses claimed without memory (PROT_NONE), given back when it dies.
+class claimed_range {
+ public:
+  claimed_range() = default;
+  /// Nothing when any of it is in use.
+  static std::optional<claimed_range> claim(std::uint64_t base, std::uint64_t size);
+  claimed_range(claimed_range&& other) noexcept;
+  claimed_range& operator=(claimed_range&& other) noexcept;
+  ~claimed_range();
+  std::uint64_t base() const { return base_; }
+
+ private:
+  std::uint64_t base_ = 0, size_ = 0;
+};
+
+/// Free addresses of one slot, first fit in granules.
+class slot_addresses {
+ public:
+  slot_addresses(std::uint64_t base, std::uint64_t size) { free_[base] = size; }
+  /// 0 when no hole is large enough. `size` is rounded up to the granule by the caller.
+  std::uint64_t take(std::uint64_t size);
+  void give_back(std::uint64_t base, std::uint64_t size);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> free_;  // base -> size, never adjacent
+};
+
+/// Bases tried in order; see design section 7 on sanitizers and 39-bit clients.
+std::vector<std::uint64_t> window_base_candidates();
+
+}  // namespace outboard::frontend

@@ -1,0 +1,314 @@
+// The bodies of hand-written requests and replies: one struct a message, its fields named once and walked by both ends.
+// Values; no thread rules.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "wire/cursor.hh"
+
+namespace outboard::marshal {
+
+/// Requests that are no function of the driver. Numbers below every chapter's; append-only.
+enum class service : std::uint32_t {
+  upload = 1,  ///< post: bulk bytes of a module image, before the request that loads it
+  records_export = 2,  ///< call: everything needed to rebuild the session elsewhere
+  records_import = 3,  ///< call: the rebuilding
+};
+
+/// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
+enum class flavour : std::uint8_t { sync = 0, sync_per_thread = 1, stream = 2, stream_per_thread = 3, count };
+constexpr bool per_thread(flavour f) { return f == flavour::sync_per_thread || f == flavour::stream_per_thread; }
+constexpr bool on_stream(flavour f) { return f == flavour::stream || f == flavour::stream_per_thread; }
+
+struct attribute_pair {
+  std::int32_t result = 0, value = 0;
+};
+
+namespace detail {
+
+struct put_fields {
+  wire::writer& w;
+  template <class... T>
+  void operator()(const T&... fields) {
+    (one(fields), ...);
+  }
+  template <class T>
+  void one(const T& field) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      w.text(field);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      w.put(field);
+    } else if constexpr (requires { field.size(), field.push_back(field[0]); }) {
+      w.put(static_cast<std::uint64_t>(field.size()));
+      if constexpr (sizeof(field[0]) == 1) {
+        w.bytes(std::as_bytes(std::span(field)));
+      } else {
+        for (const auto& item : field) one(item);
+      }
+    } else if constexpr (std::is_enum_v<T>) {
+      w.put(static_cast<std::underlying_type_t<T>>(field));
+    } else {
+      w.put(field);
+    }
+  }
+};
+
+struct take_fields {
+  wire::reader& r;
+  template <class... T>
+  void operator()(T&... fields) {
+    (one(fields), ...);
+  }
+  template <class T>
+  void one(T& field) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      field = r.text(1 << 20);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      field = r.flag();
+    } else if constexpr (requires { field.clear(), field.emplace_back(); }) {
+      using item = typename T::value_type;
+      const auto n = r.get<std::uint64_t>();
+      if (n > r.rest().size()) return r.fail();  // each item takes at least a byte
+      if constexpr (sizeof(item) == 1) {
+        const auto raw = r.bytes(n);
+        const auto* first = reinterpret_cast<const item*>(raw.data());
+        field.assign(first, first + raw.size());
+      } else {
+        for (std::uint64_t i = 0; i < n && r.ok(); ++i) one(field.emplace_back());
+      }
+    } else if constexpr (std::is_enum_v<T>) {
+      field = static_cast<T>(r.get<std::underlying_type_t<T>>());
+    } else {
+      field = r.get<T>();
+    }
+  }
+};
+
+}  // namespace detail
+
+template <class Body>
+void put_body(wire::writer& w, const Body& body) {
+  detail::put_fields put{w};
+  const_cast<Body&>(body).fields(put);  // fields() only names them
+}
+
+/// Sticky: r.ok() says whether the body is whole.
+template <class Body>
+Body take_body(wire::reader& r) {
+  Body body;
+  detail::take_fields take{r};
+  body.fields(take);
+  return body;
+}
+
+#define OUTBOARD_FIELDS(...) \
+  template <class Visit>     \
+  void fields(Visit& visit) { \
+    visit(__VA_ARGS__);      \
+  }
+
+/// cuMemAlloc_v2: map fresh memory at an address of the window, or (address 0) wherever the device likes.
+struct map_body {
+  std::uint64_t address = 0, size = 0;
+  OUTBOARD_FIELDS(address, size)
+};
+
+/// cuMemFree_v2: wait for the device, then unmap; size 0 only waits (a small block keeps its granule).
+struct unmap_body {
+  std::uint64_t address = 0, size = 0;
+  OUTBOARD_FIELDS(address, size)
+};
+
+/// Copies to the device: the bytes follow.
+struct copy_in_body {
+  std::uint64_t to = 0, stream = 0;
+  flavour how = flavour::sync;
+  OUTBOARD_FIELDS(to, stream, how)
+};
+
+/// Copies to the host: the bytes come as data frames with the request's ticket.
+struct copy_out_body {
+  std::uint64_t from = 0, size = 0, stream = 0;
+  flavour how = flavour::sync;
+  OUTBOARD_FIELDS(from, size, stream, how)
+};
+
+/// One option of the JIT; buffers travel as their size, logs come back in load_reply.
+struct jit_option {
+  std::int32_t option = 0;
+  std::int32_t padding = 0;
+  std::uint64_t value = 0;
+};
+
+/// cuModuleLoad*, cuLibraryLoad*: the image was uploaded before. `handle` is the new module's or library's.
+struct load_body {
+  std::uint64_t handle = 0, image_size = 0;
+  bool library = false;
+  std::vector<jit_option> options;
+  OUTBOARD_FIELDS(handle, image_size, library, options)
+};
+
+struct load_reply {
+  std::vector<std::uint8_t> kernels;  ///< marshal::kernel_table
+  std::string info_log, error_log;
+  OUTBOARD_FIELDS(kernels, info_log, error_log)
+};
+
+/// cuLibraryGetKernel, cuModuleGetFunction, cuKernelGetFunction, cuLibraryGetModule: `name` may be empty.
+struct derive_body {
+  std::uint64_t parent = 0, handle = 0;
+  std::string name;
+  OUTBOARD_FIELDS(parent, handle, name)
+};
+
+struct lookup_body {
+  std::uint64_t parent = 0;
+  std::string name;
+  OUTBOARD_FIELDS(parent, name)
+};
+
+struct lookup_reply {
+  std::uint64_t address = 0, size = 0;
+  OUTBOARD_FIELDS(address, size)
+};
+
+struct kernel_query_body {
+  std::uint64_t kernel = 0;
+  std::int32_t device = 0;
+  OUTBOARD_FIELDS(kernel, device)
+};
+
+struct kernel_query_reply {
+  std::vector<attribute_pair> attributes;
+  OUTBOARD_FIELDS(attributes)
+};
+
+/// cuKernelGetParamInfo for all parameters at once, where the image did not tell.
+struct layout_reply {
+  std::vector<std::uint64_t> offsets_and_sizes;
+  OUTBOARD_FIELDS(offsets_and_sizes)
+};
+
+struct kernel_set_body {
+  std::uint64_t kernel = 0;
+  std::int32_t device = 0, attribute = 0, value = 0;
+  OUTBOARD_FIELDS(kernel, device, attribute, value)
+};
+
+/// A launch: `attributes` are CUlaunchAttributes as {id, 64 bytes}; parameters packed as the kernel reads them.
+struct launch_attribute {
+  std::uint32_t id = 0, padding = 0;
+  std::array<std::uint8_t, 64> value{};
+};
+
+struct launch_body {
+  std::uint64_t kernel = 0, stream = 0;
+  std::array<std::uint32_t, 3> grid{}, block{};
+  std::uint32_t shared = 0;
+  bool per_thread = false, cooperative = false, extended = false;
+  std::vector<launch_attribute> attributes;
+  std::vector<std::uint8_t> parameters;
+  OUTBOARD_FIELDS(kernel, stream, grid, block, shared, per_thread, cooperative, extended, attributes, parameters)
+};
+
+struct cluster_query_body {
+  std::uint64_t kernel = 0;
+  std::array<std::uint32_t, 3> grid{}, block{};
+  std::uint32_t shared = 0;
+  std::vector<launch_attribute> attributes;
+  OUTBOARD_FIELDS(kernel, grid, block, shared, attributes)
+};
+
+struct number_reply {
+  std::int64_t value = 0;
+  OUTBOARD_FIELDS(value)
+};
+
+struct link_create_body {
+  std::uint64_t handle = 0;
+  std::vector<jit_option> options;
+  OUTBOARD_FIELDS(handle, options)
+};
+
+struct link_add_body {
+  std::uint64_t state = 0;
+  std::int32_t type = 0;
+  std::string name;
+  std::vector<jit_option> options;
+  std::vector<std::uint8_t> data;
+  OUTBOARD_FIELDS(state, type, name, options, data)
+};
+
+struct link_reply {
+  std::string info_log, error_log;
+  std::vector<std::uint8_t> image;  ///< cuLinkComplete
+  OUTBOARD_FIELDS(info_log, error_log, image)
+};
+
+struct handle_body {
+  std::uint64_t handle = 0;
+  OUTBOARD_FIELDS(handle)
+};
+
+/// cuDevicePrimaryCtxRetain (first), Release (last), Reset, SetFlags; cuCtxCreate.
+struct context_body {
+  std::uint64_t handle = 0;
+  std::int32_t device = 0;
+  std::uint32_t flags = 0;
+  OUTBOARD_FIELDS(handle, device, flags)
+};
+
+struct limit_body {
+  std::int32_t limit = 0;
+  std::uint64_t value = 0;
+  OUTBOARD_FIELDS(limit, value)
+};
+
+struct memory_info_reply {
+  std::uint64_t free = 0, total = 0;
+  OUTBOARD_FIELDS(free, total)
+};
+
+struct pool_alloc_body {
+  std::uint64_t size = 0, address = 0, stream = 0;
+  bool per_thread = false;
+  OUTBOARD_FIELDS(size, address, stream, per_thread)
+};
+
+struct capture_body {
+  std::uint64_t stream = 0, graph = 0;
+  std::int32_t mode = 0;
+  bool per_thread = false;
+  OUTBOARD_FIELDS(stream, graph, mode, per_thread)
+};
+
+struct capture_reply {
+  std::int32_t status = 0;
+  std::uint64_t id = 0;
+  OUTBOARD_FIELDS(status, id)
+};
+
+struct instantiate_body {
+  std::uint64_t graph = 0, exec = 0, flags = 0;
+  OUTBOARD_FIELDS(graph, exec, flags)
+};
+
+struct nodes_body {
+  std::uint64_t graph = 0, capacity = 0;
+  OUTBOARD_FIELDS(graph, capacity)
+};
+
+struct nodes_reply {
+  std::uint64_t count = 0;
+  std::vector<std::uint64_t> nodes;
+  OUTBOARD_FIELDS(count, nodes)
+};
+
+#undef OUTBOARD_FIELDS
+
+}  // namespace outboard::marshal
