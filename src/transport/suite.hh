@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -67,6 +68,35 @@ inline std::vector<std::byte> patterned(std::size_t size, std::uint64_t from = 0
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) bytes[i] = pattern(from + i);
   return bytes;
+}
+
+/// Fills one direction; the bytes that went in.
+inline std::uint64_t fill(connection& c) {
+  std::uint64_t sent = 0;
+  const std::vector<std::byte> block = patterned(1 << 20);
+  for (;;) {
+    io_result r = send_all(c, block, in(50ms));
+    sent += r.bytes;
+    if (r.status == io::timed_out) return sent;
+    EXPECT_EQ(r.status, io::done);
+    if (r.status != io::done || sent > (1u << 30)) return sent;
+  }
+}
+
+/// Runs `block` in a thread, lets it get stuck, then `release`; the result of block.
+template <class Block, class Release>
+io stuck_until(Block block, Release release) {
+  io seen = io::done;
+  std::atomic<bool> ended{false};
+  std::thread t([&] {
+    seen = block();
+    ended = true;
+  });
+  std::this_thread::sleep_for(30ms);
+  EXPECT_FALSE(ended);
+  release();
+  t.join();
+  return seen;
 }
 
 /// One connected pair, made through listen, connect and accept.

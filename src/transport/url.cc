@@ -15,13 +15,6 @@ bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-bool is_scheme(std::string_view text) {
-  if (text.empty() || text.size() > longest_scheme || !is_lower(text[0])) return false;
-  for (char c : text)
-    if (!is_lower(c) && !is_digit(c) && c != '+' && c != '-') return false;
-  return true;
-}
-
 error bad_url(std::string_view text, const std::string& why) {
   return failure("'" + printable(text) + "' is no address of a back-end: " + why + "; " +
                  std::string(expected));
@@ -42,6 +35,13 @@ result<std::uint16_t> parse_port(std::string_view address, std::string_view text
 }
 
 }  // namespace
+
+bool is_scheme(std::string_view text) {
+  if (text.empty() || text.size() > longest_scheme || !is_lower(text[0])) return false;
+  for (char c : text)
+    if (!is_lower(c) && !is_digit(c) && c != '+' && c != '-') return false;
+  return true;
+}
 
 result<url> parse_url(std::string_view text) {
   if (text.empty()) return bad_url(text, "it is empty");

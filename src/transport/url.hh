@@ -17,6 +17,7 @@ struct url {
   std::string_view address;  ///< not empty, no control characters; its meaning is the transport's
 };
 result<url> parse_url(std::string_view text);
+bool is_scheme(std::string_view text);
 
 struct host_port {
   std::string host;  ///< name, IPv4, or IPv6 without its brackets

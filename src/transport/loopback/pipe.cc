@@ -22,27 +22,27 @@ void pipe::note_state() {
 }
 
 void pipe::put(std::span<const std::byte> from) {
-  std::size_t at = written_ % ring_.size();
-  std::size_t first = std::min(from.size(), ring_.size() - at);
-  std::memcpy(ring_.data() + at, from.data(), first);
-  std::memcpy(ring_.data(), from.data() + first, from.size() - first);
+  std::size_t at = written_ % capacity_;
+  std::size_t first = std::min(from.size(), capacity_ - at);
+  std::memcpy(ring_.get() + at, from.data(), first);
+  std::memcpy(ring_.get(), from.data() + first, from.size() - first);
   written_ += from.size();
   note_state();
   readable_.notify_one();
 }
 
 void pipe::take(std::span<std::byte> into) {
-  std::size_t at = read_ % ring_.size();
-  std::size_t first = std::min(into.size(), ring_.size() - at);
-  std::memcpy(into.data(), ring_.data() + at, first);
-  std::memcpy(into.data() + first, ring_.data(), into.size() - first);
+  std::size_t at = read_ % capacity_;
+  std::size_t first = std::min(into.size(), capacity_ - at);
+  std::memcpy(into.data(), ring_.get() + at, first);
+  std::memcpy(into.data() + first, ring_.get(), into.size() - first);
   read_ += into.size();
   note_state();
   writable_.notify_one();
 }
 
 io pipe::wait_for_room(std::unique_lock<std::mutex>& lock, deadline until) {
-  auto ready = [&] { return writer_gone_ || reader_gone_ || written_ - read_ < ring_.size(); };
+  auto ready = [&] { return writer_gone_ || reader_gone_ || written_ - read_ < capacity_; };
   bool in_time = wait_until(writable_, lock, until, ready);
   if (writer_gone_ || reader_gone_) return io::broken;
   return in_time ? io::done : io::timed_out;
@@ -53,7 +53,7 @@ io_result pipe::write(std::span<const std::byte> from, deadline until) {
   std::size_t sent = 0;
   while (sent < from.size()) {
     if (io waited = wait_for_room(lock, until); waited != io::done) return {waited, sent};
-    std::size_t n = std::min<std::size_t>(from.size() - sent, ring_.size() - (written_ - read_));
+    std::size_t n = std::min<std::size_t>(from.size() - sent, capacity_ - (written_ - read_));
     put(from.subspan(sent, n));
     sent += n;
   }

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <span>
-#include <vector>
 
 #include "base/fd.hh"
 #include "transport/transport.hh"
@@ -18,7 +18,8 @@ namespace outboard::transport {
 
 class pipe {
  public:
-  explicit pipe(std::size_t capacity) : ring_(capacity) {}
+  explicit pipe(std::size_t capacity)
+      : ring_(std::make_unique_for_overwrite<std::byte[]>(capacity)), capacity_(capacity) {}
 
   /// done, timed_out, or broken when an end is gone.
   io_result write(std::span<const std::byte> from, deadline until);
@@ -52,7 +53,8 @@ class pipe {
 
   std::mutex mutex_;
   std::condition_variable readable_, writable_;
-  std::vector<std::byte> ring_;
+  std::unique_ptr<std::byte[]> ring_;  // pages are touched when bytes come: idle pipes cost none
+  std::size_t capacity_;
   std::uint64_t written_ = 0, read_ = 0;
   std::deque<carrier> carriers_;
   bool writer_gone_ = false, reader_gone_ = false, cut_ = false, interrupted_ = false;

@@ -1,0 +1,154 @@
+// The protocol suite: how connections and listeners end, and what the other side sees.
+#include <poll.h>
+
+#include <array>
+
+#include "transport/suite.hh"
+
+namespace outboard::transport::suite {
+namespace {
+
+TEST_P(TransportSuite, shutdown_ends_a_blocked_receive_of_either_side) {
+  std::array<std::byte, 8> into;
+  io near = io::done, far = io::done;
+  std::thread peer([&] { far = server_->receive(into, soon()).status; });
+  std::array<std::byte, 8> mine;
+  near =
+      stuck_until([&] { return client_->receive(mine, no_deadline).status; }, [&] { client_->shutdown(); });
+  peer.join();
+  EXPECT_EQ(near, io::broken);
+  EXPECT_EQ(far, io::closed);
+  client_->shutdown();
+  EXPECT_EQ(client_->receive(mine, soon()).status, io::broken);
+  EXPECT_NE(client_->wait_readable(soon()), io::timed_out);
+  EXPECT_EQ(send_all(*client_, "x", soon()).status, io::broken);
+}
+
+TEST_P(TransportSuite, shutdown_ends_a_blocked_send_of_our_side) {
+  fill(*client_);
+  io seen = stuck_until([&] { return send_all(*client_, patterned(1 << 20), no_deadline).status; },
+                        [&] { client_->shutdown(); });
+  EXPECT_EQ(seen, io::broken);
+}
+
+TEST_P(TransportSuite, shutdown_ends_a_blocked_send_of_the_peer) {
+  fill(*client_);
+  io seen = stuck_until([&] { return send_all(*client_, patterned(1 << 20), no_deadline).status; },
+                        [&] { server_->shutdown(); });
+  EXPECT_EQ(seen, io::broken);
+}
+
+TEST_P(TransportSuite, shutdown_delivers_what_was_sent_before) {
+  ASSERT_EQ(send_all(*client_, "last words", soon()).status, io::done);
+  client_->shutdown();
+  EXPECT_EQ(receive_text(*server_, 10, soon()), "last words");
+  std::array<std::byte, 8> into;
+  EXPECT_EQ(server_->receive(into, soon()).status, io::closed);
+}
+
+TEST_P(TransportSuite, close_is_seen_as_closed) {
+  ASSERT_EQ(send_all(*client_, "bye", soon()).status, io::done);
+  client_.reset();
+  EXPECT_EQ(receive_text(*server_, 3, soon()), "bye");
+  std::array<std::byte, 8> into;
+  EXPECT_EQ(server_->wait_readable(soon()), io::done);
+  EXPECT_EQ(server_->receive(into, soon()).status, io::closed);
+  EXPECT_EQ(server_->receive(into, no_deadline).status, io::closed);
+}
+
+TEST_P(TransportSuite, close_ends_a_blocked_receive_and_a_blocked_send) {
+  auto [up, down] = make_pair();
+  ASSERT_TRUE(up && down);
+  std::array<std::byte, 8> into;
+  EXPECT_EQ(stuck_until([&] { return server_->receive(into, no_deadline).status; }, [&] { client_.reset(); }),
+            io::closed);
+  fill(*up);
+  EXPECT_EQ(stuck_until([&, c = up.get()] { return send_all(*c, patterned(1 << 20), no_deadline).status; },
+                        [&, d = &down] { d->reset(); }),
+            io::broken);
+}
+
+TEST_P(TransportSuite, a_cut_inside_a_message_ends_the_reader) {
+  ASSERT_EQ(send_all(*client_, patterned(700), soon()).status, io::done);
+  std::vector<std::byte> message(1000);
+  std::thread cutter([&] {
+    std::this_thread::sleep_for(10ms);
+    client_.reset();
+  });
+  io_result r = receive_all(*server_, message, soon());
+  cutter.join();
+  EXPECT_EQ(r.bytes, 700u);
+  EXPECT_TRUE(r.status == io::closed || r.status == io::broken);
+}
+
+TEST_P(TransportSuite, a_peer_that_closes_with_unread_bytes_ends_us_without_a_signal) {
+  ASSERT_EQ(send_all(*client_, patterned(1000), soon()).status, io::done);
+  ASSERT_EQ(server_->wait_readable(soon()), io::done);
+  server_.reset();
+  std::array<std::byte, 8> into;
+  io seen = client_->receive(into, soon()).status;
+  EXPECT_TRUE(seen == io::closed || seen == io::broken);
+  io last = io::done;  // SIGPIPE would end this process
+  for (int i = 0; i < 100 && last == io::done; ++i) last = send_all(*client_, patterned(1000), soon()).status;
+  EXPECT_EQ(last, io::broken);
+}
+
+TEST_P(TransportSuite, accept_obeys_deadline_and_interrupt) {
+  auto late = listener_->accept(in(20ms));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().next, action::retry);
+  listener_->interrupt();
+  auto before = listener_->accept(soon());
+  ASSERT_FALSE(before);
+  EXPECT_EQ(before.error().next, action::retry);
+  EXPECT_THAT(before.error().message, ::testing::HasSubstr("interrupted"));
+  stuck_until(
+      [&] {
+        auto r = listener_->accept(no_deadline);
+        EXPECT_TRUE(!r && r.error().next == action::retry);
+        return io::done;
+      },
+      [&] { listener_->interrupt(); });
+  auto [up, down] = make_pair();
+  EXPECT_TRUE(up && down);
+}
+
+TEST_P(TransportSuite, a_waiting_client_shows_on_the_poll_descriptor) {
+  pollfd one{listener_->poll_descriptor(), POLLIN, 0};
+  ASSERT_GE(one.fd, 0);
+  EXPECT_EQ(::poll(&one, 1, 0), 0);
+  auto up = transport_->connect(address_of(*listener_), soon());
+  ASSERT_TRUE(up);
+  EXPECT_EQ(::poll(&one, 1, 10000), 1);
+  EXPECT_TRUE(listener_->accept(soon()));
+  EXPECT_EQ(::poll(&one, 1, 0), 0);
+}
+
+TEST_P(TransportSuite, connecting_where_nobody_listens_says_so) {
+  std::string address = address_of(*listener_);
+  listener_.reset();
+  auto r = transport_->connect(address, soon());
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().next, action::retry);
+  EXPECT_THAT(r.error().message, ::testing::HasSubstr("no back-end listens"));
+  EXPECT_THAT(r.error().message, ::testing::HasSubstr(address));
+}
+
+TEST_P(TransportSuite, an_address_is_taken_once) {
+  auto second = transport_->listen(address_of(*listener_), {});
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, ::testing::HasSubstr("listens"));
+  auto [up, down] = make_pair();  // the first is unharmed
+  while (up) {                    // a probe may have left a dead client in the queue
+    if (send_all(*down, "x", soon()).status == io::done && receive_text(*up, 1, in(100ms)) == "x") break;
+    auto next = listener_->accept(soon());
+    ASSERT_TRUE(next);
+    down = std::move(*next);
+  }
+  std::string address = address_of(*listener_);
+  listener_.reset();
+  EXPECT_TRUE(transport_->listen(address, {}));
+}
+
+}  // namespace
+}  // namespace outboard::transport::suite
