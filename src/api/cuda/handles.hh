@@ -1,5 +1,5 @@
-// Which C types of the driver API are handles. One enum value a type; the numbers travel inside every handle value
-// (wire/handle.hh), so they are append-only. Compile-time only.
+// Which C types of the driver API are handles. One enum value a type; the numbers travel inside every handle
+// value (wire/handle.hh), so they are append-only. Compile-time only.
 #pragma once
 
 #include <concepts>
@@ -42,10 +42,10 @@ struct handle_trait {
   static constexpr handle_kind kind = handle_kind::none;
 };
 
-#define OUTBOARD_HANDLE(type, value)                              \
-  template <>                                                     \
-  struct handle_trait<type> {                                     \
-    static constexpr handle_kind kind = handle_kind::value;       \
+#define OUTBOARD_HANDLE(type, value)                        \
+  template <>                                               \
+  struct handle_trait<type> {                               \
+    static constexpr handle_kind kind = handle_kind::value; \
   }
 OUTBOARD_HANDLE(CUcontext, context);
 OUTBOARD_HANDLE(CUmodule, module);

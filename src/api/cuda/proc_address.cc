@@ -22,15 +22,17 @@ namespace implemented {
 struct meaning {
   std::string_view name;
   std::string_view variant;  ///< empty, _ptds or _ptsz
-  int since;
+  unsigned since;
   std::string_view symbol;
   bool there;
 };
 
 constexpr meaning meanings[] = {
 #define SINCE(name, suffix, variant, version) \
-  {#name, #variant, version, #name #suffix #variant, implemented::name##suffix##variant},
+  {#name, #variant, version##u, #name #suffix #variant, implemented::name##suffix##variant},
+#define SINCE_ELSEWHERE SINCE
 #include "api/cuda/proc_versions.def"
+#undef SINCE_ELSEWHERE
 #undef SINCE
 };
 
@@ -62,12 +64,15 @@ std::span<const meaning> candidates(std::string_view name, std::uint64_t flags) 
 }  // namespace
 
 proc_answer resolve(std::string_view name, int version, std::uint64_t flags, int driver_version) {
-  if (version > driver_version) return {{}, CUDA_ERROR_INVALID_VALUE, {}};
+  constexpr std::uint64_t known_flags =
+      CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  if (version > driver_version || (flags & ~known_flags) != 0) return {{}, CUDA_ERROR_INVALID_VALUE, {}};
   const std::span<const meaning> found = candidates(name, flags);
   if (std::ranges::none_of(found, &meaning::there)) {
     return {{}, CUDA_SUCCESS, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND};
   }
-  const auto after = std::ranges::upper_bound(found, version, {}, &meaning::since);
+  // As unsigned: 580.159 gives the newest form to a negative version.
+  const auto after = std::ranges::upper_bound(found, static_cast<unsigned>(version), {}, &meaning::since);
   if (after == found.begin()) return {{}, CUDA_SUCCESS, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
   // An older form is never given for a newer one that is not there yet: its ABI differs.
   const meaning& newest = *std::prev(after);

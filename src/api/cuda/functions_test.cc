@@ -1,0 +1,157 @@
+#include "api/cuda/functions.hh"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <tuple>
+
+#include "api/cuda/driver_table.hh"
+#include "api/cuda/handles.hh"
+
+namespace outboard::api {
+namespace {
+
+TEST(functions, are_in_opcode_order_and_once_each) {
+  std::set<std::string_view> names;
+  std::uint32_t last = 0;
+  for (const function_info& f : functions()) {
+    EXPECT_GT(static_cast<std::uint32_t>(f.code), last) << f.name;
+    last = static_cast<std::uint32_t>(f.code);
+    EXPECT_TRUE(names.insert(f.name).second) << f.name;
+    EXPECT_EQ(f.name.data()[f.name.size()], '\0');
+    EXPECT_EQ(f.chapter, chapter_name(f.code));
+    EXPECT_EQ(f.about.error, parse_error::none) << f.name;
+  }
+}
+
+TEST(functions, are_found_by_code_and_by_name) {
+  for (const function_info& f : functions()) {
+    EXPECT_EQ(find_function(static_cast<std::uint32_t>(f.code)), &f);
+    EXPECT_EQ(find_function(f.name), &f);
+  }
+  for (std::uint32_t code : {0u, 1u, 999u, 1999u, 8999u, 31000u, ~0u})
+    EXPECT_EQ(find_function(code), nullptr) << code;
+  for (std::string_view name : {"", "cu", "cuMemAlloc_v", "cuMemAlloc_v22", "zz", "CUMEMALLOC"}) {
+    EXPECT_EQ(find_function(name), nullptr) << name;
+  }
+}
+
+TEST(functions, the_kind_comes_from_the_line) {
+  EXPECT_EQ(find_function("cuInit")->about.how, kind::local);
+  EXPECT_EQ(find_function("cuMemAlloc_v2")->about.how, kind::custom);
+  EXPECT_EQ(find_function("cuStreamSynchronize")->about.how, kind::call);
+  EXPECT_EQ(find_function("cuEventRecord")->about.how, kind::post);
+  EXPECT_EQ(find_function("cuMemAlloc")->about.how, kind::later);
+  EXPECT_EQ(find_function("cuGLInit")->about.how, kind::refused);
+}
+
+// The wire carries opcodes. A line may be appended to its chapter; then append it here too. Nothing else may
+// change.
+TEST(functions, opcodes_never_change) {
+  std::ifstream golden(OUTBOARD_API_DIR "/opcodes.golden");
+  ASSERT_TRUE(golden) << OUTBOARD_API_DIR "/opcodes.golden";
+  std::set<std::string_view> listed;
+  std::string line;
+  while (std::getline(golden, line)) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream in(line);
+    std::uint32_t code = 0;
+    std::string name;
+    ASSERT_TRUE(in >> code >> name) << line;
+    const function_info* f = find_function(code);
+    ASSERT_NE(f, nullptr) << "opcode " << code << " of " << name << " is gone";
+    EXPECT_EQ(f->name, name) << "opcode " << code << " changed its meaning";
+    listed.insert(f->name);
+  }
+  for (const function_info& f : functions()) {
+    EXPECT_TRUE(listed.contains(f.name))
+        << "append to opcodes.golden: " << static_cast<std::uint32_t>(f.code) << ' ' << f.name;
+  }
+}
+
+// A generated line that makes or ends something must name a handle of a known type.
+TEST(functions, what_is_born_or_dies_is_named_sensibly) {
+  for (const function_info& f : functions()) {
+    const description& d = f.about;
+    if (d.creates != no_parameter) {
+      EXPECT_EQ(d.parameters[d.creates].dir, direction::out) << f.name;
+    }
+    if (d.destroys != no_parameter) {
+      EXPECT_EQ(d.parameters[d.destroys].dir, direction::in) << f.name;
+    }
+    EXPECT_FALSE(d.preinit && !d.noctx) << f.name;
+    if (d.how == kind::post) {
+      EXPECT_FALSE(d.waits) << f.name << ": nobody waits for a post";
+    }
+  }
+}
+
+// A deferred error may not be carried by a call with out-handles nor by one that frees (design: errors).
+TEST(functions, births_and_deaths_carry_no_deferred_error) {
+  for (const function_info& f : functions()) {
+    const description& d = f.about;
+    EXPECT_FALSE(d.deferred && (d.creates != no_parameter || d.destroys != no_parameter)) << f.name;
+  }
+}
+
+// The per-thread-default-stream entry of a function differs in its default stream and so, at most, in what a
+// capture elsewhere forbids.
+TEST(functions, per_thread_entries_match_their_legacy_line) {
+  for (const function_info& f : functions()) {
+    if (!f.name.ends_with("_ptds") && !f.name.ends_with("_ptsz")) continue;
+    const function_info* legacy = find_function(f.name.substr(0, f.name.size() - 5));
+    if (legacy == nullptr) continue;
+    EXPECT_EQ(legacy->about.how, f.about.how) << f.name;
+    const description &a = legacy->about, &b = f.about;
+    ASSERT_EQ(a.arity, b.arity) << f.name;
+    for (std::size_t i = 0; i < a.arity; ++i) {
+      EXPECT_EQ(a.parameters[i].name, b.parameters[i].name) << f.name;
+      EXPECT_EQ(a.parameters[i].dir, b.parameters[i].dir) << f.name;
+    }
+    EXPECT_EQ(std::tie(a.creates, a.destroys, a.preinit, a.noctx, a.fence, a.waits, a.deferred),
+              std::tie(b.creates, b.destroys, b.preinit, b.noctx, b.fence, b.waits, b.deferred))
+        << f.name;
+    EXPECT_FALSE(b.unsafe && !a.unsafe) << f.name;
+  }
+}
+
+TEST(driver_table, has_an_entry_for_all_but_the_refused) {
+  std::set<std::string_view> visited;
+  driver_table table;
+  for_each_entry(table, [&](std::string_view name, void** slot) {
+    EXPECT_EQ(*slot, nullptr);
+    visited.insert(name);
+    *slot = const_cast<char*>(name.data());
+  });
+  for (const function_info& f : functions()) {
+    const bool wanted = f.about.how != kind::refused;
+    EXPECT_EQ(visited.contains(f.name), wanted) << f.name;
+    void* entry = table.entry(f.code);
+    EXPECT_EQ(entry != nullptr, wanted) << f.name;
+    if (entry != nullptr) {
+      EXPECT_STREQ(static_cast<char*>(entry), f.name.data());
+    }
+  }
+  EXPECT_EQ(table.entry(opcode::none), nullptr);
+  EXPECT_EQ(table.entry(opcode::chapter_memory), nullptr);
+}
+
+CUresult an_answer(int* version) { return *version = 42, CUDA_SUCCESS; }
+
+TEST(driver_table, entries_are_callable_by_their_type) {
+  driver_table table;
+  for_each_entry(table, [](std::string_view name, void** slot) {
+    if (name == "cuDriverGetVersion") *slot = reinterpret_cast<void*>(&an_answer);
+  });
+  int version = 0;
+  ASSERT_NE(table.cuDriverGetVersion, nullptr);
+  EXPECT_EQ(table.cuDriverGetVersion(&version), CUDA_SUCCESS);
+  EXPECT_EQ(version, 42);
+  EXPECT_EQ(table.cuInit, nullptr);
+}
+
+}  // namespace
+}  // namespace outboard::api
