@@ -1,5 +1,5 @@
-// parse_cubin: kernels and variables of one cubin. What the attribute numbers of .nv.info mean was found by compiling
-// known kernels for sm_75, sm_90 and sm_100 and checked against a driver's cuFuncGetAttribute.
+// parse_cubin: kernels and variables of one cubin. What the attribute numbers of .nv.info mean was found by
+// compiling known kernels for sm_75, sm_90 and sm_100 and checked against a driver's cuFuncGetAttribute.
 #include <elf.h>
 
 #include <algorithm>
@@ -19,17 +19,17 @@ constexpr std::uint8_t other_entry = 0x10, other_managed = 0x04;
 constexpr std::uint32_t max_parameter_bytes = 1 << 16;  // CUDA's limit is 32764
 
 enum attribute : std::uint8_t {
-  max_block = 0x05,          // u32[3], from maxntid
-  required_block = 0x10,     // u32[3]
-  frame_size = 0x11,         // u32 symbol, u32 bytes; in .nv.info of the module
-  minimum_stack = 0x12,      // the same
-  parameter = 0x17,          // u32 0, u16 ordinal, u16 offset, u32 with the size from bit 18 up
-  parameter_total = 0x19,    // u16 in the item head
-  register_count = 0x2f,     // u32 symbol, u32 registers; in .nv.info of the module
-  required_cluster = 0x3d,   // u32[3]
-  explicit_cluster = 0x3e,   // no value
-  max_cluster_rank = 0x3f,   // u32
-  parameter_wide = 0x45,     // u32 0, u16 ordinal, u16 offset, u32 size: some parameter exceeds 16 KB
+  max_block = 0x05,         // u32[3], from maxntid
+  required_block = 0x10,    // u32[3]
+  frame_size = 0x11,        // u32 symbol, u32 bytes; in .nv.info of the module
+  minimum_stack = 0x12,     // the same
+  parameter = 0x17,         // u32 0, u16 ordinal, u16 offset, u32 with the size from bit 18 up
+  parameter_total = 0x19,   // u16 in the item head
+  register_count = 0x2f,    // u32 symbol, u32 registers; in .nv.info of the module
+  required_cluster = 0x3d,  // u32[3]
+  explicit_cluster = 0x3e,  // no value
+  max_cluster_rank = 0x3f,  // u32
+  parameter_wide = 0x45,    // u32 0, u16 ordinal, u16 offset, u32 size: some parameter exceeds 16 KB
 };
 
 struct info_item {
@@ -60,7 +60,8 @@ bool for_each_item(std::span<const std::byte> section, Each each) {
 
 void read_three(const info_item& item, std::int32_t (&to)[3]) {
   if (item.bytes.size() < 12) return;
-  for (int n = 0; n < 3; ++n) to[n] = static_cast<std::int32_t>(load<std::uint32_t>(item.bytes, 4 * n) & 0xffff);
+  for (int n = 0; n < 3; ++n)
+    to[n] = static_cast<std::int32_t>(load<std::uint32_t>(item.bytes, 4 * n) & 0xffff);
 }
 
 struct numbered_parameter {
@@ -91,8 +92,9 @@ void read_kernel_info(std::span<const std::byte> section, kernel_info& kernel) {
       case parameter_wide: {
         if (item.bytes.size() < 12) break;
         const auto last = load<std::uint32_t>(item.bytes, 8);
-        parameters.push_back({load<std::uint16_t>(item.bytes, 4),
-                              {load<std::uint16_t>(item.bytes, 6), item.id == parameter ? last >> 18 : last}});
+        parameters.push_back(
+            {load<std::uint16_t>(item.bytes, 4),
+             {load<std::uint16_t>(item.bytes, 6), item.id == parameter ? last >> 18 : last}});
         break;
       }
       case parameter_total:
@@ -129,8 +131,8 @@ struct versions {
   std::int32_t binary = -1, virtual_arch = -1;
 };
 
-/// CUDA 13 writes ABI version 8: the binary's capability in bits 8-15 of the flags, the virtual one in a note. Older
-/// ones have both in the flags.
+/// CUDA 13 writes ABI version 8: the binary's capability in bits 8-15 of the flags, the virtual one in a
+/// note. Older ones have both in the flags.
 versions versions_of(const cubin_elf& elf) {
   const std::uint32_t flags = elf.flags();
   if (elf.abi_version() < 8)
@@ -169,6 +171,7 @@ class cubin_reader {
       }
     }
     read_module_info(table);
+    sort_table(table);
     return table;
   }
 

@@ -43,7 +43,8 @@ result<section_table> locate_sections(std::span<const std::byte> bytes) {
   const auto header = load<Elf64_Ehdr>(bytes, 0);
   section_table table{header.e_shoff, header.e_shnum, header.e_shstrndx};
   if (table.offset == 0) return section_table{};
-  if (!inside(table.offset, sizeof(Elf64_Shdr), bytes.size())) return failure("ELF section headers lie outside");
+  if (!inside(table.offset, sizeof(Elf64_Shdr), bytes.size()))
+    return failure("ELF section headers lie outside");
   const auto first = load<Elf64_Shdr>(bytes, table.offset);
   if (table.count == 0) table.count = first.sh_size;
   if (table.names == SHN_XINDEX) table.names = first.sh_link;
@@ -59,7 +60,8 @@ result<std::uint64_t> cubin_extent(std::span<const std::byte> bytes) {
   const auto header = load<Elf64_Ehdr>(bytes, 0);
   const auto table = locate_sections(bytes);
   if (!table) return table.error();
-  std::uint64_t end = std::max<std::uint64_t>(sizeof header, table->offset + table->count * sizeof(Elf64_Shdr));
+  std::uint64_t end =
+      std::max<std::uint64_t>(sizeof header, table->offset + table->count * sizeof(Elf64_Shdr));
   for (std::uint64_t n = 0; n < table->count; ++n) {
     const auto section = load<Elf64_Shdr>(bytes, table->offset + n * sizeof(Elf64_Shdr));
     if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS) continue;
@@ -95,7 +97,8 @@ result<std::string_view> cubin_elf::text(std::span<const std::byte> strings, std
   if (offset == 0) return std::string_view();
   if (offset >= strings.size()) return failure("ELF name lies outside of its table");
   const auto* const start = reinterpret_cast<const char*>(strings.data()) + offset;
-  const std::size_t most = static_cast<std::size_t>(std::min<std::uint64_t>(strings.size() - offset, text_budget_));
+  const std::size_t most =
+      static_cast<std::size_t>(std::min<std::uint64_t>(strings.size() - offset, text_budget_));
   const auto* const end = static_cast<const char*>(std::memchr(start, 0, most));
   if (!end) return failure("ELF names without an end, or too many of them");
   const auto length = static_cast<std::size_t>(end - start);

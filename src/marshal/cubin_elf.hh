@@ -1,5 +1,5 @@
-// Inside of marshal's image code: a cubin as an ELF file, every offset checked. Views into the bytes, which must
-// outlive it; one thread at a time (string look-ups draw on a budget).
+// Inside of marshal's image code: a cubin as an ELF file, every offset checked. Views into the bytes, which
+// must outlive it; one thread at a time (string look-ups draw on a budget).
 #pragma once
 
 #include <cstddef>

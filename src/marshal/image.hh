@@ -68,6 +68,8 @@ class module_image {
   const void* load_pointer();
 
  private:
+  static module_image pack(const image_view& view, bool reduced);
+
   struct part_place {
     std::size_t offset, size;
   };

@@ -75,7 +75,8 @@ result<std::vector<std::byte>> unpack_lz4(const fatbin_entry& entry) {
   const int got = LZ4_decompress_safe(reinterpret_cast<const char*>(entry.payload.data()),
                                       reinterpret_cast<char*>(out.data()),
                                       static_cast<int>(entry.payload.size()), static_cast<int>(out.size()));
-  if (got < 0 || static_cast<std::size_t>(got) != out.size()) return failure("fatbin entry: damaged LZ4 data");
+  if (got < 0 || static_cast<std::size_t>(got) != out.size())
+    return failure("fatbin entry: damaged LZ4 data");
   return out;
 }
 
@@ -122,8 +123,8 @@ result<std::uint64_t> fatbin_extent(std::span<const std::byte> bytes) {
   const auto size = load<std::uint64_t>(bytes, 8);
   if (version != 1) return failure("fatbin of version " + std::to_string(version) + ", only 1 is known");
   if (header < fatbin_header_bytes || header > bytes.size() || size > bytes.size() - header)
-    return failure("fatbin of " + std::to_string(header) + " + " + std::to_string(size) + " bytes, there are " +
-                   std::to_string(bytes.size()));
+    return failure("fatbin of " + std::to_string(header) + " + " + std::to_string(size) +
+                   " bytes, there are " + std::to_string(bytes.size()));
   return header + size;
 }
 

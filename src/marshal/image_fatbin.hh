@@ -1,5 +1,5 @@
-// Inside of marshal's image code: the entries of a fatbin and the extent of a cubin, from hostile bytes. Free functions,
-// any thread; nothing is copied except by entry_unpack.
+// Inside of marshal's image code: the entries of a fatbin and the extent of a cubin, from hostile bytes. Free
+// functions, any thread; nothing is copied except by entry_unpack.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +32,9 @@ enum class entry_packing : std::uint8_t { none, lz4, zstd };
 struct fatbin_entry {
   entry_kind kind = entry_kind::other;
   entry_packing packing = entry_packing::none;
-  std::uint32_t capability = 0;  ///< 90 for sm_90 and compute_90
-  bool arch_specific = false;    ///< sm_90a
-  bool family_specific = false;  ///< sm_100f
+  std::uint32_t capability = 0;        ///< 90 for sm_90 and compute_90
+  bool arch_specific = false;          ///< sm_90a
+  bool family_specific = false;        ///< sm_100f
   std::span<const std::byte> whole;    ///< header, options and padding, as they stand
   std::span<const std::byte> payload;  ///< as it stands, perhaps compressed
   std::uint64_t unpacked_size = 0;     ///< what the header says

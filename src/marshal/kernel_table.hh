@@ -65,6 +65,9 @@ result<kernel_table> parse_kernels(const image_view& image, const image_target& 
 result<kernel_table> parse_cubin(std::span<const std::byte> elf);
 result<kernel_table> parse_ptx(std::string_view text);
 
+/// By name, the first of equals kept: what find_kernel and find_variable rely on. The parsers have done it.
+void sort_table(kernel_table& table);
+
 /// Wire form; decode takes hostile bytes and bounds what it allocates by the bytes there are.
 std::vector<std::byte> encode(const kernel_table& table);
 result<kernel_table> decode_kernel_table(std::span<const std::byte> bytes);
