@@ -2,11 +2,13 @@
 // line and the vendor's prototype is a compile error here that names the function. Compile-time only.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>
 
+#include "api/cuda/handles.hh"
 #include "api/cuda/headers.hh"
 #include "api/describe.hh"
 
@@ -91,6 +93,32 @@ constexpr bool can_count() {
   return std::is_integral_v<value>;
 }
 
+template <class T>
+concept complete = requires {
+  sizeof(T);
+};
+
+/// No pointer in T, at any depth, leads to a struct that the vendor keeps to itself, except a handle we know.
+template <class T>
+constexpr bool opaque_is_handle() {
+  if constexpr (std::is_pointer_v<T>) {
+    using pointee = std::remove_cv_t<std::remove_pointer_t<T>>;
+    if constexpr (std::is_class_v<pointee> || std::is_union_v<pointee>) {
+      return complete<pointee> || handle_type<std::remove_cv_t<T>>;
+    } else {
+      return opaque_is_handle<pointee>();
+    }
+  } else {
+    return true;
+  }
+}
+
+/// T is what a function that creates (a pointer) or destroys (a value) a handle takes.
+template <class T>
+constexpr bool names_handle() {
+  return handle_type<T> || handle_type<std::remove_pointer_t<T>>;
+}
+
 /// hand-written ends (custom, local) may list names only: their directions are documentation, the arity is
 /// checked.
 template <class F>
@@ -113,6 +141,12 @@ struct signature<R(A...)> {
       if (p.count == count_kind::parameter && !integral[p.count_index]) return false;
     }
     return true;
+  }
+  static constexpr bool opaques() { return (opaque_is_handle<A>() && ...); }
+  static constexpr bool lives(const description& d) {
+    constexpr std::array<bool, sizeof...(A) + 1> handle{names_handle<A>()..., false};
+    return (d.creates == no_parameter || handle[d.creates]) &&
+           (d.destroys == no_parameter || handle[d.destroys]);
   }
 };
 
@@ -142,6 +176,10 @@ constexpr bool generated(kind how) { return how == kind::call || how == kind::po
     static_assert(!detail::generated(about.how) || shape::counts(about),                                     \
                   #symbol ": void pointer without a count, or a count on a value");                          \
     static_assert(!detail::generated(about.how) || shape::counters(about), #symbol ": count is no integer"); \
+    static_assert(!detail::generated(about.how) || shape::opaques(),                                         \
+                  #symbol ": a struct unknown to handles.hh");                                               \
+    static_assert(!detail::generated(about.how) || shape::lives(about),                                      \
+                  #symbol ": creates or destroys no handle");                                                \
   };
 #include "api/cuda/expand.def"
 #undef OUTBOARD_DESCRIBE_later

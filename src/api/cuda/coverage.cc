@@ -1,0 +1,134 @@
+#include "api/cuda/coverage.hh"
+
+#include <array>
+#include <vector>
+
+#include "api/cuda/functions.hh"
+
+namespace outboard::api {
+namespace {
+
+struct family {
+  std::string_view name, title, reason;
+};
+
+constexpr family families[] = {
+    {"graphics", "Graphics interoperability",
+     "It maps buffers of a graphics API that runs in the client's own process, on the client's display, into "
+     "the address "
+     "space of the GPU; that GPU is on another machine. Nothing but the registrations below could make such "
+     "a resource."},
+    {"opengl", "OpenGL",
+     "It names objects of the client's own OpenGL context, which the remote driver cannot see."},
+    {"egl", "EGL",
+     "It names images, streams and syncs of the client's own EGL display, which the remote driver cannot "
+     "see."},
+    {"vdpau", "VDPAU",
+     "It names surfaces of the client's own VDPAU device, which the remote driver cannot see."},
+};
+
+struct kind_column {
+  kind how;
+  std::string_view title, meaning;
+};
+
+constexpr kind_column columns[] = {
+    {kind::call, "call", "travels and waits for its reply"},
+    {kind::post, "post", "travels, nobody waits; checked on the front-end"},
+    {kind::custom, "custom", "hand-written ends, the same wire"},
+    {kind::local, "local", "answered by the front-end alone"},
+    {kind::later, "later", "promised, not there yet: unknown to cuGetProcAddress, NOT_SUPPORTED when called"},
+    {kind::refused, "refused", "a gap with a reason, below; behaves as later"},
+};
+
+using counts = std::array<int, std::size(columns)>;
+
+void add(counts& n, kind how) { ++n[static_cast<std::size_t>(how)]; }
+static_assert(static_cast<std::size_t>(kind::refused) + 1 == std::size(columns),
+              "columns stand in the order of kind");
+
+void print_row(std::string& out, std::string_view title, const counts& n) {
+  out.append("| ").append(title);
+  int all = 0;
+  for (int k : n) {
+    out.append(" | ").append(k == 0 ? std::string() : std::to_string(k));
+    all += k;
+  }
+  out.append(" | ").append(std::to_string(all)).append(" |\n");
+}
+
+void print_counts(std::string& out) {
+  out += "| chapter";
+  for (const kind_column& c : columns) out.append(" | ").append(c.title);
+  out += " | all |\n|---|---|---|---|---|---|---|---|\n";
+  counts total{}, chapter{};
+  std::string_view current = functions().front().chapter;
+  for (const function_info& f : functions()) {
+    if (f.chapter != current) {
+      print_row(out, current, chapter);
+      chapter = {};
+      current = f.chapter;
+    }
+    add(chapter, f.about.how);
+    add(total, f.about.how);
+  }
+  print_row(out, current, chapter);
+  print_row(out, "**all**", total);
+}
+
+/// The names of one chapter and kind as a paragraph, nothing if there are none.
+void print_names(std::string& out, std::string_view chapter, const kind_column& column) {
+  bool first = true;
+  for (const function_info& f : functions()) {
+    if (f.chapter != chapter || f.about.how != column.how) continue;
+    if (first) out.append("- ").append(column.title).append(":");
+    out.append(" ").append(f.name);
+    first = false;
+  }
+  if (!first) out += "\n";
+}
+
+void print_refused(std::string& out) {
+  for (const family& refused : families) {
+    out.append("- **").append(refused.title).append("**: ").append(refused.reason).append("\n ");
+    for (const function_info& f : functions()) {
+      if (f.about.how == kind::refused && f.text == refused.name) out.append(" ").append(f.name);
+    }
+    out += "\n";
+  }
+}
+
+}  // namespace
+
+std::string_view refusal_reason(std::string_view name) {
+  for (const family& f : families) {
+    if (f.name == name) return f.reason;
+  }
+  return {};
+}
+
+std::string coverage_page() {
+  std::string out =
+      "# Coverage of the CUDA driver API\n\n"
+      "Printed from `src/api/cuda/*.def` by `outboard_coverage`; a test compares. Every symbol of cuda.h, "
+      "cudaProfiler.h,\n"
+      "cudaGL.h, cudaEGL.h and cudaVDPAU.h is listed, old versions and per-thread-default-stream entries "
+      "too.\n\n";
+  for (const kind_column& c : columns)
+    out.append("- ").append(c.title).append(": ").append(c.meaning).append("\n");
+  out += "\n";
+  print_counts(out);
+  out += "\n## Refused, and why\n\n";
+  print_refused(out);
+  out += "\n## By chapter\n";
+  std::string_view current;
+  for (const function_info& f : functions()) {
+    if (f.chapter == current) continue;
+    current = f.chapter;
+    out.append("\n### ").append(current).append("\n\n");
+    for (const kind_column& c : columns) print_names(out, current, c);
+  }
+  return out;
+}
+
+}  // namespace outboard::api

@@ -1,0 +1,16 @@
+// docs/coverage.md as text: what of the vendor's API is there, by chapter, and why the rest is not. Any
+// thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace outboard::api {
+
+/// The whole page, printed from the tables.
+std::string coverage_page();
+
+/// Why the functions of this family are refused (the text of a REFUSED line), empty for an unknown family.
+std::string_view refusal_reason(std::string_view family);
+
+}  // namespace outboard::api
