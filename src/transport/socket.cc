@@ -151,6 +151,13 @@ io socket_connection::wait_as_sender(deadline until) {
   }
 }
 
+bool socket_connection::peer_gone() {
+  std::lock_guard lock(descriptor_mutex_);
+  pollfd p{fd_.get(), POLLRDHUP, 0};
+  if (is_shut() || !fd_) return true;
+  return poll_until({&p, 1}, deadline::min()) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 void socket_connection::shutdown() {
   std::lock_guard lock(descriptor_mutex_);
   if (!fd_) return;

@@ -23,6 +23,7 @@ class socket_connection : public connection {
   io_result receive(std::span<std::byte> into, deadline until) override;
   io wait_readable(deadline until) override;
   void interrupt() override { wakeup_.raise(); }
+  bool peer_gone() override;
   void shutdown() override;
   void set_spin(std::chrono::microseconds budget) override { spin_ = budget; }
   result<unique_fd> detach() override;

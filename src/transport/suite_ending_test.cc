@@ -68,6 +68,21 @@ TEST_P(TransportSuite, close_ends_a_blocked_receive_and_a_blocked_send) {
             io::broken);
 }
 
+TEST_P(TransportSuite, tells_that_the_peer_is_gone_though_bytes_are_unread) {
+  ASSERT_EQ(send_all(*client_, "unread", soon()).status, io::done);
+  ASSERT_EQ(server_->wait_readable(soon()), io::done);
+  EXPECT_FALSE(server_->peer_gone());
+  EXPECT_FALSE(client_->peer_gone());
+  client_.reset();
+  for (deadline end = soon(); !server_->peer_gone() && clock::now() < end;) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(server_->peer_gone());
+  EXPECT_EQ(receive_text(*server_, 6, soon()), "unread");
+  auto [up, down] = make_pair();
+  ASSERT_TRUE(up && down);
+  up->shutdown();
+  EXPECT_TRUE(up->peer_gone());
+}
+
 TEST_P(TransportSuite, a_cut_inside_a_message_ends_the_reader) {
   ASSERT_EQ(send_all(*client_, patterned(700), soon()).status, io::done);
   std::vector<std::byte> message(1000);

@@ -14,6 +14,8 @@ error unsupported(const std::string& who, const char* what) {
 
 void connection::set_spin(std::chrono::microseconds) {}
 
+bool connection::peer_gone() { return false; }
+
 status connection::send_descriptor(int) { return unsupported(describe(), "pass descriptors"); }
 
 result<unique_fd> connection::receive_descriptor(deadline) {

@@ -75,6 +75,10 @@ class connection {
   /// Ends the current or the next wait of the receiver once. Sticky until one wait has seen it.
   virtual void interrupt() = 0;
 
+  /// Has the other end closed or vanished, though bytes of it may still be unread? Any thread, without
+  /// waiting. Default: not known (false).
+  virtual bool peer_gone();
+
   /// Ends both directions at once: blocked and later calls of either side return. Our side gives broken from
   /// then on; the peer may read what was sent before and then sees closed. Idempotent.
   virtual void shutdown() = 0;

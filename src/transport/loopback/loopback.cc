@@ -55,6 +55,7 @@ class loopback_connection final : public connection {
   }
 
   void interrupt() override { in_->interrupt(); }
+  bool peer_gone() override { return in_->writer_is_gone(); }
 
   void shutdown() override {
     out_->close_writer();

@@ -120,6 +120,11 @@ void pipe::interrupt() {
   readable_.notify_all();
 }
 
+bool pipe::writer_is_gone() {
+  std::lock_guard lock(mutex_);
+  return writer_gone_ || cut_;
+}
+
 void pipe::close_writer() {
   std::lock_guard lock(mutex_);
   writer_gone_ = true;

@@ -35,6 +35,7 @@ class pipe {
   /// Without the lock: read() would not wait, or an interrupt is pending. For spinning.
   bool stirred() const { return stirred_.load(std::memory_order_acquire); }
 
+  bool writer_is_gone();
   void close_writer();  ///< the reader gets what is there, then closed
   void close_reader();  ///< the writer gets broken
   void cut();           ///< the reader's own side shut down: broken at once

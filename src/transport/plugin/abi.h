@@ -95,6 +95,7 @@ struct outboard_transport_v1 {
   int32_t (*connection_receive)(void* connection, void* into, size_t size, int64_t until, uint64_t* bytes);
   int32_t (*connection_wait_readable)(void* connection, int64_t until);
   void (*connection_interrupt)(void* connection);
+  int32_t (*connection_peer_gone)(void* connection); /* 0 or 1 */
   void (*connection_shutdown)(void* connection);
   void (*connection_set_spin)(void* connection, int64_t nanoseconds);
   int32_t (*connection_send_descriptor)(void* connection, int fd, struct outboard_error* error);

@@ -98,6 +98,7 @@ inline void add_connection(outboard_transport_v1& t) {
     return guard_io(&none, [&] { return io_result{as_connection(c).wait_readable(to_deadline(until)), 0}; });
   };
   t.connection_interrupt = [](void* c) { as_connection(c).interrupt(); };
+  t.connection_peer_gone = [](void* c) { return as_connection(c).peer_gone() ? 1 : 0; };
   t.connection_shutdown = [](void* c) { as_connection(c).shutdown(); };
   t.connection_set_spin = [](void* c, std::int64_t ns) {
     as_connection(c).set_spin(

@@ -75,6 +75,7 @@ class loaded_connection final : public connection {
     return to_io(t_->connection_wait_readable(self_, to_abi(until)));
   }
   void interrupt() override { t_->connection_interrupt(self_); }
+  bool peer_gone() override { return t_->connection_peer_gone(self_) != 0; }
   void shutdown() override { t_->connection_shutdown(self_); }
   void set_spin(std::chrono::microseconds budget) override {
     t_->connection_set_spin(self_, std::chrono::nanoseconds(budget).count());
@@ -196,10 +197,11 @@ class loaded_transport final : public transport {
 bool complete(const table& t) {
   return t.create && t.destroy && t.connect && t.listen && t.attach && t.adopt_listener &&
          t.connection_destroy && t.connection_what && t.connection_send && t.connection_receive &&
-         t.connection_wait_readable && t.connection_interrupt && t.connection_shutdown &&
-         t.connection_set_spin && t.connection_send_descriptor && t.connection_receive_descriptor &&
-         t.connection_detach && t.connection_peer && t.connection_describe && t.listener_destroy &&
-         t.listener_accept && t.listener_interrupt && t.listener_poll_descriptor && t.listener_url;
+         t.connection_wait_readable && t.connection_interrupt && t.connection_peer_gone &&
+         t.connection_shutdown && t.connection_set_spin && t.connection_send_descriptor &&
+         t.connection_receive_descriptor && t.connection_detach && t.connection_peer &&
+         t.connection_describe && t.listener_destroy && t.listener_accept && t.listener_interrupt &&
+         t.listener_poll_descriptor && t.listener_url;
 }
 
 status check_table(const std::string& name, const table* t) {
