@@ -10,7 +10,8 @@ namespace outboard::transport {
 
 namespace {
 
-// One recvmsg with room for one descriptor; the kernel closes further ones that a peer may send.
+// One recvmsg with room for exactly one descriptor: the kernel closes further ones that a peer may send.
+// CMSG_SPACE would have room for two, by its padding.
 ssize_t receive_message(int socket, std::span<std::byte> into, unique_fd& descriptor) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control;
   iovec part{into.data(), into.size()};
@@ -18,16 +19,14 @@ ssize_t receive_message(int socket, std::span<std::byte> into, unique_fd& descri
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
-  message.msg_controllen = control.size();
+  message.msg_controllen = CMSG_LEN(sizeof(int));
   ssize_t n = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (n < 0 || message.msg_controllen == 0) return n;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(sizeof(int)))
-      continue;
-    int fd;
-    std::memcpy(&fd, CMSG_DATA(c), sizeof fd);
-    descriptor.reset(fd);
-  }
+  if (n < 0 || message.msg_controllen < CMSG_LEN(sizeof(int))) return n;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return n;
+  int fd;
+  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+  descriptor.reset(fd);
   return n;
 }
 
