@@ -118,6 +118,39 @@ TEST(functions, per_thread_entries_match_their_legacy_line) {
   }
 }
 
+// The checks behind the static_asserts of functions.hh, on prototypes that do not fit their line.
+struct opaque;
+template <class F>
+using shape = detail::signature<F>;
+
+constexpr description line(std::string_view text) { return parse(kind::call, text); }
+
+TEST(describe_checks, directions) {
+  static_assert(shape<CUresult(int*)>::directions(line("out p")));
+  static_assert(!shape<CUresult(int)>::directions(line("out p")), "out on a value");
+  static_assert(!shape<CUresult(const int*)>::directions(line("inout p")), "inout on a const pointer");
+  static_assert(shape<CUresult(CUdeviceptr)>::directions(line("at p")));
+  static_assert(!shape<CUresult(int)>::directions(line("at p")), "at on no address");
+  static_assert(!shape<CUresult(int, int*)>::directions(line("in a, at p")), "at on a pointer");
+}
+
+TEST(describe_checks, counts) {
+  static_assert(shape<CUresult(void*, int)>::counts(line("in p[n], in n")));
+  static_assert(!shape<CUresult(const void*, int)>::counts(line("in p, in n")), "void without a count");
+  static_assert(!shape<CUresult(int, int)>::counts(line("in p[n], in n")), "count on a value");
+  static_assert(shape<CUresult(char*, std::size_t*)>::counters(line("out p[n], inout n")));
+  static_assert(!shape<CUresult(char*, float)>::counters(line("out p[n], in n")), "count is no integer");
+}
+
+TEST(describe_checks, handles) {
+  static_assert(shape<CUresult(CUstream, CUevent*, const CUgraphNode**)>::opaques());
+  static_assert(!shape<CUresult(opaque*)>::opaques(), "unknown handle type");
+  static_assert(!shape<CUresult(int, opaque**)>::opaques(), "unknown handle type behind a pointer");
+  static_assert(shape<CUresult(CUevent*, int)>::lives(line("out p, in n; creates p")));
+  static_assert(!shape<CUresult(CUevent*, int)>::lives(line("out p, in n; destroys n")),
+                "an int does not die");
+}
+
 TEST(driver_table, has_an_entry_for_all_but_the_refused) {
   std::set<std::string_view> visited;
   driver_table table;
