@@ -1,4 +1,4 @@
-// The words noctx and unsafe against what a real driver answered (testdata/*-580.txt).
+// The words preinit, noctx and unsafe against what a real driver answered (testdata/*-580.txt).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -67,6 +67,35 @@ TEST(measured, unsafe_says_what_a_capture_elsewhere_may_forbid) {
       EXPECT_EQ(f->about.unsafe, refused.contains(name)) << name;
     }
   }
+}
+
+bool takes_context(const function_info& f) {
+  if (f.chapter == "primary_context") return true;  // by device: 201 says that nothing is retained
+  for (std::size_t i = 0; i < f.about.arity; ++i) {
+    const std::string_view name = f.about.parameters[i].name;
+    if (name == "ctx" || name == "hCtx") return true;
+  }
+  return false;
+}
+
+// With zero arguments "not initialised" and "no context" come first in most functions; a null context means
+// the current.
+TEST(measured, what_asks_for_init_or_a_context_says_so) {
+  std::ifstream in(OUTBOARD_API_DIR "/testdata/checks-580.txt");
+  int compared = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream words(line);
+    std::string name, before_init, without_context;
+    ASSERT_TRUE(words >> name >> before_init >> without_context) << line;
+    const function_info* f = find_function(name);
+    ASSERT_NE(f, nullptr) << name;
+    if (!implemented(*f)) continue;
+    EXPECT_FALSE(f->about.preinit && before_init == "3") << name;
+    EXPECT_FALSE(f->about.noctx && without_context == "201" && !takes_context(*f)) << name;
+    ++compared;
+  }
+  EXPECT_GT(compared, 200);
 }
 
 }  // namespace
