@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint32_t section_nv_info = 0x70000000;
 constexpr std::uint8_t other_entry = 0x10, other_managed = 0x04;
+// From sm_90 on a kernel's section of shared memory starts with what the system takes for itself.
+constexpr std::uint64_t reserved_bytes = 1024;
 constexpr std::uint32_t max_parameter_bytes = 1 << 16;  // CUDA's limit is 32764
 
 enum attribute : std::uint8_t {
@@ -122,9 +124,17 @@ void read_kernel_info(std::span<const std::byte> section, kernel_info& kernel) {
   });
   if (!sound) return;
   settle_parameters(kernel, parameters, total);
-  const auto& bound = kernel.required_block[0] > 0 ? kernel.required_block : block;
-  const std::int64_t threads = std::int64_t{bound[0]} * bound[1] * bound[2];
+  // A driver reports reqntid as a requirement, not as this bound.
+  const std::int64_t threads = std::int64_t{block[0]} * block[1] * block[2];
   if (threads > 0 && threads <= 1024) kernel.max_threads = static_cast<std::int32_t>(threads);
+}
+
+/// A block has 65536 registers (sm_75 and later); warps get them in units of 256, and come in fours.
+void bound_by_registers(kernel_info& kernel) {
+  if (kernel.registers <= 64) return;  // 1024 threads fit
+  const std::int64_t warp = (std::int64_t{kernel.registers} * 32 + 255) / 256 * 256;
+  const auto threads = static_cast<std::int32_t>(65536 / warp / 4 * 4 * 32);
+  if (threads > 0 && (kernel.max_threads < 0 || threads < kernel.max_threads)) kernel.max_threads = threads;
 }
 
 struct versions {
@@ -152,6 +162,7 @@ class cubin_reader {
       if (s.name.starts_with(".nv.info.")) infos_.emplace(s.name.substr(9), &s);
       if (s.name.starts_with(".nv.shared.")) shared_.emplace(s.name.substr(11), &s);
       if (s.name == ".nv.constant3") constant_bytes_ = s.size;
+      if (s.name == ".nv.shared.reserved.0") reserved_shared_ = true;
     }
   }
 
@@ -171,6 +182,7 @@ class cubin_reader {
       }
     }
     read_module_info(table);
+    for (kernel_info& kernel : table.kernels) bound_by_registers(kernel);
     sort_table(table);
     return table;
   }
@@ -181,10 +193,15 @@ class cubin_reader {
     kernel.name = symbol.name;
     kernel.binary_version = version.binary;
     kernel.ptx_version = version.virtual_arch;
+    // Where compilers before CUDA 12 put it; later ones leave zero there and use register_count.
+    if (const std::uint32_t registers = elf_.sections()[symbol.section].info >> 24)
+      kernel.registers = static_cast<std::int32_t>(registers);
     kernel.constant_bytes = clamp(constant_bytes_);
     kernel.static_shared = 0;
-    if (const auto s = shared_.find(symbol.name); s != shared_.end())
-      kernel.static_shared = clamp(s->second->size);
+    if (const auto s = shared_.find(symbol.name); s != shared_.end()) {
+      const std::uint64_t size = s->second->size;
+      kernel.static_shared = clamp(reserved_shared_ && size >= reserved_bytes ? size - reserved_bytes : size);
+    }
     if (const auto i = infos_.find(symbol.name); i != infos_.end() && i->second->type == section_nv_info)
       read_kernel_info(i->second->content, kernel);
     return kernel;
@@ -224,6 +241,7 @@ class cubin_reader {
   const cubin_elf& elf_;
   names infos_, shared_;
   std::uint64_t constant_bytes_ = 0;
+  bool reserved_shared_ = false;
   std::vector<std::int64_t> kernel_of_symbol_;
 };
 

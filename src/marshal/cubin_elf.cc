@@ -29,6 +29,13 @@ status check_identity(std::span<const std::byte> bytes) {
   return {};
 }
 
+/// Memory that the device makes: a size, no bytes in the file. ptxas of CUDA 12 and before has its own types
+/// for global (7), local (9) and shared memory (10); .nv_debug.shared still has.
+bool without_bytes(std::uint32_t type) {
+  return type == SHT_NULL || type == SHT_NOBITS || type == 0x70000007 || type == 0x70000009 ||
+         type == 0x7000000a;
+}
+
 bool inside(std::uint64_t offset, std::uint64_t size, std::uint64_t all) {
   return offset <= all && size <= all - offset;
 }
@@ -64,7 +71,7 @@ result<std::uint64_t> cubin_extent(std::span<const std::byte> bytes) {
       std::max<std::uint64_t>(sizeof header, table->offset + table->count * sizeof(Elf64_Shdr));
   for (std::uint64_t n = 0; n < table->count; ++n) {
     const auto section = load<Elf64_Shdr>(bytes, table->offset + n * sizeof(Elf64_Shdr));
-    if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS) continue;
+    if (without_bytes(section.sh_type)) continue;
     if (!inside(section.sh_offset, section.sh_size, bytes.size()))
       return failure("ELF section " + std::to_string(n) + " lies outside of the file");
     end = std::max(end, section.sh_offset + section.sh_size);
@@ -113,7 +120,7 @@ status cubin_elf::read_sections(std::span<const std::byte> bytes) {
     return load<Elf64_Shdr>(bytes, table->offset + n * sizeof(Elf64_Shdr));
   };
   const auto content = [&](const Elf64_Shdr& s) -> result<std::span<const std::byte>> {
-    if (s.sh_type == SHT_NULL || s.sh_type == SHT_NOBITS) return std::span<const std::byte>();
+    if (without_bytes(s.sh_type)) return std::span<const std::byte>();
     if (!inside(s.sh_offset, s.sh_size, bytes.size())) return failure("ELF section lies outside of the file");
     return bytes.subspan(static_cast<std::size_t>(s.sh_offset), static_cast<std::size_t>(s.sh_size));
   };

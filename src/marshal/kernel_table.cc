@@ -38,6 +38,12 @@ result<kernel_table> parse_fatbin(std::span<const std::byte> part, const image_t
   return entry->kind == entry_kind::cubin ? parse_cubin(*bytes) : parse_ptx(as_text(*bytes));
 }
 
+/// The device's side links the objects: registers, shared memory and versions are those of the result.
+void forget_what_linking_changes(kernel_info& kernel) {
+  kernel.max_threads = kernel.static_shared = kernel.constant_bytes = kernel.local_bytes = -1;
+  kernel.registers = kernel.ptx_version = kernel.binary_version = -1;
+}
+
 template <class Item>
 void sort_by_name(std::vector<Item>& items) {
   std::stable_sort(items.begin(), items.end(), [](auto& a, auto& b) { return a.name < b.name; });
@@ -120,6 +126,7 @@ result<kernel_table> parse_kernels(const image_view& image, const image_target& 
     if (!object) return object;
     append(*table, *std::move(object));
   }
+  for (kernel_info& kernel : table->kernels) forget_what_linking_changes(kernel);
   sort_table(*table);
   return table;
 }

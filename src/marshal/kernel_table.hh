@@ -26,8 +26,8 @@ struct kernel_info {
   std::string name;
   bool layout_known = false;  ///< else ask the device (cuKernelGetParamInfo)
   std::vector<kernel_parameter> parameters;
-  std::uint32_t parameter_bytes = 0;  ///< end of the last parameter
-  std::int32_t max_threads = -1;  ///< bound the kernel was compiled for (maxntid, reqntid); -1: the device's
+  std::uint32_t parameter_bytes = 0;      ///< end of the last parameter
+  std::int32_t max_threads = -1;          ///< MAX_THREADS_PER_BLOCK (maxntid, registers); -1: the device's
   std::int32_t static_shared = -1;        ///< SHARED_SIZE_BYTES
   std::int32_t constant_bytes = -1;       ///< CONST_SIZE_BYTES: user constants of the module
   std::int32_t local_bytes = -1;          ///< LOCAL_SIZE_BYTES

@@ -274,8 +274,7 @@ class module_scan {
     while (!at_.at_end() && !at_.is("{") && !at_.is(";")) read_directive(kernel, bound);
     if (at_.skip(";")) return {};  // a declaration only
     at_.skip_brackets("{", "}");
-    const auto& block = kernel.required_block[0] > 0 ? kernel.required_block : bound;
-    const std::int64_t threads = std::int64_t{block[0]} * block[1] * block[2];
+    const std::int64_t threads = std::int64_t{bound[0]} * bound[1] * bound[2];
     if (threads > 0 && threads <= 1024) kernel.max_threads = static_cast<std::int32_t>(threads);
     table_.kernels.push_back(std::move(kernel));
     return {};
