@@ -25,6 +25,7 @@ struct medium {
   std::string name;
   std::function<std::unique_ptr<transport>()> make;
   std::function<std::string()> address;
+  bool may_be_missing = false;  ///< not every machine has it (IPv6)
 };
 inline void PrintTo(const medium& m, std::ostream* out) { *out << m.name; }
 
@@ -70,16 +71,16 @@ inline std::vector<std::byte> patterned(std::size_t size, std::uint64_t from = 0
   return bytes;
 }
 
-/// Fills one direction; the bytes that went in.
+/// Fills one direction until it takes nothing for a while; the bytes that went in, patterned with a period of
+/// 1 MiB. Goes on after timed_out, which the contract does not promise but every transport here does.
 inline std::uint64_t fill(connection& c) {
-  std::uint64_t sent = 0;
   const std::vector<std::byte> block = patterned(1 << 20);
-  for (;;) {
-    io_result r = send_all(c, block, in(50ms));
+  for (std::uint64_t sent = 0;;) {
+    io_result r = send_all(c, std::span(block).subspan(sent % block.size()), in(30ms));
     sent += r.bytes;
-    if (r.status == io::timed_out) return sent;
-    EXPECT_EQ(r.status, io::done);
-    if (r.status != io::done || sent > (1u << 30)) return sent;
+    if (r.status == io::timed_out && r.bytes == 0) return sent;
+    EXPECT_TRUE(r.status == io::done || r.status == io::timed_out);
+    if (::testing::Test::HasFailure() || sent > (1u << 30)) return sent;
   }
 }
 
@@ -92,7 +93,7 @@ io stuck_until(Block block, Release release) {
     seen = block();
     ended = true;
   });
-  std::this_thread::sleep_for(30ms);
+  std::this_thread::sleep_for(15ms);
   EXPECT_FALSE(ended);
   release();
   t.join();
@@ -106,6 +107,7 @@ class TransportSuite : public ::testing::TestWithParam<medium> {
     transport_ = GetParam().make();
     ASSERT_NE(transport_, nullptr);
     auto l = transport_->listen(GetParam().address(), {});
+    if (!l && GetParam().may_be_missing) GTEST_SKIP() << l.error().message;
     ASSERT_TRUE(l) << l.error().message;
     listener_ = std::move(*l);
     std::tie(client_, server_) = make_pair();

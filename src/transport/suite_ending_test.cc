@@ -1,5 +1,8 @@
 // The protocol suite: how connections and listeners end, and what the other side sees.
 #include <poll.h>
+#include <pthread.h>
+
+#include <csignal>
 
 #include <array>
 
@@ -106,6 +109,49 @@ TEST_P(TransportSuite, a_peer_that_closes_with_unread_bytes_ends_us_without_a_si
   io last = io::done;  // SIGPIPE would end this process
   for (int i = 0; i < 100 && last == io::done; ++i) last = send_all(*client_, patterned(1000), soon()).status;
   EXPECT_EQ(last, io::broken);
+}
+
+// Sends signals to the thread that runs `block` while it is stuck; the result of block after `release`.
+template <class Block, class Release>
+io stuck_under_signals(Block block, Release release) {
+  struct sigaction note {
+  }, before{};
+  note.sa_handler = [](int) {};  // without SA_RESTART: system calls end with EINTR
+  ::sigaction(SIGUSR1, &note, &before);
+  std::atomic<bool> known{false};
+  pthread_t stuck{};
+  io seen = stuck_until(
+      [&] {
+        stuck = ::pthread_self();
+        known = true;
+        return block();
+      },
+      [&] {
+        for (int i = 0; i < 20 && known; ++i)
+          ::pthread_kill(stuck, SIGUSR1), std::this_thread::sleep_for(1ms);
+        release();
+      });
+  ::sigaction(SIGUSR1, &before, nullptr);
+  return seen;
+}
+
+TEST_P(TransportSuite, signals_end_no_wait) {
+  std::array<std::byte, 8> into;
+  EXPECT_EQ(stuck_under_signals([&] { return client_->receive(into, no_deadline).status; },
+                                [&] { send_all(*server_, "x", soon()); }),
+            io::done);
+  EXPECT_EQ(stuck_under_signals([&] { return client_->wait_readable(no_deadline); },
+                                [&] { send_all(*server_, "x", soon()); }),
+            io::done);
+  std::unique_ptr<connection> up;
+  EXPECT_EQ(
+      stuck_under_signals([&] { return listener_->accept(no_deadline) ? io::done : io::broken; },
+                          [&] { up = std::move(*transport_->connect(address_of(*listener_), soon())); }),
+      io::done);
+  fill(*client_);
+  EXPECT_EQ(stuck_under_signals([&] { return send_all(*client_, patterned(1 << 20), no_deadline).status; },
+                                [&] { server_.reset(); }),
+            io::broken);
 }
 
 TEST_P(TransportSuite, accept_obeys_deadline_and_interrupt) {

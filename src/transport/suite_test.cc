@@ -42,7 +42,7 @@ std::vector<medium> media() {
       {"tcp", [] { return make_tcp(); }, [] { return std::string("127.0.0.1:0"); }},
       {"choppy_unix", [] { return choppy(make_unix()); }, fresh_path},
       {"choppy_tcp", [] { return choppy(make_tcp()); }, [] { return std::string("127.0.0.1:0"); }},
-      {"tcp6", [] { return make_tcp(); }, [] { return std::string("[::1]:0"); }},
+      {"tcp6", [] { return make_tcp(); }, [] { return std::string("[::1]:0"); }, true},
   };
 }
 

@@ -53,15 +53,17 @@ std::string connect_refusal(std::string_view address, deadline until = soon()) {
   return c ? "connected" : c.error().message;
 }
 
+bool has_ipv6() { return make_tcp()->listen("[::1]:0", {}).ok(); }
+
 TEST(tcp, listens_beyond_this_host_only_when_told) {
   for (std::string_view open : {"0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0"})
     EXPECT_THAT(refusal(open), AllOf(HasSubstr("other machines"), HasSubstr("--insecure"),
                                      HasSubstr("token file"), HasSubstr("127.0.0.1")))
         << open;
   EXPECT_EQ(refusal("0.0.0.0:0", true), "listens");
-  for (std::string_view closed :
-       {"127.0.0.1:0", "127.9.9.9:0", "[::1]:0", "localhost:0", "[::ffff:127.0.0.1]:0"})
-    EXPECT_EQ(refusal(closed), "listens") << closed;
+  std::vector<std::string_view> closed = {"127.0.0.1:0", "127.9.9.9:0", "localhost:0"};
+  if (has_ipv6()) closed.insert(closed.end(), {"[::1]:0", "[::ffff:127.0.0.1]:0"});
+  for (std::string_view at : closed) EXPECT_EQ(refusal(at), "listens") << at;
 }
 
 TEST(tcp, the_url_has_the_port_that_was_bound) {
@@ -190,7 +192,7 @@ TEST(tcp, a_peer_that_does_not_read_is_not_gone) {
   io_result r;
   std::size_t sent = 0;
   do sent += (r = client->send({&part, 1}, clock::now() + 100ms)).bytes;
-  while (r.status == io::done);
+  while (r.bytes > 0);
   ASSERT_EQ(r.status, io::timed_out);
   auto start = clock::now();
   EXPECT_EQ(client->send({&part, 1}, start + 2500ms).status, io::timed_out);

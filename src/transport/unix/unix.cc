@@ -201,7 +201,10 @@ class unix_transport final : public transport {
  private:
   static result<std::unique_ptr<listener>> make_listener(unique_fd socket, std::string path, bool own) {
     result<unique_fd> event = wakeup::make_event();
-    if (!event) return std::move(event).error();
+    if (!event) {
+      if (own) ::unlink(path.c_str());
+      return std::move(event).error();
+    }
     return std::unique_ptr<listener>(
         new unix_listener(std::move(socket), std::move(event).value(), std::move(path), own));
   }
