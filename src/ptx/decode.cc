@@ -1,0 +1,599 @@
+#include "ptx/decode.hh"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace outboard::ptx {
+namespace {
+
+constexpr std::uint32_t no_slot = 0xffffffff;
+// 32 warps of a block each hold one: 8 MiB would be 256 MiB a block.
+constexpr std::uint32_t max_register_bytes = 8u << 20;
+constexpr std::size_t max_shown = 160;
+// A register parameter has a fixed place, so that callers know it before the callee is decoded.
+constexpr std::uint32_t signature_register = 256;
+
+}  // namespace
+
+lane_memory make_lane_memory(std::size_t bytes) {
+  const std::size_t size = std::max<std::size_t>((bytes + 63) & ~std::size_t{63}, 64);
+  auto* p = static_cast<char*>(::operator new[](size, std::align_val_t{64}, std::nothrow));
+  if (p) std::memset(p, 0, size);
+  return lane_memory(p);
+}
+
+std::uint64_t signature_of(const std::vector<variable>& returns, const std::vector<variable>& parameters) {
+  std::uint64_t hash = 1469598103934665603u;
+  const auto add = [&](std::uint64_t v) { hash = (hash ^ v) * 1099511628211u; };
+  for (const auto* list : {&returns, &parameters}) {
+    add(list->size());
+    for (const auto& v : *list) add(v.size), add(v.align), add(v.where == space::reg);
+  }
+  return hash;
+}
+
+decoder::decoder(decode_context& context, function_code& out)
+    : context_(context), out_(out), f_(*out.source) {}
+
+void decoder::fail(const std::string& why) {
+  if (!ok_) return;
+  ok_ = false;
+  message_ = "function " + std::string(f_.name) + ": " + why;
+  if (now_) {
+    message_ = "line " + std::to_string(now_->line) + ": " + message_ + ": " +
+               std::string(now_->text.substr(0, max_shown));
+  }
+}
+
+std::uint32_t decoder::allocate(std::uint32_t element_bytes) {
+  if (element_bytes == 0) {
+    const auto at = register_top_;
+    register_top_ += 64;  // a predicate takes 4 bytes; see slot() for packing
+    return at;
+  }
+  const auto at = register_top_;
+  register_top_ += element_bytes * warp_lanes;
+  if (register_top_ > max_register_bytes) fail("more registers than a warp may have"), register_top_ = 0;
+  return at;
+}
+
+std::uint32_t decoder::slot(std::int32_t reg) {
+  auto& s = slots_[static_cast<std::size_t>(reg)];
+  if (s != no_slot) return s;
+  const type t = f_.register_type(reg);
+  if (t == type::b128) fail("128-bit registers are not supported");
+  s = allocate(t == type::pred ? 0 : register_bytes(t));
+  return s;
+}
+
+std::uint32_t decoder::temporary(std::uint32_t element_bytes) {
+  auto& [list, used] = temporaries_[element_bytes];
+  if (used == list.size()) list.push_back(allocate(element_bytes));
+  return list[used++];
+}
+
+std::uint32_t decoder::constant(std::uint64_t bits, std::uint32_t element_bytes) {
+  if (element_bytes < 8) bits &= (std::uint64_t{1} << (element_bytes * 8)) - 1;
+  const auto [found, fresh] = constants_.try_emplace({bits, element_bytes}, 0);
+  if (fresh) {
+    found->second = static_cast<std::uint32_t>(constant_words_.size() * 8);
+    std::uint64_t word = bits;
+    for (std::uint32_t n = element_bytes; n < 8; n *= 2) word |= word << (n * 8);
+    constant_words_.insert(constant_words_.end(), element_bytes * warp_lanes / 8, word);
+  }
+  return found->second | 1;
+}
+
+std::uint32_t decoder::predicate_constant(bool value) { return constant(value ? 0xffffffff : 0, 4); }
+
+std::uint32_t decoder::carry() {
+  if (carry_ == 0) carry_ = (register_top_ += 64), register_top_ += 64;
+  return carry_;
+}
+
+inst& decoder::emit(step what_runs, const char* what) {
+  if (!what_runs) fail(std::string("unsupported ") + what);
+  out_.body.emplace_back();
+  out_.body.back().run = what_runs;
+  out_.statement.push_back(static_cast<std::uint32_t>(number_));
+  return out_.body.back();
+}
+
+// ---- modifiers
+
+bool decoder::take(std::string_view modifier) {
+  for (std::size_t n = 0; n < taken_.size(); ++n) {
+    if (!taken_[n] && now_->modifiers[n] == modifier) return taken_[n] = true;
+  }
+  return false;
+}
+
+bool decoder::take_prefix(std::string_view prefix) {
+  for (std::size_t n = 0; n < taken_.size(); ++n) {
+    if (!taken_[n] && now_->modifiers[n].substr(0, prefix.size()) == prefix) return taken_[n] = true;
+  }
+  return false;
+}
+
+type decoder::take_type() {
+  for (std::size_t n = 0; n < taken_.size(); ++n) {
+    if (taken_[n]) continue;
+    const type t = type_of(now_->modifiers[n]);
+    if (t == type::none) continue;
+    taken_[n] = true;
+    if (t == type::b128) fail("128-bit types are not supported");
+    return t;
+  }
+  fail("no type that is supported");
+  return type::u32;
+}
+
+int decoder::take_rounding() {
+  if (take("rn")) return 0;
+  if (take("rz")) return 1;
+  if (take("rm")) return 2;
+  return take("rp") ? 3 : 0;
+}
+
+void decoder::all_taken() {
+  for (std::size_t n = 0; n < taken_.size(); ++n) {
+    if (!taken_[n]) return fail("unsupported modifier ." + std::string(now_->modifiers[n]));
+  }
+}
+
+// ---- operands
+
+const operand& decoder::at(std::size_t n) {
+  static const operand missing;
+  if (n < now_->operands.size()) return now_->operands[n];
+  fail("operand " + std::to_string(n + 1) + " is missing");
+  return missing;
+}
+
+void decoder::count(std::size_t least, std::size_t most) {
+  if (now_->operands.size() >= least && now_->operands.size() <= most) return;
+  fail(std::to_string(now_->operands.size()) + " operands, expected " + std::to_string(least) +
+       (most == least ? "" : " to " + std::to_string(most)));
+}
+
+const variable* decoder::module_variable(std::string_view name) {
+  const auto found = context_.variables.find(name);
+  return found == context_.variables.end() ? nullptr : found->second;
+}
+
+std::uint64_t decoder::immediate(const operand& o, type t) {
+  if (o.kind == operand_kind::real) {
+    const bool wide = t == type::f64 || (size_of(t) == 8);
+    if (size_of(t) < 4)
+      fail("a floating-point constant does not fit the type");  // f16 constants are written as bits
+    if (o.single == !wide) return static_cast<std::uint64_t>(o.value);
+    if (wide)
+      return std::bit_cast<std::uint64_t>(
+          static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(o.value))));
+    return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(o.value)));
+  }
+  if (t == type::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(o.value));
+  if (t == type::f64) return std::bit_cast<std::uint64_t>(static_cast<double>(o.value));
+  return static_cast<std::uint64_t>(o.value);
+}
+
+std::uint32_t decoder::resize(std::uint32_t reference, std::uint32_t from, std::uint32_t to, bool sign) {
+  if (from == to) return reference;
+  const auto e = [&](std::uint32_t bytes) {
+    if (bytes == 2) return sign ? element::s16 : element::u16;
+    if (bytes == 4) return sign ? element::s32 : element::u32;
+    return sign ? element::s64 : element::u64;
+  };
+  const auto d = temporary(to);
+  inst& i = emit(steps().convert[static_cast<int>(e(to))][static_cast<int>(e(from))], "conversion");
+  i.r[0] = d, i.r[1] = reference;
+  return d;
+}
+
+std::uint32_t decoder::source(const operand& o, type t) {
+  const std::uint32_t want = register_bytes(t);
+  if (t == type::pred) return source_predicate(o);
+  if (o.negated) return fail("'!' needs a predicate"), 0;
+  switch (o.kind) {
+    case operand_kind::reg: {
+      const type have = f_.register_type(o.index);
+      if (have == type::pred) return fail("a predicate where a value is needed"), 0;
+      std::uint32_t reference = slot(o.index);
+      if (o.value != 0) {
+        fail("a register with an offset is no operand here");
+      }
+      return resize(reference, register_bytes(have), want, is_signed(t));
+    }
+    case operand_kind::integer:
+    case operand_kind::real:
+      return constant(immediate(o, t), want);
+    case operand_kind::special: {
+      std::uint32_t have = 4;
+      const auto reference = special_value(o.name, have);
+      return resize(reference, have, want, false);
+    }
+    case operand_kind::symbol:
+    case operand_kind::local:
+      return address_value(o, want);
+    default:
+      return fail("unexpected kind of operand"), 0;
+  }
+}
+
+std::uint32_t decoder::source_predicate(const operand& o) {
+  if (o.kind == operand_kind::integer) return predicate_constant((o.value != 0) != o.negated);
+  if (o.kind != operand_kind::reg || f_.register_type(o.index) != type::pred)
+    return fail("expected a predicate"), 0;
+  const auto reference = slot(o.index);
+  if (!o.negated) return reference;
+  const auto d = temporary(0);
+  inst& i = emit(steps().mix_predicate[static_cast<int>(mix::not_)]);
+  i.r[0] = d, i.r[1] = reference;
+  return d;
+}
+
+std::uint32_t decoder::target(const operand& o, type t) {
+  const std::uint32_t want = register_bytes(t);
+  if (t == type::pred) return target_predicate(o);
+  if (o.kind == operand_kind::sink) return temporary(want);
+  if (o.kind != operand_kind::reg || o.negated || o.value != 0)
+    return fail("expected a register as destination"), 0;
+  const type have = f_.register_type(o.index);
+  if (have == type::pred) return fail("the destination is a predicate"), 0;
+  if (register_bytes(have) == want) return slot(o.index);
+  const auto d = temporary(want);
+  const auto e = [&](std::uint32_t bytes) {
+    const bool sign = is_signed(t);
+    if (bytes == 2) return sign ? element::s16 : element::u16;
+    if (bytes == 4) return sign ? element::s32 : element::u32;
+    return sign ? element::s64 : element::u64;
+  };
+  inst i;
+  i.run = steps().convert[static_cast<int>(e(register_bytes(have)))][static_cast<int>(e(want))];
+  i.r[0] = slot(o.index), i.r[1] = d;
+  after_.push_back(i);
+  return d;
+}
+
+std::uint32_t decoder::target_predicate(const operand& o) {
+  if (o.kind == operand_kind::sink) return temporary(0);
+  if (o.kind != operand_kind::reg || o.negated || f_.register_type(o.index) != type::pred) {
+    return fail("expected a predicate as destination"), 0;
+  }
+  return slot(o.index);
+}
+
+/// The address a variable or function name stands for, in the way `mov` gives it.
+std::uint32_t decoder::address_value(const operand& o, std::uint32_t bytes) {
+  if (bytes != 4 && bytes != 8) return fail("an address does not fit the type"), 0;
+  const variable* v = nullptr;
+  if (o.kind == operand_kind::local || o.base == operand_kind::local) {
+    v = &f_.variables[static_cast<std::size_t>(o.index)];
+  } else {
+    v = module_variable(o.name);
+  }
+  if (!v) {
+    const auto found = context_.functions.by_name.find(o.name);
+    if (found == context_.functions.by_name.end() || bytes != 8) {
+      return fail("unresolved symbol " + std::string(o.name)), 0;
+    }
+    return constant(reinterpret_cast<std::uint64_t>(found->second), 8);
+  }
+  const auto addend = static_cast<std::uint64_t>(o.value);
+  if (v->where == space::shared) {
+    if (v->size != 0) return constant(context_.shared.offsets.at(v) + addend, bytes);
+    const auto base = temporary(4);
+    inst& i = emit(control().special);
+    i.r[0] = base, i.aux = static_cast<std::uint32_t>(special::dynamic_base);
+    i.imm = o.value;
+    return resize(base, 4, bytes, false);
+  }
+  if (v->where == space::global || v->where == space::constant) {
+    if (bytes != 8) return fail("a 32-bit address of a global variable"), 0;
+    const auto found = context_.addresses.find(v);
+    if (found == context_.addresses.end()) return fail("unresolved variable " + std::string(v->name)), 0;
+    return constant(found->second + addend, 8);
+  }
+  const auto index = static_cast<std::size_t>(v - f_.variables.data());
+  if (v->where == space::param && f_.kernel && index < f_.parameters.size()) {
+    if (bytes != 8) return fail("a 32-bit address of a parameter"), 0;
+    const auto d = temporary(8);
+    inst& i = emit(steps().parameter_address);
+    i.r[0] = d, i.imm = static_cast<std::int64_t>(lay_out(f_.parameters).offsets[index] + addend);
+    return d;
+  }
+  const auto d = temporary(bytes);
+  inst& i = emit(steps().local_address);
+  i.r[0] = d,
+  i.imm = static_cast<std::int64_t>(static_cast<std::uint64_t>(out_.frame.offsets[index]) + addend);
+  i.aux = bytes;
+  if (v->where == space::param) {  // as generic address: that is how ld.param [reg] finds it
+    if (bytes != 8) return fail("a 32-bit address of a parameter"), 0;
+    inst& j = emit(steps().add_lane_base);
+    j.r[0] = d, j.r[1] = d;
+  }
+  return d;
+}
+
+std::uint32_t decoder::special_value(std::string_view name, std::uint32_t& bytes) {
+  bytes = 4;
+  static const std::map<std::string_view, std::pair<special, std::uint32_t>> uniform = {
+      {"%ntid.x", {special::ntid_x, 4}},
+      {"%ntid.y", {special::ntid_y, 4}},
+      {"%ntid.z", {special::ntid_z, 4}},
+      {"%ctaid.x", {special::ctaid_x, 4}},
+      {"%ctaid.y", {special::ctaid_y, 4}},
+      {"%ctaid.z", {special::ctaid_z, 4}},
+      {"%nctaid.x", {special::nctaid_x, 4}},
+      {"%nctaid.y", {special::nctaid_y, 4}},
+      {"%nctaid.z", {special::nctaid_z, 4}},
+      {"%warpid", {special::warpid, 4}},
+      {"%nwarpid", {special::nwarpid, 4}},
+      {"%smid", {special::smid, 4}},
+      {"%nsmid", {special::nsmid, 4}},
+      {"%gridid", {special::gridid, 8}},
+      {"%clock", {special::clock, 4}},
+      {"%clock_hi", {special::clock_hi, 4}},
+      {"%clock64", {special::clock64, 8}},
+      {"%globaltimer", {special::timer, 8}},
+      {"%globaltimer_lo", {special::timer_lo, 4}},
+      {"%globaltimer_hi", {special::timer_hi, 4}},
+      {"%envreg1", {special::envreg1, 4}},
+      {"%envreg2", {special::envreg2, 4}},
+      {"%dynamic_smem_size", {special::dynamic_shared, 4}},
+      {"%total_smem_size", {special::total_shared, 4}},
+      {"%tid.w", {special::zero, 4}},
+      {"%ntid.w", {special::one, 4}},
+      {"%clusterid.x", {special::ctaid_x, 4}},
+      {"%clusterid.y", {special::ctaid_y, 4}},
+      {"%clusterid.z", {special::ctaid_z, 4}},
+      {"%nclusterid.x", {special::nctaid_x, 4}},
+      {"%nclusterid.y", {special::nctaid_y, 4}},
+      {"%nclusterid.z", {special::nctaid_z, 4}},
+      {"%cluster_ctaid.x", {special::zero, 4}},
+      {"%cluster_ctaid.y", {special::zero, 4}},
+      {"%cluster_ctaid.z", {special::zero, 4}},
+      {"%cluster_nctaid.x", {special::one, 4}},
+      {"%cluster_nctaid.y", {special::one, 4}},
+      {"%cluster_nctaid.z", {special::one, 4}},
+      {"%cluster_ctarank", {special::zero, 4}},
+      {"%cluster_nctarank", {special::one, 4}},
+  };
+  static const std::map<std::string_view, std::uint32_t> by_lane = {{"%laneid", 0},      {"%lanemask_lt", 1},
+                                                                    {"%lanemask_le", 2}, {"%lanemask_gt", 3},
+                                                                    {"%lanemask_ge", 4}, {"%lanemask_eq", 5}};
+  if (name == "WARP_SZ") return constant(32, 4);
+  if (name == "%tid.x" || name == "%tid.y" || name == "%tid.z") {
+    const auto d = temporary(4);
+    inst& i = emit(steps().thread_index);
+    i.r[0] = d, i.aux = static_cast<std::uint32_t>(name.back() - 'x');
+    return d;
+  }
+  if (const auto found = by_lane.find(name); found != by_lane.end()) {
+    const auto d = temporary(4);
+    inst& i = emit(steps().lanes_special);
+    i.r[0] = d, i.aux = found->second;
+    return d;
+  }
+  auto found = uniform.find(name);
+  special which;
+  if (found != uniform.end()) {
+    which = found->second.first, bytes = found->second.second;
+  } else if (name.substr(0, 7) == "%envreg" || name.substr(0, 3) == "%pm") {
+    which = special::zero;
+  } else {
+    return fail("unknown register " + std::string(name)), 0;
+  }
+  const auto d = temporary(bytes);
+  inst& i = emit(control().special);
+  i.r[0] = d, i.aux = static_cast<std::uint32_t>(which);
+  return d;
+}
+
+// ---- emission helpers
+
+element decoder::element_of(type t) {
+  switch (t) {
+    case type::b8:
+    case type::u8:
+      return element::u8;
+    case type::b16:
+    case type::u16:
+      return element::u16;
+    case type::b32:
+    case type::u32:
+      return element::u32;
+    case type::b64:
+    case type::u64:
+      return element::u64;
+    case type::s8:
+      return element::s8;
+    case type::s16:
+      return element::s16;
+    case type::s32:
+      return element::s32;
+    case type::s64:
+      return element::s64;
+    case type::f16:
+      return element::f16;
+    case type::bf16:
+      return element::bf16;
+    case type::f32:
+      return element::f32;
+    case type::f64:
+      return element::f64;
+    case type::f16x2:
+      return element::f16x2;
+    case type::bf16x2:
+      return element::bf16x2;
+    default:
+      return element::count;
+  }
+}
+
+element decoder::bits_element(type t) {
+  switch (register_bytes(t)) {
+    case 2:
+      return element::u16;
+    case 4:
+      return element::u32;
+    default:
+      return element::u64;
+  }
+}
+
+void decoder::alu(op o, element e, std::uint32_t d, std::initializer_list<std::uint32_t> sources) {
+  if (e == element::count) return fail("unsupported type");
+  inst& i = emit(steps().simple[static_cast<int>(o)][static_cast<int>(e)], "type for this instruction");
+  i.r[0] = d;
+  std::size_t n = 1;
+  for (const auto s : sources) i.r[n++] = s;
+}
+
+void decoder::rounded(int mode, op o, element e, std::uint32_t d,
+                      std::initializer_list<std::uint32_t> sources) {
+  if (mode != 0) emit(steps().rounding).aux = static_cast<std::uint32_t>(mode);
+  alu(o, e, d, sources);
+  if (mode != 0) emit(steps().rounding).aux = 0;
+}
+
+std::uint32_t decoder::flushed(std::uint32_t reference, type t, bool ftz) {
+  if (!ftz || t != type::f32) return reference;
+  const auto d = temporary(4);
+  alu(op::flush, element::f32, d, {reference});
+  return d;
+}
+
+// ---- the function
+
+void decoder::pre_layout() {
+  slots_.assign(static_cast<std::size_t>(f_.register_count), no_slot);
+  const std::size_t signature = f_.returns.size() + f_.parameters.size();
+  for (std::size_t n = 0; n < signature; ++n) {
+    const int reg = f_.variables[n].reg;
+    if (reg >= 0) slots_[static_cast<std::size_t>(reg)] = static_cast<std::uint32_t>(n) * signature_register;
+  }
+  register_top_ = f_.kernel ? 0 : static_cast<std::uint32_t>(signature) * signature_register;
+}
+
+void decoder::statement(std::size_t number) {
+  now_ = &f_.body[number];
+  number_ = number;
+  taken_.assign(now_->modifiers.size(), false);
+  after_.clear();
+  for (auto& [bytes, temporaries] : temporaries_) temporaries.second = 0;
+  const auto found = handlers().find(now_->name);
+  if (found == handlers().end()) return fail("unsupported instruction " + std::string(now_->name));
+
+  const bool branch = now_->name == "bra";
+  std::size_t opened = 0;
+  bool around = false;
+  std::uint32_t saved = 0;
+  if (now_->guard >= 0 && !branch) {
+    if (f_.register_type(now_->guard) != type::pred) return fail("the guard is no predicate");
+    around = may_leave(now_->name);
+    const bool negated = now_->guard_negated;
+    opened = out_.body.size();
+    if (around) {
+      emit(negated ? steps().branch_if : steps().branch_unless).r[1] = slot(now_->guard);
+    } else {
+      saved = temporary(0);
+      inst& i = emit(negated ? steps().guard_not : steps().guard);
+      i.r[0] = saved, i.r[1] = slot(now_->guard);
+    }
+  }
+  (this->*found->second)();
+  if (!ok_) return;
+  all_taken();
+  for (const auto& i : after_) {
+    out_.body.push_back(i);
+    out_.statement.push_back(static_cast<std::uint32_t>(number));
+  }
+  if (now_->guard >= 0 && !branch) {
+    if (!around) emit(steps().unguard).r[0] = saved;
+    out_.body[opened].jump = static_cast<std::int32_t>(out_.body.size() - opened);
+  }
+}
+
+void decoder::patch_branches() {
+  const auto start = [&](std::int32_t s) { return starts_[static_cast<std::size_t>(s)]; };
+  for (const auto& [from, to] : branches_) {
+    out_.body[from].jump = static_cast<std::int32_t>(start(to)) - static_cast<std::int32_t>(from);
+  }
+  for (auto& table : out_.tables) {
+    for (const auto s : table->statements) table->targets.push_back(out_.body.data() + start(s));
+  }
+}
+
+void decoder::finish_constants() {
+  out_.constants = make_lane_memory(constant_words_.size() * 8);
+  if (!out_.constants) return fail("out of memory");
+  if (!constant_words_.empty())
+    std::memcpy(out_.constants.get(), constant_words_.data(), constant_words_.size() * 8);
+}
+
+status decoder::run() {
+  auto frame = frame_of(f_);
+  if (!frame) return std::move(frame).error();
+  out_.frame = *std::move(frame);
+  pre_layout();
+  out_.body.reserve(f_.body.size() + f_.body.size() / 4 + 4);
+  for (std::size_t n = 0; n < f_.body.size() && ok_; ++n) {
+    starts_.push_back(static_cast<std::uint32_t>(out_.body.size()));
+    statement(n);
+  }
+  if (!ok_) return failure(message_);
+  // Falling off the end returns.
+  starts_.push_back(static_cast<std::uint32_t>(out_.body.size()));
+  now_ = nullptr;
+  number_ = f_.body.empty() ? 0 : f_.body.size() - 1;
+  emit(f_.kernel ? control().exit : control().ret);
+  patch_branches();
+  finish_constants();
+  out_.register_bytes = register_top_ + 64;
+  if (!ok_) return failure(message_);
+  return {};
+}
+
+result<std::unique_ptr<code>> decode(const program& p, const variable_addresses& addresses) {
+  auto out = std::make_unique<code>();
+  const auto shared = shared_of(p);
+  if (!shared) return shared.error();
+  decode_context context{p, *out, *shared, addresses, {}};
+  for (const auto& v : p.variables) {
+    // The definition wins over extern declarations, shared arrays without bound count as defined.
+    auto& known = context.variables[v.name];
+    if (!known || known->link == linkage::external) known = &v;
+  }
+  for (const auto& f : p.functions) {
+    if (!f.defined) continue;
+    function_code c;
+    c.source = &f;
+    c.name = f.name;
+    c.signature = signature_of(f.returns, f.parameters);
+    out->functions.push_back(std::move(c));
+    auto& mine = out->functions.back();
+    if (!out->by_name.emplace(f.name, &mine).second) {
+      return failure("line " + std::to_string(f.line) + ": function " + std::string(f.name) +
+                     " is defined twice");
+    }
+    out->by_address.emplace(reinterpret_cast<std::uint64_t>(&mine), &mine);
+  }
+  for (const auto& [alias, target] : p.aliases) {
+    const auto found = out->by_name.find(target);
+    if (found != out->by_name.end()) out->by_name.emplace(alias, found->second);
+  }
+  for (auto& c : out->functions) {
+    OUTBOARD_TRY(decoder(context, c).run());
+    if (c.source->kernel) c.static_shared = shared->kernel_bytes.at(c.source);
+    if (!c.source->kernel) continue;
+    const auto stack = stack_of(p, *c.source, c.open_ended);
+    if (!stack) return stack.error();
+    c.stack = *stack;
+  }
+  return out;
+}
+
+}  // namespace outboard::ptx

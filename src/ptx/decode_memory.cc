@@ -1,0 +1,188 @@
+// ld, st, atom, red, fences.
+#include <algorithm>
+#include <bit>
+
+#include "ptx/decode.hh"
+
+namespace outboard::ptx {
+
+space decoder::take_space() {
+  if (take("global")) return space::global;
+  if (take("shared") || take("shared::cta")) return space::shared;
+  if (take("local")) return space::local;
+  if (take("param") || take("param::entry") || take("param::func")) return space::param;
+  if (take("const")) return space::constant;
+  return space::generic;
+}
+
+/// Where data is cached changes nothing here.
+void decoder::take_cache_hints() {
+  for (const auto m :
+       {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "mmio", "cta", "gpu", "sys", "cluster", "weak"}) {
+    take(m);
+  }
+  while (take_prefix("L1::") || take_prefix("L2::")) {
+  }
+}
+
+decoder::place decoder::locate(const operand& o, space s) {
+  place p;
+  if (o.kind != operand_kind::address) return fail("expected an address"), p;
+  p.offset = o.value;
+  const auto window = [&](std::uint32_t bytes) {
+    if (s == space::shared) return bytes == 4 ? where::shared32 : where::shared64;
+    if (s == space::local) return bytes == 4 ? where::local32 : where::local64;
+    return where::generic;
+  };
+  if (o.base == operand_kind::reg) {
+    const std::uint32_t bytes = register_bytes(f_.register_type(o.index));
+    p.window = window(bytes);
+    p.address = slot(o.index);
+    if (bytes != 8 && !(bytes == 4 && p.window != where::generic))
+      fail("an address register must have 64 bits");
+    return p;
+  }
+  if (o.base == operand_kind::integer) {
+    p.offset = 0, p.window = window(8);
+    p.address = constant(static_cast<std::uint64_t>(o.value), 8);
+    return p;
+  }
+  if (o.base != operand_kind::symbol && o.base != operand_kind::local) return fail("unsupported address"), p;
+  const variable* v = o.base == operand_kind::local ? &f_.variables[static_cast<std::size_t>(o.index)]
+                                                    : module_variable(o.name);
+  if (!v) return fail("unresolved symbol " + std::string(o.name)), p;
+  if (v->where == space::param) {
+    const auto index = static_cast<std::size_t>(o.index);
+    if (s != space::param) return fail("a parameter needs ld.param or st.param"), p;
+    if (f_.kernel && index < f_.parameters.size()) {
+      p.kernel_parameter = true;
+      p.offset = static_cast<std::int64_t>(lay_out(f_.parameters).offsets[index]) + o.value;
+      return p;
+    }
+    p.window = where::local64;
+    p.address = temporary(8);
+    inst& i = emit(steps().local_address);
+    i.r[0] = p.address, i.aux = 8, i.imm = out_.frame.offsets[index];
+    return p;
+  }
+  if (v->where != s) return fail("variable " + std::string(v->name) + " is in another state space"), p;
+  p.window = window(s == space::shared ? 4 : 8);
+  p.offset = 0;
+  p.address = address_value(o, s == space::shared ? 4 : 8);
+  return p;
+}
+
+void decoder::memory_operands(const operand& o, std::uint32_t lanes, std::vector<const operand*>& out) {
+  if (lanes == 1 && o.kind != operand_kind::list) {
+    out.push_back(&o);
+    return;
+  }
+  if (o.kind != operand_kind::list || o.parts.size() != lanes) {
+    return fail("expected a vector of " + std::to_string(lanes) + " registers");
+  }
+  for (const auto& part : o.parts) out.push_back(&part);
+}
+
+void decoder::do_load() {
+  const bool acquire = take("acquire") || take("volatile");
+  take("relaxed");
+  const space s = take_space();
+  take_cache_hints();
+  const std::uint32_t lanes = take("v2") ? 2 : take("v4") ? 4 : 1;
+  const type t = take_type();
+  count(2, 3);  // the third is a cache policy
+  std::vector<const operand*> d;
+  memory_operands(at(0), lanes, d);
+  if (!ok_) return;
+  const place p = locate(at(1), s);
+  const std::uint32_t bytes = size_of(t), log2 = static_cast<std::uint32_t>(std::countr_zero(bytes));
+  if (t == type::pred || bytes > 8 || (lanes == 4 && bytes == 8)) return fail("unsupported type");
+  if (p.kernel_parameter) {
+    const auto end = p.offset + static_cast<std::int64_t>(bytes) * lanes;
+    if (p.offset < 0 || end > static_cast<std::int64_t>(lay_out(f_.parameters).size))
+      return fail("read beyond the parameters");
+    for (std::uint32_t n = 0; n < lanes; ++n) {
+      const auto to = target(*d[n], t);
+      inst& i = emit(t == type::s8 ? steps().load_parameter_s8 : steps().load_parameter[log2]);
+      i.r[0] = to, i.imm = p.offset + static_cast<std::int64_t>(n) * bytes;
+    }
+    return;
+  }
+  std::uint32_t r[4] = {};
+  for (std::uint32_t n = 0; n < lanes; ++n) r[n] = target(*d[n], t == type::s8 && lanes > 1 ? type::u8 : t);
+  const int w = static_cast<int>(p.window);
+  const bool sign8 = t == type::s8 && lanes == 1;
+  inst& i = emit(sign8 ? steps().load_s8[w] : steps().load[w][log2][std::countr_zero(lanes)]);
+  for (std::uint32_t n = 0; n < lanes; ++n) i.r[n] = r[n];
+  i.r[4] = p.address, i.imm = p.offset;
+  if (acquire && s != space::local && s != space::param) emit(steps().fence);
+  if (t == type::s8 && lanes > 1) {
+    for (std::uint32_t n = 0; n < lanes; ++n) convert_step(type::s8, type::u8, r[n], r[n], 0, false);
+  }
+}
+
+void decoder::do_store() {
+  const bool release = take("release") || take("volatile");
+  take("relaxed");
+  const space s = take_space();
+  take_cache_hints();
+  const std::uint32_t lanes = take("v2") ? 2 : take("v4") ? 4 : 1;
+  const type t = take_type();
+  count(2, 3);
+  std::vector<const operand*> v;
+  memory_operands(at(1), lanes, v);
+  if (!ok_) return;
+  if (s == space::constant) return fail("constant memory is read-only");
+  const place p = locate(at(0), s);
+  if (p.kernel_parameter) return fail("kernel parameters are read-only");
+  const std::uint32_t bytes = size_of(t), log2 = static_cast<std::uint32_t>(std::countr_zero(bytes));
+  if (t == type::pred || bytes > 8 || (lanes == 4 && bytes == 8)) return fail("unsupported type");
+  std::uint32_t r[4] = {};
+  for (std::uint32_t n = 0; n < lanes; ++n) r[n] = source(*v[n], t);
+  if (release && s != space::local && s != space::param) emit(steps().fence);
+  inst& i = emit(steps().store[static_cast<int>(p.window)][log2][std::countr_zero(lanes)]);
+  for (std::uint32_t n = 0; n < lanes; ++n) i.r[n] = r[n];
+  i.r[4] = p.address, i.imm = p.offset;
+}
+
+void decoder::do_atom() {
+  const bool returns = now_->name == "atom";
+  for (const auto m : {"relaxed", "acquire", "release", "acq_rel", "noftz"}) take(m);
+  const space s = take_space();
+  static constexpr std::pair<std::string_view, atom> kinds[] = {
+      {"add", atom::add},  {"min", atom::min}, {"max", atom::max},  {"inc", atom::inc},   {"dec", atom::dec},
+      {"and", atom::and_}, {"or", atom::or_},  {"xor", atom::xor_}, {"exch", atom::exch}, {"cas", atom::cas}};
+  atom a = atom::count;
+  for (const auto& [name, kind] : kinds) {
+    if (a == atom::count && take(name)) a = kind;
+  }
+  take_cache_hints();
+  const type t = take_type();
+  if (a == atom::count) return fail("unsupported operation");
+  const std::size_t first = returns ? 1 : 0;
+  count(first + (a == atom::cas ? 3 : 2), first + (a == atom::cas ? 4 : 3));
+  if (!ok_) return;
+  if (s == space::local || s == space::param || s == space::constant) return fail("unsupported state space");
+  const auto b = source(at(first + 1), t), c = a == atom::cas ? source(at(first + 2), t) : 0;
+  const auto d = returns ? target(at(0), t) : temporary(register_bytes(t));
+  const place p = locate(at(first), s);
+  // Signed types share the bitwise operations of the unsigned ones.
+  const bool bitwise = a >= atom::inc;
+  const element e = bitwise ? bits_element(t) : element_of(t);
+  if (e == element::count || (bitwise && is_float(t))) return fail("unsupported type");
+  inst& i = emit(steps().atomic[static_cast<int>(p.window)][static_cast<int>(a)][static_cast<int>(e)],
+                 "type for this operation");
+  i.r[0] = d, i.r[1] = b, i.r[2] = c, i.r[4] = p.address, i.imm = p.offset, i.aux = returns;
+}
+
+void decoder::do_fence() {
+  for (const auto m : {"sc", "acq_rel", "acquire", "release", "cta", "gpu", "gl", "sys", "cluster", "proxy",
+                       "alias", "mbarrier_init"}) {
+    take(m);
+  }
+  emit(steps().fence);
+}
+
+void decoder::do_nothing() { std::fill(taken_.begin(), taken_.end(), true); }
+
+}  // namespace outboard::ptx

@@ -1,0 +1,169 @@
+#include "ptx/layout.hh"
+
+#include <algorithm>
+#include <string>
+
+namespace outboard::ptx {
+namespace {
+
+// A GPU thread has at most 512 KiB of local memory.
+constexpr std::uint64_t max_frame = 512u << 10;
+constexpr std::uint64_t max_shared_static = 1u << 20;
+
+std::uint64_t aligned(std::uint64_t at, std::uint64_t align) { return (at + align - 1) & ~(align - 1); }
+
+std::string_view callee_of(const instruction& i) {
+  // call (ret), name, (args)  |  call name, (args)
+  for (const auto& o : i.operands) {
+    if (o.kind == operand_kind::list) continue;
+    return o.kind == operand_kind::symbol ? o.name : std::string_view();
+  }
+  return {};
+}
+
+bool mentions(const operand& o, const std::set<std::string_view>& names) {
+  const bool symbol = o.kind == operand_kind::symbol || o.base == operand_kind::symbol;
+  if (symbol && names.contains(o.name)) return true;
+  return std::any_of(o.parts.begin(), o.parts.end(),
+                     [&](const operand& part) { return mentions(part, names); });
+}
+
+}  // namespace
+
+sequence lay_out(const std::vector<variable>& list, std::uint32_t start) {
+  sequence s;
+  std::uint64_t at = start;
+  for (const auto& v : list) {
+    if (v.where == space::reg) {
+      s.offsets.push_back(0);
+      continue;
+    }
+    at = aligned(at, std::max(v.align, 1u));
+    s.offsets.push_back(static_cast<std::uint32_t>(at));
+    at += v.size;
+    if (at > max_frame) at = max_frame;  // callers refuse it
+  }
+  s.size = static_cast<std::uint32_t>(at);
+  return s;
+}
+
+result<frame_layout> frame_of(const function& f) {
+  frame_layout frame;
+  std::uint64_t at = 0;
+  const std::size_t signature = f.returns.size() + f.parameters.size();
+  if (!f.kernel) {
+    const auto returns = lay_out(f.returns), parameters = lay_out(f.parameters, returns.size);
+    frame.offsets.assign(returns.offsets.begin(), returns.offsets.end());
+    frame.offsets.insert(frame.offsets.end(), parameters.offsets.begin(), parameters.offsets.end());
+    at = parameters.size;
+  } else {
+    frame.offsets.assign(signature, -1);
+  }
+  for (std::size_t n = signature; n < f.variables.size(); ++n) {
+    const auto& v = f.variables[n];
+    if (v.where != space::local && v.where != space::param) {
+      frame.offsets.push_back(-1);
+      continue;
+    }
+    at = aligned(at, std::max(v.align, 1u));
+    frame.offsets.push_back(static_cast<std::int64_t>(at));
+    if (v.size > max_frame || at + v.size > max_frame) {
+      return failure("line " + std::to_string(v.line) + ": local variables of " + std::string(f.name) +
+                     " exceed " + std::to_string(max_frame) + " bytes");
+    }
+    at += v.size;
+  }
+  if (at >= max_frame) return failure("frame of " + std::string(f.name) + " exceeds the limit");
+  frame.size = static_cast<std::uint32_t>(aligned(at, 16));
+  return frame;
+}
+
+result<shared_layout> shared_of(const program& p) {
+  shared_layout layout;
+  std::uint64_t common = 0;
+  const auto place = [&](const variable& v, std::uint64_t& at) -> status {
+    at = aligned(at, std::max(v.align, 1u));
+    layout.offsets[&v] = static_cast<std::uint32_t>(at);
+    if (v.size > max_shared_static || at + v.size > max_shared_static) {
+      return failure("line " + std::to_string(v.line) + ": shared variables exceed " +
+                     std::to_string(max_shared_static) + " bytes");
+    }
+    at += v.size;
+    return {};
+  };
+  std::set<std::string_view> names;
+  for (const auto& v : p.variables) {
+    if (v.where != space::shared || v.size == 0) continue;
+    names.insert(v.name);
+    OUTBOARD_TRY(place(v, common));
+  }
+  for (const auto& f : p.functions) {
+    if (f.kernel) continue;
+    for (const auto& v : f.variables) {
+      if (v.where == space::shared && v.size != 0) OUTBOARD_TRY(place(v, common));
+    }
+  }
+  for (const auto& f : p.functions) {
+    if (!f.kernel || !f.defined) continue;
+    const bool reaches = std::any_of(f.body.begin(), f.body.end(), [&](const instruction& i) {
+      return i.name == "call" || std::any_of(i.operands.begin(), i.operands.end(),
+                                             [&](const operand& o) { return mentions(o, names); });
+    });
+    std::uint64_t at = reaches ? common : 0;
+    for (const auto& v : f.variables) {
+      if (v.where == space::shared && v.size != 0) OUTBOARD_TRY(place(v, at));
+    }
+    layout.kernel_bytes[&f] = static_cast<std::uint32_t>(at);
+  }
+  return layout;
+}
+
+result<std::uint64_t> stack_of(const program& p, const function& start, bool& open_ended) {
+  // Depth-first with an explicit stack: the call graph is the text's, its depth may be hostile.
+  struct visit {
+    const function* f;
+    std::size_t next = 0;
+    std::uint64_t own = 0, deepest = 0;
+  };
+  std::map<const function*, std::uint64_t> done;
+  std::set<const function*> open;
+  std::vector<visit> path;
+  const auto enter = [&](const function& f) -> status {
+    const auto frame = frame_of(f);
+    if (!frame) return frame.error();
+    open.insert(&f);
+    path.push_back({&f, 0, frame->size, 0});
+    return {};
+  };
+  OUTBOARD_TRY(enter(start));
+  while (true) {
+    visit& top = path.back();
+    const function* callee = nullptr;
+    while (top.next < top.f->body.size() && !callee) {
+      const auto& i = top.f->body[top.next++];
+      if (i.name != "call") continue;
+      const auto name = callee_of(i);
+      if (name.empty()) open_ended = true;
+      callee = name.empty() ? nullptr : p.find_function(name);
+      if (!callee || !callee->defined) {
+        callee = nullptr;
+      } else if (open.contains(callee)) {
+        open_ended = true, callee = nullptr;
+      } else if (const auto known = done.find(callee); known != done.end()) {
+        top.deepest = std::max(top.deepest, known->second), callee = nullptr;
+      }
+    }
+    if (callee) {
+      OUTBOARD_TRY(enter(*callee));
+      continue;
+    }
+    const std::uint64_t total = std::min(top.own + top.deepest, max_frame);
+    done[top.f] = total;
+    open.erase(top.f);
+    path.pop_back();
+    if (path.empty()) return total;
+    path.back().deepest = std::max(path.back().deepest, total);
+  }
+}
+
+}  // namespace outboard::ptx

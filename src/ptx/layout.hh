@@ -1,0 +1,44 @@
+// Where things lie: parameters, stack frames, shared memory. Pure functions of the syntax tree, used by the
+// module tables (what a caller is told) and by decode (what the code does), so that the two agree. Any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/result.hh"
+#include "ptx/tree.hh"
+
+namespace outboard::ptx {
+
+/// Offsets of variables that follow each other, each at its own alignment.
+struct sequence {
+  std::vector<std::uint32_t> offsets;
+  std::uint32_t size = 0;
+};
+sequence lay_out(const std::vector<variable>& list, std::uint32_t start = 0);
+
+/// A device function's frame in local memory: returns, parameters, then .local and call-site .param
+/// variables. Kernels have their parameters elsewhere. Offsets are parallel to function::variables; -1 for
+/// what is not there.
+struct frame_layout {
+  std::vector<std::int64_t> offsets;
+  std::uint32_t size = 0;  ///< multiple of 16
+};
+result<frame_layout> frame_of(const function& f);
+
+/// Shared memory of a module: variables of device functions and of module level lie in a common part that
+/// starts at 0 and is the same for every kernel that can reach it; a kernel's own follow.
+struct shared_layout {
+  std::map<const variable*, std::uint32_t> offsets;
+  std::map<const function*, std::uint32_t> kernel_bytes;  ///< static, without dynamic
+};
+result<shared_layout> shared_of(const program& p);
+
+/// Bytes of local memory the deepest chain of direct calls from `f` takes; `open_ended` is set for recursion
+/// and indirect calls.
+result<std::uint64_t> stack_of(const program& p, const function& f, bool& open_ended);
+
+}  // namespace outboard::ptx
