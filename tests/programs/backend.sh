@@ -9,9 +9,34 @@ scratch=$(mktemp -d)
 backend=''
 log=$scratch/backend.log
 
+# ours: the processes of programs that this test started, by a mark in their environment.
+ours() {
+  local process
+  for process in /proc/[0-9]*; do
+    if tr '\0' '\n' 2>/dev/null <"$process/environ" | grep -qFx "TEST_SCRATCH=$scratch"; then
+      echo "${process#/proc/}"
+    fi
+  done 2>/dev/null
+}
+
+# program_process NAME: the one that runs build/programs/NAME. `outboard run` may be its parent or may have become it.
+program_process() {
+  local process
+  for process in $(ours); do
+    if [ "$(readlink "/proc/$process/exe")" = "$(readlink -f "$build/programs/$1")" ]; then
+      echo "$process"
+      return
+    fi
+  done
+  echo "FAIL: no process of $1" >&2
+  return 1
+}
+
 finish() {
   local status=$?
   if [ -n "$backend" ]; then kill -9 "$backend" 2>/dev/null || true; fi
+  # A test that failed half-way leaves no program hanging.
+  if [ $status != 0 ]; then ours | xargs -r kill -9 2>/dev/null || true; fi
   if [ $status != 0 ] && [ -s "$log" ]; then
     echo "--- the back-end said:"
     tail -n 40 "$log"
@@ -29,7 +54,7 @@ through_outboard() {
     shift
   done
   shift
-  local environment=()
+  local environment=(TEST_SCRATCH="$scratch")  # tells this test's programs from another's
   if [ -n "${OUTBOARD_PRELOAD:-}" ]; then
     # CUDA's own run time leaks by design at exit; our own leaks are found in the back-end and in unit tests.
     environment+=(LD_PRELOAD="$OUTBOARD_PRELOAD" ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS:-}")
