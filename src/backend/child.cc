@@ -46,8 +46,8 @@ class spawn_settings {
     CHECK(posix_spawnattr_setsigdefault(&attributes_, &all) == 0);
     // A group of its own: a terminal's ^C is for the daemon, which then decides about its workers.
     CHECK(posix_spawnattr_setpgroup(&attributes_, 0) == 0);
-    CHECK(posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                     POSIX_SPAWN_SETPGROUP) == 0);
+    CHECK(posix_spawnattr_setflags(
+              &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP) == 0);
   }
 
   posix_spawn_file_actions_t actions_;
@@ -76,8 +76,8 @@ result<child> start_child(const std::string& program, const std::vector<std::str
   settings.give(theirs.get());
   settings.reset_signals();
   const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
-  const int code = ::posix_spawn(&c.process, program.c_str(), &settings.actions_, &settings.attributes_, argv.data(),
-                                 envp.data());
+  const int code = ::posix_spawn(&c.process, program.c_str(), &settings.actions_, &settings.attributes_,
+                                 argv.data(), envp.data());
   if (code != 0) return outboard::error{action::retry, "cannot start a worker: " + errno_text(code)};
   return c;
 }

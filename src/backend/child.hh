@@ -1,5 +1,5 @@
-// Starting worker processes: exec of our own binary with a control socket, an environment of its own and nothing else
-// inherited. Owned by the daemon (and by the command, for a probe); one thread.
+// Starting worker processes: exec of our own binary with a control socket, an environment of its own and
+// nothing else inherited. Owned by the daemon (and by the command, for a probe); one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -20,8 +20,8 @@ struct child {
   unique_fd control;  ///< our end
 };
 
-/// Starts `program` with `arguments` (argv[0] first). Standard input and output are /dev/null, standard error is ours.
-/// The child must call die_with_parent() first of all.
+/// Starts `program` with `arguments` (argv[0] first). Standard input and output are /dev/null, standard error
+/// is ours. The child must call die_with_parent() first of all.
 result<child> start_child(const std::string& program, const std::vector<std::string>& arguments,
                           const std::vector<std::string>& environment);
 

@@ -1,5 +1,6 @@
-// What the daemon and its workers say to each other over their control socket (SOCK_SEQPACKET: one packet a message).
-// The daemon trusts nothing in it beyond its form: a worker executes a stranger's program. One thread a side.
+// What the daemon and its workers say to each other over their control socket (SOCK_SEQPACKET: one packet a
+// message). The daemon trusts nothing in it beyond its form: a worker executes a stranger's program. One
+// thread a side.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,8 @@ struct assign_message {
 };
 
 struct ready_message {
-  std::uint64_t microseconds = 0;   ///< what opening the device took
-  bool context = false;             ///< a primary context is held; false where the device must not be occupied
+  std::uint64_t microseconds = 0;  ///< what opening the device took
+  bool context = false;            ///< a primary context is held; false where the device must not be occupied
   std::uint64_t context_bytes = 0;  ///< device memory that the idle worker occupies
 };
 
@@ -53,7 +54,8 @@ struct facts_message {
 /// Never waits: a full socket is an error, as is a peer that is gone.
 status send_control(int socket, control_kind kind, std::span<const std::byte> payload, int descriptor = -1);
 
-/// nullopt: the peer closed. Waits for a message if `wait`; without, nothing there is an error with action::retry.
+/// nullopt: the peer closed. Waits for a message if `wait`; without, nothing there is an error with
+/// action::retry.
 result<std::optional<control_message>> receive_control(int socket, bool wait);
 
 std::vector<std::byte> encode(const assign_message& m);

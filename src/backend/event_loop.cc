@@ -70,7 +70,8 @@ void event_loop::call_due_timers() {
 
 void event_loop::run_once() {
   std::array<epoll_event, 64> events;
-  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds_to_next());
+  const int count =
+      ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds_to_next());
   CHECK(count >= 0 || errno == EINTR);
   for (int i = 0; i < count; ++i) {
     // An earlier function of this round may have forgotten it.

@@ -25,7 +25,8 @@ std::vector<std::byte> handshake::greeting() const {
 }
 
 std::span<std::byte> handshake::wanted() {
-  return std::span(in_payload_ ? std::span<std::byte>(payload_) : std::span<std::byte>(header_)).subspan(received_);
+  return std::span(in_payload_ ? std::span<std::byte>(payload_) : std::span<std::byte>(header_))
+      .subspan(received_);
 }
 
 handshake::state handshake::advance(std::size_t received) {
@@ -54,9 +55,9 @@ handshake::state handshake::hello_complete() {
   if (!hello.ok()) return refuse(wire::refusal_reason::malformed, hello.error().message);
   if (hello->protocol < wire::protocol_min || hello->protocol > wire::protocol_max) {
     return refuse(wire::refusal_reason::protocol,
-                  "protocol " + std::to_string(hello->protocol) + " of " + hello->product + " is not spoken by " +
-                      std::string(product) + ", which speaks " + std::to_string(wire::protocol_min) + " to " +
-                      std::to_string(wire::protocol_max));
+                  "protocol " + std::to_string(hello->protocol) + " of " + hello->product +
+                      " is not spoken by " + std::string(product) + ", which speaks " +
+                      std::to_string(wire::protocol_min) + " to " + std::to_string(wire::protocol_max));
   }
   if ((hello->features & ~wire::features_known) != 0) {
     return refuse(wire::refusal_reason::protocol, "features " + std::to_string(hello->features) +

@@ -1,5 +1,5 @@
-// systemd's protocol of readiness and of sockets passed at start, without its library: both are a few lines and stable.
-// Main thread, at start and end.
+// systemd's protocol of readiness and of sockets passed at start, without its library: both are a few lines
+// and stable. Main thread, at start and end.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace outboard::backend {
 /// "READY=1", "STOPPING=1", "STATUS=…": nothing happens outside systemd.
 void notify_manager(const std::string& message);
 
-/// The listening sockets that were passed to this very process; their variables are gone afterwards, so that no child
-/// takes them for its own.
+/// The listening sockets that were passed to this very process; their variables are gone afterwards, so that
+/// no child takes them for its own.
 std::vector<unique_fd> take_passed_sockets();
 
 }  // namespace outboard::backend

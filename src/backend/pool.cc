@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace outboard::backend {
+namespace {
+
+/// A client chooses its key; it shall not fill the daemon's memory with thousands of them.
+constexpr std::size_t most_keys = 64;
+
+}  // namespace
 
 std::optional<pool::worker_id> pool::take(const std::string& key, time now) {
   // Without a pool no key is remembered: a client could send thousands of different ones.
@@ -52,6 +58,13 @@ std::vector<pool::worker_id> pool::drop(time now) {
   while (size() > settings_.most) {
     const auto oldest = std::min_element(keys_.begin(), keys_.end(), [](const auto& a, const auto& b) {
       if (a.second.idle.empty() != b.second.idle.empty()) return b.second.idle.empty();
+      return a.second.wanted < b.second.wanted;
+    });
+    drop_entry(oldest->second, dropped);
+    keys_.erase(oldest);
+  }
+  while (keys_.size() > most_keys) {
+    const auto oldest = std::min_element(keys_.begin(), keys_.end(), [](const auto& a, const auto& b) {
       return a.second.wanted < b.second.wanted;
     });
     drop_entry(oldest->second, dropped);

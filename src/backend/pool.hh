@@ -1,5 +1,5 @@
-// The rules of the warm pool, without processes and without a clock: which idle worker a session gets, whether one more
-// shall be started, which are dropped. Owned by the workers' table; one thread.
+// The rules of the warm pool, without processes and without a clock: which idle worker a session gets,
+// whether one more shall be started, which are dropped. Owned by the workers' table; one thread.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,8 @@ class pool {
 
   explicit pool(settings s) : settings_(s) {}
 
-  /// A session with this key begins: an idle worker for it, which leaves the pool, or none (a cold one must do).
+  /// A session with this key begins: an idle worker for it, which leaves the pool, or none (a cold one must
+  /// do).
   std::optional<worker_id> take(const std::string& key, time now);
 
   /// Whether one more warm worker shall be started for the key now, counting those that still start.
@@ -38,8 +39,8 @@ class pool {
   /// The worker has ended by itself.
   void remove(worker_id id);
 
-  /// Workers to end now: of keys that nobody asked for during the idle time, and the longest unwanted ones above the
-  /// limit of all keys. They have left the pool.
+  /// Workers to end now: of keys that nobody asked for during the idle time, and the longest unwanted ones
+  /// above the limit of all keys. They have left the pool.
   std::vector<worker_id> drop(time now);
   std::vector<worker_id> drop_all();
   /// When drop() has something to do next.

@@ -1,6 +1,6 @@
-// The environment of a worker: a clean base from the daemon's own, and over it the driver's variables as the client
-// has them. What the operator restricted (CUDA_VISIBLE_DEVICES of the daemon) holds: a client chooses among that.
-// Pure functions; any thread.
+// The environment of a worker: a clean base from the daemon's own, and over it the driver's variables as the
+// client has them. What the operator restricted (CUDA_VISIBLE_DEVICES of the daemon) holds: a client chooses
+// among that. Pure functions; any thread.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ namespace outboard::backend {
 using variables = std::vector<std::pair<std::string, std::string>>;
 using variable_source = std::function<const char*(const char*)>;  ///< getenv
 
-/// What a client sent, reduced to what the driver reads, sorted, each name once: equal for clients whose workers may be
-/// exchanged. `uuids`: "GPU-…" of the devices that the daemon sees, by ordinal.
+/// What a client sent, reduced to what the driver reads, sorted, each name once: equal for clients whose
+/// workers may be exchanged. `uuids`: "GPU-…" of the devices that the daemon sees, by ordinal.
 variables driver_environment(const variables& from_client, const variable_source& own,
                              std::span<const std::string> uuids);
 

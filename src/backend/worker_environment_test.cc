@@ -32,12 +32,9 @@ TEST(visible_devices, are_chosen_within_what_the_server_restricts) {
 }
 
 TEST(driver_environment, takes_only_what_the_driver_reads) {
-  const variables sent{{"CUDA_LAUNCH_BLOCKING", "1"},
-                       {"LD_PRELOAD", "/tmp/evil.so"},
-                       {"CUDA_CACHE_PATH", "/etc"},
-                       {"CUDA_DEVICE_ORDER", std::string("a\0b", 3)},
-                       {"CUDA_AUTO_BOOST", "0"},
-                       {"CUDA_LAUNCH_BLOCKING", "0"}};
+  const variables sent{{"CUDA_LAUNCH_BLOCKING", "1"}, {"LD_PRELOAD", "/tmp/evil.so"},
+                       {"CUDA_CACHE_PATH", "/etc"},   {"CUDA_DEVICE_ORDER", std::string("a\0b", 3)},
+                       {"CUDA_AUTO_BOOST", "0"},      {"CUDA_LAUNCH_BLOCKING", "0"}};
   const auto nothing = [](const char*) -> const char* { return nullptr; };
   EXPECT_EQ(driver_environment(sent, nothing, uuids),
             (variables{{"CUDA_AUTO_BOOST", "0"}, {"CUDA_LAUNCH_BLOCKING", "0"}}));

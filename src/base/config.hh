@@ -28,12 +28,12 @@ std::optional<device_choice> parse_device(std::string_view text);
 
 enum class log_format { console, json };
 
+/// Zero leaves the choice to the cpu device.
 struct cpu_settings {
-  std::string compute_capability = "9.0";
-  std::uint64_t memory = 4ull << 30;  ///< bytes of device memory that it reports and hands out
-  std::uint32_t cores = 0;            ///< threads that execute; 0: one for each processor
-  std::uint32_t kernel_timeout_seconds =
-      0;  ///< a kernel that runs longer fails as by the driver's watchdog; 0: never
+  std::uint32_t capability = 0;              ///< compute capability times ten
+  std::uint64_t memory = 0;                  ///< bytes of device memory that it reports and hands out
+  std::uint32_t cores = 0;                   ///< threads that execute
+  std::uint32_t kernel_timeout_seconds = 0;  ///< a kernel that runs longer fails; 0: never
 };
 
 struct pool_settings {

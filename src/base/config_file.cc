@@ -118,12 +118,16 @@ status set_device(const input& in) {
 }
 
 status set_capability(const input& in) {
-  const auto text = in.value.value_or(std::string());
-  const std::size_t dot = text.find('.');
-  const bool fits = dot != std::string::npos && dot > 0 && dot + 2 == text.size() &&
-                    text.find_first_not_of("0123456789.") == std::string::npos && text.size() <= 4;
-  if (!fits) return in.bad("a text like \"9.0\"");
-  in.into.cpu.compute_capability = text;
+  const auto text = in.value.value_or(std::string_view());
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::uint32_t value = 0;
+  bool fits = text.size() >= 3 && text.size() <= 4 && text[text.size() - 2] == '.';
+  for (const char c : text) {
+    if (digit(c)) value = value * 10 + static_cast<std::uint32_t>(c - '0');
+    fits = fits && (digit(c) || &c == &text[text.size() - 2]);
+  }
+  if (!fits || value < 50 || value > 120) return in.bad("a text from \"5.0\" to \"12.0\"");
+  in.into.cpu.capability = value;
   return {};
 }
 

@@ -91,7 +91,7 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->format, log_format::json);
   EXPECT_EQ(c->limits.sessions, 7u);
   EXPECT_EQ(c->cpu.memory, 1ull << 30);
-  EXPECT_EQ(c->cpu.compute_capability, "8.6");
+  EXPECT_EQ(c->cpu.capability, 86u);
   EXPECT_EQ(c->plugins, (std::vector<std::pair<std::string, std::string>>{{"ring", "/opt/ring.so"}}));
 }
 

@@ -1,0 +1,118 @@
+#include "backend/admin.hh"
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "base/version.hh"
+#include "wire/hello.hh"
+
+namespace outboard::backend {
+namespace {
+
+using nlohmann::json;
+
+std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+std::string utc(std::chrono::system_clock::time_point when) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+json environment_json(const variables& list) {
+  json j = json::object();
+  for (const auto& [name, value] : list) j[name] = value;
+  return j;
+}
+
+json device_json(const probed_device& device, std::size_t ordinal) {
+  const marshal::device_facts& d = device.snapshot.devices[ordinal];
+  return {{"ordinal", ordinal},
+          {"name", d.name},
+          {"uuid", format_uuid(d.uuid)},
+          {"kind", device.kind},
+          {"pci_bus_id", d.pci_bus_id},
+          {"memory_bytes", d.total_memory},
+          {"compute_capability", std::to_string(d.compute_major) + "." + std::to_string(d.compute_minor)}};
+}
+
+json session_json(const session_info& s) {
+  return {{"id", s.id},
+          {"user", s.user},
+          {"host", s.host},
+          {"program", s.program},
+          {"process", s.client_process},
+          {"client", s.client_product},
+          {"from", s.from},
+          {"worker", s.worker},
+          {"warm", s.warm},
+          {"started", utc(s.started)},
+          {"seconds", std::chrono::duration<double>(std::chrono::system_clock::now() - s.started).count()},
+          {"environment", environment_json(s.environment)}};
+}
+
+json warm_json(const warm_info& w) {
+  return {{"worker", w.worker},
+          {"ready", w.ready},
+          {"context", w.about.context},
+          {"context_bytes", w.about.context_bytes},
+          {"open_seconds", static_cast<double>(w.about.microseconds) / 1e6},
+          {"started", utc(w.started)},
+          {"environment", environment_json(w.environment)}};
+}
+
+}  // namespace
+
+std::string devices_json(const probed_device& device) {
+  json list = json::array();
+  for (std::size_t i = 0; i < device.snapshot.devices.size(); ++i) list.push_back(device_json(device, i));
+  return dump(list);
+}
+
+std::string sessions_json(const workers& w) {
+  json list = json::array();
+  for (const session_info& s : w.list_sessions()) list.push_back(session_json(s));
+  return dump(list);
+}
+
+std::string doctor_json(const daemon_facts& facts, const workers& w) {
+  json warm = json::array();
+  for (const warm_info& one : w.list_warm()) warm.push_back(warm_json(one));
+  json devices = json::array();
+  for (std::size_t i = 0; i < facts.device.snapshot.devices.size(); ++i)
+    devices.push_back(device_json(facts.device, i));
+  const pool::counts& counts = w.pool_counts();
+  const worker_totals& totals = w.totals();
+  return dump({{"product", product},
+               {"protocol", {{"lowest", wire::protocol_min}, {"highest", wire::protocol_max}}},
+               {"process", ::getpid()},
+               {"started", utc(facts.started)},
+               {"device",
+                {{"kind", facts.device.kind},
+                 {"description", facts.device.description},
+                 {"driver_version", facts.device.snapshot.driver_version},
+                 {"devices", devices}}},
+               {"listening", facts.listening},
+               {"transports", facts.transports},
+               {"token_required", facts.token_required},
+               {"draining", facts.draining},
+               {"sessions",
+                {{"running", w.sessions()},
+                 {"total", totals.sessions},
+                 {"not_orderly", totals.failed},
+                 {"crashed", totals.crashed},
+                 {"seconds_total", totals.seconds}}},
+               {"connections", {{"waiting", facts.guests}, {"refused", facts.refused}}},
+               {"pool",
+                {{"per_key", facts.pool.per_key},
+                 {"idle_minutes", facts.pool.idle_minutes},
+                 {"hits", counts.hits},
+                 {"misses", counts.misses},
+                 {"dropped", counts.dropped},
+                 {"warm", warm}}}});
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,33 @@
+// The answers to the command's questions, as JSON text. Pure functions of what the daemon knows; its one
+// thread. Texts that came from clients may be any bytes: what is no UTF-8 is replaced.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "backend/probe.hh"
+#include "backend/workers.hh"
+
+namespace outboard::backend {
+
+struct daemon_facts {
+  const probed_device& device;
+  std::vector<std::string> listening;
+  std::vector<std::string> transports;
+  bool token_required = false;
+  bool draining = false;
+  pool_settings pool;
+  std::size_t guests = 0;
+  std::uint64_t refused = 0;
+  std::chrono::system_clock::time_point started;
+};
+
+/// One object for each device.
+std::string devices_json(const probed_device& device);
+/// One object for each session; never the connection that asks.
+std::string sessions_json(const workers& w);
+/// The back-end's half of `outboard doctor`.
+std::string doctor_json(const daemon_facts& facts, const workers& w);
+
+}  // namespace outboard::backend

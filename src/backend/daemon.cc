@@ -1,0 +1,288 @@
+#include "backend/daemon.hh"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "backend/notify.hh"
+#include "base/errno_text.hh"
+#include "base/log.hh"
+#include "base/version.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// Three descriptors a session, and room for the rest; most systems start programs with 1,024.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+result<unique_fd> take_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&set, number);
+  CHECK(::sigprocmask(SIG_BLOCK, &set, nullptr) == 0);
+  unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return failure("signalfd: " + errno_text(errno));
+  return fd;
+}
+
+struct passed_socket {
+  std::string_view scheme;
+  bool foreign = false;  ///< other hosts can reach it
+};
+
+result<passed_socket> inspect_passed_socket(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return failure("descriptor " + std::to_string(fd) +
+                   " that was passed is no socket: " + errno_text(errno));
+  }
+  if (address.ss_family == AF_UNIX) return passed_socket{"unix", false};
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return passed_socket{"tcp", (ntohl(v4.sin_addr.s_addr) >> 24) != 127};
+  }
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    return passed_socket{"tcp", !IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr)};
+  }
+  return failure("a socket that was passed is neither unix: nor tcp:");
+}
+
+class daemon {
+ public:
+  daemon(daemon_settings settings, probed_device device, guest_rules rules, event_loop loop,
+         unique_fd signals)
+      : settings_(std::move(settings)),
+        device_(std::move(device)),
+        loop_(std::move(loop)),
+        signals_(std::move(signals)),
+        token_required_(!rules.token.empty()),
+        any_local_user_(rules.any_peer_user || !rules.peer_users.empty()),
+        workers_(loop_, settings_for_workers(), [this] { session_ended(); }),
+        guests_(
+            loop_, std::move(rules),
+            [this](accepted_session&& s) { return workers_.begin_session(std::move(s)); },
+            [this](const std::string& question) { return answer(question); }) {}
+
+  status listen_everywhere();
+  void serve();
+
+ private:
+  struct endpoint {
+    std::unique_ptr<transport::listener> listener;
+    std::string scheme;
+  };
+
+  worker_settings settings_for_workers() const;
+  status listen_on(const std::string& url);
+  status adopt(unique_fd socket);
+  void add(std::unique_ptr<transport::listener> listener, std::string scheme);
+  void accept_from(std::size_t index);
+  void on_signal();
+  void begin_to_stop();
+  void session_ended();
+  result<std::string> answer(const std::string& question);
+  std::vector<std::string> urls() const;
+
+  daemon_settings settings_;
+  probed_device device_;
+  event_loop loop_;
+  unique_fd signals_;
+  bool token_required_, any_local_user_;
+  workers workers_;
+  guests guests_;
+  std::vector<endpoint> endpoints_;
+  const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
+  bool draining_ = false, stopped_ = false;
+};
+
+worker_settings daemon::settings_for_workers() const {
+  worker_settings s;
+  s.command = settings_.command;
+  s.device = device_.kind;
+  for (const auto& d : device_.snapshot.devices) s.uuids.push_back(format_uuid(d.uuid));
+  s.may_occupy_device = !exclusive_compute_mode(device_.snapshot);
+  s.limits = settings_.configuration.limits;
+  s.pool = settings_.configuration.pool;
+  s.own_environment = settings_.own_environment;
+  return s;
+}
+
+status daemon::listen_everywhere() {
+  for (unique_fd& socket : take_passed_sockets()) OUTBOARD_TRY(adopt(std::move(socket)));
+  // The default endpoint is for a start without any: sockets that were passed are one.
+  if (endpoints_.empty() || !settings_.configuration.listen.empty()) {
+    for (const std::string& url : settings_.listen) OUTBOARD_TRY(listen_on(url));
+  }
+  if (endpoints_.empty()) return failure("nothing to listen on; give --listen URL");
+  return {};
+}
+
+status daemon::listen_on(const std::string& url) {
+  transport::listen_options options;
+  options.allow_foreign_hosts = token_required_ || settings_.configuration.insecure;
+  auto listener = settings_.transports->listen(url, options);
+  if (!listener.ok()) return std::move(listener).error();
+  // The socket file is 0600; who else may come in is then decided by the peer's credentials.
+  if (url.starts_with("unix:") && any_local_user_ && ::chmod(url.c_str() + 5, 0666) != 0) {
+    return failure("cannot open " + url + " to the users of allow_users: " + errno_text(errno));
+  }
+  add(std::move(*listener), url.substr(0, url.find(':')));
+  return {};
+}
+
+status daemon::adopt(unique_fd socket) {
+  const auto about = inspect_passed_socket(socket.get());
+  if (!about.ok()) return about.error();
+  if (about->foreign && !token_required_ && !settings_.configuration.insecure) {
+    return failure(
+        "a socket that was passed can be reached from other hosts; give --token-file or --insecure");
+  }
+  transport::transport* t = settings_.transports->find(about->scheme);
+  CHECK(t != nullptr);
+  auto listener = t->adopt_listener(std::move(socket));
+  if (!listener.ok()) return std::move(listener).error();
+  add(std::move(*listener), std::string(about->scheme));
+  return {};
+}
+
+void daemon::add(std::unique_ptr<transport::listener> listener, std::string scheme) {
+  const std::size_t index = endpoints_.size();
+  const int fd = listener->poll_descriptor();
+  log::info("listening on ", listener->url());
+  endpoints_.push_back({std::move(listener), std::move(scheme)});
+  loop_.watch(fd, EPOLLIN, [this, index](std::uint32_t) { accept_from(index); });
+}
+
+void daemon::accept_from(std::size_t index) {
+  endpoint& e = endpoints_[index];
+  // A few at a time, so that a flood on one listener does not starve the rest of the loop.
+  for (int i = 0; i < 16; ++i) {
+    auto connection = e.listener->accept(transport::deadline::min());
+    if (connection.ok()) {
+      guests_.admit(std::move(*connection), e.scheme);
+    } else {
+      if (connection.error().next == action::fail)
+        log::warn(e.listener->url(), ": ", connection.error().message);
+      return;
+    }
+  }
+}
+
+void daemon::on_signal() {
+  signalfd_siginfo info{};
+  while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+    switch (static_cast<int>(info.ssi_signo)) {
+      case SIGCHLD:
+        workers_.reap();
+        break;
+      case SIGTERM:
+      case SIGINT:
+        if (draining_) {
+          log::warn("second signal: ending ", workers_.sessions(), " sessions at once");
+          stopped_ = true;
+        } else {
+          begin_to_stop();
+        }
+        break;
+      default:
+        break;  // SIGHUP: a terminal that closes must not end a server
+    }
+  }
+}
+
+void daemon::begin_to_stop() {
+  draining_ = true;
+  workers_.drain();
+  if (workers_.sessions() == 0) {
+    stopped_ = true;
+    return;
+  }
+  const std::uint32_t seconds = settings_.configuration.limits.drain_seconds;
+  log::info("stopping: waiting up to ", seconds, " s for ", workers_.sessions(), " sessions");
+  notify_manager("STOPPING=1\nSTATUS=waiting for " + std::to_string(workers_.sessions()) + " sessions");
+  loop_.after(std::chrono::seconds(seconds), [this] {
+    log::warn("ending ", workers_.sessions(), " sessions that are still running");
+    stopped_ = true;
+  });
+}
+
+void daemon::session_ended() {
+  if (draining_ && workers_.sessions() == 0) stopped_ = true;
+}
+
+std::vector<std::string> daemon::urls() const {
+  std::vector<std::string> list;
+  for (const endpoint& e : endpoints_) list.push_back(e.listener->url());
+  return list;
+}
+
+result<std::string> daemon::answer(const std::string& question) {
+  if (question == "devices") return devices_json(device_);
+  if (question == "sessions") return sessions_json(workers_);
+  if (question != "doctor")
+    return failure("unknown question \"" + question + "\"; known: devices, sessions, doctor");
+  daemon_facts facts{.device = device_,
+                     .listening = urls(),
+                     .transports = {},
+                     .token_required = token_required_,
+                     .draining = draining_,
+                     .pool = settings_.configuration.pool,
+                     .guests = guests_.present(),
+                     .refused = guests_.refused(),
+                     .started = started_};
+  for (const std::string_view scheme : settings_.transports->schemes()) facts.transports.emplace_back(scheme);
+  return doctor_json(facts, workers_);
+}
+
+void daemon::serve() {
+  loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal(); });
+  if (settings_.on_ready) settings_.on_ready(urls());
+  notify_manager("READY=1\nSTATUS=serving the " + device_.kind + " device");
+  while (!stopped_) loop_.run_once();
+  notify_manager("STOPPING=1");
+  workers_.stop();
+  log::info("stopped");
+}
+
+}  // namespace
+
+status run_daemon(daemon_settings settings) {
+  guest_rules rules;
+  rules.limits = settings.configuration.limits;
+  OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
+  if (!settings.configuration.token_file.empty()) {
+    auto token = read_token(settings.configuration.token_file);
+    if (!token.ok()) return std::move(token).error();
+    rules.token = std::move(*token);
+  }
+  raise_descriptor_limit();
+  auto device = choose_device(settings.command, settings.configuration.device, settings.own_environment);
+  if (!device.ok()) return std::move(device).error();
+  log::info(product, " serves ", device->snapshot.devices.size(), " device(s): ", device->description);
+  // Before any socket is open: what a signal does must be settled by then.
+  auto signals = take_signals();
+  if (!signals.ok()) return std::move(signals).error();
+  auto loop = event_loop::make();
+  if (!loop.ok()) return std::move(loop).error();
+  daemon d(std::move(settings), std::move(*device), std::move(rules), std::move(*loop), std::move(*signals));
+  OUTBOARD_TRY(d.listen_everywhere());
+  d.serve();
+  return {};
+}
+
+}  // namespace outboard::backend

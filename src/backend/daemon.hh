@@ -1,0 +1,33 @@
+// `outboard serve`: several listeners, one loop, one worker process for each session. Never opens a driver
+// itself. Made and run by main(), on the main thread, which must be the process's only one while workers
+// start.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/admin.hh"
+#include "backend/event_loop.hh"
+#include "backend/guests.hh"
+#include "backend/workers.hh"
+#include "base/config.hh"
+#include "transport/transport.hh"
+
+namespace outboard::backend {
+
+struct daemon_settings {
+  config configuration;
+  std::vector<std::string> listen;  ///< URLs; may be empty when sockets were passed
+  worker_command command;
+  const transport::registry* transports = nullptr;
+  variable_source own_environment;
+  /// Where to say on which URLs it listens once it does (--ready-fd), or nothing.
+  std::function<void(const std::vector<std::string>& urls)> on_ready;
+};
+
+/// Serves until SIGTERM or SIGINT; a second one ends it at once. An error: why it could not start.
+status run_daemon(daemon_settings settings);
+
+}  // namespace outboard::backend

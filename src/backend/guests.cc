@@ -1,0 +1,229 @@
+#include "backend/guests.hh"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/errno_text.hh"
+#include "base/log.hh"
+#include "base/version.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// How long a guest that was answered may take to read it, and how much it may still send meanwhile: closing
+/// with unread bytes would reset the connection and destroy the answer on its way.
+constexpr std::chrono::seconds parting_time{1};
+constexpr std::size_t parting_bytes = 256u << 10;
+
+wire::nonce fresh_challenge() {
+  wire::nonce challenge;
+  // Below 256 bytes getrandom(2) is neither short nor interrupted.
+  CHECK(::getrandom(challenge.data(), challenge.size(), 0) == static_cast<ssize_t>(challenge.size()));
+  return challenge;
+}
+
+}  // namespace
+
+struct guests::guest {
+  guest(guest_id i, std::string s, std::string f, std::span<const std::byte> token)
+      : id(i), scheme(std::move(s)), from(std::move(f)), shake(token, fresh_challenge()) {}
+
+  guest_id id;
+  std::string scheme, from;
+  handshake shake;
+  unique_fd socket;
+  event_loop::id watch = 0, timer = 0;
+  bool leaving = false;               ///< nothing it sends matters any more
+  std::vector<std::byte> last_words;  ///< still to be sent
+  std::size_t ignored = 0;
+};
+
+guests::guests(event_loop& loop, guest_rules rules, begin_session begin, answer_question answer)
+    : loop_(loop),
+      rules_(std::move(rules)),
+      begin_session_(std::move(begin)),
+      answer_question_(std::move(answer)) {}
+
+guests::~guests() {
+  while (!guests_.empty()) erase(guests_.begin()->first);
+}
+
+std::string guests::peer_problem(const transport::connection& connection) const {
+  if (!connection.what().peer_identity) return {};
+  const auto peer = connection.peer();
+  if (!peer.ok()) return peer.error().message;
+  const bool allowed =
+      rules_.any_peer_user || peer->user == 0 || peer->user == ::geteuid() ||
+      std::find(rules_.peer_users.begin(), rules_.peer_users.end(), peer->user) != rules_.peer_users.end();
+  return allowed ? "" : "user " + std::to_string(peer->user) + " may not use this socket (see allow_users)";
+}
+
+void guests::admit(std::unique_ptr<transport::connection> connection, const std::string& scheme) {
+  // The oldest goes, not the newest: an honest client is through in milliseconds.
+  if (guests_.size() >= rules_.limits.unauthenticated) {
+    drop(*guests_.begin()->second, "more than " + std::to_string(rules_.limits.unauthenticated) +
+                                       " connections without a hello, this was the oldest");
+  }
+  const std::string problem = peer_problem(*connection);
+  const std::string from = connection->describe();
+  auto socket = connection->detach();
+  if (!socket.ok()) {
+    log::warn("refused ", from, ": ", socket.error().message);
+    ++refused_;
+    return;
+  }
+  const guest_id id = next_++;
+  auto& g = *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, rules_.token)).first->second;
+  g.socket = std::move(*socket);
+  g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
+  g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {
+    drop(*guests_.at(id), "no hello within " + std::to_string(rules_.limits.hello_seconds) + " s");
+  });
+  if (!problem.empty()) return refuse(g, {wire::refusal_reason::token, problem});
+  const std::vector<std::byte> greeting = g.shake.greeting();
+  // The first bytes of a connection fit into any socket's buffer.
+  if (::send(g.socket.get(), greeting.data(), greeting.size(), MSG_DONTWAIT | MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(greeting.size())) {
+    drop(g, "it did not take the greeting");
+  }
+}
+
+void guests::on_events(guest_id id, std::uint32_t events) {
+  const auto at = guests_.find(id);
+  if (at == guests_.end()) return;
+  guest& g = *at->second;
+  if (!g.leaving) return read_hello(g);
+  if ((events & EPOLLOUT) != 0 && !g.last_words.empty()) return write_answer(g);
+  read_rest(g);
+}
+
+void guests::read_hello(guest& g) {
+  while (true) {
+    const auto wanted = g.shake.wanted();
+    const ssize_t got = ::recv(g.socket.get(), wanted.data(), wanted.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got < 0) return drop(g, errno_text(errno));
+    if (got == 0) return drop(g, "it left before its hello");
+    switch (g.shake.advance(static_cast<std::size_t>(got))) {
+      case handshake::state::wants_bytes:
+        continue;
+      case handshake::state::refused:
+        return refuse(g, g.shake.refusal());
+      case handshake::state::accepted:
+        return finish_hello(g);
+    }
+  }
+}
+
+void guests::finish_hello(guest& g) {
+  if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);
+  loop_.forget(std::exchange(g.watch, 0));
+  // The session owns the descriptor from here; if it is refused it comes back to be told so.
+  accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)), g.scheme, g.from,
+                           std::move(g.shake.hello())};
+  if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
+  const auto refusal = begin_session_(std::move(session));
+  if (refusal) return refuse(g, *refusal);
+  erase(g.id);
+}
+
+void guests::answer_admin(guest& g) {
+  const auto answer = answer_question_(g.shake.hello().admin_question);
+  if (!answer.ok()) return refuse(g, {wire::refusal_reason::question, answer.error().message});
+  wire::welcome m;
+  m.product = product;
+  const auto* text = reinterpret_cast<const std::byte*>(answer->data());
+  m.content.assign(text, text + answer->size());
+  log::debug("answered \"", g.shake.hello().admin_question, "\" to ", g.from);
+  leave(g, make_frame(wire::frame_kind::welcome, encode(m)));
+}
+
+void guests::refuse(guest& g, const wire::refusal& why) {
+  log::info("refused ", g.from, ": ", why.message);
+  ++refused_;
+  leave(g, make_frame(wire::frame_kind::refusal, encode(why)));
+}
+
+void guests::leave(guest& g, std::vector<std::byte> last_words) {
+  const guest_id id = g.id;
+  g.leaving = true;
+  g.last_words = std::move(last_words);
+  loop_.forget(g.timer);
+  g.timer = loop_.after(parting_time, [this, id] { erase(id); });
+  if (g.watch == 0) {
+    g.watch =
+        loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
+  }
+  write_answer(g);
+}
+
+void guests::write_answer(guest& g) {
+  while (!g.last_words.empty()) {
+    const ssize_t sent =
+        ::send(g.socket.get(), g.last_words.data(), g.last_words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return loop_.change(g.watch, EPOLLIN | EPOLLOUT);
+    if (sent < 0) return erase(g.id);
+    g.last_words.erase(g.last_words.begin(), g.last_words.begin() + sent);
+  }
+  ::shutdown(g.socket.get(), SHUT_WR);
+  loop_.change(g.watch, EPOLLIN);
+}
+
+void guests::read_rest(guest& g) {
+  std::array<std::byte, 4096> nothing;
+  while (g.ignored < parting_bytes) {
+    const ssize_t got = ::recv(g.socket.get(), nothing.data(), nothing.size(), MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return;
+    if (got <= 0) return erase(g.id);
+    g.ignored += static_cast<std::size_t>(got);
+  }
+  erase(g.id);
+}
+
+void guests::drop(guest& g, std::string_view why) {
+  // One that was answered has its line in the log already.
+  if (!g.leaving) {
+    log::info("refused ", g.from, ": ", why);
+    ++refused_;
+  }
+  erase(g.id);
+}
+
+void guests::erase(guest_id id) {
+  const auto at = guests_.find(id);
+  if (at == guests_.end()) return;
+  loop_.forget(at->second->watch);
+  loop_.forget(at->second->timer);
+  guests_.erase(at);
+}
+
+status resolve_users(const std::vector<std::string>& names, guest_rules& rules) {
+  for (const std::string& name : names) {
+    if (name == "*") {
+      rules.any_peer_user = true;
+      continue;
+    }
+    std::uint32_t number = 0;
+    const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (problem != std::errc() || end != name.data() + name.size()) {
+      const passwd* entry = ::getpwnam(name.c_str());
+      if (!entry) return failure("allow_users: there is no user \"" + name + "\"");
+      number = entry->pw_uid;
+    }
+    rules.peer_users.push_back(number);
+  }
+  return {};
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,76 @@
+// Connections that are nobody yet: accepted, greeted, not through their hello. A guest costs a descriptor and
+// a few bytes and has a few seconds; it becomes a session, gets its admin answer, or is refused with one line
+// in the log. Owned by the daemon; its one thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/event_loop.hh"
+#include "backend/handshake.hh"
+#include "base/config.hh"
+#include "transport/transport.hh"
+
+namespace outboard::backend {
+
+struct accepted_session {
+  unique_fd connection;
+  std::string scheme;  ///< transport that continues the descriptor in the worker
+  std::string from;    ///< for logs
+  wire::hello hello;
+};
+
+struct guest_rules {
+  std::vector<std::byte> token;           ///< empty: none is asked for
+  std::vector<std::uint32_t> peer_users;  ///< user ids besides root and ours that unix: serves
+  bool any_peer_user = false;
+  limit_settings limits;
+};
+
+class guests {
+ public:
+  using begin_session = std::function<std::optional<wire::refusal>(accepted_session&&)>;
+  using answer_question = std::function<result<std::string>(const std::string& question)>;
+
+  guests(event_loop& loop, guest_rules rules, begin_session begin, answer_question answer);
+  ~guests();
+
+  void admit(std::unique_ptr<transport::connection> connection, const std::string& scheme);
+
+  std::size_t present() const { return guests_.size(); }
+  std::uint64_t refused() const { return refused_; }
+
+ private:
+  struct guest;
+  using guest_id = std::uint64_t;
+
+  std::string peer_problem(const transport::connection& connection) const;
+  void on_events(guest_id id, std::uint32_t events);
+  void read_hello(guest& g);
+  void read_rest(guest& g);
+  void write_answer(guest& g);
+  void finish_hello(guest& g);
+  void answer_admin(guest& g);
+  void refuse(guest& g, const wire::refusal& why);
+  void leave(guest& g, std::vector<std::byte> last_words);
+  void drop(guest& g, std::string_view why);
+  void erase(guest_id id);
+
+  event_loop& loop_;
+  guest_rules rules_;
+  begin_session begin_session_;
+  answer_question answer_question_;
+  std::map<guest_id, std::unique_ptr<guest>> guests_;  ///< in the order of arrival
+  guest_id next_ = 1;
+  std::uint64_t refused_ = 0;
+};
+
+/// The uid part of guest_rules out of names and numbers; an unknown name is an error.
+status resolve_users(const std::vector<std::string>& names, guest_rules& rules);
+
+}  // namespace outboard::backend

@@ -1,0 +1,34 @@
+// What a device is, asked by a short-lived worker process: neither the daemon nor the command ever opens a
+// driver. Called at start, before anything is served; waits for the answer.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "backend/workers.hh"
+#include "marshal/snapshot.hh"
+
+namespace outboard::backend {
+
+struct probed_device {
+  std::string kind;         ///< "vendor", "cpu", "mock"
+  std::string description;  ///< what executes, with its version and path
+  marshal::snapshot snapshot;
+};
+
+/// The device named, or the reason why it cannot be had.
+result<probed_device> probe_device(const worker_command& command, const std::string& kind,
+                                   const variable_source& own_environment);
+
+/// automatic: the vendor's driver if it opens and has a device, else the cpu device.
+result<probed_device> choose_device(const worker_command& command, device_choice choice,
+                                    const variable_source& own_environment);
+
+/// "GPU-xxxxxxxx-…", as nvidia-smi and CUDA_VISIBLE_DEVICES write it.
+std::string format_uuid(const std::array<std::byte, 16>& uuid);
+
+/// True where a device refuses a second process, so that no warm worker may hold a context.
+bool exclusive_compute_mode(const marshal::snapshot& snapshot);
+
+}  // namespace outboard::backend

@@ -1,0 +1,133 @@
+#include "backend/worker_main.hh"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "backend/child.hh"
+#include "backend/control.hh"
+#include "backend/session.hh"
+#include "backend/warm_device.hh"
+#include "base/log.hh"
+#include "marshal/snapshot.hh"
+
+namespace outboard::backend {
+namespace {
+
+constexpr int control = worker_control_descriptor;
+
+std::string describe_code(const api::driver_table& driver, const char* call, CUresult code) {
+  const char* name = nullptr;
+  if (!driver.cuGetErrorName || driver.cuGetErrorName(code, &name) != CUDA_SUCCESS || !name)
+    name = "unknown error";
+  return std::string(call) + ": " + name + " (" + std::to_string(code) + ")";
+}
+
+result<std::unique_ptr<device::device>> open_device(const worker_options& options) {
+  auto device = options.open_device();
+  if (!device.ok()) return device;
+  const api::driver_table& driver = (*device)->cuda();
+  if (!driver.cuInit) return failure("the " + std::string((*device)->kind()) + " device has no cuInit");
+  if (const CUresult code = driver.cuInit(0); code != CUDA_SUCCESS) {
+    return failure((*device)->describe() + ": " + describe_code(driver, "cuInit", code));
+  }
+  return device;
+}
+
+int give_facts(const device::device& device) {
+  auto snapshot = marshal::take_snapshot(device.cuda(), false);
+  const status sent =
+      snapshot.ok()
+          ? send_control(
+                control, control_kind::facts,
+                encode(facts_message{std::string(device.kind()), device.describe(), encode(*snapshot)}))
+          : send_control(control, control_kind::failed, encode_text(snapshot.error().message));
+  return sent.ok() ? 0 : 1;
+}
+
+/// What the warm context of a device occupies: the difference of the free memory around its creation.
+class memory_meter {
+ public:
+  memory_meter(const worker_options& options, const device::device& device, int ordinal) : options_(options) {
+    char id[32] = "";
+    const api::driver_table& driver = device.cuda();
+    if (options.free_memory && driver.cuDeviceGetPCIBusId &&
+        driver.cuDeviceGetPCIBusId(id, sizeof id, ordinal) == CUDA_SUCCESS) {
+      pci_bus_id_ = id;
+      before_ = options.free_memory(pci_bus_id_);
+    }
+  }
+  std::uint64_t taken() const {
+    if (!before_) return 0;
+    const auto after = options_.free_memory(pci_bus_id_);
+    return after && *after < *before_ ? *before_ - *after : 0;
+  }
+
+ private:
+  const worker_options& options_;
+  std::string pci_bus_id_;
+  std::optional<std::uint64_t> before_;
+};
+
+/// The driver's own first device: what a program uses that chooses none. Null where no context may wait.
+std::unique_ptr<device::device> warm_up(const worker_options& options, device::device& device) {
+  constexpr int ordinal = 0;
+  const auto began = std::chrono::steady_clock::now();
+  const memory_meter meter(options, device, ordinal);
+  auto warm = make_warm_device(device, ordinal);
+  ready_message ready;
+  ready.context = warm.ok();
+  ready.context_bytes = meter.taken();
+  ready.microseconds = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began)
+          .count());
+  if (!warm.ok()) log::debug("no context in waiting: ", warm.error().message);
+  (void)send_control(control, control_kind::ready, encode(ready)).ok();
+  return warm.ok() ? std::move(*warm) : nullptr;
+}
+
+int serve(const worker_options& options, device::device& device) {
+  auto message = receive_control(control, true);
+  if (!message.ok() || !*message) return 0;  // the daemon has no use for this worker
+  CHECK((*message)->kind == control_kind::assign);
+  auto assign = decode_assign((*message)->payload);
+  CHECK(assign.ok() && (*message)->descriptor);
+  auto hello = wire::decode_hello(assign->hello);
+  CHECK(hello.ok());
+  transport::transport* t = options.transports->find(assign->scheme);
+  CHECK(t != nullptr);
+  auto connection = t->attach(std::move((*message)->descriptor));
+  if (!connection.ok()) {
+    (void)send_control(control, control_kind::failed, encode_text(connection.error().message)).ok();
+    return 1;
+  }
+  (void)send_control(control, control_kind::serving, {}).ok();
+  const session_end end = serve_session({.connection = std::move(*connection),
+                                         .hello = std::move(*hello),
+                                         .id = assign->session,
+                                         .device = &device});
+  (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
+  return 0;
+}
+
+}  // namespace
+
+int run_worker(const worker_options& options) {
+  if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
+  ::fcntl(control, F_SETFD, FD_CLOEXEC);
+  ::prctl(PR_SET_NAME, "outboard-worker");
+  auto device = open_device(options);
+  if (!device.ok()) {
+    // The daemon logs it and, if a client waits already, tells it.
+    (void)send_control(control, control_kind::failed, encode_text(device.error().message)).ok();
+    return 1;
+  }
+  if (options.probe) return give_facts(**device);
+  std::unique_ptr<device::device> warm;
+  if (options.warm) warm = warm_up(options, **device);
+  return serve(options, warm ? *warm : **device);
+}
+
+}  // namespace outboard::backend

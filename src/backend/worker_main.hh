@@ -1,0 +1,31 @@
+// The worker side of the control socket: opens the device, waits for its one session, serves it and ends.
+// Called by main() of the hidden verb `outboard worker`, on the main thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "device/device.hh"
+#include "transport/transport.hh"
+
+namespace outboard::backend {
+
+struct worker_options {
+  pid_t parent = -1;   ///< the daemon: this process ends with it
+  bool probe = false;  ///< answer with what the device is, and end
+  bool warm = false;   ///< open the device and a context before there is a session
+  std::function<result<std::unique_ptr<device::device>>()> open_device;
+  const transport::registry* transports = nullptr;
+  /// Free memory in bytes of the device with this PCI address, asked without a context; or nothing.
+  std::function<std::optional<std::uint64_t>(const std::string& pci_bus_id)> free_memory;
+};
+
+/// The exit status.
+int run_worker(const worker_options& options);
+
+}  // namespace outboard::backend

@@ -1,0 +1,328 @@
+#include "backend/workers.hh"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <thread>
+
+#include "base/log.hh"
+
+namespace outboard::backend {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A worker whose client is gone ends by itself; the two signals make sure that it is gone within a second.
+constexpr auto time_to_end_itself = 400ms;
+constexpr auto time_to_end_after_sigterm = 300ms;
+/// The next warm worker is started a little after a session began, so that it does not slow the session's own
+/// start.
+constexpr auto warm_up_delay = 250ms;
+
+std::string key_of(const variables& driver) {
+  std::string key;
+  for (const auto& [name, value] : driver) key.append(name).append("=").append(value).push_back('\0');
+  return key;
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds);
+  return text;
+}
+
+}  // namespace
+
+struct workers::worker {
+  worker_id id = 0;
+  child process;
+  variables driver;
+  std::string key;
+  bool warm = false;  ///< was started without a session
+  std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
+  event_loop::id control_watch = 0, connection_watch = 0, timer = 0;
+  std::optional<ready_message> ready;
+  std::string problem;  ///< why the device could not be opened
+  // With a session:
+  std::optional<session_info> session;
+  // Our copy of its descriptor tells us when the client leaves; it is closed with the worker at the latest.
+  unique_fd connection;
+  event_loop::clock::time_point session_began;
+  std::optional<ended_message> end;
+  bool client_gone = false;
+};
+
+workers::workers(event_loop& loop, worker_settings settings, std::function<void()> changed)
+    : loop_(loop),
+      settings_(std::move(settings)),
+      changed_(std::move(changed)),
+      pool_({.per_key = settings_.may_occupy_device ? settings_.pool.per_key : 0,
+             .most = settings_.pool.most,
+             .idle = std::chrono::minutes(settings_.pool.idle_minutes)}) {}
+
+workers::~workers() { stop(); }
+
+std::optional<wire::refusal> workers::begin_session(accepted_session&& session) {
+  if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
+  if (sessions_ >= settings_.limits.sessions) {
+    return wire::refusal{wire::refusal_reason::busy,
+                         std::to_string(sessions_) + " sessions are running, which is the limit"};
+  }
+  const variables driver =
+      driver_environment(session.hello.environment, settings_.own_environment, settings_.uuids);
+  const std::string key = key_of(driver);
+  worker* w = find_warm(key);
+  // A warm worker that has just died must not cost a client its session.
+  if (!w || !assign(*w, session).ok()) {
+    auto started = start_worker(driver, false);
+    if (!started.ok()) return wire::refusal{wire::refusal_reason::busy, started.error().message};
+    w = *started;
+    if (const status given = assign(*w, session); !given.ok()) {
+      kill_if_there(w->id, SIGKILL);
+      return wire::refusal{wire::refusal_reason::busy, given.error().message};
+    }
+  }
+  log::info("session ", w->session->id, " began: ", w->session->user, "@", w->session->host, " ",
+            w->session->program, "[", w->session->client_process, "] from ", w->session->from, ", worker ",
+            w->process.process, w->warm ? " (warm)" : "");
+  loop_.after(warm_up_delay, [this, key, driver] { warm_up(key, driver); });
+  return std::nullopt;
+}
+
+workers::worker* workers::find_warm(const std::string& key) {
+  const auto id = pool_.take(key, event_loop::clock::now());
+  schedule_drops();
+  return id ? workers_.at(*id).get() : nullptr;
+}
+
+result<workers::worker*> workers::start_worker(const variables& driver, bool warm) {
+  std::vector<std::string> arguments = settings_.command.arguments;
+  arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
+  if (warm) arguments.push_back("--warm");
+  auto process = start_child(settings_.command.program, arguments,
+                             worker_environment(driver, settings_.own_environment));
+  if (!process.ok()) return std::move(process).error();
+  auto w = std::make_unique<worker>();
+  w->id = next_worker_++;
+  w->process = std::move(*process);
+  w->driver = driver;
+  w->key = key_of(driver);
+  w->warm = warm;
+  const worker_id id = w->id;
+  w->control_watch =
+      loop_.watch(w->process.control.get(), EPOLLIN, [this, id](std::uint32_t) { on_control(id); });
+  by_process_.emplace(w->process.process, id);
+  return workers_.emplace(id, std::move(w)).first->second.get();
+}
+
+status workers::assign(worker& w, accepted_session& session) {
+  const assign_message m{next_session_, session.scheme, encode(session.hello)};
+  OUTBOARD_TRY(
+      send_control(w.process.control.get(), control_kind::assign, encode(m), session.connection.get()));
+  const wire::hello& hello = session.hello;
+  w.session = session_info{.id = next_session_++,
+                           .from = session.from,
+                           .host = hello.host,
+                           .user = hello.user,
+                           .program = hello.program,
+                           .client_product = hello.product,
+                           .client_process = hello.process,
+                           .worker = w.process.process,
+                           .warm = w.warm,
+                           .serving = false,
+                           .started = std::chrono::system_clock::now(),
+                           .environment = w.driver};
+  w.session_began = event_loop::clock::now();
+  w.connection = std::move(session.connection);
+  const worker_id id = w.id;
+  // Only for its end: the bytes are the worker's.
+  w.connection_watch = loop_.watch(w.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
+                                   [this, id](std::uint32_t) { on_client_gone(id); });
+  ++sessions_;
+  ++totals_.sessions;
+  return {};
+}
+
+void workers::warm_up(const std::string& key, const variables& driver) {
+  if (draining_ || !pool_.wants_one(key)) return;
+  const auto started = start_worker(driver, true);
+  if (!started.ok()) return log::warn("no warm worker: ", started.error().message);
+  pool_.add(key, (*started)->id);
+  for (const worker_id id : pool_.drop(event_loop::clock::now())) end_idle(id);
+  schedule_drops();
+}
+
+void workers::schedule_drops() {
+  loop_.forget(std::exchange(drop_timer_, 0));
+  const auto next = pool_.next_drop();
+  if (!next) return;
+  drop_timer_ = loop_.at(*next, [this] {
+    for (const worker_id id : pool_.drop(event_loop::clock::now())) end_idle(id);
+    schedule_drops();
+  });
+}
+
+void workers::end_idle(worker_id id) { kill_if_there(id, SIGTERM); }
+
+void workers::on_control(worker_id id) {
+  const auto at = workers_.find(id);
+  if (at == workers_.end()) return;
+  worker& w = *at->second;
+  while (true) {
+    const auto message = receive_control(w.process.control.get(), false);
+    if (!message.ok() && message.error().next == action::retry) return;
+    if (message.ok() && *message) {
+      on_message(w, **message);
+      continue;
+    }
+    // Closed, or nonsense: its process has ended or is ended.
+    if (!message.ok()) kill_if_there(id, SIGKILL);
+    return loop_.forget(std::exchange(w.control_watch, 0));
+  }
+}
+
+void workers::on_message(worker& w, const control_message& m) {
+  switch (m.kind) {
+    case control_kind::ready:
+      if (auto ready = decode_ready(m.payload); ready.ok()) w.ready = *ready;
+      return;
+    case control_kind::serving:
+      if (w.session) w.session->serving = true;
+      return;
+    case control_kind::ended:
+      if (auto end = decode_ended(m.payload); end.ok()) w.end = std::move(*end);
+      return;
+    case control_kind::failed:
+      if (auto text = decode_text(m.payload); text.ok()) w.problem = std::move(*text);
+      return;
+    default:
+      return log::warn("worker ", w.process.process, " sent a message of unknown kind ",
+                       static_cast<int>(m.kind));
+  }
+}
+
+void workers::on_client_gone(worker_id id) {
+  const auto at = workers_.find(id);
+  if (at == workers_.end()) return;
+  worker& w = *at->second;
+  w.client_gone = true;
+  w.timer = loop_.after(time_to_end_itself, [this, id] {
+    kill_if_there(id, SIGTERM);
+    const auto still = workers_.find(id);
+    if (still == workers_.end()) return;
+    still->second->timer = loop_.after(time_to_end_after_sigterm, [this, id] { kill_if_there(id, SIGKILL); });
+  });
+}
+
+void workers::kill_if_there(worker_id id, int signal) {
+  const auto at = workers_.find(id);
+  // Its number cannot be another process's yet: we are the ones who wait for it.
+  if (at != workers_.end()) ::kill(at->second->process.process, signal);
+}
+
+void workers::reap() {
+  while (true) {
+    int wait_status = 0;
+    const pid_t process = ::waitpid(-1, &wait_status, WNOHANG);
+    if (process < 0 && errno == EINTR) continue;
+    if (process <= 0) return;
+    const auto number = by_process_.find(process);
+    if (number == by_process_.end()) continue;
+    ended(*workers_.at(number->second), wait_status);
+  }
+}
+
+void workers::ended(worker& w, int wait_status) {
+  // Its last words may still wait in the socket.
+  if (w.control_watch != 0) on_control(w.id);
+  const bool was_session = w.session.has_value();
+  if (was_session) {
+    ended_session(w, wait_status);
+  } else {
+    pool_.remove(w.id);
+    const bool told_to = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGTERM;
+    if (!told_to) {
+      log::warn("idle worker ", w.process.process,
+                " ended: ", w.problem.empty() ? describe_exit(wait_status) : w.problem);
+    }
+  }
+  for (const event_loop::id id : {w.control_watch, w.connection_watch, w.timer}) loop_.forget(id);
+  by_process_.erase(w.process.process);
+  workers_.erase(w.id);
+  if (was_session) changed_();
+}
+
+void workers::ended_session(worker& w, int wait_status) {
+  --sessions_;
+  const double seconds = std::chrono::duration<double>(event_loop::clock::now() - w.session_began).count();
+  totals_.seconds += seconds;
+  const bool clean = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+  std::string why;
+  if (w.end) {
+    why = w.end->orderly ? "the client closed it" : w.end->why;
+    if (!clean && !w.client_gone) why += "; the worker then ended with " + describe_exit(wait_status);
+  } else if (!w.problem.empty()) {
+    why = w.problem;
+  } else if (w.client_gone) {
+    why = "the client is gone; the worker was ended: " + describe_exit(wait_status);
+  } else {
+    why = "the worker ended: " + describe_exit(wait_status);
+    ++totals_.crashed;
+  }
+  if (!w.end || !w.end->orderly) ++totals_.failed;
+  // Nobody has answered the hello yet: a word is better than a closed connection.
+  if (!w.session->serving && !w.client_gone) {
+    const auto refusal =
+        make_frame(wire::frame_kind::refusal, encode(wire::refusal{wire::refusal_reason::device, why}));
+    (void)::send(w.connection.get(), refusal.data(), refusal.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  ::shutdown(w.connection.get(), SHUT_RDWR);
+  log::info("session ", w.session->id, " ended after ", seconds_text(seconds), ": ", why, "; ",
+            w.session->user, "@", w.session->host, " ", w.session->program, "[", w.session->client_process,
+            "], device ", settings_.device);
+}
+
+void workers::drain() {
+  draining_ = true;
+  for (const worker_id id : pool_.drop_all()) end_idle(id);
+  schedule_drops();
+}
+
+void workers::stop() {
+  drain();
+  for (const auto& [id, w] : workers_) ::kill(w->process.process, SIGTERM);
+  const auto patience = event_loop::clock::now() + 1s;
+  while (!workers_.empty()) {
+    if (event_loop::clock::now() > patience) {
+      for (const auto& [id, w] : workers_) ::kill(w->process.process, SIGKILL);
+    }
+    reap();
+    if (!workers_.empty()) std::this_thread::sleep_for(2ms);
+  }
+}
+
+std::vector<session_info> workers::list_sessions() const {
+  std::vector<session_info> list;
+  for (const auto& [id, w] : workers_) {
+    if (w->session) list.push_back(*w->session);
+  }
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return list;
+}
+
+std::vector<warm_info> workers::list_warm() const {
+  std::vector<warm_info> list;
+  for (const auto& [id, w] : workers_) {
+    if (w->session) continue;
+    list.push_back({w->process.process, w->ready.has_value(), w->ready.value_or(ready_message{}), w->driver,
+                    w->started});
+  }
+  return list;
+}
+
+}  // namespace outboard::backend

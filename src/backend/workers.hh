@@ -1,0 +1,118 @@
+// The worker processes of a daemon: one for each session, warm ones in waiting, and their ends. A worker that
+// crashes or hangs costs its own session and nothing else. Owned by the daemon; its one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/child.hh"
+#include "backend/control.hh"
+#include "backend/event_loop.hh"
+#include "backend/guests.hh"
+#include "backend/pool.hh"
+#include "backend/worker_environment.hh"
+#include "base/config.hh"
+
+namespace outboard::backend {
+
+/// How to start a worker: our own binary and what every worker is told. More is put behind `arguments`.
+struct worker_command {
+  std::string program;
+  std::vector<std::string> arguments;
+};
+
+struct worker_settings {
+  worker_command command;
+  std::string device;              ///< "vendor", "cpu", "mock"
+  std::vector<std::string> uuids;  ///< of the devices, for CUDA_VISIBLE_DEVICES
+  bool may_occupy_device = true;   ///< false under exclusive compute mode: no warm workers
+  limit_settings limits;
+  pool_settings pool;
+  variable_source own_environment;
+};
+
+/// What is known of a session, for lists.
+struct session_info {
+  std::uint64_t id = 0;
+  std::string from, host, user, program, client_product;
+  std::int32_t client_process = 0;
+  pid_t worker = -1;
+  bool warm = false, serving = false;
+  std::chrono::system_clock::time_point started;
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+struct warm_info {
+  pid_t worker = -1;
+  bool ready = false;
+  ready_message about;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::chrono::system_clock::time_point started;
+};
+
+struct worker_totals {
+  std::uint64_t sessions = 0, failed = 0, crashed = 0;
+  double seconds = 0;  ///< of all ended sessions
+};
+
+class workers {
+ public:
+  /// `changed` is called when a session ended.
+  workers(event_loop& loop, worker_settings settings, std::function<void()> changed);
+  ~workers();
+
+  std::optional<wire::refusal> begin_session(accepted_session&& session);
+
+  /// No new sessions from now on, and no warm workers.
+  void drain();
+  /// Ends everything that is left, by SIGKILL where SIGTERM does not do, and waits for it.
+  void stop();
+
+  /// After SIGCHLD: takes the processes that have ended.
+  void reap();
+
+  std::size_t sessions() const { return sessions_; }
+  std::vector<session_info> list_sessions() const;
+  std::vector<warm_info> list_warm() const;
+  const pool::counts& pool_counts() const { return pool_.counted(); }
+  const worker_totals& totals() const { return totals_; }
+
+ private:
+  using worker_id = std::uint64_t;
+  struct worker;
+
+  result<worker*> start_worker(const variables& driver, bool warm);
+  worker* find_warm(const std::string& key);
+  status assign(worker& w, accepted_session& session);
+  void warm_up(const std::string& key, const variables& driver);
+  void schedule_drops();
+  void end_idle(worker_id id);
+  void on_control(worker_id id);
+  void on_message(worker& w, const control_message& m);
+  void on_client_gone(worker_id id);
+  void kill_if_there(worker_id id, int signal);
+  void ended(worker& w, int wait_status);
+  void ended_session(worker& w, int wait_status);
+
+  event_loop& loop_;
+  worker_settings settings_;
+  std::function<void()> changed_;
+  pool pool_;
+  std::map<worker_id, std::unique_ptr<worker>> workers_;
+  std::map<pid_t, worker_id> by_process_;
+  worker_id next_worker_ = 1;
+  std::uint64_t next_session_ = 1;
+  std::size_t sessions_ = 0;
+  worker_totals totals_;
+  event_loop::id drop_timer_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace outboard::backend

@@ -1,0 +1,151 @@
+// The `outboard` command: reads the command line and hands over to a verb.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "base/version.hh"
+#include "tool/exit_status.hh"
+#include "tool/verbs.hh"
+
+namespace outboard::tool {
+namespace {
+
+constexpr const char* footer =
+    "URLs: unix:/path, tcp:host[:port] (port 26882 if none is given).\n"
+    "Configuration: /etc/outboard/outboard.toml, then ~/.config/outboard/outboard.toml, then the "
+    "environment\n"
+    "(OUTBOARD_SERVER, OUTBOARD_DEVICE, OUTBOARD_TOKEN_FILE, OUTBOARD_LOG, OUTBOARD_SYNC, OUTBOARD_TRACE), "
+    "then flags.\n"
+    "Exit status: 0 good, 1 failed, 2 usage, 3 no server, 4 refused, 5 busy, 6 configuration; of run: the "
+    "program's\n"
+    "own, 128 + signal, 126 not executable, 127 not found.";
+
+void add_config(CLI::App& verb, common_flags& common) {
+  verb.add_option("--config", common.config_file, "read this file instead of the system's and the user's")
+      ->type_name("FILE");
+}
+
+void add_server(CLI::App& verb, common_flags& common) {
+  verb.add_option("--server", common.server, "servers, tried in order")->type_name("URL[,URL]");
+  verb.add_option("--token-file", common.token_file, "file (0600) with the token that the server asks for")
+      ->type_name("FILE");
+  add_config(verb, common);
+}
+
+void add_device(CLI::App& verb, common_flags& common, const char* help) {
+  verb.add_option("--device", common.device, help)->type_name("auto|vendor|cpu");
+}
+
+CLI::App* add_serve(CLI::App& app, common_flags& common, serve_flags& serve) {
+  CLI::App* verb = app.add_subcommand("serve", "lend this machine's GPUs to other machines");
+  verb->add_option("--listen", serve.listen, "listen here; may be repeated")->type_name("URL")->take_all();
+  add_device(*verb, common, "what executes: the GPU, the cpu device, or the GPU if there is one (auto)");
+  verb->add_option("--token-file", common.token_file, "file (0600) with the token that clients must know")
+      ->type_name("FILE");
+  verb->add_flag("--insecure", serve.insecure, "let other hosts in without a token");
+  verb->add_option("--log-level", serve.log_level, "default: info")->type_name("error|warn|info|debug");
+  verb->add_option("--log-format", serve.log_format, "default: console")->type_name("console|json");
+  verb->add_option("--drain", serve.drain_seconds, "how long SIGTERM waits for running sessions (30)")
+      ->type_name("SECONDS");
+  add_config(*verb, common);
+  verb->add_option("--private", serve.private_folder)->group("");
+  verb->add_option("--ready-fd", serve.ready_descriptor)->group("");
+  return verb;
+}
+
+CLI::App* add_run(CLI::App& app, common_flags& common) {
+  CLI::App* verb = app.add_subcommand(
+      "run", "run an unchanged CUDA program on a server's GPU, or on a private back-end where none is named");
+  verb->footer("After the options: [--] COMMAND [ARGUMENT...]");
+  add_server(*verb, common);
+  add_device(*verb, common, "device of the private back-end");
+  verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
+  verb->prefix_command();
+  return verb;
+}
+
+CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) {
+  CLI::App* verb = app.add_subcommand("worker", "")->group("");
+  verb->add_option("--parent", worker.parent)->required();
+  verb->add_flag("--probe", worker.probe);
+  verb->add_flag("--warm", worker.warm);
+  verb->add_option("--device", common.device)->required();
+  verb->add_option("--log-level", worker.log_level);
+  verb->add_option("--log-format", worker.log_format);
+  verb->add_option("--keepalive", worker.keepalive_seconds);
+  verb->add_option("--plugin", worker.plugins)->take_all();
+  verb->add_option("--cpu-capability", worker.cpu.capability);
+  verb->add_option("--cpu-memory", worker.cpu.memory);
+  verb->add_option("--cpu-cores", worker.cpu.cores);
+  verb->add_option("--cpu-kernel-timeout", worker.cpu.kernel_timeout_seconds);
+  return verb;
+}
+
+int command(int argc, char** argv) {
+  CLI::App app("Outboard: GPUs of other machines for unchanged programs", "outboard");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string(product));
+  app.footer(footer);
+  common_flags common;
+  serve_flags serve;
+  worker_flags worker;
+  CLI::App* const serve_verb = add_serve(app, common, serve);
+  CLI::App* const run_verb = add_run(app, common);
+  CLI::App* const devices_verb =
+      app.add_subcommand("devices", "list the devices of a server, or of this machine");
+  CLI::App* const sessions_verb = app.add_subcommand("sessions", "list the running sessions of a server");
+  CLI::App* const doctor_verb =
+      app.add_subcommand("doctor", "say what is installed, what answers and what is wrong");
+  for (CLI::App* verb : {devices_verb, sessions_verb, doctor_verb}) {
+    add_server(*verb, common);
+    verb->add_flag("--json", common.json, "print JSON");
+  }
+  add_device(*devices_verb, common, "without a server: the device of this machine");
+  add_device(*doctor_verb, common, "without a server: the device of this machine");
+  doctor_verb->add_option("--library", common.library, "folder of the front-end libraries")
+      ->type_name("FOLDER");
+  CLI::App* const worker_verb = add_worker(app, common, worker);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& e) {
+    return complain(exit_usage, std::string(e.what()) + "; see outboard --help");
+  }
+  if (serve_verb->parsed()) return verb_serve(common, serve);
+  if (run_verb->parsed()) return verb_run(common, run_verb->remaining());
+  if (devices_verb->parsed()) return verb_devices(common);
+  if (sessions_verb->parsed()) return verb_sessions(common);
+  if (doctor_verb->parsed()) return verb_doctor(common);
+  CHECK(worker_verb->parsed());
+  return verb_worker(common, worker);
+}
+
+}  // namespace
+
+int complain(int status, const std::string& sentence) {
+  std::fprintf(stderr, "outboard: %s\n", sentence.c_str());
+  return status;
+}
+
+result<config> load_with_flags(const common_flags& flags) {
+  config_sources sources = default_config_sources();
+  sources.must_exist = flags.config_file;
+  auto c = load_config(sources);
+  if (!c.ok()) return c;
+  if (!flags.server.empty()) {
+    auto servers = parse_endpoints(flags.server);
+    if (!servers.ok()) return failure("--server: " + servers.error().message);
+    c->servers = std::move(*servers);
+  }
+  if (!flags.token_file.empty()) c->token_file = flags.token_file;
+  if (!flags.device.empty()) {
+    const auto device = parse_device(flags.device);
+    if (!device) return failure("--device is \"" + flags.device + "\", accepted: auto, vendor, cpu");
+    c->device = *device;
+  }
+  return c;
+}
+
+}  // namespace outboard::tool
+
+int main(int argc, char** argv) { return outboard::tool::command(argc, argv); }

@@ -1,0 +1,60 @@
+#include "tool/parts.hh"
+
+#include <chrono>
+
+#include "device/cpu/cpu.hh"
+#include "device/mock/mock.hh"
+#include "device/vendor/vendor.hh"
+#include "transport/plugin/plugin.hh"
+#include "transport/tcp/tcp.hh"
+#include "transport/unix/unix.hh"
+
+namespace outboard::tool {
+namespace {
+
+/// A result of a part as a result of the contract.
+template <class Part>
+result<std::unique_ptr<device::device>> as_device(result<std::unique_ptr<Part>> part) {
+  if (!part.ok()) return std::move(part).error();
+  return std::unique_ptr<device::device>(std::move(*part));
+}
+
+}  // namespace
+
+result<transport::registry> make_transports(const config& c) {
+  transport::registry transports;
+  transports.add(transport::make_unix());
+  transports.add(transport::make_tcp({.silence = std::chrono::seconds(c.limits.keepalive_seconds)}));
+  for (const auto& [name, library] : c.plugins) {
+    auto plugin = transport::plugin::load(library);
+    if (!plugin.ok()) return std::move(plugin).error();
+    if ((*plugin)->scheme() != name) {
+      return failure("[transport." + name + "]: " + library + " is a transport of the name \"" +
+                     std::string((*plugin)->scheme()) + "\"");
+    }
+    transports.add(std::move(*plugin));
+  }
+  return transports;
+}
+
+result<std::unique_ptr<device::device>> open_device(device_choice kind, const cpu_settings& cpu) {
+  switch (kind) {
+    case device_choice::vendor:
+      return as_device(device::vendor::open());
+    case device_choice::mock:
+      return as_device(device::mock::open());
+    case device_choice::cpu: {
+      device::cpu::options options;
+      if (cpu.capability != 0) options.capability = static_cast<int>(cpu.capability);
+      options.memory_bytes = cpu.memory;
+      options.cores = cpu.cores;
+      options.kernel_timeout = std::chrono::seconds(cpu.kernel_timeout_seconds);
+      return as_device(device::cpu::open(options));
+    }
+    case device_choice::automatic:
+      break;
+  }
+  return failure("a worker is told its device by name");
+}
+
+}  // namespace outboard::tool

@@ -1,0 +1,21 @@
+// The one place that lists the transports and devices of this program. Used by every verb; main thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/config.hh"
+#include "device/device.hh"
+#include "transport/transport.hh"
+
+namespace outboard::tool {
+
+/// unix:, tcp: and the plug-ins of the configuration.
+result<transport::registry> make_transports(const config& c);
+
+/// "vendor", "cpu" or "mock".
+result<std::unique_ptr<device::device>> open_device(device_choice kind, const cpu_settings& cpu);
+
+}  // namespace outboard::tool

@@ -1,0 +1,144 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+
+#include "base/errno_text.hh"
+#include "base/fd.hh"
+#include "tool/ask.hh"
+#include "tool/exit_status.hh"
+#include "tool/locate.hh"
+#include "tool/private_backend.hh"
+#include "tool/verbs.hh"
+
+namespace outboard::tool {
+namespace {
+
+constexpr std::array<int, 6> forwarded{SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+
+struct launched {
+  pid_t process = -1;
+  int exec_error = 0;  ///< the program could not be executed
+};
+
+void set_program_environment(const config& c, const std::string& libraries,
+                             const std::vector<std::string>& servers) {
+  const char* old = ::getenv("LD_LIBRARY_PATH");
+  const std::string path = libraries + (old && *old ? std::string(":") + old : "");
+  std::string list;
+  for (const std::string& url : servers) list.append(list.empty() ? "" : ",").append(url);
+  ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+  ::setenv("OUTBOARD_SERVER", list.c_str(), 1);
+  if (!c.token_file.empty()) ::setenv("OUTBOARD_TOKEN_FILE", c.token_file.c_str(), 1);
+  if (c.sync) ::setenv("OUTBOARD_SYNC", "1", 1);
+  if (!c.trace.empty()) ::setenv("OUTBOARD_TRACE", c.trace.c_str(), 1);
+  if (c.log_given) ::setenv("OUTBOARD_LOG", std::string(log::name(c.log)).c_str(), 1);
+}
+
+/// The child's side: the environment changes here only, so nothing of it reaches the back-end.
+[[noreturn]] void become_program(const config& c, const std::string& libraries,
+                                 const std::vector<std::string>& servers, const sigset_t& mask, pid_t owner,
+                                 std::vector<char*>& arguments, int report) {
+  // A killed `outboard run` is a killed program.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != owner) ::_exit(1);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  set_program_environment(c, libraries, servers);
+  ::execvp(arguments[0], arguments.data());
+  const int code = errno;
+  (void)!::write(report, &code, sizeof code);
+  ::_exit(exit_not_found);
+}
+
+result<launched> launch(const config& c, const std::string& libraries,
+                        const std::vector<std::string>& servers, const sigset_t& mask,
+                        std::vector<std::string> command) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure("pipe: " + errno_text(errno));
+  const unique_fd ours(ends[0]);
+  unique_fd theirs(ends[1]);
+  std::vector<char*> arguments;
+  for (std::string& text : command) arguments.push_back(text.data());
+  arguments.push_back(nullptr);
+  const pid_t owner = ::getpid();
+  launched program;
+  program.process = ::fork();
+  if (program.process < 0) return failure("fork: " + errno_text(errno));
+  if (program.process == 0) become_program(c, libraries, servers, mask, owner, arguments, theirs.get());
+  theirs.reset();
+  int code = 0;
+  ssize_t got;
+  while ((got = ::read(ours.get(), &code, sizeof code)) < 0 && errno == EINTR) {
+  }
+  if (got == static_cast<ssize_t>(sizeof code)) program.exec_error = code;
+  return program;
+}
+
+/// Waits for the program, and passes on what others send to us. A terminal sends its signals to the whole
+/// group: the program has had them already.
+int wait_for(pid_t program, int signals) {
+  while (true) {
+    int wait_status = 0;
+    const pid_t got = ::waitpid(program, &wait_status, WNOHANG);
+    if (got == program)
+      return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+    if (got < 0 && errno != EINTR) return exit_failed;
+    signalfd_siginfo info{};
+    if (::read(signals, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
+    const int number = static_cast<int>(info.ssi_signo);
+    if (number != SIGCHLD && info.ssi_code <= 0) ::kill(program, number);
+  }
+}
+
+/// Signals arrive by descriptor from here on; `before` is the program's mask.
+unique_fd take_signals(sigset_t& before) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  for (const int number : forwarded) sigaddset(&set, number);
+  CHECK(::sigprocmask(SIG_BLOCK, &set, &before) == 0);
+  return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+}  // namespace
+
+int verb_run(const common_flags& common, const std::vector<std::string>& command) {
+  if (command.empty())
+    return complain(exit_usage, "no program is given; usage: outboard run [OPTIONS] [--] COMMAND");
+  const auto c = load_with_flags(common);
+  if (!c.ok()) return complain(exit_configuration, c.error().message);
+  const auto libraries = find_library_folder(common.library);
+  if (!libraries.ok()) return complain(exit_failed, libraries.error().message);
+
+  sigset_t before;
+  const unique_fd signals = take_signals(before);
+  if (!signals) return complain(exit_failed, "signalfd: " + errno_text(errno));
+  std::vector<std::string> servers = c->servers;
+  std::optional<private_backend> backend;
+  if (!servers.empty()) {
+    // Better one clear sentence now than a CUDA error later.
+    const auto there = ask_servers(*c, "devices");
+    if (!there.ok()) return complain(status_of(there.error()), there.error().message);
+  } else {
+    auto started = private_backend::start(c->device, common.config_file);
+    if (!started.ok()) return complain(exit_failed, started.error().message);
+    backend.emplace(std::move(*started));
+    servers = {backend->url()};
+  }
+  const auto program = launch(*c, *libraries, servers, before, command);
+  if (!program.ok()) return complain(exit_failed, program.error().message);
+  const int status = wait_for(program->process, signals.get());
+  if (program->exec_error == 0) return status;
+  const bool absent = program->exec_error == ENOENT || program->exec_error == ENOTDIR;
+  return complain(absent ? exit_not_found : exit_not_executable,
+                  command.front() + ": " + (absent ? "command not found" : errno_text(program->exec_error)));
+}
+
+}  // namespace outboard::tool

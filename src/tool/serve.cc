@@ -1,0 +1,136 @@
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "backend/daemon.hh"
+#include "backend/worker_main.hh"
+#include "base/fd.hh"
+#include "tool/exit_status.hh"
+#include "tool/locate.hh"
+#include "tool/parts.hh"
+#include "tool/server_log.hh"
+#include "tool/verbs.hh"
+#include "tool/worker_command.hh"
+
+namespace outboard::tool {
+namespace {
+
+status apply(const serve_flags& flags, config& c) {
+  if (!flags.log_level.empty()) {
+    const auto level = log::parse_level(flags.log_level);
+    if (!level)
+      return failure("--log-level is \"" + flags.log_level + "\", accepted: error, warn, info, debug");
+    c.log = *level;
+  } else if (!c.log_given) {
+    c.log = log::level::info;
+  }
+  if (!flags.log_format.empty()) {
+    if (flags.log_format != "console" && flags.log_format != "json") {
+      return failure("--log-format is \"" + flags.log_format + "\", accepted: console, json");
+    }
+    c.format = flags.log_format == "json" ? log_format::json : log_format::console;
+  }
+  if (flags.drain_seconds) c.limits.drain_seconds = *flags.drain_seconds;
+  c.insecure = c.insecure || flags.insecure;
+  if (flags.listen.empty()) return {};
+  c.listen.clear();
+  for (const std::string& text : flags.listen) {
+    auto endpoints = parse_endpoints(text);
+    if (!endpoints.ok()) return failure("--listen: " + endpoints.error().message);
+    c.listen.insert(c.listen.end(), endpoints->begin(), endpoints->end());
+  }
+  return {};
+}
+
+/// Of `run`: one user, one program, nothing that outlives it.
+void make_private(config& c, const std::string& folder) {
+  c.listen = {"unix:" + folder + "/socket"};
+  c.token_file.clear();
+  c.allow_users.clear();
+  c.limits.drain_seconds = 0;
+  c.pool.per_key = 0;
+}
+
+void announce(int descriptor, const std::vector<std::string>& urls) {
+  std::string text;
+  for (const std::string& url : urls) text += url + "\n";
+  const unique_fd pipe(descriptor);
+  (void)!::write(pipe.get(), text.data(), text.size());
+}
+
+}  // namespace
+
+int verb_serve(const common_flags& common, const serve_flags& flags) {
+  auto c = load_with_flags(common);
+  if (!c.ok()) return complain(exit_configuration, c.error().message);
+  if (const status applied = apply(flags, *c); !applied.ok())
+    return complain(exit_usage, applied.error().message);
+  if (!flags.private_folder.empty()) make_private(*c, flags.private_folder);
+  start_server_log(c->log, c->format, "serve");
+  auto transports = make_transports(*c);
+  if (!transports.ok()) return complain(exit_configuration, transports.error().message);
+
+  backend::daemon_settings settings;
+  settings.listen = c->listen;
+  if (settings.listen.empty()) {
+    settings.listen = {default_endpoint()};
+    // A refusal shows when it is really listened on: sockets that were passed take its place.
+    (void)prepare_default_endpoint(settings.listen.front()).ok();
+  }
+  settings.command = worker_command_line(*c);
+  settings.transports = &*transports;
+  settings.own_environment = [](const char* name) -> const char* { return std::getenv(name); };
+  if (flags.ready_descriptor >= 0) {
+    settings.on_ready = [&](const std::vector<std::string>& urls) { announce(flags.ready_descriptor, urls); };
+  }
+  settings.configuration = std::move(*c);
+  const status served = backend::run_daemon(std::move(settings));
+  if (!flags.private_folder.empty()) ::rmdir(flags.private_folder.c_str());
+  return served.ok() ? exit_good : complain(exit_failed, served.error().message);
+}
+
+backend::worker_command worker_command_line(const config& c) {
+  // By its number, not its path: an upgrade that replaces the file leaves this daemon's workers what they
+  // were.
+  backend::worker_command command{"/proc/self/exe", {"outboard", "worker"}};
+  const auto add = [&](const char* flag, const std::string& value) {
+    command.arguments.emplace_back(flag);
+    command.arguments.push_back(value);
+  };
+  add("--log-level", std::string(log::name(c.log)));
+  add("--log-format", c.format == log_format::json ? "json" : "console");
+  add("--keepalive", std::to_string(c.limits.keepalive_seconds));
+  add("--cpu-capability", std::to_string(c.cpu.capability));
+  add("--cpu-memory", std::to_string(c.cpu.memory));
+  add("--cpu-cores", std::to_string(c.cpu.cores));
+  add("--cpu-kernel-timeout", std::to_string(c.cpu.kernel_timeout_seconds));
+  for (const auto& [name, library] : c.plugins) add("--plugin", name + "=" + library);
+  return command;
+}
+
+int verb_worker(const common_flags& common, const worker_flags& flags) {
+  config c;
+  const auto level = log::parse_level(flags.log_level);
+  start_server_log(level.value_or(log::level::error),
+                   flags.log_format == "json" ? log_format::json : log_format::console,
+                   "worker " + std::to_string(::getpid()));
+  c.limits.keepalive_seconds = flags.keepalive_seconds;
+  for (const std::string& plugin : flags.plugins) {
+    const std::size_t equals = plugin.find('=');
+    if (equals != std::string::npos)
+      c.plugins.emplace_back(plugin.substr(0, equals), plugin.substr(equals + 1));
+  }
+  const auto kind = parse_device(common.device);
+  auto transports = make_transports(c);
+  if (!kind || !transports.ok())
+    return complain(exit_usage, "outboard worker is started by outboard serve only");
+  return backend::run_worker({.parent = flags.parent,
+                              .probe = flags.probe,
+                              .warm = flags.warm,
+                              .open_device = [&] { return open_device(*kind, flags.cpu); },
+                              .transports = &*transports,
+                              .free_memory = {}});
+}
+
+}  // namespace outboard::tool

@@ -1,0 +1,64 @@
+#include "tool/server_log.hh"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace outboard::tool {
+namespace {
+
+enum class shape { console, json, journal };
+
+// Set once at start; spdlog's logger is thread-safe.
+std::shared_ptr<spdlog::logger> logger;
+std::string speaker;
+shape form = shape::console;
+
+constexpr std::array<spdlog::level::level_enum, 4> spdlog_levels{spdlog::level::err, spdlog::level::warn,
+                                                                 spdlog::level::info, spdlog::level::debug};
+// sd-daemon(3): <3> error, <4> warning, <6> information, <7> debug.
+constexpr std::array<const char*, 4> priorities{"<3>", "<4>", "<6>", "<7>"};
+
+void take_line(log::level l, std::string_view line) {
+  const auto index = static_cast<std::size_t>(l);
+  std::string text(line);
+  if (form == shape::json) {
+    text = nlohmann::json{{"who", speaker}, {"level", log::name(l)}, {"text", text}}.dump(
+        -1, ' ', false, nlohmann::json::error_handler_t::replace);
+    text.erase(0, 1);  // the pattern opens the object with the time
+  } else if (form == shape::journal) {
+    text = priorities[index] + text;
+  }
+  logger->log(spdlog_levels[index], "{}", text);
+}
+
+}  // namespace
+
+void start_server_log(log::level most, log_format format, const std::string& who) {
+  speaker = who;
+  form = format == log_format::json      ? shape::json
+         : std::getenv("JOURNAL_STREAM") ? shape::journal
+                                         : shape::console;
+  logger = std::make_shared<spdlog::logger>(who, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_level(spdlog::level::debug);
+  constexpr auto utc = spdlog::pattern_time_type::utc;
+  switch (form) {
+    case shape::console:
+      logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %n: %l: %v", utc);
+      break;
+    case shape::json:
+      logger->set_pattern("{\"time\":\"%Y-%m-%dT%H:%M:%S.%eZ\",%v", utc);
+      break;
+    case shape::journal:
+      logger->set_pattern("%v");
+      break;
+  }
+  log::set_level(most);
+  log::set_sink(take_line);
+}
+
+}  // namespace outboard::tool

@@ -1,0 +1,55 @@
+// What the verbs of the command take, filled by main() from the command line. Each verb_x() gives the exit
+// status.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config.hh"
+
+namespace outboard::tool {
+
+/// Flags that several verbs share; an empty one was not given.
+struct common_flags {
+  std::string config_file;
+  std::string server;  ///< URL[,URL]
+  std::string token_file;
+  std::string device;
+  std::string library;
+  bool json = false;
+};
+
+struct serve_flags {
+  std::vector<std::string> listen;
+  bool insecure = false;
+  std::string log_level, log_format;
+  std::optional<std::uint32_t> drain_seconds;
+  std::string private_folder;  ///< hidden: `run`'s own back-end, which lives in this folder and removes it
+  int ready_descriptor = -1;   ///< hidden: gets the URLs, a line each, once all listen
+};
+
+struct worker_flags {
+  pid_t parent = -1;
+  bool probe = false, warm = false;
+  std::string log_level, log_format;
+  cpu_settings cpu;
+  std::uint32_t keepalive_seconds = 30;
+  std::vector<std::string> plugins;  ///< NAME=LIBRARY
+};
+
+int verb_serve(const common_flags& common, const serve_flags& flags);
+int verb_run(const common_flags& common, const std::vector<std::string>& command);
+int verb_devices(const common_flags& common);
+int verb_sessions(const common_flags& common);
+int verb_doctor(const common_flags& common);
+int verb_worker(const common_flags& common, const worker_flags& flags);
+
+/// Files, environment, then the flags that all verbs share.
+result<config> load_with_flags(const common_flags& flags);
+
+/// One sentence on stderr; gives `status` back.
+int complain(int status, const std::string& sentence);
+
+}  // namespace outboard::tool

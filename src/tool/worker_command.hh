@@ -1,0 +1,11 @@
+// How this program starts its own workers. Pure function.
+#pragma once
+
+#include "backend/workers.hh"
+#include "base/config.hh"
+
+namespace outboard::tool {
+
+backend::worker_command worker_command_line(const config& c);
+
+}  // namespace outboard::tool
