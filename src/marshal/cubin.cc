@@ -162,8 +162,8 @@ class cubin_reader {
       if (s.name.starts_with(".nv.info.")) infos_.emplace(s.name.substr(9), &s);
       if (s.name.starts_with(".nv.shared.")) shared_.emplace(s.name.substr(11), &s);
       if (s.name == ".nv.constant3") constant_bytes_ = s.size;
-      if (s.name == ".nv.shared.reserved.0") reserved_shared_ = true;
     }
+    for (const elf_symbol& s : elf_.symbols()) reserved_shared_ |= s.name == ".nv.reservedSmem.offset0";
   }
 
   kernel_table read() {

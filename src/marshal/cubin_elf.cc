@@ -167,7 +167,7 @@ status cubin_elf::read_symbols() {
       symbol.section = 0;
     }
     if (symbol.section >= sections_.size()) symbol.section = 0;
-    if (symbol.type == STT_FUNC || symbol.type == STT_OBJECT) {
+    if (symbol.type == STT_FUNC || symbol.type == STT_OBJECT || symbol.type == STT_LOPROC) {
       auto name = text(names, raw.st_name);
       if (!name) return std::move(name).error();
       symbol.name = *name;
