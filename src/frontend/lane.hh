@@ -18,6 +18,7 @@ struct lane {
   std::vector<context_state*> contexts;  ///< back() is current; may hold nullptr
   std::vector<std::byte> request, reply;  ///< reused by every call of this thread
   answered how = answered::locally;
+  std::int32_t capture_mode = 0;  ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
   int depth = 0;  ///< API calls inside API calls (callbacks) are traced once
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }

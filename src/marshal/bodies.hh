@@ -1,5 +1,5 @@
-// The bodies of hand-written requests and replies: one struct a message, its fields named once and walked by both ends.
-// Values; no thread rules.
+// The bodies of hand-written requests and replies: one struct a message, its fields named once and walked by
+// both ends. Values; no thread rules.
 #pragma once
 
 #include <array>
@@ -15,14 +15,16 @@ namespace outboard::marshal {
 
 /// Requests that are no function of the driver. Numbers below every chapter's; append-only.
 enum class service : std::uint32_t {
-  upload = 1,  ///< post: bulk bytes of a module image, before the request that loads it
+  upload = 1,          ///< post: bulk bytes of a module image, before the request that loads it
   records_export = 2,  ///< call: everything needed to rebuild the session elsewhere
   records_import = 3,  ///< call: the rebuilding
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
 enum class flavour : std::uint8_t { sync = 0, sync_per_thread = 1, stream = 2, stream_per_thread = 3, count };
-constexpr bool per_thread(flavour f) { return f == flavour::sync_per_thread || f == flavour::stream_per_thread; }
+constexpr bool per_thread(flavour f) {
+  return f == flavour::sync_per_thread || f == flavour::stream_per_thread;
+}
 constexpr bool on_stream(flavour f) { return f == flavour::stream || f == flavour::stream_per_thread; }
 
 struct attribute_pair {
@@ -43,7 +45,7 @@ struct put_fields {
       w.text(field);
     } else if constexpr (std::is_same_v<T, bool>) {
       w.put(field);
-    } else if constexpr (requires { field.size(), field.push_back(field[0]); }) {
+    } else if constexpr (requires { typename T::allocator_type; }) {
       w.put(static_cast<std::uint64_t>(field.size()));
       if constexpr (sizeof(field[0]) == 1) {
         w.bytes(std::as_bytes(std::span(field)));
@@ -70,7 +72,7 @@ struct take_fields {
       field = r.text(1 << 20);
     } else if constexpr (std::is_same_v<T, bool>) {
       field = r.flag();
-    } else if constexpr (requires { field.clear(), field.emplace_back(); }) {
+    } else if constexpr (requires { typename T::allocator_type; }) {
       using item = typename T::value_type;
       const auto n = r.get<std::uint64_t>();
       if (n > r.rest().size()) return r.fail();  // each item takes at least a byte
@@ -106,10 +108,10 @@ Body take_body(wire::reader& r) {
   return body;
 }
 
-#define OUTBOARD_FIELDS(...) \
-  template <class Visit>     \
+#define OUTBOARD_FIELDS(...)  \
+  template <class Visit>      \
   void fields(Visit& visit) { \
-    visit(__VA_ARGS__);      \
+    visit(__VA_ARGS__);       \
   }
 
 /// cuMemAlloc_v2: map fresh memory at an address of the window, or (address 0) wherever the device likes.
@@ -139,24 +141,35 @@ struct copy_out_body {
 };
 
 /// One option of the JIT; buffers travel as their size, logs come back in load_reply.
+inline constexpr std::size_t max_jit_options = 64;
+inline constexpr std::uint64_t max_jit_log = 1 << 20;
 struct jit_option {
   std::int32_t option = 0;
   std::int32_t padding = 0;
   std::uint64_t value = 0;
 };
 
-/// cuModuleLoad*, cuLibraryLoad*: the image was uploaded before. `handle` is the new module's or library's.
+/// What the JIT wrote: logs, and every option's value as it stands after the call (some are outputs).
+struct jit_results {
+  std::string info_log, error_log;
+  std::vector<std::uint64_t> values;
+  OUTBOARD_FIELDS(info_log, error_log, values)
+};
+
+/// cuModuleLoad*, cuLibraryLoad*: the image was uploaded before. `handle` is the new module's or library's;
+/// the capability is the one the image was chosen for.
 struct load_body {
   std::uint64_t handle = 0, image_size = 0;
-  bool library = false;
+  std::uint32_t capability_major = 0, capability_minor = 0;
+  bool wants_ptx = false;
   std::vector<jit_option> options;
-  OUTBOARD_FIELDS(handle, image_size, library, options)
+  OUTBOARD_FIELDS(handle, image_size, capability_major, capability_minor, wants_ptx, options)
 };
 
 struct load_reply {
-  std::vector<std::uint8_t> kernels;  ///< marshal::kernel_table
-  std::string info_log, error_log;
-  OUTBOARD_FIELDS(kernels, info_log, error_log)
+  std::vector<std::uint8_t> kernels;  ///< marshal::kernel_table; empty after an error
+  jit_results jit;
+  OUTBOARD_FIELDS(kernels, jit.info_log, jit.error_log, jit.values)
 };
 
 /// cuLibraryGetKernel, cuModuleGetFunction, cuKernelGetFunction, cuLibraryGetModule: `name` may be empty.
@@ -200,7 +213,12 @@ struct kernel_set_body {
   OUTBOARD_FIELDS(kernel, device, attribute, value)
 };
 
-/// A launch: `attributes` are CUlaunchAttributes as {id, 64 bytes}; parameters packed as the kernel reads them.
+/// Far above what any device takes (32,764 since Volta), far below a frame.
+inline constexpr std::uint64_t max_parameter_bytes = 64 << 10;
+inline constexpr std::size_t max_launch_attributes = 64;
+
+/// A launch: `attributes` are CUlaunchAttributes as {id, 64 bytes}; parameters packed as the kernel reads
+/// them.
 struct launch_attribute {
   std::uint32_t id = 0, padding = 0;
   std::array<std::uint8_t, 64> value{};
@@ -213,7 +231,8 @@ struct launch_body {
   bool per_thread = false, cooperative = false, extended = false;
   std::vector<launch_attribute> attributes;
   std::vector<std::uint8_t> parameters;
-  OUTBOARD_FIELDS(kernel, stream, grid, block, shared, per_thread, cooperative, extended, attributes, parameters)
+  OUTBOARD_FIELDS(kernel, stream, grid, block, shared, per_thread, cooperative, extended, attributes,
+                  parameters)
 };
 
 struct cluster_query_body {
@@ -222,6 +241,19 @@ struct cluster_query_body {
   std::uint32_t shared = 0;
   std::vector<launch_attribute> attributes;
   OUTBOARD_FIELDS(kernel, grid, block, shared, attributes)
+};
+
+/// cuOccupancyMaxPotentialBlockSize without a callback, and the block occupancy.
+struct occupancy_body {
+  std::uint64_t kernel = 0, shared = 0;
+  std::int32_t block = 0;
+  std::uint32_t flags = 0;
+  OUTBOARD_FIELDS(kernel, shared, block, flags)
+};
+
+struct block_size_reply {
+  std::int32_t grid = 0, block = 0;
+  OUTBOARD_FIELDS(grid, block)
 };
 
 struct number_reply {
@@ -235,19 +267,33 @@ struct link_create_body {
   OUTBOARD_FIELDS(handle, options)
 };
 
+/// cuLinkAddData, cuLinkAddFile: the data were uploaded before.
 struct link_add_body {
-  std::uint64_t state = 0;
+  std::uint64_t state = 0, size = 0;
   std::int32_t type = 0;
   std::string name;
   std::vector<jit_option> options;
-  std::vector<std::uint8_t> data;
-  OUTBOARD_FIELDS(state, type, name, options, data)
+  OUTBOARD_FIELDS(state, size, type, name, options)
 };
 
+/// `options`: results of the options given with this request; `state`: of those given when the link began.
 struct link_reply {
-  std::string info_log, error_log;
-  std::vector<std::uint8_t> image;  ///< cuLinkComplete
-  OUTBOARD_FIELDS(info_log, error_log, image)
+  jit_results state, options;
+  OUTBOARD_FIELDS(state.info_log, state.error_log, state.values, options.info_log, options.error_log,
+                  options.values)
+};
+
+/// cuLinkComplete: with offset 0 links, later fetches more of the image.
+struct link_complete_body {
+  std::uint64_t state = 0, offset = 0;
+  OUTBOARD_FIELDS(state, offset)
+};
+
+struct link_complete_reply {
+  jit_results state;
+  std::uint64_t image_size = 0;
+  std::vector<std::uint8_t> piece;  ///< at `offset`
+  OUTBOARD_FIELDS(state.info_log, state.error_log, state.values, image_size, piece)
 };
 
 struct handle_body {
@@ -274,12 +320,19 @@ struct memory_info_reply {
   OUTBOARD_FIELDS(free, total)
 };
 
-struct pool_alloc_body {
+/// cuMemAllocAsync (size), cuMemFreeAsync (address).
+struct pool_body {
   std::uint64_t size = 0, address = 0, stream = 0;
   bool per_thread = false;
   OUTBOARD_FIELDS(size, address, stream, per_thread)
 };
 
+struct address_reply {
+  std::uint64_t address = 0;
+  OUTBOARD_FIELDS(address)
+};
+
+/// All capture requests; `graph` is the new handle (end).
 struct capture_body {
   std::uint64_t stream = 0, graph = 0;
   std::int32_t mode = 0;
@@ -287,10 +340,12 @@ struct capture_body {
   OUTBOARD_FIELDS(stream, graph, mode, per_thread)
 };
 
+/// cuStreamIsCapturing fills the status alone.
 struct capture_reply {
   std::int32_t status = 0;
-  std::uint64_t id = 0;
-  OUTBOARD_FIELDS(status, id)
+  std::uint64_t id = 0, graph = 0;
+  std::vector<std::uint64_t> dependencies;
+  OUTBOARD_FIELDS(status, id, graph, dependencies)
 };
 
 struct instantiate_body {

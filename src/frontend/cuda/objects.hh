@@ -1,13 +1,17 @@
 // What the front-end remembers of each kind of object, beyond its context. Owned by the handle tables.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "frontend/cuda/jit_options.hh"
 #include "frontend/handle_table.hh"
+#include "marshal/bodies.hh"
 #include "marshal/kernel_table.hh"
 
 namespace outboard::frontend::cuda {
@@ -27,27 +31,54 @@ struct global_address {
 };
 
 /// A module or a library: what the server said of its contents, and the handles already given out for them.
+/// Handles and addresses differ by context, so those of a library are kept by context.
 struct module_info final : object {
+  using handles_by_name = std::map<std::string, std::uint64_t, std::less<>>;
   bool is_library = false;
-  marshal::kernel_table contents;
-  std::mutex mutex;  // guards what follows
-  std::map<std::string, std::uint64_t, std::less<>> kernels;    ///< name -> CUkernel or CUfunction
-  std::map<std::string, global_address, std::less<>> globals;
-  std::uint64_t module_handle = 0;  ///< cuLibraryGetModule
+  std::uint64_t library = 0;  ///< of a module that is a library's (cuLibraryGetModule)
+  std::shared_ptr<const marshal::kernel_table> contents;
+  std::mutex mutex;         // guards what follows
+  handles_by_name kernels;  ///< CUkernel or CUfunction
+  std::map<std::uint64_t, std::map<std::string, global_address, std::less<>>> globals;  ///< by context
+  std::map<std::uint64_t, std::uint64_t> modules;  ///< a library's, by context
+};
+
+/// The last launch shapes that the driver accepted although they looked doubtful (clusters, unknown
+/// registers): they need not wait again. Lossy by design; any thread.
+class shape_memory {
+ public:
+  bool holds(std::uint64_t shape) const { return slot(shape).load(std::memory_order_relaxed) == shape; }
+  void keep(std::uint64_t shape) { slot(shape).store(shape, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t>& slot(std::uint64_t shape) { return slots_[shape % slots_.size()]; }
+  const std::atomic<std::uint64_t>& slot(std::uint64_t shape) const { return slots_[shape % slots_.size()]; }
+  std::array<std::atomic<std::uint64_t>, 8> slots_{};
 };
 
 /// A CUkernel or a CUfunction.
 struct kernel_object final : object {
   std::string name;
-  std::uint64_t parent = 0;  ///< library or module
-  std::uint64_t function = 0;  ///< cuKernelGetFunction, once asked; guarded by mutex
-  const marshal::kernel_info* facts = nullptr;  ///< in the parent's contents
-  std::vector<marshal::kernel_parameter> parameters;
+  std::uint64_t parent = 0;                               ///< library or module
+  std::uint64_t kernel = 0;                               ///< of a CUfunction made from a CUkernel
+  std::shared_ptr<const marshal::kernel_table> contents;  ///< what `facts` lies in
+  const marshal::kernel_info* facts = nullptr;            ///< nullptr: the image's reader did not find it
+  std::vector<marshal::kernel_parameter> parameters;      ///< valid once layout_known
   std::uint32_t parameter_bytes = 0;
+  std::atomic<bool> layout_known{false};
   std::atomic<bool> launched{false};  ///< the first launch waits for load and JIT errors
+  shape_memory accepted;
   std::atomic<std::uint32_t> dynamic_shared_limit{48 << 10};
-  std::mutex mutex;  // guards what follows
-  std::map<int, std::pair<int, int>> attributes;  ///< CUfunction_attribute -> {result, value}
+  std::mutex mutex;                                                // guards what follows
+  std::map<std::uint64_t, std::uint64_t> functions;                ///< cuKernelGetFunction, by context
+  std::map<int, std::vector<marshal::attribute_pair>> attributes;  ///< by device, once asked
+  std::map<std::pair<int, int>, int> set_values;  ///< {device, attribute}: what the program has set
+};
+
+/// A linker at work: where the program wants its logs, and the finished image.
+struct link_info final : object {
+  jit_options options;
+  std::vector<std::byte> image;
 };
 
 }  // namespace outboard::frontend::cuda

@@ -1,0 +1,42 @@
+// A launch as it arrives, decoded in place: the worker takes no memory for it. Spans point into the request's
+// frame.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "api/cuda/headers.hh"
+#include "backend/objects.hh"
+#include "marshal/bodies.hh"
+
+namespace outboard::backend {
+
+/// Launch attributes as the driver takes them, handles translated.
+class native_attributes {
+ public:
+  /// False: malformed. `code` gets the refusal of a dead event.
+  [[nodiscard]] bool take(wire::reader& from, object_tables& objects, CUresult& code);
+  /// The flag of cuLaunchCooperativeKernel, unless the attributes say it themselves.
+  void add_cooperative();
+  CUlaunchAttribute* data() { return values_.data(); }
+  unsigned count() const { return count_; }
+
+ private:
+  // One more than may arrive: the cooperative flag may become an attribute.
+  std::array<CUlaunchAttribute, marshal::max_launch_attributes + 1> values_;
+  unsigned count_ = 0;
+};
+
+/// The fields of marshal::launch_body, in its order.
+struct arrived_launch {
+  std::uint64_t kernel = 0, stream = 0;
+  std::array<std::uint32_t, 3> grid{}, block{};
+  std::uint32_t shared = 0;
+  bool per_thread = false, cooperative = false, extended = false;
+  native_attributes attributes;
+  std::span<const std::byte> parameters;
+
+  [[nodiscard]] bool take(wire::reader& from, object_tables& objects, CUresult& code);
+};
+
+}  // namespace outboard::backend

@@ -1,0 +1,62 @@
+#include "backend/code.hh"
+#include "backend/ends.hh"
+
+namespace outboard::backend::ends {
+
+outcome cuLibraryUnload(call& c) {
+  marshal::handle_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUlibrary library = nullptr;
+  if (const CUresult code = c.objects().resolve(body.handle, library); code != CUDA_SUCCESS) {
+    return outcome::answer(code);
+  }
+  // The driver may look at the image as long as the library lives.
+  const std::shared_ptr<void> image = c.objects().find(api::handle_kind::library, body.handle)->extra;
+  forget_code(c.objects(), body.handle);
+  c.give_up_turn();  // it waits for the device
+  return outcome::answer(c.driver().cuLibraryUnload(library));
+}
+
+outcome cuLibraryGetKernel(call& c) {
+  marshal::derive_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CUresult code = c.objects().resolve(body.parent, library);
+  if (code == CUDA_SUCCESS) code = c.driver().cuLibraryGetKernel(&kernel, library, body.name.c_str());
+  return derived(c, api::handle_kind::library, body, code, kernel);
+}
+
+outcome cuLibraryGetModule(call& c) {
+  marshal::derive_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUlibrary library = nullptr;
+  CUmodule module = nullptr;
+  CUresult code = c.objects().resolve(body.parent, library);
+  if (code == CUDA_SUCCESS) code = c.driver().cuLibraryGetModule(&module, library);
+  return derived(c, api::handle_kind::library, body, code, module);
+}
+
+outcome cuKernelGetFunction(call& c) {
+  marshal::derive_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUkernel kernel = nullptr;
+  CUfunction function = nullptr;
+  CUresult code = c.objects().resolve(body.parent, kernel);
+  if (code == CUDA_SUCCESS) code = c.driver().cuKernelGetFunction(&function, kernel);
+  return derived(c, api::handle_kind::kernel, body, code, function);
+}
+
+outcome cuLibraryGetGlobal(call& c) {
+  marshal::lookup_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUlibrary library = nullptr;
+  CUdeviceptr address = 0;
+  std::size_t size = 0;
+  CUresult code = c.objects().resolve(body.parent, library);
+  if (code == CUDA_SUCCESS) code = c.driver().cuLibraryGetGlobal(&address, &size, library, body.name.c_str());
+  marshal::put_body(c.reply, marshal::lookup_reply{address, size});
+  return outcome::answer(code);
+}
+
+}  // namespace outboard::backend::ends

@@ -1,0 +1,116 @@
+#include "backend/code.hh"
+#include "backend/ends.hh"
+#include "backend/session_core.hh"
+#include "marshal/kernel_table.hh"
+
+namespace outboard::backend {
+
+namespace {
+
+/// What the client uploaded for this request, taken out of the session.
+std::vector<std::byte> take_upload(call& c) { return std::exchange(c.session.upload_buffer(), {}); }
+
+std::vector<std::uint8_t> contents_of(const loaded_code& code, const marshal::load_body& body) {
+  const marshal::image_target target{body.capability_major, body.capability_minor, body.wants_ptx, false};
+  const auto table = marshal::parse_kernels(code.image.view(), target);
+  // What our reader cannot read the driver may still have loaded: the front-end then asks name by name.
+  const std::vector<std::byte> raw = marshal::encode(table ? *table : marshal::kernel_table{});
+  std::vector<std::uint8_t> bytes(raw.size());
+  std::memcpy(bytes.data(), raw.data(), raw.size());
+  return bytes;
+}
+
+CUresult load_native(const api::driver_table& driver, bool library, const void* image, jit_arguments& jit,
+                     void*& native) {
+  if (library) {
+    if (!driver.cuLibraryLoadData) return CUDA_ERROR_NOT_SUPPORTED;
+    // The image stays with the object, so the driver needs no copy.
+    CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
+    void* preserved = reinterpret_cast<void*>(1);
+    CUlibrary made = nullptr;
+    const CUresult code = driver.cuLibraryLoadData(&made, image, jit.options(), jit.values(), jit.count(),
+                                                   &option, &preserved, 1);
+    return native = made, code;
+  }
+  if (!driver.cuModuleLoadDataEx) return CUDA_ERROR_NOT_SUPPORTED;
+  CUmodule made = nullptr;
+  const CUresult code = driver.cuModuleLoadDataEx(&made, image, jit.count(), jit.options(), jit.values());
+  return native = made, code;
+}
+
+outcome load(call& c, bool library) {
+  marshal::load_body body;
+  std::vector<std::byte> bytes = take_upload(c);
+  if (!take_all(c, body) || bytes.size() != body.image_size) return outcome::malformed();
+  jit_arguments jit;
+  if (!jit.take(body.options)) return outcome::malformed();
+  auto image = marshal::module_image::decode(bytes);
+  if (!image) return outcome::answer(CUDA_ERROR_INVALID_IMAGE);
+  bytes = {};  // the image has its own copy
+  auto code = std::make_shared<loaded_code>(std::move(*image));
+  void* native = nullptr;
+  const CUresult result = load_native(c.driver(), library, code->image.load_pointer(), jit, native);
+  marshal::load_reply reply;
+  reply.jit = jit.results();
+  if (result == CUDA_SUCCESS) reply.kernels = contents_of(*code, body);
+  marshal::put_body(c.reply, reply);
+  c.keep_outputs_on_error = true;
+  if (result != CUDA_SUCCESS) return outcome::answer(result);
+  if (!c.objects().create(body.handle, native, c.as_record(), std::move(code))) return outcome::malformed();
+  return outcome::answer(CUDA_SUCCESS);
+}
+
+}  // namespace
+
+namespace ends {
+
+outcome upload(call& c) {
+  std::vector<std::byte>& buffer = c.session.upload_buffer();
+  const auto more = c.body.bytes(c.body.rest().size());
+  if (more.size() > marshal::max_image_bytes - buffer.size()) return outcome::malformed();
+  buffer.insert(buffer.end(), more.begin(), more.end());
+  return outcome::answer(CUDA_SUCCESS);
+}
+
+outcome cuModuleLoadData(call& c) { return load(c, false); }
+
+outcome cuLibraryLoadData(call& c) { return load(c, true); }
+
+outcome cuModuleUnload(call& c) {
+  marshal::handle_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUmodule module = nullptr;
+  if (const CUresult code = c.objects().resolve(body.handle, module); code != CUDA_SUCCESS) {
+    return outcome::answer(code);
+  }
+  const std::shared_ptr<void> image = c.objects().find(api::handle_kind::module, body.handle)->extra;
+  forget_code(c.objects(), body.handle);
+  c.give_up_turn();  // it waits for the device
+  return outcome::answer(c.driver().cuModuleUnload(module));
+}
+
+outcome cuModuleGetFunction(call& c) {
+  marshal::derive_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUresult code = c.objects().resolve(body.parent, module);
+  if (code == CUDA_SUCCESS) code = c.driver().cuModuleGetFunction(&function, module, body.name.c_str());
+  return derived(c, api::handle_kind::module, body, code, function);
+}
+
+outcome cuModuleGetGlobal_v2(call& c) {
+  marshal::lookup_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUmodule module = nullptr;
+  CUdeviceptr address = 0;
+  std::size_t size = 0;
+  CUresult code = c.objects().resolve(body.parent, module);
+  if (code == CUDA_SUCCESS)
+    code = c.driver().cuModuleGetGlobal_v2(&address, &size, module, body.name.c_str());
+  marshal::put_body(c.reply, marshal::lookup_reply{address, size});
+  return outcome::answer(code);
+}
+
+}  // namespace ends
+}  // namespace outboard::backend

@@ -1,0 +1,120 @@
+#include "frontend/cuda/code.hh"
+#include "frontend/cuda/ends.hh"
+#include "frontend/cuda/gate.hh"
+
+namespace outboard::frontend::cuda::ends {
+namespace {
+
+/// The library's own options concern host tables (a function that reads them is not there yet) and who keeps
+/// the image (the server does): nothing of them travels.
+CUresult check_library_options(unsigned count, const CUlibraryOption* options) {
+  return count != 0 && !options ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult finish(CUlibrary* library, CUresult code, std::uint64_t handle) {
+  if (code == CUDA_SUCCESS) *library = reinterpret_cast<CUlibrary>(handle);
+  return code;
+}
+
+}  // namespace
+
+CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* options, void** values,
+                           unsigned count, CUlibraryOption* library_options, void**, unsigned library_count) {
+  lane& own = this_lane();
+  if (const CUresult code = gate<api::opcode::cuLibraryLoadData>(own); code != CUDA_SUCCESS) return code;
+  if (!library || !image) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = check_library_options(library_count, library_options); code != CUDA_SUCCESS)
+    return code;
+  jit_options jit;
+  if (const CUresult code = jit.take(count, options, values); code != CUDA_SUCCESS) return code;
+  std::uint64_t handle = 0;
+  const load_order order{api::opcode::cuLibraryLoadData, true, &jit};
+  return finish(library, load_code(own, order, marshal::image_extent(image), handle), handle);
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* options, void** values,
+                               unsigned count, CUlibraryOption* library_options, void**,
+                               unsigned library_count) {
+  lane& own = this_lane();
+  if (const CUresult code = gate<api::opcode::cuLibraryLoadFromFile>(own); code != CUDA_SUCCESS) return code;
+  if (!library || !path) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = check_library_options(library_count, library_options); code != CUDA_SUCCESS)
+    return code;
+  jit_options jit;
+  if (const CUresult code = jit.take(count, options, values); code != CUDA_SUCCESS) return code;
+  std::vector<std::byte> file;
+  if (const CUresult code = read_file(path, file); code != CUDA_SUCCESS) return code;
+  std::uint64_t handle = 0;
+  const load_order order{api::opcode::cuLibraryLoadData, true, &jit};
+  const auto image = marshal::image_extent(std::span<const std::byte>(file));
+  const CUresult code = load_code(own, order, image, handle);
+  return finish(library, code, handle);
+}
+
+CUresult cuLibraryUnload(CUlibrary library) {
+  lane& own = this_lane();
+  if (const CUresult code = gate<api::opcode::cuLibraryUnload>(own); code != CUDA_SUCCESS) return code;
+  if (!find_object<module_info>(library)) return CUDA_ERROR_INVALID_HANDLE;
+  request r(api::opcode::cuLibraryUnload, own);
+  marshal::put_body(r.body(), marshal::handle_body{value_of(library)});
+  forget_code(api::handle_kind::library, value_of(library));
+  return r.post();
+}
+
+CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+  lane& own = this_lane();
+  if (const CUresult code = gate<api::opcode::cuLibraryGetKernel>(own); code != CUDA_SUCCESS) return code;
+  if (!kernel || !name) return CUDA_ERROR_INVALID_VALUE;
+  auto* info = find_object<module_info>(library);
+  if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  std::uint64_t handle = 0;
+  const CUresult code = kernel_by_name(own, *info, value_of(library), name, handle);
+  if (code == CUDA_SUCCESS) *kernel = reinterpret_cast<CUkernel>(handle);
+  return code;
+}
+
+CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
+  if (const CUresult code = gate<api::opcode::cuLibraryGetKernelCount>(this_lane()); code != CUDA_SUCCESS)
+    return code;
+  if (!count) return CUDA_ERROR_INVALID_VALUE;
+  const auto* info = find_object<module_info>(library);
+  if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  *count = static_cast<unsigned>(info->contents->kernels.size());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned capacity, CUlibrary library) {
+  lane& own = this_lane();
+  if (const CUresult code = gate<api::opcode::cuLibraryEnumerateKernels>(own); code != CUDA_SUCCESS)
+    return code;
+  if (!kernels) return CUDA_ERROR_INVALID_VALUE;
+  auto* info = find_object<module_info>(library);
+  if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  unsigned n = 0;
+  for (const marshal::kernel_info& facts : info->contents->kernels) {
+    if (n == capacity) break;
+    std::uint64_t handle = 0;
+    const CUresult code = kernel_by_name(own, *info, value_of(library), facts.name, handle);
+    if (code != CUDA_SUCCESS) return code;
+    kernels[n++] = reinterpret_cast<CUkernel>(handle);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
+  lane& own = this_lane();
+  if (const CUresult code = gate<api::opcode::cuLibraryGetModule>(own); code != CUDA_SUCCESS) return code;
+  if (!module) return CUDA_ERROR_INVALID_VALUE;
+  return module_of_library(own, library, *module);
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* size, CUlibrary library, const char* name) {
+  lane& own = this_lane();
+  if (const CUresult code = gate<api::opcode::cuLibraryGetGlobal>(own); code != CUDA_SUCCESS) return code;
+  auto* info = find_object<module_info>(library);
+  if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  return variable_by_name(own, api::opcode::cuLibraryGetGlobal, *info, value_of(library), name, address,
+                          size);
+}
+
+}  // namespace outboard::frontend::cuda::ends
