@@ -217,10 +217,11 @@ TEST_F(export_tables, answer_what_libraries_ask) {
             CUDA_SUCCESS);
   EXPECT_EQ(flag, 0u);
   std::uint64_t number = 9;
-  EXPECT_EQ(slot<CUresult(void*, std::uint64_t*)>(tools_id, 4)(context, &number), CUDA_SUCCESS);
+  EXPECT_EQ(slot<CUresult(CUcontext, std::uint64_t*)>(tools_id, 4)(current, &number), CUDA_SUCCESS);
   EXPECT_EQ(number, 1u);
-  EXPECT_EQ(slot<CUresult(void*, CUstream, void**)>(tools_id, 51)(context, nullptr, &inner), CUDA_SUCCESS);
-  EXPECT_EQ(slot<CUresult(void*, void*, std::uint64_t*)>(tools_id, 39)(context, inner, &number),
+  EXPECT_EQ(slot<CUresult(CUcontext, CUstream, void**)>(tools_id, 51)(current, nullptr, &inner),
+            CUDA_SUCCESS);
+  EXPECT_EQ(slot<CUresult(CUcontext, void*, std::uint64_t*)>(tools_id, 39)(current, inner, &number),
             CUDA_SUCCESS);
   EXPECT_EQ(number, 0u);
   CUcontext made = nullptr;
