@@ -95,13 +95,13 @@ const inst* warp_fault(warp* w, const inst* i, fault kind, int lane, std::uint64
   return leave();
 }
 
-bool warp_resolve(warp* w, std::uint64_t address, std::uint32_t size, bool write) {
+bool warp_resolve(warp* w, std::uint64_t address, std::uint32_t size, bool write, range& out) {
   block& b = *w->owner;
   const auto holds = [&](const range& r) {
     return address - r.begin < r.size && r.size - (address - r.begin) >= size;
   };
   const auto use = [&](const range& r) {
-    (write ? w->write : w->read) = r;
+    out = r;
     return true;
   };
   for (std::uint32_t n = 0; n < b.ranges.used; ++n) {
@@ -280,7 +280,9 @@ block_progress block_run(block& b, std::int64_t deadline, const std::atomic<bool
       ran = true;
       if (b.failed.kind != outcome::ok) return block_progress::failed;
       if (b.exited == b.launch->threads) return block_progress::finished;
-      if (stop.load(std::memory_order_relaxed) || steady_now() > deadline) return block_progress::waiting;
+      // Between barriers a slice may be a microsecond: the clock is not asked every time.
+      const bool late = (++b.slices & 15) == 0 && steady_now() > deadline;
+      if (late || stop.load(std::memory_order_relaxed)) return block_progress::waiting;
     }
     if (!ran) {
       auto& w =

@@ -17,9 +17,8 @@ class lane_reader {
 
   template <class T>
   bool read(std::uint64_t address, T& out) {
-    const range& r = warp_->read;
-    if (!(address - r.begin < r.size && r.size - (address - r.begin) >= sizeof(T)) &&
-        !warp_resolve(warp_, address, sizeof(T), false)) {
+    if (!(address - near_.begin < near_.size && near_.size - (address - near_.begin) >= sizeof(T)) &&
+        !warp_resolve(warp_, address, sizeof(T), false, near_)) {
       bad_ = address;
       return false;
     }
@@ -41,6 +40,7 @@ class lane_reader {
 
  private:
   warp* warp_;
+  range near_;
   std::uint64_t bad_ = 0;
 };
 

@@ -102,7 +102,7 @@ struct job {
   std::size_t helpers = 0;  // threads inside work()
   std::deque<std::unique_ptr<block>> suspended, spare;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> returned;  // parts of batches not yet started
-  std::atomic<bool> stop{false};  // read by blocks without the lock
+  std::atomic<bool> stop{false};                                  // read by blocks without the lock
   launch_result result;
   std::mutex print_lock;
   std::function<void(std::string_view)> print;
@@ -113,7 +113,8 @@ struct job {
     return !suspended.empty() || can_start();
   }
   bool can_start() const {
-    return (next < total || !returned.empty()) && (cooperative || suspended.empty() || open < max_open_blocks);
+    return (next < total || !returned.empty()) &&
+           (cooperative || suspended.empty() || open < max_open_blocks);
   }
   bool finished() const { return helpers == 0 && (stop.load(std::memory_order_relaxed) || ended == total); }
 };

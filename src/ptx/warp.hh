@@ -81,7 +81,7 @@ struct block {
   std::vector<warp_state> warps;
   std::array<barrier_state, 16> barriers{};
   std::uint32_t exited = 0;  ///< threads
-  std::uint32_t next_warp = 0;
+  std::uint32_t next_warp = 0, slices = 0;
   range_cache ranges;
   launch_result failed;  ///< kind ok until something fails
 };

@@ -46,7 +46,7 @@ struct warp {
   std::uint32_t mask = 0;      ///< active lanes
   std::int32_t budget = 0;     ///< instructions left before the warp yields, counted at backward branches
   alignas(64) std::uint32_t lane[warp_lanes] = {};  ///< mask as 0 / ~0, only kept when mask is partial
-  range read, write;                                ///< last range that was found good
+  range read[4], write[4];  ///< ranges that were found good; an instruction uses one of them
   char* shared = nullptr;
   char* local = nullptr;  ///< lane l's local memory: local + l * local_stride, frames inside
   const char* parameters = nullptr;
@@ -76,7 +76,7 @@ const inst* warp_yield(warp*, const inst* next);
 const inst* warp_fault(warp*, const inst*, fault, int lane, std::uint64_t address);
 /// nullptr when all lanes of `member` are here (they are active then), else what the step must return.
 const inst* warp_converge(warp*, const inst*, std::uint32_t member);
-/// Makes [address, address + size) part of warp::read or warp::write; false when it is not valid memory.
-bool warp_resolve(warp*, std::uint64_t address, std::uint32_t size, bool write);
+/// Finds the valid range that holds [address, address + size); false, `out` untouched, when there is none.
+bool warp_resolve(warp*, std::uint64_t address, std::uint32_t size, bool write, range& out);
 
 }  // namespace outboard::ptx

@@ -22,41 +22,52 @@ LANE_INLINE M read(const char* p) {
   return *reinterpret_cast<const M*>(p);
 }
 
+template <class M, class R, int N>
+LANE_INLINE void load_lane(R* const (&d)[N], const char* p, int l) {
+  for (int n = 0; n < N; ++n) d[n][l] = read<M>(p + n * sizeof(M));
+}
+
+/// Lanes of one chunk: a broadcast, a block or lane by lane.
+template <where W, class M, class R, int N>
+LANE_INLINE void load_chunk(const addresses<W>& x, R* const (&d)[N], int c) {
+  using all = addresses<W>;
+  const int first = c * all::chunk_lanes;
+  const char* p = all::pointer(x, first);
+  if (all::uniform(x, c)) {
+    for (int n = 0; n < N; ++n) {
+      const R v = read<M>(p + n * sizeof(M));
+      for (int l = 0; l < all::chunk_lanes; ++l) d[n][first + l] = v;
+    }
+  } else if (all::template contiguous<sizeof(M) * N>(x, c)) {
+    const M* memory = reinterpret_cast<const M*>(p);
+    for (int n = 0; n < N; ++n) {
+      R* to_register = d[n] + first;
+      for (int l = 0; l < all::chunk_lanes; ++l) to_register[l] = memory[l * N + n];
+    }
+  } else {
+    for (int l = first; l < first + all::chunk_lanes; ++l) load_lane<M>(d, all::pointer(x, l), l);
+  }
+}
+
 template <where W, class M, int N>
 const inst* load(warp* w, const inst* i) {
   using R = typename register_for<M>::type;
-  constexpr u32 size = sizeof(M) * N;
+  using all = addresses<W>;
   addresses<W> x;
-  if (!gather<W, size>(w, i, x, w->read)) {
-    if (const inst* out = check_lanes(w, i, x, size, false)) return out;
-    x.uniform = x.contiguous = false;
+  if (!gather<W, sizeof(M) * N>(w, i, x, w->read)) {
+    if (const inst* out = check_lanes(w, i, x, sizeof(M) * N, false)) return out;
   }
   R* d[N];
   for (int n = 0; n < N; ++n) d[n] = to<R>(w, i->r[n]);
-  const char* start = addresses<W>::pointer(x, 0);
-  if (x.uniform) {
-    for (int n = 0; n < N; ++n) {
-      const R v = read<M>(start + n * sizeof(M));
-      assign(
-          w, d[n], [=](int) __attribute__((always_inline)) { return v; });
-    }
-  } else if (x.contiguous) {
-    const M* from_memory = reinterpret_cast<const M*>(start);
-    for (int n = 0; n < N; ++n) {
-      R* to_register = d[n];
-      LANE_LOOP to_register[l] = from_memory[l * N + n];
-    }
-  } else if (w->mask == all_lanes) {
-    for (int l = 0; l < warp_lanes; ++l) {
-      const char* p = addresses<W>::pointer(x, l);
-      for (int n = 0; n < N; ++n) d[n][l] = read<M>(p + n * sizeof(M));
-    }
-  } else {
+  if (w->mask != all_lanes) {
     for (u32 on = w->mask; on != 0; on &= on - 1) {
       const int l = __builtin_ctz(on);
-      const char* p = addresses<W>::pointer(x, l);
-      for (int n = 0; n < N; ++n) d[n][l] = read<M>(p + n * sizeof(M));
+      load_lane<M>(d, all::pointer(x, l), l);
     }
+  } else if (all::in_local || !x.checked) {
+    for (int l = 0; l < warp_lanes; ++l) load_lane<M>(d, all::pointer(x, l), l);
+  } else {
+    for (int c = 0; c < all::chunks; ++c) load_chunk<W, M>(x, d, c);
   }
   return i + 1;
 }
@@ -64,26 +75,33 @@ const inst* load(warp* w, const inst* i) {
 template <where W, class M, int N>
 const inst* store(warp* w, const inst* i) {
   using R = typename register_for<M>::type;
-  constexpr u32 size = sizeof(M) * N;
+  using all = addresses<W>;
   addresses<W> x;
-  if (!gather<W, size>(w, i, x, w->write)) {
-    if (const inst* out = check_lanes(w, i, x, size, true)) return out;
-    x.contiguous = false;
+  if (!gather<W, sizeof(M) * N>(w, i, x, w->write)) {
+    if (const inst* out = check_lanes(w, i, x, sizeof(M) * N, true)) return out;
   }
   const R* s[N];
   for (int n = 0; n < N; ++n) s[n] = from<R>(w, i->r[n]);
-  if (x.contiguous) {
-    M* memory = reinterpret_cast<M*>(addresses<W>::pointer(x, 0));
-    for (int n = 0; n < N; ++n) {
-      const R* value = s[n];
-      LANE_LOOP memory[l * N + n] = static_cast<M>(value[l]);
+  if (w->mask == all_lanes && !all::in_local && x.checked) {
+    for (int c = 0; c < all::chunks; ++c) {
+      const int first = c * all::chunk_lanes;
+      if (all::template contiguous<sizeof(M) * N>(x, c)) {
+        M* memory = reinterpret_cast<M*>(all::pointer(x, first));
+        for (int n = 0; n < N; ++n) {
+          const R* value = s[n] + first;
+          for (int l = 0; l < all::chunk_lanes; ++l) memory[l * N + n] = static_cast<M>(value[l]);
+        }
+      } else {
+        for (int l = first; l < first + all::chunk_lanes; ++l) {
+          for (int n = 0; n < N; ++n) reinterpret_cast<M*>(all::pointer(x, l))[n] = static_cast<M>(s[n][l]);
+        }
+      }
     }
     return i + 1;
   }
   for (u32 on = w->mask; on != 0; on &= on - 1) {
     const int l = __builtin_ctz(on);
-    char* p = addresses<W>::pointer(x, l);
-    for (int n = 0; n < N; ++n) reinterpret_cast<M*>(p)[n] = static_cast<M>(s[n][l]);
+    for (int n = 0; n < N; ++n) reinterpret_cast<M*>(all::pointer(x, l))[n] = static_cast<M>(s[n][l]);
   }
   return i + 1;
 }
