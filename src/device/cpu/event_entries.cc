@@ -1,0 +1,106 @@
+// Entries of the chapter event.
+#include "device/cpu/machine.hh"
+
+namespace outboard::device::cpu {
+namespace {
+
+using event_ptr = std::shared_ptr<event_object>;
+
+CUresult create(CUevent* out, unsigned flags) {
+  return with_context([&](context&, const context_ptr& c) -> CUresult {
+    constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+    if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // attribute 125 says so
+    if (out == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    auto e = std::make_shared<event_object>();
+    e->owner = c;
+    e->flags = flags;
+    return *out = reinterpret_cast<CUevent>(here().events.insert(std::move(e))), CUDA_SUCCESS;
+  });
+}
+
+CUresult destroy(CUevent handle) {
+  return with_context([&](context&, const context_ptr&) -> CUresult {
+    return here().events.remove(reinterpret_cast<std::uint64_t>(handle)) ? CUDA_SUCCESS
+                                                                         : CUDA_ERROR_INVALID_HANDLE;
+  });
+}
+
+CUresult record_with_flags(CUevent handle, CUstream on, unsigned flags, bool per_thread) {
+  return with_context([&](context&, const context_ptr& c) -> CUresult {
+    const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
+    stream_ptr s;
+    if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if ((flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult r = stream_of(c, on, per_thread, s); r != CUDA_SUCCESS) return r;
+    if (s->group() != e->owner->group) return CUDA_ERROR_INVALID_HANDLE;
+    // Under the lock, so that of two recordings the one later in the queue is the one remembered.
+    std::lock_guard lock(e->mutex);
+    e->point = here().work.record(s);
+    return CUDA_SUCCESS;
+  });
+}
+
+template <bool PerThread>
+CUresult record(CUevent handle, CUstream on) {
+  return record_with_flags(handle, on, 0, PerThread);
+}
+template <bool PerThread>
+CUresult record_flagged(CUevent handle, CUstream on, unsigned flags) {
+  return record_with_flags(handle, on, flags, PerThread);
+}
+
+point_ptr point_of(event_object& e) {
+  std::lock_guard lock(e.mutex);
+  return e.point;
+}
+
+bool done(const point_ptr& point) { return point == nullptr || point->done.load(std::memory_order_acquire); }
+
+CUresult query(CUevent handle) {
+  return with_context([&](context& own, const context_ptr&) -> CUresult {
+    const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
+    if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!done(point_of(*e))) return CUDA_ERROR_NOT_READY;
+    return static_cast<CUresult>(own.error());
+  });
+}
+
+CUresult synchronize(CUevent handle) {
+  return with_context([&](context& own, const context_ptr&) -> CUresult {
+    const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
+    if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const point_ptr point = point_of(*e); !done(point)) here().work.synchronize(point);
+    return static_cast<CUresult>(own.error());
+  });
+}
+
+CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
+  return with_context([&](context&, const context_ptr&) -> CUresult {
+    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const event_ptr first = here().events.find(reinterpret_cast<std::uint64_t>(start));
+    const event_ptr second = here().events.find(reinterpret_cast<std::uint64_t>(end));
+    if (first == nullptr || second == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (((first->flags | second->flags) & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    const point_ptr from = point_of(*first), to = point_of(*second);
+    if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!done(from) || !done(to)) return CUDA_ERROR_NOT_READY;
+    *milliseconds = std::chrono::duration<float, std::milli>(to->when - from->when).count();
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+void fill_event_entries(api::driver_table& t) {
+  t.cuEventCreate = create;
+  t.cuEventDestroy = t.cuEventDestroy_v2 = destroy;
+  t.cuEventRecord = record<false>;
+  t.cuEventRecord_ptsz = record<true>;
+  t.cuEventRecordWithFlags = record_flagged<false>;
+  t.cuEventRecordWithFlags_ptsz = record_flagged<true>;
+  t.cuEventQuery = query;
+  t.cuEventSynchronize = synchronize;
+  t.cuEventElapsedTime = t.cuEventElapsedTime_v2 = elapsed;
+}
+
+}  // namespace outboard::device::cpu

@@ -1,0 +1,157 @@
+#include "device/cpu/machine.hh"
+
+#include <sched.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+namespace outboard::device::cpu {
+
+std::atomic<machine*> current{nullptr};
+
+namespace {
+
+std::atomic<std::uint64_t> last_generation{0};
+
+// Kernels of this many streams run at the same time, as many as a board runs; more wait their turn.
+constexpr std::size_t most_stream_threads = 128;
+
+unsigned usable_cores() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
+}
+
+std::uint64_t half_of_ram() {
+  struct sysinfo about {};
+  if (::sysinfo(&about) != 0) return 1ull << 30;
+  return std::uint64_t{about.totalram} * about.mem_unit / 2;
+}
+
+void write_out(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written <= 0) return;  // nobody reads: printf has no way to say so either
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+class cpu_device final : public device {
+ public:
+  explicit cpu_device(std::unique_ptr<machine> m) : machine_(std::move(m)) {
+    fill_device_entries(table_);
+    fill_context_entries(table_);
+    fill_memory_entries(table_);
+    fill_virtual_memory_entries(table_);
+    fill_pointer_entries(table_);
+    fill_copy_entries(table_);
+    fill_stream_entries(table_);
+    fill_event_entries(table_);
+    fill_module_entries(table_);
+    fill_library_entries(table_);
+    fill_function_entries(table_);
+    fill_link_entries(table_);
+    fill_launch_entries(table_);
+  }
+  ~cpu_device() override {
+    machine_.reset();
+    current.store(nullptr, std::memory_order_release);
+  }
+
+  std::string_view kind() const override { return "cpu"; }
+  std::string describe() const override {
+    const profile& p = machine_->facts;
+    return std::string(profile::name) + ", " + std::to_string(p.cores) + " cores, " +
+           std::to_string(p.memory_bytes >> 20) + " MiB, compute capability " +
+           std::to_string(p.capability / 10) + "." + std::to_string(p.capability % 10);
+  }
+  const api::driver_table& cuda() const override { return table_; }
+
+ private:
+  std::unique_ptr<machine> machine_;
+  api::driver_table table_;
+};
+
+}  // namespace
+
+machine::machine(const options& o, profile p, std::unique_ptr<memory> m)
+    : how(o),
+      facts(std::move(p)),
+      generation(last_generation.fetch_add(1) + 1),
+      store(std::move(m)),
+      executor(facts.cores),
+      kernels(o.kernel_timeout),
+      work(most_stream_threads) {
+  primary = make_context(true, 0);
+  primary->active = false;
+}
+
+machine::~machine() {
+  kernels.close();
+  // What is queued is dropped, what runs ends within 100 ms.
+  const auto all = contexts.all();
+  for (const auto& [handle, c] : all) c->group->error.store(CUDA_ERROR_DEINITIALIZED);
+  for (const auto& [handle, c] : all) work.synchronize(c->group);
+}
+
+context_ptr machine::make_context(bool is_primary, unsigned flags) {
+  auto c = std::make_shared<context>();
+  c->id = next_id.fetch_add(1);
+  c->primary = is_primary;
+  c->flags = flags;
+  c->fresh();
+  c->handle = contexts.insert(c);
+  return c;
+}
+
+void machine::end_context(const context_ptr& c) {
+  c->active.store(false, std::memory_order_release);
+  work.synchronize(c->group);
+  for (const auto& [handle, s] : streams.all()) {
+    if (s->owner == c) streams.remove(handle);
+  }
+  for (const auto& [handle, e] : events.all()) {
+    if (e->owner == c) events.remove(handle);
+  }
+  for (const auto& [handle, f] : functions.all()) {
+    if (f->owner == c) functions.remove(handle);
+  }
+  for (const auto& [handle, m] : modules.all()) {
+    if (m->owner == c) modules.remove(handle);
+  }
+  for (const auto& [handle, l] : libraries.all()) {
+    std::lock_guard lock(l->mutex);
+    l->instances.erase(c->id);
+    l->modules.erase(c->id);
+  }
+  for (const auto& [handle, k] : kernel_handles.all()) {
+    std::lock_guard lock(k->mutex);
+    k->functions.erase(c->id);
+  }
+  store->release_owned(c->id);
+  c->fresh();
+}
+
+result<std::unique_ptr<device>> open(const options& how) {
+  if (how.capability < 50 || how.capability > 129) {
+    return failure("compute capability " + std::to_string(how.capability) + " is not within 50 and 129");
+  }
+  options used = how;
+  if (!used.print) used.print = write_out;
+  const unsigned cores = how.cores != 0 ? how.cores : usable_cores();
+  const std::uint64_t bytes = how.memory_bytes != 0 ? how.memory_bytes : half_of_ram();
+  if (cores > 4096) return failure(std::to_string(cores) + " cores are more than 4096");
+  if (bytes < memory::granularity || bytes > std::uint64_t{1} << 45) {
+    return failure("device memory of " + std::to_string(bytes) + " bytes is not within 2 MiB and 32 TiB");
+  }
+  auto store = memory::create(bytes);
+  if (!store) return store.error();
+  profile p = make_profile(how.capability, cores, (*store)->total(), how.kernel_timeout.count() > 0);
+  static std::mutex opening;
+  std::lock_guard lock(opening);
+  if (current.load() != nullptr) return failure("another cpu device is open in this process");
+  auto m = std::make_unique<machine>(used, std::move(p), std::move(*store));
+  current.store(m.get(), std::memory_order_release);
+  return std::unique_ptr<device>(std::make_unique<cpu_device>(std::move(m)));
+}
+
+}  // namespace outboard::device::cpu

@@ -1,0 +1,88 @@
+// The one cpu device of the process as its entries see it: profile, memory, scheduler, executor, contexts and
+// the tables of all objects. Internal to the cpu device. `current` is set by open() before any entry can be
+// called.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "device/cpu/code.hh"
+#include "device/cpu/context.hh"
+#include "device/cpu/cpu.hh"
+#include "device/cpu/handle_table.hh"
+#include "device/cpu/memory.hh"
+#include "device/cpu/profile.hh"
+#include "device/cpu/scheduler.hh"
+#include "device/cpu/watchdog.hh"
+
+namespace outboard::device::cpu {
+
+struct stream_object {
+  stream_ptr queue;
+  context_ptr owner;
+  unsigned flags = 0;
+  int priority = 0;
+  std::uint64_t id = 0;
+};
+
+struct event_object {
+  context_ptr owner;
+  unsigned flags = 0;
+  std::mutex mutex;
+  point_ptr point;  // null until recorded
+};
+
+struct machine {
+  machine(const options& how, profile p, std::unique_ptr<memory> m);
+  ~machine();
+
+  const options how;
+  const profile facts;
+  const std::uint64_t generation;  ///< tells the machines of one process apart in thread-local state
+  std::unique_ptr<memory> store;
+  ptx::executor executor;
+  watchdog kernels;
+  scheduler work;
+  std::atomic<bool> initialised{false};
+  std::atomic<std::uint64_t> next_id{1};
+
+  handle_table<context, handle_type::context> contexts;
+  handle_table<stream_object, handle_type::stream> streams;
+  handle_table<event_object, handle_type::event> events;
+  handle_table<module_object, handle_type::module> modules;
+  handle_table<function_object, handle_type::function> functions;
+  handle_table<library_object, handle_type::library> libraries;
+  handle_table<kernel_object, handle_type::kernel> kernel_handles;
+  handle_table<link_object, handle_type::link> links;
+
+  std::mutex primary_mutex;
+  context_ptr primary;  ///< one object for the device's life; active while retained
+  unsigned primary_references = 0;
+  unsigned primary_flags = 0;
+
+  context_ptr make_context(bool is_primary, unsigned flags);
+  /// Waits for its work, then frees everything that belongs to it. The handle of a primary stays.
+  void end_context(const context_ptr& c);
+};
+
+extern std::atomic<machine*> current;
+inline machine& here() { return *current.load(std::memory_order_acquire); }
+
+/// Each file of entries fills its own.
+void fill_device_entries(api::driver_table& table);
+void fill_context_entries(api::driver_table& table);
+void fill_memory_entries(api::driver_table& table);
+void fill_virtual_memory_entries(api::driver_table& table);
+void fill_pointer_entries(api::driver_table& table);
+void fill_copy_entries(api::driver_table& table);
+void fill_stream_entries(api::driver_table& table);
+void fill_event_entries(api::driver_table& table);
+void fill_module_entries(api::driver_table& table);
+void fill_library_entries(api::driver_table& table);
+void fill_function_entries(api::driver_table& table);
+void fill_link_entries(api::driver_table& table);
+void fill_launch_entries(api::driver_table& table);
+
+}  // namespace outboard::device::cpu

@@ -1,0 +1,61 @@
+#include "device/cpu/watchdog.hh"
+
+#include <signal.h>
+
+namespace outboard::device::cpu {
+
+using clock = std::chrono::steady_clock;
+
+watchdog::watchdog(std::chrono::milliseconds limit) : limit_(limit) {
+  if (limit_.count() <= 0) return;
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { work(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+watchdog::~watchdog() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void watchdog::close() {
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  for (const auto& [end, w] : running_) w->token_.cancel();
+}
+
+watchdog::watch::watch(watchdog& w) : watchdog_(w) {
+  std::lock_guard lock(w.mutex_);
+  if (w.closed_) token_.cancel();
+  const auto end = w.limit_.count() > 0 ? clock::now() + w.limit_ : clock::time_point::max();
+  place_ = w.running_.emplace(end, this);
+  if (w.limit_.count() > 0 && place_ == w.running_.begin()) w.changed_.notify_one();
+}
+
+watchdog::watch::~watch() {
+  std::lock_guard lock(watchdog_.mutex_);
+  watchdog_.running_.erase(place_);
+}
+
+void watchdog::work() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto now = clock::now();
+    auto next = running_.begin();
+    while (next != running_.end() && next->first <= now) (next++)->second->token_.cancel();
+    // Cancelled ones stay listed until they end; wake for the first that is not due yet.
+    if (next == running_.end()) {
+      changed_.wait(lock);
+    } else {
+      changed_.wait_until(lock, next->first);
+    }
+  }
+}
+
+}  // namespace outboard::device::cpu
