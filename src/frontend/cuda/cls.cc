@@ -21,10 +21,11 @@ struct slot {
 };
 
 struct table {
-  explicit table(std::size_t n) : mask(n - 1), slots(new slot[n]) {}
+  table(std::size_t n, table* before) : mask(n - 1), slots(new slot[n]), older(before) {}
   const std::size_t mask;  // size is a power of two
   std::size_t used = 0;    // slots whose key is set, live or dead; writers only
   slot* const slots;
+  table* const older;  // kept in sight of leak checkers
 };
 
 // A removed entry keeps its place so that probes go on behind it. No context has this address.
@@ -98,7 +99,7 @@ table* table_with_room() {
     for (std::size_t n = 0; n <= old->mask; ++n) old->slots[n].key.store(nullptr, std::memory_order_release);
     old->used = 0;
   } else {
-    next = new table(old ? (old->mask + 1) * 2 : 64);
+    next = new table(old ? (old->mask + 1) * 2 : 64, old);
   }
   for (const entry& e : live) insert(*next, e.context, e.key, e.value, e.destructor);
   current.store(next, std::memory_order_release);
@@ -186,9 +187,12 @@ std::size_t cls_context_died(CUcontext context) {
 }
 
 void cls_forked() {
-  // The thread that held the lock does not exist here; its half-done table is abandoned.
+  // The thread that may have held the lock does not exist here.
   new (&writing) std::mutex;
-  current.store(nullptr, std::memory_order_relaxed);
+  if (table* const in = current.load(std::memory_order_relaxed)) {
+    for (std::size_t n = 0; n <= in->mask; ++n) in->slots[n].key.store(nullptr, std::memory_order_relaxed);
+    in->used = 0;
+  }
   sequence.store(0, std::memory_order_release);
 }
 
