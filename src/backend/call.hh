@@ -32,6 +32,7 @@ struct call {
   wire::reader body;
   wire::writer& reply;  ///< the outputs; sent only with a call, behind the result code
   std::pmr::memory_resource& scratch;
+  CUresult refused = CUDA_SUCCESS;  ///< why the request's context cannot be entered; its handler must answer this
   bool keep_outputs_on_error = false;  ///< logs of a failed load travel too
 
   const api::driver_table& driver() const;

@@ -265,11 +265,7 @@ status run_daemon(daemon_settings settings) {
   guest_rules rules;
   rules.limits = settings.configuration.limits;
   OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
-  if (!settings.configuration.token_file.empty()) {
-    auto token = read_token(settings.configuration.token_file);
-    if (!token.ok()) return std::move(token).error();
-    rules.token = std::move(*token);
-  }
+  rules.token = std::move(settings.token);
   raise_descriptor_limit();
   auto device = choose_device(settings.command, settings.configuration.device, settings.own_environment);
   if (!device.ok()) return std::move(device).error();

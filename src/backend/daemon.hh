@@ -3,6 +3,7 @@
 // start.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@ namespace outboard::backend {
 struct daemon_settings {
   config configuration;
   std::vector<std::string> listen;  ///< URLs; may be empty when sockets were passed
+  std::vector<std::byte> token;     ///< empty: none is asked for
   worker_command command;
   const transport::registry* transports = nullptr;
   variable_source own_environment;

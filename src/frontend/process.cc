@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "base/log.hh"
-#include "frontend/cuda/cls.hh"
 #include "frontend/dial.hh"
 #include "frontend/settings.hh"
 
@@ -40,7 +39,7 @@ void process::forked_child() {
   // As on the real driver, CUDA is not initialised in a child. Nothing is freed and no byte is sent: the connection,
   // its locks and its buffers are the parent's.
   life_.store(life::forked, std::memory_order_release);
-  cuda::cls_forked();
+  if (options_.forked) options_.forked();
 }
 
 void process::shut_down() {

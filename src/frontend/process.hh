@@ -19,6 +19,7 @@
 #include "frontend/window.hh"
 #include "marshal/snapshot.hh"
 #include "transport/transport.hh"
+#include "wire/hello.hh"
 
 namespace outboard::frontend {
 
@@ -26,6 +27,7 @@ namespace outboard::frontend {
 struct boot_options {
   void (*add_transports)(transport::registry&) = nullptr;
   void* (*find_export)(std::string_view symbol) = nullptr;  ///< nullptr: not exported
+  void (*forked)() = nullptr;                               ///< in a forked child: forget, free nothing
 };
 
 class process {

@@ -1,7 +1,6 @@
 #include "frontend/receiver.hh"
 
-#include <algorithm>
-#include <cstring>
+#include <array>
 
 #include "wire/cursor.hh"
 
@@ -19,27 +18,8 @@ constexpr std::size_t data_prefix = 16;
 }  // namespace
 
 status receiver::fill(std::span<std::byte> into) {
-  const std::size_t have = std::min(into.size(), end_ - begin_);
-  std::memcpy(into.data(), buffer_.data() + begin_, have);
-  begin_ += have;
-  into = into.subspan(have);
-  while (!into.empty()) {
-    // Large remainders go straight to their place; small ones by way of the buffer, several frames at once.
-    const bool direct = into.size() >= buffer_.size();
-    const auto got = connection_.receive(direct ? into : std::span<std::byte>(buffer_));
-    if (got.status == transport::io::interrupted) continue;
-    if (got.status != transport::io::done) return lost_connection(got.status);
-    if (direct) {
-      into = into.subspan(got.bytes);
-      continue;
-    }
-    const std::size_t take = std::min(into.size(), got.bytes);
-    std::memcpy(into.data(), buffer_.data(), take);
-    begin_ = take;
-    end_ = got.bytes;
-    into = into.subspan(take);
-  }
-  return {};
+  const transport::io got = from_.fill(into);
+  return got == transport::io::done ? status{} : lost_connection(got);
 }
 
 status receiver::receive_data(const wire::frame_header& header) {
@@ -50,12 +30,13 @@ status receiver::receive_data(const wire::frame_header& header) {
   const auto ticket = r.get<std::uint64_t>();
   const auto offset = r.get<std::uint64_t>();
   const std::size_t size = header.size - prefix.size();
+  if (offset == wire::copy_failed) return sink_.copy_failed(ticket), status{};
   std::byte* place = sink_.landing_place(ticket, offset, size);
   if (!place) return failure("bytes for no copy of ours");
   return fill(std::span(place, size));
 }
 
-status receiver::skip_to(std::vector<std::byte>& into, std::size_t size) {
+status receiver::fill_body(std::vector<std::byte>& into, std::size_t size) {
   into.resize(size);
   return fill(into);
 }
@@ -70,13 +51,13 @@ status receiver::receive_frame() {
     case wire::frame_kind::reply: {
       std::vector<std::byte>* target = sink_.reply_target(header.ticket);
       if (!target) return failure("a reply to no call of ours");
-      OUTBOARD_TRY(skip_to(*target, header.size));
+      OUTBOARD_TRY(fill_body(*target, header.size));
       sink_.reply_arrived(header.ticket);
       return {};
     }
     case wire::frame_kind::data: return receive_data(header);
     case wire::frame_kind::notice: {
-      OUTBOARD_TRY(skip_to(body_, header.size));
+      OUTBOARD_TRY(fill_body(body_, header.size));
       wire::reader r(body_);
       const auto code = r.get<std::int32_t>();
       if (!r.finished()) return failure("malformed notice");
@@ -84,7 +65,7 @@ status receiver::receive_frame() {
       return {};
     }
     case wire::frame_kind::output:
-      OUTBOARD_TRY(skip_to(body_, header.size));
+      OUTBOARD_TRY(fill_body(body_, header.size));
       sink_.output({reinterpret_cast<const char*>(body_.data()), body_.size()});
       return {};
     case wire::frame_kind::refusal: return failure("the server ended the session");

@@ -2,14 +2,13 @@
 // connection into the program's memory. One thread at a time (the session's leader).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hh"
-#include "transport/transport.hh"
+#include "transport/buffered.hh"
 #include "wire/frame.hh"
 
 namespace outboard::frontend {
@@ -22,26 +21,26 @@ class frame_sink {
   virtual void reply_arrived(std::uint64_t ticket) = 0;
   /// Where bytes [offset, offset + size) of the copy with this ticket go; nullptr: no such copy, or beyond its end.
   virtual std::byte* landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) = 0;
+  /// The copy with this ticket will bring no (more) bytes: it failed on the server.
+  virtual void copy_failed(std::uint64_t ticket) = 0;
   virtual void notice(std::uint64_t context, std::int32_t code) = 0;
   virtual void output(std::string_view text) = 0;
 };
 
 class receiver {
  public:
-  receiver(transport::connection& connection, frame_sink& sink) : connection_(connection), sink_(sink) {}
+  receiver(transport::connection& connection, frame_sink& sink) : from_(connection), sink_(sink) {}
 
   /// Reads and delivers one frame, waiting for it. An error: the connection is lost or the server broke the protocol.
   status receive_frame();
 
  private:
   status fill(std::span<std::byte> into);
-  status skip_to(std::vector<std::byte>& into, std::size_t size);
+  status fill_body(std::vector<std::byte>& into, std::size_t size);
   status receive_data(const wire::frame_header& header);
 
-  transport::connection& connection_;
+  transport::buffered_receiver from_;
   frame_sink& sink_;
-  std::array<std::byte, 64 << 10> buffer_;  // what one receive() brought beyond the frame at hand
-  std::size_t begin_ = 0, end_ = 0;
   std::vector<std::byte> body_;
 };
 

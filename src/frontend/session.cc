@@ -131,6 +131,11 @@ std::byte* session::landing_place(std::uint64_t ticket, std::uint64_t offset, st
   return place.to + offset;
 }
 
+void session::copy_failed(std::uint64_t ticket) {
+  const std::lock_guard lock(state_mutex_);
+  if (landings_.erase(ticket)) landings_pending_.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void session::lose(const std::string& why) {
   if (lost_.exchange(true, std::memory_order_acq_rel)) return;
   connection_->shutdown();

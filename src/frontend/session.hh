@@ -85,6 +85,7 @@ class session final : private frame_sink {
   std::vector<std::byte>* reply_target(std::uint64_t ticket) override;
   void reply_arrived(std::uint64_t ticket) override;
   std::byte* landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) override;
+  void copy_failed(std::uint64_t ticket) override;
   void notice(std::uint64_t context, std::int32_t code) override { events_.sticky_error(context, code); }
   void output(std::string_view text) override { events_.output(text); }
 

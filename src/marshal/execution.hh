@@ -186,6 +186,11 @@ class execution<Op, R(A...)> {
     return std::apply([&](auto&... a) { return entry(detail::native_value(a)...); }, arguments_);
   }
 
+  template <std::size_t I>
+  auto argument() const {
+    return detail::native_value(std::get<I>(arguments_));
+  }
+
   /// The native handle that the call made (lines with `creates`).
   void* created() const {
     void* made = nullptr;

@@ -68,9 +68,9 @@ void take_output(wire::reader& r, const api::parameter& p, T argument, bool crea
 
 /// Encodes the arguments of a call or post; `new_handle` stands for the parameter that the line `creates`.
 template <api::opcode Op, class... A>
-void encode_request(wire::writer& w, std::uint64_t new_handle, A... arguments) {
+void encode_request([[maybe_unused]] wire::writer& w, [[maybe_unused]] std::uint64_t new_handle, A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
-  const std::array<std::uint64_t, sizeof...(A) + 1> counts{counting_value(arguments)..., 0};
+  [[maybe_unused]] const std::array<std::uint64_t, sizeof...(A) + 1> counts{counting_value(arguments)..., 0};
   std::size_t i = 0;
   ((detail::put_argument(w, about.parameters[i], arguments, i == about.creates, new_handle, counts), ++i), ...);
 }
@@ -79,7 +79,7 @@ void encode_request(wire::writer& w, std::uint64_t new_handle, A... arguments) {
 template <api::opcode Op, class... A>
 bool decode_reply(wire::reader& r, A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
-  const std::array<std::uint64_t, sizeof...(A) + 1> counts{counting_value(arguments)..., 0};
+  [[maybe_unused]] const std::array<std::uint64_t, sizeof...(A) + 1> counts{counting_value(arguments)..., 0};
   std::size_t i = 0;
   ((detail::take_output(r, about.parameters[i], arguments, i == about.creates, counts), ++i), ...);
   return r.finished();

@@ -1,5 +1,7 @@
 #include "marshal/snapshot.hh"
 
+#include <cstring>
+
 namespace outboard::marshal {
 namespace {
 

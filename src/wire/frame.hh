@@ -43,6 +43,9 @@ inline constexpr std::size_t header_size = 40;
 /// Largest frame either side accepts; bulk copies are cut below it. 16 MiB keeps a worker's receive buffer small and
 /// costs nothing: the header is 40 bytes in 16 million.
 inline constexpr std::uint32_t max_frame_payload = (16u << 20) + (64u << 10);
+/// Offset in a data frame that says: this copy failed and brings no more bytes.
+inline constexpr std::uint64_t copy_failed = ~0ull;
+
 /// Before the hello is finished a peer is nobody: its frames must be small.
 inline constexpr std::uint32_t max_hello_payload = 64u << 10;
 

@@ -30,13 +30,21 @@ CUresult ends::cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersi
                                    CUdriverProcAddressQueryResult* symbolStatus) {
   if (!symbol || !pfn) return CUDA_ERROR_INVALID_VALUE;
   const api::proc_answer answer = api::resolve(symbol, cudaVersion, flags, driver_version());
-  *pfn = answer.symbol.empty() ? nullptr : process::instance().find_export(answer.symbol);
+  if (answer.result == CUDA_SUCCESS) {
+    *pfn = answer.symbol.empty() ? nullptr : process::instance().find_export(answer.symbol);
+  }
   if (symbolStatus && answer.status) *symbolStatus = *answer.status;
   return answer.result;
 }
 
+/// The first form has no status: a name without symbol is an error (read off a 580 driver).
 CUresult ends::cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags) {
-  return ends::cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
+  if (!symbol || !pfn) return CUDA_ERROR_INVALID_VALUE;
+  const api::proc_answer answer = api::resolve(symbol, cudaVersion, flags, driver_version());
+  if (answer.result != CUDA_SUCCESS) return answer.result;
+  if (answer.symbol.empty()) return CUDA_ERROR_NOT_FOUND;
+  *pfn = process::instance().find_export(answer.symbol);
+  return CUDA_SUCCESS;
 }
 
 CUresult ends::cuGetExportTable(const void** ppExportTable, const CUuuid* pExportTableId) {

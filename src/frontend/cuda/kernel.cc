@@ -68,6 +68,7 @@ CUresult set_attribute(lane& own, const named_kernel& kernel, CUfunction_attribu
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   kernel.object->set_values[key] = value;
   kernel.object->attributes.erase(kernel.device);  // one attribute may move another
+  kernel.object->occupancies.clear();
   if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
     kernel.object->dynamic_shared_limit.store(static_cast<std::uint32_t>(value), std::memory_order_relaxed);
   }

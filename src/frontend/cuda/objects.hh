@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "frontend/cuda/jit_options.hh"
@@ -72,6 +73,9 @@ struct kernel_object final : object {
   std::mutex mutex;                                                // guards what follows
   std::map<std::uint64_t, std::uint64_t> functions;                ///< cuKernelGetFunction, by context
   std::map<int, std::vector<marshal::attribute_pair>> attributes;  ///< by device, once asked
+  using occupancy_question =
+      std::tuple<int, int, std::size_t, unsigned>;  ///< device, block, shared bytes, flags
+  std::map<occupancy_question, int> occupancies;
   std::map<std::pair<int, int>, int> set_values;  ///< {device, attribute}: what the program has set
 };
 

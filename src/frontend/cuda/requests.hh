@@ -6,6 +6,7 @@
 
 #include "api/cuda/functions.hh"
 #include "frontend/process.hh"
+#include "marshal/bodies.hh"
 #include "wire/cursor.hh"
 
 namespace outboard::frontend::cuda {

@@ -1,0 +1,111 @@
+// Handlers of the context chapters. The front-end keeps the states; what comes here is what the driver must know.
+#include "backend/ends.hh"
+#include "backend/session_core.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// Precondition of every request on a device: the ordinal is one of the session's.
+bool known_device(call& c, std::int32_t device) {
+  return device >= 0 && static_cast<std::size_t>(device) < c.session.facts().devices.size();
+}
+
+template <class... A>
+CUresult invoke(CUresult (*entry)(A...), std::type_identity_t<A>... arguments) {
+  return entry ? entry(arguments...) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/// Objects of a context die with it. Streams, events and modules hold nothing of ours beyond their table entries.
+void forget_context(call& c, std::uint64_t handle) {
+  c.session.memory().drop_context(handle, false);
+  c.objects().erase(handle);
+  c.session.contexts_changed();
+  c.session.forget_sticky(handle);
+}
+
+outcome made(call& c, std::uint64_t handle, CUresult code, CUcontext native) {
+  const bool kept = code == CUDA_SUCCESS ? c.objects().create(handle, native, c.as_record())
+                                         : c.objects().fail(handle, code);
+  return kept ? outcome::answer(code) : outcome::malformed();
+}
+
+}  // namespace
+
+outcome ends::cuDevicePrimaryCtxRetain(call& c) {
+  marshal::context_body body;
+  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+  CUcontext native = nullptr;
+  const CUresult code = invoke(c.driver().cuDevicePrimaryCtxRetain, &native, body.device);
+  return made(c, body.handle, code, native);
+}
+
+outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
+  marshal::context_body body;
+  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+  c.session.memory().drop_context(body.handle, true);
+  const CUresult code = invoke(c.driver().cuDevicePrimaryCtxRelease_v2, body.device);
+  forget_context(c, body.handle);
+  return outcome::answer(code);
+}
+
+outcome ends::cuDevicePrimaryCtxReset_v2(call& c) {
+  marshal::context_body body;
+  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+  const CUresult code = invoke(c.driver().cuDevicePrimaryCtxReset_v2, body.device);
+  forget_context(c, body.handle);
+  return outcome::answer(code);
+}
+
+outcome ends::cuDevicePrimaryCtxSetFlags_v2(call& c) {
+  marshal::context_body body;
+  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+  return outcome::answer(invoke(c.driver().cuDevicePrimaryCtxSetFlags_v2, body.device, body.flags));
+}
+
+outcome ends::cuCtxCreate_v2(call& c) {
+  marshal::context_body body;
+  if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+  CUcontext native = nullptr;
+  const CUresult code = invoke(c.driver().cuCtxCreate_v2, &native, body.flags, body.device);
+  c.own.context = 0;  // creating made it current on this thread
+  return made(c, body.handle, code, native);
+}
+
+outcome ends::cuCtxDestroy_v2(call& c) {
+  marshal::handle_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUcontext native = nullptr;
+  if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS) return outcome::answer(code);
+  c.session.memory().drop_context(body.handle, true);
+  const CUresult code = invoke(c.driver().cuCtxDestroy_v2, native);
+  forget_context(c, body.handle);
+  return outcome::answer(code);
+}
+
+outcome ends::cuCtxSetLimit(call& c) {
+  marshal::limit_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
+  const auto limit = static_cast<CUlimit>(body.limit);
+  const CUresult code = invoke(c.driver().cuCtxSetLimit, limit, body.value);
+  std::size_t now = 0;  // the driver rounds: the front-end remembers what is in force
+  if (code == CUDA_SUCCESS && c.driver().cuCtxGetLimit) c.driver().cuCtxGetLimit(&now, limit);
+  c.reply.put(static_cast<std::uint64_t>(now));
+  return outcome::answer(code);
+}
+
+outcome ends::cuCtxSetCacheConfig(call& c) {
+  marshal::number_reply body;
+  if (!take_all(c, body)) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
+  return outcome::answer(invoke(c.driver().cuCtxSetCacheConfig, static_cast<CUfunc_cache>(body.value)));
+}
+
+outcome ends::cuCtxSynchronize(call& c) {
+  if (!c.body.finished()) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
+  c.give_up_turn();
+  return outcome::answer(invoke(c.driver().cuCtxSynchronize));
+}
+
+}  // namespace outboard::backend

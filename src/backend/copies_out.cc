@@ -1,0 +1,36 @@
+#include "backend/copies_out.hh"
+
+#include "wire/frame.hh"
+
+namespace outboard::backend {
+
+void copies_out::add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back({ticket, offset, size, block});
+}
+
+bool copies_out::empty() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.empty();
+}
+
+void copies_out::flush() {
+  // The lock is held while sending: another lane's reply must not overtake these bytes.
+  const std::lock_guard lock(mutex_);
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    const CUresult state = driver_.cuEventQuery(at->block.done);
+    if (state == CUDA_ERROR_NOT_READY) {
+      ++at;
+      continue;
+    }
+    if (state == CUDA_SUCCESS) {
+      send_(at->ticket, at->offset, {at->block.data, at->size});
+    } else {
+      send_(at->ticket, wire::copy_failed, {});
+    }
+    staging_.give_back(at->block);
+    at = waiting_.erase(at);
+  }
+}
+
+}  // namespace outboard::backend

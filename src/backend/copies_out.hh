@@ -1,0 +1,42 @@
+// Posted copies to the host whose bytes have not been sent yet: each waits in a staging block for its event. Before a
+// reply tells the client that work is complete, the bytes of every finished copy go out, so they are there first.
+// Any thread (own lock).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <mutex>
+
+#include "backend/staging.hh"
+
+namespace outboard::backend {
+
+class copies_out {
+ public:
+  using send_bytes = std::function<void(std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte>)>;
+
+  copies_out(const api::driver_table& driver, staging& stage, send_bytes send)
+      : driver_(driver), staging_(stage), send_(std::move(send)) {}
+
+  /// `block` holds the bytes once its `done` event is complete.
+  void add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block);
+
+  /// Sends what is finished.
+  void flush();
+  bool empty() const;
+
+ private:
+  struct pending {
+    std::uint64_t ticket = 0, offset = 0;
+    std::size_t size = 0;
+    staging::block block;
+  };
+
+  const api::driver_table& driver_;
+  staging& staging_;
+  send_bytes send_;
+  mutable std::mutex mutex_;
+  std::deque<pending> waiting_;
+};
+
+}  // namespace outboard::backend

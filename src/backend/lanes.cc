@@ -1,0 +1,189 @@
+// How frames become executed requests: the leader reads, hands frames to their lanes, lanes execute and answer.
+#include <array>
+
+#include "backend/session_core.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// A program may have thousands of threads; a peer may not have millions.
+constexpr std::size_t max_lanes = 16384;
+
+/// Requests need no more than this for arrays; grown from the heap beyond.
+constexpr std::size_t scratch_size = 16 << 10;
+
+/// After these a context is lost until it is reset; every later call in it gives the same code.
+bool is_sticky(CUresult code) {
+  switch (code) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+/// Reads one frame into at_hand_. False: interrupted, or the session has ended.
+bool session_core::read_frame() {
+  std::array<std::byte, wire::header_size> raw;
+  const transport::io got = from_.fill(raw, true);
+  if (got == transport::io::interrupted) return false;
+  if (got != transport::io::done) {
+    end(got == transport::io::closed, got == transport::io::closed ? "the client closed the connection"
+                                                                   : "the connection broke");
+    return false;
+  }
+  auto header = wire::decode_header(raw, wire::max_frame_payload);
+  if (!header) return end(false, "protocol error: " + header.error().message), false;
+  at_hand_.header = *header;
+  at_hand_.payload.resize(header->size);
+  if (from_.fill(at_hand_.payload) != transport::io::done) return end(false, "the connection broke inside a frame"), false;
+  return true;
+}
+
+/// Threads of programs come and go: those that have ended leave nothing behind.
+void session_core::reap_lanes() {
+  std::erase_if(lanes_, [](auto& entry) {
+    lane& l = *entry.second;
+    if (!l.gone.load(std::memory_order_acquire)) return false;
+    l.thread.join();
+    return true;
+  });
+}
+
+lane* session_core::find_lane(std::uint32_t number) {
+  if (const auto found = lanes_.find(number); found != lanes_.end()) return found->second.get();
+  reap_lanes();
+  if (number == 0 || lanes_.size() >= max_lanes) return nullptr;
+  auto made = std::make_unique<lane>(number);
+  lane* raw = made.get();
+  lanes_[number] = std::move(made);
+  raw->thread = std::thread([this, raw] { lane_main(*raw); });
+  return raw;
+}
+
+/// What the frame at hand asks. True: `own` goes on leading; false: the turn is with somebody else, or all is over.
+bool session_core::deliver(lane* own) {
+  switch (at_hand_.header.kind) {
+    case wire::frame_kind::goodbye: return end(true, "goodbye"), false;
+    case wire::frame_kind::post:
+    case wire::frame_kind::call:
+    case wire::frame_kind::lane_end: break;
+    default: return end(false, "protocol error: a frame that only servers send"), false;
+  }
+  if (at_hand_.header.kind == wire::frame_kind::lane_end && !lanes_.contains(at_hand_.header.lane)) return true;
+  lane* target = find_lane(at_hand_.header.lane);
+  if (!target) return end(false, "protocol error: lane " + std::to_string(at_hand_.header.lane)), false;
+  if (target != own && !turn_.await_idle(*target)) return false;
+  std::swap(target->inbox, at_hand_);
+  target->has_frame = true;
+  if (target == own) return true;
+  turn_.pass(*target);
+  return false;
+}
+
+/// Reads and delivers until the turn goes elsewhere. `own` is null for the stand-by.
+void session_core::lead(lane* own) {
+  while (!turn_.ended()) {
+    if (own && own->has_frame) {
+      if (!execute(*own)) return;
+      if (own->finished) return turn_.release(standby_);
+      continue;
+    }
+    if (!read_frame()) {
+      if (contender* wants = turn_.wanted_by()) return turn_.pass(*wants);
+      continue;
+    }
+    if (!deliver(own)) return;
+  }
+}
+
+void session_core::lane_main(lane& own) {
+  while (!own.finished && turn_.await(own)) {
+    lead(&own);
+    if (own.finished || turn_.ended()) break;
+    bool interrupt = false;
+    if (own.gave_up_turn) turn_.reclaim(own, standby_, interrupt);
+    if (interrupt) connection_.interrupt();
+  }
+  own.gone.store(true, std::memory_order_release);
+}
+
+/// Runs the lane's frame. True: the turn is still ours.
+bool session_core::execute(lane& own) {
+  own.has_frame = false;
+  own.gave_up_turn = false;
+  const wire::frame_header& header = own.inbox.header;
+  if (header.kind == wire::frame_kind::lane_end) return own.finished = true;
+  own.reply.assign(sizeof(std::int32_t), std::byte{0});
+  wire::writer reply(own.reply);
+  std::array<std::byte, scratch_size> first;
+  std::pmr::monotonic_buffer_resource scratch(first.data(), first.size());
+  call c{*this, own, header, wire::reader(own.inbox.payload), reply, scratch};
+  outcome what;
+  if (const handler handle = find_handler(header.opcode)) {
+    c.refused = enter_context(own, header.context);
+    what = handle(c);
+  } else {
+    what = outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
+  }
+  const bool kept = !own.gave_up_turn;
+  if (!what.well_formed) {
+    end(false, "protocol error: malformed request " + std::to_string(header.opcode));
+    return kept;
+  }
+  executed_.store(header.ticket, std::memory_order_relaxed);
+  answer(own, header, what, c.keep_outputs_on_error);
+  return kept;
+}
+
+void session_core::answer(lane& own, const wire::frame_header& header, outcome what, bool keep_outputs) {
+  CUresult code = what.code;
+  if (is_sticky(code)) tell_sticky(header.context, code);
+  if (header.kind == wire::frame_kind::post) {
+    if (code != CUDA_SUCCESS && !is_sticky(code) && own.deferred == CUDA_SUCCESS) own.deferred = code;
+    return;
+  }
+  const api::function_info* function = api::find_function(header.opcode);
+  if (function && function->about.deferred) {
+    copies_.flush();
+    if (code == CUDA_SUCCESS) code = std::exchange(own.deferred, CUDA_SUCCESS);
+  }
+  const auto number = static_cast<std::int32_t>(code);
+  std::memcpy(own.reply.data(), &number, sizeof number);
+  if (what.code != CUDA_SUCCESS && !keep_outputs) own.reply.resize(sizeof number);
+  wire::frame_header out;
+  out.kind = wire::frame_kind::reply;
+  out.opcode = header.opcode;
+  out.lane = header.lane;
+  out.ticket = header.ticket;
+  send(out, own.reply);
+}
+
+void session_core::forget_sticky(std::uint64_t context) {
+  const std::lock_guard lock(sticky_mutex_);
+  sticky_told_.erase(context);
+}
+
+void session_core::tell_sticky(std::uint64_t context, CUresult code) {
+  {
+    const std::lock_guard lock(sticky_mutex_);
+    if (!sticky_told_.emplace(context, code).second) return;
+  }
+  wire::frame_header header;
+  header.kind = wire::frame_kind::notice;
+  header.context = context;
+  const auto number = static_cast<std::int32_t>(code);
+  send(header, std::as_bytes(std::span(&number, 1)));
+}
+
+}  // namespace outboard::backend

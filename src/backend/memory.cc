@@ -1,0 +1,39 @@
+// Handlers of device memory: mapping and unmapping in the window.
+#include "backend/ends.hh"
+#include "backend/session_core.hh"
+
+namespace outboard::backend {
+
+outcome ends::cuMemAlloc_v2(call& c) {
+  marshal::map_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
+  CUdevice device = 0;
+  if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS) return outcome::answer(code);
+  const CUresult code = c.session.memory().map(body.address, body.size, device, c.header.context);
+  c.reply.put(body.address);
+  return outcome::answer(code);
+}
+
+outcome ends::cuMemFree_v2(call& c) {
+  marshal::unmap_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
+  // cuMemFree waits for the device (manual, "implicit synchronization"), and memory in use must not be unmapped.
+  c.give_up_turn();
+  const CUresult waited = c.driver().cuCtxSynchronize();
+  if (body.size == 0) return outcome::answer(waited);
+  const CUresult code = c.session.memory().unmap(body.address);
+  return outcome::answer(waited != CUDA_SUCCESS ? waited : code);
+}
+
+outcome ends::cuMemGetInfo_v2(call& c) {
+  if (!c.body.finished()) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
+  std::size_t free_bytes = 0, total = 0;
+  const CUresult code = c.driver().cuMemGetInfo_v2(&free_bytes, &total);
+  marshal::put_body(c.reply, marshal::memory_info_reply{free_bytes, total});
+  return outcome::answer(code);
+}
+
+}  // namespace outboard::backend

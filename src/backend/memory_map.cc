@@ -1,0 +1,146 @@
+#include "backend/memory_map.hh"
+
+#include "base/log.hh"
+
+namespace outboard::backend {
+namespace {
+
+constexpr std::uint64_t granule = 2ull << 20;
+
+CUmemAllocationProp property_of(std::int32_t device) {
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  prop.location.id = device;
+  return prop;
+}
+
+bool has_virtual_memory(const api::driver_table& d, const marshal::snapshot& facts) {
+  if (!d.cuMemAddressReserve || !d.cuMemCreate || !d.cuMemMap || !d.cuMemSetAccess || !d.cuMemUnmap || !d.cuMemRelease) {
+    return false;
+  }
+  for (const auto& device : facts.devices) {
+    constexpr auto id = static_cast<std::size_t>(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+    if (device.attributes.size() <= id || device.attributes[id].value == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool memory_map::reserve_window(std::uint64_t base, std::uint64_t slot_size, const marshal::snapshot& facts) {
+  if (slot_size == 0 || base == 0 || slot_size % granule || base % granule || !has_virtual_memory(driver_, facts)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < facts.devices.size(); ++i) {
+    const std::uint64_t wanted = base + i * slot_size;
+    CUdeviceptr got = 0;
+    const CUresult code = driver_.cuMemAddressReserve(&got, slot_size, 0, wanted, 0);
+    if (code == CUDA_SUCCESS && got == wanted) continue;
+    log::warn("the device does not give the address window at ", wanted, " (code ", static_cast<int>(code),
+              "): addresses will be the device's own");
+    if (code == CUDA_SUCCESS && driver_.cuMemAddressFree) driver_.cuMemAddressFree(got, slot_size);
+    for (std::size_t j = 0; j < i && driver_.cuMemAddressFree; ++j) {
+      driver_.cuMemAddressFree(base + j * slot_size, slot_size);
+    }
+    return false;
+  }
+  base_ = base;
+  slot_size_ = slot_size;
+  return true;
+}
+
+bool memory_map::fits_window(std::uint64_t address, std::uint64_t size, std::int32_t device) const {
+  const std::uint64_t slot = base_ + static_cast<std::uint64_t>(device) * slot_size_;
+  if (size == 0 || size > slot_size_ || address % granule || size % granule) return false;
+  if (address < slot || address - slot > slot_size_ - size) return false;
+  const auto after = mappings_.lower_bound(address);
+  if (after != mappings_.end() && after->first < address + size) return false;
+  if (after == mappings_.begin()) return true;
+  const mapping& before = std::prev(after)->second;
+  return before.address + before.size <= address;
+}
+
+CUresult memory_map::map_window(const mapping& wanted, CUmemGenericAllocationHandle& memory) {
+  const CUmemAllocationProp prop = property_of(wanted.device);
+  CUresult code = driver_.cuMemCreate(&memory, wanted.size, &prop, 0);
+  if (code != CUDA_SUCCESS) return code;
+  code = driver_.cuMemMap(wanted.address, wanted.size, 0, memory, 0);
+  if (code != CUDA_SUCCESS) {
+    driver_.cuMemRelease(memory);
+    return code;
+  }
+  CUmemAccessDesc access{};
+  access.location = prop.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  code = driver_.cuMemSetAccess(wanted.address, wanted.size, &access, 1);
+  if (code == CUDA_SUCCESS) return code;
+  driver_.cuMemUnmap(wanted.address, wanted.size);
+  driver_.cuMemRelease(memory);
+  return code;
+}
+
+CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context) {
+  const std::lock_guard lock(mutex_);
+  mapping made{address, size, 0, device, context};
+  CUresult code = CUDA_SUCCESS;
+  if (slot_size_ == 0) {
+    CUdeviceptr chosen = 0;
+    code = driver_.cuMemAlloc_v2(&chosen, size);
+    made.address = chosen;
+  } else {
+    if (!fits_window(address, size, device)) return CUDA_ERROR_INVALID_VALUE;
+    code = map_window(made, made.memory);
+  }
+  if (code != CUDA_SUCCESS) return code;
+  address = made.address;
+  mappings_[made.address] = made;
+  bytes_ += size;
+  return CUDA_SUCCESS;
+}
+
+void memory_map::release(const mapping& m) {
+  if (slot_size_ == 0) {
+    driver_.cuMemFree_v2(m.address);
+    return;
+  }
+  driver_.cuMemUnmap(m.address, m.size);
+  driver_.cuMemRelease(m.memory);
+}
+
+CUresult memory_map::unmap(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mappings_.find(address);
+  if (found == mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
+  release(found->second);
+  bytes_ -= found->second.size;
+  mappings_.erase(found);
+  return CUDA_SUCCESS;
+}
+
+void memory_map::drop_context(std::uint64_t context, bool unmap_too) {
+  const std::lock_guard lock(mutex_);
+  for (auto at = mappings_.begin(); at != mappings_.end();) {
+    if (at->second.context != context) {
+      ++at;
+      continue;
+    }
+    if (unmap_too || slot_size_ != 0) release(at->second);
+    bytes_ -= at->second.size;
+    at = mappings_.erase(at);
+  }
+}
+
+std::uint64_t memory_map::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+std::vector<mapping> memory_map::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<mapping> out;
+  for (const auto& [address, m] : mappings_) out.push_back(m);
+  return out;
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,53 @@
+// Device memory that this session has mapped, and the session's ledger of it. Memory comes from the window: fresh
+// physical memory mapped at the address that the front-end chose. Any thread (own lock).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "api/cuda/driver_table.hh"
+#include "marshal/snapshot.hh"
+
+namespace outboard::backend {
+
+struct mapping {
+  std::uint64_t address = 0, size = 0;
+  CUmemGenericAllocationHandle memory = 0;
+  std::int32_t device = 0;
+  std::uint64_t context = 0;
+};
+
+class memory_map {
+ public:
+  explicit memory_map(const api::driver_table& driver) : driver_(driver) {}
+
+  /// Reserves the window's slots for `devices` devices. False: this device has no such thing, or the addresses are taken;
+  /// memory then comes from wherever the driver likes.
+  bool reserve_window(std::uint64_t base, std::uint64_t slot_size, const marshal::snapshot& facts);
+
+  /// Maps fresh memory. With a window `address` is the peer's wish and is checked; without, the driver's answer.
+  CUresult map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context);
+  /// The device must be done with it. CUDA_ERROR_INVALID_VALUE: nothing of ours starts there.
+  CUresult unmap(std::uint64_t address);
+  /// All of one context (it was reset or destroyed). `unmap_too` is false when the driver has freed it already.
+  void drop_context(std::uint64_t context, bool unmap_too);
+
+  std::uint64_t bytes() const;
+  std::vector<mapping> all() const;
+
+ private:
+  bool fits_window(std::uint64_t address, std::uint64_t size, std::int32_t device) const;
+  CUresult map_window(const mapping& wanted, CUmemGenericAllocationHandle& memory);
+  void release(const mapping& m);
+
+  const api::driver_table& driver_;
+  std::uint64_t base_ = 0, slot_size_ = 0;  // slot_size_ 0: no window
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, mapping> mappings_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace outboard::backend

@@ -1,0 +1,141 @@
+#include "backend/session.hh"
+
+#include "backend/session_core.hh"
+#include "base/version.hh"
+
+namespace outboard::backend {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// How often the stand-by looks whether the client is still there while a lane holds the turn inside the driver.
+constexpr auto watch_interval = 200ms;
+
+}  // namespace
+
+session_end serve_session(session_request request) {
+  auto* core = new session_core(std::move(request));
+  session_end end = core->run();
+  delete core;
+  return end;
+}
+
+session_core::session_core(session_request request)
+    : request_(std::move(request)),
+      connection_(*request_.connection),
+      driver_(request_.device->cuda()),
+      from_(connection_),
+      memory_(driver_),
+      staging_(driver_),
+      copies_(driver_, staging_, [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
+        std::vector<std::byte> prefix;
+        wire::writer w(prefix);
+        w.put(ticket);
+        w.put(offset);
+        wire::frame_header header;
+        header.kind = wire::frame_kind::data;
+        send(header, prefix, bytes);
+      }) {}
+
+session_core::~session_core() = default;
+
+void session_core::welcome() {
+  auto facts = marshal::take_snapshot(driver_, true);
+  std::vector<std::byte> payload;
+  wire::frame_header header;
+  if (!facts) {
+    header.kind = wire::frame_kind::refusal;
+    payload = wire::encode(wire::refusal{wire::refusal_reason::device, facts.error().message});
+    send(header, payload);
+    return end(false, facts.error().message);
+  }
+  facts_ = std::move(facts).value();
+  facts_.device_kind = request_.device->kind();
+  facts_.device_description = request_.device->describe();
+  facts_.window_base = request_.hello.window_base;
+  facts_.window_slot_size = request_.hello.window_slot_size;
+  facts_.own_addresses = memory_.reserve_window(facts_.window_base, facts_.window_slot_size, facts_);
+  wire::welcome w;
+  w.session = request_.id;
+  w.product = product;
+  w.content = marshal::encode(facts_);
+  header.kind = wire::frame_kind::welcome;
+  payload = wire::encode(w);
+  send(header, payload);
+}
+
+session_end session_core::run() {
+  welcome();
+  while (!turn_.ended()) {
+    if (turn_.await_free(standby_, std::chrono::steady_clock::now() + watch_interval)) {
+      lead(nullptr);
+    } else if (!turn_.ended() && connection_.peer_gone()) {
+      end(false, "the client is gone");
+    }
+  }
+  join_lanes();
+  const std::lock_guard lock(end_mutex_);
+  return end_;
+}
+
+void session_core::end(bool orderly, std::string why) {
+  {
+    const std::lock_guard lock(end_mutex_);
+    if (has_ended_) return;
+    has_ended_ = true;
+    end_ = {orderly, std::move(why)};
+  }
+  connection_.shutdown();
+  turn_.end();
+  turn_.wake(standby_);
+}
+
+void session_core::join_lanes() {
+  for (auto& [number, l] : lanes_) turn_.wake(*l);
+  for (auto& [number, l] : lanes_) {
+    if (l->thread.joinable()) l->thread.join();
+  }
+}
+
+void session_core::send(wire::frame_header header, std::span<const std::byte> payload,
+                        std::span<const std::byte> bulk) {
+  header.size = static_cast<std::uint32_t>(payload.size() + bulk.size());
+  header.ack = executed_.load(std::memory_order_relaxed);
+  std::array<std::byte, wire::header_size> raw;
+  wire::encode_header(header, raw);
+  const auto part = [](std::span<const std::byte> b) { return iovec{const_cast<std::byte*>(b.data()), b.size()}; };
+  const std::array parts{part(raw), part(payload), part(bulk)};
+  const std::lock_guard lock(send_mutex_);
+  (void)connection_.send(std::span(parts).first(bulk.empty() ? 2 : 3));  // the reader notices a lost connection
+}
+
+void session_core::give_up_turn(lane& own) {
+  if (own.gave_up_turn) return;
+  own.gave_up_turn = true;
+  turn_.release(standby_);
+}
+
+CUresult session_core::enter_context(lane& own, std::uint64_t context) {
+  if (context == 0) return CUDA_SUCCESS;
+  const std::uint64_t epoch = context_epoch_.load(std::memory_order_relaxed);
+  if (own.context == context && own.context_epoch == epoch) return CUDA_SUCCESS;
+  CUcontext native = nullptr;
+  if (const CUresult code = objects_.resolve(context, native); code != CUDA_SUCCESS) {
+    return code == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_CONTEXT : code;
+  }
+  const CUresult code = driver_.cuCtxSetCurrent(native);
+  if (code == CUDA_SUCCESS) own.context = context, own.context_epoch = epoch;
+  return code;
+}
+
+const api::driver_table& call::driver() const { return session.driver(); }
+object_tables& call::objects() const { return session.objects(); }
+void call::give_up_turn() const { session.give_up_turn(own); }
+
+record call::as_record() const {
+  // `body` has been walked already; the lane's frame still holds the whole payload.
+  return {header.ticket, header.opcode, header.context, own.inbox.payload};
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,108 @@
+// The state of one session in its worker: connection, lanes, tables, memory. The main thread makes it, stands by for the
+// turn and tears it down; lane threads execute. What needs the turn and what has its own lock is said member by member.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "backend/call.hh"
+#include "backend/copies_out.hh"
+#include "backend/memory_map.hh"
+#include "backend/session.hh"
+#include "backend/staging.hh"
+#include "backend/turn.hh"
+#include "marshal/snapshot.hh"
+#include "transport/buffered.hh"
+
+namespace outboard::backend {
+
+/// A frame read off the connection for a lane.
+struct frame {
+  wire::frame_header header;
+  std::vector<std::byte> payload;
+};
+
+class lane : public contender {
+ public:
+  explicit lane(std::uint32_t number) : id(number) {}
+  const std::uint32_t id;
+  frame inbox;             ///< handed over with the turn
+  bool has_frame = false;  ///< under the turn
+  bool finished = false;   ///< the client's thread ended; under the turn
+  std::uint64_t context = 0;          ///< handle of the context current on this thread
+  std::uint64_t context_epoch = 0;    ///< session_core::contexts_changed() when it was entered
+  CUresult deferred = CUDA_SUCCESS;   ///< a failed post's code, for the next call that may carry it
+  std::vector<std::byte> reply;
+  bool gave_up_turn = false;  ///< during the request at hand
+  std::thread thread;
+  std::atomic<bool> gone{false};  ///< `thread` is about to end and touches nothing any more
+};
+
+class session_core {
+ public:
+  explicit session_core(session_request request);
+  ~session_core();
+
+  session_end run();
+
+  const api::driver_table& driver() const { return driver_; }
+  object_tables& objects() { return objects_; }       ///< with the turn
+  memory_map& memory() { return memory_; }             ///< own lock
+  staging& stage() { return staging_; }                ///< own lock
+  copies_out& outgoing_copies() { return copies_; }    ///< own lock
+  std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
+  const marshal::snapshot& facts() const { return facts_; }
+
+  /// Sends one frame; any thread. A lost connection ends the session elsewhere.
+  void send(wire::frame_header header, std::span<const std::byte> payload, std::span<const std::byte> bulk = {});
+
+  void give_up_turn(lane& own);
+  /// Makes the context current on this lane's thread. CUDA_SUCCESS or why not.
+  CUresult enter_context(lane& own, std::uint64_t context);
+  /// Every lane must enter its context again: a native context behind a handle has changed. With the turn.
+  void contexts_changed() { ++context_epoch_; }
+  /// The context lives anew (reset): its sticky error is forgotten. With the turn.
+  void forget_sticky(std::uint64_t context);
+
+ private:
+  void welcome();
+  void lane_main(lane& own);
+  void lead(lane* own);
+  bool read_frame();
+  bool deliver(lane* own);
+  lane* find_lane(std::uint32_t number);
+  void reap_lanes();
+  bool execute(lane& own);
+  void answer(lane& own, const wire::frame_header& header, outcome what, bool keep_outputs);
+  void tell_sticky(std::uint64_t context, CUresult code);
+  void end(bool orderly, std::string why);
+  void join_lanes();
+
+  session_request request_;
+  transport::connection& connection_;
+  const api::driver_table& driver_;
+  marshal::snapshot facts_;
+  transport::buffered_receiver from_;
+  frame at_hand_;  // with the turn
+  turn turn_;
+  contender standby_;
+  std::map<std::uint32_t, std::unique_ptr<lane>> lanes_;  // with the turn; torn down by the main thread
+  object_tables objects_;
+  std::vector<std::byte> upload_;
+  memory_map memory_;
+  staging staging_;
+  copies_out copies_;
+  std::mutex send_mutex_;
+  std::atomic<std::uint64_t> executed_{0};  // highest ticket
+  std::atomic<std::uint64_t> context_epoch_{0};
+  std::mutex end_mutex_;
+  bool has_ended_ = false;
+  session_end end_;
+  std::mutex sticky_mutex_;
+  std::map<std::uint64_t, CUresult> sticky_told_;
+};
+
+}  // namespace outboard::backend

@@ -1,0 +1,89 @@
+#include "backend/staging.hh"
+
+#include <cstdlib>
+
+namespace outboard::backend {
+
+staging::~staging() {
+  // The worker ends with its session, and with it everything the driver holds: only ordinary memory is ours to free.
+  const auto drop = [](const block& b) {
+    if (!b.pinned) std::free(b.data);
+  };
+  for (auto& list : free_) {
+    for (const block& b : list) drop(b);
+  }
+  for (const block& b : busy_) drop(b);
+}
+
+staging::block staging::make(std::size_t size_class) {
+  block b;
+  b.size_class = size_class;
+  b.size = smallest << size_class;
+  void* memory = nullptr;
+  if (driver_.cuMemHostAlloc &&
+      driver_.cuMemHostAlloc(&memory, b.size, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS) {
+    b.pinned = true;
+  } else {
+    memory = std::aligned_alloc(4096, b.size);
+  }
+  b.data = static_cast<std::byte*>(memory);
+  return b;
+}
+
+void staging::reap(bool wait_for_one) {
+  while (!busy_.empty()) {
+    block& oldest = busy_.front();
+    if (wait_for_one) {
+      driver_.cuEventSynchronize(oldest.done);
+      wait_for_one = false;
+    } else if (driver_.cuEventQuery(oldest.done) == CUDA_ERROR_NOT_READY) {
+      return;
+    }
+    free_[oldest.size_class].push_back(oldest);
+    busy_.pop_front();
+  }
+}
+
+/// An event belongs to one context: a block that changes hands between contexts gets a new one.
+staging::block staging::claim(block b, std::uint64_t context) {
+  if (b.done && b.context != context) {
+    driver_.cuEventDestroy_v2(b.done);
+    b.done = nullptr;
+  }
+  b.context = context;
+  return b;
+}
+
+staging::block staging::take(std::size_t size, std::uint64_t context) {
+  const std::lock_guard lock(mutex_);
+  std::size_t size_class = 0;
+  while ((smallest << size_class) < size) ++size_class;
+  if (free_[size_class].empty()) reap(false);
+  while (free_[size_class].empty() && total_ + (smallest << size_class) > limit && !busy_.empty()) reap(true);
+  if (!free_[size_class].empty()) {
+    block b = free_[size_class].back();
+    free_[size_class].pop_back();
+    return claim(b, context);
+  }
+  block b = make(size_class);
+  if (b.data) total_ += b.size;
+  return claim(b, context);
+}
+
+void staging::give_back(block b) {
+  const std::lock_guard lock(mutex_);
+  free_[b.size_class].push_back(b);
+}
+
+void staging::give_back_after(block b, CUstream stream, bool per_thread) {
+  auto* record = per_thread ? driver_.cuEventRecord_ptsz : driver_.cuEventRecord;
+  if (!b.done && driver_.cuEventCreate(&b.done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) b.done = nullptr;
+  if (!b.done || record(b.done, stream) != CUDA_SUCCESS) {
+    driver_.cuCtxSynchronize();  // rather slow than bytes overwritten under a copy
+    return give_back(b);
+  }
+  const std::lock_guard lock(mutex_);
+  busy_.push_back(b);
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,57 @@
+// Page-locked blocks through which copies pass, so that posted copies to the device need not wait for it and the driver
+// need not stage once more. Blocks are kept and reused: no allocation per copy. Any thread, with a context current.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "api/cuda/driver_table.hh"
+
+namespace outboard::backend {
+
+class staging {
+ public:
+  explicit staging(const api::driver_table& driver) : driver_(driver) {}
+  ~staging();
+  staging(const staging&) = delete;
+  staging& operator=(const staging&) = delete;
+
+  struct block {
+    std::byte* data = nullptr;
+    std::size_t size = 0;      ///< usable
+    CUevent done = nullptr;    ///< recorded by give_back_after()
+    std::size_t size_class = 0;
+    bool pinned = false;
+    std::uint64_t context = 0;  ///< whose streams `done` can be recorded in
+  };
+
+  /// A block of at least `size` bytes (at most the largest class), waiting for a busy one when the limit is reached.
+  /// `context`: handle of the caller's current one. data == nullptr: no memory on the host.
+  block take(std::size_t size, std::uint64_t context);
+  /// Free at once.
+  void give_back(block b);
+  /// Free when the work submitted to `stream` so far is done.
+  void give_back_after(block b, CUstream stream, bool per_thread);
+
+  static constexpr std::size_t largest = 16u << 20;
+
+ private:
+  void reap(bool wait_for_one);
+  block make(std::size_t size_class);
+  block claim(block b, std::uint64_t context);
+
+  static constexpr std::size_t smallest = 64u << 10, classes = 9;  // 64 KiB ... 16 MiB
+  static constexpr std::size_t limit = 256u << 20;                 // page-locked memory of one session
+
+  const api::driver_table& driver_;
+  std::mutex mutex_;
+  std::vector<block> free_[classes];
+  std::deque<block> busy_;
+  std::size_t total_ = 0;
+};
+
+}  // namespace outboard::backend

@@ -1,0 +1,85 @@
+#include "backend/turn.hh"
+
+namespace outboard::backend {
+
+bool turn::await(contender& own) {
+  std::unique_lock lock(mutex_);
+  own.idle = true;
+  idle_changed_.notify_all();
+  own.wake.wait(lock, [&] { return holder_ == &own || ended_; });
+  own.idle = false;
+  return !ended_;
+}
+
+bool turn::await_free(contender& own, std::chrono::steady_clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  if (!own.wake.wait_until(lock, until, [&] { return holder_ == nullptr || holder_ == &own || ended_; })) return false;
+  if (ended_) return false;
+  holder_ = &own;
+  return true;
+}
+
+void turn::pass(contender& to) {
+  const std::lock_guard lock(mutex_);
+  holder_ = &to;
+  if (wanted_ == &to) wanted_ = nullptr;
+  to.wake.notify_one();
+}
+
+void turn::release(contender& standby) {
+  const std::lock_guard lock(mutex_);
+  if (wanted_) {
+    holder_ = wanted_;
+    wanted_ = nullptr;
+    holder_->wake.notify_one();
+    return;
+  }
+  holder_ = nullptr;
+  standby.wake.notify_one();
+}
+
+void turn::reclaim(contender& own, contender& standby, bool& interrupt) {
+  const std::lock_guard lock(mutex_);
+  interrupt = false;
+  if (holder_ == nullptr) {
+    holder_ = &own;
+  } else if (holder_ == &standby && !wanted_) {
+    wanted_ = &own;
+    interrupt = true;
+  }
+}
+
+contender* turn::wanted_by() {
+  const std::lock_guard lock(mutex_);
+  return wanted_;
+}
+
+bool turn::await_idle(contender& other) {
+  std::unique_lock lock(mutex_);
+  idle_changed_.wait(lock, [&] { return other.idle || ended_; });
+  return !ended_;
+}
+
+void turn::end() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  if (holder_) holder_->wake.notify_all();
+  idle_changed_.notify_all();
+}
+
+void turn::wake(contender& who) {
+  const std::lock_guard lock(mutex_);
+  who.wake.notify_all();
+}
+
+bool turn::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
+bool turn::held_by(const contender& who) const {
+  const std::lock_guard lock(mutex_);
+  return holder_ == &who;
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,135 @@
+// Chapter memory, copies. To the device: posted with their bytes, so the source may be reused at once. To the host: a
+// call, unless the destination is page-locked and the copy is asynchronous; then the bytes arrive before whatever call
+// tells the program that it is complete.
+#include <algorithm>
+#include <cstring>
+
+#include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/ends.hh"
+#include "frontend/cuda/remote.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+using marshal::flavour;
+
+/// Bytes of one frame; larger copies are cut.
+constexpr std::uint64_t piece = 16u << 20;
+
+/// Bytes of posted copies may still be on their way into this host range: they must have landed before it is read.
+CUresult settle(lane& own, const void* source) {
+  process& p = process::instance();
+  if (!p.server()->copies_pending()) return CUDA_SUCCESS;
+  const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(source));
+  if (!block || !is_host(block->kind)) return CUDA_SUCCESS;
+  return request(api::opcode::cuCtxSynchronize, own).call();
+}
+
+CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own); code != CUDA_SUCCESS) return code;
+  if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (size == 0) return CUDA_SUCCESS;
+  if (!from || !to) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = settle(own, from); code != CUDA_SUCCESS) return code;
+  const bool known = p.addresses().covers(to, size);
+  const auto* bytes = static_cast<const std::byte*>(from);
+  for (std::uint64_t done = 0; done < size;) {
+    const std::uint64_t n = std::min(piece, size - done);
+    request r(api::opcode::cuMemcpyHtoD_v2, own);
+    marshal::put_body(r.body(), marshal::copy_in_body{to + done, value_of(stream), how});
+    const std::span<const std::byte> part(bytes + done, n);
+    const CUresult code = known ? r.post(part) : r.call(part);
+    if (code != CUDA_SUCCESS) return code;
+    done += n;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own); code != CUDA_SUCCESS) return code;
+  if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (size == 0) return CUDA_SUCCESS;
+  if (!to || !from) return CUDA_ERROR_INVALID_VALUE;
+  const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(to));
+  const bool page_locked = block && is_host(block->kind);
+  request r(api::opcode::cuMemcpyDtoH_v2, own);
+  marshal::put_body(r.body(), marshal::copy_out_body{from, size, value_of(stream), how});
+  const landing land{static_cast<std::byte*>(to), size};
+  const bool later = page_locked && marshal::on_stream(how) && p.addresses().covers(from, size);
+  return later ? r.post({}, &land) : r.call({}, &land);
+}
+
+/// Device memory by our books, else host memory: every device address that a program can have is in them.
+bool on_device(std::uint64_t address) {
+  const auto block = process::instance().addresses().find(address);
+  return block && !is_host(block->kind);
+}
+
+CUresult on_host(CUdeviceptr to, CUdeviceptr from, size_t size) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = request(api::opcode::cuCtxSynchronize, own).call(); code != CUDA_SUCCESS) return code;
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
+  return CUDA_SUCCESS;
+}
+
+template <class Between>
+CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how, Between&& between) {
+  if (on_device(to)) {
+    if (on_device(from)) return between();
+    return to_device(to, reinterpret_cast<const void*>(from), size, stream, how);
+  }
+  if (on_device(from)) return to_host(reinterpret_cast<void*>(to), from, size, stream, how);
+  return on_host(to, from, size);
+}
+
+}  // namespace
+
+CUresult ends::cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+  return to_device(dstDevice, srcHost, ByteCount, nullptr, flavour::sync);
+}
+CUresult ends::cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+  return to_device(dstDevice, srcHost, ByteCount, nullptr, flavour::sync_per_thread);
+}
+CUresult ends::cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream) {
+  return to_device(dstDevice, srcHost, ByteCount, hStream, flavour::stream);
+}
+CUresult ends::cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                                         CUstream hStream) {
+  return to_device(dstDevice, srcHost, ByteCount, hStream, flavour::stream_per_thread);
+}
+CUresult ends::cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+  return to_host(dstHost, srcDevice, ByteCount, nullptr, flavour::sync);
+}
+CUresult ends::cuMemcpyDtoH_v2_ptds(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+  return to_host(dstHost, srcDevice, ByteCount, nullptr, flavour::sync_per_thread);
+}
+CUresult ends::cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return to_host(dstHost, srcDevice, ByteCount, hStream, flavour::stream);
+}
+CUresult ends::cuMemcpyDtoHAsync_v2_ptsz(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return to_host(dstHost, srcDevice, ByteCount, hStream, flavour::stream_per_thread);
+}
+
+CUresult ends::cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+  return unified(dst, src, ByteCount, nullptr, flavour::sync,
+                 [&] { return remote<api::opcode::cuMemcpyDtoD_v2>(dst, src, ByteCount); });
+}
+CUresult ends::cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+  return unified(dst, src, ByteCount, nullptr, flavour::sync_per_thread,
+                 [&] { return remote<api::opcode::cuMemcpyDtoD_v2_ptds>(dst, src, ByteCount); });
+}
+CUresult ends::cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+  return unified(dst, src, ByteCount, hStream, flavour::stream,
+                 [&] { return remote<api::opcode::cuMemcpyDtoDAsync_v2>(dst, src, ByteCount, hStream); });
+}
+CUresult ends::cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+  return unified(dst, src, ByteCount, hStream, flavour::stream_per_thread,
+                 [&] { return remote<api::opcode::cuMemcpyDtoDAsync_v2_ptsz>(dst, src, ByteCount, hStream); });
+}
+
+}  // namespace outboard::frontend::cuda

@@ -1,0 +1,148 @@
+// Chapter memory, device side: addresses are handed out here from the window, the server maps memory behind them.
+#include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/ends.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
+
+/// Memory of whole granules at a fresh address of the window (or, without a window, where the device likes).
+CUresult map(lane& own, std::uint64_t size, std::uint64_t& address) {
+  process& p = process::instance();
+  slot_addresses* slot = p.window_slot(own.current()->device);
+  address = slot ? slot->take(size) : 0;
+  if (slot && !address) return CUDA_ERROR_OUT_OF_MEMORY;
+  request r(api::opcode::cuMemAlloc_v2, own);
+  marshal::put_body(r.body(), marshal::map_body{address, size});
+  std::uint64_t got = 0;
+  const CUresult code = take(r, r.call(), got);
+  if (code != CUDA_SUCCESS) {
+    if (slot) slot->give_back(address, size);
+    return code;
+  }
+  address = got;
+  return CUDA_SUCCESS;
+}
+
+/// Waits for the device; size 0 unmaps nothing.
+CUresult unmap(lane& own, const context_state& context, std::uint64_t address, std::uint64_t size) {
+  request r(api::opcode::cuMemFree_v2, own);
+  marshal::put_body(r.in_context(context.handle).body(), marshal::unmap_body{address, size});
+  const CUresult code = r.call();
+  if (slot_addresses* slot = process::instance().window_slot(context.device); slot && size) {
+    slot->give_back(address, size);
+  }
+  return code;
+}
+
+CUresult allocate_small(lane& own, std::uint64_t size, std::uint64_t& address) {
+  slab_allocator& small = own.current()->small;
+  while ((address = small.take(size)) == 0) {
+    std::uint64_t granule = 0;
+    if (const CUresult code = map(own, window_granule, granule); code != CUDA_SUCCESS) return code;
+    small.add_granule(granule, window_granule);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult allocate(lane& own, std::uint64_t size, CUdeviceptr* out) {
+  process& p = process::instance();
+  memory_block block;
+  block.size = size;
+  block.context = own.context_handle();
+  block.device = own.current()->device;
+  const bool window = p.window_slot(block.device) != nullptr;
+  CUresult code = CUDA_SUCCESS;
+  if (window && size <= small_limit) {
+    code = allocate_small(own, size, block.base);
+  } else {
+    // Anything near 2^64 would wrap; no device has a petabyte.
+    if (size > 1ull << 50) return CUDA_ERROR_OUT_OF_MEMORY;
+    block.mapped = window ? round_up(size, window_granule) : size;
+    code = map(own, block.mapped, block.base);
+  }
+  if (code != CUDA_SUCCESS) return code;
+  p.addresses().insert(block);
+  *out = block.base;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult ends::cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  if (!dptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  return allocate(own, bytesize, dptr);
+}
+
+CUresult ends::cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
+                                  unsigned ElementSizeBytes) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  const bool element_ok = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+  if (!dptr || !pPitch || !WidthInBytes || !Height || !element_ok) return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t pitch = round_up(WidthInBytes, 512);  // what drivers of every current GPU give
+  if (pitch < WidthInBytes || pitch > (1ull << 50) / Height) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult code = allocate(own, pitch * Height, dptr);
+  if (code == CUDA_SUCCESS) *pPitch = pitch;
+  return code;
+}
+
+CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  if (dptr == 0) return CUDA_SUCCESS;
+  const auto known = p.addresses().find(dptr);
+  if (!known || known->base != dptr || known->kind == memory_kind::global || is_host(known->kind)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  context_state* context = p.find_context(known->context);
+  if (!context) return CUDA_ERROR_INVALID_VALUE;
+  if (const int sticky = context->sticky.load()) return static_cast<CUresult>(sticky);
+  if (!p.addresses().remove(dptr)) return CUDA_ERROR_INVALID_VALUE;  // another thread freed it first
+  const bool own_granules = known->mapped != 0;
+  const CUresult code = unmap(own, *context, dptr, own_granules ? known->mapped : 0);
+  if (own_granules || known->kind != memory_kind::device) return code;
+  if (const std::uint64_t empty = context->small.give_back(dptr, known->size)) {
+    return unmap(own, *context, empty, window_granule);
+  }
+  return code;
+}
+
+CUresult ends::cuMemGetInfo_v2(size_t* free, size_t* total) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  if (!free && !total) return CUDA_ERROR_INVALID_VALUE;
+  request r(api::opcode::cuMemGetInfo_v2, own);
+  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
+  wire::reader outputs = r.reply();
+  const auto info = marshal::take_body<marshal::memory_info_reply>(outputs);
+  if (!outputs.finished()) return CUDA_ERROR_UNKNOWN;
+  if (free) *free = info.free;
+  if (total) *total = info.total;
+  return CUDA_SUCCESS;
+}
+
+CUresult ends::cuMemGetInfo(unsigned* free, unsigned* total) {
+  size_t wide_free = 0, wide_total = 0;
+  const CUresult code = ends::cuMemGetInfo_v2(&wide_free, &wide_total);
+  const auto narrow = [](size_t v) { return static_cast<unsigned>(std::min<size_t>(v, 0xffffffffu)); };
+  if (code == CUDA_SUCCESS && free) *free = narrow(wide_free);
+  if (code == CUDA_SUCCESS && total) *total = narrow(wide_total);
+  return code;
+}
+
+CUresult ends::cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  process& p = process::instance();
+  if (const CUresult code = p.gate(this_lane()); code != CUDA_SUCCESS) return code;
+  const auto block = p.addresses().find(dptr);
+  if (!block || is_host(block->kind)) return CUDA_ERROR_NOT_FOUND;
+  if (pbase) *pbase = block->base;
+  if (psize) *psize = block->size;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace outboard::frontend::cuda

@@ -1,0 +1,113 @@
+// Chapter primary_context: counted here; the server hears of the first retain, the last release and the reset.
+#include <mutex>
+
+#include "frontend/cuda/cls.hh"
+#include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/ends.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+std::mutex& primary_mutex() {
+  static std::mutex* const m = new std::mutex;  // never destroyed: see process::instance()
+  return *m;
+}
+
+CUresult find(CUdevice dev, context_state*& out) {
+  process& p = process::instance();
+  if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
+  out = p.primary(dev);
+  return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult tell(api::opcode what, const context_state& context) {
+  request r(what, this_lane());
+  marshal::put_body(r.in_context(0).body(),
+                    marshal::context_body{context.handle, context.device, context.flags.load()});
+  return r.post();
+}
+
+/// Flags of cuCtxCreate and the primary context that mean something since CUDA 11.
+constexpr unsigned known_flags = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
+                                 CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE | CU_CTX_SYNC_MEMOPS;
+
+}  // namespace
+
+CUresult ends::cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
+  context_state* context = nullptr;
+  if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
+  if (!pctx) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(primary_mutex());
+  if (!context->active.load()) {
+    if (const CUresult code = tell(api::opcode::cuDevicePrimaryCtxRetain, *context); code != CUDA_SUCCESS) return code;
+    context->sticky.store(0);
+    context->active.store(true, std::memory_order_release);
+  }
+  ++context->retained;
+  *pctx = reinterpret_cast<CUcontext>(context->handle);
+  return CUDA_SUCCESS;
+}
+
+CUresult ends::cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
+  context_state* context = nullptr;
+  if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
+  const std::lock_guard lock(primary_mutex());
+  if (context->retained.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (--context->retained > 0) return CUDA_SUCCESS;
+  context_died(*context);
+  return tell(api::opcode::cuDevicePrimaryCtxRelease_v2, *context);
+}
+
+CUresult ends::cuDevicePrimaryCtxRelease(CUdevice dev) { return ends::cuDevicePrimaryCtxRelease_v2(dev); }
+
+CUresult ends::cuDevicePrimaryCtxReset_v2(CUdevice dev) {
+  context_state* context = nullptr;
+  if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
+  const std::lock_guard lock(primary_mutex());
+  if (!context->active.load()) return CUDA_SUCCESS;
+  context_died(*context);
+  context->retained.store(0);
+  context->flags.store(0);
+  return tell(api::opcode::cuDevicePrimaryCtxReset_v2, *context);
+}
+
+CUresult ends::cuDevicePrimaryCtxReset(CUdevice dev) { return ends::cuDevicePrimaryCtxReset_v2(dev); }
+
+CUresult ends::cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags) {
+  context_state* context = nullptr;
+  if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
+  if (flags & ~known_flags) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(primary_mutex());
+  context->flags.store(flags);
+  return tell(api::opcode::cuDevicePrimaryCtxSetFlags_v2, *context);
+}
+
+CUresult ends::cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags) {
+  return ends::cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
+
+CUresult ends::cuDevicePrimaryCtxGetState(CUdevice dev, unsigned* flags, int* active) {
+  context_state* context = nullptr;
+  if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
+  if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
+  *flags = context->flags.load();
+  *active = context->active.load();
+  return CUDA_SUCCESS;
+}
+
+void context_died(context_state& context) {
+  process& p = process::instance();
+  context.active.store(false, std::memory_order_release);
+  cls_context_died(reinterpret_cast<CUcontext>(context.handle));
+  slot_addresses* slot = p.window_slot(context.device);
+  for (const memory_block& block : p.addresses().remove_if([&](const memory_block& b) {
+         return b.context == context.handle && !is_host(b.kind);
+       })) {
+    if (slot && block.mapped) slot->give_back(block.base, block.mapped);
+  }
+  for (const std::uint64_t granule : context.small.clear()) {
+    if (slot) slot->give_back(granule, window_granule);
+  }
+}
+
+}  // namespace outboard::frontend::cuda

@@ -1,0 +1,109 @@
+// Chapters stream and event: what is known of them here. Creation, ordering and waiting are generated.
+#include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/ends.hh"
+#include "frontend/cuda/remote.hh"
+
+namespace outboard::frontend::cuda {
+namespace detail {
+namespace {
+
+std::unique_ptr<object> new_stream(unsigned flags, int priority) {
+  static std::atomic<std::uint64_t> last_id{16};  // default streams have small ones
+  auto info = std::make_unique<stream_info>();
+  info->flags = flags;
+  info->priority = priority;
+  info->id = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  return info;
+}
+
+}  // namespace
+
+template <>
+std::unique_ptr<object> remember<api::opcode::cuStreamCreate, CUstream*, unsigned>(CUstream*, unsigned flags) {
+  return new_stream(flags, 0);
+}
+
+template <>
+std::unique_ptr<object> remember<api::opcode::cuStreamCreateWithPriority, CUstream*, unsigned, int>(CUstream*,
+                                                                                                    unsigned flags,
+                                                                                                    int priority) {
+  const auto& facts = process::instance().facts().devices[static_cast<std::size_t>(this_lane().current()->device)];
+  return new_stream(flags, std::clamp(priority, facts.greatest_priority, facts.least_priority));
+}
+
+template <>
+std::unique_ptr<object> remember<api::opcode::cuEventCreate, CUevent*, unsigned>(CUevent*, unsigned flags) {
+  auto info = std::make_unique<event_info>();
+  info->flags = flags;
+  return info;
+}
+
+}  // namespace detail
+
+namespace {
+
+/// Gate, null check, live stream; `give` gets the stream's facts (those of the default streams are constants).
+template <class Give>
+CUresult answer(CUstream stream, const void* out, Give&& give) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  if (!out) return CUDA_ERROR_INVALID_VALUE;
+  stream_info standard;
+  standard.context = own.context_handle();
+  standard.id = value_of(stream) + 1;
+  if (default_stream(stream)) return give(standard), CUDA_SUCCESS;
+  const auto* info = find_object<stream_info>(stream);
+  return info ? (give(*info), CUDA_SUCCESS) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace
+
+CUresult ends::cuStreamGetPriority(CUstream hStream, int* priority) {
+  return answer(hStream, priority, [&](const stream_info& s) { *priority = s.priority; });
+}
+CUresult ends::cuStreamGetPriority_ptsz(CUstream hStream, int* priority) {
+  return ends::cuStreamGetPriority(hStream, priority);
+}
+
+CUresult ends::cuStreamGetDevice(CUstream hStream, CUdevice* device) {
+  return answer(hStream, device, [&](const stream_info& s) {
+    const context_state* context = process::instance().find_context(s.context);
+    *device = context ? context->device : 0;
+  });
+}
+CUresult ends::cuStreamGetDevice_ptsz(CUstream hStream, CUdevice* device) {
+  return ends::cuStreamGetDevice(hStream, device);
+}
+
+CUresult ends::cuStreamGetFlags(CUstream hStream, unsigned* flags) {
+  return answer(hStream, flags, [&](const stream_info& s) { *flags = s.flags; });
+}
+CUresult ends::cuStreamGetFlags_ptsz(CUstream hStream, unsigned* flags) {
+  return ends::cuStreamGetFlags(hStream, flags);
+}
+
+CUresult ends::cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
+  return answer(hStream, streamId, [&](const stream_info& s) { *streamId = s.id; });
+}
+
+/// Under the per-thread default stream the null stream is the thread's own.
+CUresult ends::cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId) {
+  const bool own = hStream == nullptr || hStream == CU_STREAM_PER_THREAD;
+  if (!own) return ends::cuStreamGetId(hStream, streamId);
+  return answer(hStream, streamId, [&](const stream_info&) { *streamId = (1ull << 32) + this_lane().id; });
+}
+
+CUresult ends::cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+  return answer(hStream, pctx, [&](const stream_info& s) { *pctx = reinterpret_cast<CUcontext>(s.context); });
+}
+CUresult ends::cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) { return ends::cuStreamGetCtx(hStream, pctx); }
+
+CUresult ends::cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  process& p = process::instance();
+  if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
+  if (!mode) return CUDA_ERROR_INVALID_VALUE;
+  *mode = static_cast<CUmoduleLoadingMode>(p.facts().loading_mode);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace outboard::frontend::cuda

@@ -1,0 +1,81 @@
+// The one init of the front-end library: lists the transports, connects the export tables to the front-end, hooks fork
+// and exit. No thread, no connection and no file before the program's first CUDA call.
+#include <dlfcn.h>
+#include <strings.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+
+#include "base/log.hh"
+#include "base/version.hh"
+#include "frontend/cuda/cls.hh"
+#include "frontend/cuda/code.hh"
+#include "frontend/cuda/ends.hh"
+#include "frontend/cuda/export_tables.hh"
+#include "frontend/process.hh"
+#include "frontend/trace.hh"
+#include "shim/cuda/exports.hh"
+#include "transport/tcp/tcp.hh"
+#include "transport/unix/unix.hh"
+
+/// By this the back-end recognises, and refuses, our own library where it looks for the vendor's.
+extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] = "outboard front-end";
+
+namespace outboard::shim {
+namespace {
+
+using frontend::process;
+
+void add_transports(transport::registry& transports) {
+  transports.add(transport::make_unix());
+  transports.add(transport::make_tcp());
+}
+
+frontend::cuda::device_identity identity_of(std::size_t ordinal) {
+  const marshal::device_facts& facts = process::instance().facts().devices[ordinal];
+  const auto attribute = [&](CUdevice_attribute id) { return facts.attributes[static_cast<std::size_t>(id)].value; };
+  frontend::cuda::device_identity identity;
+  static_assert(sizeof identity.uuid == sizeof facts.uuid);
+  std::memcpy(&identity.uuid, facts.uuid.data(), sizeof identity.uuid);
+  identity.pci_domain = attribute(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+  identity.pci_bus = attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+  identity.pci_device = attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+  return identity;
+}
+
+frontend::cuda::export_hooks hooks() {
+  frontend::cuda::export_hooks h{};
+  h.driver_version = [] { return process::instance().facts().driver_version; };
+  h.device_count = [] { return process::instance().facts().devices.size(); };
+  h.device = identity_of;
+  h.primary_handle = [](CUdevice device) {
+    const frontend::context_state* context = process::instance().primary(device);
+    return context ? reinterpret_cast<CUcontext>(context->handle) : nullptr;
+  };
+  h.current_context = [] { return reinterpret_cast<CUcontext>(frontend::this_lane().context_handle()); };
+  h.create_context = [](CUcontext* out, unsigned flags, CUdevice device) {
+    return frontend::cuda::ends::cuCtxCreate_v2(out, flags, device);
+  };
+  h.load_module = [](CUmodule* out, const void* image) { return frontend::cuda::ends::cuModuleLoadData(out, image); };
+  h.module_functions = frontend::cuda::for_each_function;
+  h.log = [](const char* line) { log::warn(line); };
+  return h;
+}
+
+__attribute__((constructor)) void start() {
+  if (const char* level = std::getenv("OUTBOARD_LOG")) {
+    if (const auto parsed = log::parse_level(level)) log::set_level(*parsed);
+  }
+  frontend::cuda::set_export_hooks(hooks());
+  process::instance().boot({add_transports, find_export, frontend::cuda::cls_forked});
+  frontend::trace::start();
+}
+
+__attribute__((destructor)) void stop() {
+  process::instance().shut_down();
+  frontend::trace::finish();
+}
+
+}  // namespace
+}  // namespace outboard::shim

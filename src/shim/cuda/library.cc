@@ -1,0 +1,2 @@
+#include "shim/cuda/export_chapter.hh"
+#include "api/cuda/library.def"
