@@ -27,7 +27,10 @@ bool is_there(const std::string& url) {
 
 /// Without a server named: the one of this machine, if it runs.
 void add_default_server(config& c) {
-  if (c.servers.empty() && is_there(default_endpoint())) c.servers.push_back(default_endpoint());
+  if (!c.servers.empty()) return;
+  for (const std::string& url : usual_endpoints()) {
+    if (is_there(url)) c.servers.push_back(url);
+  }
 }
 
 json parse(const std::string& text) { return json::parse(text, nullptr, false); }
@@ -86,22 +89,28 @@ int print_own_devices(const config& c, bool as_json) {
 
 }  // namespace
 
-result<server_answer> ask_servers(const config& c, const std::string& question) {
+result<asking_means> prepare_to_ask(const config& c) {
   auto transports = make_transports(c);
   if (!transports.ok()) return std::move(transports).error();
-  std::vector<std::byte> token;
+  asking_means means{std::move(*transports), {}};
   if (!c.token_file.empty()) {
-    auto read = read_token(c.token_file);
-    if (!read.ok()) return std::move(read).error();
-    token = std::move(*read);
+    auto token = read_token(c.token_file);
+    if (!token.ok()) return std::move(token).error();
+    means.token = std::move(*token);
   }
+  return means;
+}
+
+result<server_answer> ask_servers(const asking_means& means, const std::vector<std::string>& servers,
+                                  const std::string& question) {
   wire::hello hello = frontend::introduce_ourselves();
   hello.wanted = wire::purpose::admin;
   hello.admin_question = question;
   hello.environment.clear();
   outboard::error problem{action::reconnect, ""};
-  for (const std::string& url : c.servers) {
-    auto answer = frontend::dial(*transports, url, hello, token, transport::clock::now() + patience);
+  for (const std::string& url : servers) {
+    auto answer =
+        frontend::dial(means.transports, url, hello, means.token, transport::clock::now() + patience);
     if (answer.ok()) {
       const auto& content = answer->welcome.content;
       return server_answer{std::string(reinterpret_cast<const char*>(content.data()), content.size()), url,
@@ -118,7 +127,9 @@ int verb_devices(const common_flags& common) {
   if (!c.ok()) return complain(exit_configuration, c.error().message);
   if (common.device.empty()) add_default_server(*c);
   if (c->servers.empty()) return print_own_devices(*c, common.json);
-  const auto answer = ask_servers(*c, "devices");
+  const auto means = prepare_to_ask(*c);
+  if (!means.ok()) return complain(exit_configuration, means.error().message);
+  const auto answer = ask_servers(*means, c->servers, "devices");
   if (!answer.ok()) return complain(status_of(answer.error()), answer.error().message);
   return print_list(answer->json, common.json, print_devices);
 }
@@ -133,7 +144,9 @@ int verb_sessions(const common_flags& common) {
                     "and none runs at " +
                         default_endpoint());
   }
-  const auto answer = ask_servers(*c, "sessions");
+  const auto means = prepare_to_ask(*c);
+  if (!means.ok()) return complain(exit_configuration, means.error().message);
+  const auto answer = ask_servers(*means, c->servers, "sessions");
   if (!answer.ok()) return complain(status_of(answer.error()), answer.error().message);
   return print_list(answer->json, common.json, print_sessions);
 }

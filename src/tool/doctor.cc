@@ -82,10 +82,10 @@ void look_at_own_devices(const config& c, findings& f) {
 
 void look_at_servers(const config& c, findings& f) {
   json list = json::array();
+  const auto means = prepare_to_ask(c);
+  if (!means.ok()) return f.wrong.push_back(means.error().message);
   for (const std::string& url : c.servers) {
-    config one = c;
-    one.servers = {url};
-    const auto answer = ask_servers(one, "doctor");
+    const auto answer = ask_servers(*means, {url}, "doctor");
     if (!answer.ok()) {
       list.push_back({{"url", url}, {"problem", answer.error().message}});
       f.wrong.push_back(answer.error().message);

@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstring>
 
 #include "base/errno_text.hh"
 
 namespace outboard::tool {
 namespace {
+
+constexpr const char* system_endpoint = "unix:/run/outboard/outboard.sock";
 
 std::string parent(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
@@ -34,10 +37,20 @@ result<std::string> find_library_folder(const std::string& chosen) {
 }
 
 std::string default_endpoint() {
-  if (::geteuid() == 0) return "unix:/run/outboard/outboard.sock";
+  // systemd gives a list where several folders are configured; ours is one.
+  const char* service = ::getenv("RUNTIME_DIRECTORY");
+  if (service && service[0] == '/' && !std::strchr(service, ':'))
+    return std::string("unix:") + service + "/outboard.sock";
+  if (::geteuid() == 0) return system_endpoint;
   const char* run = ::getenv("XDG_RUNTIME_DIR");
   if (run && run[0] == '/') return std::string("unix:") + run + "/outboard/outboard.sock";
   return "unix:/tmp/outboard-" + std::to_string(::geteuid()) + "/outboard.sock";
+}
+
+std::vector<std::string> usual_endpoints() {
+  std::vector<std::string> list{default_endpoint()};
+  if (list.front() != system_endpoint) list.emplace_back(system_endpoint);
+  return list;
 }
 
 status prepare_default_endpoint(const std::string& url) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.hh"
 
@@ -16,8 +17,12 @@ std::string library_folder();
 /// The folder that holds libcuda.so.1: library_folder(), or `chosen` (--library) when not empty.
 result<std::string> find_library_folder(const std::string& chosen);
 
-/// unix:/run/outboard/outboard.sock for root, else in the user's run-time folder.
+/// Where `serve` listens when nobody says where: in the folder that systemd made for the service, in
+/// /run/outboard for root, else in the user's run-time folder.
 std::string default_endpoint();
+
+/// Where a client looks for a server of this machine: the user's own, then the system's.
+std::vector<std::string> usual_endpoints();
 
 /// Makes the folder of a unix: endpoint (0755 below /run, 0700 elsewhere) if it is the default one and
 /// missing.

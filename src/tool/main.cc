@@ -1,6 +1,8 @@
 // The `outboard` command: reads the command line and hands over to a verb.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 #include "base/version.hh"
 #include "tool/exit_status.hh"
@@ -59,7 +61,6 @@ CLI::App* add_run(CLI::App& app, common_flags& common) {
   add_server(*verb, common);
   add_device(*verb, common, "device of the private back-end");
   verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
-  verb->prefix_command();
   return verb;
 }
 
@@ -78,6 +79,19 @@ CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) 
   verb->add_option("--cpu-cores", worker.cpu.cores);
   verb->add_option("--cpu-kernel-timeout", worker.cpu.kernel_timeout_seconds);
   return verb;
+}
+
+/// Where the program of `run` begins among the arguments: behind "--", or at the first that is neither a flag
+/// of ours nor the value of one. What stands there is not ours to parse. argc if there is none.
+int find_program(const CLI::App& run_verb, int argc, char** argv) {
+  if (argc < 2 || run_verb.get_name() != argv[1]) return argc;
+  for (int i = 2; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--" || argument.empty() || argument[0] != '-') return i;
+    const CLI::Option* option = run_verb.get_option_no_throw(argument);
+    if (option && option->get_items_expected() > 0) ++i;
+  }
+  return argc;
 }
 
 int command(int argc, char** argv) {
@@ -104,15 +118,19 @@ int command(int argc, char** argv) {
   doctor_verb->add_option("--library", common.library, "folder of the front-end libraries")
       ->type_name("FOLDER");
   CLI::App* const worker_verb = add_worker(app, common, worker);
+  const int program = find_program(*run_verb, argc, argv);
   try {
-    app.parse(argc, argv);
+    app.parse(std::min(program, argc), argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& e) {
     return complain(exit_usage, std::string(e.what()) + "; see outboard --help");
   }
   if (serve_verb->parsed()) return verb_serve(common, serve);
-  if (run_verb->parsed()) return verb_run(common, run_verb->remaining());
+  if (run_verb->parsed()) {
+    const bool dashes = program < argc && std::string_view(argv[program]) == "--";
+    return verb_run(common, {argv + program + (dashes ? 1 : 0), argv + argc});
+  }
   if (devices_verb->parsed()) return verb_devices(common);
   if (sessions_verb->parsed()) return verb_sessions(common);
   if (doctor_verb->parsed()) return verb_doctor(common);
@@ -123,7 +141,11 @@ int command(int argc, char** argv) {
 }  // namespace
 
 int complain(int status, const std::string& sentence) {
-  std::fprintf(stderr, "outboard: %s\n", sentence.c_str());
+  // A part of it may come from a server.
+  std::string line = "outboard: " + sentence;
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::fprintf(stderr, "%s\n", line.c_str());
   return status;
 }
 

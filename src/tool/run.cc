@@ -124,7 +124,9 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
   std::optional<private_backend> backend;
   if (!servers.empty()) {
     // Better one clear sentence now than a CUDA error later.
-    const auto there = ask_servers(*c, "devices");
+    const auto means = prepare_to_ask(*c);
+    if (!means.ok()) return complain(exit_configuration, means.error().message);
+    const auto there = ask_servers(*means, servers, "devices");
     if (!there.ok()) return complain(status_of(there.error()), there.error().message);
   } else {
     auto started = private_backend::start(c->device, common.config_file);

@@ -72,6 +72,11 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   if (!transports.ok()) return complain(exit_configuration, transports.error().message);
 
   backend::daemon_settings settings;
+  if (!c->token_file.empty()) {
+    auto token = read_token(c->token_file);
+    if (!token.ok()) return complain(exit_configuration, token.error().message);
+    settings.token = std::move(*token);
+  }
   settings.listen = c->listen;
   if (settings.listen.empty()) {
     settings.listen = {default_endpoint()};

@@ -1,0 +1,187 @@
+"""Wrong things get one clear sentence on stderr, the documented exit status, and nothing else happens."""
+import http.server
+import os
+import pathlib
+import socket
+import stat
+import threading
+import unittest
+
+from harness import (DEVICE, GREETING, REFUSAL, WELCOME, DaemonTest, clean_environment, frame, greeting_payload, run,
+                     text)
+
+import struct
+
+USAGE, NO_SERVER, REFUSED, BUSY, CONFIGURATION = 2, 3, 4, 5, 6
+
+
+class OneAnswerServer(threading.Thread):
+    """Another program's server: says something to each connection, then what it hears does not matter."""
+
+    def __init__(self, first, second=b""):
+        super().__init__(daemon=True)
+        self.first, self.second = first, second
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "tcp:127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                with peer:
+                    peer.sendall(self.first)
+                    peer.recv(4096)
+                    peer.sendall(self.second)
+            except OSError:
+                continue
+
+
+class Errors(DaemonTest):
+    def expect(self, done, status, *words):
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def closed_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            return listener.getsockname()[1]
+
+    def test_no_server(self):
+        missing = f"unix:{self.folder}/none"
+        for verb in ("devices", "sessions"):
+            self.expect(run(verb, "--server", missing), NO_SERVER, "no server", missing, "does not exist")
+        self.expect(run("run", "--library", self.fake_library(), "--server", missing, "--", "touch",
+                        f"{self.folder}/started"), NO_SERVER, missing)
+        self.assertFalse(pathlib.Path(self.folder, "started").exists())
+
+    def test_wrong_port(self):
+        url = f"tcp:127.0.0.1:{self.closed_port()}"
+        self.expect(run("devices", "--server", url), NO_SERVER, url, "refused")
+
+    def test_all_of_several_servers_are_named(self):
+        first, second = f"unix:{self.folder}/a", f"unix:{self.folder}/b"
+        self.expect(run("devices", "--server", f"{first},{second}"), NO_SERVER, first, second)
+
+    def test_the_first_server_that_answers_counts(self):
+        daemon = self.serve()
+        done = run("devices", "--server", f"unix:{self.folder}/none,{daemon.unix}", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_another_programs_server_that_speaks_first(self):
+        server = OneAnswerServer(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3 and some more text\r\n")
+        self.expect(run("devices", "--server", server.url), NO_SERVER, "no Outboard server", server.url)
+
+    def test_another_programs_server_that_waits(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = "tcp:127.0.0.1:%d" % server.server_address[1]
+        self.expect(run("devices", "--server", url), NO_SERVER, "no Outboard server", "in time")
+        server.shutdown()
+        server.server_close()
+
+    def test_a_server_of_another_version(self):
+        server = OneAnswerServer(frame(GREETING, greeting_payload(lowest=7, highest=9)))
+        self.expect(run("devices", "--server", server.url), REFUSED, "outboard 9.9.9", "protocol 7 to 9", "1 to 1")
+
+    def test_a_server_that_lies_about_sizes(self):
+        for payload in (struct.pack("<HQQ", 1, 0, 1) + text("outboard 9.9.9") + struct.pack("<Q", 1 << 62), b"x" * 99):
+            server = OneAnswerServer(frame(GREETING, greeting_payload()), frame(WELCOME, payload))
+            self.expect(run("devices", "--server", server.url), REFUSED, "welcome", server.url)
+
+    def test_a_refusal_is_repeated_on_one_line(self):
+        refusal = struct.pack("<H", 3) + text("the server is full\nreally")
+        server = OneAnswerServer(frame(GREETING, greeting_payload()), frame(REFUSAL, refusal))
+        self.expect(run("devices", "--server", server.url), BUSY, "the server is full")
+
+    def test_tokens(self):
+        daemon = self.serve("--token-file", self.token_file())
+        wrong = self.token_file("another token, as long", name="wrong")
+        self.expect(run("devices", "--server", daemon.tcp), REFUSED, "token", "--token-file")
+        self.expect(run("devices", "--server", daemon.tcp, "--token-file", wrong), REFUSED, "token is wrong")
+        self.assertEqual(run("devices", "--server", daemon.tcp, "--token-file", self.token_file()).returncode, 0)
+        done = run("devices", environment=clean_environment(OUTBOARD_SERVER=daemon.tcp,
+                                                            OUTBOARD_TOKEN_FILE=str(self.token_file())))
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_token_files_that_others_may_read(self):
+        open_to_all = self.token_file(mode=0o644, name="open")
+        self.expect(run("devices", "--server", "tcp:127.0.0.1:1", "--token-file", open_to_all), CONFIGURATION, "chmod 600")
+        done = run("serve", "--device", DEVICE, "--listen", f"unix:{self.folder}/s", "--token-file", open_to_all)
+        self.assertEqual(done.returncode, CONFIGURATION, done.stderr)
+        self.assertIn("chmod 600", done.stderr)
+
+    def test_other_hosts_are_let_in_only_by_token_or_on_purpose(self):
+        done = run("serve", "--device", DEVICE, "--listen", "tcp:0.0.0.0:0")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("--insecure", done.stderr)
+        for flags in (["--insecure"], ["--token-file", self.token_file()]):
+            daemon = self.serve(*flags, listen=["tcp:0.0.0.0:0"])
+            daemon.stop()
+
+    def test_configuration(self):
+        path = pathlib.Path(self.folder, "outboard.toml")
+        path.write_text('log = "info"\nservers = "unix:/x"\n')
+        self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:2:", '"servers"', "server, sync")
+        path.write_text('[limits]\nsessions = "many"\n')
+        self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:2:", "a number from 1 to 100000")
+        self.expect(run("devices", "--config", self.folder), CONFIGURATION, "cannot read", self.folder)
+        self.expect(run("devices", "--config", f"{self.folder}/none"), CONFIGURATION, "No such file")
+        self.expect(run("devices", environment=clean_environment(OUTBOARD_LOG="loud")), CONFIGURATION, "OUTBOARD_LOG",
+                    "error, warn, info, debug")
+        if os.geteuid() != 0:
+            path.chmod(0)
+            self.expect(run("devices", "--config", path), CONFIGURATION, "Permission denied")
+
+    def test_user_configuration_lies_over_nothing(self):
+        folder = pathlib.Path(self.folder, "outboard")
+        folder.mkdir()
+        (folder / "outboard.toml").write_text("nonsense = 1\n")
+        done = run("sessions", environment=clean_environment(XDG_CONFIG_HOME=self.folder))
+        self.expect(done, CONFIGURATION, f"{folder}/outboard.toml:1:")
+
+    def test_usage(self):
+        for arguments in ([], ["frobnicate"], ["devices", "--frobnicate"], ["run"], ["run", "--"], ["serve", "--drain", "x"]):
+            self.expect(run(*arguments), USAGE)
+        self.expect(run("devices", "--server", "nowhere"), CONFIGURATION, "unix:/path, tcp:host[:port]")
+        self.expect(run("devices", "--device", "gpu"), CONFIGURATION, "auto, vendor, cpu")
+
+    def test_help(self):
+        for verb in ("serve", "run", "devices", "sessions", "doctor"):
+            done = run(verb, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("--config", done.stdout)
+        self.assertNotIn("worker", run("--help").stdout)
+
+    def test_a_unix_socket_is_private(self):
+        daemon = self.serve()
+        mode = os.stat(daemon.unix[5:]).st_mode
+        self.assertEqual(stat.S_IMODE(mode), 0o600)
+
+    def test_a_second_server_does_not_take_the_socket_of_the_first(self):
+        daemon = self.serve()
+        done = run("serve", "--device", DEVICE, "--listen", daemon.unix)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("another server", done.stderr)
+        self.assertEqual(daemon.sessions(), [])
+
+    def test_a_device_that_cannot_be_opened(self):
+        done = run("serve", "--device", "vendor", "--listen", f"unix:{self.folder}/s",
+                   environment=clean_environment(LD_LIBRARY_PATH=self.folder, CUDA_VISIBLE_DEVICES="-1"))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertFalse(pathlib.Path(self.folder, "s").exists())
+
+    def fake_library(self):
+        folder = pathlib.Path(self.folder, "lib")
+        folder.mkdir(exist_ok=True)
+        (folder / "libcuda.so.1").touch()
+        return folder
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
