@@ -238,7 +238,9 @@ class parser {
         } while (ok_ && accept(','));
         expect(')');
       } else if (accept_directive("ptr")) {
+        // What the pointer leads to; the parameter itself is aligned as its type.
         state_space();
+        if (accept_directive("align")) expect_integer(4096);
       } else if (d.kind == type::none && type_of(now_.text) != type::none) {
         d.kind = type_of(now_.text);
         advance();
@@ -533,7 +535,7 @@ class parser {
       }
       at = dot + 1;
     }
-    const bool branch = i.name == "bra" || i.name == "brx";
+    const bool branch = i.name == "bra";
     if (!is(';')) {
       do {
         i.operands.push_back(parse_operand(f, 0, branch));

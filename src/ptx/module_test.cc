@@ -1,0 +1,161 @@
+#include "ptx/module.hh"
+
+#include <gtest/gtest.h>
+
+#include "ptx/executor_fixture.hh"
+
+namespace outboard::ptx {
+namespace {
+
+const std::string head = ".version 9.0\n.target sm_75\n.address_size 64\n";
+
+std::string message(const std::string& text) {
+  const auto m = parse(text);
+  return m ? "" : m.error().message;
+}
+
+TEST(module_test, parameters_are_laid_out_as_the_compiler_does) {
+  const auto m = parse(
+      head +
+      ".visible .entry k(.param .u8 a, .param .f64 b, .param .align 1 .b8 c[3], .param .align 16 .b8 d[16],\n"
+      ".param .u16 e, .param .u64 .ptr .global .align 4 f, .param .align 4 .b8 g[12], .param .align 16 .b8 "
+      "h[16],\n"
+      ".param .u8 i, .param .align 1 .b8 j[1], .param .u32 k, .param .align 4 .b8 l[12])\n"
+      ".maxntid 128, 2, 1\n.minnctapersm 3\n{ ret; }\n");
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ((*m)->ptx_version(), 90);
+  EXPECT_EQ((*m)->target(), 75);
+  const auto* k = (*m)->find_kernel("k");
+  ASSERT_TRUE(k);
+  constexpr std::uint32_t offsets[] = {0, 8, 16, 32, 48, 56, 64, 80, 96, 97, 100, 104};
+  ASSERT_EQ(k->parameters.size(), 12u);
+  for (std::size_t n = 0; n < 12; ++n) EXPECT_EQ(k->parameters[n].offset, offsets[n]) << n;
+  EXPECT_EQ(k->parameter_bytes, 116u);
+  EXPECT_EQ(k->max_threads, 256u);
+  EXPECT_EQ(k->min_blocks, 3u);
+}
+
+TEST(module_test, variables_and_memory_of_kernels) {
+  const auto m =
+      parse(head +
+            ".const .align 4 .b8 coef[32];\n.visible .global .align 8 .u64 g[2] = {1, 2};\n.global .f32 s;\n"
+            ".entry k() { .shared .align 8 .b8 x[100]; .local .align 16 .b8 depot[40]; ret; }\n");
+  ASSERT_TRUE(m) << m.error().message;
+  ASSERT_EQ((*m)->variables().size(), 3u);
+  EXPECT_EQ((*m)->find_variable("coef")->space, variable_space::constant);
+  EXPECT_EQ((*m)->find_variable("g")->size, 16u);
+  EXPECT_FALSE((*m)->find_variable("g")->is_static);
+  EXPECT_TRUE((*m)->find_variable("s")->is_static);
+  const auto* k = (*m)->find_kernel("k");
+  EXPECT_EQ(k->static_shared_bytes, 100u);
+  EXPECT_EQ(k->local_bytes, 48u);
+  EXPECT_EQ(k->constant_bytes, 32u);
+}
+
+TEST(module_test, errors_say_the_line) {
+  EXPECT_NE(message("").find(".version"), std::string::npos);
+  EXPECT_EQ(message(head + ".entry k() {\n  add.s32 %r1 %r2;\n}").substr(0, 7), "line 5:");
+  EXPECT_NE(message(head + ".entry k() {\n\n bra NOWHERE;\n}").find("line 6: label NOWHERE is not defined"),
+            std::string::npos);
+  EXPECT_NE(message(head + ".entry k() {\n L: L: ret;\n}").find("defined twice"), std::string::npos);
+  EXPECT_NE(message(head + ".entry k() { ret;").find("has no end"), std::string::npos);
+  EXPECT_NE(message(head + ".entry k() .reqnctapercluster 2 { ret; }").find("reqnctapercluster"),
+            std::string::npos);
+  EXPECT_NE(message(head + ".global .b8 x[99999999999999];").find("up to"), std::string::npos);
+  EXPECT_NE(message(head + ".global .b32 x[2] = {1,2,3};").find("too many"), std::string::npos);
+  EXPECT_NE(message(head + ".entry k() { .reg .b32 %r<9999999>; }").find("up to 1048576"), std::string::npos);
+  EXPECT_NE(message(head + "/* open").find("line 4"), std::string::npos);
+}
+
+TEST(module_test, hostile_depth_ends_in_an_error) {
+  EXPECT_NE(message(head + ".entry k() {" + std::string(100000, '{')), "");
+  EXPECT_NE(message(head + ".entry k() { mov.u32 " + std::string(100000, '[')), "");
+  EXPECT_NE(message(head + ".global .b8 x[4] = " + std::string(100000, '{')), "");
+  EXPECT_NE(message(head + ".section x " + std::string(100000, '{')), "");
+}
+
+class link_test : public executor_fixture {};
+
+TEST_F(link_test, extern_functions_and_variables_meet_their_definitions) {
+  const auto user = parse(
+      head +
+      ".extern .func (.param .b32 r) twice(.param .b32 a);\n.extern .global .u32 shift;\n.global .u32 own = "
+      "5;\n"
+      ".visible .entry k(.param .u64 p) { .reg .b32 %r<5>; .reg .b64 %rd1;\n"
+      "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x;\n"
+      "{ .param .b32 a; .param .b32 r; st.param.b32 [a], %r1; call.uni (r), twice, (a); ld.param.b32 %r2, "
+      "[r]; }\n"
+      "ld.global.u32 %r3, [shift]; add.u32 %r2, %r2, %r3; ld.global.u32 %r3, [own]; add.u32 %r2, %r2, %r3;\n"
+      "mad.wide.u32 %rd1, %r1, 4, %rd1; st.global.u32 [%rd1], %r2; ret; }\n");
+  const auto maker =
+      parse(head +
+            ".visible .global .u32 shift = 100;\n.global .u32 own = 7;\n"
+            ".visible .func (.param .b32 r) twice(.param .b32 a) { .reg .b32 %r<3>; ld.param.b32 %r1, [a];\n"
+            "ld.global.u32 %r2, [own]; mad.lo.u32 %r1, %r1, 2, %r2; st.param.b32 [r], %r1; ret; }\n");
+  ASSERT_TRUE(user) << user.error().message;
+  ASSERT_TRUE(maker) << maker.error().message;
+  EXPECT_NE(refusal(head +
+                    ".extern .func twice(.param .b32 a); .entry k() { .param .b32 a; call twice, (a); ret; }")
+                .find("twice"),
+            std::string::npos);
+  const module_ptr both[] = {*user, *maker};
+  const auto linked = link(both);
+  ASSERT_TRUE(linked) << linked.error().message;
+  load(*linked);
+  std::vector<std::uint32_t> v(40);
+  device(v);
+  const auto r = launch("k", {1, 1, 1}, {40, 1, 1}, packed(v.data()));
+  ASSERT_TRUE(r.ok()) << r.text;
+  for (std::uint32_t n = 0; n < 40; ++n) EXPECT_EQ(v[n], 2 * n + 7 + 100 + 5);
+}
+
+TEST_F(link_test, two_strong_definitions_clash_and_weak_ones_yield) {
+  const auto strong = parse(head + ".visible .global .u32 x = 1;"),
+             again = parse(head + ".visible .global .u32 x = 2;"),
+             weak = parse(head + ".weak .global .u32 x = 3;");
+  const module_ptr clash[] = {*strong, *again};
+  EXPECT_FALSE(link(clash));
+  const module_ptr yields[] = {*weak, *strong};
+  const auto linked = link(yields);
+  ASSERT_TRUE(linked);
+  load(*linked);
+  std::uint32_t value = 0;
+  std::memcpy(&value, module_->address("x"), 4);
+  EXPECT_EQ(value, 1u);
+}
+
+TEST_F(link_test, initial_values_hold_numbers_and_addresses) {
+  load(head +
+       ".visible .global .align 4 .b8 a[8] = {1, 2, 255};\n.visible .global .u64 p[2] = {generic(a)+4, a};\n"
+       ".visible .global .f32 f[2] = {0f3F800000, 2.5};\n.visible .global .s16 s[3] = {-1, 0x7fff};\n");
+  const auto* a = static_cast<const unsigned char*>(module_->address("a"));
+  EXPECT_EQ(a[2], 255);
+  EXPECT_EQ(a[7], 0);
+  const auto* p = static_cast<const std::uint64_t*>(module_->address("p"));
+  EXPECT_EQ(p[0], reinterpret_cast<std::uint64_t>(a) + 4);
+  EXPECT_EQ(p[1], reinterpret_cast<std::uint64_t>(a));
+  const auto* f = static_cast<const float*>(module_->address("f"));
+  EXPECT_EQ(f[0], 1.0f);
+  EXPECT_EQ(f[1], 2.5f);
+  const auto* s = static_cast<const std::int16_t*>(module_->address("s"));
+  EXPECT_EQ(s[0], -1);
+  EXPECT_EQ(s[1], 0x7fff);
+}
+
+TEST_F(link_test, what_is_not_supported_is_refused_with_name_and_line) {
+  const auto why =
+      refusal(kernel_text("", ".reg .b32 %r<9>;\nwmma.load.a.sync.aligned.m16n16k16.row.f16 {%r1}, [%r2];"));
+  EXPECT_NE(why.find("line 8"), std::string::npos) << why;
+  EXPECT_NE(why.find("wmma.load.a"), std::string::npos) << why;
+  EXPECT_NE(refusal(kernel_text("", ".reg .b32 %r<9>; add.foo.u32 %r1, %r2, %r3;")).find(".foo"),
+            std::string::npos);
+  EXPECT_NE(refusal(kernel_text("", ".reg .b32 %r<9>; add.u32 %r1, %r2;")).find("operands"),
+            std::string::npos);
+  EXPECT_NE(refusal(kernel_text("", ".reg .b32 %r<9>; mov.u32 %r1, unknown;")).find("unknown"),
+            std::string::npos);
+  EXPECT_NE(refusal(kernel_text(".param .u32 p", ".reg .b64 %r<9>; ld.param.u64 %r1, [p];")).find("beyond"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace outboard::ptx
