@@ -1,0 +1,60 @@
+// The daemon's handshake as it meets a stranger's bytes, cut anywhere, and the control messages that a worker
+// (which runs a stranger's program) sends to the daemon.
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+#include "backend/control.hh"
+#include "backend/handshake.hh"
+#include "base/check.hh"
+
+using namespace outboard;
+
+namespace {
+
+void shake(std::span<const std::byte> bytes, std::size_t piece) {
+  const std::string_view token = "sixteen bytes or more";
+  const bool asks = piece % 2 == 1;
+  backend::handshake h(
+      asks ? std::as_bytes(std::span(token.data(), token.size())) : std::span<const std::byte>(), {});
+  auto now = backend::handshake::state::wants_bytes;
+  while (now == backend::handshake::state::wants_bytes && !bytes.empty()) {
+    const auto room = h.wanted();
+    CHECK(!room.empty() && room.size() <= wire::max_hello_payload);
+    const std::size_t n = std::min({room.size(), bytes.size(), piece});
+    std::copy_n(bytes.begin(), n, room.begin());
+    bytes = bytes.subspan(n);
+    now = h.advance(n);
+  }
+  if (now == backend::handshake::state::refused) CHECK(!h.refusal().message.empty());
+  // Nobody finds the proof of a token by chance.
+  if (asks) CHECK(now != backend::handshake::state::accepted);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size < 1) return 0;
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
+  switch (data[0] % 8) {
+    case 0:
+      (void)backend::decode_assign(bytes).ok();
+      break;
+    case 1:
+      (void)backend::decode_ready(bytes).ok();
+      break;
+    case 2:
+      (void)backend::decode_ended(bytes).ok();
+      break;
+    case 3:
+      (void)backend::decode_facts(bytes).ok();
+      break;
+    case 4:
+      (void)backend::decode_text(bytes).ok();
+      break;
+    default:
+      shake(bytes, 1u + data[0] / 8u);
+      break;
+  }
+  return 0;
+}
