@@ -12,6 +12,7 @@ constexpr std::uint32_t no_slot = 0xffffffff;
 // 32 warps of a block each hold one: 8 MiB would be 256 MiB a block.
 constexpr std::uint32_t max_register_bytes = 8u << 20;
 constexpr std::size_t max_shown = 160;
+constexpr std::size_t max_constant_words = (64u << 20) / 8;
 // A register parameter has a fixed place, so that callers know it before the callee is decoded.
 constexpr std::uint32_t signature_register = 256;
 
@@ -76,6 +77,7 @@ std::uint32_t decoder::temporary(std::uint32_t element_bytes) {
 
 std::uint32_t decoder::constant(std::uint64_t bits, std::uint32_t element_bytes) {
   if (element_bytes < 8) bits &= (std::uint64_t{1} << (element_bytes * 8)) - 1;
+  if (constant_words_.size() > max_constant_words) return fail("too many different constants"), 0;
   const auto [found, fresh] = constants_.try_emplace({bits, element_bytes}, 0);
   if (fresh) {
     found->second = static_cast<std::uint32_t>(constant_words_.size() * 8);

@@ -74,7 +74,10 @@ void decoder::do_call() {
     if (found == f_.prototypes.end()) return fail("an indirect call needs a .callprototype");
     formal_returns = &found->second.returns, formal_parameters = &found->second.parameters;
   } else {
-    const function* callee = context_.tree.find_function(what.name);
+    const auto defined = context_.functions.by_name.find(what.name);
+    const function* callee = defined != context_.functions.by_name.end()
+                                 ? defined->second->source
+                                 : context_.tree.find_function(what.name);
     if (!callee) return fail("unresolved function " + std::string(what.name));
     formal_returns = &callee->returns, formal_parameters = &callee->parameters;
     if (callee->defined) {

@@ -91,6 +91,9 @@ constexpr std::int64_t slice_ns = 2000000, cooperative_slice_ns = 100000;
 constexpr std::size_t max_open_blocks = 64;
 constexpr std::size_t max_batch = 64;
 constexpr std::uint64_t resident_memory = 1u << 30;
+// A GPU passes most arguments in registers, here they lie on the stack: room for as deep a recursion as
+// there.
+constexpr std::uint64_t stack_factor = 8;
 
 /// One launch in the works. Members below `mutex` of the scheduler unless said otherwise.
 struct job {
@@ -319,7 +322,9 @@ launch_result prepare(const launch_request& r, job& j) {
   l.warps = (l.threads + warp_lanes - 1) / warp_lanes;
   l.dynamic_base = static_cast<std::uint32_t>(base);
   l.shared_bytes = static_cast<std::uint32_t>(base + r.dynamic_shared);
-  l.local_bytes = (l.kernel->stack + (l.kernel->open_ended ? r.stack_bytes : 0) + 15) & ~std::uint64_t{15};
+  l.local_bytes =
+      (l.kernel->stack + (l.kernel->open_ended ? std::uint64_t{r.stack_bytes} * stack_factor : 0) + 15) &
+      ~std::uint64_t{15};
   const auto* parameters = reinterpret_cast<const char*>(r.parameters.data());
   l.parameters.assign(parameters, parameters + info->parameter_bytes);
   j.cooperative = r.cooperative;

@@ -74,7 +74,8 @@ result<frame_layout> frame_of(const function& f) {
     at += v.size;
   }
   if (at >= max_frame) return failure("frame of " + std::string(f.name) + " exceeds the limit");
-  frame.size = static_cast<std::uint32_t>(aligned(at, 16));
+  // A call costs stack even without variables, so that endless recursion ends.
+  frame.size = static_cast<std::uint32_t>(aligned(f.kernel ? at : std::max<std::uint64_t>(at, 1), 16));
   return frame;
 }
 

@@ -117,15 +117,20 @@ status merge_function(program& into, const function& f) {
   return {};
 }
 
-/// Names without linkage belong to their module alone: they get a suffix no PTX name can have.
+/// How many of the modules define or declare a name.
+using name_counts = std::map<std::string_view, int>;
+
+/// Names without linkage belong to their module alone: where another module has the same, they get a suffix
+/// that no PTX name can have.
 class renamer {
  public:
-  renamer(const program& p, std::size_t number) : suffix_("#" + std::to_string(number)) {
+  renamer(const program& p, std::size_t number, const name_counts& counts)
+      : suffix_("#" + std::to_string(number)) {
     for (const auto& v : p.variables) {
-      if (v.link == linkage::internal) add(v.name);
+      if (v.link == linkage::internal && counts.at(v.name) > 1) add(v.name);
     }
     for (const auto& f : p.functions) {
-      if (f.link == linkage::internal && !f.kernel) add(f.name);
+      if (f.link == linkage::internal && !f.kernel && counts.at(f.name) > 1) add(f.name);
     }
   }
   void apply(std::string_view& name) const {
@@ -190,9 +195,16 @@ result<module_ptr> link(std::span<const module_ptr> modules) {
   if (modules.size() == 1) return modules[0];
   auto out = std::make_unique<program>();
   out->text = std::make_shared<const std::string>();
+  name_counts counts;
+  for (const auto& m : modules) {
+    std::set<std::string_view> mine;  // a forward declaration is no second owner
+    for (const auto& v : m->tree().variables) mine.insert(v.name);
+    for (const auto& f : m->tree().functions) mine.insert(f.name);
+    for (const auto name : mine) ++counts[name];
+  }
   for (std::size_t n = 0; n < modules.size(); ++n) {
     const program& from = modules[n]->tree();
-    const renamer names(from, n);
+    const renamer names(from, n, counts);
     out->version = std::max(out->version, from.version);
     out->target = std::max(out->target, from.target);
     out->more_texts.push_back(from.text);

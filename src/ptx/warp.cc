@@ -9,6 +9,8 @@
 namespace outboard::ptx {
 namespace {
 
+constexpr std::uint64_t max_frame_bytes = 32u << 20;
+
 warp_state& state(warp* w) { return static_cast<warp_state&>(*w); }
 
 void activate(warp* w, std::uint32_t mask) {
@@ -100,6 +102,9 @@ frame* new_frame(warp_state& w, const function_code* f) {
     }
   }
   if (!fresh) {
+    // Registers of deep recursion are memory the program does not see: bounded apart from its stack.
+    if (!w.frames.empty() && w.frame_bytes + f->register_bytes > max_frame_bytes) return nullptr;
+    w.frame_bytes += f->register_bytes;
     fresh = std::make_unique<frame>();
     fresh->function = f;
     fresh->registers = make_lane_memory(f->register_bytes);

@@ -41,6 +41,7 @@ struct group {
 struct warp_state : warp {
   std::vector<group> groups;
   std::vector<std::unique_ptr<frame>> frames, spare;
+  std::uint64_t frame_bytes = 0;   ///< registers of frames and spare
   const inst* released = nullptr;  ///< a warp-wide instruction that goes on although lanes are missing
 };
 
