@@ -98,12 +98,4 @@ CUresult ends::cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
 }
 CUresult ends::cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) { return ends::cuStreamGetCtx(hStream, pctx); }
 
-CUresult ends::cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
-  process& p = process::instance();
-  if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
-  if (!mode) return CUDA_ERROR_INVALID_VALUE;
-  *mode = static_cast<CUmoduleLoadingMode>(p.facts().loading_mode);
-  return CUDA_SUCCESS;
-}
-
 }  // namespace outboard::frontend::cuda
