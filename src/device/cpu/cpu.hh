@@ -21,7 +21,7 @@ struct options {
   std::chrono::milliseconds kernel_timeout{
       0};  ///< a longer kernel ends with CUDA_ERROR_LAUNCH_TIMEOUT; 0: none
   /// Takes device printf; called from any thread, one call at a time. Empty: standard output.
-  std::function<void(std::string_view)> print;
+  std::function<void(std::string_view)> print = {};
 };
 
 /// One at a time in a process, because entries of a driver carry no pointer to their device: an error while
