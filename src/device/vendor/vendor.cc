@@ -42,10 +42,12 @@ cuuint64_t stream_flags(std::string_view variant) {
 
 const std::unordered_map<std::string_view, question>& questions() {
   static const std::unordered_map<std::string_view, question> all{
+#define SINCE_ELSEWHERE SINCE
 #define SINCE(name, suffix, variant, version) \
   {#name #suffix #variant, {#name, version, stream_flags(#variant)}},
 #include "api/cuda/proc_versions.def"
 #undef SINCE
+#undef SINCE_ELSEWHERE
   };
   return all;
 }

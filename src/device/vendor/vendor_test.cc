@@ -1,11 +1,13 @@
 #include "device/vendor/vendor.hh"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 
 #include "device/vendor/elf_symbols.hh"
 #include "device/vendor/loader_cache.hh"
@@ -152,6 +154,30 @@ TEST_F(vendor_test, LoaderCacheKnowsLibc) {
   ASSERT_FALSE(paths.empty());
   EXPECT_TRUE(std::filesystem::exists(paths.front())) << paths.front();
   EXPECT_TRUE(loader_cache_paths("libnothing-of-that-name.so.1").empty());
+}
+
+/// Where there is a driver: an entry must be the function of its own name, whatever way it was found.
+TEST(real_driver_test, EntriesAreTheSymbolsOfTheirNames) {
+  if (candidates().empty()) GTEST_SKIP() << "no driver here";
+  auto opened = open();
+  if (!opened) GTEST_SKIP() << opened.error().message;
+  api::driver_table table = (*opened)->cuda();
+  int filled = 0, missing = 0;
+  api::for_each_entry(table, [&](std::string_view name, void** slot) {
+    Dl_info about{};
+    if (*slot == nullptr) {
+      ++missing;
+      std::cout << "missing: " << name << "\n";
+      return;
+    }
+    ++filled;
+    // Functions that are not exported have no name to compare.
+    if (::dladdr(*slot, &about) == 0 || about.dli_sname == nullptr || about.dli_saddr != *slot) return;
+    EXPECT_EQ(about.dli_sname, name);
+  });
+  std::cout << (*opened)->describe() << ": " << filled << " entries, " << missing << " missing\n";
+  EXPECT_GT(filled, 300);
+  EXPECT_EQ(table.cuInit(0), CUDA_SUCCESS);
 }
 
 }  // namespace
