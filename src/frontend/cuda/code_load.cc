@@ -139,18 +139,23 @@ CUresult load_code(lane& own, const load_order& order, const result<marshal::ima
     log::warn("an image that the program loads: ", chosen.error().message);
     return chosen.error().next == action::fall_back ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE;
   }
-  const std::uint64_t made = reserve_module(own, order.library);
+  const api::handle_kind kind = order.library ? api::handle_kind::library : api::handle_kind::module;
+  std::uint64_t made = reserve_module(own, order.library);
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult code = load_once(own, order, *chosen, target, made);
   if (chosen->reduced() && may_be_for_want_of_an_entry(code)) {
     target.whole = true;
-    if (auto all = marshal::module_image::select(*image, target))
+    if (auto all = marshal::module_image::select(*image, target)) {
+      p.handles(kind).release(made);  // the server keeps the first id as that of a failed load
+      made = reserve_module(own, order.library);
+      if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
       code = load_once(own, order, *all, target, made);
+    }
   }
   if (code == CUDA_SUCCESS) {
     handle = made;
   } else {
-    p.handles(order.library ? api::handle_kind::library : api::handle_kind::module).release(made);
+    p.handles(kind).release(made);
   }
   return code;
 }

@@ -29,7 +29,8 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* 
   if (const CUresult code = jit.take(count, options, values); code != CUDA_SUCCESS) return code;
   std::uint64_t handle = 0;
   const load_order order{api::opcode::cuLibraryLoadData, true, &jit};
-  return finish(library, load_code(own, order, marshal::image_extent(image), handle), handle);
+  const CUresult code = load_code(own, order, marshal::image_extent(image), handle);
+  return finish(library, code, handle);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* options, void** values,
