@@ -1,3 +1,4 @@
+#include "backend/driver_call.hh"
 #include "backend/ends.hh"
 
 namespace outboard::backend {
@@ -8,7 +9,8 @@ constexpr std::size_t most_nodes = 1 << 20;
 
 bool take_stream(call& c, marshal::capture_body& body, CUstream& stream, outcome& failed) {
   if (!take_all(c, body)) return failed = outcome::malformed(), false;
-  failed = outcome::answer(c.objects().resolve_stream(body.stream, stream));
+  failed = outcome::answer(c.refused != CUDA_SUCCESS ? c.refused
+                                                     : c.objects().resolve_stream(body.stream, stream));
   return failed.code == CUDA_SUCCESS;
 }
 
@@ -88,9 +90,8 @@ outcome cuStreamGetCaptureInfo_v2(call& c) {
 outcome cuThreadExchangeStreamCaptureMode(call& c) {
   marshal::capture_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  if (!c.driver().cuThreadExchangeStreamCaptureMode) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   auto mode = static_cast<CUstreamCaptureMode>(body.mode);
-  return outcome::answer(c.driver().cuThreadExchangeStreamCaptureMode(&mode));
+  return outcome::answer(call_driver(c.driver().cuThreadExchangeStreamCaptureMode, &mode));
 }
 
 }  // namespace ends

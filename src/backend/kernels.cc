@@ -1,3 +1,4 @@
+#include "backend/driver_call.hh"
 #include "backend/ends.hh"
 
 namespace outboard::backend {
@@ -44,7 +45,7 @@ outcome cuFuncGetAttribute(call& c) {
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, function, failed)) return failed;
   return answer_attributes(c, [&](int* value, CUfunction_attribute attribute) {
-    return c.driver().cuFuncGetAttribute(value, attribute, function);
+    return call_driver(c.driver().cuFuncGetAttribute, value, attribute, function);
   });
 }
 
@@ -54,7 +55,7 @@ outcome cuKernelGetAttribute(call& c) {
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, kernel, failed)) return failed;
   return answer_attributes(c, [&](int* value, CUfunction_attribute attribute) {
-    return c.driver().cuKernelGetAttribute(value, attribute, kernel, body.device);
+    return call_driver(c.driver().cuKernelGetAttribute, value, attribute, kernel, body.device);
   });
 }
 
@@ -64,7 +65,7 @@ outcome cuFuncSetAttribute(call& c) {
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, function, failed)) return failed;
   const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
-  return outcome::answer(c.driver().cuFuncSetAttribute(function, attribute, body.value));
+  return outcome::answer(call_driver(c.driver().cuFuncSetAttribute, function, attribute, body.value));
 }
 
 outcome cuKernelSetAttribute(call& c) {
@@ -73,7 +74,8 @@ outcome cuKernelSetAttribute(call& c) {
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, kernel, failed)) return failed;
   const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
-  return outcome::answer(c.driver().cuKernelSetAttribute(attribute, body.value, kernel, body.device));
+  return outcome::answer(
+      call_driver(c.driver().cuKernelSetAttribute, attribute, body.value, kernel, body.device));
 }
 
 outcome cuFuncSetCacheConfig(call& c) {
@@ -81,7 +83,8 @@ outcome cuFuncSetCacheConfig(call& c) {
   CUfunction function = nullptr;
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, function, failed)) return failed;
-  return outcome::answer(c.driver().cuFuncSetCacheConfig(function, static_cast<CUfunc_cache>(body.value)));
+  return outcome::answer(
+      call_driver(c.driver().cuFuncSetCacheConfig, function, static_cast<CUfunc_cache>(body.value)));
 }
 
 outcome cuKernelSetCacheConfig(call& c) {
@@ -89,8 +92,8 @@ outcome cuKernelSetCacheConfig(call& c) {
   CUkernel kernel = nullptr;
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, kernel, failed)) return failed;
-  return outcome::answer(
-      c.driver().cuKernelSetCacheConfig(kernel, static_cast<CUfunc_cache>(body.value), body.device));
+  return outcome::answer(call_driver(c.driver().cuKernelSetCacheConfig, kernel,
+                                     static_cast<CUfunc_cache>(body.value), body.device));
 }
 
 outcome cuFuncSetSharedMemConfig(call& c) {
@@ -99,7 +102,7 @@ outcome cuFuncSetSharedMemConfig(call& c) {
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, function, failed)) return failed;
   return outcome::answer(
-      c.driver().cuFuncSetSharedMemConfig(function, static_cast<CUsharedconfig>(body.value)));
+      call_driver(c.driver().cuFuncSetSharedMemConfig, function, static_cast<CUsharedconfig>(body.value)));
 }
 
 outcome cuFuncGetParamInfo(call& c) {
@@ -107,11 +110,10 @@ outcome cuFuncGetParamInfo(call& c) {
   CUfunction function = nullptr;
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, function, failed)) return failed;
-  if (!c.driver().cuFuncGetParamInfo) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   marshal::layout_reply reply;
   for (std::size_t i = 0; i < most_parameters; ++i) {
     std::size_t offset = 0, size = 0;
-    const CUresult code = c.driver().cuFuncGetParamInfo(function, i, &offset, &size);
+    const CUresult code = call_driver(c.driver().cuFuncGetParamInfo, function, i, &offset, &size);
     if (code == CUDA_ERROR_INVALID_VALUE) break;  // beyond the last
     if (code != CUDA_SUCCESS) return outcome::answer(code);
     reply.offsets_and_sizes.push_back(offset);
@@ -126,7 +128,7 @@ outcome cuFuncLoad(call& c) {
   CUfunction function = nullptr;
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, function, failed)) return failed;
-  return outcome::answer(c.driver().cuFuncLoad(function));
+  return outcome::answer(call_driver(c.driver().cuFuncLoad, function));
 }
 
 outcome cuFuncIsLoaded(call& c) {
@@ -135,7 +137,7 @@ outcome cuFuncIsLoaded(call& c) {
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, function, failed)) return failed;
   CUfunctionLoadingState state{};
-  const CUresult code = c.driver().cuFuncIsLoaded(&state, function);
+  const CUresult code = call_driver(c.driver().cuFuncIsLoaded, &state, function);
   marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(state)});
   return outcome::answer(code);
 }

@@ -106,7 +106,7 @@ namespace ends {
 
 outcome cuLaunchKernel(call& c) {
   arrived_launch l;
-  CUresult code = CUDA_SUCCESS;
+  CUresult code = c.refused;
   if (!l.take(c.body, c.objects(), code)) return outcome::malformed();
   CUfunction function = nullptr;
   CUstream stream = nullptr;

@@ -1,4 +1,5 @@
 #include "backend/code.hh"
+#include "backend/driver_call.hh"
 #include "backend/ends.hh"
 
 namespace outboard::backend::ends {
@@ -14,7 +15,7 @@ outcome cuLibraryUnload(call& c) {
   const std::shared_ptr<void> image = c.objects().find(api::handle_kind::library, body.handle)->extra;
   forget_code(c.objects(), body.handle);
   c.give_up_turn();  // it waits for the device
-  return outcome::answer(c.driver().cuLibraryUnload(library));
+  return outcome::answer(call_driver(c.driver().cuLibraryUnload, library));
 }
 
 outcome cuLibraryGetKernel(call& c) {
@@ -23,7 +24,8 @@ outcome cuLibraryGetKernel(call& c) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
   CUresult code = c.objects().resolve(body.parent, library);
-  if (code == CUDA_SUCCESS) code = c.driver().cuLibraryGetKernel(&kernel, library, body.name.c_str());
+  if (code == CUDA_SUCCESS)
+    code = call_driver(c.driver().cuLibraryGetKernel, &kernel, library, body.name.c_str());
   return derived(c, api::handle_kind::library, body, code, kernel);
 }
 
@@ -32,8 +34,9 @@ outcome cuLibraryGetModule(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   CUlibrary library = nullptr;
   CUmodule module = nullptr;
-  CUresult code = c.objects().resolve(body.parent, library);
-  if (code == CUDA_SUCCESS) code = c.driver().cuLibraryGetModule(&module, library);
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve(body.parent, library);
+  if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuLibraryGetModule, &module, library);
   return derived(c, api::handle_kind::library, body, code, module);
 }
 
@@ -42,8 +45,9 @@ outcome cuKernelGetFunction(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   CUkernel kernel = nullptr;
   CUfunction function = nullptr;
-  CUresult code = c.objects().resolve(body.parent, kernel);
-  if (code == CUDA_SUCCESS) code = c.driver().cuKernelGetFunction(&function, kernel);
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve(body.parent, kernel);
+  if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuKernelGetFunction, &function, kernel);
   return derived(c, api::handle_kind::kernel, body, code, function);
 }
 
@@ -53,8 +57,10 @@ outcome cuLibraryGetGlobal(call& c) {
   CUlibrary library = nullptr;
   CUdeviceptr address = 0;
   std::size_t size = 0;
-  CUresult code = c.objects().resolve(body.parent, library);
-  if (code == CUDA_SUCCESS) code = c.driver().cuLibraryGetGlobal(&address, &size, library, body.name.c_str());
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve(body.parent, library);
+  if (code == CUDA_SUCCESS)
+    code = call_driver(c.driver().cuLibraryGetGlobal, &address, &size, library, body.name.c_str());
   marshal::put_body(c.reply, marshal::lookup_reply{address, size});
   return outcome::answer(code);
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/jit_options.hh"
 #include "backend/session_core.hh"
@@ -29,12 +30,12 @@ namespace ends {
 outcome cuLinkCreate_v2(call& c) {
   marshal::link_create_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  if (!c.driver().cuLinkCreate_v2) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   auto work = std::make_shared<link_work>();
   if (!work->options.take(body.options)) return outcome::malformed();
   CUlinkState native = nullptr;
-  const CUresult code = c.driver().cuLinkCreate_v2(work->options.count(), work->options.options(),
-                                                   work->options.values(), &native);
+  const CUresult code = call_driver(c.driver().cuLinkCreate_v2, work->options.count(),
+                                    work->options.options(), work->options.values(), &native);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   return c.objects().create(body.handle, native, c.as_record(), std::move(work)) ? outcome::answer(code)
                                                                                  : outcome::malformed();
@@ -44,14 +45,15 @@ outcome cuLinkAddData_v2(call& c) {
   marshal::link_add_body body;
   std::vector<std::byte> data = std::exchange(c.session.upload_buffer(), {});
   if (!take_all(c, body) || data.size() != body.size) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUlinkState state = nullptr;
   if (const CUresult code = c.objects().resolve(body.state, state); code != CUDA_SUCCESS) {
     return outcome::answer(code);
   }
   jit_arguments jit;
   if (!jit.take(body.options)) return outcome::malformed();
-  const CUresult code = c.driver().cuLinkAddData_v2(
-      state, static_cast<CUjitInputType>(body.type), data.data(), data.size(),
+  const CUresult code = call_driver(
+      c.driver().cuLinkAddData_v2, state, static_cast<CUjitInputType>(body.type), data.data(), data.size(),
       body.name.empty() ? nullptr : body.name.c_str(), jit.count(), jit.options(), jit.values());
   marshal::link_reply reply;
   reply.state = work_of(c, body.state)->options.results();
@@ -64,6 +66,7 @@ outcome cuLinkAddData_v2(call& c) {
 outcome cuLinkComplete(call& c) {
   marshal::link_complete_body body;
   if (!take_all(c, body)) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUlinkState state = nullptr;
   if (const CUresult code = c.objects().resolve(body.state, state); code != CUDA_SUCCESS) {
     return outcome::answer(code);
@@ -73,7 +76,7 @@ outcome cuLinkComplete(call& c) {
   if (!work.image) {
     void* image = nullptr;
     std::size_t size = 0;
-    code = c.driver().cuLinkComplete(state, &image, &size);
+    code = call_driver(c.driver().cuLinkComplete, state, &image, &size);
     if (code == CUDA_SUCCESS) work.image = static_cast<const std::uint8_t*>(image), work.image_size = size;
   }
   if (body.offset > work.image_size) return outcome::malformed();
@@ -98,7 +101,7 @@ outcome cuLinkDestroy(call& c) {
   }
   const std::shared_ptr<void> arrays = c.objects().find(api::handle_kind::link_state, body.handle)->extra;
   c.objects().erase(body.handle);
-  return outcome::answer(c.driver().cuLinkDestroy(state));
+  return outcome::answer(call_driver(c.driver().cuLinkDestroy, state));
 }
 
 }  // namespace ends

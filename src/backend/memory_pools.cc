@@ -6,6 +6,7 @@ outcome cuMemAllocAsync(call& c) {
   marshal::pool_body body;
   if (!take_all(c, body)) return outcome::malformed();
   const auto entry = body.per_thread ? c.driver().cuMemAllocAsync_ptsz : c.driver().cuMemAllocAsync;
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   if (!entry) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   CUstream stream = nullptr;
   if (const CUresult code = c.objects().resolve_stream(body.stream, stream); code != CUDA_SUCCESS) {
@@ -21,6 +22,7 @@ outcome cuMemFreeAsync(call& c) {
   marshal::pool_body body;
   if (!take_all(c, body)) return outcome::malformed();
   const auto entry = body.per_thread ? c.driver().cuMemFreeAsync_ptsz : c.driver().cuMemFreeAsync;
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   if (!entry) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   CUstream stream = nullptr;
   if (const CUresult code = c.objects().resolve_stream(body.stream, stream); code != CUDA_SUCCESS) {

@@ -1,4 +1,5 @@
 #include "backend/code.hh"
+#include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
 #include "marshal/kernel_table.hh"
@@ -23,18 +24,17 @@ std::vector<std::uint8_t> contents_of(const loaded_code& code, const marshal::lo
 CUresult load_native(const api::driver_table& driver, bool library, const void* image, jit_arguments& jit,
                      void*& native) {
   if (library) {
-    if (!driver.cuLibraryLoadData) return CUDA_ERROR_NOT_SUPPORTED;
     // The image stays with the object, so the driver needs no copy.
     CUlibraryOption option = CU_LIBRARY_BINARY_IS_PRESERVED;
     void* preserved = reinterpret_cast<void*>(1);
     CUlibrary made = nullptr;
-    const CUresult code = driver.cuLibraryLoadData(&made, image, jit.options(), jit.values(), jit.count(),
-                                                   &option, &preserved, 1);
+    const CUresult code = call_driver(driver.cuLibraryLoadData, &made, image, jit.options(), jit.values(),
+                                      jit.count(), &option, &preserved, 1);
     return native = made, code;
   }
-  if (!driver.cuModuleLoadDataEx) return CUDA_ERROR_NOT_SUPPORTED;
   CUmodule made = nullptr;
-  const CUresult code = driver.cuModuleLoadDataEx(&made, image, jit.count(), jit.options(), jit.values());
+  const CUresult code =
+      call_driver(driver.cuModuleLoadDataEx, &made, image, jit.count(), jit.options(), jit.values());
   return native = made, code;
 }
 
@@ -42,6 +42,7 @@ outcome load(call& c, bool library) {
   marshal::load_body body;
   std::vector<std::byte> bytes = take_upload(c);
   if (!take_all(c, body) || bytes.size() != body.image_size) return outcome::malformed();
+  if (!library && c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   jit_arguments jit;
   if (!jit.take(body.options)) return outcome::malformed();
   auto image = marshal::module_image::decode(bytes);
@@ -86,7 +87,7 @@ outcome cuModuleUnload(call& c) {
   const std::shared_ptr<void> image = c.objects().find(api::handle_kind::module, body.handle)->extra;
   forget_code(c.objects(), body.handle);
   c.give_up_turn();  // it waits for the device
-  return outcome::answer(c.driver().cuModuleUnload(module));
+  return outcome::answer(call_driver(c.driver().cuModuleUnload, module));
 }
 
 outcome cuModuleGetFunction(call& c) {
@@ -95,7 +96,8 @@ outcome cuModuleGetFunction(call& c) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   CUresult code = c.objects().resolve(body.parent, module);
-  if (code == CUDA_SUCCESS) code = c.driver().cuModuleGetFunction(&function, module, body.name.c_str());
+  if (code == CUDA_SUCCESS)
+    code = call_driver(c.driver().cuModuleGetFunction, &function, module, body.name.c_str());
   return derived(c, api::handle_kind::module, body, code, function);
 }
 
@@ -107,7 +109,7 @@ outcome cuModuleGetGlobal_v2(call& c) {
   std::size_t size = 0;
   CUresult code = c.objects().resolve(body.parent, module);
   if (code == CUDA_SUCCESS)
-    code = c.driver().cuModuleGetGlobal_v2(&address, &size, module, body.name.c_str());
+    code = call_driver(c.driver().cuModuleGetGlobal_v2, &address, &size, module, body.name.c_str());
   marshal::put_body(c.reply, marshal::lookup_reply{address, size});
   return outcome::answer(code);
 }

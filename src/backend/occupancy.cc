@@ -1,3 +1,4 @@
+#include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/launch_decoding.hh"
 
@@ -6,7 +7,8 @@ namespace {
 
 bool take_question(call& c, marshal::occupancy_body& body, CUfunction& function, outcome& failed) {
   if (!take_all(c, body)) return failed = outcome::malformed(), false;
-  failed = outcome::answer(c.objects().resolve(body.kernel, function));
+  failed =
+      outcome::answer(c.refused != CUDA_SUCCESS ? c.refused : c.objects().resolve(body.kernel, function));
   return failed.code == CUDA_SUCCESS;
 }
 
@@ -19,7 +21,7 @@ outcome ask_clusters(call& c, cluster_entry entry) {
   const auto block = c.body.get<std::array<std::uint32_t, 3>>();
   const auto shared = c.body.get<std::uint32_t>();
   native_attributes attributes;
-  CUresult code = CUDA_SUCCESS;
+  CUresult code = c.refused;
   if (!attributes.take(c.body, c.objects(), code) || !c.body.finished()) return outcome::malformed();
   if (!entry) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   CUfunction function = nullptr;
@@ -46,11 +48,9 @@ outcome cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(call& c) {
   CUfunction function = nullptr;
   outcome failed = outcome::malformed();
   if (!take_question(c, body, function, failed)) return failed;
-  if (!c.driver().cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
-    return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   int blocks = 0;
-  const CUresult code = c.driver().cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-      &blocks, function, body.block, body.shared, body.flags);
+  const CUresult code = call_driver(c.driver().cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &blocks,
+                                    function, body.block, body.shared, body.flags);
   marshal::put_body(c.reply, marshal::number_reply{blocks});
   return outcome::answer(code);
 }
@@ -60,10 +60,9 @@ outcome cuOccupancyMaxPotentialBlockSizeWithFlags(call& c) {
   CUfunction function = nullptr;
   outcome failed = outcome::malformed();
   if (!take_question(c, body, function, failed)) return failed;
-  if (!c.driver().cuOccupancyMaxPotentialBlockSizeWithFlags) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   marshal::block_size_reply reply;
-  const CUresult code = c.driver().cuOccupancyMaxPotentialBlockSizeWithFlags(
-      &reply.grid, &reply.block, function, nullptr, body.shared, body.block, body.flags);
+  const CUresult code = call_driver(c.driver().cuOccupancyMaxPotentialBlockSizeWithFlags, &reply.grid,
+                                    &reply.block, function, nullptr, body.shared, body.block, body.flags);
   marshal::put_body(c.reply, reply);
   return outcome::answer(code);
 }

@@ -21,8 +21,8 @@ struct open_captures {
 };
 
 open_captures& captures() {
-  static open_captures the_one;
-  return the_one;
+  static open_captures* const the_one = new open_captures;  // never destroyed: see process::instance()
+  return *the_one;
 }
 
 /// Default streams told apart: the legacy one is one, the per-thread ones are a thread's.

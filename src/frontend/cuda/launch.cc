@@ -18,14 +18,14 @@ struct launch_order {
 };
 
 const launch_limits& limits_of(std::int32_t device) {
-  static const std::vector<launch_limits> all = [] {
-    std::vector<launch_limits> made;
+  static const auto* const all = [] {  // never destroyed: see process::instance()
+    auto* made = new std::vector<launch_limits>;
     for (const marshal::device_facts& facts : process::instance().facts().devices) {
-      made.push_back(launch_limits::of(facts));
+      made->push_back(launch_limits::of(facts));
     }
     return made;
   }();
-  return all[static_cast<std::size_t>(device)];
+  return (*all)[static_cast<std::size_t>(device)];
 }
 
 /// Everything of marshal::launch_body, in its order, without building one: the hot path takes no memory.
