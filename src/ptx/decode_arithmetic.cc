@@ -382,12 +382,20 @@ void decoder::do_set() {
   const bool ftz = take("ftz");
   const type result = take_type(), t = take_type();
   count(combine ? 4 : 3);
-  if (size_of(result) != 4 || result == type::f16x2) return fail("unsupported result type");
+  const bool half = result == type::f16 || result == type::bf16;
+  if (!half && (size_of(result) != 4 || result == type::f16x2 || result == type::bf16x2)) {
+    return fail("unsupported result type");
+  }
   if (!ok_) return;
   const auto p = temporary(0);
   compare_into(p, 0, false, combine ? &at(3) : nullptr, how, o, t, ftz);
-  const auto yes = constant(result == type::f32 ? 0x3f800000 : 0xffffffff, 4), no = constant(0, 4);
-  alu(op::selp, element::u32, target(at(0), result), {yes, no, p});
+  const std::uint32_t bytes = register_bytes(result);
+  const std::uint64_t one = result == type::f32    ? 0x3f800000
+                            : result == type::f16  ? 0x3c00
+                            : result == type::bf16 ? 0x3f80
+                                                   : 0xffffffff;
+  const auto yes = constant(one, bytes), no = constant(0, bytes);
+  alu(op::selp, bits_element(result), target(at(0), result), {yes, no, p});
 }
 
 void decoder::do_selp() {
