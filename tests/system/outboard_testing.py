@@ -1,0 +1,132 @@
+"""Shared by the tests of the whole system: CUDA programs as client processes of a back-end that the test starts, and
+what must not be left when they are gone. Daemon, handshake and process helpers are those of tests/tool.
+Environment (see cmake/OutboardTests.cmake): OUTBOARD_BUILD, OUTBOARD_PRELOAD, OUTBOARD_TOOLKIT."""
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
+os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
+
+from harness import (ADMIN, BUILD, HEADER, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client, Daemon,  # noqa: E402, F401
+                     DaemonTest, clean_environment, frame, greeting_payload, hello_payload, is_alive, processes_below,
+                     run, text, wait_until)
+
+PROGRAMS = BUILD / "programs"
+LIBRARY = BUILD / "lib" / "outboard"
+PRELOAD = os.environ.get("OUTBOARD_PRELOAD", "")
+TOOLKIT = os.environ.get("OUTBOARD_TOOLKIT", "")
+SANITIZED = bool(PRELOAD)
+GONE_WITHIN = 1.0
+
+# Device memory that the cpu device shows; small, so that a test of hundreds of clients fits anywhere.
+CONFIG = "[cpu]\nmemory = \"2GiB\"\n"
+
+
+def argument(otherwise, convert=int):
+    """The test's one argument (a number of clients, of seconds), taken off before unittest reads the rest."""
+    return convert(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else otherwise
+
+
+def program(name, *arguments):
+    path = PROGRAMS / name
+    if not path.exists():
+        print(f"skipped: {path} is not built (no nvcc?)")
+        sys.exit(77)
+    return [str(path), *map(str, arguments)]
+
+
+def program_environment(server=None, **more):
+    """What a user sets who does not use `outboard run`: the library's folder and the server."""
+    folders = [str(LIBRARY)] + ([f"{TOOLKIT}/lib64", f"{TOOLKIT}/lib"] if TOOLKIT else [])
+    values = {"LD_LIBRARY_PATH": ":".join(folders), **more}
+    if server:
+        values["OUTBOARD_SERVER"] = server
+    if PRELOAD:
+        # CUDA's own run time leaks by design at exit.
+        values.update(LD_PRELOAD=PRELOAD, ASAN_OPTIONS="detect_leaks=0:" + os.environ.get("ASAN_OPTIONS", ""))
+    return clean_environment(**values)
+
+
+def start_program(command, server, **more):
+    return subprocess.Popen(command, env=program_environment(server, **more), stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run_program(command, server, timeout=60, **more):
+    return subprocess.run(command, env=program_environment(server, **more), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=timeout)
+
+
+def through_run(command, *flags, timeout=120, environment=None):
+    """`outboard run`, with what the program alone must have in its environment."""
+    given = program_environment()
+    prefix = ["env"] + [f"{key}={given[key]}" for key in ("LD_PRELOAD", "ASAN_OPTIONS") if key in given and PRELOAD]
+    values = environment or clean_environment()
+    if TOOLKIT:
+        values = {**values, "LD_LIBRARY_PATH": f"{TOOLKIT}/lib64:{TOOLKIT}/lib"}
+    return run("run", *flags, "--", *(prefix if len(prefix) > 1 else []), *command, timeout=timeout, environment=values)
+
+
+def shared_memory():
+    return set(os.listdir("/dev/shm"))
+
+
+class Resources:
+    """What a daemon holds at one moment, to be compared with a later one."""
+
+    def __init__(self, daemon):
+        self.descriptors, self.memory = daemon.descriptors(), daemon.memory()
+
+    def __str__(self):
+        return f"{self.descriptors} descriptors, {self.memory / 1e6:.1f} MB"
+
+
+class SystemTest(DaemonTest):
+    """A daemon on the cpu device, honest programs, and a check that nothing is left."""
+
+    def setUp(self):
+        super().setUp()
+        self.shared_memory_before = shared_memory()
+
+    def serve(self, *flags, config=CONFIG, **options):
+        return super().serve(*flags, config=config, device=options.pop("device", "cpu"), **options)
+
+    def start(self, command, server, **more):
+        process = start_program(command, server, **more)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            if stream:
+                stream.close()
+
+    def passed(self, process, timeout=120):
+        """Waits for the program, which must say PASS, succeed and write nothing to stderr."""
+        out, err = process.communicate(timeout=timeout)
+        self.assertEqual((process.returncode, err), (0, ""), out)
+        self.assertIn("PASS", out.splitlines()[-1])
+
+    def wait_for_line(self, process, word):
+        """Reads the program's stdout up to a line with the word."""
+        for line in process.stdout:
+            if word in line:
+                return line
+        self.fail(f"the program ended without {word}: {process.stderr.read()}")
+
+    def sessions_are_gone(self, daemon, seconds=5.0):
+        self.assertTrue(wait_until(lambda: daemon.sessions() == [], seconds), daemon.sessions())
+
+    def nothing_is_left(self, daemon):
+        """Ends the daemon in order; then there is no process, no socket and no shared memory of it."""
+        workers = daemon.workers()
+        self.assertEqual(daemon.stop(), 0, daemon.log())
+        self.assertTrue(wait_until(lambda: not [w for w in workers if is_alive(w)]))
+        self.assertFalse(os.path.exists(daemon.unix[5:]), "the socket is left")
+        self.assertEqual({n for n in shared_memory() - self.shared_memory_before if "outboard" in n.lower()}, set())
