@@ -95,6 +95,12 @@ TEST_F(instruction_test, carries_chain) {
             (list<u64>{0xfffffffffffffffe, static_cast<u64>(-2)}));
 }
 
+TEST_F(instruction_test, the_carry_of_a_subtraction_is_set_without_borrow) {
+  const list<u32> a = {5, 7, 9}, b = {7, 7, 7};
+  EXPECT_EQ((run<u32>("sub.cc.u32 r0, a, b; addc.u32 d, 0, 0;", a, b)), (list<u32>{0, 1, 1}));
+  EXPECT_EQ((run<u32>("sub.cc.u32 r0, a, b; subc.u32 d, 0, 0;", a, b)), (list<u32>{~0u, 0, 0}));
+}
+
 TEST_F(instruction_test, bits) {
   const list<u32> a = {0, 1, 0x80000000, 0x00ff0000};
   EXPECT_EQ((run<u32>("popc.b32 d, a;", a)), (list<u32>{0, 1, 1, 8}));
@@ -264,6 +270,11 @@ TEST_F(instruction_test, lanes_talk) {
   each("setp.lt.u32 p, t, 4; vote.sync.all.pred q, p, -1; selp.u32 d, 1, 0, q;", [](u32) { return 0u; });
   each("and.b32 r0, t, 3; match.any.sync.b32 d, r0, -1;", [](u32 n) { return 0x11111111u << (n % 4); });
   each("redux.sync.add.u32 d, a, -1;", [](u32) { return 10416u; });
+  // Two tiles of 16 lanes at one instruction.
+  const std::string tile = "setp.lt.u32 p, t, 16; selp.u32 r0, 0xffff, 0xffff0000, p;";
+  each(tile + "redux.sync.add.u32 d, t, r0;", [](u32 n) { return n < 16 ? 120u : 376u; });
+  each(tile + "setp.eq.u32 q, t, 20; vote.sync.any.pred q, q, r0; selp.u32 d, 1, 0, q;",
+       [](u32 n) { return n / 16; });
   each("setp.lt.u32 p, t, 16; @p bra L; mov.u32 r0, 1; bra M; L: mov.u32 r0, 2; M: activemask.b32 d;",
        [](u32) { return ~0u; });
   // Half the lanes come later: the shuffle waits for them.

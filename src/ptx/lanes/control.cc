@@ -58,11 +58,29 @@ const inst* mix_predicate(warp* w, const inst* i) {
   return i + 1;
 }
 
+/// Lanes of one warp may name different member masks (tiles of a warp): calls f(lanes, members) for each
+/// mask, where `members` are those of the mask that are here. nullptr, else what the step returns because
+/// others must come first.
+template <class F>
+LANE_INLINE const inst* each_team(warp* w, const inst* i, F f) {
+  const u32* member = from<u32>(w, i->r[5]);
+  u32 awaited = 0;
+  for (u32 on = w->mask; on != 0; on &= on - 1) awaited |= member[__builtin_ctz(on)];
+  if (const inst* out = warp_converge(w, i, awaited)) return out;
+  for (u32 left = w->mask; left != 0;) {
+    const u32 mask = member[__builtin_ctz(left)];
+    u32 team = 0;
+    for (u32 on = left; on != 0; on &= on - 1) team |= member[__builtin_ctz(on)] == mask ? on & (0 - on) : 0;
+    f(team, mask & w->mask);
+    left &= ~team;
+  }
+  return nullptr;
+}
+
 /// r: d, predicate (aux bit 8), a, b, c, member mask.
 template <class T>
 const inst* shuffle(warp* w, const inst* i) {
-  const u32 member = from<u32>(w, i->r[5])[__builtin_ctz(w->mask)];
-  if (const inst* out = warp_converge(w, i, member)) return out;
+  if (const inst* out = each_team(w, i, [](u32, u32) {})) return out;
   const T* a = from<T>(w, i->r[2]);
   const u32 *b = from<u32>(w, i->r[3]), *c = from<u32>(w, i->r[4]);
   T v[warp_lanes];
@@ -99,23 +117,21 @@ const inst* shuffle(warp* w, const inst* i) {
 
 /// r: d, -, predicate, -, -, member mask. Lanes outside the member mask do not vote.
 const inst* vote(warp* w, const inst* i) {
-  const u32 member = from<u32>(w, i->r[5])[__builtin_ctz(w->mask)];
-  if (const inst* out = warp_converge(w, i, member)) return out;
-  const u32 in = member & w->mask, yes = predicate(w, i->r[2]) & in;
-  switch (i->aux & 3) {
-    case 0:
-      set_predicate(w, i->r[0], yes == in ? all_lanes : 0);
-      break;
-    case 1:
-      set_predicate(w, i->r[0], yes != 0 ? all_lanes : 0);
-      break;
-    case 2:
-      set_predicate(w, i->r[0], yes == in || yes == 0 ? all_lanes : 0);
-      break;
-    default:
-      assign(
-          w, to<u32>(w, i->r[0]), [=](int) __attribute__((always_inline)) { return yes; });
-      break;
+  const u32 p = predicate(w, i->r[2]), kind = i->aux & 3;
+  u32 bits = 0, ballot[warp_lanes] = {};
+  const inst* out = each_team(w, i, [&](u32 team, u32 members) {
+    const u32 yes = p & members;
+    const bool holds = kind == 0 ? yes == members : kind == 1 ? yes != 0 : yes == members || yes == 0;
+    bits |= holds ? team : 0;
+    for (u32 on = team; on != 0; on &= on - 1) ballot[__builtin_ctz(on)] = yes;
+  });
+  if (out) return out;
+  if (kind < 3) {
+    set_predicate(w, i->r[0], bits);
+  } else {
+    const u32* result = ballot;
+    assign(
+        w, to<u32>(w, i->r[0]), [=](int l) __attribute__((always_inline)) { return result[l]; });
   }
   return i + 1;
 }
@@ -130,44 +146,52 @@ const inst* active_mask(warp* w, const inst* i) {
 /// r: d, predicate (all; aux bit 8), a, -, -, member mask.
 template <class T, bool All>
 const inst* match(warp* w, const inst* i) {
-  const u32 member = from<u32>(w, i->r[5])[__builtin_ctz(w->mask)];
-  if (const inst* out = warp_converge(w, i, member)) return out;
   const T* a = from<T>(w, i->r[2]);
-  const u32 in = member & w->mask;
-  u32 v[warp_lanes];
-  for (int l = 0; l < warp_lanes; ++l) {
-    u32 same = 0;
-    for (int k = 0; k < warp_lanes; ++k) same |= a[k] == a[l] ? 1u << k : 0u;
-    v[l] = same & in;
-    if constexpr (All) v[l] = v[l] == in ? in : 0;
-  }
-  const bool agree = v[__builtin_ctz(w->mask)] == in;
+  u32 v[warp_lanes] = {}, agreed = 0;
+  const inst* out = each_team(w, i, [&](u32 team, u32 members) {
+    for (u32 on = team; on != 0; on &= on - 1) {
+      const int l = __builtin_ctz(on);
+      u32 same = 0;
+      for (u32 other = members; other != 0; other &= other - 1) {
+        same |= a[__builtin_ctz(other)] == a[l] ? other & (0 - other) : 0;
+      }
+      agreed |= same == members ? 1u << l : 0;
+      v[l] = All && same != members ? 0 : same;
+    }
+  });
+  if (out) return out;
   const u32* result = v;
   assign(
       w, to<u32>(w, i->r[0]), [=](int l) __attribute__((always_inline)) { return result[l]; });
-  if (All && (i->aux & 256)) set_predicate(w, i->r[1], agree ? all_lanes : 0);
+  if (All && (i->aux & 256)) set_predicate(w, i->r[1], agreed);
   return i + 1;
 }
 
 template <class T, atom A>
+LANE_INLINE T combine(T v, T x) {
+  if constexpr (A == atom::add) return static_cast<T>(static_cast<u32>(v) + static_cast<u32>(x));
+  if constexpr (A == atom::min) return x < v ? x : v;
+  if constexpr (A == atom::max) return x > v ? x : v;
+  if constexpr (A == atom::and_) return v & x;
+  if constexpr (A == atom::or_) return v | x;
+  return v ^ x;
+}
+
+template <class T, atom A>
 const inst* reduce(warp* w, const inst* i) {
-  const u32 member = from<u32>(w, i->r[5])[__builtin_ctz(w->mask)];
-  if (const inst* out = warp_converge(w, i, member)) return out;
   const T* a = from<T>(w, i->r[2]);
-  u32 on = member & w->mask;
-  if (on == 0) on = w->mask;
-  T v = a[__builtin_ctz(on)];
-  for (on &= on - 1; on != 0; on &= on - 1) {
-    const T x = a[__builtin_ctz(on)];
-    if constexpr (A == atom::add) v = static_cast<T>(static_cast<u32>(v) + static_cast<u32>(x));
-    if constexpr (A == atom::min) v = x < v ? x : v;
-    if constexpr (A == atom::max) v = x > v ? x : v;
-    if constexpr (A == atom::and_) v &= x;
-    if constexpr (A == atom::or_) v |= x;
-    if constexpr (A == atom::xor_) v ^= x;
-  }
+  T v[warp_lanes] = {};
+  const inst* out = each_team(w, i, [&](u32 team, u32 members) {
+    if (members == 0) members = team;
+    T sum = a[__builtin_ctz(members)];
+    for (u32 on = members & (members - 1); on != 0; on &= on - 1)
+      sum = combine<T, A>(sum, a[__builtin_ctz(on)]);
+    for (u32 on = team; on != 0; on &= on - 1) v[__builtin_ctz(on)] = sum;
+  });
+  if (out) return out;
+  const T* result = v;
   assign(
-      w, to<T>(w, i->r[0]), [=](int) __attribute__((always_inline)) { return v; });
+      w, to<T>(w, i->r[0]), [=](int l) __attribute__((always_inline)) { return result[l]; });
   return i + 1;
 }
 

@@ -190,6 +190,8 @@ const inst* lop3(warp* w, const inst* i) {
   return i + 1;
 }
 
+/// A subtraction is a + ~b + carry, as in the machine: its carry-out is 1 when there was NO borrow. The
+/// manual says "borrow", but nvcc's 128-bit division reads the carry of subc.cc with addc and counts on this.
 /// add.cc, addc, addc.cc, sub.cc ...: r[3] is the carry predicate; `With` reads it. aux != 0: it is written.
 template <class T, bool Subtract, bool With>
 const inst* carry(warp* w, const inst* i) {
@@ -199,7 +201,7 @@ const inst* carry(warp* w, const inst* i) {
   u32 out = 0;
   T v[warp_lanes];
   LANE_LOOP {
-    const T x = a[l], y = b[l], k = in >> l & 1;
+    const T x = a[l], y = b[l], k = Subtract && With ? ~in >> l & 1 : in >> l & 1;
     T s, r;
     bool over;
     if constexpr (Subtract) {
@@ -210,7 +212,7 @@ const inst* carry(warp* w, const inst* i) {
       over |= __builtin_add_overflow(s, k, &r);
     }
     v[l] = r;
-    out |= over ? 1u << l : 0u;
+    out |= over != Subtract ? 1u << l : 0u;
   }
   const T* result = v;
   assign(
