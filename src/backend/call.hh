@@ -1,6 +1,6 @@
-// One request being executed, as its handler sees it. Lives on the lane's thread for the time of the request. The
-// handler owns the session's turn (turn.hh) until it gives it up for a wait; the object tables may be touched only
-// before.
+// One request being executed, as its handler sees it. Lives on the lane's thread for the time of the request.
+// The handler owns the session's turn (turn.hh) until it gives it up for a wait; the object tables may be
+// touched only before.
 #pragma once
 
 #include <memory_resource>
@@ -32,14 +32,15 @@ struct call {
   wire::reader body;
   wire::writer& reply;  ///< the outputs; sent only with a call, behind the result code
   std::pmr::memory_resource& scratch;
-  CUresult refused = CUDA_SUCCESS;  ///< why the request's context cannot be entered; its handler must answer this
+  CUresult refused =
+      CUDA_SUCCESS;  ///< why the request's context cannot be entered; its handler must answer this
   bool keep_outputs_on_error = false;  ///< logs of a failed load travel too
 
   const api::driver_table& driver() const;
   object_tables& objects() const;
 
-  /// Lets other lanes go on: to be called once, after everything needed was decoded and resolved, before a driver call
-  /// that may block on device work.
+  /// Lets other lanes go on: to be called once, after everything needed was decoded and resolved, before a
+  /// driver call that may block on device work.
   void give_up_turn() const;
 
   /// The request as a record of the object it makes or changes.

@@ -1,4 +1,5 @@
-// Handlers of the context chapters. The front-end keeps the states; what comes here is what the driver must know.
+// Handlers of the context chapters. The front-end keeps the states; what comes here is what the driver must
+// know.
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
 
@@ -15,7 +16,8 @@ CUresult invoke(CUresult (*entry)(A...), std::type_identity_t<A>... arguments) {
   return entry ? entry(arguments...) : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/// Objects of a context die with it. Streams, events and modules hold nothing of ours beyond their table entries.
+/// Objects of a context die with it. Streams, events and modules hold nothing of ours beyond their table
+/// entries.
 void forget_context(call& c, std::uint64_t handle) {
   c.session.memory().drop_context(handle, false);
   c.objects().erase(handle);
@@ -75,7 +77,8 @@ outcome ends::cuCtxDestroy_v2(call& c) {
   marshal::handle_body body;
   if (!take_all(c, body)) return outcome::malformed();
   CUcontext native = nullptr;
-  if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS) return outcome::answer(code);
+  if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   c.session.memory().drop_context(body.handle, true);
   const CUresult code = invoke(c.driver().cuCtxDestroy_v2, native);
   forget_context(c, body.handle);

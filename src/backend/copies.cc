@@ -1,5 +1,6 @@
-// Handlers of copies between host and device. Bytes from the client go through a staging block, so the request is done
-// when they are copied there; bytes to the client go out as data frames, before the reply that completes them.
+// Handlers of copies between host and device. Bytes from the client go through a staging block, so the
+// request is done when they are copied there; bytes to the client go out as data frames, before the reply
+// that completes them.
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
 
@@ -13,15 +14,18 @@ CUstream stream_of(flavour how, CUstream asked) { return marshal::on_stream(how)
 
 bool known(flavour how) { return how < flavour::count; }
 
-/// Copies of the synchronous kind are complete for the program when they return, whatever stream it uses next: streams
-/// that do not synchronise with the default stream must see them. So the next request waits for the last of them.
+/// Copies of the synchronous kind are complete for the program when they return, whatever stream it uses
+/// next: streams that do not synchronise with the default stream must see them. So the next request waits for
+/// the last of them.
 CUresult finish_if_synchronous(call& c, flavour how, CUstream stream) {
   if (marshal::on_stream(how)) return CUDA_SUCCESS;
-  auto* sync = marshal::per_thread(how) ? c.driver().cuStreamSynchronize_ptsz : c.driver().cuStreamSynchronize;
+  auto* sync =
+      marshal::per_thread(how) ? c.driver().cuStreamSynchronize_ptsz : c.driver().cuStreamSynchronize;
   return sync(stream);
 }
 
-constexpr std::size_t piece = 4u << 20;  // of a copy to the host: small enough to overlap, large enough for full speed
+constexpr std::size_t piece =
+    4u << 20;  // of a copy to the host: small enough to overlap, large enough for full speed
 
 struct copy_out {
   call& c;
@@ -35,7 +39,8 @@ struct copy_out {
     auto* copy = per_thread ? c.driver().cuMemcpyDtoHAsync_v2_ptsz : c.driver().cuMemcpyDtoHAsync_v2;
     auto* record = per_thread ? c.driver().cuEventRecord_ptsz : c.driver().cuEventRecord;
     CUresult code = copy(block.data, body.from + offset, size, stream);
-    if (code == CUDA_SUCCESS && !block.done) code = c.driver().cuEventCreate(&block.done, CU_EVENT_DISABLE_TIMING);
+    if (code == CUDA_SUCCESS && !block.done)
+      code = c.driver().cuEventCreate(&block.done, CU_EVENT_DISABLE_TIMING);
     if (code == CUDA_SUCCESS) code = record(block.done, stream);
     if (code != CUDA_SUCCESS) c.session.stage().give_back(block);
     return code;

@@ -1,6 +1,6 @@
-// Posted copies to the host whose bytes have not been sent yet: each waits in a staging block for its event. Before a
-// reply tells the client that work is complete, the bytes of every finished copy go out, so they are there first.
-// Any thread (own lock).
+// Posted copies to the host whose bytes have not been sent yet: each waits in a staging block for its event.
+// Before a reply tells the client that work is complete, the bytes of every finished copy go out, so they are
+// there first. Any thread (own lock).
 #pragma once
 
 #include <deque>
@@ -13,7 +13,8 @@ namespace outboard::backend {
 
 class copies_out {
  public:
-  using send_bytes = std::function<void(std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte>)>;
+  using send_bytes =
+      std::function<void(std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte>)>;
 
   copies_out(const api::driver_table& driver, staging& stage, send_bytes send)
       : driver_(driver), staging_(stage), send_(std::move(send)) {}

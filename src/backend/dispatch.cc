@@ -8,8 +8,8 @@
 namespace outboard::backend {
 namespace {
 
-/// How long a synchronising call looks whether the work is done before it gives its turn up and sleeps in the driver:
-/// most waits of real programs end within it, and a hand-off costs more. Not where cores are scarce.
+/// How long a synchronising call looks whether the work is done before it gives its turn up and sleeps in the
+/// driver: most waits of real programs end within it, and a hand-off costs more. Not where cores are scarce.
 std::chrono::microseconds spin_budget() {
   static const bool cores_to_spare = std::thread::hardware_concurrency() > 2;
   return std::chrono::microseconds(cores_to_spare ? 40 : 0);
@@ -26,13 +26,15 @@ void spin_until(Query&& still_busy) {
 template <api::opcode Op, class Execution>
 bool would_wait(call& c, Execution& e) {
   if constexpr (Op == api::opcode::cuStreamSynchronize || Op == api::opcode::cuStreamSynchronize_ptsz) {
-    auto* query = Op == api::opcode::cuStreamSynchronize ? c.driver().cuStreamQuery : c.driver().cuStreamQuery_ptsz;
+    auto* query =
+        Op == api::opcode::cuStreamSynchronize ? c.driver().cuStreamQuery : c.driver().cuStreamQuery_ptsz;
     CUresult state = CUDA_ERROR_NOT_READY;
     spin_until([&] { return (state = query(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
     return state == CUDA_ERROR_NOT_READY;
   } else if constexpr (Op == api::opcode::cuEventSynchronize) {
     CUresult state = CUDA_ERROR_NOT_READY;
-    spin_until([&] { return (state = c.driver().cuEventQuery(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
+    spin_until(
+        [&] { return (state = c.driver().cuEventQuery(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
     return state == CUDA_ERROR_NOT_READY;
   }
   return true;
@@ -59,8 +61,9 @@ outcome generated(call& c) {
     code = execution.run(entry);
   }
   if constexpr (about.creates != api::no_parameter) {
-    const bool kept = code == CUDA_SUCCESS ? c.objects().create(state.created, execution.created(), c.as_record())
-                                           : c.objects().fail(state.created, code);
+    const bool kept = code == CUDA_SUCCESS
+                          ? c.objects().create(state.created, execution.created(), c.as_record())
+                          : c.objects().fail(state.created, code);
     if (!kept) return outcome::malformed();
   }
   if constexpr (about.destroys != api::no_parameter) {

@@ -1,5 +1,5 @@
-// Declares the hand-written handlers. HANDLER lines in handlers.def bind an opcode to a function of the same name here;
-// a line without a definition is a link error.
+// Declares the hand-written handlers. HANDLER lines in handlers.def bind an opcode to a function of the same
+// name here; a line without a definition is a link error.
 #pragma once
 
 #include "backend/call.hh"

@@ -1,4 +1,5 @@
-// How frames become executed requests: the leader reads, hands frames to their lanes, lanes execute and answer.
+// How frames become executed requests: the leader reads, hands frames to their lanes, lanes execute and
+// answer.
 #include <array>
 
 #include "backend/session_core.hh"
@@ -25,8 +26,10 @@ bool is_sticky(CUresult code) {
     case CUDA_ERROR_MISALIGNED_ADDRESS:
     case CUDA_ERROR_INVALID_ADDRESS_SPACE:
     case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED: return true;
-    default: return false;
+    case CUDA_ERROR_LAUNCH_FAILED:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -38,15 +41,16 @@ bool session_core::read_frame() {
   const transport::io got = from_.fill(raw, true);
   if (got == transport::io::interrupted) return false;
   if (got != transport::io::done) {
-    end(got == transport::io::closed, got == transport::io::closed ? "the client closed the connection"
-                                                                   : "the connection broke");
+    end(got == transport::io::closed,
+        got == transport::io::closed ? "the client closed the connection" : "the connection broke");
     return false;
   }
   auto header = wire::decode_header(raw, wire::max_frame_payload);
   if (!header) return end(false, "protocol error: " + header.error().message), false;
   at_hand_.header = *header;
   at_hand_.payload.resize(header->size);
-  if (from_.fill(at_hand_.payload) != transport::io::done) return end(false, "the connection broke inside a frame"), false;
+  if (from_.fill(at_hand_.payload) != transport::io::done)
+    return end(false, "the connection broke inside a frame"), false;
   return true;
 }
 
@@ -71,16 +75,21 @@ lane* session_core::find_lane(std::uint32_t number) {
   return raw;
 }
 
-/// What the frame at hand asks. True: `own` goes on leading; false: the turn is with somebody else, or all is over.
+/// What the frame at hand asks. True: `own` goes on leading; false: the turn is with somebody else, or all is
+/// over.
 bool session_core::deliver(lane* own) {
   switch (at_hand_.header.kind) {
-    case wire::frame_kind::goodbye: return end(true, "goodbye"), false;
+    case wire::frame_kind::goodbye:
+      return end(true, "goodbye"), false;
     case wire::frame_kind::post:
     case wire::frame_kind::call:
-    case wire::frame_kind::lane_end: break;
-    default: return end(false, "protocol error: a frame that only servers send"), false;
+    case wire::frame_kind::lane_end:
+      break;
+    default:
+      return end(false, "protocol error: a frame that only servers send"), false;
   }
-  if (at_hand_.header.kind == wire::frame_kind::lane_end && !lanes_.contains(at_hand_.header.lane)) return true;
+  if (at_hand_.header.kind == wire::frame_kind::lane_end && !lanes_.contains(at_hand_.header.lane))
+    return true;
   lane* target = find_lane(at_hand_.header.lane);
   if (!target) return end(false, "protocol error: lane " + std::to_string(at_hand_.header.lane)), false;
   if (target != own && !turn_.await_idle(*target)) return false;

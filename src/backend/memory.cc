@@ -9,7 +9,8 @@ outcome ends::cuMemAlloc_v2(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUdevice device = 0;
-  if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS) return outcome::answer(code);
+  if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
+    return outcome::answer(code);
   const CUresult code = c.session.memory().map(body.address, body.size, device, c.header.context);
   c.reply.put(body.address);
   return outcome::answer(code);
@@ -19,7 +20,8 @@ outcome ends::cuMemFree_v2(call& c) {
   marshal::unmap_body body;
   if (!take_all(c, body)) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
-  // cuMemFree waits for the device (manual, "implicit synchronization"), and memory in use must not be unmapped.
+  // cuMemFree waits for the device (manual, "implicit synchronization"), and memory in use must not be
+  // unmapped.
   c.give_up_turn();
   const CUresult waited = c.driver().cuCtxSynchronize();
   if (body.size == 0) return outcome::answer(waited);

@@ -16,7 +16,8 @@ CUmemAllocationProp property_of(std::int32_t device) {
 }
 
 bool has_virtual_memory(const api::driver_table& d, const marshal::snapshot& facts) {
-  if (!d.cuMemAddressReserve || !d.cuMemCreate || !d.cuMemMap || !d.cuMemSetAccess || !d.cuMemUnmap || !d.cuMemRelease) {
+  if (!d.cuMemAddressReserve || !d.cuMemCreate || !d.cuMemMap || !d.cuMemSetAccess || !d.cuMemUnmap ||
+      !d.cuMemRelease) {
     return false;
   }
   for (const auto& device : facts.devices) {
@@ -29,7 +30,8 @@ bool has_virtual_memory(const api::driver_table& d, const marshal::snapshot& fac
 }  // namespace
 
 bool memory_map::reserve_window(std::uint64_t base, std::uint64_t slot_size, const marshal::snapshot& facts) {
-  if (slot_size == 0 || base == 0 || slot_size % granule || base % granule || !has_virtual_memory(driver_, facts)) {
+  if (slot_size == 0 || base == 0 || slot_size % granule || base % granule ||
+      !has_virtual_memory(driver_, facts)) {
     return false;
   }
   for (std::size_t i = 0; i < facts.devices.size(); ++i) {
@@ -80,7 +82,8 @@ CUresult memory_map::map_window(const mapping& wanted, CUmemGenericAllocationHan
   return code;
 }
 
-CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context) {
+CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_t device,
+                         std::uint64_t context) {
   const std::lock_guard lock(mutex_);
   mapping made{address, size, 0, device, context};
   CUresult code = CUDA_SUCCESS;

@@ -1,5 +1,5 @@
-// Device memory that this session has mapped, and the session's ledger of it. Memory comes from the window: fresh
-// physical memory mapped at the address that the front-end chose. Any thread (own lock).
+// Device memory that this session has mapped, and the session's ledger of it. Memory comes from the window:
+// fresh physical memory mapped at the address that the front-end chose. Any thread (own lock).
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,17 @@ class memory_map {
  public:
   explicit memory_map(const api::driver_table& driver) : driver_(driver) {}
 
-  /// Reserves the window's slots for `devices` devices. False: this device has no such thing, or the addresses are taken;
-  /// memory then comes from wherever the driver likes.
+  /// Reserves the window's slots for `devices` devices. False: this device has no such thing, or the
+  /// addresses are taken; memory then comes from wherever the driver likes.
   bool reserve_window(std::uint64_t base, std::uint64_t slot_size, const marshal::snapshot& facts);
 
-  /// Maps fresh memory. With a window `address` is the peer's wish and is checked; without, the driver's answer.
+  /// Maps fresh memory. With a window `address` is the peer's wish and is checked; without, the driver's
+  /// answer.
   CUresult map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context);
   /// The device must be done with it. CUDA_ERROR_INVALID_VALUE: nothing of ours starts there.
   CUresult unmap(std::uint64_t address);
-  /// All of one context (it was reset or destroyed). `unmap_too` is false when the driver has freed it already.
+  /// All of one context (it was reset or destroyed). `unmap_too` is false when the driver has freed it
+  /// already.
   void drop_context(std::uint64_t context, bool unmap_too);
 
   std::uint64_t bytes() const;

@@ -3,12 +3,14 @@
 namespace outboard::backend {
 namespace {
 
-/// Threads may send their creations in another order than they took ids; no program has this many threads doing so.
+/// Threads may send their creations in another order than they took ids; no program has this many threads
+/// doing so.
 constexpr std::size_t max_gap = 1 << 16;
 
 bool fits(api::handle_kind wanted, std::uint8_t kind) {
-  return kind == static_cast<std::uint8_t>(wanted) || (wanted == api::handle_kind::function &&
-                                                       kind == static_cast<std::uint8_t>(api::handle_kind::kernel));
+  return kind == static_cast<std::uint8_t>(wanted) ||
+         (wanted == api::handle_kind::function &&
+          kind == static_cast<std::uint8_t>(api::handle_kind::kernel));
 }
 
 }  // namespace
@@ -54,7 +56,8 @@ server_object* object_tables::find(api::handle_kind kind, std::uint64_t id) {
   const wire::handle h{id};
   if (!fits(kind, h.kind())) return nullptr;
   server_object* slot = slot_for(id, h.minted());
-  return slot && slot->state == server_object::life::alive && slot->generation == h.generation() ? slot : nullptr;
+  return slot && slot->state == server_object::life::alive && slot->generation == h.generation() ? slot
+                                                                                                 : nullptr;
 }
 
 const server_object* object_tables::at(std::uint64_t id) const {
@@ -96,7 +99,8 @@ void object_tables::forget_minted(std::uint64_t id) {
 
 std::uint64_t object_tables::mint(api::handle_kind kind, void* native) {
   const auto k = static_cast<std::size_t>(kind);
-  if (const auto known = minted_by_native_[k].find(native); known != minted_by_native_[k].end()) return known->second;
+  if (const auto known = minted_by_native_[k].find(native); known != minted_by_native_[k].end())
+    return known->second;
   table& t = minted_[k];
   std::uint32_t index = static_cast<std::uint32_t>(t.size());
   if (!minted_free_[k].empty()) {

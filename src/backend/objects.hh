@@ -1,6 +1,6 @@
-// The worker's object tables: which native object stands behind each id of the client. Ids are chosen by the front-end
-// (dense, per kind); server-born objects get ids of a second space. Everything here is guarded by the session's turn
-// (see turn.hh): only the thread whose turn it is may call.
+// The worker's object tables: which native object stands behind each id of the client. Ids are chosen by the
+// front-end (dense, per kind); server-born objects get ids of a second space. Everything here is guarded by
+// the session's turn (see turn.hh): only the thread whose turn it is may call.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace outboard::backend {
 
 /// The request that made an object, kept so that the session can be rebuilt elsewhere (design section 5.3).
 struct record {
-  std::uint64_t ticket = 0;   ///< order of replay
+  std::uint64_t ticket = 0;  ///< order of replay
   std::uint32_t opcode = 0;
   std::uint64_t context = 0;  ///< handle it ran in
   std::vector<std::byte> payload;
@@ -34,8 +34,10 @@ struct server_object {
 
 class object_tables final : public marshal::handle_resolver {
  public:
-  /// False: the peer broke the rules (the id lives already, is malformed, or leaves a gap that only an attack leaves).
-  [[nodiscard]] bool create(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra = nullptr);
+  /// False: the peer broke the rules (the id lives already, is malformed, or leaves a gap that only an attack
+  /// leaves).
+  [[nodiscard]] bool create(std::uint64_t id, void* native, record made_by,
+                            std::shared_ptr<void> extra = nullptr);
   /// A creation that failed: requests that name the id get `code`. Same rules.
   [[nodiscard]] bool fail(std::uint64_t id, CUresult code);
 

@@ -9,7 +9,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How often the stand-by looks whether the client is still there while a lane holds the turn inside the driver.
+/// How often the stand-by looks whether the client is still there while a lane holds the turn inside the
+/// driver.
 constexpr auto watch_interval = 200ms;
 
 }  // namespace
@@ -28,15 +29,16 @@ session_core::session_core(session_request request)
       from_(connection_),
       memory_(driver_),
       staging_(driver_),
-      copies_(driver_, staging_, [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
-        std::vector<std::byte> prefix;
-        wire::writer w(prefix);
-        w.put(ticket);
-        w.put(offset);
-        wire::frame_header header;
-        header.kind = wire::frame_kind::data;
-        send(header, prefix, bytes);
-      }) {}
+      copies_(driver_, staging_,
+              [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
+                std::vector<std::byte> prefix;
+                wire::writer w(prefix);
+                w.put(ticket);
+                w.put(offset);
+                wire::frame_header header;
+                header.kind = wire::frame_kind::data;
+                send(header, prefix, bytes);
+              }) {}
 
 session_core::~session_core() = default;
 
@@ -104,10 +106,13 @@ void session_core::send(wire::frame_header header, std::span<const std::byte> pa
   header.ack = executed_.load(std::memory_order_relaxed);
   std::array<std::byte, wire::header_size> raw;
   wire::encode_header(header, raw);
-  const auto part = [](std::span<const std::byte> b) { return iovec{const_cast<std::byte*>(b.data()), b.size()}; };
+  const auto part = [](std::span<const std::byte> b) {
+    return iovec{const_cast<std::byte*>(b.data()), b.size()};
+  };
   const std::array parts{part(raw), part(payload), part(bulk)};
   const std::lock_guard lock(send_mutex_);
-  (void)connection_.send(std::span(parts).first(bulk.empty() ? 2 : 3));  // the reader notices a lost connection
+  (void)connection_.send(
+      std::span(parts).first(bulk.empty() ? 2 : 3));  // the reader notices a lost connection
 }
 
 void session_core::give_up_turn(lane& own) {

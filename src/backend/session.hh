@@ -1,6 +1,7 @@
-// One session in a worker: everything that a client process asks, from the welcome to the end of its connection.
-// serve_session() owns the connection and returns when the session is over; called once in a worker's life, from its
-// main thread. It starts a thread for each lane of the client and joins them before it returns.
+// One session in a worker: everything that a client process asks, from the welcome to the end of its
+// connection. serve_session() owns the connection and returns when the session is over; called once in a
+// worker's life, from its main thread. It starts a thread for each lane of the client and joins them before
+// it returns.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The state of one session in its worker: connection, lanes, tables, memory. The main thread makes it, stands by for the
-// turn and tears it down; lane threads execute. What needs the turn and what has its own lock is said member by member.
+// The state of one session in its worker: connection, lanes, tables, memory. The main thread makes it, stands
+// by for the turn and tears it down; lane threads execute. What needs the turn and what has its own lock is
+// said member by member.
 #pragma once
 
 #include <atomic>
@@ -29,12 +30,12 @@ class lane : public contender {
  public:
   explicit lane(std::uint32_t number) : id(number) {}
   const std::uint32_t id;
-  frame inbox;             ///< handed over with the turn
-  bool has_frame = false;  ///< under the turn
-  bool finished = false;   ///< the client's thread ended; under the turn
-  std::uint64_t context = 0;          ///< handle of the context current on this thread
-  std::uint64_t context_epoch = 0;    ///< session_core::contexts_changed() when it was entered
-  CUresult deferred = CUDA_SUCCESS;   ///< a failed post's code, for the next call that may carry it
+  frame inbox;                       ///< handed over with the turn
+  bool has_frame = false;            ///< under the turn
+  bool finished = false;             ///< the client's thread ended; under the turn
+  std::uint64_t context = 0;         ///< handle of the context current on this thread
+  std::uint64_t context_epoch = 0;   ///< session_core::contexts_changed() when it was entered
+  CUresult deferred = CUDA_SUCCESS;  ///< a failed post's code, for the next call that may carry it
   std::vector<std::byte> reply;
   bool gave_up_turn = false;  ///< during the request at hand
   std::thread thread;
@@ -49,15 +50,16 @@ class session_core {
   session_end run();
 
   const api::driver_table& driver() const { return driver_; }
-  object_tables& objects() { return objects_; }       ///< with the turn
-  memory_map& memory() { return memory_; }             ///< own lock
-  staging& stage() { return staging_; }                ///< own lock
-  copies_out& outgoing_copies() { return copies_; }    ///< own lock
+  object_tables& objects() { return objects_; }                ///< with the turn
+  memory_map& memory() { return memory_; }                     ///< own lock
+  staging& stage() { return staging_; }                        ///< own lock
+  copies_out& outgoing_copies() { return copies_; }            ///< own lock
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
   const marshal::snapshot& facts() const { return facts_; }
 
   /// Sends one frame; any thread. A lost connection ends the session elsewhere.
-  void send(wire::frame_header header, std::span<const std::byte> payload, std::span<const std::byte> bulk = {});
+  void send(wire::frame_header header, std::span<const std::byte> payload,
+            std::span<const std::byte> bulk = {});
 
   void give_up_turn(lane& own);
   /// Makes the context current on this lane's thread. CUDA_SUCCESS or why not.

@@ -5,7 +5,8 @@
 namespace outboard::backend {
 
 staging::~staging() {
-  // The worker ends with its session, and with it everything the driver holds: only ordinary memory is ours to free.
+  // The worker ends with its session, and with it everything the driver holds: only ordinary memory is ours
+  // to free.
   const auto drop = [](const block& b) {
     if (!b.pinned) std::free(b.data);
   };

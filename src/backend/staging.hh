@@ -1,5 +1,6 @@
-// Page-locked blocks through which copies pass, so that posted copies to the device need not wait for it and the driver
-// need not stage once more. Blocks are kept and reused: no allocation per copy. Any thread, with a context current.
+// Page-locked blocks through which copies pass, so that posted copies to the device need not wait for it and
+// the driver need not stage once more. Blocks are kept and reused: no allocation per copy. Any thread, with a
+// context current.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +23,15 @@ class staging {
 
   struct block {
     std::byte* data = nullptr;
-    std::size_t size = 0;      ///< usable
-    CUevent done = nullptr;    ///< recorded by give_back_after()
+    std::size_t size = 0;    ///< usable
+    CUevent done = nullptr;  ///< recorded by give_back_after()
     std::size_t size_class = 0;
     bool pinned = false;
     std::uint64_t context = 0;  ///< whose streams `done` can be recorded in
   };
 
-  /// A block of at least `size` bytes (at most the largest class), waiting for a busy one when the limit is reached.
-  /// `context`: handle of the caller's current one. data == nullptr: no memory on the host.
+  /// A block of at least `size` bytes (at most the largest class), waiting for a busy one when the limit is
+  /// reached. `context`: handle of the caller's current one. data == nullptr: no memory on the host.
   block take(std::size_t size, std::uint64_t context);
   /// Free at once.
   void give_back(block b);

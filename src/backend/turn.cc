@@ -13,7 +13,8 @@ bool turn::await(contender& own) {
 
 bool turn::await_free(contender& own, std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
-  if (!own.wake.wait_until(lock, until, [&] { return holder_ == nullptr || holder_ == &own || ended_; })) return false;
+  if (!own.wake.wait_until(lock, until, [&] { return holder_ == nullptr || holder_ == &own || ended_; }))
+    return false;
   if (ended_) return false;
   holder_ = &own;
   return true;

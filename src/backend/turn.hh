@@ -1,7 +1,8 @@
-// The turn: who may read the session's connection and touch its tables. Exactly one thread has it: a lane's thread, or
-// the worker's main thread standing by. Requests run in the order in which they arrive because only the thread whose
-// turn it is reads and executes; a request that may block on device work gives the turn up first, so a blocked wait
-// never blocks another lane nor the reading. A lone lane keeps the turn from request to request: no hand-off.
+// The turn: who may read the session's connection and touch its tables. Exactly one thread has it: a lane's
+// thread, or the worker's main thread standing by. Requests run in the order in which they arrive because
+// only the thread whose turn it is reads and executes; a request that may block on device work gives the turn
+// up first, so a blocked wait never blocks another lane nor the reading. A lone lane keeps the turn from
+// request to request: no hand-off.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,8 @@ class turn {
  public:
   /// Waits until `own` holds the turn or the session ends. False: it ended.
   bool await(contender& own);
-  /// As await(), but takes the turn whenever nobody has it, or gives up at `until` (then false and not ended()).
+  /// As await(), but takes the turn whenever nobody has it, or gives up at `until` (then false and not
+  /// ended()).
   bool await_free(contender& own, std::chrono::steady_clock::time_point until);
 
   /// The holder passes the turn on.
@@ -28,8 +30,8 @@ class turn {
   /// The holder lets it go; whoever stands by takes it.
   void release(contender& standby);
 
-  /// A contender without the turn wants it back from the one that stands by. True: it has it now, or the stand-by must be
-  /// interrupted and will pass it (`interrupt` is set).
+  /// A contender without the turn wants it back from the one that stands by. True: it has it now, or the
+  /// stand-by must be interrupted and will pass it (`interrupt` is set).
   void reclaim(contender& own, contender& standby, bool& interrupt);
   /// For the stand-by after an interrupt: whom to pass to, or nullptr.
   contender* wanted_by();

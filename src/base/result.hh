@@ -74,7 +74,7 @@ using status = result<void>;
 }  // namespace outboard
 
 /// Returns the error of a status from the enclosing function; nothing else is hidden in it.
-#define OUTBOARD_TRY(expression)                                     \
-  do {                                                               \
+#define OUTBOARD_TRY(expression)                                                                \
+  do {                                                                                          \
     if (auto try_status = (expression); !try_status.ok()) return std::move(try_status).error(); \
   } while (0)

@@ -1,7 +1,8 @@
-// The contract of a device: it executes calls of the driver API. A device is one typed table of the driver's entries,
-// filled by whoever executes them: the real driver (vendor), the PTX interpreter (cpu), the tables themselves (mock).
-// An entry that the device does not have is null. Owned by the worker process, one a process, for its whole life;
-// the entries may be called from any thread, with the driver's own rules on contexts and threads.
+// The contract of a device: it executes calls of the driver API. A device is one typed table of the driver's
+// entries, filled by whoever executes them: the real driver (vendor), the PTX interpreter (cpu), the tables
+// themselves (mock). An entry that the device does not have is null. Owned by the worker process, one a
+// process, for its whole life; the entries may be called from any thread, with the driver's own rules on
+// contexts and threads.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Which device and pinned addresses the program holds, and what they are: the front-end's ledger. Found by address in
-// O(log n) under a shared lock; a launch never asks it. Any thread.
+// Which device and pinned addresses the program holds, and what they are: the front-end's ledger. Found by
+// address in O(log n) under a shared lock; a launch never asks it. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 namespace outboard::frontend {
 
 enum class memory_kind : std::uint8_t {
-  device,   ///< cuMemAlloc and its kin
-  global,   ///< a variable of a module, at an address the device chose
+  device,         ///< cuMemAlloc and its kin
+  global,         ///< a variable of a module, at an address the device chose
   virtual_range,  ///< cuMemAddressReserve
-  pool,     ///< cuMemAllocAsync
-  pinned,   ///< cuMemHostAlloc: host memory of this process
-  registered,  ///< cuMemHostRegister: the program's own memory
+  pool,           ///< cuMemAllocAsync
+  pinned,         ///< cuMemHostAlloc: host memory of this process
+  registered,     ///< cuMemHostRegister: the program's own memory
 };
 
 struct memory_block {
@@ -30,7 +30,9 @@ struct memory_block {
   std::uint64_t id = 0;       ///< CU_POINTER_ATTRIBUTE_BUFFER_ID, unique in the process
 };
 
-inline bool is_host(memory_kind kind) { return kind == memory_kind::pinned || kind == memory_kind::registered; }
+inline bool is_host(memory_kind kind) {
+  return kind == memory_kind::pinned || kind == memory_kind::registered;
+}
 
 class address_table {
  public:

@@ -1,6 +1,6 @@
-// What the front-end knows of a context: enough to answer its state without asking. One for each primary context for
-// the life of the process (handles stay stable over reset), one for each created context until it is destroyed.
-// Any thread; counters and codes are atomic, the rest is set before the handle is handed out.
+// What the front-end knows of a context: enough to answer its state without asking. One for each primary
+// context for the life of the process (handles stay stable over reset), one for each created context until it
+// is destroyed. Any thread; counters and codes are atomic, the rest is set before the handle is handed out.
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@ struct context_state final : object {
   std::uint64_t handle = 0;
   std::int32_t device = 0;
   bool primary = false;
-  std::atomic<int> retained{0};        ///< primary: outstanding cuDevicePrimaryCtxRetain
-  std::atomic<bool> active{false};     ///< calls may run in it
+  std::atomic<int> retained{0};         ///< primary: outstanding cuDevicePrimaryCtxRetain
+  std::atomic<bool> active{false};      ///< calls may run in it
   std::atomic<std::int32_t> sticky{0};  ///< every later call's code, once a kernel has faulted
   std::atomic<unsigned> flags{0};
   unsigned api_version = 3020;
   std::uint64_t id = 0;  ///< cuCtxGetId
   std::atomic<int> cache_config{0}, shared_config{0};
   std::array<std::atomic<std::uint64_t>, 16> limits{};  ///< by CUlimit; ~0: the driver does not know it
-  slab_allocator small;  ///< allocations below a granule
+  slab_allocator small;                                 ///< allocations below a granule
 };
 
 }  // namespace outboard::frontend

@@ -11,8 +11,8 @@ namespace {
 
 std::atomic<std::uint32_t> last_lane{0};
 
-/// The C++ run time is linked statically into a library that a program may dlclose: a pthread key's destructor is the
-/// one end-of-thread hook that works there as well.
+/// The C++ run time is linked statically into a library that a program may dlclose: a pthread key's
+/// destructor is the one end-of-thread hook that works there as well.
 void lane_ended(void* value) {
   lane* ended = static_cast<lane*>(value);
   process& p = process::instance();

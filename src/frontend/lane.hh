@@ -1,5 +1,6 @@
-// A lane: one client thread's ordered flow of requests, and what the driver keeps for an OS thread: the stack of current
-// contexts. Thread-local; made at the thread's first call, told to the server when the thread ends.
+// A lane: one client thread's ordered flow of requests, and what the driver keeps for an OS thread: the stack
+// of current contexts. Thread-local; made at the thread's first call, told to the server when the thread
+// ends.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,11 @@ enum class answered : std::uint8_t { locally, posted, waited };
 
 struct lane {
   std::uint32_t id = 0;
-  std::vector<context_state*> contexts;  ///< back() is current; may hold nullptr
+  std::vector<context_state*> contexts;   ///< back() is current; may hold nullptr
   std::vector<std::byte> request, reply;  ///< reused by every call of this thread
   answered how = answered::locally;
-  std::int32_t capture_mode = 0;  ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
+  std::int32_t capture_mode =
+      0;          ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
   int depth = 0;  ///< API calls inside API calls (callbacks) are traced once
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }

@@ -36,8 +36,8 @@ void process::boot(const boot_options& options) {
 }
 
 void process::forked_child() {
-  // As on the real driver, CUDA is not initialised in a child. Nothing is freed and no byte is sent: the connection,
-  // its locks and its buffers are the parent's.
+  // As on the real driver, CUDA is not initialised in a child. Nothing is freed and no byte is sent: the
+  // connection, its locks and its buffers are the parent's.
   life_.store(life::forked, std::memory_order_release);
   if (options_.forked) options_.forked();
 }
@@ -75,8 +75,9 @@ void process::adopt(marshal::snapshot snapshot) {
     primaries_.push_back(raw);
     if (facts_.own_addresses) {
       // The slot's first granule stays unused, so that no valid address is a slot's base.
-      slots_.push_back(std::make_unique<slot_addresses>(
-          facts_.window_base + i * facts_.window_slot_size + window_granule, facts_.window_slot_size - window_granule));
+      slots_.push_back(
+          std::make_unique<slot_addresses>(facts_.window_base + i * facts_.window_slot_size + window_granule,
+                                           facts_.window_slot_size - window_granule));
     }
   }
 }
@@ -146,9 +147,12 @@ CUresult process::gate(const lane& own, bool needs_context) const {
   switch (life_.load(std::memory_order_acquire)) {
     case life::fresh:
     case life::connected:
-    case life::forked: return CUDA_ERROR_NOT_INITIALIZED;
-    case life::ended: return CUDA_ERROR_DEINITIALIZED;
-    case life::running: break;
+    case life::forked:
+      return CUDA_ERROR_NOT_INITIALIZED;
+    case life::ended:
+      return CUDA_ERROR_DEINITIALIZED;
+    case life::running:
+      break;
   }
   if (session_->lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (!needs_context) return CUDA_SUCCESS;
@@ -169,11 +173,13 @@ context_state* process::primary(int device) const {
 }
 
 context_state* process::find_context(std::uint64_t handle) const {
-  return static_cast<context_state*>(tables_[static_cast<std::size_t>(api::handle_kind::context)]->find(handle));
+  return static_cast<context_state*>(
+      tables_[static_cast<std::size_t>(api::handle_kind::context)]->find(handle));
 }
 
 slot_addresses* process::window_slot(int device) const {
-  return static_cast<std::size_t>(device) < slots_.size() ? slots_[static_cast<std::size_t>(device)].get() : nullptr;
+  return static_cast<std::size_t>(device) < slots_.size() ? slots_[static_cast<std::size_t>(device)].get()
+                                                          : nullptr;
 }
 
 void process::sticky(std::uint64_t context, std::int32_t code) {

@@ -55,7 +55,8 @@ status receiver::receive_frame() {
       sink_.reply_arrived(header.ticket);
       return {};
     }
-    case wire::frame_kind::data: return receive_data(header);
+    case wire::frame_kind::data:
+      return receive_data(header);
     case wire::frame_kind::notice: {
       OUTBOARD_TRY(fill_body(body_, header.size));
       wire::reader r(body_);
@@ -68,8 +69,10 @@ status receiver::receive_frame() {
       OUTBOARD_TRY(fill_body(body_, header.size));
       sink_.output({reinterpret_cast<const char*>(body_.data()), body_.size()});
       return {};
-    case wire::frame_kind::refusal: return failure("the server ended the session");
-    default: return failure("a frame that only clients send");
+    case wire::frame_kind::refusal:
+      return failure("the server ended the session");
+    default:
+      return failure("a frame that only clients send");
   }
 }
 

@@ -1,5 +1,5 @@
-// Reads frames of the server off a connection and hands each to its sink; the bytes of copies go straight from the
-// connection into the program's memory. One thread at a time (the session's leader).
+// Reads frames of the server off a connection and hands each to its sink; the bytes of copies go straight
+// from the connection into the program's memory. One thread at a time (the session's leader).
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ class frame_sink {
   /// The buffer that waits for this reply, or nullptr: no call has this ticket (the server is at fault).
   virtual std::vector<std::byte>* reply_target(std::uint64_t ticket) = 0;
   virtual void reply_arrived(std::uint64_t ticket) = 0;
-  /// Where bytes [offset, offset + size) of the copy with this ticket go; nullptr: no such copy, or beyond its end.
+  /// Where bytes [offset, offset + size) of the copy with this ticket go; nullptr: no such copy, or beyond
+  /// its end.
   virtual std::byte* landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) = 0;
   /// The copy with this ticket will bring no (more) bytes: it failed on the server.
   virtual void copy_failed(std::uint64_t ticket) = 0;
@@ -31,7 +32,8 @@ class receiver {
  public:
   receiver(transport::connection& connection, frame_sink& sink) : from_(connection), sink_(sink) {}
 
-  /// Reads and delivers one frame, waiting for it. An error: the connection is lost or the server broke the protocol.
+  /// Reads and delivers one frame, waiting for it. An error: the connection is lost or the server broke the
+  /// protocol.
   status receive_frame();
 
  private:

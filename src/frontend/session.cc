@@ -20,7 +20,8 @@ session::session(std::unique_ptr<transport::connection> connection, session_even
 
 session::~session() = default;
 
-std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land) {
+std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, waiter* waiting,
+                            const landing* land) {
   const std::lock_guard sending(send_mutex_);
   wire::frame_header header;
   header.size = static_cast<std::uint32_t>(request.payload.size() + request.bulk.size());

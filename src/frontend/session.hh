@@ -1,7 +1,7 @@
-// The front-end's end of a session: requests out, replies in, over one connection shared by all threads. Whoever waits
-// reads the connection itself (leader) and delivers what it reads to the others (followers), so a lone thread never
-// pays a hand-off. Owned by the process state; any thread may post and call. After the connection is lost every
-// request returns CUDA_ERROR_DEVICE_UNAVAILABLE at once.
+// The front-end's end of a session: requests out, replies in, over one connection shared by all threads.
+// Whoever waits reads the connection itself (leader) and delivers what it reads to the others (followers), so
+// a lone thread never pays a hand-off. Owned by the process state; any thread may post and call. After the
+// connection is lost every request returns CUDA_ERROR_DEVICE_UNAVAILABLE at once.
 #pragma once
 
 #include <atomic>
@@ -48,8 +48,8 @@ class session final : private frame_sink {
   session(std::unique_ptr<transport::connection> connection, session_events events);
   ~session() override;
 
-  /// Sends without waiting. `land`: the request is a copy whose bytes arrive later, before the reply of whatever
-  /// call learns of its completion.
+  /// Sends without waiting. `land`: the request is a copy whose bytes arrive later, before the reply of
+  /// whatever call learns of its completion.
   CUresult post(const outgoing& request, const landing* land = nullptr);
 
   /// Sends and waits. The reply's outputs are left in `reply` (without the result code). CUDA_SUCCESS or the
@@ -94,7 +94,7 @@ class session final : private frame_sink {
   receiver receiver_;
 
   std::mutex send_mutex_;
-  std::uint64_t last_ticket_ = 0;             // under send_mutex_
+  std::uint64_t last_ticket_ = 0;  // under send_mutex_
   std::atomic<std::uint64_t> last_answered_{0};
 
   std::mutex state_mutex_;  // guards what follows; never held while sending or receiving

@@ -8,7 +8,9 @@ result<settings> client_settings() {
   settings s;
   const char* servers = std::getenv("OUTBOARD_SERVER");
   if (!servers || !*servers) {
-    return failure("no server: set OUTBOARD_SERVER (unix:/path or tcp:host:port), or start the program with `outboard run`");
+    return failure(
+        "no server: set OUTBOARD_SERVER (unix:/path or tcp:host:port), or start the program with `outboard "
+        "run`");
   }
   std::string_view rest = servers;
   while (!rest.empty()) {

@@ -1,4 +1,5 @@
-// What the configuration says to the front-end: which servers, which token, how to behave. Read once, at connect.
+// What the configuration says to the front-end: which servers, which token, how to behave. Read once, at
+// connect.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,8 @@ std::uint64_t slab_allocator::give_back(std::uint64_t address, std::uint64_t siz
   std::uint64_t& used = used_[granule->first];
   used -= size;
   auto next = free_.lower_bound(address);
-  if (next != free_.end() && address + size == next->first && next->first != granule->first + granule->second) {
+  if (next != free_.end() && address + size == next->first &&
+      next->first != granule->first + granule->second) {
     size += next->second;
     next = free_.erase(next);
   }
@@ -43,7 +44,8 @@ std::uint64_t slab_allocator::give_back(std::uint64_t address, std::uint64_t siz
     }
   }
   free_[address] = size;
-  if (used != 0 || granules_.size() == 1) return 0;  // the last granule stays: malloc/free pairs must not thrash
+  if (used != 0 || granules_.size() == 1)
+    return 0;  // the last granule stays: malloc/free pairs must not thrash
   const std::uint64_t base = granule->first;
   free_.erase(base);
   used_.erase(base);

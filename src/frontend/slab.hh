@@ -1,6 +1,6 @@
-// Small allocations cut out of granules of the window at the driver's alignment. The caller maps and unmaps granules;
-// this only keeps the books. Freed space may be reused at once: the caller has waited for the device before.
-// Any thread.
+// Small allocations cut out of granules of the window at the driver's alignment. The caller maps and unmaps
+// granules; this only keeps the books. Freed space may be reused at once: the caller has waited for the
+// device before. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ class slab_allocator {
   /// An address for `size` bytes in a known granule, or 0: add_granule() first.
   std::uint64_t take(std::uint64_t size);
   void add_granule(std::uint64_t base, std::uint64_t size);
-  /// Gives the space back. The base of a granule that is empty now and no longer needed, taken out of the books, or 0.
+  /// Gives the space back. The base of a granule that is empty now and no longer needed, taken out of the
+  /// books, or 0.
   std::uint64_t give_back(std::uint64_t address, std::uint64_t size);
   /// Forgets everything (the context died) and returns the granules' bases.
   std::vector<std::uint64_t> clear();

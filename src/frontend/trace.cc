@@ -57,14 +57,22 @@ void append_text(std::string& to, const char* text) {
 void append_argument(std::string& to, const argument& a) {
   char number[40];
   switch (a.as) {
-    case form::signed_number: std::snprintf(number, sizeof number, "%" PRId64, static_cast<std::int64_t>(a.bits)); break;
-    case form::unsigned_number: std::snprintf(number, sizeof number, "%" PRIu64, a.bits); break;
-    case form::real: std::snprintf(number, sizeof number, "%g", a.number); break;
+    case form::signed_number:
+      std::snprintf(number, sizeof number, "%" PRId64, static_cast<std::int64_t>(a.bits));
+      break;
+    case form::unsigned_number:
+      std::snprintf(number, sizeof number, "%" PRIu64, a.bits);
+      break;
+    case form::real:
+      std::snprintf(number, sizeof number, "%g", a.number);
+      break;
     case form::text:
       if (a.bits) return append_text(to, reinterpret_cast<const char*>(a.bits));
       [[fallthrough]];
     case form::address:
-    case form::pointer: std::snprintf(number, sizeof number, "0x%" PRIx64, a.bits); break;
+    case form::pointer:
+      std::snprintf(number, sizeof number, "0x%" PRIx64, a.bits);
+      break;
   }
   to += number;
 }
@@ -99,8 +107,8 @@ void finish() {
   ::close(s.fd);
 }
 
-void record(const api::function_info& function, std::span<const argument> arguments, CUresult result, answered how,
-            std::chrono::nanoseconds took) {
+void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
+            answered how, std::chrono::nanoseconds took) {
   state& s = the_state();
   const std::lock_guard lock(s.mutex);
   if (!on()) return;

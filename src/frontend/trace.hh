@@ -1,5 +1,6 @@
-// OUTBOARD_TRACE=file: every API call with its arguments, how it was answered and how long it took; the file ends with a
-// summary whose last line reads `local N, posted N, waited N`. Any thread; costs one load of a flag when off.
+// OUTBOARD_TRACE=file: every API call with its arguments, how it was answered and how long it took; the file
+// ends with a summary whose last line reads `local N, posted N, waited N`. Any thread; costs one load of a
+// flag when off.
 #pragma once
 
 #include <array>
@@ -16,7 +17,8 @@ namespace outboard::frontend::trace {
 
 enum class form : std::uint8_t { signed_number, unsigned_number, address, real, text, pointer };
 
-/// One argument as the formatter sees it. `text` points at the program's string; nothing is read through `pointer`.
+/// One argument as the formatter sees it. `text` points at the program's string; nothing is read through
+/// `pointer`.
 struct argument {
   form as = form::unsigned_number;
   std::uint64_t bits = 0;
@@ -29,7 +31,7 @@ void start();
 /// Writes the summary and closes. A disk that filled up is reported once.
 void finish();
 
-void record(const api::function_info& function, std::span<const argument> arguments, CUresult result, answered how,
-            std::chrono::nanoseconds took);
+void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
+            answered how, std::chrono::nanoseconds took);
 
 }  // namespace outboard::frontend::trace

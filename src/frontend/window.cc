@@ -8,7 +8,8 @@ namespace outboard::frontend {
 
 std::optional<claimed_range> claimed_range::claim(std::uint64_t base, std::uint64_t size) {
   void* wanted = reinterpret_cast<void*>(base);
-  void* got = ::mmap(wanted, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  void* got = ::mmap(wanted, size, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == MAP_FAILED) return std::nullopt;
   if (got != wanted) {  // a kernel older than 4.17 takes the address as a hint
     ::munmap(got, size);
@@ -63,7 +64,8 @@ void slot_addresses::give_back(std::uint64_t base, std::uint64_t size) {
 }
 
 std::vector<std::uint64_t> window_base_candidates() {
-  return {0x2000'0000'0000, 0x3000'0000'0000, 0x6000'0000'0000, 0x7e80'0000'0000 & ~0xffffffffffull, 0x40'0000'0000};
+  return {0x2000'0000'0000, 0x3000'0000'0000, 0x6000'0000'0000, 0x7e80'0000'0000 & ~0xffffffffffull,
+          0x40'0000'0000};
 }
 
 }  // namespace outboard::frontend

@@ -1,6 +1,6 @@
-// How one parameter of a generated function travels. Both ends are expanded from the same description, so they cannot
-// disagree; the decoding end believes nothing: every count is checked against a limit before memory is taken for it.
-// Templates over the vendor's prototypes; no state.
+// How one parameter of a generated function travels. Both ends are expanded from the same description, so
+// they cannot disagree; the decoding end believes nothing: every count is checked against a limit before
+// memory is taken for it. Templates over the vendor's prototypes; no state.
 #pragma once
 
 #include <array>
@@ -52,7 +52,8 @@ T get_value(wire::reader& r) {
   }
 }
 
-/// The integer in a parameter, as a count for another one: its value, or the value behind a pointer to an integer.
+/// The integer in a parameter, as a count for another one: its value, or the value behind a pointer to an
+/// integer.
 template <class T>
 std::uint64_t counting_value(const T& argument) {
   if constexpr (std::is_integral_v<T>) {
@@ -66,10 +67,14 @@ std::uint64_t counting_value(const T& argument) {
 template <std::size_t N>
 std::uint64_t elements(const api::parameter& p, const std::array<std::uint64_t, N>& counts) {
   switch (p.count) {
-    case api::count_kind::one: return 1;
-    case api::count_kind::number: return p.number;
-    case api::count_kind::parameter: return counts[p.count_index];
-    case api::count_kind::string: return 0;
+    case api::count_kind::one:
+      return 1;
+    case api::count_kind::number:
+      return p.number;
+    case api::count_kind::parameter:
+      return counts[p.count_index];
+    case api::count_kind::string:
+      return 0;
   }
   return 0;
 }

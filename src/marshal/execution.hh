@@ -1,5 +1,6 @@
-// The back-end's half of a generated function: a request of a peer into native arguments, the native outputs into a
-// reply. Memory for arrays comes from the lane's scratch resource, which the caller releases after each request.
+// The back-end's half of a generated function: a request of a peer into native arguments, the native outputs
+// into a reply. Memory for arrays comes from the lane's scratch resource, which the caller releases after
+// each request.
 #pragma once
 
 #include <string_view>
@@ -14,7 +15,8 @@ namespace outboard::marshal {
 class handle_resolver {
  public:
   virtual ~handle_resolver() = default;
-  /// CUDA_SUCCESS and the native object; the original code of a failed creation; or CUDA_ERROR_INVALID_HANDLE.
+  /// CUDA_SUCCESS and the native object; the original code of a failed creation; or
+  /// CUDA_ERROR_INVALID_HANDLE.
   virtual CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) = 0;
   /// The id of a server-born object; the same object always yields the same id.
   virtual std::uint64_t mint(api::handle_kind kind, void* native) = 0;
@@ -30,9 +32,9 @@ struct decode_state {
   wire::reader& from;
   handle_resolver& handles;
   std::pmr::memory_resource& scratch;
-  CUresult code = CUDA_SUCCESS;     ///< first refusal
-  std::uint64_t created = 0;        ///< id chosen by the front-end for the created handle
-  std::uint64_t destroyed = 0;      ///< id in the `destroys` parameter
+  CUresult code = CUDA_SUCCESS;  ///< first refusal
+  std::uint64_t created = 0;     ///< id chosen by the front-end for the created handle
+  std::uint64_t destroyed = 0;   ///< id in the `destroys` parameter
 };
 
 namespace detail {
@@ -43,7 +45,8 @@ inline bool default_stream(std::uint64_t value) { return value <= 2; }
 template <class H>
 H resolve_handle(decode_state& s, std::uint64_t value) {
   constexpr api::handle_kind kind = api::handle_trait<H>::kind;
-  if (value == 0 || (kind == api::handle_kind::stream && default_stream(value))) return reinterpret_cast<H>(value);
+  if (value == 0 || (kind == api::handle_kind::stream && default_stream(value)))
+    return reinterpret_cast<H>(value);
   void* native = nullptr;
   const CUresult code = s.handles.resolve(kind, value, native);
   if (code != CUDA_SUCCESS && s.code == CUDA_SUCCESS) s.code = code;
@@ -117,7 +120,8 @@ struct argument<T> {
   }
 
   std::uint64_t counting() const {
-    if constexpr (std::is_integral_v<element>) return native_elements ? static_cast<std::uint64_t>(*native_elements) : 0;
+    if constexpr (std::is_integral_v<element>)
+      return native_elements ? static_cast<std::uint64_t>(*native_elements) : 0;
     return 0;
   }
 
@@ -173,7 +177,9 @@ class execution<Op, R(A...)> {
   static constexpr const api::description& about = api::function<Op>::about;
 
   decode_status decode(decode_state& s) {
-    each([&](auto& a, std::size_t i) { a.take(s, about.parameters[i], i == about.creates, i == about.destroys); });
+    each([&](auto& a, std::size_t i) {
+      a.take(s, about.parameters[i], i == about.creates, i == about.destroys);
+    });
     if (!s.from.finished()) return decode_status::malformed;
     counts_ = counts();
     each([&](auto& a, std::size_t i) { a.make_room(s, about.parameters[i], i == about.creates, counts_); });
@@ -201,7 +207,8 @@ class execution<Op, R(A...)> {
   }
 
   void encode_outputs(wire::writer& w, handle_resolver& handles) {
-    each([&](auto& a, std::size_t i) { a.put(w, handles, about.parameters[i], i == about.creates, counts_); });
+    each(
+        [&](auto& a, std::size_t i) { a.put(w, handles, about.parameters[i], i == about.creates, counts_); });
   }
 
  private:
@@ -211,8 +218,11 @@ class execution<Op, R(A...)> {
     std::apply([&](auto&... a) { ((visit(a, i), ++i), ...); }, arguments_);
   }
   std::array<std::uint64_t, sizeof...(A) + 1> counts() const {
-    return std::apply([](auto&... a) { return std::array<std::uint64_t, sizeof...(A) + 1>{a.counting()..., 0}; },
-                      arguments_);
+    return std::apply(
+        [](auto&... a) {
+          return std::array<std::uint64_t, sizeof...(A) + 1>{a.counting()..., 0};
+        },
+        arguments_);
   }
 
   std::tuple<detail::argument<A>...> arguments_;

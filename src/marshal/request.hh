@@ -1,7 +1,7 @@
 // The front-end's half of a generated function: arguments into a request, a reply into the caller's outputs.
-// Layout of a request: each parameter in order; values as they are, pointers as a presence byte, then (in, inout) an
-// u64 count and the elements. A created handle travels as the id the front-end chose. Layout of a reply: each present
-// out or inout parameter in order: u64 count, elements.
+// Layout of a request: each parameter in order; values as they are, pointers as a presence byte, then (in,
+// inout) an u64 count and the elements. A created handle travels as the id the front-end chose. Layout of a
+// reply: each present out or inout parameter in order: u64 count, elements.
 #pragma once
 
 #include <string_view>
@@ -24,8 +24,8 @@ void put_elements(wire::writer& w, T pointer, std::uint64_t n) {
 }
 
 template <class T, std::size_t N>
-void put_argument(wire::writer& w, const api::parameter& p, T argument, bool created, std::uint64_t new_handle,
-                  const std::array<std::uint64_t, N>& counts) {
+void put_argument(wire::writer& w, const api::parameter& p, T argument, bool created,
+                  std::uint64_t new_handle, const std::array<std::uint64_t, N>& counts) {
   if (created) {
     w.put(new_handle);
   } else if constexpr (pointer_parameter<T>) {
@@ -68,11 +68,13 @@ void take_output(wire::reader& r, const api::parameter& p, T argument, bool crea
 
 /// Encodes the arguments of a call or post; `new_handle` stands for the parameter that the line `creates`.
 template <api::opcode Op, class... A>
-void encode_request([[maybe_unused]] wire::writer& w, [[maybe_unused]] std::uint64_t new_handle, A... arguments) {
+void encode_request([[maybe_unused]] wire::writer& w, [[maybe_unused]] std::uint64_t new_handle,
+                    A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   [[maybe_unused]] const std::array<std::uint64_t, sizeof...(A) + 1> counts{counting_value(arguments)..., 0};
   std::size_t i = 0;
-  ((detail::put_argument(w, about.parameters[i], arguments, i == about.creates, new_handle, counts), ++i), ...);
+  ((detail::put_argument(w, about.parameters[i], arguments, i == about.creates, new_handle, counts), ++i),
+   ...);
 }
 
 /// Writes the reply's values through the caller's pointers. False: the reply does not fit the call.

@@ -1,5 +1,5 @@
-// Everything immutable that a front-end answers from, taken once from a device: driver version, devices, names, UUIDs,
-// attributes, memory sizes. Travels in the welcome of a session. Values; no thread rules.
+// Everything immutable that a front-end answers from, taken once from a device: driver version, devices,
+// names, UUIDs, attributes, memory sizes. Travels in the welcome of a session. Values; no thread rules.
 #pragma once
 
 #include <array>
@@ -28,7 +28,8 @@ struct device_facts {
   std::uint64_t total_memory = 0;
   std::int32_t compute_major = 0, compute_minor = 0;
   std::vector<attribute_answer> attributes;  ///< by id, from 0 (never valid) up
-  std::array<std::uint64_t, 16> limits{};    ///< cuCtxGetLimit defaults by CUlimit, in a fresh context; ~0: unknown
+  std::array<std::uint64_t, 16>
+      limits{};  ///< cuCtxGetLimit defaults by CUlimit, in a fresh context; ~0: unknown
   std::int32_t least_priority = 0, greatest_priority = 0;
 };
 
@@ -42,8 +43,8 @@ struct snapshot {
   std::vector<device_facts> devices;
 };
 
-/// Asks the device; precondition: cuInit succeeded. Limits and priorities need a context: they are filled only where
-/// `with_contexts` allows to make a primary context for a moment.
+/// Asks the device; precondition: cuInit succeeded. Limits and priorities need a context: they are filled
+/// only where `with_contexts` allows to make a primary context for a moment.
 result<snapshot> take_snapshot(const api::driver_table& driver, bool with_contexts);
 
 std::vector<std::byte> encode(const snapshot& s);

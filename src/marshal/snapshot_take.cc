@@ -56,7 +56,8 @@ result<device_facts> take_device(const api::driver_table& driver, int ordinal, b
   if (driver.cuDeviceGetUuid_v2 && driver.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS) {
     std::memcpy(facts.uuid_v2.data(), &uuid, sizeof uuid);
   }
-  if (driver.cuDeviceGetPCIBusId && driver.cuDeviceGetPCIBusId(text, 32, device) == CUDA_SUCCESS) facts.pci_bus_id = text;
+  if (driver.cuDeviceGetPCIBusId && driver.cuDeviceGetPCIBusId(text, 32, device) == CUDA_SUCCESS)
+    facts.pci_bus_id = text;
   std::size_t total = 0;
   if (driver.cuDeviceTotalMem_v2(&total, device) == CUDA_SUCCESS) facts.total_memory = total;
   facts.limits.fill(~0ull);
@@ -73,7 +74,8 @@ result<snapshot> take_snapshot(const api::driver_table& driver, bool with_contex
     return failure("cuDriverGetVersion gives " + name_of(code));
   }
   CUmoduleLoadingMode mode{};
-  if (driver.cuModuleGetLoadingMode && driver.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS) s.loading_mode = mode;
+  if (driver.cuModuleGetLoadingMode && driver.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS)
+    s.loading_mode = mode;
   int count = 0;
   if (CUresult code = driver.cuDeviceGetCount(&count); code != CUDA_SUCCESS) {
     return failure("cuDeviceGetCount gives " + name_of(code));

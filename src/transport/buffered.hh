@@ -1,5 +1,5 @@
-// Reads exact amounts off a connection: small ones by way of a buffer (several frames come with one receive), large
-// remainders straight into their place. Belongs to whoever is the connection's receiver at the moment.
+// Reads exact amounts off a connection: small ones by way of a buffer (several frames come with one receive),
+// large remainders straight into their place. Belongs to whoever is the connection's receiver at the moment.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,8 @@ class buffered_receiver {
  public:
   explicit buffered_receiver(connection& from) : from_(from) {}
 
-  /// done when `into` is full. interrupted only before the first byte and if `interruptible`; closed only there too.
+  /// done when `into` is full. interrupted only before the first byte and if `interruptible`; closed only
+  /// there too.
   io fill(std::span<std::byte> into, bool interruptible = false) {
     bool started = false;
     while (true) {

@@ -1,6 +1,6 @@
-// The one place that moves over wire bytes. writer appends to a buffer that its owner reuses; reader walks bytes of a
-// peer and fails stickily: after the first misfit every get gives zero and ok() is false, so a decoder checks once.
-// Little-endian, no padding, sizes as u64. Values; one thread at a time.
+// The one place that moves over wire bytes. writer appends to a buffer that its owner reuses; reader walks
+// bytes of a peer and fails stickily: after the first misfit every get gives zero and ok() is false, so a
+// decoder checks once. Little-endian, no padding, sizes as u64. Values; one thread at a time.
 #pragma once
 
 #include <bit>
@@ -83,7 +83,8 @@ class reader {
     return value == 1;
   }
 
-  /// The next `n` bytes in place, or nothing (and failed) when fewer are left. Valid while the frame's buffer is.
+  /// The next `n` bytes in place, or nothing (and failed) when fewer are left. Valid while the frame's buffer
+  /// is.
   std::span<const std::byte> bytes(std::uint64_t n) {
     if (!ok_ || n > rest_.size()) return fail(), std::span<const std::byte>{};
     const auto taken = rest_.first(static_cast<std::size_t>(n));
@@ -91,7 +92,8 @@ class reader {
     return taken;
   }
 
-  /// u64 length, then the bytes; a length above `limit` or the bytes left is a misfit, and nothing is allocated.
+  /// u64 length, then the bytes; a length above `limit` or the bytes left is a misfit, and nothing is
+  /// allocated.
   std::span<const std::byte> sized(std::uint64_t limit = ~0ull) {
     const auto n = get<std::uint64_t>();
     if (n > limit) return fail(), std::span<const std::byte>{};

@@ -49,7 +49,8 @@ result<frame_header> decode_header(std::span<const std::byte, header_size> in, s
   }
   if (header.flags != 0) return failure("frame with unknown flags " + std::to_string(header.flags));
   if (header.size > max_payload) {
-    return failure("frame of " + std::to_string(header.size) + " bytes, the limit is " + std::to_string(max_payload));
+    return failure("frame of " + std::to_string(header.size) + " bytes, the limit is " +
+                   std::to_string(max_payload));
   }
   header.kind = static_cast<frame_kind>(kind);
   return header;

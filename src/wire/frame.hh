@@ -1,5 +1,5 @@
-// Frames: what travels on a connection after the hello, and the hello's own messages. A fixed 40-byte header, then
-// `size` bytes. See docs/wire.md for the grammar. Values; no thread rules.
+// Frames: what travels on a connection after the hello, and the hello's own messages. A fixed 40-byte header,
+// then `size` bytes. See docs/wire.md for the grammar. Values; no thread rules.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@
 namespace outboard::wire {
 
 enum class frame_kind : std::uint16_t {
-  greeting = 1,  ///< server, first bytes of a connection
-  hello = 2,     ///< client's answer
-  welcome = 3,   ///< server: the session (or the admin request) is accepted; carries the snapshot
-  refusal = 4,   ///< server: why not; the connection ends
-  post = 5,      ///< client: a request without reply
-  call = 6,      ///< client: a request with reply
-  reply = 7,     ///< server: answers the call with the same ticket
-  notice = 8,    ///< server: a sticky error of a context
-  data = 9,      ///< server: bytes of a finished device-to-host copy for an address of the client
-  lane_end = 10, ///< client: the lane's thread has ended
-  goodbye = 11,  ///< client: orderly end
-  output = 12,   ///< server: what the device printed; goes to the client's stdout
+  greeting = 1,   ///< server, first bytes of a connection
+  hello = 2,      ///< client's answer
+  welcome = 3,    ///< server: the session (or the admin request) is accepted; carries the snapshot
+  refusal = 4,    ///< server: why not; the connection ends
+  post = 5,       ///< client: a request without reply
+  call = 6,       ///< client: a request with reply
+  reply = 7,      ///< server: answers the call with the same ticket
+  notice = 8,     ///< server: a sticky error of a context
+  data = 9,       ///< server: bytes of a finished device-to-host copy for an address of the client
+  lane_end = 10,  ///< client: the lane's thread has ended
+  goodbye = 11,   ///< client: orderly end
+  output = 12,    ///< server: what the device printed; goes to the client's stdout
   count
 };
 
@@ -40,8 +40,8 @@ struct frame_header {
 
 inline constexpr std::size_t header_size = 40;
 
-/// Largest frame either side accepts; bulk copies are cut below it. 16 MiB keeps a worker's receive buffer small and
-/// costs nothing: the header is 40 bytes in 16 million.
+/// Largest frame either side accepts; bulk copies are cut below it. 16 MiB keeps a worker's receive buffer
+/// small and costs nothing: the header is 40 bytes in 16 million.
 inline constexpr std::uint32_t max_frame_payload = (16u << 20) + (64u << 10);
 /// Offset in a data frame that says: this copy failed and brings no more bytes.
 inline constexpr std::uint64_t copy_failed = ~0ull;

@@ -1,7 +1,7 @@
-// Handle values: {index, generation} + kind in 64 bits that look like an aligned, non-canonical pointer, so that a
-// program that dereferences one faults at once. Never 0, 1, 2 or all-ones. Bits: 0-3 zero (PyTorch keeps flags in the
-// low bit of a stream pointer), 4-31 index, 32-51 generation, 52-58 kind, 59 minted by the worker, 60-63 zero.
-// Knows no API: kind is a number from 1 to 127. Values.
+// Handle values: {index, generation} + kind in 64 bits that look like an aligned, non-canonical pointer, so
+// that a program that dereferences one faults at once. Never 0, 1, 2 or all-ones. Bits: 0-3 zero (PyTorch
+// keeps flags in the low bit of a stream pointer), 4-31 index, 32-51 generation, 52-58 kind, 59 minted by the
+// worker, 60-63 zero. Knows no API: kind is a number from 1 to 127. Values.
 #pragma once
 
 #include <compare>
@@ -24,7 +24,9 @@ struct handle {
 
   constexpr std::uint8_t kind() const { return (value >> 52) & 0x7f; }
   constexpr std::uint32_t index() const { return static_cast<std::uint32_t>(value >> 4) & max_index; }
-  constexpr std::uint32_t generation() const { return static_cast<std::uint32_t>(value >> 32) & max_generation; }
+  constexpr std::uint32_t generation() const {
+    return static_cast<std::uint32_t>(value >> 32) & max_generation;
+  }
   constexpr bool minted() const { return (value >> 59) & 1; }
   constexpr explicit operator bool() const { return value != 0; }
   /// Is this a value that make() can give? (A peer or a program may hand in anything.)

@@ -70,7 +70,8 @@ result<hello> decode_hello(std::span<const std::byte> payload) {
   m.protocol = r.get<std::uint16_t>();
   m.features = r.get<std::uint64_t>();
   m.wanted = r.get<purpose>();
-  if (m.wanted != purpose::session && m.wanted != purpose::admin) return failure("hello with unknown purpose");
+  if (m.wanted != purpose::session && m.wanted != purpose::admin)
+    return failure("hello with unknown purpose");
   m.answer = r.get<proof>();
   for (std::string* s : {&m.product, &m.host, &m.user, &m.program}) *s = take_text(r);
   m.process = r.get<std::int32_t>();

@@ -1,5 +1,6 @@
-// The messages that open a connection: greeting (server), hello (client), welcome or refusal (server). Either side
-// refuses by name what it cannot do. encode_*/decode_* work on a frame's payload. Values; no thread rules.
+// The messages that open a connection: greeting (server), hello (client), welcome or refusal (server). Either
+// side refuses by name what it cannot do. encode_*/decode_* work on a frame's payload. Values; no thread
+// rules.
 #pragma once
 
 #include <array>
@@ -45,8 +46,8 @@ struct hello {
   std::uint16_t protocol = protocol_max;
   std::uint64_t features = features_known;
   wire::purpose wanted = purpose::session;
-  proof answer{};           ///< HMAC-SHA256(token, challenge); zeros without a token
-  std::string product;      ///< front-end's version
+  proof answer{};                   ///< HMAC-SHA256(token, challenge); zeros without a token
+  std::string product;              ///< front-end's version
   std::string host, user, program;  ///< who asks: for lists and logs only, never for decisions
   std::int32_t process = 0;
   std::uint64_t window_base = 0;       ///< device addresses are handed out from here ...
@@ -64,13 +65,13 @@ struct welcome {
 };
 
 enum class refusal_reason : std::uint16_t {
-  protocol = 1,     ///< no common protocol version
-  token = 2,        ///< missing or wrong
-  busy = 3,         ///< too many sessions, or draining: try later
-  device = 4,       ///< the device could not be opened on the server
-  malformed = 5,    ///< the hello was not understood
-  question = 6,     ///< unknown admin question
-  window = 7,       ///< the address window cannot be had on the server
+  protocol = 1,   ///< no common protocol version
+  token = 2,      ///< missing or wrong
+  busy = 3,       ///< too many sessions, or draining: try later
+  device = 4,     ///< the device could not be opened on the server
+  malformed = 5,  ///< the hello was not understood
+  question = 6,   ///< unknown admin question
+  window = 7,     ///< the address window cannot be had on the server
 };
 
 struct refusal {

@@ -1,5 +1,5 @@
-// Chapter context: the stack of current contexts of each thread and their states live here; the server hears of created
-// and destroyed contexts and of what changes the device's behaviour.
+// Chapter context: the stack of current contexts of each thread and their states live here; the server hears
+// of created and destroyed contexts and of what changes the device's behaviour.
 #include "frontend/cuda/contexts.hh"
 
 #include "frontend/cuda/ends.hh"
@@ -71,17 +71,19 @@ CUresult tell(T* out, Give&& give) {
   return CUDA_SUCCESS;
 }
 
-CUresult synchronize(lane& own) {
-  return request(api::opcode::cuCtxSynchronize, own).call();
-}
+CUresult synchronize(lane& own) { return request(api::opcode::cuCtxSynchronize, own).call(); }
 
 }  // namespace
 
-CUresult ends::cuCtxCreate_v2(CUcontext* pctx, unsigned flags, CUdevice dev) { return create(pctx, flags, dev, 3020); }
-CUresult ends::cuCtxCreate(CUcontext* pctx, unsigned flags, CUdevice dev) { return create(pctx, flags, dev, 3010); }
+CUresult ends::cuCtxCreate_v2(CUcontext* pctx, unsigned flags, CUdevice dev) {
+  return create(pctx, flags, dev, 3020);
+}
+CUresult ends::cuCtxCreate(CUcontext* pctx, unsigned flags, CUdevice dev) {
+  return create(pctx, flags, dev, 3010);
+}
 
-CUresult ends::cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned flags,
-                              CUdevice dev) {
+CUresult ends::cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams,
+                              unsigned flags, CUdevice dev) {
   if (paramsArray || numParams) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   return create(pctx, flags, dev, 3020);
 }
@@ -214,7 +216,8 @@ CUresult ends::cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   if (const CUresult code = current(context); code != CUDA_SUCCESS) return code;
   if (!pvalue) return CUDA_ERROR_INVALID_VALUE;
   const auto id = static_cast<std::size_t>(limit);
-  if (id >= context->limits.size() || context->limits[id].load() == ~0ull) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  if (id >= context->limits.size() || context->limits[id].load() == ~0ull)
+    return CUDA_ERROR_UNSUPPORTED_LIMIT;
   *pvalue = context->limits[id].load();
   return CUDA_SUCCESS;
 }
@@ -232,7 +235,8 @@ CUresult ends::cuCtxSetLimit(CUlimit limit, size_t value) {
 }
 
 CUresult ends::cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
-  return tell(pconfig, [](const context_state& c) { return static_cast<CUfunc_cache>(c.cache_config.load()); });
+  return tell(pconfig,
+              [](const context_state& c) { return static_cast<CUfunc_cache>(c.cache_config.load()); });
 }
 
 CUresult ends::cuCtxSetCacheConfig(CUfunc_cache config) {
@@ -246,7 +250,8 @@ CUresult ends::cuCtxSetCacheConfig(CUfunc_cache config) {
 
 /// Banks have one size since Kepler: accepted and remembered, as drivers do.
 CUresult ends::cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
-  return tell(pConfig, [](const context_state& c) { return static_cast<CUsharedconfig>(c.shared_config.load()); });
+  return tell(pConfig,
+              [](const context_state& c) { return static_cast<CUsharedconfig>(c.shared_config.load()); });
 }
 
 CUresult ends::cuCtxSetSharedMemConfig(CUsharedconfig config) {

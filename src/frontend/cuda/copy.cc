@@ -1,6 +1,6 @@
-// Chapter memory, copies. To the device: posted with their bytes, so the source may be reused at once. To the host: a
-// call, unless the destination is page-locked and the copy is asynchronous; then the bytes arrive before whatever call
-// tells the program that it is complete.
+// Chapter memory, copies. To the device: posted with their bytes, so the source may be reused at once. To the
+// host: a call, unless the destination is page-locked and the copy is asynchronous; then the bytes arrive
+// before whatever call tells the program that it is complete.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +16,8 @@ using marshal::flavour;
 /// Bytes of one frame; larger copies are cut.
 constexpr std::uint64_t piece = 16u << 20;
 
-/// Bytes of posted copies may still be on their way into this host range: they must have landed before it is read.
+/// Bytes of posted copies may still be on their way into this host range: they must have landed before it is
+/// read.
 CUresult settle(lane& own, const void* source) {
   process& p = process::instance();
   if (!p.server()->copies_pending()) return CUDA_SUCCESS;
@@ -72,13 +73,15 @@ bool on_device(std::uint64_t address) {
 CUresult on_host(CUdeviceptr to, CUdeviceptr from, size_t size) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
-  if (const CUresult code = request(api::opcode::cuCtxSynchronize, own).call(); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = request(api::opcode::cuCtxSynchronize, own).call(); code != CUDA_SUCCESS)
+    return code;
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
   return CUDA_SUCCESS;
 }
 
 template <class Between>
-CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how, Between&& between) {
+CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how,
+                 Between&& between) {
   if (on_device(to)) {
     if (on_device(from)) return between();
     return to_device(to, reinterpret_cast<const void*>(from), size, stream, how);
@@ -95,7 +98,8 @@ CUresult ends::cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_
 CUresult ends::cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
   return to_device(dstDevice, srcHost, ByteCount, nullptr, flavour::sync_per_thread);
 }
-CUresult ends::cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream) {
+CUresult ends::cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                                    CUstream hStream) {
   return to_device(dstDevice, srcHost, ByteCount, hStream, flavour::stream);
 }
 CUresult ends::cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
@@ -108,10 +112,12 @@ CUresult ends::cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t Byte
 CUresult ends::cuMemcpyDtoH_v2_ptds(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
   return to_host(dstHost, srcDevice, ByteCount, nullptr, flavour::sync_per_thread);
 }
-CUresult ends::cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+CUresult ends::cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                                    CUstream hStream) {
   return to_host(dstHost, srcDevice, ByteCount, hStream, flavour::stream);
 }
-CUresult ends::cuMemcpyDtoHAsync_v2_ptsz(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+CUresult ends::cuMemcpyDtoHAsync_v2_ptsz(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                                         CUstream hStream) {
   return to_host(dstHost, srcDevice, ByteCount, hStream, flavour::stream_per_thread);
 }
 
@@ -128,8 +134,9 @@ CUresult ends::cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount,
                  [&] { return remote<api::opcode::cuMemcpyDtoDAsync_v2>(dst, src, ByteCount, hStream); });
 }
 CUresult ends::cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
-  return unified(dst, src, ByteCount, hStream, flavour::stream_per_thread,
-                 [&] { return remote<api::opcode::cuMemcpyDtoDAsync_v2_ptsz>(dst, src, ByteCount, hStream); });
+  return unified(dst, src, ByteCount, hStream, flavour::stream_per_thread, [&] {
+    return remote<api::opcode::cuMemcpyDtoDAsync_v2_ptsz>(dst, src, ByteCount, hStream);
+  });
 }
 
 }  // namespace outboard::frontend::cuda

@@ -12,7 +12,8 @@ CUresult gate() { return process::instance().gate(this_lane(), false); }
 /// The facts of a device of the session, or nullptr.
 const marshal::device_facts* facts_of(CUdevice dev) {
   const auto& devices = process::instance().facts().devices;
-  return dev >= 0 && static_cast<std::size_t>(dev) < devices.size() ? &devices[static_cast<std::size_t>(dev)] : nullptr;
+  return dev >= 0 && static_cast<std::size_t>(dev) < devices.size() ? &devices[static_cast<std::size_t>(dev)]
+                                                                    : nullptr;
 }
 
 /// Gate, null check, device check, in the driver's order; `give` fills the outputs.
@@ -31,8 +32,8 @@ CUresult copy_text(const std::string& text, char* out, int size) {
   return CUDA_SUCCESS;
 }
 
-/// What this product provides, whatever the device could do locally (design section 5.1): host memory of the client is
-/// not the device's to reach, and nothing is shared with other processes yet.
+/// What this product provides, whatever the device could do locally (design section 5.1): host memory of the
+/// client is not the device's to reach, and nothing is shared with other processes yet.
 std::optional<int> overridden(CUdevice_attribute attrib) {
   switch (attrib) {
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -56,10 +57,14 @@ std::optional<int> overridden(CUdevice_attribute attrib) {
     case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: return 0;
-    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID: return -1;
-    case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES: return 0;
-    default: return std::nullopt;
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+      return 0;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+      return -1;
+    case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
+      return 0;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -85,7 +90,8 @@ CUresult ends::cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) {
 }
 
 CUresult ends::cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) {
-  return answer(uuid, dev, [&](const auto& f) { return std::memcpy(uuid, f.uuid_v2.data(), 16), CUDA_SUCCESS; });
+  return answer(uuid, dev,
+                [&](const auto& f) { return std::memcpy(uuid, f.uuid_v2.data(), 16), CUDA_SUCCESS; });
 }
 
 /// Locally unique ids exist on Windows only; the Linux driver answers so too.
@@ -171,7 +177,8 @@ CUresult ends::cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice 
   });
 }
 
-CUresult ends::cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice srcDevice, CUdevice dstDevice) {
+CUresult ends::cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice srcDevice,
+                                       CUdevice dstDevice) {
   return answer(value, srcDevice, [&](const auto&) {
     if (!facts_of(dstDevice) || srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
     return *value = 0, CUDA_SUCCESS;

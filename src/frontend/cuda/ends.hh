@@ -1,6 +1,6 @@
-// Declares the hand-written ends: every CUSTOM and LOCAL line of the tables is a function of the same name and type in
-// this namespace. A line without a definition is a link error of the shim. Any thread; called from the C ABI, so
-// nothing may throw.
+// Declares the hand-written ends: every CUSTOM and LOCAL line of the tables is a function of the same name
+// and type in this namespace. A line without a definition is a link error of the shim. Any thread; called
+// from the C ABI, so nothing may throw.
 #pragma once
 
 #include "api/cuda/functions.hh"

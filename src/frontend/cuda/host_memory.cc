@@ -1,5 +1,5 @@
-// Chapter memory, host side: page-locked memory of the program. It lives in this process alone; copies from and to it
-// move bytes, which is why they can be asynchronous in both directions.
+// Chapter memory, host side: page-locked memory of the program. It lives in this process alone; copies from
+// and to it move bytes, which is why they can be asynchronous in both directions.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,7 +9,8 @@
 namespace outboard::frontend::cuda {
 namespace {
 
-constexpr unsigned alloc_flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+constexpr unsigned alloc_flags =
+    CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 constexpr unsigned register_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
 
 std::uint64_t pages(std::uint64_t size) {
@@ -57,7 +58,9 @@ CUresult find_host(void* pointer, memory_kind kind, memory_block& out) {
 
 }  // namespace
 
-CUresult ends::cuMemHostAlloc(void** pp, size_t bytesize, unsigned Flags) { return allocate(pp, bytesize, Flags); }
+CUresult ends::cuMemHostAlloc(void** pp, size_t bytesize, unsigned Flags) {
+  return allocate(pp, bytesize, Flags);
+}
 CUresult ends::cuMemAllocHost_v2(void** pp, size_t bytesize) { return allocate(pp, bytesize, 0); }
 
 CUresult ends::cuMemAllocHost(void** pp, unsigned bytesize) { return allocate(pp, bytesize, 0); }

@@ -1,4 +1,5 @@
-// Chapter memory, device side: addresses are handed out here from the window, the server maps memory behind them.
+// Chapter memory, device side: addresses are handed out here from the window, the server maps memory behind
+// them.
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
 

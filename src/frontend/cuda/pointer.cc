@@ -16,30 +16,51 @@ CUresult give(void* out, T value) {
 CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
   const bool host = is_host(block.kind);
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, block.context);
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return host ? CUDA_ERROR_INVALID_VALUE : give(data, ptr);
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: return host ? give(data, ptr) : CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give(data, block.id);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, 0u);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, 0u);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, block.device);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give(data, 0);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, block.base);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give(data, block.size);
-    case CU_POINTER_ATTRIBUTE_MAPPED: return give(data, 1);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return give(data, std::uint64_t{0});
-    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return give(data, 0u);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return give(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return give(data, std::uint64_t{0});
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return give(data, block.size);
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return give(data, block.base);
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give(data, block.id);
-    default: return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return give(data, block.context);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return give(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+      return host ? CUDA_ERROR_INVALID_VALUE : give(data, ptr);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return host ? give(data, ptr) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return give(data, block.id);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return give(data, block.device);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return give(data, 0);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      return give(data, block.base);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return give(data, block.size);
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      return give(data, 1);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return give(data, std::uint64_t{0});
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+      return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return give(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return give(data, std::uint64_t{0});
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return give(data, block.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return give(data, block.base);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return give(data, block.id);
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
-/// What cuPointerGetAttributes leaves for a pointer that CUDA does not know, or an attribute that does not apply.
+/// What cuPointerGetAttributes leaves for a pointer that CUDA does not know, or an attribute that does not
+/// apply.
 void give_nothing(CUpointer_attribute attribute, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -52,9 +73,15 @@ void give_nothing(CUpointer_attribute attribute, void* data) {
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: give(data, std::uint64_t{0}); break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: give(data, -2); break;  // CU_DEVICE_INVALID
-    default: give(data, 0); break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      give(data, std::uint64_t{0});
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      give(data, -2);
+      break;  // CU_DEVICE_INVALID
+    default:
+      give(data, 0);
+      break;
   }
 }
 
@@ -76,7 +103,8 @@ CUresult ends::cuPointerGetAttributes(unsigned numAttributes, CUpointer_attribut
   const auto block = p.addresses().find(ptr);
   for (unsigned i = 0; i < numAttributes; ++i) {
     if (!data[i]) return CUDA_ERROR_INVALID_VALUE;
-    if (!block || attribute_of(*block, attributes[i], ptr, data[i]) != CUDA_SUCCESS) give_nothing(attributes[i], data[i]);
+    if (!block || attribute_of(*block, attributes[i], ptr, data[i]) != CUDA_SUCCESS)
+      give_nothing(attributes[i], data[i]);
   }
   return CUDA_SUCCESS;
 }

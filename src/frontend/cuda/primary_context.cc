@@ -1,4 +1,5 @@
-// Chapter primary_context: counted here; the server hears of the first retain, the last release and the reset.
+// Chapter primary_context: counted here; the server hears of the first retain, the last release and the
+// reset.
 #include <mutex>
 
 #include "frontend/cuda/cls.hh"
@@ -39,7 +40,8 @@ CUresult ends::cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   if (!pctx) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(primary_mutex());
   if (!context->active.load()) {
-    if (const CUresult code = tell(api::opcode::cuDevicePrimaryCtxRetain, *context); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = tell(api::opcode::cuDevicePrimaryCtxRetain, *context); code != CUDA_SUCCESS)
+      return code;
     context->sticky.store(0);
     context->active.store(true, std::memory_order_release);
   }
@@ -100,9 +102,8 @@ void context_died(context_state& context) {
   context.active.store(false, std::memory_order_release);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
   slot_addresses* slot = p.window_slot(context.device);
-  for (const memory_block& block : p.addresses().remove_if([&](const memory_block& b) {
-         return b.context == context.handle && !is_host(b.kind);
-       })) {
+  for (const memory_block& block : p.addresses().remove_if(
+           [&](const memory_block& b) { return b.context == context.handle && !is_host(b.kind); })) {
     if (slot && block.mapped) slot->give_back(block.base, block.mapped);
   }
   for (const std::uint64_t granule : context.small.clear()) {

@@ -1,5 +1,5 @@
-// What every end that travels needs: begin a request in the lane's buffer, post it or call with it. Thread-bound to the
-// lane it was made from.
+// What every end that travels needs: begin a request in the lane's buffer, post it or call with it.
+// Thread-bound to the lane it was made from.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,10 @@ namespace outboard::frontend::cuda {
 class request {
  public:
   request(api::opcode code, lane& own)
-      : code_(code), own_(own), server_(*process::instance().server()), writer_((own.request.clear(), own.request)) {}
+      : code_(code),
+        own_(own),
+        server_(*process::instance().server()),
+        writer_((own.request.clear(), own.request)) {}
 
   wire::writer& body() { return writer_; }
 

@@ -19,15 +19,16 @@ std::unique_ptr<object> new_stream(unsigned flags, int priority) {
 }  // namespace
 
 template <>
-std::unique_ptr<object> remember<api::opcode::cuStreamCreate, CUstream*, unsigned>(CUstream*, unsigned flags) {
+std::unique_ptr<object> remember<api::opcode::cuStreamCreate, CUstream*, unsigned>(CUstream*,
+                                                                                   unsigned flags) {
   return new_stream(flags, 0);
 }
 
 template <>
-std::unique_ptr<object> remember<api::opcode::cuStreamCreateWithPriority, CUstream*, unsigned, int>(CUstream*,
-                                                                                                    unsigned flags,
-                                                                                                    int priority) {
-  const auto& facts = process::instance().facts().devices[static_cast<std::size_t>(this_lane().current()->device)];
+std::unique_ptr<object> remember<api::opcode::cuStreamCreateWithPriority, CUstream*, unsigned, int>(
+    CUstream*, unsigned flags, int priority) {
+  const auto& facts =
+      process::instance().facts().devices[static_cast<std::size_t>(this_lane().current()->device)];
   return new_stream(flags, std::clamp(priority, facts.greatest_priority, facts.least_priority));
 }
 
@@ -42,7 +43,8 @@ std::unique_ptr<object> remember<api::opcode::cuEventCreate, CUevent*, unsigned>
 
 namespace {
 
-/// Gate, null check, live stream; `give` gets the stream's facts (those of the default streams are constants).
+/// Gate, null check, live stream; `give` gets the stream's facts (those of the default streams are
+/// constants).
 template <class Give>
 CUresult answer(CUstream stream, const void* out, Give&& give) {
   lane& own = this_lane();
@@ -96,6 +98,8 @@ CUresult ends::cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId
 CUresult ends::cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   return answer(hStream, pctx, [&](const stream_info& s) { *pctx = reinterpret_cast<CUcontext>(s.context); });
 }
-CUresult ends::cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) { return ends::cuStreamGetCtx(hStream, pctx); }
+CUresult ends::cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) {
+  return ends::cuStreamGetCtx(hStream, pctx);
+}
 
 }  // namespace outboard::frontend::cuda

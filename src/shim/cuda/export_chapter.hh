@@ -1,6 +1,6 @@
-// Expands one chapter of the tables into exported symbols. Each function is a template instance over the vendor's
-// prototype; its exported name is an alias that the assembler sets, so no parameter list is written twice. Included once
-// a chapter file, which defines OUTBOARD_CHAPTER.
+// Expands one chapter of the tables into exported symbols. Each function is a template instance over the
+// vendor's prototype; its exported name is an alias that the assembler sets, so no parameter list is written
+// twice. Included once a chapter file, which defines OUTBOARD_CHAPTER.
 #pragma once
 
 #include <type_traits>
@@ -30,36 +30,37 @@ CUresult missing(api::opcode code);
 
 }  // namespace outboard::shim
 
-// The alias: `%c0` prints the target's assembler name; .set is resolved by the assembler, so the symbol is the function.
-#define OUTBOARD_EXPORT(symbol, target)                                                        \
-  [[gnu::used]] static void outboard_export_##symbol() {                                       \
-    asm volatile(".globl " #symbol "\n.type " #symbol ", %%function\n.set " #symbol ", %c0" :: \
-                     "i"(target));                                                             \
+// The alias: `%c0` prints the target's assembler name; .set is resolved by the assembler, so the symbol is
+// the function.
+#define OUTBOARD_EXPORT(symbol, target)                                                                     \
+  [[gnu::used]] static void outboard_export_##symbol() {                                                    \
+    asm volatile(".globl " #symbol "\n.type " #symbol ", %%function\n.set " #symbol ", %c0" ::"i"(target)); \
   }
 
-#define OUTBOARD_STUB(symbol, how, body)                                                              \
-  namespace {                                                                                         \
-  template <class F>                                                                                  \
-  struct stub_##symbol;                                                                               \
-  template <class R, class... A>                                                                      \
-  struct stub_##symbol<R(A...)> {                                                                     \
-    [[gnu::used]] static R entry(A... arguments) {                                                    \
-      using outboard::api::opcode;                                                                    \
+#define OUTBOARD_STUB(symbol, how, body)                                                                     \
+  namespace {                                                                                                \
+  template <class F>                                                                                         \
+  struct stub_##symbol;                                                                                      \
+  template <class R, class... A>                                                                             \
+  struct stub_##symbol<R(A...)> {                                                                            \
+    [[gnu::used]] static R entry(A... arguments) {                                                           \
+      using outboard::api::opcode;                                                                           \
       return outboard::shim::traced<opcode::symbol>([&](A... a) -> CUresult { return body; }, arguments...); \
-    }                                                                                                 \
-  };                                                                                                  \
-  }                                                                                                   \
+    }                                                                                                        \
+  };                                                                                                         \
+  }                                                                                                          \
   OUTBOARD_EXPORT(symbol, (&stub_##symbol<decltype(::symbol)>::entry))
 
 #define OUTBOARD_EXPORT_call(symbol) \
   OUTBOARD_STUB(symbol, call, (outboard::shim::end_of<opcode::symbol, outboard::api::kind::call>::run(a...)))
 #define OUTBOARD_EXPORT_post OUTBOARD_EXPORT_call
-#define OUTBOARD_EXPORT_custom(symbol) OUTBOARD_STUB(symbol, custom, (outboard::frontend::cuda::ends::symbol(a...)))
+#define OUTBOARD_EXPORT_custom(symbol) \
+  OUTBOARD_STUB(symbol, custom, (outboard::frontend::cuda::ends::symbol(a...)))
 #define OUTBOARD_EXPORT_local OUTBOARD_EXPORT_custom
-#define OUTBOARD_EXPORT_later(symbol)                                                                     \
-  [[gnu::used]] static CUresult missing_##symbol() {                                                       \
-    return outboard::shim::missing(outboard::api::opcode::symbol);                                         \
-  }                                                                                                        \
+#define OUTBOARD_EXPORT_later(symbol)                              \
+  [[gnu::used]] static CUresult missing_##symbol() {               \
+    return outboard::shim::missing(outboard::api::opcode::symbol); \
+  }                                                                \
   OUTBOARD_EXPORT(symbol, &missing_##symbol)
 #define OUTBOARD_EXPORT_refused OUTBOARD_EXPORT_later
 

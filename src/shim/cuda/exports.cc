@@ -7,10 +7,11 @@
 #include "api/cuda/functions.hh"
 #include "base/log.hh"
 
-// Declared by name alone: only the addresses are wanted here, and the headers have other types for the same names.
+// Declared by name alone: only the addresses are wanted here, and the headers have other types for the same
+// names.
 #define CHAPTER(number, file)
-#define OUTBOARD_LINE(how, symbol, ...) extern "C" __attribute__((visibility("hidden"))) const char address_of_##symbol \
-    __asm__(#symbol);
+#define OUTBOARD_LINE(how, symbol, ...) \
+  extern "C" __attribute__((visibility("hidden"))) const char address_of_##symbol __asm__(#symbol);
 #include "api/cuda/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER
@@ -42,8 +43,8 @@ const std::vector<entry>& sorted() {
 
 void* find_export(std::string_view symbol) {
   const auto& table = sorted();
-  const auto found =
-      std::lower_bound(table.begin(), table.end(), symbol, [](const entry& e, std::string_view s) { return e.name < s; });
+  const auto found = std::lower_bound(table.begin(), table.end(), symbol,
+                                      [](const entry& e, std::string_view s) { return e.name < s; });
   return found != table.end() && found->name == symbol ? const_cast<void*>(found->address) : nullptr;
 }
 

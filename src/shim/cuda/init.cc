@@ -1,5 +1,5 @@
-// The one init of the front-end library: lists the transports, connects the export tables to the front-end, hooks fork
-// and exit. No thread, no connection and no file before the program's first CUDA call.
+// The one init of the front-end library: lists the transports, connects the export tables to the front-end,
+// hooks fork and exit. No thread, no connection and no file before the program's first CUDA call.
 #include <dlfcn.h>
 #include <strings.h>
 
@@ -20,7 +20,8 @@
 #include "transport/unix/unix.hh"
 
 /// By this the back-end recognises, and refuses, our own library where it looks for the vendor's.
-extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] = "outboard front-end";
+extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] =
+    "outboard front-end";
 
 namespace outboard::shim {
 namespace {
@@ -34,7 +35,9 @@ void add_transports(transport::registry& transports) {
 
 frontend::cuda::device_identity identity_of(std::size_t ordinal) {
   const marshal::device_facts& facts = process::instance().facts().devices[ordinal];
-  const auto attribute = [&](CUdevice_attribute id) { return facts.attributes[static_cast<std::size_t>(id)].value; };
+  const auto attribute = [&](CUdevice_attribute id) {
+    return facts.attributes[static_cast<std::size_t>(id)].value;
+  };
   frontend::cuda::device_identity identity;
   static_assert(sizeof identity.uuid == sizeof facts.uuid);
   std::memcpy(&identity.uuid, facts.uuid.data(), sizeof identity.uuid);
@@ -57,7 +60,9 @@ frontend::cuda::export_hooks hooks() {
   h.create_context = [](CUcontext* out, unsigned flags, CUdevice device) {
     return frontend::cuda::ends::cuCtxCreate_v2(out, flags, device);
   };
-  h.load_module = [](CUmodule* out, const void* image) { return frontend::cuda::ends::cuModuleLoadData(out, image); };
+  h.load_module = [](CUmodule* out, const void* image) {
+    return frontend::cuda::ends::cuModuleLoadData(out, image);
+  };
   h.module_functions = frontend::cuda::for_each_function;
   h.log = [](const char* line) { log::warn(line); };
   return h;

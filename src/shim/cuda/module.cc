@@ -1,2 +1,2 @@
-#include "shim/cuda/export_chapter.hh"
 #include "api/cuda/module.def"
+#include "shim/cuda/export_chapter.hh"

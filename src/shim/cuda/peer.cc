@@ -1,2 +1,2 @@
-#include "shim/cuda/export_chapter.hh"
 #include "api/cuda/peer.def"
+#include "shim/cuda/export_chapter.hh"

@@ -1,5 +1,5 @@
-// The layer between an exported symbol and its end: counts how the call was answered and, if a trace is on, writes it.
-// Any thread; with the trace off it costs a load and a few stores to thread-local memory.
+// The layer between an exported symbol and its end: counts how the call was answered and, if a trace is on,
+// writes it. Any thread; with the trace off it costs a load and a few stores to thread-local memory.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,8 @@ frontend::trace::argument view(T value) {
 
 template <api::opcode Op, class End, class... A>
 CUresult traced(End&& end, A... arguments) {
-  if (!frontend::trace::on()) [[likely]] return end(arguments...);
+  if (!frontend::trace::on()) [[likely]]
+    return end(arguments...);
   frontend::lane& own = frontend::this_lane();
   const bool outermost = own.depth++ == 0;
   if (outermost) own.how = frontend::answered::locally;
