@@ -1,2 +1,3 @@
-#include "api/cuda/addressing.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/addressing.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/checkpoint.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/checkpoint.def"  // after the macros above

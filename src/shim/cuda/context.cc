@@ -1,2 +1,3 @@
-#include "api/cuda/context.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/context.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/coredump.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/coredump.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/device.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/device.def"  // after the macros above

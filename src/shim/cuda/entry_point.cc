@@ -1,2 +1,3 @@
-#include "api/cuda/entry_point.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/entry_point.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/error.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/error.def"  // after the macros above

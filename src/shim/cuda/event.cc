@@ -1,2 +1,3 @@
-#include "api/cuda/event.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/event.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/execution.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/execution.def"  // after the macros above

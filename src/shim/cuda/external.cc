@@ -1,2 +1,3 @@
-#include "api/cuda/external.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/external.def"  // after the macros above

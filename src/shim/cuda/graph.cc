@@ -1,2 +1,3 @@
-#include "api/cuda/graph.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/graph.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/initialization.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/initialization.def"  // after the macros above

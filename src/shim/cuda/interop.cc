@@ -1,2 +1,3 @@
-#include "api/cuda/interop.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/interop.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/library.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/library.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/logs.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/logs.def"  // after the macros above

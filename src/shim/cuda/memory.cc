@@ -1,2 +1,3 @@
-#include "api/cuda/memory.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/memory.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/memory_pool.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/memory_pool.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/module.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/module.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/multicast.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/multicast.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/occupancy.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/occupancy.def"  // after the macros above

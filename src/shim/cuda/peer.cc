@@ -1,2 +1,3 @@
-#include "api/cuda/peer.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/peer.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/primary_context.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/primary_context.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/profiler.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/profiler.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/stream.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/stream.def"  // after the macros above

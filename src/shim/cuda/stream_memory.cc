@@ -1,2 +1,3 @@
-#include "api/cuda/stream_memory.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/stream_memory.def"  // after the macros above

@@ -1,2 +1,3 @@
-#include "api/cuda/texture.def"
 #include "shim/cuda/export_chapter.hh"
+
+#include "api/cuda/texture.def"  // after the macros above
