@@ -42,11 +42,34 @@ CUresult check(const api::parameter& p, T argument) {
 }
 
 template <class T>
-bool unknown_address(const api::parameter& p, T argument) {
+bool unknown_address(const api::parameter& p, T argument, std::uint64_t bytes) {
   if constexpr (std::is_same_v<T, CUdeviceptr>) {
-    return p.dir == api::direction::at && !process::instance().addresses().find(argument);
+    return p.dir == api::direction::at && !process::instance().addresses().covers(argument, bytes);
   }
   return false;
+}
+
+/// Bytes that a fill or copy touches from its address on: a fill that runs over the end of its block must get the
+/// driver's own answer at once. 1 where the line has no such extent.
+template <class... A>
+std::uint64_t extent(std::string_view name, const api::description& about, A... arguments) {
+  const std::array<std::uint64_t, sizeof...(A) + 1> values{marshal::counting_value(arguments)..., 0};
+  const auto value = [&](std::string_view parameter) {
+    const std::size_t i = api::detail::index_of(about, parameter);
+    return i == api::no_parameter ? std::uint64_t{1} : values[i];
+  };
+  const auto is = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  const std::uint64_t element = name.find("D32") != name.npos ? 4 : name.find("D16") != name.npos ? 2 : 1;
+  std::uint64_t bytes = 1;
+  if (is("cuMemsetD2D")) {
+    const std::uint64_t height = value("Height");
+    bytes = height ? (height - 1) * value("dstPitch") + value("Width") * element : 0;
+  } else if (is("cuMemset")) {
+    bytes = value("N") * element;
+  } else if (is("cuMemcpyDtoD")) {
+    bytes = value("ByteCount");
+  }
+  return bytes ? bytes : 1;
 }
 
 template <std::size_t I, class... A>
@@ -67,8 +90,9 @@ template <api::opcode Op, class... A>
 bool must_wait(A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   if (about.how == api::kind::call || process::instance().synchronous()) return true;
+  [[maybe_unused]] const std::uint64_t bytes = extent(api::function<Op>::name, about, arguments...);
   std::size_t i = 0;
-  return ((unknown_address(about.parameters[i++], arguments)) || ...);
+  return ((unknown_address(about.parameters[i++], arguments, bytes)) || ...);
 }
 
 /// Destroyed handles die here at once; what the server makes of it cannot change that.
