@@ -22,7 +22,7 @@ CUresult driver_get_version(int* version) {
 template <class Body, class... Out>
 CUresult of_device(CUdevice device, Body&& body, Out*... outputs) {
   return after_init([&]() -> CUresult {
-    if (((outputs == nullptr) || ...)) return CUDA_ERROR_INVALID_VALUE;
+    if ((!outputs || ...)) return CUDA_ERROR_INVALID_VALUE;
     if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
     return body();
   });
