@@ -1,6 +1,7 @@
-// One function of the syntax tree to steps. A decoder lives for one function, on one thread. Its families of
-// instructions are in decode_arithmetic.cc, decode_convert.cc, decode_memory.cc and decode_control.cc;
-// whatever is not understood to the last modifier is refused with line and statement.
+// One function of the syntax tree to steps. A decoder lives for one function, on one thread. Operands are in
+// decode_operands.cc, the families of instructions in decode_arithmetic.cc, decode_convert.cc,
+// decode_memory.cc and decode_control.cc; whatever is not understood to the last modifier is refused with
+// line and statement.
 #pragma once
 
 #include <initializer_list>
@@ -55,7 +56,7 @@ class decoder {
   int take_rounding();  ///< 0 nearest, 1 zero, 2 down, 3 up
   void all_taken();
 
-  // ---- operands
+  // ---- operands (decode_operands.cc)
   const operand& at(std::size_t n);
   void count(std::size_t least, std::size_t most);
   void count(std::size_t exactly) { count(exactly, exactly); }
