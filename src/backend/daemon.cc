@@ -85,6 +85,7 @@ class daemon {
   struct endpoint {
     std::unique_ptr<transport::listener> listener;
     std::string scheme;
+    event_loop::id watch = 0;
   };
 
   worker_settings settings_for_workers() const;
@@ -92,6 +93,7 @@ class daemon {
   status adopt(unique_fd socket);
   void add(std::unique_ptr<transport::listener> listener, std::string scheme);
   void accept_from(std::size_t index);
+  void pause(std::size_t index, const std::string& why);
   void on_signal();
   void begin_to_stop();
   void session_ended();
@@ -164,8 +166,8 @@ void daemon::add(std::unique_ptr<transport::listener> listener, std::string sche
   const std::size_t index = endpoints_.size();
   const int fd = listener->poll_descriptor();
   log::info("listening on ", listener->url());
-  endpoints_.push_back({std::move(listener), std::move(scheme)});
-  loop_.watch(fd, EPOLLIN, [this, index](std::uint32_t) { accept_from(index); });
+  const event_loop::id watch = loop_.watch(fd, EPOLLIN, [this, index](std::uint32_t) { accept_from(index); });
+  endpoints_.push_back({std::move(listener), std::move(scheme), watch});
 }
 
 void daemon::accept_from(std::size_t index) {
@@ -175,12 +177,20 @@ void daemon::accept_from(std::size_t index) {
     auto connection = e.listener->accept(transport::deadline::min());
     if (connection.ok()) {
       guests_.admit(std::move(*connection), e.scheme);
-    } else {
-      if (connection.error().next == action::fail)
-        log::warn(e.listener->url(), ": ", connection.error().message);
-      return;
+      continue;
     }
+    // Nothing there any more, or no descriptor to spare: then the listener stays readable, and without a
+    // pause this loop would spin. Whoever waits in the backlog does not notice 50 ms.
+    if (i == 0) pause(index, connection.error().message);
+    return;
   }
+}
+
+void daemon::pause(std::size_t index, const std::string& why) {
+  log::debug(endpoints_[index].listener->url(), ": ", why);
+  loop_.change(endpoints_[index].watch, 0);
+  loop_.after(std::chrono::milliseconds(50),
+              [this, index] { loop_.change(endpoints_[index].watch, EPOLLIN); });
 }
 
 void daemon::on_signal() {

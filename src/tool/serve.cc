@@ -8,6 +8,7 @@
 #include "base/fd.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
+#include "tool/nvml_memory.hh"
 #include "tool/parts.hh"
 #include "tool/server_log.hh"
 #include "tool/verbs.hh"
@@ -114,6 +115,13 @@ backend::worker_command worker_command_line(const config& c) {
   return command;
 }
 
+namespace {
+
+/// Only the vendor's device has memory that others see go.
+constexpr std::optional<std::uint64_t> (*no_memory_meter)(const std::string&) = nullptr;
+
+}  // namespace
+
 int verb_worker(const common_flags& common, const worker_flags& flags) {
   config c;
   const auto level = log::parse_level(flags.log_level);
@@ -130,12 +138,13 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
   auto transports = make_transports(c);
   if (!kind || !transports.ok())
     return complain(exit_usage, "outboard worker is started by outboard serve only");
-  return backend::run_worker({.parent = flags.parent,
-                              .probe = flags.probe,
-                              .warm = flags.warm,
-                              .open_device = [&] { return open_device(*kind, flags.cpu); },
-                              .transports = &*transports,
-                              .free_memory = {}});
+  return backend::run_worker(
+      {.parent = flags.parent,
+       .probe = flags.probe,
+       .warm = flags.warm,
+       .open_device = [&] { return open_device(*kind, flags.cpu); },
+       .transports = &*transports,
+       .free_memory = *kind == device_choice::vendor ? nvml_free_memory : no_memory_meter});
 }
 
 }  // namespace outboard::tool
