@@ -170,7 +170,7 @@ TEST_F(context_test, LimitsAreKept) {
   EXPECT_EQ(table_.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096), CUDA_SUCCESS);
   table_.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE);
   EXPECT_EQ(value, 4096u);
-  EXPECT_EQ(table_.cuCtxGetLimit(&value, static_cast<CUlimit>(99)), CUDA_ERROR_UNSUPPORTED_LIMIT);
+  EXPECT_EQ(table_.cuCtxGetLimit(&value, static_cast<CUlimit>(15)), CUDA_ERROR_UNSUPPORTED_LIMIT);
 }
 
 }  // namespace
