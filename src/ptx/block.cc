@@ -30,10 +30,13 @@ std::string hexadecimal(std::uint64_t v) {
 /// The function whose code holds `i`, and the statement it comes from.
 const instruction* statement_at(const code& module, const inst* i, std::string_view& name) {
   for (const auto& f : module.functions) {
-    const auto n = i - f.body.data();
-    if (n < 0 || n >= static_cast<std::ptrdiff_t>(f.body.size())) continue;
+    // Compared as numbers: pointers into different arrays have no difference.
+    const auto begin = reinterpret_cast<std::uintptr_t>(f.body.data()),
+               at = reinterpret_cast<std::uintptr_t>(i);
+    if (at < begin || at >= begin + f.body.size() * sizeof(inst)) continue;
+    const auto n = (at - begin) / sizeof(inst);
     name = f.name;
-    const std::uint32_t statement = f.statement[static_cast<std::size_t>(n)];
+    const std::uint32_t statement = f.statement[n];
     return statement < f.source->body.size() ? &f.source->body[statement] : nullptr;
   }
   return nullptr;
