@@ -1,0 +1,264 @@
+// What a CUDA program pays for each kind of call. Prints one row a measurement: name, value, unit, with tabs
+// between. usage: apibench [quick | first]; quick repeats less, first measures the start alone and ends. An
+// ordinary CUDA program: nothing here knows of Outboard.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+#define MUST(call)                                                                                         \
+  do {                                                                                                     \
+    if (cudaError_t must_result = (call); must_result != cudaSuccess) {                                    \
+      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(must_result)); \
+      std::exit(1);                                                                                        \
+    }                                                                                                      \
+  } while (0)
+
+using steady = std::chrono::steady_clock;
+
+int divisor = 1;  // quick: of all repeat counts
+int times(int full) { return std::max(3, full / divisor); }
+
+double microseconds(steady::time_point since) {
+  return std::chrono::duration<double, std::micro>(steady::now() - since).count();
+}
+
+void row(const std::string& name, double value, const char* unit) {
+  std::printf("%s\t%.5g\t%s\n", name.c_str(), value, unit);
+  std::fflush(stdout);
+}
+
+/// Median of the times of single calls.
+template <class Call>
+double typical(int repeats, Call&& call) {
+  std::vector<double> each(repeats);
+  for (double& time : each) {
+    const auto began = steady::now();
+    call();
+    time = microseconds(began);
+  }
+  std::nth_element(each.begin(), each.begin() + repeats / 2, each.end());
+  return each[repeats / 2];
+}
+
+__global__ void nothing(int) {}
+__global__ void add_one(float* values, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) values[i] += 1.0f;
+}
+
+void start() {
+  const auto began = steady::now();
+  MUST(cudaFree(nullptr));
+  row("first_call", microseconds(began) / 1e3, "ms");
+  nothing<<<1, 32>>>(0);
+  MUST(cudaDeviceSynchronize());
+  row("first_kernel_done", microseconds(began) / 1e3, "ms");
+}
+
+void launches() {
+  for (int i = 0; i < times(1000); ++i) nothing<<<1, 32>>>(i);  // past all first times
+  MUST(cudaDeviceSynchronize());
+  const int count = times(20000);
+  const auto began = steady::now();
+  for (int i = 0; i < count; ++i) nothing<<<1, 32>>>(i);
+  row("launch_submit", microseconds(began) / count, "us");
+  MUST(cudaDeviceSynchronize());
+  row("launch_throughput", microseconds(began) / count, "us");
+  row("launch_sync",
+      typical(times(2000),
+              [] {
+                nothing<<<1, 32>>>(0);
+                MUST(cudaDeviceSynchronize());
+              }),
+      "us");
+}
+
+void idle_calls(cudaStream_t stream) {
+  row("stream_sync_idle", typical(times(2000), [&] { MUST(cudaStreamSynchronize(stream)); }), "us");
+  row("stream_query_idle", typical(times(2000), [&] { MUST(cudaStreamQuery(stream)); }), "us");
+  row("device_sync_idle", typical(times(2000), [&] { MUST(cudaDeviceSynchronize()); }), "us");
+  int device;
+  row("get_device", typical(times(2000), [&] { MUST(cudaGetDevice(&device)); }), "us");
+  size_t free_bytes, total_bytes;
+  row("mem_get_info", typical(times(200), [&] { MUST(cudaMemGetInfo(&free_bytes, &total_bytes)); }), "us");
+}
+
+void events(cudaStream_t stream) {
+  cudaEvent_t event;
+  row("event_create_destroy",
+      typical(times(500),
+              [&] {
+                MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+                MUST(cudaEventDestroy(event));
+              }),
+      "us");
+  MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  row("event_record", typical(times(2000), [&] { MUST(cudaEventRecord(event, stream)); }), "us");
+  row("event_record_sync",
+      typical(times(2000),
+              [&] {
+                MUST(cudaEventRecord(event, stream));
+                MUST(cudaEventSynchronize(event));
+              }),
+      "us");
+  MUST(cudaEventDestroy(event));
+}
+
+void allocations(cudaStream_t stream) {
+  void* memory;
+  for (size_t size : {size_t(4) << 10, size_t(1) << 20, size_t(64) << 20}) {
+    row("malloc_free_" + std::to_string(size >> 10) + "K",
+        typical(times(200),
+                [&] {
+                  MUST(cudaMalloc(&memory, size));
+                  MUST(cudaFree(memory));
+                }),
+        "us");
+  }
+  row("malloc_free_async_1024K",
+      typical(times(500),
+              [&] {
+                MUST(cudaMallocAsync(&memory, 1 << 20, stream));
+                MUST(cudaFreeAsync(memory, stream));
+              }),
+      "us");
+  MUST(cudaStreamSynchronize(stream));
+}
+
+/// Small copies by their time, large ones by bytes for each second.
+void copy_row(const std::string& kind, size_t size, double time) {
+  if (size < 1 << 20) {
+    row(kind + "_" + std::to_string(size), time, "us");
+  } else {
+    row(kind + "_" + std::to_string(size >> 20) + "M", size / time / 1e3, "GB/s");
+  }
+}
+
+void copies(cudaStream_t stream) {
+  const size_t most = size_t(divisor > 1 ? 64 : 256) << 20;
+  char *device, *pinned;
+  MUST(cudaMalloc(&device, most));
+  MUST(cudaMallocHost(&pinned, most));
+  std::vector<char> pageable(most, 1);
+  std::memset(pinned, 1, most);
+  for (size_t size :
+       {size_t(4), size_t(4) << 10, size_t(64) << 10, size_t(1) << 20, size_t(16) << 20, most}) {
+    const int repeats = size >= 16 << 20 ? 5 : times(200);
+    const auto measure = [&](const char* kind, void* to, const void* from, cudaMemcpyKind way, bool async) {
+      copy_row(kind, size, typical(repeats, [&] {
+                 if (async) {
+                   MUST(cudaMemcpyAsync(to, from, size, way, stream));
+                   MUST(cudaStreamSynchronize(stream));
+                 } else {
+                   MUST(cudaMemcpy(to, from, size, way));
+                 }
+               }));
+    };
+    measure("to_device_pageable", device, pageable.data(), cudaMemcpyHostToDevice, false);
+    measure("to_host_pageable", pageable.data(), device, cudaMemcpyDeviceToHost, false);
+    measure("to_device_pinned", device, pinned, cudaMemcpyHostToDevice, false);
+    measure("to_host_pinned", pinned, device, cudaMemcpyDeviceToHost, false);
+    measure("to_device_pinned_async", device, pinned, cudaMemcpyHostToDevice, true);
+    measure("to_host_pinned_async", pinned, device, cudaMemcpyDeviceToHost, true);
+  }
+  // Fast but wrong counts for nothing: a pattern there and back.
+  for (size_t i = 0; i < most; i += 4099) pageable[i] = static_cast<char>(i * 31);
+  MUST(cudaMemcpy(device, pageable.data(), most, cudaMemcpyHostToDevice));
+  std::memset(pinned, 0, most);
+  MUST(cudaMemcpy(pinned, device, most, cudaMemcpyDeviceToHost));
+  if (std::memcmp(pinned, pageable.data(), most) != 0) {
+    std::fprintf(stderr, "FAIL: what came back is not what was sent\n");
+    std::exit(1);
+  }
+  MUST(cudaFreeHost(pinned));
+  MUST(cudaFree(device));
+}
+
+void threads() {
+  constexpr int workers = 4;
+  const int count = times(5000);
+  const auto began = steady::now();
+  std::vector<std::thread> all;
+  for (int n = 0; n < workers; ++n) {
+    all.emplace_back([count] {
+      cudaStream_t own;
+      MUST(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking));
+      for (int i = 0; i < count; ++i) nothing<<<1, 32, 0, own>>>(i);
+      MUST(cudaStreamSynchronize(own));
+      MUST(cudaStreamDestroy(own));
+    });
+  }
+  for (auto& each : all) each.join();
+  row("launch_throughput_4_threads", microseconds(began) / (workers * count), "us");
+}
+
+void graph(cudaStream_t stream) {
+  constexpr int kernels = 50, count = 1024;
+  float* values;
+  MUST(cudaMalloc(&values, count * sizeof *values));
+  MUST(cudaMemsetAsync(values, 0, count * sizeof *values, stream));
+  cudaGraph_t captured;
+  cudaGraphExec_t ready;
+  const cudaError_t begun = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  if (begun == cudaErrorNotSupported) {
+    std::fprintf(stderr, "no graphs on this device: their rows are left out\n");
+    MUST(cudaFree(values));
+    return;
+  }
+  MUST(begun);
+  for (int i = 0; i < kernels; ++i) add_one<<<4, 256, 0, stream>>>(values, count);
+  MUST(cudaStreamEndCapture(stream, &captured));
+  const auto began = steady::now();
+  MUST(cudaGraphInstantiate(&ready, captured, 0));
+  row("graph_instantiate_50", microseconds(began), "us");
+  int launched = 0;
+  row("graph_launch_50_sync",
+      typical(times(200),
+              [&] {
+                MUST(cudaGraphLaunch(ready, stream));
+                MUST(cudaStreamSynchronize(stream));
+                ++launched;
+              }),
+      "us");
+  float first;
+  MUST(cudaMemcpy(&first, values, sizeof first, cudaMemcpyDeviceToHost));
+  if (first != float(kernels * launched)) {
+    std::fprintf(stderr, "FAIL: %d graph launches counted as %g kernels\n", launched, first);
+    std::exit(1);
+  }
+  MUST(cudaGraphExecDestroy(ready));
+  MUST(cudaGraphDestroy(captured));
+  MUST(cudaFree(values));
+}
+
+}  // namespace
+
+int main(int count, char** values) {
+  const std::string how = count > 1 ? values[1] : "";
+  if (how == "quick") divisor = 20;
+  const auto began = steady::now();
+  start();
+  if (how == "first") return 0;
+  cudaStream_t stream;
+  MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  launches();
+  idle_calls(stream);
+  events(stream);
+  allocations(stream);
+  copies(stream);
+  threads();
+  graph(stream);
+  MUST(cudaStreamDestroy(stream));
+  MUST(cudaDeviceSynchronize());
+  row("all", microseconds(began) / 1e3, "ms");
+  return 0;
+}
