@@ -1,5 +1,6 @@
 // Handlers of the context chapters. The front-end keeps the states; what comes here is what the driver must
 // know.
+#include "backend/code.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
 
@@ -20,6 +21,7 @@ CUresult invoke(CUresult (*entry)(A...), std::type_identity_t<A>... arguments) {
 /// entries.
 void forget_context(call& c, std::uint64_t handle) {
   c.session.memory().drop_context(handle, false);
+  forget_code_of_context(c.objects(), handle);
   c.objects().erase(handle);
   c.session.contexts_changed();
   c.session.forget_sticky(handle);
@@ -94,6 +96,7 @@ outcome ends::cuCtxSetLimit(call& c) {
   std::size_t now = 0;  // the driver rounds: the front-end remembers what is in force
   if (code == CUDA_SUCCESS && c.driver().cuCtxGetLimit) c.driver().cuCtxGetLimit(&now, limit);
   c.reply.put(static_cast<std::uint64_t>(now));
+  if (code == CUDA_SUCCESS) c.objects().amend(c.header.context, c.as_record());
   return outcome::answer(code);
 }
 

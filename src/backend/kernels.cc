@@ -59,13 +59,23 @@ outcome cuKernelGetAttribute(call& c) {
   });
 }
 
+namespace {
+
+/// What a kernel was set to is part of its records.
+outcome changed(call& c, const marshal::kernel_set_body& body, CUresult code) {
+  if (code == CUDA_SUCCESS) c.objects().amend(body.kernel, c.as_record());
+  return outcome::answer(code);
+}
+
+}  // namespace
+
 outcome cuFuncSetAttribute(call& c) {
   marshal::kernel_set_body body;
   CUfunction function = nullptr;
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, function, failed)) return failed;
   const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
-  return outcome::answer(call_driver(c.driver().cuFuncSetAttribute, function, attribute, body.value));
+  return changed(c, body, call_driver(c.driver().cuFuncSetAttribute, function, attribute, body.value));
 }
 
 outcome cuKernelSetAttribute(call& c) {
@@ -74,8 +84,7 @@ outcome cuKernelSetAttribute(call& c) {
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, kernel, failed)) return failed;
   const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
-  return outcome::answer(
-      call_driver(c.driver().cuKernelSetAttribute, attribute, body.value, kernel, body.device));
+  return changed(c, body, call_driver(c.driver().cuKernelSetAttribute, attribute, body.value, kernel, body.device));
 }
 
 outcome cuFuncSetCacheConfig(call& c) {

@@ -155,6 +155,22 @@ bool session_core::execute(lane& own) {
   return kept;
 }
 
+CUresult session_core::replay(lane& own, const wire::frame_header& header, std::vector<std::byte> payload) {
+  const handler handle = find_handler(header.opcode);
+  // Records hold requests that make things: never ones that wait, nor other records.
+  const api::function_info* function = api::find_function(header.opcode);
+  if (!handle || !function || function->about.waits) return CUDA_ERROR_INVALID_VALUE;
+  frame outer = std::exchange(own.inbox, frame{header, std::move(payload)});
+  std::vector<std::byte> outputs(sizeof(std::int32_t));
+  wire::writer reply(outputs);
+  std::pmr::monotonic_buffer_resource scratch;
+  call c{*this, own, own.inbox.header, wire::reader(own.inbox.payload), reply, scratch};
+  c.refused = enter_context(own, header.context);
+  const outcome what = handle(c);
+  own.inbox = std::move(outer);
+  return what.well_formed ? what.code : CUDA_ERROR_INVALID_VALUE;
+}
+
 void session_core::answer(lane& own, const wire::frame_header& header, outcome what, bool keep_outputs) {
   CUresult code = what.code;
   if (is_sticky(code)) tell_sticky(header.context, code);

@@ -11,7 +11,7 @@ outcome ends::cuMemAlloc_v2(call& c) {
   CUdevice device = 0;
   if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
     return outcome::answer(code);
-  const CUresult code = c.session.memory().map(body.address, body.size, device, c.header.context);
+  const CUresult code = c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
   c.reply.put(body.address);
   return outcome::answer(code);
 }
@@ -25,7 +25,12 @@ outcome ends::cuMemFree_v2(call& c) {
   c.give_up_turn();
   const CUresult waited = c.driver().cuCtxSynchronize();
   if (body.size == 0) return outcome::answer(waited);
-  const CUresult code = c.session.memory().unmap(body.address);
+  CUresult code = CUDA_SUCCESS;
+  if (c.session.memory().pool_freed(body.address)) {
+    code = c.driver().cuMemFree_v2(body.address);
+  } else {
+    code = c.session.memory().unmap(body.address);
+  }
   return outcome::answer(waited != CUDA_SUCCESS ? waited : code);
 }
 
@@ -36,6 +41,13 @@ outcome ends::cuMemGetInfo_v2(call& c) {
   const CUresult code = c.driver().cuMemGetInfo_v2(&free_bytes, &total);
   marshal::put_body(c.reply, marshal::memory_info_reply{free_bytes, total});
   return outcome::answer(code);
+}
+
+outcome ends::ledger(call& c) {
+  if (!c.body.finished()) return outcome::malformed();
+  const memory_map& memory = c.session.memory();
+  marshal::put_body(c.reply, marshal::ledger_reply{memory.bytes(), memory.pool_bytes(), c.session.stage().bytes()});
+  return outcome::answer(CUDA_SUCCESS);
 }
 
 }  // namespace outboard::backend

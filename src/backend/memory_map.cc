@@ -82,10 +82,10 @@ CUresult memory_map::map_window(const mapping& wanted, CUmemGenericAllocationHan
   return code;
 }
 
-CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_t device,
-                         std::uint64_t context) {
+CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context,
+                         std::uint64_t ticket) {
   const std::lock_guard lock(mutex_);
-  mapping made{address, size, 0, device, context};
+  mapping made{address, size, 0, device, context, ticket};
   CUresult code = CUDA_SUCCESS;
   if (slot_size_ == 0) {
     CUdeviceptr chosen = 0;
@@ -132,6 +132,25 @@ void memory_map::drop_context(std::uint64_t context, bool unmap_too) {
     bytes_ -= at->second.size;
     at = mappings_.erase(at);
   }
+}
+
+void memory_map::pool_allocated(std::uint64_t address, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  if (pools_.emplace(address, size).second) pool_bytes_ += size;
+}
+
+bool memory_map::pool_freed(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = pools_.find(address);
+  if (found == pools_.end()) return false;
+  pool_bytes_ -= found->second;
+  pools_.erase(found);
+  return true;
+}
+
+std::uint64_t memory_map::pool_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return pool_bytes_;
 }
 
 std::uint64_t memory_map::bytes() const {

@@ -18,6 +18,7 @@ struct mapping {
   CUmemGenericAllocationHandle memory = 0;
   std::int32_t device = 0;
   std::uint64_t context = 0;
+  std::uint64_t ticket = 0;  ///< of the request that made it: its place in the records
 };
 
 class memory_map {
@@ -30,14 +31,20 @@ class memory_map {
 
   /// Maps fresh memory. With a window `address` is the peer's wish and is checked; without, the driver's
   /// answer.
-  CUresult map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context);
+  CUresult map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context,
+               std::uint64_t ticket);
   /// The device must be done with it. CUDA_ERROR_INVALID_VALUE: nothing of ours starts there.
   CUresult unmap(std::uint64_t address);
   /// All of one context (it was reset or destroyed). `unmap_too` is false when the driver has freed it
   /// already.
   void drop_context(std::uint64_t context, bool unmap_too);
 
-  std::uint64_t bytes() const;
+  /// The ledger: stream-ordered allocations are the driver's pools', but counted here too.
+  void pool_allocated(std::uint64_t address, std::uint64_t size);
+  bool pool_freed(std::uint64_t address);  ///< false: it is not one
+
+  std::uint64_t bytes() const;       ///< mapped
+  std::uint64_t pool_bytes() const;  ///< handed out from pools
   std::vector<mapping> all() const;
 
  private:
@@ -49,7 +56,8 @@ class memory_map {
   std::uint64_t base_ = 0, slot_size_ = 0;  // slot_size_ 0: no window
   mutable std::mutex mutex_;
   std::map<std::uint64_t, mapping> mappings_;
-  std::uint64_t bytes_ = 0;
+  std::map<std::uint64_t, std::uint64_t> pools_;
+  std::uint64_t bytes_ = 0, pool_bytes_ = 0;
 };
 
 }  // namespace outboard::backend

@@ -1,4 +1,5 @@
 #include "backend/ends.hh"
+#include "backend/session_core.hh"
 
 namespace outboard::backend::ends {
 
@@ -14,6 +15,7 @@ outcome cuMemAllocAsync(call& c) {
   }
   CUdeviceptr address = 0;
   const CUresult code = entry(&address, body.size, stream);
+  if (code == CUDA_SUCCESS) c.session.memory().pool_allocated(address, body.size);
   marshal::put_body(c.reply, marshal::address_reply{address});
   return outcome::answer(code);
 }
@@ -28,7 +30,9 @@ outcome cuMemFreeAsync(call& c) {
   if (const CUresult code = c.objects().resolve_stream(body.stream, stream); code != CUDA_SUCCESS) {
     return outcome::answer(code);
   }
-  return outcome::answer(entry(body.address, stream));
+  const CUresult code = entry(body.address, stream);
+  if (code == CUDA_SUCCESS) c.session.memory().pool_freed(body.address);
+  return outcome::answer(code);
 }
 
 }  // namespace outboard::backend::ends

@@ -1,5 +1,7 @@
 #include "backend/objects.hh"
 
+#include <algorithm>
+
 namespace outboard::backend {
 namespace {
 
@@ -11,6 +13,12 @@ bool fits(api::handle_kind wanted, std::uint8_t kind) {
   return kind == static_cast<std::uint8_t>(wanted) ||
          (wanted == api::handle_kind::function &&
           kind == static_cast<std::uint8_t>(api::handle_kind::kernel));
+}
+
+/// Two changes of the same thing: all but the value at the end of the payload is equal.
+bool same_subject(const record& a, const record& b) {
+  constexpr std::size_t value = 4;
+  return a.payload.size() >= value && std::equal(a.payload.begin(), a.payload.end() - value, b.payload.begin());
 }
 
 }  // namespace
@@ -121,13 +129,31 @@ std::uint64_t object_tables::mint(api::handle_kind kind, void* native) {
 
 std::vector<std::uint64_t> object_tables::ids(api::handle_kind kind) const {
   std::vector<std::uint64_t> out;
-  const auto k = static_cast<std::size_t>(kind);
-  for (std::uint32_t i = 0; i < chosen_[k].size(); ++i) {
-    const server_object& o = chosen_[k][i];
-    if (o.state != server_object::life::alive) continue;
-    out.push_back(wire::handle::make(static_cast<std::uint8_t>(kind), i, o.generation).value);
+  const table& t = chosen_[static_cast<std::size_t>(kind)];
+  for (std::uint32_t i = 0; i < t.size(); ++i) {
+    if (t[i].state != server_object::life::alive) continue;
+    out.push_back(wire::handle::make(static_cast<std::uint8_t>(kind), i, t[i].generation).value);
   }
   return out;
+}
+
+void object_tables::each(const std::function<void(const server_object&)>& visit) const {
+  for (const table& t : chosen_) {
+    for (const server_object& o : t) {
+      if (o.state == server_object::life::alive) visit(o);
+    }
+  }
+}
+
+void object_tables::amend(std::uint64_t id, record changed_by) {
+  server_object* changed = find(static_cast<api::handle_kind>(wire::handle{id}.kind()), id);
+  if (!changed) return;
+  // The last value counts: a program that sets the same attribute a million times must not fill the worker.
+  std::erase_if(changed->records, [&](const record& r) {
+    return r.opcode == changed_by.opcode && r.payload.size() == changed_by.payload.size() &&
+           &r != &changed->records.front() && same_subject(r, changed_by);
+  });
+  changed->records.push_back(std::move(changed_by));
 }
 
 }  // namespace outboard::backend

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -60,8 +61,12 @@ class object_tables final : public marshal::handle_resolver {
   /// Null, legacy and per-thread streams stand for themselves.
   CUresult resolve_stream(std::uint64_t value, CUstream& native);
 
-  /// All living objects of a kind.
+  /// All living ids of a kind that the client named.
   std::vector<std::uint64_t> ids(api::handle_kind kind) const;
+  /// All living objects that the client named, in no order of meaning.
+  void each(const std::function<void(const server_object&)>& visit) const;
+  /// Adds a request that changed an object to its records.
+  void amend(std::uint64_t id, record changed_by);
   const server_object* at(std::uint64_t id) const;
 
  private:

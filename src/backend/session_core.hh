@@ -55,6 +55,8 @@ class session_core {
   staging& stage() { return staging_; }                        ///< own lock
   copies_out& outgoing_copies() { return copies_; }            ///< own lock
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
+  /// What records_export is giving out, part by part.
+  std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
   const marshal::snapshot& facts() const { return facts_; }
 
   /// Sends one frame; any thread. A lost connection ends the session elsewhere.
@@ -62,6 +64,8 @@ class session_core {
             std::span<const std::byte> bulk = {});
 
   void give_up_turn(lane& own);
+  /// Executes a request of another worker's records on this lane's thread, with the turn.
+  CUresult replay(lane& own, const wire::frame_header& header, std::vector<std::byte> payload);
   /// Makes the context current on this lane's thread. CUDA_SUCCESS or why not.
   CUresult enter_context(lane& own, std::uint64_t context);
   /// Every lane must enter its context again: a native context behind a handle has changed. With the turn.
@@ -93,7 +97,7 @@ class session_core {
   contender standby_;
   std::map<std::uint32_t, std::unique_ptr<lane>> lanes_;  // with the turn; torn down by the main thread
   object_tables objects_;
-  std::vector<std::byte> upload_;
+  std::vector<std::byte> upload_, export_;
   memory_map memory_;
   staging staging_;
   copies_out copies_;

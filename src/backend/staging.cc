@@ -16,6 +16,11 @@ staging::~staging() {
   for (const block& b : busy_) drop(b);
 }
 
+std::size_t staging::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return total_;
+}
+
 staging::block staging::make(std::size_t size_class) {
   block b;
   b.size_class = size_class;

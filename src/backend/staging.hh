@@ -38,6 +38,8 @@ class staging {
   /// Free when the work submitted to `stream` so far is done.
   void give_back_after(block b, CUstream stream, bool per_thread);
 
+  std::size_t bytes() const;  ///< page-locked memory held
+
   static constexpr std::size_t largest = 16u << 20;
 
  private:
@@ -49,7 +51,7 @@ class staging {
   static constexpr std::size_t limit = 256u << 20;                 // page-locked memory of one session
 
   const api::driver_table& driver_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<block> free_[classes];
   std::deque<block> busy_;
   std::size_t total_ = 0;

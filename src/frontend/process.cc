@@ -8,6 +8,7 @@
 #include "base/log.hh"
 #include "frontend/dial.hh"
 #include "frontend/settings.hh"
+#include "frontend/trace.hh"
 
 namespace outboard::frontend {
 namespace {
@@ -39,6 +40,7 @@ void process::forked_child() {
   // As on the real driver, CUDA is not initialised in a child. Nothing is freed and no byte is sent: the
   // connection, its locks and its buffers are the parent's.
   life_.store(life::forked, std::memory_order_release);
+  trace::forked();
   if (options_.forked) options_.forked();
 }
 
@@ -102,9 +104,10 @@ CUresult process::connect_locked() {
     return CUDA_ERROR_NO_DEVICE;
   }
   synchronous_ = settings->synchronous;
-  options_.add_transports(transports_);
-  if (auto loaded = add_plugins(*settings, transports_); !loaded) {
-    log::error(loaded.error().message);
+  if (settings->log) log::set_level(*settings->log);
+  if (!settings->trace_file.empty()) trace::start(settings->trace_file.c_str());
+  if (auto added = options_.add_transports(transports_, settings->plugins); !added) {
+    log::error(added.error().message);
     return CUDA_ERROR_NO_DEVICE;
   }
   wire::hello hello = introduce_ourselves();

@@ -16,7 +16,7 @@ iovec part_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 session::session(std::unique_ptr<transport::connection> connection, session_events events)
-    : connection_(std::move(connection)), events_(std::move(events)), receiver_(*connection_, *this) {}
+    : connection_(std::move(connection)), events_(std::move(events)), receiver_(new receiver(*connection_, *this)) {}
 
 session::~session() = default;
 
@@ -86,7 +86,7 @@ void session::lead(waiter& own, std::unique_lock<std::mutex>& lock) {
   leading_ = true;
   while (!own.done && !lost()) {
     lock.unlock();
-    const status got = receiver_.receive_frame();
+    const status got = receiver_->receive_frame();
     if (!got) lose(got.error().message);
     lock.lock();
   }
@@ -143,6 +143,17 @@ void session::lose(const std::string& why) {
   events_.lost(why);
   const std::lock_guard lock(state_mutex_);
   for (auto& [ticket, w] : waiters_) w->wake.notify_one();
+}
+
+void session::resume_on(std::unique_ptr<transport::connection> connection) {
+  const std::scoped_lock locks(send_mutex_, state_mutex_);
+  connection_->shutdown();
+  receiver_.reset();
+  connection_ = std::move(connection);
+  receiver_.reset(new receiver(*connection_, *this));
+  landings_.clear();
+  landings_pending_.store(0);
+  lost_.store(false, std::memory_order_release);
 }
 
 void session::end_lane(std::uint32_t lane) {

@@ -59,6 +59,10 @@ class session final : private frame_sink {
   /// The thread of this lane has ended.
   void end_lane(std::uint32_t lane);
 
+  /// Goes on over another connection, to a worker that will be given this session's records. Precondition: no call is
+  /// under way in any thread.
+  void resume_on(std::unique_ptr<transport::connection> connection);
+
   /// Orderly end; never blocks for long. Later requests fail as after a loss, silently.
   void goodbye();
 
@@ -91,7 +95,7 @@ class session final : private frame_sink {
 
   std::unique_ptr<transport::connection> connection_;
   session_events events_;
-  receiver receiver_;
+  std::unique_ptr<receiver> receiver_;
 
   std::mutex send_mutex_;
   std::uint64_t last_ticket_ = 0;  // under send_mutex_

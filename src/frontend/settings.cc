@@ -1,29 +1,30 @@
 #include "frontend/settings.hh"
 
-#include <cstdlib>
+#include "base/config.hh"
 
 namespace outboard::frontend {
 
 result<settings> client_settings() {
-  settings s;
-  const char* servers = std::getenv("OUTBOARD_SERVER");
-  if (!servers || !*servers) {
+  auto c = load_config(default_config_sources());
+  if (!c) return std::move(c).error();
+  if (c->servers.empty()) {
     return failure(
         "no server: set OUTBOARD_SERVER (unix:/path or tcp:host:port), or start the program with `outboard "
         "run`");
   }
-  std::string_view rest = servers;
-  while (!rest.empty()) {
-    const std::size_t comma = rest.find(',');
-    if (const auto url = rest.substr(0, comma); !url.empty()) s.servers.emplace_back(url);
-    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+  settings s;
+  if (!c->token_file.empty()) {
+    auto token = read_token(c->token_file);
+    if (!token) return std::move(token).error();
+    s.token = std::move(*token);
   }
-  const char* sync = std::getenv("OUTBOARD_SYNC");
-  s.synchronous = sync && *sync && std::string_view(sync) != "0";
+  s.servers = std::move(c->servers);
+  s.synchronous = c->sync;
+  s.trace_file = std::move(c->trace);
+  if (c->log_given) s.log = c->log;
+  s.plugins = std::move(c->plugins);
   return s;
 }
-
-status add_plugins(const settings&, transport::registry&) { return {}; }
 
 result<dialed> dial_any(const settings& s, const transport::registry& transports, const wire::hello& hello,
                         transport::deadline until) {

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/log.hh"
 #include "base/result.hh"
 #include "frontend/dial.hh"
 #include "transport/transport.hh"
@@ -14,16 +17,15 @@ namespace outboard::frontend {
 
 struct settings {
   std::vector<std::string> servers;  ///< tried in order
-  std::vector<std::byte> token;
+  std::vector<std::byte> token;      ///< empty: none is configured
   bool synchronous = false;
   std::string trace_file;
+  std::optional<log::level> log;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport name, library
 };
 
+/// The configuration files and the environment, as the command reads them: a program needs no `outboard run`.
 result<settings> client_settings();
-
-/// Loads the transports that the configuration names as shared objects.
-status add_plugins(const settings& s, transport::registry& transports);
 
 /// The first server that welcomes us; else one error that names each with its reason.
 result<dialed> dial_any(const settings& s, const transport::registry& transports, const wire::hello& hello,

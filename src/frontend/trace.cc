@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/log.hh"
 
@@ -19,6 +19,7 @@ namespace {
 struct state {
   std::mutex mutex;
   int fd = -1;
+  bool tried = false;
   bool failed = false;
   std::string buffer;
   std::uint64_t counts[3] = {};
@@ -86,12 +87,14 @@ constexpr std::string_view name_of(answered how) {
 
 bool on() { return enabled.load(std::memory_order_relaxed); }
 
-void start() {
-  const char* file = std::getenv("OUTBOARD_TRACE");
-  if (!file || !*file) return;
+void start(const char* file) {
   state& s = the_state();
+  {
+    const std::lock_guard lock(s.mutex);
+    if (std::exchange(s.tried, true)) return;
+  }
   s.fd = ::open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (s.fd < 0) return log::error("OUTBOARD_TRACE: cannot write ", file, ": ", std::strerror(errno));
+  if (s.fd < 0) return log::error("no trace: cannot write ", file, ": ", std::strerror(errno));
   enabled.store(true, std::memory_order_relaxed);
 }
 
@@ -106,6 +109,8 @@ void finish() {
   flush(s);
   ::close(s.fd);
 }
+
+void forked() { enabled.store(false, std::memory_order_relaxed); }
 
 void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
             answered how, std::chrono::nanoseconds took) {

@@ -26,10 +26,13 @@ struct argument {
 };
 
 bool on();
-/// Opens the file named by the environment; a file that cannot be opened is an error on stderr and no trace.
-void start();
+/// Opens the file unless a trace is being written or was tried already; a file that cannot be opened is an
+/// error on stderr and no trace.
+void start(const char* file);
 /// Writes the summary and closes. A disk that filled up is reported once.
 void finish();
+/// In a forked child: the trace is the parent's.
+void forked();
 
 void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
             answered how, std::chrono::nanoseconds took);

@@ -18,6 +18,7 @@ enum class service : std::uint32_t {
   upload = 1,          ///< post: bulk bytes of a module image, before the request that loads it
   records_export = 2,  ///< call: everything needed to rebuild the session elsewhere
   records_import = 3,  ///< call: the rebuilding
+  ledger = 4,          ///< call: bytes of memory that the session holds
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
@@ -362,6 +363,39 @@ struct nodes_reply {
   std::uint64_t count = 0;
   std::vector<std::uint64_t> nodes;
   OUTBOARD_FIELDS(count, nodes)
+};
+
+/// One request of a session's records: replayed in ticket order by the worker that takes the session over.
+struct record_body {
+  std::uint64_t ticket = 0, context = 0;
+  std::uint32_t opcode = 0;
+  std::vector<std::uint8_t> payload;
+  std::vector<std::uint8_t> image;  ///< what was uploaded before a load
+  OUTBOARD_FIELDS(ticket, context, opcode, payload, image)
+};
+
+/// records_export: a part of the records, because they may be larger than a frame.
+struct export_body {
+  std::uint64_t offset = 0;
+  OUTBOARD_FIELDS(offset)
+};
+
+struct export_reply {
+  std::uint64_t total = 0;
+  std::vector<std::uint8_t> part;
+  OUTBOARD_FIELDS(total, part)
+};
+
+/// records_import: the records were uploaded before. The reply says how many were replayed.
+struct import_body {
+  std::uint64_t size = 0;
+  OUTBOARD_FIELDS(size)
+};
+
+/// What the worker counts for the session; `staged` is page-locked memory of the server.
+struct ledger_reply {
+  std::uint64_t mapped = 0, pooled = 0, staged = 0;
+  OUTBOARD_FIELDS(mapped, pooled, staged)
 };
 
 #undef OUTBOARD_FIELDS

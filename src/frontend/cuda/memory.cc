@@ -104,9 +104,14 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   if (const int sticky = context->sticky.load()) return static_cast<CUresult>(sticky);
   if (!p.addresses().remove(dptr)) return CUDA_ERROR_INVALID_VALUE;  // another thread freed it first
+  if (known->kind == memory_kind::pool) {  // the driver's address: the server knows whose it is
+    request r(api::opcode::cuMemFree_v2, own);
+    marshal::put_body(r.in_context(context->handle).body(), marshal::unmap_body{dptr, known->size});
+    return r.call();
+  }
   const bool own_granules = known->mapped != 0;
   const CUresult code = unmap(own, *context, dptr, own_granules ? known->mapped : 0);
-  if (own_granules || known->kind != memory_kind::device) return code;
+  if (own_granules) return code;
   if (const std::uint64_t empty = context->small.give_back(dptr, known->size)) {
     return unmap(own, *context, empty, window_granule);
   }

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "frontend/cuda/cls.hh"
+#include "frontend/cuda/code.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
 
@@ -101,6 +102,7 @@ void context_died(context_state& context) {
   process& p = process::instance();
   context.active.store(false, std::memory_order_release);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
+  forget_code_of_context(context.handle);
   slot_addresses* slot = p.window_slot(context.device);
   for (const memory_block& block : p.addresses().remove_if(
            [&](const memory_block& b) { return b.context == context.handle && !is_host(b.kind); })) {

@@ -1,0 +1,99 @@
+// The records of a session, out of one worker and into another: every request that made what is alive, in ticket order.
+// Contents of device memory are not part of them: the client reads and writes those with ordinary copies.
+#include <algorithm>
+
+#include "backend/code.hh"
+#include "backend/ends.hh"
+#include "backend/session_core.hh"
+
+namespace outboard::backend {
+namespace {
+
+constexpr std::size_t part = 8u << 20;
+
+std::vector<std::uint8_t> as_numbers(std::span<const std::byte> bytes) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return {first, first + bytes.size()};
+}
+
+bool loads_code(std::uint32_t opcode) {
+  switch (static_cast<api::opcode>(opcode)) {
+    case api::opcode::cuModuleLoad:
+    case api::opcode::cuModuleLoadData:
+    case api::opcode::cuModuleLoadDataEx:
+    case api::opcode::cuModuleLoadFatBinary:
+    case api::opcode::cuLibraryLoadData:
+    case api::opcode::cuLibraryLoadFromFile: return true;
+    default: return false;
+  }
+}
+
+std::vector<marshal::record_body> collect(call& c) {
+  std::vector<marshal::record_body> all;
+  c.objects().each([&](const server_object& object) {
+    for (const record& r : object.records) {
+      marshal::record_body out{r.ticket, r.context, r.opcode, as_numbers(r.payload), {}};
+      const loaded_code* code = loads_code(r.opcode) ? code_of(object) : nullptr;
+      if (code) out.image = as_numbers(code->image.encoded());
+      all.push_back(std::move(out));
+    }
+  });
+  for (const mapping& m : c.session.memory().all()) {
+    std::vector<std::byte> payload;
+    wire::writer w(payload);
+    marshal::put_body(w, marshal::map_body{m.address, m.size});
+    all.push_back({m.ticket, m.context, static_cast<std::uint32_t>(api::opcode::cuMemAlloc_v2), as_numbers(payload), {}});
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.ticket < b.ticket; });
+  return all;
+}
+
+}  // namespace
+
+outcome ends::records_export(call& c) {
+  marshal::export_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  std::vector<std::byte>& buffer = c.session.export_buffer();
+  if (body.offset == 0) {
+    buffer.clear();
+    wire::writer w(buffer);
+    for (const marshal::record_body& r : collect(c)) marshal::put_body(w, r);
+  }
+  if (body.offset > buffer.size()) return outcome::malformed();
+  const std::size_t size = std::min<std::uint64_t>(part, buffer.size() - body.offset);
+  marshal::export_reply reply;
+  reply.total = buffer.size();
+  reply.part = as_numbers(std::span(buffer).subspan(body.offset, size));
+  marshal::put_body(c.reply, reply);
+  if (body.offset + size == buffer.size()) buffer = {};
+  return outcome::answer(CUDA_SUCCESS);
+}
+
+outcome ends::records_import(call& c) {
+  marshal::import_body body;
+  const std::vector<std::byte> bytes = std::exchange(c.session.upload_buffer(), {});
+  if (!take_all(c, body) || bytes.size() != body.size) return outcome::malformed();
+  wire::reader from(bytes);
+  std::int64_t replayed = 0;
+  CUresult code = CUDA_SUCCESS;
+  while (from.ok() && !from.rest().empty() && code == CUDA_SUCCESS) {
+    const auto r = marshal::take_body<marshal::record_body>(from);
+    if (!from.ok()) return outcome::malformed();
+    const auto image = std::as_bytes(std::span(r.image));
+    c.session.upload_buffer().assign(image.begin(), image.end());
+    wire::frame_header header;
+    header.kind = wire::frame_kind::call;
+    header.opcode = r.opcode;
+    header.lane = c.header.lane;
+    header.ticket = r.ticket;
+    header.context = r.context;
+    const auto payload = std::as_bytes(std::span(r.payload));
+    code = c.session.replay(c.own, header, {payload.begin(), payload.end()});
+    ++replayed;
+  }
+  c.keep_outputs_on_error = true;
+  marshal::put_body(c.reply, marshal::number_reply{replayed});
+  return outcome::answer(code);
+}
+
+}  // namespace outboard::backend

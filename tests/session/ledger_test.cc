@@ -1,0 +1,83 @@
+// The worker's ledger equals what cuMemGetInfo shows for every call that allocates.
+#include <gtest/gtest.h>
+
+#include "frontend/cuda/ends.hh"
+#include "frontend/cuda/remote.hh"
+#include "frontend/process.hh"
+#include "server.hh"
+
+namespace outboard::tests {
+namespace {
+
+namespace ends = frontend::cuda::ends;
+using frontend::process;
+
+struct reading {
+  std::uint64_t free = 0, ledger = 0;
+};
+
+reading read() {
+  reading r;
+  std::size_t free = 0, total = 0;
+  EXPECT_EQ(ends::cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
+  marshal::ledger_reply held;
+  EXPECT_EQ(process::instance().ledger(held), CUDA_SUCCESS);
+  r.free = free;
+  r.ledger = held.mapped + held.pooled;
+  return r;
+}
+
+/// Runs `what` and expects that both books moved by the same number of bytes.
+template <class What>
+void same_change(const char* name, What&& what) {
+  const reading before = read();
+  ASSERT_EQ(what(), CUDA_SUCCESS) << name;
+  const reading after = read();
+  EXPECT_EQ(before.free - after.free, after.ledger - before.ledger) << name;
+}
+
+TEST(ledger, equals_the_change_of_memory_info_for_every_allocating_call) {
+  const server s("cpu");
+  EXPECT_TRUE(in_fresh_process([&] {
+    boot(s);
+    CUcontext context = nullptr;
+    ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+    CUdeviceptr small = 0, second = 0, large = 0, pitched = 0, pooled = 0;
+    std::size_t pitch = 0;
+    void* pinned = nullptr;
+    same_change("small", [&] { return ends::cuMemAlloc_v2(&small, 1000); });
+    same_change("second small", [&] { return ends::cuMemAlloc_v2(&second, 100); });
+    same_change("large", [&] { return ends::cuMemAlloc_v2(&large, 33u << 20); });
+    same_change("pitched", [&] { return ends::cuMemAllocPitch_v2(&pitched, &pitch, 5000, 1000, 4); });
+    same_change("pooled", [&] { return ends::cuMemAllocAsync(&pooled, 4u << 20, nullptr); });
+    same_change("pinned", [&] { return ends::cuMemHostAlloc(&pinned, 1 << 20, 0); });
+    same_change("free large", [&] { return ends::cuMemFree_v2(large); });
+    same_change("free small", [&] { return ends::cuMemFree_v2(small); });
+    same_change("free pooled", [&] { return ends::cuMemFree_v2(pooled); });
+    same_change("free pitched", [&] { return ends::cuMemFree_v2(pitched); });
+    EXPECT_GE(pitch, 5000u);
+  }));
+}
+
+TEST(ledger, an_impossible_size_is_out_of_memory_and_changes_nothing) {
+  const server s("cpu");
+  EXPECT_TRUE(in_fresh_process([&] {
+    boot(s);
+    CUcontext context = nullptr;
+    ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+    const reading before = read();
+    CUdeviceptr never = 0;
+    EXPECT_EQ(ends::cuMemAlloc_v2(&never, 1ull << 62), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(ends::cuMemAlloc_v2(&never, before.free + (4u << 20)), CUDA_ERROR_OUT_OF_MEMORY);
+    const reading after = read();
+    EXPECT_EQ(before.free, after.free);
+    EXPECT_EQ(before.ledger, after.ledger);
+  }));
+}
+
+}  // namespace
+}  // namespace outboard::tests

@@ -1,0 +1,129 @@
+// A session's worker is killed while the program is idle; its records are replayed into a fresh one, its memory is put
+// back, and the program goes on with the handles and addresses it had.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstring>
+
+#include "frontend/cuda/ends.hh"
+#include "frontend/cuda/remote.hh"
+#include "frontend/process.hh"
+#include "server.hh"
+
+namespace outboard::tests {
+namespace {
+
+using api::opcode;
+namespace cuda = frontend::cuda;
+namespace ends = frontend::cuda::ends;
+using frontend::process;
+
+constexpr char doubling[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry twice(.param .u64 data, .param .u32 n) {
+  .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %d<4>;
+  ld.param.u64 %d1, [data]; ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x; mad.lo.u32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p, %r5, %r1; @%p bra done;
+  mul.wide.u32 %d2, %r5, 4; add.u64 %d3, %d1, %d2;
+  ld.global.u32 %r2, [%d3]; add.u32 %r2, %r2, %r2; st.global.u32 [%d3], %r2;
+done: ret;
+}
+)";
+
+struct program {
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  CUfunction twice = nullptr;
+  CUdeviceptr small = 0, large = 0;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  static constexpr unsigned count = 1000;
+  static constexpr std::size_t large_bytes = 5u << 20;
+
+  void start() {
+    ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuModuleLoadData(&module, doubling), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuModuleGetFunction(&twice, module, "twice"), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemAlloc_v2(&small, count * 4), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemAlloc_v2(&large, large_bytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuda::remote<opcode::cuStreamCreate>(&stream, 0u), CUDA_SUCCESS);
+    ASSERT_EQ(cuda::remote<opcode::cuEventCreate>(&event, 0u), CUDA_SUCCESS);
+    std::vector<unsigned> numbers(count);
+    for (unsigned i = 0; i < count; ++i) numbers[i] = i;
+    ASSERT_EQ(ends::cuMemcpyHtoD_v2(small, numbers.data(), count * 4), CUDA_SUCCESS);
+    ASSERT_EQ(cuda::remote<opcode::cuMemsetD32_v2>(large, 77u, large_bytes / 4), CUDA_SUCCESS);
+  }
+
+  void launch() {
+    unsigned n = count;
+    void* arguments[] = {&small, &n};
+    ASSERT_EQ(ends::cuLaunchKernel(twice, 4, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(cuda::remote<opcode::cuEventRecord>(event, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuda::remote<opcode::cuEventSynchronize>(event), CUDA_SUCCESS);
+  }
+
+  std::vector<unsigned> read(CUdeviceptr from, std::size_t bytes) {
+    std::vector<unsigned> numbers(bytes / 4);
+    EXPECT_EQ(ends::cuMemcpyDtoH_v2(numbers.data(), from, bytes), CUDA_SUCCESS);
+    return numbers;
+  }
+};
+
+/// The mock device computes nothing: there only handles, addresses and contents can be compared.
+void lose_worker_and_go_on(const server& s, bool computes) {
+  boot(s);
+  program p;
+  p.start();
+  if (testing::Test::HasFatalFailure()) return;
+  if (computes) p.launch();
+  std::vector<std::byte> records;
+  ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+  const std::vector<unsigned> small = p.read(p.small, program::count * 4), large = p.read(p.large, program::large_bytes);
+  EXPECT_EQ(small[7], computes ? 14u : 7u);
+  EXPECT_EQ(large[1000], 77u);
+
+  const pid_t worker = s.session_worker();
+  ASSERT_GT(worker, 0);
+  ASSERT_EQ(::kill(worker, SIGKILL), 0);
+
+  ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+  ASSERT_EQ(ends::cuMemcpyHtoD_v2(p.small, small.data(), small.size() * 4), CUDA_SUCCESS);
+  ASSERT_EQ(ends::cuMemcpyHtoD_v2(p.large, large.data(), large.size() * 4), CUDA_SUCCESS);
+  if (computes) p.launch();
+  EXPECT_EQ(p.read(p.small, program::count * 4)[7], computes ? 28u : 7u);
+  EXPECT_EQ(p.read(p.large, program::large_bytes)[1234], 77u);
+  EXPECT_EQ(ends::cuMemFree_v2(p.large), CUDA_SUCCESS);
+  EXPECT_EQ(ends::cuMemFree_v2(p.small), CUDA_SUCCESS);
+  EXPECT_EQ(ends::cuModuleUnload(p.module), CUDA_SUCCESS);
+}
+
+TEST(rebuild, program_goes_on_after_its_worker_was_killed_on_the_cpu_device) {
+  const server s("cpu");
+  EXPECT_TRUE(in_fresh_process([&] { lose_worker_and_go_on(s, true); }));
+}
+
+TEST(rebuild, handles_addresses_and_contents_survive_on_the_mock) {
+  const server s("mock");
+  EXPECT_TRUE(in_fresh_process([&] { lose_worker_and_go_on(s, false); }));
+}
+
+TEST(rebuild, without_it_every_call_fails_at_once) {
+  const server s("cpu");
+  EXPECT_TRUE(in_fresh_process([&] {
+    boot(s);
+    program p;
+    p.start();
+    ASSERT_EQ(::kill(s.session_worker(), SIGKILL), 0);
+    unsigned number = 0;
+    EXPECT_EQ(ends::cuMemcpyDtoH_v2(&number, p.small, 4), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    EXPECT_EQ(cuda::remote<opcode::cuStreamSynchronize>(p.stream), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  }));
+}
+
+}  // namespace
+}  // namespace outboard::tests
