@@ -16,6 +16,7 @@
 #include "frontend/process.hh"
 #include "frontend/trace.hh"
 #include "shim/cuda/exports.hh"
+#include "transport/plugin/plugin.hh"
 #include "transport/tcp/tcp.hh"
 #include "transport/unix/unix.hh"
 
@@ -28,9 +29,20 @@ namespace {
 
 using frontend::process;
 
-void add_transports(transport::registry& transports) {
+status add_transports(transport::registry& transports,
+                      const std::vector<std::pair<std::string, std::string>>& plugins) {
   transports.add(transport::make_unix());
   transports.add(transport::make_tcp());
+  for (const auto& [name, library] : plugins) {
+    auto plugin = transport::plugin::load(library);
+    if (!plugin.ok()) return std::move(plugin).error();
+    if ((*plugin)->scheme() != name) {
+      return failure("[transport." + name + "]: " + library + " is a transport of the name \"" +
+                     std::string((*plugin)->scheme()) + "\"");
+    }
+    transports.add(std::move(*plugin));
+  }
+  return {};
 }
 
 frontend::cuda::device_identity identity_of(std::size_t ordinal) {
@@ -74,7 +86,8 @@ __attribute__((constructor)) void start() {
   }
   frontend::cuda::set_export_hooks(hooks());
   process::instance().boot({add_transports, find_export, frontend::cuda::cls_forked});
-  frontend::trace::start();
+  // Before the first call; a trace that only a configuration file asks for begins at the connection.
+  if (const char* file = std::getenv("OUTBOARD_TRACE"); file && *file) frontend::trace::start(file);
 }
 
 __attribute__((destructor)) void stop() {
