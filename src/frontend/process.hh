@@ -18,6 +18,7 @@
 #include "frontend/lane.hh"
 #include "frontend/session.hh"
 #include "frontend/window.hh"
+#include "marshal/bodies.hh"
 #include "marshal/snapshot.hh"
 #include "transport/transport.hh"
 #include "wire/hello.hh"
@@ -45,6 +46,14 @@ class process {
   /// Connects on the first call; later calls give the same answer at once.
   CUresult connect();
   CUresult init();  ///< cuInit
+
+  /// Everything that rebuilds this session on another worker, but for the contents of memory. The session must be idle.
+  CUresult export_records(std::vector<std::byte>& records);
+  /// What the worker counts for this session.
+  CUresult ledger(marshal::ledger_reply& held);
+  /// Opens a fresh session on a configured server and replays the records there. Device addresses and handles keep
+  /// their values; the caller restores the contents of memory.
+  CUresult rebuild(std::span<const std::byte> records);
 
   /// May a call with this description run on this lane now? CUDA_SUCCESS or the driver's own refusal.
   CUresult gate(const api::description& about, const lane& own) const;
