@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 
@@ -91,6 +92,19 @@ CUresult load_once(lane& own, const load_order& order, const marshal::module_ima
   return CUDA_SUCCESS;
 }
 
+/// On a GPU libraries try images on purpose that may not fit; on the cpu device the program was compiled
+/// without PTX, and its user should hear of it once.
+CUresult nothing_chosen(const error& why, const marshal::image_target& target) {
+  static std::atomic<bool> told{false};
+  if (why.next == action::fall_back && target.wants_ptx && !told.exchange(true, std::memory_order_relaxed)) {
+    log::error("an image that the program loads: ", why.message,
+               "; compile it with PTX, as nvcc does by default (-gencode arch=compute_80,code=compute_80)");
+  } else {
+    log::warn("an image that the program loads: ", why.message);
+  }
+  return why.next == action::fall_back ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE;
+}
+
 }  // namespace
 
 CUresult read_file(const char* path, std::vector<std::byte>& into) {
@@ -135,10 +149,7 @@ CUresult load_code(lane& own, const load_order& order, const result<marshal::ima
   }
   marshal::image_target target = target_for(own, order.library);
   auto chosen = marshal::module_image::select(*image, target);
-  if (!chosen) {
-    log::warn("an image that the program loads: ", chosen.error().message);
-    return chosen.error().next == action::fall_back ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE;
-  }
+  if (!chosen) return nothing_chosen(chosen.error(), target);
   const api::handle_kind kind = order.library ? api::handle_kind::library : api::handle_kind::module;
   std::uint64_t made = reserve_module(own, order.library);
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
