@@ -1,4 +1,5 @@
-// Expands every implemented line of the tables into an entry of the mock.
+// Expands every implemented line of the tables, and every other one that has a behaviour, into an entry of
+// the mock.
 #include <cstring>
 #include <type_traits>
 
@@ -49,13 +50,14 @@ struct entry<Code, CUresult(A...), Member> {
     if (result == CUDA_SUCCESS) {
       if (const auto behaviour = behaviours().*Member; behaviour != nullptr) {
         result = behaviour(arguments...);
-      } else {
+      } else if constexpr (requires { api::function<Code>::about; }) {
         std::size_t i = 0;
         (answer(arguments, api::function<Code>::about.parameters[i++]), ...);
       }
     }
     const std::array<std::uint64_t, sizeof...(A) + 1> values{raw(arguments)...};
-    s.calls.end(Code, api::function<Code>::name, std::span(values).first(sizeof...(A)), result);
+    s.calls.end(Code, api::find_function(static_cast<std::uint32_t>(Code))->name,
+                std::span(values).first(sizeof...(A)), result);
     return result;
   }
 };
@@ -70,7 +72,10 @@ void fill_entries(api::driver_table& table) {
 #define OUTBOARD_FILL_post OUTBOARD_FILL_call
 #define OUTBOARD_FILL_custom OUTBOARD_FILL_call
 #define OUTBOARD_FILL_local OUTBOARD_FILL_call
-#define OUTBOARD_FILL_later(symbol)
+// What programs may not call yet, the back-end may still ask of its device: where there is a behaviour, an
+// entry.
+#define OUTBOARD_FILL_later(symbol) \
+  if (behaviours().symbol != nullptr) OUTBOARD_FILL_call(symbol)
 #define OUTBOARD_FILL_refused(symbol)
 #include "api/cuda/expand.def"
 #undef OUTBOARD_FILL_call

@@ -110,8 +110,8 @@ TEST_F(vendor_test, NewDriverIsAskedWithVersionAndStreamFlags) {
            "libcuda.so.1",
            "#include <string.h>\n"
            "int cuInit(unsigned f) { return 0; }\n"
-           "static int sync_old(void) { return 2000; }\n"
-           "static int sync_new(void* c) { return 13000; }\n"
+           "static int sync_old(void) { return 200; }\n"
+           "static int sync_new(void* c) { return 300; }\n"
            "static int legacy(void* s) { return 1; }\n"
            "static int per_thread(void* s) { return 2; }\n"
            "int cuGetProcAddress_v2(const char* n, void** f, int v, unsigned long flags,\n"
@@ -124,8 +124,8 @@ TEST_F(vendor_test, NewDriverIsAskedWithVersionAndStreamFlags) {
            "}\n")});
   ASSERT_TRUE(opened) << opened.error().message;
   const api::driver_table& table = (*opened)->cuda();
-  EXPECT_EQ(table.cuCtxSynchronize(), 2000);
-  EXPECT_EQ(table.cuCtxSynchronize_v2(nullptr), 13000);
+  EXPECT_EQ(table.cuCtxSynchronize(), 200);
+  EXPECT_EQ(table.cuCtxSynchronize_v2(nullptr), 300);
   EXPECT_EQ(table.cuStreamQuery(nullptr), 1);
   EXPECT_EQ(table.cuStreamQuery_ptsz(nullptr), 2);
   EXPECT_EQ(table.cuMemAlloc_v2, nullptr);
