@@ -1,0 +1,287 @@
+// Both ends of a session in one process over loopback, with the mock device: order across threads, waits that block
+// nobody, errors of posts, peers that do not follow the protocol. Meant for TSan as well.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "backend/session.hh"
+#include "device/mock/mock.hh"
+#include "frontend/session.hh"
+#include "marshal/bodies.hh"
+#include "marshal/request.hh"
+#include "marshal/snapshot.hh"
+#include "transport/loopback/loopback.hh"
+#include "wire/handle.hh"
+#include "wire/hello.hh"
+
+namespace outboard::tests {
+namespace {
+
+using namespace std::chrono_literals;
+using api::opcode;
+
+constexpr std::uint64_t context_handle = wire::handle::make(1, 0, 1).value;
+
+class lanes : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = device::mock::open();
+    ASSERT_TRUE(opened.ok());
+    mock_ = std::move(*opened);
+    ASSERT_EQ(mock_->cuda().cuInit(0), CUDA_SUCCESS);
+    loopback_ = transport::make_loopback();
+    auto listener = loopback_->listen("session", {});
+    ASSERT_TRUE(listener.ok());
+    std::thread accepting([&] {
+      auto accepted = (*listener)->accept(transport::clock::now() + 5s);
+      ASSERT_TRUE(accepted.ok());
+      server_end_ = std::move(*accepted);
+    });
+    auto connected = loopback_->connect("session", transport::clock::now() + 5s);
+    accepting.join();
+    ASSERT_TRUE(connected.ok());
+    client_end_ = std::move(*connected);
+    serving_ = std::thread([this] {
+      backend::session_request request;
+      request.connection = std::move(server_end_);
+      request.id = 1;
+      request.device = mock_.get();
+      end_ = backend::serve_session(std::move(request));
+    });
+    read_welcome();
+  }
+
+  void TearDown() override {
+    if (session_) session_->goodbye();
+    if (client_end_) client_end_->shutdown();
+    serving_.join();
+  }
+
+  void read_exactly(std::span<std::byte> into) {
+    while (!into.empty()) {
+      const auto got = client_end_->receive(into, transport::clock::now() + 5s);
+      ASSERT_EQ(got.status, transport::io::done);
+      into = into.subspan(got.bytes);
+    }
+  }
+
+  void read_welcome() {
+    std::array<std::byte, wire::header_size> raw;
+    read_exactly(raw);
+    const auto header = wire::decode_header(raw, wire::max_frame_payload);
+    ASSERT_TRUE(header.ok());
+    ASSERT_EQ(header->kind, wire::frame_kind::welcome);
+    std::vector<std::byte> payload(header->size);
+    read_exactly(payload);
+    const auto welcome = wire::decode_welcome(payload);
+    ASSERT_TRUE(welcome.ok());
+    const auto snapshot = marshal::decode_snapshot(welcome->content);
+    ASSERT_TRUE(snapshot.ok());
+    EXPECT_EQ(snapshot->devices.size(), 1u);
+  }
+
+  void start_client() {
+    frontend::session_events events;
+    events.sticky_error = [this](std::uint64_t, std::int32_t code) { sticky_ = code; };
+    events.output = [](std::string_view) {};
+    events.lost = [](const std::string&) {};
+    session_ = std::make_unique<frontend::session>(std::move(client_end_), std::move(events));
+    ASSERT_EQ(post(1, opcode::cuDevicePrimaryCtxRetain, marshal::context_body{context_handle, 0, 0}, 0), CUDA_SUCCESS);
+  }
+
+  template <class Body>
+  static std::vector<std::byte> encoded(const Body& body) {
+    std::vector<std::byte> payload;
+    wire::writer w(payload);
+    marshal::put_body(w, body);
+    return payload;
+  }
+  template <opcode Op, class... A>
+  static std::vector<std::byte> generated(std::uint64_t created, A... arguments) {
+    std::vector<std::byte> payload;
+    wire::writer w(payload);
+    marshal::encode_request<Op>(w, created, arguments...);
+    return payload;
+  }
+
+  frontend::outgoing request(std::uint32_t lane, opcode code, std::span<const std::byte> payload,
+                             std::uint64_t context = context_handle) {
+    return {static_cast<std::uint32_t>(code), lane, context, payload, {}};
+  }
+  template <class Body>
+  CUresult post(std::uint32_t lane, opcode code, const Body& body, std::uint64_t context = context_handle) {
+    const auto payload = encoded(body);
+    return session_->post(request(lane, code, payload, context));
+  }
+  CUresult call(std::uint32_t lane, opcode code, std::span<const std::byte> payload, std::vector<std::byte>* out = nullptr) {
+    std::vector<std::byte> reply;
+    const CUresult result = session_->call(request(lane, code, payload), reply);
+    if (out) *out = reply;
+    return result;
+  }
+  CUresult synchronize(std::uint32_t lane) { return call(lane, opcode::cuCtxSynchronize, {}); }
+
+  std::uint64_t event(std::uint32_t index) { return wire::handle::make(7, index, 1).value; }
+  CUresult create_event(std::uint32_t lane, std::uint32_t index) {
+    const auto payload = generated<opcode::cuEventCreate>(event(index), static_cast<CUevent*>(nullptr) + 1, 0u);
+    return session_->post(request(lane, opcode::cuEventCreate, payload));
+  }
+
+  std::unique_ptr<device::mock::mock_device> mock_;
+  std::unique_ptr<transport::transport> loopback_;
+  std::unique_ptr<transport::connection> server_end_, client_end_;
+  std::unique_ptr<frontend::session> session_;
+  std::thread serving_;
+  backend::session_end end_;
+  std::atomic<std::int32_t> sticky_{0};
+};
+
+TEST_F(lanes, what_a_joined_thread_posted_is_executed_before_what_the_joiner_asks) {
+  start_client();
+  constexpr std::uint32_t posts = 4000;
+  std::thread poster([&] {
+    for (std::uint32_t i = 0; i < posts; ++i) ASSERT_EQ(create_event(2, i), CUDA_SUCCESS);
+  });
+  poster.join();
+  EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
+  EXPECT_EQ(mock_->calls("cuEventCreate"), posts);
+}
+
+TEST_F(lanes, two_threads_that_hand_over_keep_their_order) {
+  start_client();
+  for (std::uint32_t i = 0; i < 250; ++i) {
+    std::thread([&] { ASSERT_EQ(create_event(2, i), CUDA_SUCCESS); }).join();
+    const auto payload =
+        generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(i)), static_cast<CUstream>(nullptr));
+    ASSERT_EQ(call(3, opcode::cuEventRecord, payload), CUDA_SUCCESS) << i;
+  }
+}
+
+TEST_F(lanes, a_blocked_wait_blocks_no_other_lane) {
+  start_client();
+  ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
+  mock_->block("cuCtxSynchronize");
+  std::thread waiting([&] { EXPECT_EQ(synchronize(2), CUDA_SUCCESS); });
+  ASSERT_TRUE(mock_->wait_blocked("cuCtxSynchronize", 1, 5s));
+  for (std::uint32_t i = 0; i < 100; ++i) ASSERT_EQ(create_event(1, i), CUDA_SUCCESS);
+  std::vector<std::byte> reply;
+  EXPECT_EQ(call(1, opcode::cuMemGetInfo_v2, {}, &reply), CUDA_SUCCESS);
+  EXPECT_EQ(reply.size(), 16u);
+  mock_->release("cuCtxSynchronize");
+  waiting.join();
+  EXPECT_EQ(synchronize(2), CUDA_SUCCESS);
+}
+
+TEST_F(lanes, a_failed_post_comes_back_with_the_next_synchronisation_of_its_lane_once) {
+  start_client();
+  ASSERT_EQ(create_event(1, 0), CUDA_SUCCESS);
+  mock_->fail("cuEventRecord", CUDA_ERROR_INVALID_VALUE, 1);
+  const auto payload =
+      generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(0)), static_cast<CUstream>(nullptr));
+  ASSERT_EQ(session_->post(request(1, opcode::cuEventRecord, payload)), CUDA_SUCCESS);
+  EXPECT_EQ(synchronize(2), CUDA_SUCCESS);
+  EXPECT_EQ(synchronize(1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
+}
+
+TEST_F(lanes, a_failed_creation_leaves_a_tombstone_with_its_code) {
+  start_client();
+  mock_->fail("cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY, 1);
+  ASSERT_EQ(create_event(1, 0), CUDA_SUCCESS);
+  const auto payload =
+      generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(0)), static_cast<CUstream>(nullptr));
+  EXPECT_EQ(call(1, opcode::cuEventRecord, payload), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(create_event(1, 1), CUDA_SUCCESS);
+  EXPECT_EQ(synchronize(1), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
+}
+
+TEST_F(lanes, a_sticky_error_is_told_at_once) {
+  start_client();
+  mock_->fail("cuCtxSynchronize", CUDA_ERROR_ILLEGAL_ADDRESS, 1);
+  EXPECT_EQ(synchronize(1), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(sticky_.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(lanes, upload_and_download_in_two_threads_at_once_finish) {
+  start_client();
+  CUdeviceptr address = 0;
+  std::vector<std::byte> reply;
+  constexpr std::size_t size = 32u << 20;
+  ASSERT_EQ(call(1, opcode::cuMemAlloc_v2, encoded(marshal::map_body{0, size}), &reply), CUDA_SUCCESS);
+  std::memcpy(&address, reply.data(), sizeof address);
+  const std::vector<std::byte> source(8u << 20, std::byte{0x5a});
+  std::vector<std::byte> target(size);
+  std::thread upload([&] {
+    for (int i = 0; i < 4; ++i) {
+      const auto payload = encoded(marshal::copy_in_body{address + i * source.size(), 0, marshal::flavour::sync});
+      frontend::outgoing out = request(2, opcode::cuMemcpyHtoD_v2, payload);
+      out.bulk = source;
+      ASSERT_EQ(session_->post(out), CUDA_SUCCESS);
+    }
+    EXPECT_EQ(synchronize(2), CUDA_SUCCESS);
+  });
+  std::thread download([&] {
+    const auto payload = encoded(marshal::copy_out_body{address, size, 0, marshal::flavour::sync});
+    const frontend::landing land{target.data(), size};
+    std::vector<std::byte> own_reply;
+    EXPECT_EQ(session_->call(request(3, opcode::cuMemcpyDtoH_v2, payload), own_reply, &land), CUDA_SUCCESS);
+  });
+  upload.join();
+  download.join();
+  const auto payload = encoded(marshal::copy_out_body{address, size, 0, marshal::flavour::sync});
+  const frontend::landing land{target.data(), size};
+  ASSERT_EQ(session_->call(request(1, opcode::cuMemcpyDtoH_v2, payload), reply, &land), CUDA_SUCCESS);
+  EXPECT_TRUE(std::all_of(target.begin(), target.end(), [](std::byte b) { return b == std::byte{0x5a}; }));
+}
+
+TEST_F(lanes, a_thousand_threads_come_and_go) {
+  start_client();
+  std::atomic<int> right{0};
+  for (int wave = 0; wave < 10; ++wave) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 100; ++i) {
+      threads.emplace_back([&, lane = static_cast<std::uint32_t>(10 + wave * 100 + i)] {
+        right += synchronize(lane) == CUDA_SUCCESS;
+        session_->end_lane(lane);
+      });
+    }
+    for (auto& t : threads) t.join();
+  }
+  EXPECT_EQ(right.load(), 1000);
+}
+
+TEST_F(lanes, an_unknown_function_is_not_supported_and_the_session_lives) {
+  start_client();
+  EXPECT_EQ(call(1, static_cast<opcode>(999'999), {}), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
+}
+
+TEST_F(lanes, a_dead_handle_is_refused_and_the_session_lives) {
+  start_client();
+  const auto payload =
+      generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(5)), static_cast<CUstream>(nullptr));
+  EXPECT_EQ(call(1, opcode::cuEventRecord, payload), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
+}
+
+TEST_F(lanes, a_malformed_request_ends_the_session_and_every_waiter_hears_of_it) {
+  start_client();
+  std::vector<std::byte> garbage(3, std::byte{0xff});
+  EXPECT_EQ(call(1, opcode::cuMemAlloc_v2, garbage), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_TRUE(session_->lost());
+}
+
+TEST_F(lanes, a_vanished_client_ends_the_session_though_a_lane_waits) {
+  start_client();
+  mock_->block("cuCtxSynchronize");
+  std::thread waiting([&] { EXPECT_EQ(synchronize(2), CUDA_ERROR_DEVICE_UNAVAILABLE); });
+  ASSERT_TRUE(mock_->wait_blocked("cuCtxSynchronize", 1, 5s));
+  session_->goodbye();
+  waiting.join();
+  mock_->release("cuCtxSynchronize");
+}
+
+}  // namespace
+}  // namespace outboard::tests
