@@ -9,8 +9,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
 os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
 
-from harness import (ADMIN, BUILD, HEADER, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client, Daemon,  # noqa: E402, F401
-                     DaemonTest, clean_environment, frame, greeting_payload, hello_payload, is_alive, processes_below,
+from harness import (ADMIN, BUILD, GREETING, HEADER, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client,  # noqa: E402, F401
+                     Daemon, DaemonTest, clean_environment, frame, greeting_payload, hello_payload, is_alive, processes_below,
                      run, text, wait_until)
 
 PROGRAMS = BUILD / "programs"
