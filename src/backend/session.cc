@@ -13,12 +13,15 @@ namespace {
 /// driver.
 constexpr auto watch_interval = 200ms;
 
+/// How long lanes may take to leave the driver once the session is over. A worker has to be gone within a second.
+constexpr auto lane_patience = 400ms;
+
 }  // namespace
 
 session_end serve_session(session_request request) {
   auto* core = new session_core(std::move(request));
   session_end end = core->run();
-  delete core;
+  if (!end.stuck) delete core;  // else its threads still use it
   return end;
 }
 
@@ -76,8 +79,9 @@ session_end session_core::run() {
       end(false, "the client is gone");
     }
   }
-  join_lanes();
+  const bool stuck = !join_lanes();
   const std::lock_guard lock(end_mutex_);
+  end_.stuck = stuck;
   return end_;
 }
 
@@ -93,11 +97,18 @@ void session_core::end(bool orderly, std::string why) {
   turn_.wake(standby_);
 }
 
-void session_core::join_lanes() {
+/// False: a lane is still inside the driver after a little patience.
+bool session_core::join_lanes() {
   for (auto& [number, l] : lanes_) turn_.wake(*l);
+  const auto until = std::chrono::steady_clock::now() + lane_patience;
   for (auto& [number, l] : lanes_) {
-    if (l->thread.joinable()) l->thread.join();
+    while (!l->gone.load(std::memory_order_acquire)) {
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(1ms);
+    }
   }
+  for (auto& [number, l] : lanes_) l->thread.join();
+  return true;
 }
 
 void session_core::send(wire::frame_header header, std::span<const std::byte> payload,

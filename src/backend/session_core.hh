@@ -85,7 +85,7 @@ class session_core {
   void answer(lane& own, const wire::frame_header& header, outcome what, bool keep_outputs);
   void tell_sticky(std::uint64_t context, CUresult code);
   void end(bool orderly, std::string why);
-  void join_lanes();
+  bool join_lanes();
 
   session_request request_;
   transport::connection& connection_;

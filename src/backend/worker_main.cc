@@ -109,6 +109,7 @@ int serve(const worker_options& options, device::device& device) {
                                          .id = assign->session,
                                          .device = &device});
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
+  if (end.stuck) ::_exit(0);
   return 0;
 }
 
