@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/log.hh"
@@ -183,6 +184,17 @@ context_state* process::find_context(std::uint64_t handle) const {
 slot_addresses* process::window_slot(int device) const {
   return static_cast<std::size_t>(device) < slots_.size() ? slots_[static_cast<std::size_t>(device)].get()
                                                           : nullptr;
+}
+
+CUresult process::insert_foreign(const memory_block& block) {
+  if (!foreign_.claim(block.base, block.size)) {
+    char address[32];
+    std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(block.base));
+    log::error("the device put memory at ", address, ", where this process has something of its own");
+    return CUDA_ERROR_MAP_FAILED;
+  }
+  addresses_.insert(block);
+  return CUDA_SUCCESS;
 }
 
 void process::sticky(std::uint64_t context, std::int32_t code) {

@@ -71,6 +71,9 @@ class process {
   handle_table& handles(api::handle_kind kind) { return *tables_[static_cast<std::size_t>(kind)]; }
   address_table& addresses() { return addresses_; }
   slot_addresses* window_slot(int device) const;
+  /// Enters memory at an address that the device chose into the books. CUDA_ERROR_MAP_FAILED: this process has something
+  /// of its own there, so pointers would be ambiguous.
+  CUresult insert_foreign(const memory_block& block);
   std::uint64_t next_context_id() { return ++last_context_id_; }
 
   bool synchronous() const { return synchronous_; }  ///< OUTBOARD_SYNC=1
@@ -96,6 +99,7 @@ class process {
   std::array<std::unique_ptr<handle_table>, static_cast<std::size_t>(api::handle_kind::count)> tables_;
   std::vector<context_state*> primaries_;
   address_table addresses_;
+  foreign_claims foreign_;
   claimed_range window_;
   std::vector<std::unique_ptr<slot_addresses>> slots_;
   std::atomic<std::uint64_t> last_context_id_{0};

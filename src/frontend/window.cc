@@ -1,7 +1,9 @@
 #include "frontend/window.hh"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace outboard::frontend {
@@ -32,6 +34,38 @@ claimed_range& claimed_range::operator=(claimed_range&& other) noexcept {
 
 claimed_range::~claimed_range() {
   if (size_) ::munmap(reinterpret_cast<void*>(base_), size_);
+}
+
+bool foreign_claims::claim(std::uint64_t address, std::uint64_t size) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  std::uint64_t begin = address / page * page;
+  std::uint64_t end = (address + size + page - 1) / page * page;
+  const std::lock_guard lock(mutex_);
+  // Only the gaps between what is claimed already are new.
+  auto next = claimed_.upper_bound(begin);
+  if (next != claimed_.begin() && std::prev(next)->second >= begin) --next;
+  std::uint64_t at = begin;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> gaps;
+  for (auto known = next; at < end; ++known) {
+    const std::uint64_t until = known == claimed_.end() ? end : std::min(end, known->first);
+    if (at < until) gaps.emplace_back(at, until - at);
+    if (known == claimed_.end()) break;
+    at = std::max(at, known->second);
+  }
+  std::vector<claimed_range> taken;
+  for (const auto& [base, bytes] : gaps) {
+    auto range = claimed_range::claim(base, bytes);
+    if (!range) return false;
+    taken.push_back(std::move(*range));
+  }
+  for (claimed_range& range : taken) range.keep();
+  while (next != claimed_.end() && next->first <= end) {
+    begin = std::min(begin, next->first);
+    end = std::max(end, next->second);
+    next = claimed_.erase(next);
+  }
+  claimed_[begin] = end;
+  return true;
 }
 
 std::uint64_t slot_addresses::take(std::uint64_t size) {

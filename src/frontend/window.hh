@@ -25,9 +25,22 @@ class claimed_range {
   claimed_range& operator=(claimed_range&& other) noexcept;
   ~claimed_range();
   std::uint64_t base() const { return base_; }
+  void keep() { base_ = size_ = 0; }  ///< for the life of the process
 
  private:
   std::uint64_t base_ = 0, size_ = 0;
+};
+
+/// Addresses that the device chose (variables of modules, pools), claimed in this process page by page, so that the
+/// direction of a copy can never be guessed wrong. Kept for good: a claim costs nothing.
+class foreign_claims {
+ public:
+  /// False: something of the program lies there.
+  bool claim(std::uint64_t address, std::uint64_t size);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> claimed_;  // begin -> end, whole pages, never touching
 };
 
 /// Free addresses of one slot, first fit in granules.

@@ -187,7 +187,6 @@ CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::
     wire::reader from = r.reply();
     const auto reply = marshal::take_body<marshal::lookup_reply>(from);
     if (!from.finished()) return CUDA_ERROR_UNKNOWN;
-    found = known.emplace(name, global_address{reply.address, reply.size}).first;
     process& p = process::instance();
     memory_block block;
     block.base = reply.address;
@@ -196,7 +195,8 @@ CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::
     block.context = context;
     const context_state* state = p.find_context(context);
     block.device = state ? state->device : 0;
-    p.addresses().insert(block);
+    if (const CUresult result = p.insert_foreign(block); result != CUDA_SUCCESS) return result;
+    found = known.emplace(name, global_address{reply.address, reply.size}).first;
   }
   if (address) *address = found->second.address;
   if (size) *size = found->second.size;

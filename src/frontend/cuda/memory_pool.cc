@@ -22,7 +22,7 @@ CUresult allocate(lane& own, CUdeviceptr* address, std::size_t size, CUstream st
     block.kind = memory_kind::pool;
     block.context = own.context_handle();
     block.device = own.current()->device;
-    process::instance().addresses().insert(block);
+    if (const CUresult code = process::instance().insert_foreign(block); code != CUDA_SUCCESS) return code;
   }
   *address = made;
   return CUDA_SUCCESS;
