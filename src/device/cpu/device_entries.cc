@@ -1,14 +1,40 @@
 // Entries of the chapters initialization and device, and the loading mode.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
 namespace {
 
+/// CUDA_VISIBLE_DEVICES as the driver reads it: a list of indices and beginnings of UUIDs, which ends at the
+/// first entry that means nothing. There is one device, so the first entry decides.
+bool hidden() {
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (list == nullptr) return false;
+  std::string_view entry(list);
+  entry = entry.substr(0, entry.find(','));
+  while (entry.starts_with(' ')) entry.remove_prefix(1);
+  while (entry.ends_with(' ')) entry.remove_suffix(1);
+  if (!entry.starts_with("GPU-")) return entry.empty() || entry.find_first_not_of('0') != entry.npos;
+  entry.remove_prefix(4);
+  std::string uuid;
+  for (std::size_t i = 0; i < here().facts.uuid.size(); ++i) {
+    char digits[4];
+    const bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+    std::snprintf(digits, sizeof digits, dash ? "-%02x" : "%02x",
+                  std::to_integer<unsigned>(here().facts.uuid[i]));
+    uuid += digits;
+  }
+  return entry.empty() || !uuid.starts_with(entry);
+}
+
 CUresult init(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (hidden()) return CUDA_ERROR_NO_DEVICE;
   here().initialised.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
 }
