@@ -19,8 +19,9 @@ ATTACKERS = 4
 # Each request kind's numbers begin at a multiple of 1000 (chapters), so these reach into all of them.
 OPCODES = [chapter * 1000 + number for chapter in range(0, 40) for number in range(0, 70, 7)]
 KNOWN_LINES = re.compile(r"(serves \d+ device|listening on |session \d+ began: |session \d+ ended after |refused )")
-# A kernel that faults, an image that does not load: what the cpu device has to say to its operator, of any client.
-FAULT = re.compile(r" (worker \d+): error: cpu device: ")
+# A kernel that faults, an image that does not load, an address window that is not to be had: what a worker has to say
+# of any client, hostile or not.
+FAULT = re.compile(r" (worker \d+): (error: cpu device: |warning: the device does not give the address window )")
 # How a worker may end when its client is gone: by itself, or by the daemon's hand.
 CRASH = re.compile(r"killed by signal (?!9 |15 )|the worker ended: |exit status [1-9]")
 

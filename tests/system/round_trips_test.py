@@ -1,0 +1,59 @@
+"""How often a program waits for the back-end, counted by the trace: a budget up to its first kernel, and one for the
+whole program. Fewer is fine; more is a regression. The trace's form is an interface and is checked on the way."""
+import os
+import re
+import unittest
+
+from outboard_testing import SystemTest, program, run_program
+
+# The hello, its snapshot (they are one), the first allocation, the load, the first launch.
+BEFORE_FIRST_KERNEL = 6
+# Whole programs: those, each synchronous copy to the host, each free, what the program itself waits for. The last one
+# reads its variables back before it launches anything.
+BUDGETS = {"vector_add": (BEFORE_FIRST_KERNEL, 8), "vector_add_shared": (BEFORE_FIRST_KERNEL, 8),
+           "matmul": (BEFORE_FIRST_KERNEL, 9), "symbols": (8, 11)}
+LINE = re.compile(r"^(\w+)\(.*\) = \d+ (local|posted|waited) \d+\.\d{3} us$")
+SUMMARY = re.compile(r"^local (\d+), posted (\d+), waited (\d+)$")
+
+
+class RoundTrips(SystemTest):
+    def trace(self, name, url):
+        file = os.path.join(self.folder, "trace")
+        done = run_program(program(name), url, OUTBOARD_TRACE=file)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            *calls, last = lines.read().splitlines()
+        return [self.parsed(line) for line in calls], last
+
+    def parsed(self, line):
+        found = LINE.match(line)
+        self.assertTrue(found, line)
+        return found[1], found[2]
+
+    def test_up_to_the_first_kernel_and_in_all(self):
+        daemon = self.serve()
+        for url in (daemon.unix, daemon.tcp):
+            for name, (until_kernel, whole) in BUDGETS.items():
+                calls, last = self.trace(name, url)
+                summary = SUMMARY.match(last)
+                self.assertTrue(summary, last)
+                counted = [sum(how == kind for _, how in calls) for kind in ("local", "posted", "waited")]
+                self.assertEqual([int(n) for n in summary.groups()], counted)
+                first = next(i for i, (function, _) in enumerate(calls) if function.startswith("cuLaunchKernel"))
+                before = sum(how == "waited" for _, how in calls[:first + 1])
+                print(f"{name} over {url.split(':')[0]}: {before} waits up to its first kernel, {counted[2]} in all "
+                      f"(local {counted[0]}, posted {counted[1]})")
+                self.assertEqual(calls[0][1], "waited", "the hello counts")
+                self.assertLessEqual(before, until_kernel, name)
+                self.assertLessEqual(counted[2], whole, name)
+
+    def test_a_second_launch_is_posted(self):
+        daemon = self.serve()
+        calls, _ = self.trace("post_join", daemon.unix)
+        launches = [how for function, how in calls if function.startswith("cuLaunchKernel")]
+        self.assertEqual(len(launches), 3 * 4000)
+        self.assertLessEqual(launches.count("waited"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")

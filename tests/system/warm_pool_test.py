@@ -1,0 +1,134 @@
+"""What the command shows of a live back-end with real programs, and the warm pool: who gets a worker that waits."""
+import json
+import signal
+import statistics
+import time
+import unittest
+
+from outboard_testing import SANITIZED, SystemTest, program, run, run_program, wait_until
+
+# A program that asks for the primary context's state and flags before and after it has made one.
+FLAGS_SCRIPT = ("import ctypes as c, sys; d = c.CDLL('libcuda.so.1'); x = c.c_void_p(); p = c.c_ulonglong();"
+                "f = c.c_uint(); a = c.c_int(); wanted = int(sys.argv[1]);"
+                "r = [d.cuInit(0), d.cuDevicePrimaryCtxGetState(0, c.byref(f), c.byref(a)), a.value, f.value];"
+                "r += [d.cuDevicePrimaryCtxSetFlags_v2(0, wanted)] if wanted else [0];"
+                "r += [d.cuDevicePrimaryCtxRetain(c.byref(x), 0), d.cuCtxSetCurrent(x), d.cuCtxGetFlags(c.byref(f)), f.value];"
+                "r += [d.cuMemAlloc_v2(c.byref(p), c.c_size_t(1 << 20)), d.cuMemsetD8_v2(p, 1, c.c_size_t(1 << 20)),"
+                "d.cuCtxSynchronize()]; print(*r)")
+BLOCKING_SYNC, YIELD = 4, 2
+
+
+class Shown(SystemTest):
+    def test_sessions_devices_and_doctor(self):
+        daemon = self.serve()
+        listed = json.loads(run("sessions", "--server", daemon.unix, "--json").stdout)
+        self.assertEqual(listed, [])
+        clients = [self.start(program("matmul", 256, 100000), url) for url in (daemon.unix, daemon.tcp)]
+        self.assertTrue(wait_until(lambda: len(daemon.sessions()) == 2, 20))
+        for url in (daemon.unix, daemon.tcp):
+            done = run("sessions", "--server", url, "--json")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            listed = json.loads(done.stdout)
+            self.assertEqual({s["process"] for s in listed}, {c.pid for c in clients})
+            self.assertEqual(len({s["id"] for s in listed}), 2)
+            self.assertEqual({s["program"] for s in listed}, {"matmul"})
+        plain = run("sessions", "--server", daemon.unix).stdout
+        self.assertEqual(plain.count("matmul"), 2)
+        devices = json.loads(run("devices", "--server", daemon.unix, "--json").stdout)
+        self.assertEqual([(d["ordinal"], d["kind"]) for d in devices], [(0, "cpu")])
+        done = run("doctor", "--server", daemon.unix, "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        found = json.loads(done.stdout)
+        self.assertEqual(found["wrong"], [])
+        self.assertTrue(found["front_end"]["found"])
+        answer = found["servers"][0]["answer"]
+        self.assertEqual((answer["sessions"]["running"], answer["device"]["kind"]), (2, "cpu"))
+        self.assertEqual(answer["device"]["driver_version"] // 1000, 13)
+        self.assertIn("nothing is wrong", run("doctor", "--server", daemon.tcp).stdout)
+        for client in clients:
+            client.send_signal(signal.SIGKILL)
+        self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
+
+    def test_doctor_names_what_is_wrong(self):
+        missing = f"unix:{self.folder}/none"
+        done = run("doctor", "--server", missing, "--json")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertIn(missing, json.loads(done.stdout)["wrong"][0])
+
+
+class WarmPool(SystemTest):
+    def warm(self, daemon, count=1):
+        self.assertTrue(wait_until(lambda: sum(w["ready"] for w in daemon.doctor()["pool"]["warm"]) >= count, 20))
+
+    def counts(self, daemon):
+        pool = daemon.doctor()["pool"]
+        return pool["hits"], pool["misses"]
+
+    def timed(self, url, **more):
+        began = time.monotonic()
+        done = run_program(program("vector_add", 1000), url, **more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return 1e3 * (time.monotonic() - began)
+
+    def test_first_and_later_and_no_pool(self):
+        daemon, rounds = self.serve(), 8
+        missed, hit = [self.timed(daemon.unix)], []
+        self.assertEqual(self.counts(daemon), (0, 1))
+        for _ in range(rounds):
+            self.warm(daemon)
+            hit.append(self.timed(daemon.unix))
+        self.assertEqual(self.counts(daemon), (rounds, 1))
+        daemon.stop()
+        daemon = self.serve(config="[pool]\nper_key = 0\n")
+        off = [self.timed(daemon.unix) for _ in range(rounds)]
+        self.assertEqual(self.counts(daemon), (0, rounds))
+        self.assertEqual(daemon.doctor()["pool"]["warm"], [])
+        print(f"vector_add as a whole: first {missed[0]:.0f} ms, pool hit {statistics.median(hit):.0f} ms, "
+              f"pool off {statistics.median(off):.0f} ms")
+        if not SANITIZED:
+            self.assertLess(min(hit), statistics.median(off) * 1.2 + 5)
+        self.nothing_is_left(daemon)
+
+    def test_another_driver_environment_gets_a_cold_worker(self):
+        daemon = self.serve()
+        self.timed(daemon.unix)
+        expected = [0, 1]
+        for more, warm in (({}, True), ({"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, False), ({"CUDA_VISIBLE_DEVICES": "0"}, False),
+                           ({"CUDA_MODULE_LOADING": "EAGER"}, False), ({"OMP_NUM_THREADS": "2"}, True)):
+            self.warm(daemon)
+            self.timed(daemon.unix, **more)
+            expected[0 if warm else 1] += 1
+            self.assertEqual(self.counts(daemon), tuple(expected), more)
+        # Asked again, each kind has its own that waits.
+        self.assertTrue(wait_until(lambda: any("CUDA_DEVICE_MAX_CONNECTIONS" in w["environment"]
+                                               for w in daemon.doctor()["pool"]["warm"] if w["ready"]), 20))
+        self.timed(daemon.unix, CUDA_DEVICE_MAX_CONNECTIONS="1")
+        self.assertEqual(self.counts(daemon), (expected[0] + 1, expected[1]))
+        self.nothing_is_left(daemon)
+
+    def test_other_context_flags_are_the_programs_own(self):
+        """The context that waited is given up for one with the flags that the program asks for; it cannot tell."""
+        daemon = self.serve()
+        for flags in (0, BLOCKING_SYNC, 0, YIELD):
+            done = run_program(["python3", "-c", FLAGS_SCRIPT, str(flags)], daemon.unix)
+            self.assertEqual(done.stderr, "")
+            self.assertEqual(done.stdout.split(), ["0", "0", "0", "0", "0", "0", "0", "0", str(flags), "0", "0", "0"])
+            self.warm(daemon)
+        self.assertEqual(self.counts(daemon), (3, 1))
+        self.nothing_is_left(daemon)
+
+    def test_a_device_that_the_program_does_not_want_to_see(self):
+        daemon = self.serve()
+        uuid = daemon.ask("devices")[0]["uuid"]
+        script = ("import ctypes as c; d = c.CDLL('libcuda.so.1'); n = c.c_int(-1);"
+                  "print(d.cuInit(0), d.cuDeviceGetCount(c.byref(n)), n.value)")
+        for visible, answer in (("-1", "100"), ("", "100"), ("1", "100"), ("GPU-ffffffffff", "100"), ("1,0", "100"),
+                                ("0", "0 0 1"), ("0,1", "0 0 1"), (uuid, "0 0 1"), (uuid[:12], "0 0 1")):
+            done = run_program(["python3", "-c", script], daemon.unix, CUDA_VISIBLE_DEVICES=visible)
+            self.assertTrue(done.stdout.startswith(answer), (visible, done.stdout, done.stderr))
+        self.nothing_is_left(daemon)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
