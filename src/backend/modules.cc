@@ -38,6 +38,14 @@ CUresult load_native(const api::driver_table& driver, bool library, const void* 
   return native = made, code;
 }
 
+/// cuLibraryLoadData follows the wrapper that the compiler emits; cuModuleLoadData does not (200 on a 580 driver), it
+/// wants the fatbin itself.
+const void* pointer_for(marshal::module_image& image, bool library) {
+  const marshal::image_view view = image.view();
+  const bool bare = !library && view.kind == marshal::image_kind::fatbin && !view.linked && view.parts.size() == 1;
+  return bare ? view.parts.front().data() : image.load_pointer();
+}
+
 outcome load(call& c, bool library) {
   marshal::load_body body;
   std::vector<std::byte> bytes = take_upload(c);
@@ -50,7 +58,7 @@ outcome load(call& c, bool library) {
   bytes = {};  // the image has its own copy
   auto code = std::make_shared<loaded_code>(std::move(*image));
   void* native = nullptr;
-  const CUresult result = load_native(c.driver(), library, code->image.load_pointer(), jit, native);
+  const CUresult result = load_native(c.driver(), library, pointer_for(code->image, library), jit, native);
   marshal::load_reply reply;
   reply.jit = jit.results();
   if (result == CUDA_SUCCESS) reply.kernels = contents_of(*code, body);

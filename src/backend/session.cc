@@ -2,6 +2,7 @@
 
 #include "backend/session_core.hh"
 #include "base/version.hh"
+#include "transport/spin.hh"
 
 namespace outboard::backend {
 
@@ -11,10 +12,13 @@ namespace {
 
 /// How often the stand-by looks whether the client is still there while a lane holds the turn inside the
 /// driver.
-constexpr auto watch_interval = 200ms;
+constexpr auto watch_interval = 100ms;
+
+/// A client that has closed may have left work that ends by itself (its last requests, the goodbye): it gets this long.
+constexpr auto gone_patience = 300ms;
 
 /// How long lanes may take to leave the driver once the session is over. A worker has to be gone within a second.
-constexpr auto lane_patience = 400ms;
+constexpr auto lane_patience = 300ms;
 
 }  // namespace
 
@@ -72,11 +76,15 @@ void session_core::welcome() {
 
 session_end session_core::run() {
   welcome();
+  connection_.set_spin(transport::default_spin());
+  auto gone_since = std::chrono::steady_clock::time_point::max();
   while (!turn_.ended()) {
-    if (turn_.await_free(standby_, std::chrono::steady_clock::now() + watch_interval)) {
+    const auto now = std::chrono::steady_clock::now();
+    if (turn_.await_free(standby_, now + watch_interval)) {
       lead(nullptr);
     } else if (!turn_.ended() && connection_.peer_gone()) {
-      end(false, "the client is gone");
+      gone_since = std::min(gone_since, now);
+      if (now - gone_since >= gone_patience) end(false, "the client is gone");
     }
   }
   const bool stuck = !join_lanes();

@@ -127,7 +127,12 @@ int run_worker(const worker_options& options) {
   }
   if (options.probe) return give_facts(**device);
   std::unique_ptr<device::device> warm;
-  if (options.warm) warm = warm_up(options, **device);
+  if (options.warm) {
+    warm = warm_up(options, **device);
+  } else if (auto now = make_warm_device(**device, 0); now.ok()) {
+    // The snapshot needs a context of the first device, the program will too: made once.
+    warm = std::move(*now);
+  }
   return serve(options, warm ? *warm : **device);
 }
 

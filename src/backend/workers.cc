@@ -50,6 +50,8 @@ struct workers::worker {
   std::string problem;  ///< why the device could not be opened
   // With a session:
   std::optional<session_info> session;
+  wire::hello hello;
+  std::string scheme;
   // Our copy of its descriptor tells us when the client leaves; it is closed with the worker at the latest.
   unique_fd connection;
   event_loop::clock::time_point session_began;
@@ -139,6 +141,8 @@ status workers::assign(worker& w, accepted_session& session) {
                            .environment = w.driver};
   w.session_began = event_loop::clock::now();
   w.connection = std::move(session.connection);
+  w.hello = std::move(session.hello);
+  w.scheme = session.scheme;
   const worker_id id = w.id;
   // Only for its end: the bytes are the worker's.
   w.connection_watch = loop_.watch(w.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
@@ -242,7 +246,7 @@ void workers::ended(worker& w, int wait_status) {
   if (w.control_watch != 0) on_control(w.id);
   const bool was_session = w.session.has_value();
   if (was_session) {
-    ended_session(w, wait_status);
+    if (!begin_again(w, wait_status)) ended_session(w, wait_status);
   } else {
     pool_.remove(w.id);
     const bool told_to = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGTERM;
@@ -255,6 +259,25 @@ void workers::ended(worker& w, int wait_status) {
   by_process_.erase(w.process.process);
   workers_.erase(w.id);
   if (was_session) changed_();
+}
+
+/// A warm worker that was dying when it got its session has read nothing of the connection yet: a cold one
+/// may have it. False where that is not so, or does not work.
+bool workers::begin_again(worker& w, int wait_status) {
+  if (!w.warm || w.session->serving || w.client_gone || draining_) return false;
+  auto started = start_worker(w.driver, false);
+  if (!started.ok()) return false;
+  loop_.forget(std::exchange(w.connection_watch, 0));
+  accepted_session session{std::move(w.connection), w.scheme, w.session->from, std::move(w.hello)};
+  if (!assign(**started, session).ok()) {
+    kill_if_there((*started)->id, SIGKILL);
+    w.connection = std::move(session.connection);
+    return false;
+  }
+  --sessions_;
+  log::warn("session ", w.session->id, " goes on as ", (*started)->session->id, ": its warm worker ended (",
+            describe_exit(wait_status), ")");
+  return true;
 }
 
 void workers::ended_session(worker& w, int wait_status) {

@@ -99,6 +99,7 @@ class workers {
   void on_client_gone(worker_id id);
   void kill_if_there(worker_id id, int signal);
   void ended(worker& w, int wait_status);
+  bool begin_again(worker& w, int wait_status);
   void ended_session(worker& w, int wait_status);
 
   event_loop& loop_;

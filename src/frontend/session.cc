@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "transport/spin.hh"
 #include "wire/cursor.hh"
 
 namespace outboard::frontend {
@@ -16,7 +17,9 @@ iovec part_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 session::session(std::unique_ptr<transport::connection> connection, session_events events)
-    : connection_(std::move(connection)), events_(std::move(events)), receiver_(new receiver(*connection_, *this)) {}
+    : connection_(std::move(connection)), events_(std::move(events)), receiver_(new receiver(*connection_, *this)) {
+  connection_->set_spin(transport::default_spin());
+}
 
 session::~session() = default;
 
@@ -151,6 +154,7 @@ void session::resume_on(std::unique_ptr<transport::connection> connection) {
   receiver_.reset();
   connection_ = std::move(connection);
   receiver_.reset(new receiver(*connection_, *this));
+  connection_->set_spin(transport::default_spin());
   landings_.clear();
   landings_pending_.store(0);
   lost_.store(false, std::memory_order_release);

@@ -40,6 +40,12 @@ void take_context_facts(const api::driver_table& driver, CUdevice device, device
   driver.cuDevicePrimaryCtxRelease_v2(device);
 }
 
+void copy_context_facts(const device_facts& from, device_facts& to) {
+  to.limits = from.limits;
+  to.least_priority = from.least_priority;
+  to.greatest_priority = from.greatest_priority;
+}
+
 result<device_facts> take_device(const api::driver_table& driver, int ordinal, bool with_context) {
   device_facts facts;
   CUdevice device = 0;
@@ -81,8 +87,10 @@ result<snapshot> take_snapshot(const api::driver_table& driver, bool with_contex
     return failure("cuDeviceGetCount gives " + name_of(code));
   }
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    auto facts = take_device(driver, ordinal, with_contexts);
+    // One context is dear, one on each of eight devices more so; a fresh context's limits do not differ between them.
+    auto facts = take_device(driver, ordinal, with_contexts && ordinal == 0);
     if (!facts) return std::move(facts).error();
+    if (with_contexts && ordinal > 0) copy_context_facts(s.devices.front(), *facts);
     s.devices.push_back(std::move(facts).value());
   }
   return s;
