@@ -1,0 +1,39 @@
+"""libcuda.so.1 exports the driver's names and our marker, nothing else; needs libc alone; brings its C++ run time and
+compressors along, hidden; has the SONAME that programs look for.
+usage: exports_test.py LIBRARY TABLES"""
+import pathlib
+import re
+import subprocess
+import sys
+
+library, tables = sys.argv[1], pathlib.Path(sys.argv[2])
+
+
+def lines(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def main():
+    described = set()
+    for table in tables.glob("*.def"):
+        if table.name not in ("expand.def", "proc_versions.def"):
+            described |= set(re.findall(r"^(?:CALL|POST|CUSTOM|LOCAL|LATER|REFUSED)\((\w+)", table.read_text(), re.M))
+    exported = {line.split()[-1].split("@")[0] for line in lines("nm", "-D", "--defined-only", library)}
+    wrong = []
+    if len(described) < 600:
+        wrong.append(f"only {len(described)} functions found in {tables}")
+    if missing := described - exported:
+        wrong.append(f"not exported: {sorted(missing)}")
+    if more := exported - described - {"outboard_frontend_marker"}:
+        wrong.append(f"exported beyond the driver's names: {sorted(more)}")
+    dynamic = "\n".join(lines("readelf", "-d", library))
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+    if more := {n for n in needed if not re.match(r"(libc|ld-linux-.*|libm|libpthread|libdl)\.so\.\d+$", n)}:
+        wrong.append(f"needs {sorted(more)}")
+    if "SONAME" not in dynamic or "[libcuda.so.1]" not in dynamic:
+        wrong.append("the SONAME is not libcuda.so.1")
+    print("\n".join(wrong) or f"{len(exported)} symbols, needs {sorted(needed)}")
+    return bool(wrong)
+
+
+sys.exit(main())
