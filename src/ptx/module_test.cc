@@ -64,6 +64,7 @@ TEST(module_test, errors_say_the_line) {
   EXPECT_NE(message(head + ".global .b8 x[99999999999999];").find("up to"), std::string::npos);
   EXPECT_NE(message(head + ".global .b32 x[2] = {1,2,3};").find("too many"), std::string::npos);
   EXPECT_NE(message(head + ".entry k() { .reg .b32 %r<9999999>; }").find("up to 1048576"), std::string::npos);
+  EXPECT_NE(message(head + ".version 9.0\n").find("twice"), std::string::npos);
   EXPECT_NE(message(head + "/* open").find("line 4"), std::string::npos);
 }
 

@@ -77,6 +77,7 @@ class parser : declaration_parser {
 
   void version() {
     const auto text = now_.text;
+    if (tree_->version != 0) return fail(".version is given twice");
     if (now_.kind != token_kind::real || text.size() < 3) return fail("malformed .version");
     const auto dot = text.find('.');
     if (dot == std::string_view::npos || dot > 2 || text.size() - dot != 2) return fail("malformed .version");
