@@ -17,6 +17,8 @@
 namespace outboard::tool {
 namespace {
 
+constexpr unsigned most_lines_of_a_worker = 32;
+
 status apply(const serve_flags& flags, config& c) {
   if (!flags.log_level.empty()) {
     const auto level = log::parse_level(flags.log_level);
@@ -125,9 +127,9 @@ constexpr std::optional<std::uint64_t> (*no_memory_meter)(const std::string&) = 
 int verb_worker(const common_flags& common, const worker_flags& flags) {
   config c;
   const auto level = log::parse_level(flags.log_level);
-  start_server_log(level.value_or(log::level::error),
-                   flags.log_format == "json" ? log_format::json : log_format::console,
-                   "worker " + std::to_string(::getpid()));
+  start_server_log(
+      level.value_or(log::level::error), flags.log_format == "json" ? log_format::json : log_format::console,
+      "worker " + std::to_string(::getpid()), level == log::level::debug ? 0 : most_lines_of_a_worker);
   c.limits.keepalive_seconds = flags.keepalive_seconds;
   for (const std::string& plugin : flags.plugins) {
     const std::size_t equals = plugin.find('=');

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,7 +24,11 @@ constexpr std::array<spdlog::level::level_enum, 4> spdlog_levels{spdlog::level::
 // sd-daemon(3): <3> error, <4> warning, <6> information, <7> debug.
 constexpr std::array<const char*, 4> priorities{"<3>", "<4>", "<6>", "<7>"};
 
-void take_line(log::level l, std::string_view line) {
+// Relaxed: it only counts.
+std::atomic<unsigned> lines{0};
+unsigned limit = 0;
+
+void write_line(log::level l, std::string_view line) {
   const auto index = static_cast<std::size_t>(l);
   std::string text(line);
   if (form == shape::json) {
@@ -36,9 +41,19 @@ void take_line(log::level l, std::string_view line) {
   logger->log(spdlog_levels[index], "{}", text);
 }
 
+void take_line(log::level l, std::string_view line) {
+  const unsigned before = limit == 0 ? 0 : lines.fetch_add(1, std::memory_order_relaxed);
+  if (limit == 0 || before < limit) {
+    write_line(l, line);
+  } else if (before == limit) {
+    write_line(log::level::warn, "too many lines: the rest is left out");
+  }
+}
+
 }  // namespace
 
-void start_server_log(log::level most, log_format format, const std::string& who) {
+void start_server_log(log::level most, log_format format, const std::string& who, unsigned most_lines) {
+  limit = most_lines;
   speaker = who;
   form = format == log_format::json      ? shape::json
          : std::getenv("JOURNAL_STREAM") ? shape::journal

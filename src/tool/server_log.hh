@@ -6,7 +6,8 @@
 
 namespace outboard::tool {
 
-/// `who`: "serve", "worker 123".
-void start_server_log(log::level most, log_format format, const std::string& who);
+/// `who`: "serve", "worker 123". After `most_lines` (0: no limit) one more says that the rest is left out:
+/// what a worker logs is its client's doing, and a client may not fill the disk.
+void start_server_log(log::level most, log_format format, const std::string& who, unsigned most_lines = 0);
 
 }  // namespace outboard::tool
