@@ -10,7 +10,7 @@ import time
 import unittest
 
 from outboard_testing import (HEADER, HELLO, SESSION, Client, Resources, SystemTest, argument, frame, hello_payload,
-                              program, start_program, wait_until)
+                              program, run_program, start_program, wait_until)
 from recording import connect, frames_of, play, record
 
 SECONDS = argument(10, float)
@@ -174,6 +174,23 @@ class Hostile(SystemTest):
 
     def test_truncation_disorder_and_lies(self):
         self.under_attack("distorted sessions", self.distortions, SECONDS)
+
+    def test_a_program_cannot_fill_the_log(self):
+        daemon = self.serve()
+        # Each kernel is compiled at its first use, and each has something to be logged.
+        script = ("import ctypes as c; d = c.CDLL('libcuda.so.1'); x = c.c_void_p(); m = c.c_void_p(); f = c.c_void_p();"
+                  "image = b'.version 8.0\\n.target sm_70\\n.address_size 64\\n.visible .entry k() { mov.u32 %r1, 5; ret; }\\n';"
+                  "d.cuInit(0); d.cuDevicePrimaryCtxRetain(c.byref(x), 0); d.cuCtxSetCurrent(x);"
+                  "[(d.cuLibraryLoadData(c.byref(m), image, None, None, 0, None, None, 0), d.cuLibraryGetKernel(c.byref(f), m, b'k'),"
+                  "d.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, None, None, None), d.cuCtxSynchronize()) for _ in range(500)];"
+                  "print('tried')")
+        done = run_program(["python3", "-c", script], daemon.unix)
+        self.assertEqual((done.stdout.strip(), done.stderr), ("tried", ""))
+        self.sessions_are_gone(daemon)
+        lines = [line for line in daemon.log().splitlines() if FAULT.search(line)]
+        self.assertGreater(len(lines), 0)
+        self.assertLessEqual(len(lines), 33)
+        self.nothing_is_left(daemon)
 
     def test_silence_costs_no_worker_and_ends_in_time(self):
         daemon = self.serve(config="[pool]\nper_key = 0\n")
