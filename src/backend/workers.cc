@@ -275,6 +275,7 @@ bool workers::begin_again(worker& w, int wait_status) {
     return false;
   }
   --sessions_;
+  --totals_.sessions;
   log::warn("session ", w.session->id, " goes on as ", (*started)->session->id, ": its warm worker ended (",
             describe_exit(wait_status), ")");
   return true;

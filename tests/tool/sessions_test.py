@@ -7,7 +7,8 @@ import subprocess
 import time
 import unittest
 
-from harness import (REFUSAL, SESSION, WELCOME, Client, Daemon, DaemonTest, clean_environment, is_alive, wait_until)
+from harness import (DEVICE, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client, Daemon, DaemonTest, clean_environment,
+                     frame, hello_payload, is_alive, wait_until)
 
 GONE_WITHIN = 1.0
 
@@ -74,8 +75,7 @@ class Sessions(DaemonTest):
         daemon = self.serve()
         victim, other = self.begin(daemon, program="victim"), self.begin(daemon, program="other")
         worker = next(s["worker"] for s in daemon.sessions() if s["program"] == "victim")
-        for number in (signal.SIGSEGV,):
-            os.kill(worker, number)
+        os.kill(worker, signal.SIGSEGV)
         self.assertEqual(victim.receive()[0], None)
         self.assertEqual([s["program"] for s in daemon.sessions()], ["other"])
         self.assertTrue(wait_until(lambda: "killed by signal 11" in daemon.log()))
@@ -141,6 +141,21 @@ class Sessions(DaemonTest):
         self.begin(daemon)
         self.assertEqual(len(daemon.sessions()), 2)
 
+    def test_a_warm_worker_that_dies_with_a_session_in_its_hands_is_replaced(self):
+        daemon = self.serve()
+        self.begin(daemon)
+        warm = self.warm_worker(daemon)["worker"]
+        os.kill(warm, signal.SIGSTOP)
+        client = Client(daemon.unix)
+        client.send(frame(HELLO, hello_payload(SESSION)))
+        self.assertTrue(wait_until(lambda: warm in [s["worker"] for s in daemon.sessions()]))
+        os.kill(warm, signal.SIGKILL)
+        self.assertEqual(client.receive()[0], WELCOME)
+        self.assertEqual(len(daemon.sessions()), 2)
+        self.assertEqual(daemon.doctor()["sessions"]["total"], 2)
+        client.close()
+        self.assertTrue(wait_until(lambda: len(daemon.sessions()) == 1))
+
     def test_without_a_pool_no_worker_waits(self):
         daemon = self.serve(config="[pool]\nper_key = 0\n")
         client = self.begin(daemon)
@@ -161,19 +176,18 @@ class Sessions(DaemonTest):
         second.close()
 
     def test_two_hundred_sessions_at_once(self):
-        daemon = self.serve()
-        clients = [Client(daemon.unix if i % 2 else daemon.tcp, timeout=60) for i in range(200)]
+        # So many hellos at once may take long on a busy machine; the time for one has its own test.
+        daemon = self.serve(config="[limits]\nhello_seconds = 100\n")
+        clients = [Client(daemon.unix if i % 2 else daemon.tcp, timeout=100) for i in range(200)]
         for client in clients:
-            proof = b"\0" * 32
-            from harness import HELLO, frame, hello_payload
-            client.send(frame(HELLO, hello_payload(SESSION, proof=proof)))
+            client.send(frame(HELLO, hello_payload(SESSION)))
         for client in clients:
             self.assertEqual(client.receive()[0], WELCOME)
         self.assertEqual(len(daemon.sessions()), 200)
         for client in clients:
             client.close()
-        self.assertTrue(wait_until(lambda: daemon.sessions() == [], 20))
-        self.assertTrue(wait_until(lambda: len(daemon.workers()) <= 1, 20))
+        self.assertTrue(wait_until(lambda: daemon.sessions() == [], 60))
+        self.assertTrue(wait_until(lambda: len(daemon.workers()) <= 1, 60))
 
 
 class Stopping(DaemonTest):
@@ -234,7 +248,6 @@ class Systemd(DaemonTest):
             script = "exec 3<&103 4<&104; export LISTEN_PID=$$ LISTEN_FDS=2; exec \"$@\""
             daemon = Daemon.__new__(Daemon)
             daemon.folder, daemon.log_path = pathlib.Path(self.folder), pathlib.Path(self.folder, "log")
-            from harness import DEVICE, OUTBOARD
             with open(daemon.log_path, "wb") as log:
                 daemon.process = subprocess.Popen(["bash", "-c", script, "sh", OUTBOARD, "serve", "--device", DEVICE],
                                                   pass_fds=[103, 104], stderr=log, env=clean_environment())
