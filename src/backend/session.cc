@@ -17,6 +17,9 @@ constexpr auto watch_interval = 100ms;
 /// A client that has closed may have left work that ends by itself (its last requests, the goodbye): it gets this long.
 constexpr auto gone_patience = 300ms;
 
+/// Between the last release of a context, which runtimes make from a destructor, and the end of the process.
+constexpr auto leaving_moment = 2ms;
+
 /// How long lanes may take to leave the driver once the session is over. A worker has to be gone within a second.
 constexpr auto lane_patience = 300ms;
 
@@ -132,6 +135,15 @@ void session_core::send(wire::frame_header header, std::span<const std::byte> pa
   const std::lock_guard lock(send_mutex_);
   (void)connection_.send(
       std::span(parts).first(bulk.empty() ? 2 : 3));  // the reader notices a lost connection
+}
+
+bool session_core::client_is_leaving() {
+  const auto until = std::chrono::steady_clock::now() + leaving_moment;
+  while (!connection_.peer_gone()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(100us);
+  }
+  return true;
 }
 
 void session_core::give_up_turn(lane& own) {
