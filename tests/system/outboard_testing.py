@@ -126,7 +126,7 @@ class SystemTest(DaemonTest):
     def nothing_is_left(self, daemon):
         """Ends the daemon in order; then there is no process, no socket and no shared memory of it."""
         workers = daemon.workers()
-        self.assertEqual(daemon.stop(), 0, daemon.log())
+        self.assertEqual(daemon.stop(), 0, daemon.log()[-2000:])
         self.assertTrue(wait_until(lambda: not [w for w in workers if is_alive(w)]))
         self.assertFalse(os.path.exists(daemon.unix[5:]), "the socket is left")
         self.assertEqual({n for n in shared_memory() - self.shared_memory_before if "outboard" in n.lower()}, set())
