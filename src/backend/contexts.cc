@@ -46,7 +46,8 @@ outcome ends::cuDevicePrimaryCtxRetain(call& c) {
 outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
   marshal::context_body body;
   if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
-  // Taking a context down costs the driver a tenth of a second and more: not for a program that is about to end.
+  // Taking a context down costs the driver a tenth of a second and more: not for a program that is about to
+  // end.
   if (c.session.client_is_leaving()) return outcome::answer(CUDA_SUCCESS);
   c.session.memory().drop_context(body.handle, true);
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxRelease_v2, body.device);

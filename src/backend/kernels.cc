@@ -84,7 +84,8 @@ outcome cuKernelSetAttribute(call& c) {
   outcome failed = outcome::malformed();
   if (!take_kernel(c, body, kernel, failed)) return failed;
   const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
-  return changed(c, body, call_driver(c.driver().cuKernelSetAttribute, attribute, body.value, kernel, body.device));
+  return changed(c, body,
+                 call_driver(c.driver().cuKernelSetAttribute, attribute, body.value, kernel, body.device));
 }
 
 outcome cuFuncSetCacheConfig(call& c) {

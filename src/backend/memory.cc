@@ -11,7 +11,8 @@ outcome ends::cuMemAlloc_v2(call& c) {
   CUdevice device = 0;
   if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
     return outcome::answer(code);
-  const CUresult code = c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
+  const CUresult code =
+      c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
   c.reply.put(body.address);
   return outcome::answer(code);
 }
@@ -46,7 +47,8 @@ outcome ends::cuMemGetInfo_v2(call& c) {
 outcome ends::ledger(call& c) {
   if (!c.body.finished()) return outcome::malformed();
   const memory_map& memory = c.session.memory();
-  marshal::put_body(c.reply, marshal::ledger_reply{memory.bytes(), memory.pool_bytes(), c.session.stage().bytes()});
+  marshal::put_body(c.reply,
+                    marshal::ledger_reply{memory.bytes(), memory.pool_bytes(), c.session.stage().bytes()});
   return outcome::answer(CUDA_SUCCESS);
 }
 

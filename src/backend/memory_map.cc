@@ -82,8 +82,8 @@ CUresult memory_map::map_window(const mapping& wanted, CUmemGenericAllocationHan
   return code;
 }
 
-CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context,
-                         std::uint64_t ticket) {
+CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_t device,
+                         std::uint64_t context, std::uint64_t ticket) {
   const std::lock_guard lock(mutex_);
   mapping made{address, size, 0, device, context, ticket};
   CUresult code = CUDA_SUCCESS;

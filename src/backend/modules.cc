@@ -38,11 +38,12 @@ CUresult load_native(const api::driver_table& driver, bool library, const void* 
   return native = made, code;
 }
 
-/// cuLibraryLoadData follows the wrapper that the compiler emits; cuModuleLoadData does not (200 on a 580 driver), it
-/// wants the fatbin itself.
+/// cuLibraryLoadData follows the wrapper that the compiler emits; cuModuleLoadData does not (200 on a 580
+/// driver), it wants the fatbin itself.
 const void* pointer_for(marshal::module_image& image, bool library) {
   const marshal::image_view view = image.view();
-  const bool bare = !library && view.kind == marshal::image_kind::fatbin && !view.linked && view.parts.size() == 1;
+  const bool bare =
+      !library && view.kind == marshal::image_kind::fatbin && !view.linked && view.parts.size() == 1;
   return bare ? view.parts.front().data() : image.load_pointer();
 }
 

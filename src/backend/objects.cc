@@ -18,7 +18,8 @@ bool fits(api::handle_kind wanted, std::uint8_t kind) {
 /// Two changes of the same thing: all but the value at the end of the payload is equal.
 bool same_subject(const record& a, const record& b) {
   constexpr std::size_t value = 4;
-  return a.payload.size() >= value && std::equal(a.payload.begin(), a.payload.end() - value, b.payload.begin());
+  return a.payload.size() >= value &&
+         std::equal(a.payload.begin(), a.payload.end() - value, b.payload.begin());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// The records of a session, out of one worker and into another: every request that made what is alive, in ticket order.
-// Contents of device memory are not part of them: the client reads and writes those with ordinary copies.
+// The records of a session, out of one worker and into another: every request that made what is alive, in
+// ticket order. Contents of device memory are not part of them: the client reads and writes those with
+// ordinary copies.
 #include <algorithm>
 
 #include "backend/code.hh"
@@ -23,8 +24,10 @@ bool loads_code(std::uint32_t opcode) {
     case api::opcode::cuModuleLoadDataEx:
     case api::opcode::cuModuleLoadFatBinary:
     case api::opcode::cuLibraryLoadData:
-    case api::opcode::cuLibraryLoadFromFile: return true;
-    default: return false;
+    case api::opcode::cuLibraryLoadFromFile:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -42,7 +45,11 @@ std::vector<marshal::record_body> collect(call& c) {
     std::vector<std::byte> payload;
     wire::writer w(payload);
     marshal::put_body(w, marshal::map_body{m.address, m.size});
-    all.push_back({m.ticket, m.context, static_cast<std::uint32_t>(api::opcode::cuMemAlloc_v2), as_numbers(payload), {}});
+    all.push_back({m.ticket,
+                   m.context,
+                   static_cast<std::uint32_t>(api::opcode::cuMemAlloc_v2),
+                   as_numbers(payload),
+                   {}});
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.ticket < b.ticket; });
   return all;

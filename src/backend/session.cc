@@ -14,13 +14,15 @@ namespace {
 /// driver.
 constexpr auto watch_interval = 100ms;
 
-/// A client that has closed may have left work that ends by itself (its last requests, the goodbye): it gets this long.
+/// A client that has closed may have left work that ends by itself (its last requests, the goodbye): it gets
+/// this long.
 constexpr auto gone_patience = 300ms;
 
 /// Between the last release of a context, which runtimes make from a destructor, and the end of the process.
 constexpr auto leaving_moment = 2ms;
 
-/// How long lanes may take to leave the driver once the session is over. A worker has to be gone within a second.
+/// How long lanes may take to leave the driver once the session is over. A worker has to be gone within a
+/// second.
 constexpr auto lane_patience = 300ms;
 
 }  // namespace

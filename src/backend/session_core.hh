@@ -63,8 +63,8 @@ class session_core {
   void send(wire::frame_header header, std::span<const std::byte> payload,
             std::span<const std::byte> bulk = {});
 
-  /// Has the client closed its end, or does it within a moment? Then nothing need be taken down with care: the process
-  /// ends, and its contexts with it.
+  /// Has the client closed its end, or does it within a moment? Then nothing need be taken down with care:
+  /// the process ends, and its contexts with it.
   bool client_is_leaving();
   void give_up_turn(lane& own);
   /// Executes a request of another worker's records on this lane's thread, with the turn.

@@ -47,12 +47,13 @@ class process {
   CUresult connect();
   CUresult init();  ///< cuInit
 
-  /// Everything that rebuilds this session on another worker, but for the contents of memory. The session must be idle.
+  /// Everything that rebuilds this session on another worker, but for the contents of memory. The session
+  /// must be idle.
   CUresult export_records(std::vector<std::byte>& records);
   /// What the worker counts for this session.
   CUresult ledger(marshal::ledger_reply& held);
-  /// Opens a fresh session on a configured server and replays the records there. Device addresses and handles keep
-  /// their values; the caller restores the contents of memory.
+  /// Opens a fresh session on a configured server and replays the records there. Device addresses and handles
+  /// keep their values; the caller restores the contents of memory.
   CUresult rebuild(std::span<const std::byte> records);
 
   /// May a call with this description run on this lane now? CUDA_SUCCESS or the driver's own refusal.
@@ -71,8 +72,8 @@ class process {
   handle_table& handles(api::handle_kind kind) { return *tables_[static_cast<std::size_t>(kind)]; }
   address_table& addresses() { return addresses_; }
   slot_addresses* window_slot(int device) const;
-  /// Enters memory at an address that the device chose into the books. CUDA_ERROR_MAP_FAILED: this process has something
-  /// of its own there, so pointers would be ambiguous.
+  /// Enters memory at an address that the device chose into the books. CUDA_ERROR_MAP_FAILED: this process
+  /// has something of its own there, so pointers would be ambiguous.
   CUresult insert_foreign(const memory_block& block);
   std::uint64_t next_context_id() { return ++last_context_id_; }
 

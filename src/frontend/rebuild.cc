@@ -26,7 +26,8 @@ CUresult process::export_records(std::vector<std::byte>& records) {
   if (const CUresult code = gate(own, false); code != CUDA_SUCCESS) return code;
   records.clear();
   while (true) {
-    const CUresult code = ask(*session_, own, marshal::service::records_export, marshal::export_body{records.size()});
+    const CUresult code =
+        ask(*session_, own, marshal::service::records_export, marshal::export_body{records.size()});
     if (code != CUDA_SUCCESS) return code;
     wire::reader from(own.reply);
     const auto reply = marshal::take_body<marshal::export_reply>(from);
@@ -47,7 +48,8 @@ CUresult process::rebuild(std::span<const std::byte> records) {
   auto dialed = dial_any(*settings, transports_, hello, transport::clock::now() + patience);
   if (!dialed) return log::error(dialed.error().message), CUDA_ERROR_DEVICE_UNAVAILABLE;
   const auto there = marshal::decode_snapshot(dialed->welcome.content);
-  if (!there || there->devices.size() < facts_.devices.size() || there->own_addresses != facts_.own_addresses) {
+  if (!there || there->devices.size() < facts_.devices.size() ||
+      there->own_addresses != facts_.own_addresses) {
     log::error("this session cannot be rebuilt on ", dialed->url, ": other devices or addresses");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -55,7 +57,10 @@ CUresult process::rebuild(std::span<const std::byte> records) {
   session_->session_id = dialed->welcome.session;
   lane& own = this_lane();
   for (std::size_t at = 0; at < records.size(); at += piece) {
-    const outgoing part{static_cast<std::uint32_t>(marshal::service::upload), own.id, 0, {},
+    const outgoing part{static_cast<std::uint32_t>(marshal::service::upload),
+                        own.id,
+                        0,
+                        {},
                         records.subspan(at, std::min(piece, records.size() - at))};
     if (const CUresult code = session_->post(part); code != CUDA_SUCCESS) return code;
   }
@@ -66,8 +71,8 @@ CUresult process::ledger(marshal::ledger_reply& held) {
   lane& own = this_lane();
   if (const CUresult code = gate(own, false); code != CUDA_SUCCESS) return code;
   own.request.clear();
-  const CUresult code =
-      session_->call({static_cast<std::uint32_t>(marshal::service::ledger), own.id, 0, own.request, {}}, own.reply);
+  const CUresult code = session_->call(
+      {static_cast<std::uint32_t>(marshal::service::ledger), own.id, 0, own.request, {}}, own.reply);
   if (code != CUDA_SUCCESS) return code;
   wire::reader from(own.reply);
   held = marshal::take_body<marshal::ledger_reply>(from);

@@ -17,7 +17,9 @@ iovec part_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 session::session(std::unique_ptr<transport::connection> connection, session_events events)
-    : connection_(std::move(connection)), events_(std::move(events)), receiver_(new receiver(*connection_, *this)) {
+    : connection_(std::move(connection)),
+      events_(std::move(events)),
+      receiver_(new receiver(*connection_, *this)) {
   connection_->set_spin(transport::default_spin());
 }
 

@@ -59,8 +59,8 @@ class session final : private frame_sink {
   /// The thread of this lane has ended.
   void end_lane(std::uint32_t lane);
 
-  /// Goes on over another connection, to a worker that will be given this session's records. Precondition: no call is
-  /// under way in any thread.
+  /// Goes on over another connection, to a worker that will be given this session's records. Precondition: no
+  /// call is under way in any thread.
   void resume_on(std::unique_ptr<transport::connection> connection);
 
   /// Orderly end; never blocks for long. Later requests fail as after a loss, silently.

@@ -31,8 +31,8 @@ class claimed_range {
   std::uint64_t base_ = 0, size_ = 0;
 };
 
-/// Addresses that the device chose (variables of modules, pools), claimed in this process page by page, so that the
-/// direction of a copy can never be guessed wrong. Kept for good: a claim costs nothing.
+/// Addresses that the device chose (variables of modules, pools), claimed in this process page by page, so
+/// that the direction of a copy can never be guessed wrong. Kept for good: a claim costs nothing.
 class foreign_claims {
  public:
   /// False: something of the program lies there.

@@ -10,7 +10,8 @@ constexpr std::uint64_t page = 4096, quiet = 0x5100'0000'0000;
 
 TEST(slot_addresses, gives_the_first_hole_that_fits_and_merges_what_comes_back) {
   slot_addresses slot(window_granule, 4 * window_granule);
-  const std::uint64_t a = slot.take(window_granule), b = slot.take(window_granule), c = slot.take(2 * window_granule);
+  const std::uint64_t a = slot.take(window_granule), b = slot.take(window_granule),
+                      c = slot.take(2 * window_granule);
   EXPECT_EQ(a, window_granule);
   EXPECT_EQ(b, 2 * window_granule);
   EXPECT_EQ(c, 3 * window_granule);
@@ -36,7 +37,8 @@ TEST(foreign_claims, overlapping_claims_of_ours_are_one_and_a_programs_memory_is
   EXPECT_TRUE(claims.claim(quiet + 100, 3 * page));
   EXPECT_TRUE(claims.claim(quiet + 8 * page, page));
   EXPECT_TRUE(claims.claim(quiet, 10 * page));
-  void* own = ::mmap(reinterpret_cast<void*>(quiet + 20 * page), page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* own =
+      ::mmap(reinterpret_cast<void*>(quiet + 20 * page), page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_EQ(own, reinterpret_cast<void*>(quiet + 20 * page));
   EXPECT_FALSE(claims.claim(quiet + 19 * page, 3 * page));
   EXPECT_TRUE(claims.claim(quiet + 19 * page, page));

@@ -87,7 +87,8 @@ result<snapshot> take_snapshot(const api::driver_table& driver, bool with_contex
     return failure("cuDeviceGetCount gives " + name_of(code));
   }
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    // One context is dear, one on each of eight devices more so; a fresh context's limits do not differ between them.
+    // One context is dear, one on each of eight devices more so; a fresh context's limits do not differ
+    // between them.
     auto facts = take_device(driver, ordinal, with_contexts && ordinal == 0);
     if (!facts) return std::move(facts).error();
     if (with_contexts && ordinal > 0) copy_context_facts(s.devices.front(), *facts);

@@ -1,5 +1,5 @@
-// Both ends of a session in one process over loopback, with the mock device: order across threads, waits that block
-// nobody, errors of posts, peers that do not follow the protocol. Meant for TSan as well.
+// Both ends of a session in one process over loopback, with the mock device: order across threads, waits that
+// block nobody, errors of posts, peers that do not follow the protocol. Meant for TSan as well.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -87,7 +87,8 @@ class lanes : public testing::Test {
     events.output = [](std::string_view) {};
     events.lost = [](const std::string&) {};
     session_ = std::make_unique<frontend::session>(std::move(client_end_), std::move(events));
-    ASSERT_EQ(post(1, opcode::cuDevicePrimaryCtxRetain, marshal::context_body{context_handle, 0, 0}, 0), CUDA_SUCCESS);
+    ASSERT_EQ(post(1, opcode::cuDevicePrimaryCtxRetain, marshal::context_body{context_handle, 0, 0}, 0),
+              CUDA_SUCCESS);
   }
 
   template <class Body>
@@ -114,7 +115,8 @@ class lanes : public testing::Test {
     const auto payload = encoded(body);
     return session_->post(request(lane, code, payload, context));
   }
-  CUresult call(std::uint32_t lane, opcode code, std::span<const std::byte> payload, std::vector<std::byte>* out = nullptr) {
+  CUresult call(std::uint32_t lane, opcode code, std::span<const std::byte> payload,
+                std::vector<std::byte>* out = nullptr) {
     std::vector<std::byte> reply;
     const CUresult result = session_->call(request(lane, code, payload), reply);
     if (out) *out = reply;
@@ -124,7 +126,8 @@ class lanes : public testing::Test {
 
   std::uint64_t event(std::uint32_t index) { return wire::handle::make(7, index, 1).value; }
   CUresult create_event(std::uint32_t lane, std::uint32_t index) {
-    const auto payload = generated<opcode::cuEventCreate>(event(index), static_cast<CUevent*>(nullptr) + 1, 0u);
+    const auto payload =
+        generated<opcode::cuEventCreate>(event(index), static_cast<CUevent*>(nullptr) + 1, 0u);
     return session_->post(request(lane, opcode::cuEventCreate, payload));
   }
 
@@ -152,8 +155,8 @@ TEST_F(lanes, two_threads_that_hand_over_keep_their_order) {
   start_client();
   for (std::uint32_t i = 0; i < 250; ++i) {
     std::thread([&] { ASSERT_EQ(create_event(2, i), CUDA_SUCCESS); }).join();
-    const auto payload =
-        generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(i)), static_cast<CUstream>(nullptr));
+    const auto payload = generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(i)),
+                                                          static_cast<CUstream>(nullptr));
     ASSERT_EQ(call(3, opcode::cuEventRecord, payload), CUDA_SUCCESS) << i;
   }
 }
@@ -177,8 +180,8 @@ TEST_F(lanes, a_failed_post_comes_back_with_the_next_synchronisation_of_its_lane
   start_client();
   ASSERT_EQ(create_event(1, 0), CUDA_SUCCESS);
   mock_->fail("cuEventRecord", CUDA_ERROR_INVALID_VALUE, 1);
-  const auto payload =
-      generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(0)), static_cast<CUstream>(nullptr));
+  const auto payload = generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(0)),
+                                                        static_cast<CUstream>(nullptr));
   ASSERT_EQ(session_->post(request(1, opcode::cuEventRecord, payload)), CUDA_SUCCESS);
   EXPECT_EQ(synchronize(2), CUDA_SUCCESS);
   EXPECT_EQ(synchronize(1), CUDA_ERROR_INVALID_VALUE);
@@ -189,8 +192,8 @@ TEST_F(lanes, a_failed_creation_leaves_a_tombstone_with_its_code) {
   start_client();
   mock_->fail("cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY, 1);
   ASSERT_EQ(create_event(1, 0), CUDA_SUCCESS);
-  const auto payload =
-      generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(0)), static_cast<CUstream>(nullptr));
+  const auto payload = generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(0)),
+                                                        static_cast<CUstream>(nullptr));
   EXPECT_EQ(call(1, opcode::cuEventRecord, payload), CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_EQ(create_event(1, 1), CUDA_SUCCESS);
   EXPECT_EQ(synchronize(1), CUDA_ERROR_OUT_OF_MEMORY);
@@ -215,7 +218,8 @@ TEST_F(lanes, upload_and_download_in_two_threads_at_once_finish) {
   std::vector<std::byte> target(size);
   std::thread upload([&] {
     for (int i = 0; i < 4; ++i) {
-      const auto payload = encoded(marshal::copy_in_body{address + i * source.size(), 0, marshal::flavour::sync});
+      const auto payload =
+          encoded(marshal::copy_in_body{address + i * source.size(), 0, marshal::flavour::sync});
       frontend::outgoing out = request(2, opcode::cuMemcpyHtoD_v2, payload);
       out.bulk = source;
       ASSERT_EQ(session_->post(out), CUDA_SUCCESS);
@@ -260,8 +264,8 @@ TEST_F(lanes, an_unknown_function_is_not_supported_and_the_session_lives) {
 
 TEST_F(lanes, a_dead_handle_is_refused_and_the_session_lives) {
   start_client();
-  const auto payload =
-      generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(5)), static_cast<CUstream>(nullptr));
+  const auto payload = generated<opcode::cuEventRecord>(0, reinterpret_cast<CUevent>(event(5)),
+                                                        static_cast<CUstream>(nullptr));
   EXPECT_EQ(call(1, opcode::cuEventRecord, payload), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
 }

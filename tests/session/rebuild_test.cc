@@ -1,5 +1,5 @@
-// A session's worker is killed while the program is idle; its records are replayed into a fresh one, its memory is put
-// back, and the program goes on with the handles and addresses it had.
+// A session's worker is killed while the program is idle; its records are replayed into a fresh one, its
+// memory is put back, and the program goes on with the handles and addresses it had.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -83,7 +83,8 @@ void lose_worker_and_go_on(const server& s, bool computes) {
   if (computes) p.launch();
   std::vector<std::byte> records;
   ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
-  const std::vector<unsigned> small = p.read(p.small, program::count * 4), large = p.read(p.large, program::large_bytes);
+  const std::vector<unsigned> small = p.read(p.small, program::count * 4),
+                              large = p.read(p.large, program::large_bytes);
   EXPECT_EQ(small[7], computes ? 14u : 7u);
   EXPECT_EQ(large[1000], 77u);
 

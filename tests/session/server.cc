@@ -28,7 +28,9 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-std::string command() { return std::getenv("OUTBOARD_COMMAND") ? std::getenv("OUTBOARD_COMMAND") : "outboard"; }
+std::string command() {
+  return std::getenv("OUTBOARD_COMMAND") ? std::getenv("OUTBOARD_COMMAND") : "outboard";
+}
 
 status add_unix(transport::registry& transports, const std::vector<std::pair<std::string, std::string>>&) {
   transports.add(transport::make_unix());
@@ -43,10 +45,12 @@ server::server(const std::string& device) {
   url_ = "unix:" + folder_ + "/socket";
   process_ = ::fork();
   if (process_ == 0) {
-    ::execl(command().c_str(), "outboard", "serve", "--device", device.c_str(), "--listen", url_.c_str(), nullptr);
+    ::execl(command().c_str(), "outboard", "serve", "--device", device.c_str(), "--listen", url_.c_str(),
+            nullptr);
     ::_exit(127);
   }
-  for (int i = 0; i < 200 && !std::filesystem::exists(folder_ + "/socket"); ++i) std::this_thread::sleep_for(50ms);
+  for (int i = 0; i < 200 && !std::filesystem::exists(folder_ + "/socket"); ++i)
+    std::this_thread::sleep_for(50ms);
 }
 
 server::~server() {

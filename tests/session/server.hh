@@ -1,5 +1,6 @@
-// A back-end process for one test, on a Unix socket of its own; and this process' front-end connected to it. One a test
-// program, because the front-end is a singleton: gtest runs each test of this program in a process of its own (fork).
+// A back-end process for one test, on a Unix socket of its own; and this process' front-end connected to it.
+// One a test program, because the front-end is a singleton: gtest runs each test of this program in a process
+// of its own (fork).
 #pragma once
 
 #include <sys/types.h>

@@ -18,9 +18,8 @@ std::unique_ptr<object> remember(A...) {
 template <>
 std::unique_ptr<object> remember<api::opcode::cuStreamCreate, CUstream*, unsigned>(CUstream*, unsigned flags);
 template <>
-std::unique_ptr<object> remember<api::opcode::cuStreamCreateWithPriority, CUstream*, unsigned, int>(CUstream*,
-                                                                                                    unsigned flags,
-                                                                                                    int priority);
+std::unique_ptr<object> remember<api::opcode::cuStreamCreateWithPriority, CUstream*, unsigned, int>(
+    CUstream*, unsigned flags, int priority);
 template <>
 std::unique_ptr<object> remember<api::opcode::cuEventCreate, CUevent*, unsigned>(CUevent*, unsigned flags);
 
@@ -28,7 +27,8 @@ std::unique_ptr<object> remember<api::opcode::cuEventCreate, CUevent*, unsigned>
 template <class T>
 CUresult check(const api::parameter& p, T argument) {
   if constexpr (api::handle_type<T>) {
-    if constexpr (std::is_same_v<T, CUstream>) return stream_ok(argument) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    if constexpr (std::is_same_v<T, CUstream>)
+      return stream_ok(argument) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     if (!argument) return p.may_be_null ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     if (wire::handle{value_of(argument)}.minted()) return CUDA_SUCCESS;  // the server knows
     if constexpr (std::is_same_v<T, CUfunction>) {  // a CUkernel is taken as a CUfunction
@@ -50,8 +50,8 @@ bool unknown_address(const api::parameter& p, T argument, std::uint64_t bytes) {
   return false;
 }
 
-/// Bytes that a fill or copy touches from its address on: a fill that runs over the end of its block must get the
-/// driver's own answer at once. 1 where the line has no such extent.
+/// Bytes that a fill or copy touches from its address on: a fill that runs over the end of its block must get
+/// the driver's own answer at once. 1 where the line has no such extent.
 template <class... A>
 std::uint64_t extent(std::string_view name, const api::description& about, A... arguments) {
   const std::array<std::uint64_t, sizeof...(A) + 1> values{marshal::counting_value(arguments)..., 0};
