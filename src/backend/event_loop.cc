@@ -74,11 +74,14 @@ void event_loop::run_once() {
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), milliseconds_to_next());
   CHECK(count >= 0 || errno == EINTR);
   for (int i = 0; i < count; ++i) {
+    // By value: the kernel's structure is packed, a reference into it would be misaligned.
+    const epoll_event event = events[static_cast<std::size_t>(i)];
+    const id which = event.data.u64;
     // An earlier function of this round may have forgotten it.
-    const auto at = watches_.find(events[static_cast<std::size_t>(i)].data.u64);
+    const auto at = watches_.find(which);
     if (at == watches_.end()) continue;
     const std::shared_ptr<on_events> call = at->second.call;
-    (*call)(events[static_cast<std::size_t>(i)].events);
+    (*call)(event.events);
   }
   call_due_timers();
 }
