@@ -126,8 +126,8 @@ class lanes : public testing::Test {
 
   std::uint64_t event(std::uint32_t index) { return wire::handle::make(7, index, 1).value; }
   CUresult create_event(std::uint32_t lane, std::uint32_t index) {
-    const auto payload =
-        generated<opcode::cuEventCreate>(event(index), static_cast<CUevent*>(nullptr) + 1, 0u);
+    CUevent out = nullptr;
+    const auto payload = generated<opcode::cuEventCreate>(event(index), &out, 0u);
     return session_->post(request(lane, opcode::cuEventCreate, payload));
   }
 
