@@ -119,12 +119,13 @@ status set_device(const input& in) {
 
 status set_capability(const input& in) {
   const auto text = in.value.value_or(std::string_view());
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   std::uint32_t value = 0;
-  bool fits = text.size() >= 3 && text.size() <= 4 && text[text.size() - 2] == '.';
-  for (const char c : text) {
-    if (digit(c)) value = value * 10 + static_cast<std::uint32_t>(c - '0');
-    fits = fits && (digit(c) || &c == &text[text.size() - 2]);
+  bool fits = text.size() >= 3 && text.size() <= 4;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool digit = c >= '0' && c <= '9';
+    fits = fits && (i + 2 == text.size() ? c == '.' : digit);
+    if (digit) value = value * 10 + static_cast<std::uint32_t>(c - '0');
   }
   if (!fits || value < 50 || value > 120) return in.bad("a text from \"5.0\" to \"12.0\"");
   in.into.cpu.capability = value;

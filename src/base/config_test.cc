@@ -115,6 +115,17 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   EXPECT_EQ(problem().substr(0, 12), "user.toml:1:");
 }
 
+TEST_F(config_test, takes_compute_capabilities_as_they_are_written) {
+  for (const std::string good : {"5.0", "9.0", "12.0"}) {
+    write("user.toml", "[cpu]\ncompute_capability = \"" + good + "\"\n");
+    EXPECT_TRUE(load_config(sources).ok()) << good;
+  }
+  for (const std::string bad : {"", "9", "90", "9.", ".90", "9.0a", "4.9", "12.1", "99.99", "9,0"}) {
+    write("user.toml", "[cpu]\ncompute_capability = \"" + bad + "\"\n");
+    EXPECT_FALSE(load_config(sources).ok()) << bad;
+  }
+}
+
 TEST_F(config_test, refuses_every_bad_value_without_crashing) {
   for (const std::string key : {"server",
                                 "sync",
