@@ -8,7 +8,7 @@ namespace outboard::backend {
 namespace {
 
 /// A program may have thousands of threads; a peer may not have millions.
-constexpr std::size_t max_lanes = 16384;
+constexpr std::size_t max_lanes = 4096;
 
 /// Requests need no more than this for arrays; grown from the heap beyond.
 constexpr std::size_t scratch_size = 16 << 10;
