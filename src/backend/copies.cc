@@ -2,6 +2,7 @@
 // request is done when they are copied there; bytes to the client go out as data frames, before the reply
 // that completes them.
 #include "backend/ends.hh"
+#include "backend/patience.hh"
 #include "backend/session_core.hh"
 
 namespace outboard::backend {
@@ -23,6 +24,8 @@ CUresult finish_if_synchronous(call& c, flavour how, CUstream stream) {
       marshal::per_thread(how) ? c.driver().cuStreamSynchronize_ptsz : c.driver().cuStreamSynchronize;
   return sync(stream);
 }
+
+constexpr std::size_t quick = 64u << 10;  // sending this much never waits for a client that reads
 
 constexpr std::size_t piece =
     4u << 20;  // of a copy to the host: small enough to overlap, large enough for full speed
@@ -72,6 +75,25 @@ struct copy_out {
       c.session.stage().give_back(block);
     }
     return code;
+  }
+
+  /// A small copy that is complete at once, as most are, needs no hand-off of the turn. False: too large,
+  /// run() it.
+  bool run_quickly(CUresult& code) const {
+    if (body.size == 0 || body.size > quick) return false;
+    staging::block block;
+    code = enqueue(0, body.size, block);
+    if (code != CUDA_SUCCESS) return true;
+    CUresult state = CUDA_ERROR_NOT_READY;
+    spin_while([&] { return (state = c.driver().cuEventQuery(block.done)) == CUDA_ERROR_NOT_READY; });
+    if (state == CUDA_ERROR_NOT_READY) {
+      c.give_up_turn();
+      state = c.driver().cuEventSynchronize(block.done);
+    }
+    if (state == CUDA_SUCCESS) send_bytes(0, {block.data, body.size});
+    c.session.stage().give_back(block);
+    code = state;
+    return true;
   }
 
   void send_bytes(std::uint64_t offset, std::span<const std::byte> bytes) const {
@@ -125,6 +147,7 @@ outcome ends::cuMemcpyDtoH_v2(call& c) {
   copy.stream = stream_of(copy.body.how, asked);
   copy.per_thread = marshal::per_thread(copy.body.how);
   if (c.header.kind == wire::frame_kind::call) {
+    if (copy.run_quickly(code)) return outcome::answer(code);
     c.give_up_turn();
     return outcome::answer(copy.run());
   }

@@ -1,26 +1,12 @@
 // From opcode to handler: the generated handlers of CALL and POST lines, and the hand-written ones.
-#include <thread>
 #include <unordered_map>
 
 #include "backend/ends.hh"
+#include "backend/patience.hh"
 #include "backend/session_core.hh"
 
 namespace outboard::backend {
 namespace {
-
-/// How long a synchronising call looks whether the work is done before it gives its turn up and sleeps in the
-/// driver: most waits of real programs end within it, and a hand-off costs more. Not where cores are scarce.
-std::chrono::microseconds spin_budget() {
-  static const bool cores_to_spare = std::thread::hardware_concurrency() > 2;
-  return std::chrono::microseconds(cores_to_spare ? 40 : 0);
-}
-
-template <class Query>
-void spin_until(Query&& still_busy) {
-  const auto until = std::chrono::steady_clock::now() + spin_budget();
-  while (still_busy() && std::chrono::steady_clock::now() < until) {
-  }
-}
 
 /// Specialised for the calls that can be asked whether they would wait.
 template <api::opcode Op, class Execution>
@@ -29,11 +15,11 @@ bool would_wait(call& c, Execution& e) {
     auto* query =
         Op == api::opcode::cuStreamSynchronize ? c.driver().cuStreamQuery : c.driver().cuStreamQuery_ptsz;
     CUresult state = CUDA_ERROR_NOT_READY;
-    spin_until([&] { return (state = query(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
+    spin_while([&] { return (state = query(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
     return state == CUDA_ERROR_NOT_READY;
   } else if constexpr (Op == api::opcode::cuEventSynchronize) {
     CUresult state = CUDA_ERROR_NOT_READY;
-    spin_until(
+    spin_while(
         [&] { return (state = c.driver().cuEventQuery(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
     return state == CUDA_ERROR_NOT_READY;
   }
