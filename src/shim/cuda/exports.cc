@@ -7,11 +7,11 @@
 #include "api/cuda/functions.hh"
 #include "base/log.hh"
 
-// Declared by name alone: only the addresses are wanted here, and the headers have other types for the same
-// names.
+// Not hidden: the linker takes the strictest visibility it sees, and these are our exports. Declared by name alone:
+// alone: only the addresses are wanted here, and the headers have other types for the same names.
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) \
-  extern "C" __attribute__((visibility("hidden"))) const char address_of_##symbol __asm__(#symbol);
+  extern "C" __attribute__((visibility("default"))) const char address_of_##symbol __asm__(#symbol);
 #include "api/cuda/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER
