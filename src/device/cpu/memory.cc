@@ -39,8 +39,8 @@ result<std::unique_ptr<memory>> memory::create(std::uint64_t total) {
   // Twice the memory, so that holes between blocks do not make a fitting request fail; addresses cost
   // nothing.
   made->arena_size_ = 2 * made->total_ + granularity;
-  // A wish only: far from where programs have their code, heap and libraries, because clients of a back-end hold these
-  // addresses too and must not have memory of their own there.
+  // A wish only: far from where programs have their code, heap and libraries, because clients of a back-end
+  // hold these addresses too and must not have memory of their own there.
   void* const quiet = reinterpret_cast<void*>(0x4000'0000'0000);
   void* arena = ::mmap(quiet, made->arena_size_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -7,7 +7,7 @@
 #include "api/cuda/functions.hh"
 #include "base/log.hh"
 
-// Not hidden: the linker takes the strictest visibility it sees, and these are our exports. Declared by name alone:
+// Not hidden: the linker takes the strictest visibility it sees, and these are our exports. Declared by name
 // alone: only the addresses are wanted here, and the headers have other types for the same names.
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) \
