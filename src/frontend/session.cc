@@ -79,14 +79,17 @@ void session::await(waiter& own) {
   std::unique_lock lock(state_mutex_);
   while (!own.done && !lost()) {
     if (leading_) {
+      own.asleep = true;
       own.wake.wait(lock);
+      own.asleep = false;
     } else {
       lead(own, lock);
     }
   }
 }
 
-/// Reads frames until the own reply is there, then hands the reading to a follower.
+/// Reads frames until the own reply is there, then hands the reading to a follower that sleeps: one that is
+/// still sending would not hear of it, and while it cannot send because nobody reads, nobody would ever read.
 void session::lead(waiter& own, std::unique_lock<std::mutex>& lock) {
   leading_ = true;
   while (!own.done && !lost()) {
@@ -97,7 +100,7 @@ void session::lead(waiter& own, std::unique_lock<std::mutex>& lock) {
   }
   leading_ = false;
   for (auto& [ticket, other] : waiters_) {
-    if (other == &own || other->done) continue;
+    if (other == &own || other->done || !other->asleep) continue;
     other->wake.notify_one();
     break;
   }

@@ -76,6 +76,7 @@ class session final : private frame_sink {
     std::uint64_t ticket = 0;
     std::vector<std::byte>* into = nullptr;
     bool done = false;
+    bool asleep = false;  ///< in await(), so that waking it makes it lead
     std::condition_variable wake;
   };
 
