@@ -7,7 +7,7 @@ import subprocess
 import threading
 import unittest
 
-from outboard_testing import (GREETING, LIBRARY, PRELOAD, SystemTest, clean_environment, frame, greeting_payload, program,
+from outboard_testing import (GREETING, LIBRARY, PRELOAD, SANITIZED, SystemTest, clean_environment, frame, greeting_payload, program,
                               program_environment, run_program, through_run)
 
 NO_SERVER, REFUSED, CONFIGURATION, NOT_EXECUTABLE, NOT_FOUND = 3, 4, 6, 126, 127
@@ -141,6 +141,7 @@ class WrongThings(SystemTest):
         self.passed(self.start(program("vector_add"), None, **home))
         self.assertIn("cuLaunchKernel(", trace.read_text())
 
+    @unittest.skipIf(SANITIZED, "the sanitizer is preloaded by `env`, which then is the program")
     def test_a_program_that_is_not_there(self):
         self.cannot_run(NOT_FOUND, ["/nonexistent/program"], "--device", "cpu", command=["/nonexistent/program"])
         self.cannot_run(NOT_EXECUTABLE, [self.folder], "--device", "cpu", command=[self.folder])
