@@ -115,7 +115,8 @@ class Hostile(SystemTest):
         refused = now["connections"]["refused"] - counts["connections"]["refused"]
         sessions = now["sessions"]["total"] - counts["sessions"]["total"] - self.honest
         self.assertLessEqual(refused + sessions, played)
-        self.assertEqual(len(log) - lines, refused + 2 * (sessions + self.honest))
+        # In a slow (sanitized) build a worker may be too slow to leave by itself; then a line says that it was ended.
+        self.assertAlmostEqual(len(log) - lines, refused + 2 * (sessions + self.honest), delta=5 if SANITIZED else 0)
 
     def flips(self, recorded):
         frames = frames_of(recorded)
