@@ -228,7 +228,8 @@ class Hostile(SystemTest):
             if process is not None and process.poll() is not None:
                 self.passed(process)
                 process = None
-            if process is None:
+                self.assertTrue(wait_until(lambda: not daemon.workers(), 2), "the honest program's worker is left")
+            elif process is None:
                 self.assertEqual(daemon.workers(), [])
             look(silent + slow)
             time.sleep(0.1)
