@@ -156,6 +156,8 @@ TEST_F(link_test, what_is_not_supported_is_refused_with_name_and_line) {
             std::string::npos);
   EXPECT_NE(refusal(kernel_text(".param .u32 p", ".reg .b64 %r<9>; ld.param.u64 %r1, [p];")).find("beyond"),
             std::string::npos);
+  EXPECT_NE(refusal(kernel_text("", ".reg .b32 %r<9>; @8 mov.u32 %r1, %r2;")).find("expected a name"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -426,7 +426,7 @@ class parser : declaration_parser {
         index %= weight ? weight : 1;
       }
     }
-    o.kind = name[0] == '%' || name == "WARP_SZ" ? operand_kind::special : operand_kind::symbol;
+    o.kind = name.starts_with('%') || name == "WARP_SZ" ? operand_kind::special : operand_kind::symbol;
     return o;
   }
 
