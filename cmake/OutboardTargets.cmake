@@ -2,6 +2,7 @@
 # outboard_NAME, whose link list USES is the folder's include rule (tests/include_rules checks it); its *_test.cc
 # become one gtest program NAME_test.
 find_package(GTest REQUIRED)
+option(OUTBOARD_UNIT_TESTS "build the tests that stand beside the code" ON)
 
 function(outboard_library name)
   cmake_parse_arguments(arg "" "" "USES;LIBRARIES;TEST_USES;TEST_LIBRARIES" ${ARGN})
@@ -26,8 +27,9 @@ function(outboard_library name)
   if(tests)
     string(REPLACE "/" "_" test_target ${name}_test)
     set(when_asked "")
-    if(OUTBOARD_FUZZ)
-      set(when_asked EXCLUDE_FROM_ALL)  # that preset is for its fuzz targets; the others run the tests
+    # The fuzz preset is for its fuzz targets; the others run the tests.
+    if(OUTBOARD_FUZZ OR NOT OUTBOARD_UNIT_TESTS)
+      set(when_asked EXCLUDE_FROM_ALL)
     endif()
     add_executable(${test_target} ${when_asked} ${tests})
     target_link_libraries(${test_target} PRIVATE ${target} ${arg_TEST_LIBRARIES} GTest::gmock GTest::gtest_main)
@@ -35,7 +37,9 @@ function(outboard_library name)
       string(REPLACE "/" "_" dependency outboard_${folder})
       target_link_libraries(${test_target} PRIVATE ${dependency})
     endforeach()
-    add_test(NAME ${test_target} COMMAND ${test_target})
-    set_tests_properties(${test_target} PROPERTIES TIMEOUT 300)
+    if(NOT when_asked)
+      add_test(NAME ${test_target} COMMAND ${test_target})
+      set_tests_properties(${test_target} PROPERTIES TIMEOUT 300)
+    endif()
   endif()
 endfunction()
