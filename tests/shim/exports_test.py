@@ -1,16 +1,21 @@
 """libcuda.so.1 exports the driver's names and our marker, nothing else; needs libc alone; brings its C++ run time and
-compressors along, hidden; has the SONAME that programs look for.
+compressors along, hidden; asks for no newer C library than the floor; has the SONAME that programs look for.
 usage: exports_test.py LIBRARY TABLES plain|sanitized"""
 import pathlib
 import re
 import subprocess
 import sys
 
+FLOOR = (2, 31)
 library, tables, plain = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] == "plain"
 
 
 def lines(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def number(version):
+    return tuple(int(part) for part in version.split("."))
 
 
 def main():
@@ -30,6 +35,10 @@ def main():
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
     if plain and (more := {n for n in needed if not re.match(r"(libc|ld-linux-.*|libm|libpthread|libdl)\.so\.\d+$", n)}):
         wrong.append(f"needs {sorted(more)}")
+    asked = re.findall(r"\(GLIBC_([\d.]+)\)\s+(\S+)", "\n".join(lines("objdump", "-T", library)))
+    newer = sorted(f"{name} of {version}" for version, name in asked if number(version) > FLOOR)
+    if plain and (newer or not asked):
+        wrong.append(f"asks for more than glibc {'.'.join(map(str, FLOOR))}: {newer}")
     if "SONAME" not in dynamic or "[libcuda.so.1]" not in dynamic:
         wrong.append("the SONAME is not libcuda.so.1")
     print("\n".join(wrong) or f"{len(exported)} symbols, needs {sorted(needed)}")
