@@ -132,12 +132,29 @@ bool warp_resolve(warp* w, std::uint64_t address, std::uint32_t size, bool write
   return use(r);
 }
 
+namespace {
+
+std::uint64_t block_number(const block& b) {
+  const dimensions& grid = b.launch->grid;
+  return b.index[0] + grid[0] * (b.index[1] + std::uint64_t{grid[1]} * b.index[2]);
+}
+
+template <class T>
+void set_lanes(warp* w, std::uint32_t reference, T v) {
+  auto* d = reinterpret_cast<T*>(w->base[0] + reference);
+  if (w->mask == all_lanes) {
+    std::fill_n(d, warp_lanes, v);
+  } else {
+    for (std::uint32_t on = w->mask; on != 0; on &= on - 1) d[std::countr_zero(on)] = v;
+  }
+}
+
+}  // namespace
+
 const inst* block_special(warp* w, const inst* i) {
   const block& b = *w->owner;
   const launch_state& launch = *b.launch;
   const auto workspace = reinterpret_cast<std::uint64_t>(launch.grid_workspace);
-  const auto count = launch.grid[0] * std::uint64_t{launch.grid[1]};
-  const std::uint64_t number = b.index[0] + std::uint64_t{b.index[1]} * launch.grid[0] + b.index[2] * count;
   std::uint64_t v = 0;
   bool wide = false;
   switch (static_cast<special>(i->aux)) {
@@ -175,7 +192,7 @@ const inst* block_special(warp* w, const inst* i) {
       v = 32;
       break;
     case special::smid:
-      v = number % 8;
+      v = block_number(b) % 8;
       break;
     case special::nsmid:
       v = 8;
@@ -217,13 +234,10 @@ const inst* block_special(warp* w, const inst* i) {
       v = 1;
       break;
   }
-  for (std::uint32_t on = w->mask; on != 0; on &= on - 1) {
-    const int l = std::countr_zero(on);
-    if (wide) {
-      reinterpret_cast<std::uint64_t*>(w->base[0] + i->r[0])[l] = v;
-    } else {
-      reinterpret_cast<std::uint32_t*>(w->base[0] + i->r[0])[l] = static_cast<std::uint32_t>(v);
-    }
+  if (wide) {
+    set_lanes(w, i->r[0], v);
+  } else {
+    set_lanes(w, i->r[0], static_cast<std::uint32_t>(v));
   }
   return i + 1;
 }

@@ -50,11 +50,7 @@ struct addresses {
   static constexpr int chunk_lanes = 64 / sizeof(word);
   static constexpr int chunks = warp_lanes / chunk_lanes;
 
-  union {
-    vector chunk[chunks];
-    word at[warp_lanes];
-  };
-  bool checked = false;  // all lanes are good, and patterns may be asked for
+  alignas(64) word at[warp_lanes];
   char* window = nullptr;
   std::uint64_t stride = 0;
 
@@ -63,42 +59,87 @@ struct addresses {
     if constexpr (in_local) return x.window + static_cast<std::uint64_t>(l) * x.stride + x.at[l];
     return x.window + x.at[l];
   }
-  /// All lanes of the chunk at one address.
-  LANE_INLINE bool uniform(const addresses& x, int c) { return !any_bit(x.chunk[c] ^ x.chunk[c][0]); }
-  /// Lane after lane of the chunk `size` bytes further.
-  template <std::uint32_t size>
-  LANE_INLINE bool contiguous(const addresses& x, int c) {
-    vector apart;
-    for (int l = 0; l < chunk_lanes; ++l) apart[l] = static_cast<word>(static_cast<word>(l) * size);
-    return !any_bit(x.chunk[c] ^ (apart + x.chunk[c][0]));
-  }
 };
+
+/// All lanes of the chunk at one address.
+template <class vector>
+LANE_INLINE bool uniform(vector v) {
+  return !any_bit(v ^ v[0]);
+}
+/// Lane after lane of the chunk `size` bytes further.
+template <std::uint32_t size, class vector>
+LANE_INLINE bool contiguous(vector v) {
+  vector apart;
+  for (unsigned l = 0; l < sizeof v / sizeof v[0]; ++l) apart[l] = static_cast<decltype(+v[0])>(l * size);
+  return !any_bit(v ^ (apart + v[0]));
+}
 
 /// The cached range an instruction uses: neighbouring instructions get different ones.
 LANE_INLINE range& cached(range (&ranges)[4], const inst* i) {
   return ranges[reinterpret_cast<std::uintptr_t>(i) >> 4 & 3];
 }
 
-/// False when some lane's access of `size` bytes is outside the cached range or misaligned.
+/// Where the addresses of an instruction may lie.
+template <class word>
+struct bounds {
+  word begin = 0, room = 0;
+};
+
+template <where W>
+LANE_INLINE bounds<typename addresses<W>::word> bounds_of(warp* w, const inst* i, range (&ranges)[4]) {
+  using word = typename addresses<W>::word;
+  if constexpr (W == where::generic) {
+    const range& valid = cached(ranges, i);
+    return {valid.begin, valid.size};
+  }
+  return {0, static_cast<word>(addresses<W>::in_local ? w->local_stride : w->shared_size)};
+}
+
+/// Bits where an access of `size` bytes is outside or misaligned. d <= limit < 2^(bits-1) exactly when the
+/// top bits of d and of limit - d are clear: no unsigned comparison, which some vector units lack.
+template <std::uint32_t size, class word, class vector>
+LANE_INLINE vector bad_bits(vector v, bounds<word> valid) {
+  constexpr word top = word{1} << (sizeof(word) * 8 - 1);
+  const word limit = valid.room - size;
+  const vector d = v - valid.begin;
+  return ((d | (limit - d)) & top) | (v & static_cast<word>(size - 1));
+}
+
+/// Addresses of a warp whose lanes are all active, kept in registers. False when some lane's access of `size`
+/// bytes is outside the cached range or misaligned.
+template <where W, std::uint32_t size, int chunks>
+LANE_INLINE bool gather_full(warp* w, const inst* i, typename addresses<W>::vector (&v)[chunks],
+                             range (&ranges)[4]) {
+  using vector = typename addresses<W>::vector;
+  using word = typename addresses<W>::word;
+  static_assert(chunks == addresses<W>::chunks);
+  const auto valid = bounds_of<W>(w, i, ranges);
+  if (valid.room < size) return false;
+  const auto* a = from<vector>(w, i->r[4]);
+  const auto offset = static_cast<word>(i->imm);
+  vector bad = {};
+#pragma GCC unroll 4
+  for (int c = 0; c < chunks; ++c) {
+    v[c] = a[c] + offset;
+    bad |= bad_bits<size>(v[c], valid);
+  }
+  return !any_bit(bad);
+}
+
+/// The same for any mask. When it is false, x has the addresses all the same.
 template <where W, std::uint32_t size>
 LANE_INLINE bool gather(warp* w, const inst* i, addresses<W>& x, range (&ranges)[4]) {
   using all = addresses<W>;
   using word = typename all::word;
-  using vector = typename all::vector;
   const word* a = from<word>(w, i->r[4]);
   const auto offset = static_cast<word>(i->imm);
-  word begin = 0, room = 0;
-  if constexpr (W == where::generic) {
-    const range& valid = cached(ranges, i);
-    begin = valid.begin, room = valid.size;
-  } else if constexpr (all::in_local) {
-    room = static_cast<word>(w->local_stride), x.window = w->local, x.stride = w->local_stride;
-  } else {
-    room = static_cast<word>(w->shared_size), x.window = w->shared;
+  if constexpr (all::in_local) {
+    x.window = w->local, x.stride = w->local_stride;
+  } else if constexpr (all::in_window) {
+    x.window = w->shared;
   }
   if (w->mask == all_lanes) {
-    const auto* v = reinterpret_cast<const vector*>(a);
-    for (int c = 0; c < all::chunks; ++c) x.chunk[c] = v[c] + offset;
+    LANE_LOOP x.at[l] = a[l] + offset;
   } else {
     const word any = a[__builtin_ctz(w->mask)] + offset;
     const std::uint32_t* on = w->lane;
@@ -107,18 +148,14 @@ LANE_INLINE bool gather(warp* w, const inst* i, addresses<W>& x, range (&ranges)
       x.at[l] = on[l] ? v : any;
     }
   }
-  if (room < size) return false;
-  // d <= limit < 2^(bits-1) exactly when the top bits of d and of limit - d are clear: no unsigned
-  // comparison, which some vector units lack.
-  constexpr word top = word{1} << (sizeof(word) * 8 - 1);
-  const word limit = room - size;
-  vector bad = {};
+  const auto valid = bounds_of<W>(w, i, ranges);
+  if (valid.room < size) return false;
+  typename all::vector bad = {}, v;
   for (int c = 0; c < all::chunks; ++c) {
-    const vector v = x.chunk[c], d = v - begin;
-    bad |= ((d | (limit - d)) & top) | (v & static_cast<word>(size - 1));
+    __builtin_memcpy(&v, x.at + c * all::chunk_lanes, sizeof v);
+    bad |= bad_bits<size>(v, valid);
   }
-  x.checked = !any_bit(bad);
-  return x.checked;
+  return !any_bit(bad);
 }
 
 /// The slow way: lane by lane, asking for other ranges. nullptr when every active lane's access is good (then

@@ -64,6 +64,12 @@ const inst* mix_predicate(warp* w, const inst* i) {
 template <class F>
 LANE_INLINE const inst* each_team(warp* w, const inst* i, F f) {
   const u32* member = from<u32>(w, i->r[5]);
+  u32 common = all_lanes;
+  LANE_LOOP common &= member[l];
+  if (common == all_lanes && w->mask == all_lanes) {  // nearly always
+    f(all_lanes, all_lanes);
+    return nullptr;
+  }
   u32 awaited = 0;
   for (u32 on = w->mask; on != 0; on &= on - 1) awaited |= member[__builtin_ctz(on)];
   if (const inst* out = warp_converge(w, i, awaited)) return out;
@@ -77,6 +83,27 @@ LANE_INLINE const inst* each_team(warp* w, const inst* i, F f) {
   return nullptr;
 }
 
+/// v[l] = what lane l gets; the lanes whose source is inside their segment. Manual, shfl.sync: 0 idx, 1 up, 2
+/// down, 3 bfly.
+template <u32 kind, class T>
+LANE_INLINE u32 exchange(const T* a, const u32* b, const u32* c, T* v) {
+  u32 inside = 0;
+  s32 source[warp_lanes];
+  LANE_LOOP {
+    const s32 lane = l, by = static_cast<s32>(b[l] & 31), segment = static_cast<s32>(c[l] >> 8 & 31);
+    const s32 clamp = static_cast<s32>(c[l] & 31), low = lane & segment, high = low | (clamp & ~segment);
+    const s32 from = kind == 1   ? lane - by
+                     : kind == 2 ? lane + by
+                     : kind == 3 ? lane ^ by
+                                 : low | (by & ~segment);
+    const bool good = kind == 1 ? from >= high : from <= high;
+    source[l] = good ? from & 31 : lane;
+    inside |= good ? 1u << l : 0u;
+  }
+  LANE_LOOP v[l] = a[source[l]];
+  return inside;
+}
+
 /// r: d, predicate (aux bit 8), a, b, c, member mask.
 template <class T>
 const inst* shuffle(warp* w, const inst* i) {
@@ -85,28 +112,19 @@ const inst* shuffle(warp* w, const inst* i) {
   const u32 *b = from<u32>(w, i->r[3]), *c = from<u32>(w, i->r[4]);
   T v[warp_lanes];
   u32 inside = 0;
-  const u32 kind = i->aux & 3;
-  for (int l = 0; l < warp_lanes; ++l) {
-    const u32 lane = static_cast<u32>(l), by = b[l] & 31, segment = c[l] >> 8 & 31, clamp = c[l] & 31;
-    const u32 low = lane & segment, high = low | (clamp & ~segment);
-    s32 source;
-    bool good;
-    switch (kind) {
-      case 1:
-        source = static_cast<s32>(lane - by), good = source >= static_cast<s32>(high);
-        break;
-      case 2:
-        source = static_cast<s32>(lane + by), good = source <= static_cast<s32>(high);
-        break;
-      case 3:
-        source = static_cast<s32>(lane ^ by), good = source <= static_cast<s32>(high);
-        break;
-      default:
-        source = static_cast<s32>(low | (by & ~segment)), good = source <= static_cast<s32>(high);
-        break;
-    }
-    v[l] = a[good ? source & 31 : l];
-    inside |= good ? 1u << l : 0u;
+  switch (i->aux & 3) {
+    case 0:
+      inside = exchange<0>(a, b, c, v);
+      break;
+    case 1:
+      inside = exchange<1>(a, b, c, v);
+      break;
+    case 2:
+      inside = exchange<2>(a, b, c, v);
+      break;
+    default:
+      inside = exchange<3>(a, b, c, v);
+      break;
   }
   const T* result = v;
   assign(

@@ -27,47 +27,121 @@ LANE_INLINE void load_lane(R* const (&d)[N], const char* p, int l) {
   for (int n = 0; n < N; ++n) d[n][l] = read<M>(p + n * sizeof(M));
 }
 
-/// Lanes of one chunk: a broadcast, a block or lane by lane.
-template <where W, class M, class R, int N>
-LANE_INLINE void load_chunk(const addresses<W>& x, R* const (&d)[N], int c) {
-  using all = addresses<W>;
-  const int first = c * all::chunk_lanes;
-  const char* p = all::pointer(x, first);
-  if (all::uniform(x, c)) {
+/// Where the lanes of a chunk point that has no pattern.
+template <where W>
+struct scattered {
+  using word = typename addresses<W>::word;
+  alignas(64) word at[addresses<W>::chunk_lanes];
+  char* window;
+
+  LANE_INLINE scattered of(typename addresses<W>::vector v, char* window) {
+    scattered s;
+    __builtin_memcpy(s.at, &v, sizeof v);
+    s.window = window;
+    return s;
+  }
+  LANE_INLINE char* pointer(const scattered& s, int l) {
+    if constexpr (W == where::generic) return reinterpret_cast<char*>(s.at[l]);
+    return s.window + s.at[l];
+  }
+};
+
+template <where W, class V>
+LANE_INLINE char* first_pointer(const warp* w, V v) {
+  if constexpr (W == where::generic) return reinterpret_cast<char*>(v[0]);
+  return w->shared + v[0];
+}
+
+/// Lanes of one chunk of a full warp: a broadcast, a block or lane by lane.
+template <where W, class M, class R, int N, class V>
+LANE_INLINE void load_chunk(const warp* w, V v, R* const (&d)[N], int first) {
+  constexpr int lanes = addresses<W>::chunk_lanes;
+  const char* p = first_pointer<W>(w, v);
+  if (uniform(v)) {
     for (int n = 0; n < N; ++n) {
-      const R v = read<M>(p + n * sizeof(M));
-      for (int l = 0; l < all::chunk_lanes; ++l) d[n][first + l] = v;
+      const R value = read<M>(p + n * sizeof(M));
+      for (int l = 0; l < lanes; ++l) d[n][first + l] = value;
     }
-  } else if (all::template contiguous<sizeof(M) * N>(x, c)) {
-    const M* memory = reinterpret_cast<const M*>(p);
-    for (int n = 0; n < N; ++n) {
-      R* to_register = d[n] + first;
-      for (int l = 0; l < all::chunk_lanes; ++l) to_register[l] = memory[l * N + n];
+  } else if (contiguous<sizeof(M) * N>(v)) {
+    if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
+      __builtin_memcpy(d[0] + first, p, lanes * sizeof(M));
+    } else {
+      const M* memory = reinterpret_cast<const M*>(p);
+      for (int n = 0; n < N; ++n) {
+        R* to_register = d[n] + first;
+        for (int l = 0; l < lanes; ++l) to_register[l] = memory[l * N + n];
+      }
     }
   } else {
-    for (int l = first; l < first + all::chunk_lanes; ++l) load_lane<M>(d, all::pointer(x, l), l);
+    const auto s = scattered<W>::of(v, w->shared);
+    for (int l = 0; l < lanes; ++l) load_lane<M>(d, scattered<W>::pointer(s, l), first + l);
   }
+}
+
+/// The lanes that are active, one after another; what may fault does so here.
+template <where W, class M, class R, int N>
+const inst* load_each(warp* w, const inst* i, R* const (&d)[N]) {
+  addresses<W> x;
+  if (!gather<W, sizeof(M) * N>(w, i, x, w->read)) {
+    if (const inst* out = check_lanes(w, i, x, sizeof(M) * N, false)) return out;
+  }
+  for (u32 on = w->mask; on != 0; on &= on - 1) {
+    const int l = __builtin_ctz(on);
+    load_lane<M>(d, addresses<W>::pointer(x, l), l);
+  }
+  return i + 1;
 }
 
 template <where W, class M, int N>
 const inst* load(warp* w, const inst* i) {
   using R = typename register_for<M>::type;
   using all = addresses<W>;
-  addresses<W> x;
-  if (!gather<W, sizeof(M) * N>(w, i, x, w->read)) {
-    if (const inst* out = check_lanes(w, i, x, sizeof(M) * N, false)) return out;
-  }
   R* d[N];
   for (int n = 0; n < N; ++n) d[n] = to<R>(w, i->r[n]);
-  if (w->mask != all_lanes) {
-    for (u32 on = w->mask; on != 0; on &= on - 1) {
-      const int l = __builtin_ctz(on);
-      load_lane<M>(d, all::pointer(x, l), l);
+  if constexpr (!all::in_local) {
+    typename all::vector v[all::chunks];
+    if (w->mask == all_lanes && gather_full<W, sizeof(M) * N>(w, i, v, w->read)) {
+#pragma GCC unroll 4
+      for (int c = 0; c < all::chunks; ++c) load_chunk<W, M>(w, v[c], d, c * all::chunk_lanes);
+      return i + 1;
     }
-  } else if (all::in_local || !x.checked) {
-    for (int l = 0; l < warp_lanes; ++l) load_lane<M>(d, all::pointer(x, l), l);
+  }
+  return load_each<W, M>(w, i, d);
+}
+
+template <where W, class M, class R, int N, class V>
+LANE_INLINE void store_chunk(const warp* w, V v, const R* const (&s)[N], int first) {
+  constexpr int lanes = addresses<W>::chunk_lanes;
+  if (contiguous<sizeof(M) * N>(v)) {
+    char* p = first_pointer<W>(w, v);
+    if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
+      __builtin_memcpy(p, s[0] + first, lanes * sizeof(M));
+    } else {
+      M* memory = reinterpret_cast<M*>(p);
+      for (int n = 0; n < N; ++n) {
+        const R* value = s[n] + first;
+        for (int l = 0; l < lanes; ++l) memory[l * N + n] = static_cast<M>(value[l]);
+      }
+    }
   } else {
-    for (int c = 0; c < all::chunks; ++c) load_chunk<W, M>(x, d, c);
+    const auto to_lane = scattered<W>::of(v, w->shared);
+    for (int l = 0; l < lanes; ++l) {
+      M* memory = reinterpret_cast<M*>(scattered<W>::pointer(to_lane, l));
+      for (int n = 0; n < N; ++n) memory[n] = static_cast<M>(s[n][first + l]);
+    }
+  }
+}
+
+template <where W, class M, class R, int N>
+const inst* store_each(warp* w, const inst* i, const R* const (&s)[N]) {
+  addresses<W> x;
+  if (!gather<W, sizeof(M) * N>(w, i, x, w->write)) {
+    if (const inst* out = check_lanes(w, i, x, sizeof(M) * N, true)) return out;
+  }
+  for (u32 on = w->mask; on != 0; on &= on - 1) {
+    const int l = __builtin_ctz(on);
+    M* memory = reinterpret_cast<M*>(addresses<W>::pointer(x, l));
+    for (int n = 0; n < N; ++n) memory[n] = static_cast<M>(s[n][l]);
   }
   return i + 1;
 }
@@ -76,34 +150,17 @@ template <where W, class M, int N>
 const inst* store(warp* w, const inst* i) {
   using R = typename register_for<M>::type;
   using all = addresses<W>;
-  addresses<W> x;
-  if (!gather<W, sizeof(M) * N>(w, i, x, w->write)) {
-    if (const inst* out = check_lanes(w, i, x, sizeof(M) * N, true)) return out;
-  }
   const R* s[N];
   for (int n = 0; n < N; ++n) s[n] = from<R>(w, i->r[n]);
-  if (w->mask == all_lanes && !all::in_local && x.checked) {
-    for (int c = 0; c < all::chunks; ++c) {
-      const int first = c * all::chunk_lanes;
-      if (all::template contiguous<sizeof(M) * N>(x, c)) {
-        M* memory = reinterpret_cast<M*>(all::pointer(x, first));
-        for (int n = 0; n < N; ++n) {
-          const R* value = s[n] + first;
-          for (int l = 0; l < all::chunk_lanes; ++l) memory[l * N + n] = static_cast<M>(value[l]);
-        }
-      } else {
-        for (int l = first; l < first + all::chunk_lanes; ++l) {
-          for (int n = 0; n < N; ++n) reinterpret_cast<M*>(all::pointer(x, l))[n] = static_cast<M>(s[n][l]);
-        }
-      }
+  if constexpr (!all::in_local) {
+    typename all::vector v[all::chunks];
+    if (w->mask == all_lanes && gather_full<W, sizeof(M) * N>(w, i, v, w->write)) {
+#pragma GCC unroll 4
+      for (int c = 0; c < all::chunks; ++c) store_chunk<W, M>(w, v[c], s, c * all::chunk_lanes);
+      return i + 1;
     }
-    return i + 1;
   }
-  for (u32 on = w->mask; on != 0; on &= on - 1) {
-    const int l = __builtin_ctz(on);
-    for (int n = 0; n < N; ++n) reinterpret_cast<M*>(all::pointer(x, l))[n] = static_cast<M>(s[n][l]);
-  }
-  return i + 1;
+  return store_each<W, M>(w, i, s);
 }
 
 template <class M>
