@@ -124,6 +124,8 @@ outcome ends::cuMemcpyHtoD_v2(call& c) {
   if (bytes.empty()) return outcome::answer(CUDA_SUCCESS);
   const CUstream stream = stream_of(body.how, asked);
   const bool per_thread = marshal::per_thread(body.how);
+  if (c.header.kind == wire::frame_kind::call)
+    c.give_up_turn();  // room, or the stream, may have to be waited for
   staging::block block = c.session.stage().take(bytes.size(), c.header.context);
   if (!block.data) return outcome::answer(CUDA_ERROR_OUT_OF_MEMORY);
   std::memcpy(block.data, bytes.data(), bytes.size());

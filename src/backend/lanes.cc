@@ -10,6 +10,9 @@ namespace {
 /// A program may have thousands of threads; a peer may not have millions.
 constexpr std::size_t max_lanes = 4096;
 
+/// What may wait while a request that has the turn waits for a host function of the client.
+constexpr std::size_t most_ahead = 64u << 20;
+
 /// Requests need no more than this for arrays; grown from the heap beyond.
 constexpr std::size_t scratch_size = 16 << 10;
 
@@ -37,6 +40,41 @@ bool is_sticky(CUresult code) {
 
 /// Reads one frame into at_hand_. False: interrupted, or the session has ended.
 bool session_core::read_frame() {
+  if (reading_ahead_.load()) connection_.interrupt();
+  const std::lock_guard receiver(read_mutex_);
+  if (ahead_.empty()) return read_into(at_hand_);
+  at_hand_ = std::move(ahead_.front());
+  ahead_.pop_front();
+  return true;
+}
+
+void session_core::stop_reading_ahead() {
+  executing_.store(false);
+  if (reading_ahead_.load()) connection_.interrupt();
+}
+
+/// A request inside the driver holds the turn, and perhaps waits for a stream that waits for a host function:
+/// the client's answer must get through. Everything else that comes waits for the turn.
+void session_core::read_ahead() {
+  if (!executing_.load()) return;  // whoever has the turn reads by itself
+  const std::lock_guard receiver(read_mutex_);
+  reading_ahead_.store(true);  // partner: read_frame() and stop_reading_ahead() look at it after executing_
+  std::size_t bytes = 0;
+  for (const frame& f : ahead_) bytes += f.payload.size();
+  while (executing_.load() && host_.waiting() && bytes < most_ahead && !turn_.ended()) {
+    frame next;
+    if (!read_into(next)) break;
+    if (next.header.kind != wire::frame_kind::callback_done) {
+      bytes += next.payload.size();
+      ahead_.push_back(std::move(next));
+    } else if (!host_.answered(next.header.ticket)) {
+      end(false, "protocol error: an answer to no callback");
+    }
+  }
+  reading_ahead_.store(false);
+}
+
+bool session_core::read_into(frame& to) {
   std::array<std::byte, wire::header_size> raw;
   const transport::io got = from_.fill(raw, true);
   if (got == transport::io::interrupted) return false;
@@ -47,9 +85,9 @@ bool session_core::read_frame() {
   }
   auto header = wire::decode_header(raw, wire::max_frame_payload);
   if (!header) return end(false, "protocol error: " + header.error().message), false;
-  at_hand_.header = *header;
-  at_hand_.payload.resize(header->size);
-  if (from_.fill(at_hand_.payload) != transport::io::done)
+  to.header = *header;
+  to.payload.resize(header->size);
+  if (from_.fill(to.payload) != transport::io::done)
     return end(false, "the connection broke inside a frame"), false;
   return true;
 }
@@ -81,6 +119,9 @@ bool session_core::deliver(lane* own) {
   switch (at_hand_.header.kind) {
     case wire::frame_kind::goodbye:
       return end(true, "goodbye"), false;
+    case wire::frame_kind::callback_done:
+      if (host_.answered(at_hand_.header.ticket)) return true;
+      return end(false, "protocol error: an answer to no callback"), false;
     case wire::frame_kind::post:
     case wire::frame_kind::call:
     case wire::frame_kind::lane_end:
@@ -139,6 +180,7 @@ bool session_core::execute(lane& own) {
   std::pmr::monotonic_buffer_resource scratch(first.data(), first.size());
   call c{*this, own, header, wire::reader(own.inbox.payload), reply, scratch};
   outcome what;
+  executing_.store(true);
   if (const handler handle = find_handler(header.opcode)) {
     c.refused = enter_context(own, header.context);
     what = handle(c);
@@ -146,6 +188,7 @@ bool session_core::execute(lane& own) {
     what = outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   }
   const bool kept = !own.gave_up_turn;
+  if (kept) executing_.store(false);
   if (!what.well_formed) {
     end(false, "protocol error: malformed request " + std::to_string(header.opcode));
     return kept;
@@ -186,12 +229,24 @@ void session_core::answer(lane& own, const wire::frame_header& header, outcome w
   const auto number = static_cast<std::int32_t>(code);
   std::memcpy(own.reply.data(), &number, sizeof number);
   if (what.code != CUDA_SUCCESS && !keep_outputs) own.reply.resize(sizeof number);
+  send_output();
   wire::frame_header out;
   out.kind = wire::frame_kind::reply;
   out.opcode = header.opcode;
   out.lane = header.lane;
   out.ticket = header.ticket;
   send(out, own.reply);
+}
+
+/// What a kernel printed is on the client's side before the reply that says that it has ended.
+void session_core::send_output() {
+  if (!request_.output) return;
+  request_.output->flush([this](int descriptor, std::string_view text) {
+    const auto first = static_cast<std::uint8_t>(descriptor);
+    wire::frame_header header;
+    header.kind = wire::frame_kind::output;
+    send(header, std::as_bytes(std::span(&first, 1)), std::as_bytes(std::span(text)));
+  });
 }
 
 void session_core::forget_sticky(std::uint64_t context) {

@@ -14,6 +14,9 @@ namespace {
 /// driver.
 constexpr auto watch_interval = 100ms;
 
+/// The same while the client is to run a host function: whoever is inside the driver may be waiting for it.
+constexpr auto ahead_interval = 1ms;
+
 /// A client that has closed may have left work that ends by itself (its last requests, the goodbye): it gets
 /// this long.
 constexpr auto gone_patience = 300ms;
@@ -50,7 +53,18 @@ session_core::session_core(session_request request)
                 wire::frame_header header;
                 header.kind = wire::frame_kind::data;
                 send(header, prefix, bytes);
-              }) {}
+              }),
+      host_({[this] { copies_.flush(), send_output(); },
+             [this](std::uint64_t number, const marshal::callback_body& errand) {
+               std::vector<std::byte> payload;
+               wire::writer w(payload);
+               marshal::put_body(w, errand);
+               wire::frame_header header;
+               header.kind = wire::frame_kind::callback;
+               header.ticket = number;
+               send(header, payload);
+             },
+             [this] { turn_.nudge(standby_); }}) {}
 
 session_core::~session_core() = default;
 
@@ -85,9 +99,12 @@ session_end session_core::run() {
   auto gone_since = std::chrono::steady_clock::time_point::max();
   while (!turn_.ended()) {
     const auto now = std::chrono::steady_clock::now();
-    if (turn_.await_free(standby_, now + watch_interval)) {
+    if (turn_.await_free(standby_, now + (host_.waiting() ? ahead_interval : watch_interval))) {
       lead(nullptr);
-    } else if (!turn_.ended() && connection_.peer_gone()) {
+    } else if (host_.waiting()) {
+      read_ahead();
+    }
+    if (!turn_.ended() && connection_.peer_gone()) {
       gone_since = std::min(gone_since, now);
       if (now - gone_since >= gone_patience) end(false, "the client is gone");
     }
@@ -106,6 +123,7 @@ void session_core::end(bool orderly, std::string why) {
     end_ = {orderly, std::move(why)};
   }
   connection_.shutdown();
+  host_.end();
   turn_.end();
   turn_.wake(standby_);
 }
@@ -151,6 +169,7 @@ bool session_core::client_is_leaving() {
 void session_core::give_up_turn(lane& own) {
   if (own.gave_up_turn) return;
   own.gave_up_turn = true;
+  stop_reading_ahead();
   turn_.release(standby_);
 }
 

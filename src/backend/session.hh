@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "backend/device_output.hh"
 #include "device/device.hh"
 #include "transport/transport.hh"
 #include "wire/hello.hh"
@@ -19,6 +20,7 @@ struct session_request {
   wire::hello hello;
   std::uint64_t id = 0;
   device::device* device = nullptr;  ///< cuInit has been called; outlives the session
+  device_output* output = nullptr;   ///< what the device prints in this process; null: nobody listens
 };
 
 struct session_end {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "backend/call.hh"
 #include "backend/copies_out.hh"
+#include "backend/host_calls.hh"
 #include "backend/memory_map.hh"
 #include "backend/session.hh"
 #include "backend/staging.hh"
@@ -54,6 +56,7 @@ class session_core {
   memory_map& memory() { return memory_; }                     ///< own lock
   staging& stage() { return staging_; }                        ///< own lock
   copies_out& outgoing_copies() { return copies_; }            ///< own lock
+  host_calls& host() { return host_; }                         ///< own lock
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
   /// What records_export is giving out, part by part.
   std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
@@ -81,12 +84,16 @@ class session_core {
   void lane_main(lane& own);
   void lead(lane* own);
   bool read_frame();
+  bool read_into(frame& to);
+  void read_ahead();
+  void stop_reading_ahead();
   bool deliver(lane* own);
   lane* find_lane(std::uint32_t number);
   void reap_lanes();
   bool execute(lane& own);
   void answer(lane& own, const wire::frame_header& header, outcome what, bool keep_outputs);
   void tell_sticky(std::uint64_t context, CUresult code);
+  void send_output();
   void end(bool orderly, std::string why);
   bool join_lanes();
 
@@ -94,7 +101,10 @@ class session_core {
   transport::connection& connection_;
   const api::driver_table& driver_;
   marshal::snapshot facts_;
+  std::mutex read_mutex_;  // guards from_ and ahead_: its owner is the receiver
   transport::buffered_receiver from_;
+  std::deque<frame> ahead_;  // read while the turn's holder was inside the driver
+  std::atomic<bool> executing_{false}, reading_ahead_{false};
   frame at_hand_;  // with the turn
   turn turn_;
   contender standby_;
@@ -112,6 +122,7 @@ class session_core {
   session_end end_;
   std::mutex sticky_mutex_;
   std::map<std::uint64_t, CUresult> sticky_told_;
+  host_calls host_;  // last: its thread uses the others
 };
 
 }  // namespace outboard::backend

@@ -13,11 +13,19 @@ bool turn::await(contender& own) {
 
 bool turn::await_free(contender& own, std::chrono::steady_clock::time_point until) {
   std::unique_lock lock(mutex_);
-  if (!own.wake.wait_until(lock, until, [&] { return holder_ == nullptr || holder_ == &own || ended_; }))
+  if (!own.wake.wait_until(lock, until,
+                           [&] { return holder_ == nullptr || holder_ == &own || ended_ || nudged_; }))
     return false;
-  if (ended_) return false;
+  nudged_ = false;
+  if (ended_ || (holder_ != nullptr && holder_ != &own)) return false;
   holder_ = &own;
   return true;
+}
+
+void turn::nudge(contender& standby) {
+  const std::lock_guard lock(mutex_);
+  nudged_ = true;
+  standby.wake.notify_one();
 }
 
 void turn::pass(contender& to) {

@@ -25,6 +25,9 @@ class turn {
   /// ended()).
   bool await_free(contender& own, std::chrono::steady_clock::time_point until);
 
+  /// Ends the stand-by's await_free() once, now or when it comes.
+  void nudge(contender& standby);
+
   /// The holder passes the turn on.
   void pass(contender& to);
   /// The holder lets it go; whoever stands by takes it.
@@ -49,7 +52,7 @@ class turn {
   std::condition_variable idle_changed_;
   contender* holder_ = nullptr;
   contender* wanted_ = nullptr;
-  bool ended_ = false;
+  bool ended_ = false, nudged_ = false;
 };
 
 }  // namespace outboard::backend

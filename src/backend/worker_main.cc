@@ -8,6 +8,7 @@
 
 #include "backend/child.hh"
 #include "backend/control.hh"
+#include "backend/device_output.hh"
 #include "backend/session.hh"
 #include "backend/warm_device.hh"
 #include "base/log.hh"
@@ -88,7 +89,7 @@ std::unique_ptr<device::device> warm_up(const worker_options& options, device::d
   return warm.ok() ? std::move(*warm) : nullptr;
 }
 
-int serve(const worker_options& options, device::device& device) {
+int serve(const worker_options& options, device::device& device, device_output* output) {
   auto message = receive_control(control, true);
   if (!message.ok() || !*message) return 0;  // the daemon has no use for this worker
   CHECK((*message)->kind == control_kind::assign);
@@ -107,7 +108,8 @@ int serve(const worker_options& options, device::device& device) {
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
-                                         .device = &device});
+                                         .device = &device,
+                                         .output = output});
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
   if (end.stuck) ::_exit(0);
   return 0;
@@ -119,6 +121,8 @@ int run_worker(const worker_options& options) {
   if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
   ::fcntl(control, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_NAME, "outboard-worker");
+  auto output = device_output::take_over();
+  if (!output.ok()) log::warn("what kernels print is lost: ", output.error().message);
   auto device = open_device(options);
   if (!device.ok()) {
     // The daemon logs it and, if a client waits already, tells it.
@@ -133,7 +137,7 @@ int run_worker(const worker_options& options) {
     // The snapshot needs a context of the first device, the program will too: made once.
     warm = std::move(*now);
   }
-  return serve(options, warm ? *warm : **device);
+  return serve(options, warm ? *warm : **device, output.ok() ? output->get() : nullptr);
 }
 
 }  // namespace outboard::backend

@@ -20,8 +20,9 @@ struct lane {
   std::vector<std::byte> request, reply;  ///< reused by every call of this thread
   answered how = answered::locally;
   std::int32_t capture_mode =
-      0;          ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
-  int depth = 0;  ///< API calls inside API calls (callbacks) are traced once
+      0;                     ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
+  bool in_callback = false;  ///< runs a host function of the program: CUDA calls are not permitted
+  int depth = 0;             ///< API calls inside API calls (callbacks) are traced once
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }
   std::uint64_t context_handle() const { return current() ? current()->handle : 0; }

@@ -41,6 +41,7 @@ void process::forked_child() {
   // As on the real driver, CUDA is not initialised in a child. Nothing is freed and no byte is sent: the
   // connection, its locks and its buffers are the parent's.
   life_.store(life::forked, std::memory_order_release);
+  functions_.forked();
   trace::forked();
   if (options_.forked) options_.forked();
 }
@@ -49,6 +50,7 @@ void process::shut_down() {
   if (life_.load() == life::forked) return;
   life_.store(life::ended, std::memory_order_release);
   if (session_) session_->goodbye();
+  functions_.end();
 }
 
 void process::claim_window(wire::hello& hello) {
@@ -127,7 +129,10 @@ CUresult process::connect_locked() {
   adopt(std::move(snapshot).value());
   session_events events;
   events.sticky_error = [this](std::uint64_t context, std::int32_t code) { sticky(context, code); };
-  events.output = [](std::string_view text) { (void)!::write(STDOUT_FILENO, text.data(), text.size()); };
+  // By way of stdio, as the real driver: what the program printed before comes out before.
+  events.output = [](int descriptor, std::string_view text) {
+    (void)!std::fwrite(text.data(), 1, text.size(), descriptor == 1 ? stdout : stderr);
+  };
   events.lost = [url = dialed->url](const std::string& why) {
     log::error(why, " (", url, "): every CUDA call returns an error from now on; restart the program");
   };
@@ -159,6 +164,7 @@ CUresult process::gate(const lane& own, bool needs_context) const {
       break;
   }
   if (session_->lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (own.in_callback) return CUDA_ERROR_NOT_PERMITTED;
   if (!needs_context) return CUDA_SUCCESS;
   const context_state* current = own.current();
   if (!current) return CUDA_ERROR_INVALID_CONTEXT;

@@ -36,6 +36,16 @@ status receiver::receive_data(const wire::frame_header& header) {
   return fill(std::span(place, size));
 }
 
+/// The descriptor that the device wrote to, then the text.
+status receiver::receive_output() {
+  wire::reader r(body_);
+  const auto descriptor = r.get<std::uint8_t>();
+  const auto text = r.rest();
+  if (!r.ok() || (descriptor != 1 && descriptor != 2)) return failure("malformed output");
+  sink_.output(descriptor, {reinterpret_cast<const char*>(text.data()), text.size()});
+  return {};
+}
+
 status receiver::fill_body(std::vector<std::byte>& into, std::size_t size) {
   into.resize(size);
   return fill(into);
@@ -67,8 +77,15 @@ status receiver::receive_frame() {
     }
     case wire::frame_kind::output:
       OUTBOARD_TRY(fill_body(body_, header.size));
-      sink_.output({reinterpret_cast<const char*>(body_.data()), body_.size()});
+      return receive_output();
+    case wire::frame_kind::callback: {
+      OUTBOARD_TRY(fill_body(body_, header.size));
+      wire::reader r(body_);
+      const auto errand = marshal::take_body<marshal::callback_body>(r);
+      if (!r.finished()) return failure("malformed callback");
+      sink_.callback(header.ticket, errand);
       return {};
+    }
     case wire::frame_kind::refusal:
       return failure("the server ended the session");
     default:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.hh"
+#include "marshal/bodies.hh"
 #include "transport/buffered.hh"
 #include "wire/frame.hh"
 
@@ -25,7 +26,9 @@ class frame_sink {
   /// The copy with this ticket will bring no (more) bytes: it failed on the server.
   virtual void copy_failed(std::uint64_t ticket) = 0;
   virtual void notice(std::uint64_t context, std::int32_t code) = 0;
-  virtual void output(std::string_view text) = 0;
+  virtual void output(int descriptor, std::string_view text) = 0;
+  /// `number` 0: nobody waits for an answer.
+  virtual void callback(std::uint64_t number, const marshal::callback_body& errand) = 0;
 };
 
 class receiver {
@@ -40,6 +43,7 @@ class receiver {
   status fill(std::span<std::byte> into);
   status fill_body(std::vector<std::byte>& into, std::size_t size);
   status receive_data(const wire::frame_header& header);
+  status receive_output();
 
   transport::buffered_receiver from_;
   frame_sink& sink_;

@@ -83,27 +83,70 @@ void session::await(waiter& own) {
       own.wake.wait(lock);
       own.asleep = false;
     } else {
-      lead(own, lock);
+      lead(lock, [&] { return own.done; });
+      hand_over_reading(&own);
     }
   }
 }
 
-/// Reads frames until the own reply is there, then hands the reading to a follower that sleeps: one that is
-/// still sending would not hear of it, and while it cannot send because nobody reads, nobody would ever read.
-void session::lead(waiter& own, std::unique_lock<std::mutex>& lock) {
+/// Reads frames until the caller has what it wants, which then hands the reading over.
+template <class Enough>
+void session::lead(std::unique_lock<std::mutex>& lock, Enough&& enough) {
   leading_ = true;
-  while (!own.done && !lost()) {
+  while (!enough() && !lost()) {
     lock.unlock();
     const status got = receiver_->receive_frame();
     if (!got) lose(got.error().message);
     lock.lock();
   }
   leading_ = false;
+}
+
+/// To a follower that sleeps: one that is still sending would not hear of it, and while it cannot send
+/// because nobody reads, nobody would ever read. Without one, to the attendant, if callbacks may come.
+void session::hand_over_reading(const waiter* own) {
   for (auto& [ticket, other] : waiters_) {
-    if (other == &own || other->done || !other->asleep) continue;
+    if (other == own || other->done || !other->asleep) continue;
     other->wake.notify_one();
-    break;
+    return;
   }
+  if (attendant_asleep_ && callbacks_expected()) attend_.notify_one();
+}
+
+void session::expect_callbacks(std::uint64_t count) {
+  expected_.fetch_add(count, std::memory_order_relaxed);
+  const std::lock_guard lock(state_mutex_);
+  if (attendant_asleep_ && !leading_) attend_.notify_one();
+}
+
+void session::callback(std::uint64_t number, const marshal::callback_body& errand) {
+  const std::lock_guard lock(state_mutex_);
+  orders_.push_back({number, errand});
+  if (attendant_asleep_) attend_.notify_one();
+}
+
+std::optional<callback_order> session::next_callback() {
+  std::unique_lock lock(state_mutex_);
+  while (orders_.empty() && !lost()) {
+    if (leading_ || !callbacks_expected()) {
+      attendant_asleep_ = true;
+      attend_.wait(lock);
+      attendant_asleep_ = false;
+    } else {
+      lead(lock, [&] { return !orders_.empty(); });
+      hand_over_reading(nullptr);
+    }
+  }
+  if (orders_.empty()) return std::nullopt;
+  const callback_order next = orders_.front();
+  orders_.pop_front();
+  // A server that says it too often must not make us wait for ever more.
+  if (next.errand.last && callbacks_expected()) expected_.fetch_sub(1, std::memory_order_relaxed);
+  return next;
+}
+
+void session::answer_callback(std::uint64_t number) {
+  if (number && !lost()) send_plain(wire::frame_kind::callback_done, number);
 }
 
 void session::forget(waiter& own) {
@@ -150,6 +193,7 @@ void session::lose(const std::string& why) {
   connection_->shutdown();
   events_.lost(why);
   const std::lock_guard lock(state_mutex_);
+  attend_.notify_one();
   for (auto& [ticket, w] : waiters_) w->wake.notify_one();
 }
 
@@ -161,8 +205,23 @@ void session::resume_on(std::unique_ptr<transport::connection> connection) {
   receiver_.reset(new receiver(*connection_, *this));
   connection_->set_spin(transport::default_spin());
   landings_.clear();
+  orders_.clear();
+  expected_.store(0);
   landings_pending_.store(0);
   lost_.store(false, std::memory_order_release);
+}
+
+void session::send_plain(wire::frame_kind kind, std::uint64_t ticket) {
+  wire::frame_header header;
+  header.kind = kind;
+  header.ticket = ticket;
+  header.ack = last_answered_.load(std::memory_order_relaxed);
+  std::array<std::byte, wire::header_size> raw;
+  wire::encode_header(header, raw);
+  const std::array parts{part_of(raw)};
+  const std::lock_guard sending(send_mutex_);
+  if (connection_->send(parts).status != transport::io::done)
+    lose("the connection to the server broke while sending");
 }
 
 void session::end_lane(std::uint32_t lane) {
@@ -184,6 +243,8 @@ void session::goodbye() {
     connection_->send(parts, transport::clock::now() + std::chrono::milliseconds(100));
   }
   connection_->shutdown();
+  const std::lock_guard lock(state_mutex_);
+  attend_.notify_one();
 }
 
 }  // namespace outboard::frontend

@@ -7,9 +7,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -37,10 +39,17 @@ struct landing {
   std::uint64_t size = 0;
 };
 
+/// A callback that has arrived. `number` 0: nobody waits for an answer.
+struct callback_order {
+  std::uint64_t number = 0;
+  marshal::callback_body errand;
+};
+
 struct session_events {
   std::function<void(std::uint64_t context, std::int32_t code)> sticky_error;
-  std::function<void(std::string_view text)> output;  ///< what the device printed
-  std::function<void(const std::string& why)> lost;   ///< once
+  /// What the device printed to its stdout (1) or stderr (2).
+  std::function<void(int descriptor, std::string_view text)> output;
+  std::function<void(const std::string& why)> lost;  ///< once
 };
 
 class session final : private frame_sink {
@@ -58,6 +67,14 @@ class session final : private frame_sink {
 
   /// The thread of this lane has ended.
   void end_lane(std::uint32_t lane);
+
+  /// More callbacks may come: the attendant reads while nobody else does. Each announcement ends with a
+  /// callback that says `last`.
+  void expect_callbacks(std::uint64_t count);
+  bool callbacks_expected() const { return expected_.load(std::memory_order_relaxed) != 0; }
+  /// For the one thread that runs callbacks: the next one, waiting for it. Without one the session is over.
+  std::optional<callback_order> next_callback();
+  void answer_callback(std::uint64_t number);
 
   /// Goes on over another connection, to a worker that will be given this session's records. Precondition: no
   /// call is under way in any thread.
@@ -81,8 +98,11 @@ class session final : private frame_sink {
   };
 
   std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);
+  void send_plain(wire::frame_kind kind, std::uint64_t ticket);
   void await(waiter& own);
-  void lead(waiter& own, std::unique_lock<std::mutex>& lock);
+  template <class Enough>
+  void lead(std::unique_lock<std::mutex>& lock, Enough&& enough);
+  void hand_over_reading(const waiter* own);
   void lose(const std::string& why);
   void forget(waiter& own);
 
@@ -92,7 +112,8 @@ class session final : private frame_sink {
   std::byte* landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) override;
   void copy_failed(std::uint64_t ticket) override;
   void notice(std::uint64_t context, std::int32_t code) override { events_.sticky_error(context, code); }
-  void output(std::string_view text) override { events_.output(text); }
+  void output(int descriptor, std::string_view text) override { events_.output(descriptor, text); }
+  void callback(std::uint64_t number, const marshal::callback_body& errand) override;
 
   std::unique_ptr<transport::connection> connection_;
   session_events events_;
@@ -106,6 +127,10 @@ class session final : private frame_sink {
   bool leading_ = false;
   std::unordered_map<std::uint64_t, waiter*> waiters_;
   std::unordered_map<std::uint64_t, landing> landings_;
+  std::deque<callback_order> orders_;
+  std::condition_variable attend_;
+  bool attendant_asleep_ = false;
+  std::atomic<std::uint64_t> expected_{0};  ///< callbacks announced and not yet over
   std::atomic<std::size_t> landings_pending_{0};
   std::atomic<bool> lost_{false};
 };

@@ -349,6 +349,32 @@ struct capture_reply {
   OUTBOARD_FIELDS(status, id, graph, dependencies)
 };
 
+/// cuLaunchHostFunc, cuStreamAddCallback: `id` stands for the function and its data, which stay with the
+/// client.
+struct host_function_body {
+  std::uint64_t stream = 0, id = 0;
+  bool per_thread = false, callback = false;
+  OUTBOARD_FIELDS(stream, id, per_thread, callback)
+};
+
+/// What a callback frame asks of the client.
+enum class errand : std::uint8_t {
+  run = 1,     ///< the function `id`, with `status`; answered by callback_done
+  forget = 2,  ///< `id` will not be asked for again
+  keep = 3,    ///< nothing to do now: `id` is in a graph and comes with its launches
+  count
+};
+
+/// A callback frame. `last`: nothing more comes of the request or launch that this belongs to; a function
+/// that ran for the last time is forgotten.
+struct callback_body {
+  errand what = errand::run;
+  std::uint64_t id = 0;
+  std::int32_t status = 0;
+  bool last = false;
+  OUTBOARD_FIELDS(what, id, status, last)
+};
+
 struct instantiate_body {
   std::uint64_t graph = 0, exec = 0, flags = 0;
   OUTBOARD_FIELDS(graph, exec, flags)

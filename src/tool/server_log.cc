@@ -50,6 +50,15 @@ void take_line(log::level l, std::string_view line) {
   }
 }
 
+using own_stderr = spdlog::sinks::stdout_sink_base<spdlog::details::console_mutex>;
+
+/// A worker's descriptor 2 becomes the device's, whose words go to the client: ours stay ours.
+std::FILE* own_stderr_file() {
+  const int descriptor = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  std::FILE* file = descriptor < 0 ? nullptr : ::fdopen(descriptor, "w");
+  return file ? file : stderr;
+}
+
 }  // namespace
 
 void start_server_log(log::level most, log_format format, const std::string& who, unsigned most_lines) {
@@ -58,7 +67,7 @@ void start_server_log(log::level most, log_format format, const std::string& who
   form = format == log_format::json      ? shape::json
          : std::getenv("JOURNAL_STREAM") ? shape::journal
                                          : shape::console;
-  logger = std::make_shared<spdlog::logger>(who, std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger = std::make_shared<spdlog::logger>(who, std::make_shared<own_stderr>(own_stderr_file()));
   logger->set_level(spdlog::level::debug);
   constexpr auto utc = spdlog::pattern_time_type::utc;
   switch (form) {

@@ -23,7 +23,9 @@ enum class frame_kind : std::uint16_t {
   data = 9,       ///< server: bytes of a finished device-to-host copy for an address of the client
   lane_end = 10,  ///< client: the lane's thread has ended
   goodbye = 11,   ///< client: orderly end
-  output = 12,    ///< server: what the device printed; goes to the client's stdout
+  output = 12,    ///< server: what the device printed; goes to the client's stdout or stderr
+  callback = 13,  ///< server: a function of the program is to run (callback_body), or is no longer needed
+  callback_done = 14,  ///< client: it has run; the ticket repeats the callback's
   count
 };
 

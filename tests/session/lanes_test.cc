@@ -84,7 +84,7 @@ class lanes : public testing::Test {
   void start_client() {
     frontend::session_events events;
     events.sticky_error = [this](std::uint64_t, std::int32_t code) { sticky_ = code; };
-    events.output = [](std::string_view) {};
+    events.output = [](int, std::string_view) {};
     events.lost = [](const std::string&) {};
     session_ = std::make_unique<frontend::session>(std::move(client_end_), std::move(events));
     ASSERT_EQ(post(1, opcode::cuDevicePrimaryCtxRetain, marshal::context_body{context_handle, 0, 0}, 0),

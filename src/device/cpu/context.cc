@@ -1,5 +1,6 @@
 #include "device/cpu/context.hh"
 
+#include "device/cpu/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
@@ -24,7 +25,11 @@ thread_state& own_thread() {
   return own;
 }
 
+callback_scope::callback_scope() : before_(std::exchange(own_thread().in_callback, true)) {}
+callback_scope::~callback_scope() { own_thread().in_callback = before_; }
+
 CUresult initialised() {
+  if (own_thread().in_callback) return CUDA_ERROR_NOT_PERMITTED;
   return here().initialised.load(std::memory_order_acquire) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
@@ -55,7 +60,7 @@ CUresult stream_of(const context_ptr& c, CUstream handle, bool per_thread, strea
   if (handle == nullptr) handle = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   if (handle == CU_STREAM_LEGACY) {
     out = c->legacy;
-    return CUDA_SUCCESS;
+    return capture_forbids_legacy(*c->group);
   }
   if (handle == CU_STREAM_PER_THREAD) {
     stream_ptr& own = own_thread().default_streams[c->id];

@@ -36,6 +36,19 @@ struct thread_state {
   std::vector<context_ptr> stack;
   std::map<std::uint64_t, stream_ptr> default_streams;  ///< by context id
   bool in_callback = false;
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+};
+
+/// Marks the thread while it runs the program's function: CUDA calls from there are not permitted.
+class callback_scope {
+ public:
+  callback_scope();
+  ~callback_scope();
+  callback_scope(const callback_scope&) = delete;
+  callback_scope& operator=(const callback_scope&) = delete;
+
+ private:
+  bool before_;
 };
 
 /// The calling thread's, emptied when it belongs to an earlier machine.

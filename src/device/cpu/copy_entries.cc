@@ -5,6 +5,7 @@
 // returns; to pageable memory the bytes are there when the call returns.
 #include <cstring>
 
+#include "device/cpu/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
@@ -71,6 +72,41 @@ struct request {
   bool per_thread = false, wait = false;
 };
 
+/// What a captured copy looks like to the program.
+CUDA_MEMCPY3D description(const request& r) {
+  const auto memory_type = [](std::uint64_t address, side where) {
+    if (where == side::host) return CU_MEMORYTYPE_HOST;
+    const auto block = here().store->lookup(address);
+    const bool host = !block || block->kind == memory_kind::host || block->kind == memory_kind::registered;
+    return host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  };
+  CUDA_MEMCPY3D about{};
+  about.srcMemoryType = memory_type(r.from, r.from_side);
+  about.dstMemoryType = memory_type(r.to, r.to_side);
+  if (about.srcMemoryType == CU_MEMORYTYPE_HOST) {
+    about.srcHost = pointer(r.from);
+  } else {
+    about.srcDevice = r.from;
+  }
+  if (about.dstMemoryType == CU_MEMORYTYPE_HOST) {
+    about.dstHost = pointer(r.to);
+  } else {
+    about.dstDevice = r.to;
+  }
+  about.WidthInBytes = r.size.width, about.Height = r.size.height, about.Depth = r.size.depth;
+  about.srcPitch = r.size.from_pitch ? r.size.from_pitch : r.size.width;
+  about.dstPitch = r.size.to_pitch ? r.size.to_pitch : r.size.width;
+  about.srcHeight = r.size.from_slice ? r.size.from_slice / about.srcPitch : r.size.height;
+  about.dstHeight = r.size.to_slice ? r.size.to_slice / about.dstPitch : r.size.height;
+  return about;
+}
+
+/// The copy as a node of a graph: host memory is read and written at each launch.
+copy_work work_of(const context_ptr& c, const request& r) {
+  return {description(r), c,
+          [to = r.to, from = r.from, size = r.size] { return move_checked(to, from, size); }};
+}
+
 CUresult copy(const request& r) {
   return with_context([&](context& own, const context_ptr& c) -> CUresult {
     stream_ptr s;
@@ -82,6 +118,7 @@ CUresult copy(const request& r) {
     if (!allowed(r.to, to_bytes, r.to_side, true) || !allowed(r.from, from_bytes, r.from_side, false)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
+    if (s->capturing()) return capture_node(*s, CU_GRAPH_NODE_TYPE_MEMCPY, work_of(c, r));
     scheduler& work = here().work;
     const bool from_stays = r.from_side == side::device || stays(r.from);
     const bool to_stays = r.to_side == side::device || stays(r.to);
@@ -243,11 +280,17 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std
     const shape size{.width = width * sizeof(T), .height = height, .to_pitch = pitch};
     if (height > 1 && pitch < size.width) return CUDA_ERROR_INVALID_VALUE;
     if (!here().store->accessible(to, size.extent(pitch, 0), true)) return CUDA_ERROR_INVALID_VALUE;
-    here().work.submit(s, make_task([=] {
-                         const memory::flight flight(*here().store);
-                         for (std::size_t y = 0; y < height; ++y) fill_row(to + y * pitch, value, width);
-                         return CUDA_SUCCESS;
-                       }));
+    const auto body = [=] {
+      const memory::flight flight(*here().store);
+      for (std::size_t y = 0; y < height; ++y) fill_row(to + y * pitch, value, width);
+      return CUDA_SUCCESS;
+    };
+    if (s->capturing()) {
+      const CUDA_MEMSET_NODE_PARAMS_v2 about{to,    pitch,  static_cast<unsigned>(value),          sizeof(T),
+                                             width, height, reinterpret_cast<CUcontext>(c->handle)};
+      return capture_node(*s, CU_GRAPH_NODE_TYPE_MEMSET, fill_work{about, c, body});
+    }
+    here().work.submit(s, make_task(body));
     return CUDA_SUCCESS;
   });
 }
@@ -269,7 +312,43 @@ struct fills {
   }
 };
 
+template <class T>
+void fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& p) {
+  const memory::flight flight(*here().store);
+  for (std::size_t y = 0; y < p.height; ++y) fill_row(p.dst + y * p.pitch, static_cast<T>(p.value), p.width);
+}
+
 }  // namespace
+
+CUresult prepare_copy(const context_ptr& c, const CUDA_MEMCPY3D& p, copy_work& out) {
+  request r;
+  if (const CUresult bad = request_of(p, r); bad != CUDA_SUCCESS) return bad;
+  if (r.size.empty()) return CUDA_ERROR_INVALID_VALUE;
+  if (!allowed(r.to, r.size.extent(r.size.to_pitch, r.size.to_slice), r.to_side, true) ||
+      !allowed(r.from, r.size.extent(r.size.from_pitch, r.size.from_slice), r.from_side, false)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  out = work_of(c, r);
+  out.about = p;
+  return CUDA_SUCCESS;
+}
+
+CUresult prepare_fill(const context_ptr& c, const CUDA_MEMSET_NODE_PARAMS_v2& p, fill_work& out) {
+  const bool size_known = p.elementSize == 1 || p.elementSize == 2 || p.elementSize == 4;
+  if (!size_known || p.width == 0 || p.height == 0 || p.dst % p.elementSize != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (p.width > ~std::size_t{0} / p.elementSize) return CUDA_ERROR_INVALID_VALUE;
+  const shape size{.width = p.width * p.elementSize, .height = p.height, .to_pitch = p.pitch};
+  if (p.height > 1 && (p.pitch < size.width || p.pitch % p.elementSize != 0)) return CUDA_ERROR_INVALID_VALUE;
+  if (!here().store->accessible(p.dst, size.extent(p.pitch, 0), true)) return CUDA_ERROR_INVALID_VALUE;
+  out = {p, c, [p] {
+           if (p.elementSize == 1) fill_rows<unsigned char>(p);
+           if (p.elementSize == 2) fill_rows<unsigned short>(p);
+           if (p.elementSize == 4) fill_rows<unsigned>(p);
+           return CUDA_SUCCESS;
+         }};
+  return CUDA_SUCCESS;
+}
 
 void fill_copy_entries(api::driver_table& t) {
   using legacy = copies<false>;

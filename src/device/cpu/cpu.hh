@@ -22,6 +22,8 @@ struct options {
       0};  ///< a longer kernel ends with CUDA_ERROR_LAUNCH_TIMEOUT; 0: none
   /// Takes device printf; called from any thread, one call at a time. Empty: standard output.
   std::function<void(std::string_view)> print = {};
+  /// Takes the message of a failed device assertion. Empty: standard error.
+  std::function<void(std::string_view)> print_error = {};
 };
 
 /// One at a time in a process, because entries of a driver carry no pointer to their device: an error while

@@ -1,4 +1,5 @@
 // Entries of the chapter event.
+#include "device/cpu/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
@@ -33,6 +34,8 @@ CUresult record_with_flags(CUevent handle, CUstream on, unsigned flags, bool per
     if ((flags & ~static_cast<unsigned>(CU_EVENT_RECORD_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult r = stream_of(c, on, per_thread, s); r != CUDA_SUCCESS) return r;
     if (s->group() != e->owner->group) return CUDA_ERROR_INVALID_HANDLE;
+    if (s->capturing()) return capture_record(*s, e, handle, flags);
+    e->captured.store(false, std::memory_order_release);
     // Under the lock, so that of two recordings the one later in the queue is the one remembered.
     std::lock_guard lock(e->mutex);
     e->point = here().work.record(s);
@@ -56,21 +59,24 @@ point_ptr point_of(event_object& e) {
 
 bool done(const point_ptr& point) { return point == nullptr || point->done.load(std::memory_order_acquire); }
 
+// Of an event one may ask without a context.
 CUresult query(CUevent handle) {
-  return with_context([&](context& own, const context_ptr&) -> CUresult {
+  return after_init([&]() -> CUresult {
     const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
     if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult r = capture_forbids_event(*e); r != CUDA_SUCCESS) return r;
     if (!done(point_of(*e))) return CUDA_ERROR_NOT_READY;
-    return static_cast<CUresult>(own.error());
+    return static_cast<CUresult>(e->owner->error());
   });
 }
 
 CUresult synchronize(CUevent handle) {
-  return with_context([&](context& own, const context_ptr&) -> CUresult {
+  return after_init([&]() -> CUresult {
     const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
     if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult r = capture_forbids_event(*e); r != CUDA_SUCCESS) return r;
     if (const point_ptr point = point_of(*e); !done(point)) here().work.synchronize(point);
-    return static_cast<CUresult>(own.error());
+    return static_cast<CUresult>(e->owner->error());
   });
 }
 

@@ -20,7 +20,11 @@ enum class handle_type : std::uint8_t {
   library,
   kernel,
   link,
-  physical
+  physical,
+  graph,
+  graph_node,
+  graph_exec,
+  user_object,
 };
 
 inline handle_type type_of(std::uint64_t value) { return static_cast<handle_type>(value >> 56); }

@@ -3,16 +3,12 @@
 #include <cstring>
 
 #include "base/log.hh"
+#include "device/cpu/capture.hh"
+#include "device/cpu/launch.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
 namespace {
-
-struct shape {
-  ptx::dimensions grid, block;
-  std::uint32_t shared = 0;
-  bool cooperative = false;
-};
 
 CUresult result_of(ptx::outcome kind, bool limited) {
   switch (kind) {
@@ -41,40 +37,7 @@ CUresult result_of(ptx::outcome kind, bool limited) {
   return CUDA_ERROR_UNKNOWN;
 }
 
-class launch_task final : public task {
- public:
-  launch_task(callable what, const shape& how, std::vector<std::byte> parameters, std::uint32_t stack)
-      : what_(std::move(what)), how_(how), parameters_(std::move(parameters)), stack_(stack) {}
-
-  CUresult run() override {
-    machine& m = here();
-    ptx::launch_request request;
-    request.module = what_.code->code();
-    request.kernel = what_.info->name;
-    request.grid = how_.grid;
-    request.block = how_.block;
-    request.dynamic_shared = how_.shared;
-    request.parameters = parameters_;
-    request.cooperative = how_.cooperative;
-    request.memory = m.store.get();
-    request.print = m.how.print;
-    request.stack_bytes = stack_;
-    const memory::flight flight(*m.store);
-    const watchdog::watch watch(m.kernels);
-    const ptx::launch_result done = m.executor.run(request, watch.token());
-    if (done.ok()) return CUDA_SUCCESS;
-    log::line(log::level::error, "cpu device: ", done.text);
-    return result_of(done.kind, m.how.kernel_timeout.count() > 0);
-  }
-
- private:
-  callable what_;
-  shape how_;
-  std::vector<std::byte> parameters_;
-  std::uint32_t stack_;
-};
-
-CUresult check_shape(const callable& what, const shape& how) {
+CUresult check_shape(const callable& what, const launch_shape& how) {
   using limits = ptx::executor_limits;
   std::uint64_t threads = 1, blocks = 1;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -128,15 +91,16 @@ CUresult pack(const ptx::kernel_info& info, void** parameters, void** extra, std
   return CUDA_SUCCESS;
 }
 
-CUresult launch_on(const context_ptr& c, const stream_ptr& s, CUfunction function, const shape& how,
-                   void** parameters, void** extra) {
-  callable what;
-  if (const CUresult r = resolve(function, c, what); r != CUDA_SUCCESS) return r;
-  if (const CUresult r = check_shape(what, how); r != CUDA_SUCCESS) return r;
-  std::vector<std::byte> packed;
-  if (const CUresult r = pack(*what.info, parameters, extra, packed); r != CUDA_SUCCESS) return r;
-  const auto stack = static_cast<std::uint32_t>(c->limits[CU_LIMIT_STACK_SIZE]);
-  here().work.submit(s, std::make_unique<launch_task>(std::move(what), how, std::move(packed), stack));
+CUresult launch_on(const context_ptr& c, const stream_ptr& s, CUfunction function, const launch_shape& how,
+                   void** parameters, void** extra, std::vector<CUlaunchAttribute> attributes = {}) {
+  kernel_work work;
+  if (const CUresult r = prepare_kernel(c, function, how, parameters, extra, work); r != CUDA_SUCCESS)
+    return r;
+  if (s->capturing()) {
+    work.attributes = std::move(attributes);
+    return capture_node(*s, CU_GRAPH_NODE_TYPE_KERNEL, std::move(work));
+  }
+  here().work.submit(s, make_task([work = std::move(work)] { return run_kernel(work); }));
   return CUDA_SUCCESS;
 }
 
@@ -161,7 +125,7 @@ CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
 }
 
 /// Reads the attributes of a launch; `events` get recorded behind the kernel.
-CUresult read_attributes(const CUlaunchConfig& config, shape& how, std::vector<CUevent>& events) {
+CUresult read_attributes(const CUlaunchConfig& config, launch_shape& how, std::vector<CUevent>& events) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const CUlaunchAttribute& a = config.attrs[i];
     switch (a.id) {
@@ -205,10 +169,10 @@ CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** parameters
       return CUDA_ERROR_INVALID_VALUE;
     stream_ptr s;
     if (const CUresult r = stream_of(c, config->hStream, PerThread, s); r != CUDA_SUCCESS) return r;
-    shape how{{config->gridDimX, config->gridDimY, config->gridDimZ},
-              {config->blockDimX, config->blockDimY, config->blockDimZ},
-              config->sharedMemBytes,
-              false};
+    launch_shape how{{config->gridDimX, config->gridDimY, config->gridDimZ},
+                     {config->blockDimX, config->blockDimY, config->blockDimZ},
+                     config->sharedMemBytes,
+                     false};
     std::vector<CUevent> handles;
     if (const CUresult r = read_attributes(*config, how, handles); r != CUDA_SUCCESS) return r;
     std::vector<std::shared_ptr<event_object>> events;
@@ -216,7 +180,10 @@ CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** parameters
       events.push_back(here().events.find(reinterpret_cast<std::uint64_t>(handle)));
       if (events.back() == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (const CUresult r = launch_on(c, s, f, how, parameters, extra); r != CUDA_SUCCESS) return r;
+    if (s->capturing() && !events.empty()) return CUDA_ERROR_NOT_SUPPORTED;
+    const std::vector<CUlaunchAttribute> attributes(config->attrs, config->attrs + config->numAttrs);
+    if (const CUresult r = launch_on(c, s, f, how, parameters, extra, attributes); r != CUDA_SUCCESS)
+      return r;
     for (const auto& e : events) {
       std::lock_guard lock(e->mutex);
       e->point = here().work.record(s);
@@ -226,6 +193,43 @@ CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** parameters
 }
 
 }  // namespace
+
+CUresult prepare_kernel(const context_ptr& c, CUfunction function, const launch_shape& how, void** parameters,
+                        void** extra, kernel_work& out) {
+  kernel_work work;
+  work.function = function;
+  work.owner = c;
+  work.how = how;
+  if (const CUresult r = resolve(function, c, work.what); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = check_shape(work.what, how); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = pack(*work.what.info, parameters, extra, work.parameters); r != CUDA_SUCCESS)
+    return r;
+  work.stack = static_cast<std::uint32_t>(c->limits[CU_LIMIT_STACK_SIZE]);
+  out = std::move(work);
+  return CUDA_SUCCESS;
+}
+
+CUresult run_kernel(const kernel_work& work) {
+  machine& m = here();
+  ptx::launch_request request;
+  request.module = work.what.code->code();
+  request.kernel = work.what.info->name;
+  request.grid = work.how.grid;
+  request.block = work.how.block;
+  request.dynamic_shared = work.how.shared;
+  request.parameters = work.parameters;
+  request.cooperative = work.how.cooperative;
+  request.memory = m.store.get();
+  request.print = m.how.print;
+  request.stack_bytes = work.stack;
+  const memory::flight flight(*m.store);
+  const watchdog::watch watch(m.kernels);
+  const ptx::launch_result done = m.executor.run(request, watch.token());
+  if (done.ok()) return CUDA_SUCCESS;
+  log::line(log::level::error, "cpu device: ", done.text);
+  if (done.kind == ptx::outcome::assertion) m.how.print_error(done.text + "\n");
+  return result_of(done.kind, m.how.kernel_timeout.count() > 0);
+}
 
 void fill_launch_entries(api::driver_table& t) {
   t.cuLaunchKernel = launch<false>;

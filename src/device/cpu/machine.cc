@@ -4,6 +4,8 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "device/cpu/capture.hh"
+
 namespace outboard::device::cpu {
 
 std::atomic<machine*> current{nullptr};
@@ -27,9 +29,9 @@ std::uint64_t half_of_ram() {
   return std::uint64_t{about.totalram} * about.mem_unit / 2;
 }
 
-void write_out(std::string_view text) {
+void write_to(int descriptor, std::string_view text) {
   while (!text.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written <= 0) return;  // nobody reads: printf has no way to say so either
     text.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -51,6 +53,12 @@ class cpu_device final : public device {
     fill_function_entries(table_);
     fill_link_entries(table_);
     fill_launch_entries(table_);
+    fill_capture_entries(table_);
+    fill_graph_entries(table_);
+    fill_graph_node_entries(table_);
+    fill_graph_exec_entries(table_);
+    fill_user_object_entries(table_);
+    guard_entries(table_);
   }
   ~cpu_device() override {
     machine_.reset();
@@ -91,6 +99,12 @@ machine::~machine() {
   const auto all = contexts.all();
   for (const auto& [handle, c] : all) c->group->error.store(CUDA_ERROR_DEINITIALIZED);
   for (const auto& [handle, c] : all) work.synchronize(c->group);
+  // Graphs find their nodes' handles here, so they go first.
+  captures.clear();
+  for (const auto& [handle, e] : graph_execs.all()) graph_execs.remove(handle);
+  for (const auto& [handle, g] : graphs.all()) {
+    if (!g->owned) graphs.remove(handle);
+  }
 }
 
 context_ptr machine::make_context(bool is_primary, unsigned flags) {
@@ -136,7 +150,8 @@ result<std::unique_ptr<device>> open(const options& how) {
     return failure("compute capability " + std::to_string(how.capability) + " is not within 50 and 129");
   }
   options used = how;
-  if (!used.print) used.print = write_out;
+  if (!used.print) used.print = [](std::string_view text) { write_to(STDOUT_FILENO, text); };
+  if (!used.print_error) used.print_error = [](std::string_view text) { write_to(STDERR_FILENO, text); };
   const unsigned cores = how.cores != 0 ? how.cores : usable_cores();
   const std::uint64_t bytes = how.memory_bytes != 0 ? how.memory_bytes : half_of_ram();
   if (cores > 4096) return failure(std::to_string(cores) + " cores are more than 4096");

@@ -27,11 +27,21 @@ struct stream_object {
   std::uint64_t id = 0;
 };
 
+struct graph_object;
+struct graph_node;
+struct graph_exec;
+struct user_reference;
+struct stream_capture;
+
 struct event_object {
   context_ptr owner;
   unsigned flags = 0;
   std::mutex mutex;
   point_ptr point;  // null until recorded
+  // Recorded last in a stream under capture; guarded by machine::graphs_mutex.
+  std::atomic<bool> captured{false};
+  std::shared_ptr<stream_capture> capture;
+  std::vector<graph_node*> tails;
 };
 
 struct machine {
@@ -56,6 +66,14 @@ struct machine {
   handle_table<library_object, handle_type::library> libraries;
   handle_table<kernel_object, handle_type::kernel> kernel_handles;
   handle_table<link_object, handle_type::link> links;
+
+  std::recursive_mutex graphs_mutex;  ///< guards graphs, captures and what they are made of
+  handle_table<graph_object, handle_type::graph> graphs;
+  handle_table<graph_node, handle_type::graph_node> graph_nodes;
+  handle_table<graph_exec, handle_type::graph_exec> graph_execs;
+  handle_table<user_reference, handle_type::user_object> user_objects;
+  std::vector<std::shared_ptr<stream_capture>> captures;  ///< that have not ended
+  std::atomic<int> captures_open{0};
 
   std::mutex primary_mutex;
   context_ptr primary;  ///< one object for the device's life; active while retained
@@ -84,5 +102,12 @@ void fill_library_entries(api::driver_table& table);
 void fill_function_entries(api::driver_table& table);
 void fill_link_entries(api::driver_table& table);
 void fill_launch_entries(api::driver_table& table);
+void fill_capture_entries(api::driver_table& table);
+void fill_graph_entries(api::driver_table& table);
+void fill_graph_node_entries(api::driver_table& table);
+void fill_graph_exec_entries(api::driver_table& table);
+void fill_user_object_entries(api::driver_table& table);
+/// Last: entries that capture forbids refuse themselves while it does.
+void guard_entries(api::driver_table& table);
 
 }  // namespace outboard::device::cpu

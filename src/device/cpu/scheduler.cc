@@ -267,6 +267,12 @@ void scheduler::synchronize(const group_ptr& group) {
   for (const auto& [s, target] : targets) help_until(lock, *s, target);
 }
 
+void scheduler::reach(const point_ptr& point) {
+  std::lock_guard lock(mutex_);
+  reach(*point);
+  settle();
+}
+
 void scheduler::synchronize(const point_ptr& point) {
   std::unique_lock lock(mutex_);
   if (point->done.load(std::memory_order_relaxed)) return;

@@ -67,6 +67,7 @@ struct stream_group {
   std::list<phase> phases;
   std::uint64_t unfinished = 0;
   std::unordered_set<stream*> busy;
+  std::atomic<int> capturing{0};  ///< blocking streams under capture: the legacy stream must not be used
   std::atomic<int> error{CUDA_SUCCESS};  ///< sticky; operations of a failed context are dropped
 };
 using group_ptr = std::shared_ptr<stream_group>;
@@ -78,6 +79,10 @@ class stream : public std::enable_shared_from_this<stream> {
   stream(group_ptr group, stream_kind kind) : group_(std::move(group)), kind_(kind) {}
   stream_kind kind() const { return kind_; }
   const group_ptr& group() const { return group_; }
+
+  /// Under capture: what is submitted becomes nodes of a graph (capture.hh, which sets it).
+  bool capturing() const { return capturing_.load(std::memory_order_acquire); }
+  void set_capturing(bool on) { capturing_.store(on, std::memory_order_release); }
 
  private:
   friend class scheduler;
@@ -91,6 +96,7 @@ class stream : public std::enable_shared_from_this<stream> {
 
   const group_ptr group_;
   const stream_kind kind_;
+  std::atomic<bool> capturing_{false};
   state state_ = state::idle;
   std::deque<operation> queue_;
   std::uint64_t submitted_ = 0, completed_ = 0;
@@ -117,6 +123,9 @@ class scheduler {
   void synchronize(const group_ptr& group);
   bool idle(const group_ptr& group);
   void synchronize(const point_ptr& point);
+
+  /// A point in no stream: done when reach() says so.
+  void reach(const point_ptr& point);
 
  private:
   using operation = stream::operation;

@@ -1,9 +1,7 @@
 // Entries of the chapter stream, stream memory operations and host functions.
-#include <atomic>
-#include <chrono>
-#include <thread>
-
+#include "device/cpu/capture.hh"
 #include "device/cpu/machine.hh"
+#include "device/cpu/memory_operations.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -47,6 +45,7 @@ CUresult on_stream(CUstream handle, bool per_thread, Body&& body) {
 template <bool PerThread>
 CUresult synchronize(CUstream handle) {
   return on_stream(handle, PerThread, [&](const stream_ptr& s, context&) {
+    if (s->capturing()) return capture_forbids(*s);
     here().work.synchronize(s);
     return static_cast<CUresult>(s->group()->error.load(std::memory_order_acquire));
   });
@@ -55,6 +54,7 @@ CUresult synchronize(CUstream handle) {
 template <bool PerThread>
 CUresult query(CUstream handle) {
   return on_stream(handle, PerThread, [&](const stream_ptr& s, context&) -> CUresult {
+    if (s->capturing()) return capture_forbids(*s);
     const bool idle = here().work.idle(s);
     if (const int error = s->group()->error.load(std::memory_order_acquire); error != CUDA_SUCCESS) {
       return static_cast<CUresult>(error);
@@ -69,6 +69,11 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
     const auto e = here().events.find(reinterpret_cast<std::uint64_t>(event));
     if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (s->capturing() || e->captured.load(std::memory_order_acquire)) {
+      bool done = false;
+      const CUresult r = capture_wait(s, e, event, flags, done);
+      if (r != CUDA_SUCCESS || done) return r;
+    }
     point_ptr point;
     {
       std::lock_guard lock(e->mutex);
@@ -79,20 +84,11 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
   });
 }
 
-/// Marks the thread while it runs the program's function: CUDA calls from there are not permitted.
-class callback_scope {
- public:
-  callback_scope() : before_(own_thread().in_callback) { own_thread().in_callback = true; }
-  ~callback_scope() { own_thread().in_callback = before_; }
-
- private:
-  bool before_;
-};
-
 template <bool PerThread>
 CUresult launch_host_function(CUstream handle, CUhostFn function, void* data) {
   return on_stream(handle, PerThread, [&](const stream_ptr& s, context&) -> CUresult {
     if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (s->capturing()) return capture_node(*s, CU_GRAPH_NODE_TYPE_HOST, host_work{function, data});
     here().work.submit(s, make_task([=] {
                          const callback_scope scope;
                          function(data);
@@ -106,6 +102,7 @@ template <bool PerThread>
 CUresult add_callback(CUstream handle, CUstreamCallback callback, void* data, unsigned flags) {
   return on_stream(handle, PerThread, [&](const stream_ptr& s, context&) -> CUresult {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (s->capturing()) return capture_forbids(*s);
     here().work.submit(s, make_task([=] {
                          const callback_scope scope;
                          callback(handle, CUDA_SUCCESS, data);
@@ -161,91 +158,58 @@ CUresult get_context(CUstream handle, CUcontext* out) {
   });
 }
 
-// Nothing can be captured on this device (cuStreamBeginCapture has no entry), so nothing ever is.
-template <bool PerThread>
-CUresult is_capturing(CUstream handle, CUstreamCaptureStatus* out) {
-  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return about(handle, PerThread,
-               [&](const stream_object&) { return *out = CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS; });
-}
-template <bool PerThread>
-CUresult get_capture_info(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                          const CUgraphNode**, std::size_t*) {
-  return is_capturing<PerThread>(handle, status);
-}
-template <bool PerThread>
-CUresult get_capture_info_v3(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
-                             const CUgraphNode**, const CUgraphEdgeData**, std::size_t*) {
-  return is_capturing<PerThread>(handle, status);
-}
-
 CUresult exchange_capture_mode(CUstreamCaptureMode* mode) {
   return after_init([&]() -> CUresult {
-    static thread_local CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-    return std::swap(own, *mode), CUDA_SUCCESS;
+    return std::swap(own_thread().capture_mode, *mode), CUDA_SUCCESS;
   });
 }
 
 // --- memory operations
 // ----------------------------------------------------------------------------------------------
 
-template <class T, bool PerThread>
-CUresult write_value(CUstream handle, CUdeviceptr address, T value, unsigned flags) {
-  return on_stream(handle, PerThread, [&](const stream_ptr& s, context&) -> CUresult {
-    if (address % sizeof(T) != 0 || !here().store->accessible(address, sizeof(T), true))
-      return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & ~static_cast<unsigned>(CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)) != 0)
-      return CUDA_ERROR_INVALID_VALUE;
-    here().work.submit(
-        s, make_task([=] {
-          const memory::flight flight(*here().store);
-          // Seen by a polling host or kernel after everything before it in the stream.
-          std::atomic_ref(*reinterpret_cast<T*>(address)).store(value, std::memory_order_release);
-          return CUDA_SUCCESS;
-        }));
+CUresult operate(CUstream handle, bool per_thread, std::vector<CUstreamBatchMemOpParams> operations,
+                 unsigned flags) {
+  return with_context([&](context&, const context_ptr& c) -> CUresult {
+    stream_ptr s;
+    if (const CUresult r = stream_of(c, handle, per_thread, s); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = check_memory_operations(operations, flags); r != CUDA_SUCCESS) return r;
+    if (s->capturing()) {
+      return capture_node(*s, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+                          memory_operations_work{c, std::move(operations), flags});
+    }
+    here().work.submit(s, make_task([operations = std::move(operations), group = s->group()] {
+                         return run_memory_operations(operations, group);
+                       }));
     return CUDA_SUCCESS;
   });
 }
 
-template <class T>
-bool reached(T seen, T value, unsigned how) {
-  switch (how) {
-    case CU_STREAM_WAIT_VALUE_GEQ:
-      return static_cast<std::make_signed_t<T>>(seen - value) >= 0;
-    case CU_STREAM_WAIT_VALUE_EQ:
-      return seen == value;
-    case CU_STREAM_WAIT_VALUE_AND:
-      return (seen & value) != 0;
-    default:
-      return static_cast<T>(~(seen | value)) != 0;  // CU_STREAM_WAIT_VALUE_NOR
-  }
+template <class T, bool PerThread>
+CUresult write_value(CUstream handle, CUdeviceptr address, T value, unsigned flags) {
+  CUstreamBatchMemOpParams one{};
+  one.writeValue.operation =
+      sizeof(T) == 8 ? CU_STREAM_MEM_OP_WRITE_VALUE_64 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  one.writeValue.address = address;
+  one.writeValue.value64 = value;
+  one.writeValue.flags = flags;
+  return operate(handle, PerThread, {one}, 0);
 }
 
 template <class T, bool PerThread>
 CUresult wait_value(CUstream handle, CUdeviceptr address, T value, unsigned flags) {
-  return on_stream(handle, PerThread, [&](const stream_ptr& s, context&) -> CUresult {
-    if (address % sizeof(T) != 0 || !here().store->accessible(address, sizeof(T), false)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (flags > CU_STREAM_WAIT_VALUE_NOR)
-      return CUDA_ERROR_INVALID_VALUE;  // attribute 98 says no remote flush
-    here().work.submit(s, make_task([=, group = s->group()] {
-                         const memory::flight flight(*here().store);
-                         const std::atomic_ref seen(*reinterpret_cast<T*>(address));
-                         for (int tries = 0; !reached<T>(seen.load(std::memory_order_acquire), value, flags);
-                              ++tries) {
-                           if (group->error.load(std::memory_order_acquire) != CUDA_SUCCESS) break;
-                           if (tries < 1000) {
-                             std::this_thread::yield();
-                           } else {
-                             std::this_thread::sleep_for(std::chrono::microseconds(50));
-                           }
-                         }
-                         return CUDA_SUCCESS;
-                       }));
-    return CUDA_SUCCESS;
-  });
+  CUstreamBatchMemOpParams one{};
+  one.waitValue.operation = sizeof(T) == 8 ? CU_STREAM_MEM_OP_WAIT_VALUE_64 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  one.waitValue.address = address;
+  one.waitValue.value64 = value;
+  one.waitValue.flags = flags;
+  return operate(handle, PerThread, {one}, 0);
+}
+
+template <bool PerThread>
+CUresult batch(CUstream handle, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags) {
+  if (count > 256 || (count > 0 && operations == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  return operate(handle, PerThread, {operations, operations + count}, flags);
 }
 
 }  // namespace
@@ -274,12 +238,6 @@ void fill_stream_entries(api::driver_table& t) {
   t.cuStreamGetDevice_ptsz = get_device<true>;
   t.cuStreamGetCtx = get_context<false>;
   t.cuStreamGetCtx_ptsz = get_context<true>;
-  t.cuStreamIsCapturing = is_capturing<false>;
-  t.cuStreamIsCapturing_ptsz = is_capturing<true>;
-  t.cuStreamGetCaptureInfo_v2 = get_capture_info<false>;
-  t.cuStreamGetCaptureInfo_v2_ptsz = get_capture_info<true>;
-  t.cuStreamGetCaptureInfo_v3 = get_capture_info_v3<false>;
-  t.cuStreamGetCaptureInfo_v3_ptsz = get_capture_info_v3<true>;
   t.cuThreadExchangeStreamCaptureMode = exchange_capture_mode;
   t.cuStreamWriteValue32 = t.cuStreamWriteValue32_v2 = write_value<cuuint32_t, false>;
   t.cuStreamWriteValue32_ptsz = t.cuStreamWriteValue32_v2_ptsz = write_value<cuuint32_t, true>;
@@ -288,6 +246,8 @@ void fill_stream_entries(api::driver_table& t) {
   t.cuStreamWaitValue32 = t.cuStreamWaitValue32_v2 = wait_value<cuuint32_t, false>;
   t.cuStreamWaitValue32_ptsz = t.cuStreamWaitValue32_v2_ptsz = wait_value<cuuint32_t, true>;
   t.cuStreamWaitValue64 = t.cuStreamWaitValue64_v2 = wait_value<cuuint64_t, false>;
+  t.cuStreamBatchMemOp = t.cuStreamBatchMemOp_v2 = batch<false>;
+  t.cuStreamBatchMemOp_ptsz = t.cuStreamBatchMemOp_v2_ptsz = batch<true>;
   t.cuStreamWaitValue64_ptsz = t.cuStreamWaitValue64_v2_ptsz = wait_value<cuuint64_t, true>;
 }
 

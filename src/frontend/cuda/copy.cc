@@ -34,7 +34,8 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   if (size == 0) return CUDA_SUCCESS;
   if (!from || !to) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult code = settle(own, from); code != CUDA_SUCCESS) return code;
-  const bool known = p.addresses().covers(to, size);
+  // While streams may wait for host functions of ours the server must not be left with more than it can keep.
+  const bool known = p.addresses().covers(to, size) && !p.server()->callbacks_expected();
   const auto* bytes = static_cast<const std::byte*>(from);
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);

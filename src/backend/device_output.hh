@@ -1,0 +1,48 @@
+// What the device prints in this process: the driver writes printf of kernels to descriptor 1 and failed
+// assertions to descriptor 2 when work is waited for. Both become pipes that a thread of ours empties, so
+// that the driver never waits for a reader; the texts are kept until a reply takes them along. Made once, by
+// the worker, before the device is opened; any thread.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/fd.hh"
+#include "base/result.hh"
+
+namespace outboard::backend {
+
+class device_output {
+ public:
+  /// Replaces the process's stdout and stderr.
+  static result<std::unique_ptr<device_output>> take_over();
+  ~device_output();
+  device_output(const device_output&) = delete;
+  device_output& operator=(const device_output&) = delete;
+
+  /// Everything that was written before this call, in order; `send` gets it in pieces below a frame.
+  void flush(const std::function<void(int descriptor, std::string_view text)>& send);
+
+ private:
+  struct source {
+    int descriptor = 0;
+    unique_fd reading, before;  ///< `before`: what the descriptor was
+    std::string kept;
+  };
+
+  device_output() = default;
+  void drain(source& from);
+  void work();
+
+  std::array<source, 2> sources_;
+  unique_fd stop_;
+  std::mutex mutex_;  // guards what is kept, and the order of sending
+  std::thread thread_;
+};
+
+}  // namespace outboard::backend

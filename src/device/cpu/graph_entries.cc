@@ -1,0 +1,188 @@
+// Entries of the chapter graph about structure: graphs, their nodes and edges.
+#include "device/cpu/graph_handles.hh"
+
+namespace outboard::device::cpu {
+namespace {
+
+CUresult create(CUgraph* out, unsigned flags) {
+  if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return with_graphs(
+      [&] { return *out = reinterpret_cast<CUgraph>(make_graph(false)->handle), CUDA_SUCCESS; });
+}
+
+CUresult destroy(CUgraph handle) {
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(handle);
+    if (graph == nullptr || graph->owned) return CUDA_ERROR_INVALID_VALUE;
+    for (const capture_ptr& c : here().captures) {
+      if (c->graph == graph) return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    here().graphs.remove(number(handle));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult clone(CUgraph* out, CUgraph original) {
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(original);
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return *out = reinterpret_cast<CUgraph>(clone_graph(*graph, false)->handle), CUDA_SUCCESS;
+  });
+}
+
+CUresult find_in_clone(CUgraphNode* out, CUgraphNode original, CUgraph cloned) {
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(cloned);
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto found = graph->clones.find(number(original));
+    if (found == graph->clones.end() || here().graph_nodes.find(found->second) == nullptr) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    return *out = reinterpret_cast<CUgraphNode>(found->second), CUDA_SUCCESS;
+  });
+}
+
+CUresult get_type(CUgraphNode handle, CUgraphNodeType* out) {
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_graphs([&]() -> CUresult {
+    const auto node = find_node(handle);
+    if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return *out = node->type, CUDA_SUCCESS;
+  });
+}
+
+/// The common shape of enumerations: how many there are, or as many as there is room for and null beyond.
+CUresult give(const std::vector<const graph_node*>& found, CUgraphNode* out, std::size_t* count) {
+  if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr) return *count = found.size(), CUDA_SUCCESS;
+  for (std::size_t i = 0; i < *count; ++i) out[i] = i < found.size() ? handle_of(*found[i]) : nullptr;
+  *count = std::min(*count, found.size());
+  return CUDA_SUCCESS;
+}
+
+CUresult get_nodes(CUgraph handle, CUgraphNode* out, std::size_t* count) {
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(handle);
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<const graph_node*> found;
+    for (const auto& node : graph->nodes) found.push_back(node.get());
+    return give(found, out, count);
+  });
+}
+
+CUresult get_roots(CUgraph handle, CUgraphNode* out, std::size_t* count) {
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(handle);
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<const graph_node*> found;
+    for (const auto& node : graph->nodes) {
+      if (node->before.empty()) found.push_back(node.get());
+    }
+    return give(found, out, count);
+  });
+}
+
+void plain(CUgraphEdgeData* data, std::size_t count) {
+  for (std::size_t i = 0; data != nullptr && i < count; ++i) data[i] = {};
+}
+
+CUresult edges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+                  std::size_t* count) {
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(handle);
+    if (graph == nullptr || count == nullptr || (from == nullptr) != (to == nullptr))
+      return CUDA_ERROR_INVALID_VALUE;
+    std::vector<const graph_node*> sources, targets;
+    for (const auto& node : graph->nodes) {
+      for (const graph_node* next : node->after) sources.push_back(node.get()), targets.push_back(next);
+    }
+    std::size_t room = *count;
+    if (const CUresult r = give(sources, from, count); r != CUDA_SUCCESS || from == nullptr) return r;
+    if (const CUresult r = give(targets, to, &room); r != CUDA_SUCCESS) return r;
+    return plain(data, *count), CUDA_SUCCESS;
+  });
+}
+CUresult edges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, std::size_t* count) {
+  return edges_v2(handle, from, to, nullptr, count);
+}
+
+template <std::vector<graph_node*> graph_node::*Side>
+CUresult neighbours_v2(CUgraphNode handle, CUgraphNode* out, CUgraphEdgeData* data, std::size_t* count) {
+  return with_graphs([&]() -> CUresult {
+    const auto node = find_node(handle);
+    if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto& side = (*node).*Side;
+    const CUresult r = give({side.begin(), side.end()}, out, count);
+    if (r == CUDA_SUCCESS && out != nullptr) plain(data, *count);
+    return r;
+  });
+}
+template <std::vector<graph_node*> graph_node::*Side>
+CUresult neighbours(CUgraphNode handle, CUgraphNode* out, std::size_t* count) {
+  return neighbours_v2<Side>(handle, out, nullptr, count);
+}
+
+template <bool Add>
+CUresult change_edges_v2(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to,
+                         const CUgraphEdgeData* data, std::size_t count) {
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(handle);
+    if (graph == nullptr || (count > 0 && (from == nullptr || to == nullptr)))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (!plain_edges(data, count)) return CUDA_ERROR_NOT_SUPPORTED;
+    std::vector<std::pair<graph_node*, graph_node*>> pairs;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto source = find_node(from[i]), target = find_node(to[i]);
+      if (source == nullptr || target == nullptr || source == target) return CUDA_ERROR_INVALID_VALUE;
+      if (source->graph != graph.get() || target->graph != graph.get()) return CUDA_ERROR_INVALID_VALUE;
+      const bool there = std::ranges::find(target->before, source.get()) != target->before.end();
+      if (there == Add) return CUDA_ERROR_INVALID_VALUE;
+      pairs.emplace_back(source.get(), target.get());
+    }
+    for (const auto& [source, target] : pairs)
+      Add ? add_edge(*source, *target) : remove_edge(*source, *target);
+    return CUDA_SUCCESS;
+  });
+}
+template <bool Add>
+CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode* to, std::size_t count) {
+  return change_edges_v2<Add>(handle, from, to, nullptr, count);
+}
+
+CUresult destroy_node(CUgraphNode handle) {
+  return with_graphs([&]() -> CUresult {
+    const auto node = find_node(handle);
+    if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    for (const capture_ptr& c : here().captures) {
+      if (c->graph.get() == node->graph) return CUDA_ERROR_ILLEGAL_STATE;
+    }
+    return remove_node(*node), CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+void fill_graph_entries(api::driver_table& t) {
+  t.cuGraphCreate = create;
+  t.cuGraphDestroy = destroy;
+  t.cuGraphClone = clone;
+  t.cuGraphNodeFindInClone = find_in_clone;
+  t.cuGraphNodeGetType = get_type;
+  t.cuGraphGetNodes = get_nodes;
+  t.cuGraphGetRootNodes = get_roots;
+  t.cuGraphGetEdges = edges;
+  t.cuGraphGetEdges_v2 = edges_v2;
+  t.cuGraphNodeGetDependencies = neighbours<&graph_node::before>;
+  t.cuGraphNodeGetDependencies_v2 = neighbours_v2<&graph_node::before>;
+  t.cuGraphNodeGetDependentNodes = neighbours<&graph_node::after>;
+  t.cuGraphNodeGetDependentNodes_v2 = neighbours_v2<&graph_node::after>;
+  t.cuGraphAddDependencies = change_edges<true>;
+  t.cuGraphAddDependencies_v2 = change_edges_v2<true>;
+  t.cuGraphRemoveDependencies = change_edges<false>;
+  t.cuGraphRemoveDependencies_v2 = change_edges_v2<false>;
+  t.cuGraphDestroyNode = destroy_node;
+}
+
+}  // namespace outboard::device::cpu

@@ -1,0 +1,33 @@
+// A kernel launch as data: checked when it is made, run as often as its graph is launched. Values;
+// run_kernel() from any thread.
+#pragma once
+
+#include <vector>
+
+#include "device/cpu/code.hh"
+#include "device/cpu/context.hh"
+
+namespace outboard::device::cpu {
+
+struct launch_shape {
+  ptx::dimensions grid, block;
+  std::uint32_t shared = 0;
+  bool cooperative = false;
+};
+
+struct kernel_work {
+  CUfunction function = nullptr;  ///< as the program gave it
+  context_ptr owner;
+  callable what;
+  launch_shape how;
+  std::vector<std::byte> parameters;  ///< as the kernel reads them
+  std::uint32_t stack = 0;
+  std::vector<CUlaunchAttribute> attributes;
+};
+
+/// Checks everything that a launch is refused for. `parameters` or `extra` as cuLaunchKernel takes them.
+CUresult prepare_kernel(const context_ptr& c, CUfunction function, const launch_shape& how, void** parameters,
+                        void** extra, kernel_work& out);
+CUresult run_kernel(const kernel_work& work);
+
+}  // namespace outboard::device::cpu

@@ -1,0 +1,136 @@
+// Running a graph: its nodes in an order that respects the edges, as one operation of the stream.
+#include "device/cpu/graph.hh"
+#include "device/cpu/machine.hh"
+#include "device/cpu/memory_operations.hh"
+
+namespace outboard::device::cpu {
+namespace {
+
+/// What one launch adds to the plan: the points of its event nodes, in the order in which they are met.
+struct launch_points {
+  std::vector<point_ptr> points;
+  std::size_t next = 0;
+};
+
+CUresult run_plan(const plan& p, launch_points& events);
+
+struct run_step {
+  const plan_step& step;
+  launch_points& events;
+
+  CUresult operator()(std::monostate) const { return CUDA_SUCCESS; }
+  CUresult operator()(const kernel_work& w) const { return run_kernel(w); }
+  CUresult operator()(const copy_work& w) const { return w.run(); }
+  CUresult operator()(const fill_work& w) const { return w.run(); }
+  CUresult operator()(const host_work& w) const {
+    const callback_scope scope;
+    w.function(w.data);
+    return CUDA_SUCCESS;
+  }
+  CUresult operator()(const child_work&) const { return run_plan(*step.body, events); }
+  CUresult operator()(const event_work&) const {
+    const point_ptr& point = events.points[events.next++];
+    if (point == nullptr) return CUDA_SUCCESS;
+    if (step.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+      here().work.reach(point);
+    } else {
+      here().work.synchronize(point);
+    }
+    return CUDA_SUCCESS;
+  }
+  // The memory is there as long as the plan.
+  CUresult operator()(const allocation_work&) const { return CUDA_SUCCESS; }
+  CUresult operator()(const release_work&) const { return CUDA_SUCCESS; }
+  CUresult operator()(const memory_operations_work& w) const {
+    return run_memory_operations(w.operations, w.owner->group);
+  }
+};
+
+CUresult run_plan(const plan& p, launch_points& events) {
+  for (const plan_step& step : p.steps) {
+    if (!step.enabled) continue;
+    if (const CUresult result = std::visit(run_step{step, events}, step.work); result != CUDA_SUCCESS)
+      return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+/// Event nodes act as if their calls were made now, one after the other.
+void take_points(const plan& p, std::vector<point_ptr>& points) {
+  for (const plan_step& step : p.steps) {
+    if (!step.enabled) continue;
+    if (const auto* w = std::get_if<event_work>(&step.work)) {
+      const std::lock_guard lock(w->event->mutex);
+      if (step.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
+        w->event->point = std::make_shared<event_point>();
+        w->event->captured.store(false, std::memory_order_release);
+      }
+      points.push_back(w->event->point);
+    }
+    if (step.body != nullptr) take_points(*step.body, points);
+  }
+}
+
+/// What a failed or dropped launch never came to must not hold up those that wait for it.
+class launch_task final : public task {
+ public:
+  launch_task(plan_ptr work, std::vector<point_ptr> points) : work_(std::move(work)) {
+    events_.points = std::move(points);
+  }
+  ~launch_task() override {
+    for (const point_ptr& point : events_.points) {
+      if (point != nullptr && !point->done.load()) leftover_ = true;
+    }
+    if (leftover_) release_points(*work_);
+  }
+  CUresult run() override { return run_plan(*work_, events_); }
+
+ private:
+  void release_points(const plan& p) {
+    for (const plan_step& step : p.steps) {
+      if (!step.enabled) continue;
+      if (std::holds_alternative<event_work>(step.work)) {
+        const point_ptr& point = events_.points[index_++];
+        const bool ours = step.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+        if (ours && !point->done.load()) here().work.reach(point);
+      }
+      if (step.body != nullptr) release_points(*step.body);
+    }
+  }
+
+  plan_ptr work_;
+  launch_points events_;
+  std::size_t index_ = 0;
+  bool leftover_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<plan> make_plan(const graph_object& graph) {
+  auto made = std::make_shared<plan>();
+  const std::vector<graph_node*> order = ordered(graph);
+  if (order.size() != graph.nodes.size()) return nullptr;
+  for (const auto& [object, count] : graph.objects) made->objects.push_back(object);
+  for (const graph_node* node : order) {
+    plan_step step{node->handle, node->type, node->work, true, nullptr};
+    if (const auto* child = std::get_if<child_work>(&node->work)) {
+      step.body = make_plan(*child->graph);
+      if (step.body == nullptr) return nullptr;
+      made->objects.insert(made->objects.end(), step.body->objects.begin(), step.body->objects.end());
+    }
+    made->steps.push_back(std::move(step));
+  }
+  return made;
+}
+
+CUresult launch_plan(graph_exec& exec, const stream_ptr& on) {
+  scheduler& work = here().work;
+  std::vector<point_ptr> points;
+  take_points(*exec.work, points);
+  if (exec.last != nullptr) work.wait_event(on, exec.last);
+  work.submit(on, std::make_unique<launch_task>(exec.work, std::move(points)));
+  exec.last = work.record(on);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace outboard::device::cpu
