@@ -61,17 +61,24 @@ struct addresses {
   }
 };
 
-/// All lanes of the chunk at one address.
-template <class vector>
-LANE_INLINE bool uniform(vector v) {
-  return !any_bit(v ^ v[0]);
+/// All lanes of the chunks at one address.
+template <class vector, int chunks>
+LANE_INLINE bool uniform(const vector (&v)[chunks]) {
+  vector apart = {};
+#pragma GCC unroll 4
+  for (int c = 0; c < chunks; ++c) apart |= v[c] ^ v[0][0];
+  return !any_bit(apart);
 }
-/// Lane after lane of the chunk `size` bytes further.
-template <std::uint32_t size, class vector>
-LANE_INLINE bool contiguous(vector v) {
-  vector apart;
-  for (unsigned l = 0; l < sizeof v / sizeof v[0]; ++l) apart[l] = static_cast<decltype(+v[0])>(l * size);
-  return !any_bit(v ^ (apart + v[0]));
+/// Lane after lane of the chunks `size` bytes further.
+template <std::uint32_t size, class vector, int chunks>
+LANE_INLINE bool contiguous(const vector (&v)[chunks]) {
+  constexpr unsigned lanes = sizeof(vector) / sizeof v[0][0];
+  using word = decltype(+v[0][0]);
+  vector steps, apart = {};
+  for (unsigned l = 0; l < lanes; ++l) steps[l] = static_cast<word>(l * size);
+#pragma GCC unroll 4
+  for (int c = 0; c < chunks; ++c) apart |= v[c] ^ (steps + (v[0][0] + static_cast<word>(c * lanes * size)));
+  return !any_bit(apart);
 }
 
 /// The cached range an instruction uses: neighbouring instructions get different ones.

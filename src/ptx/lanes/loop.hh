@@ -11,6 +11,7 @@
 #define LANE_LOOP _Pragma("GCC ivdep") for (int l = 0; l < warp_lanes; ++l)
 #endif
 #define LANE_INLINE static inline __attribute__((always_inline))
+#define LANE_APART static __attribute__((noinline))
 
 namespace outboard::ptx::OUTBOARD_LANES {
 namespace {

@@ -52,39 +52,18 @@ LANE_INLINE char* first_pointer(const warp* w, V v) {
   return w->shared + v[0];
 }
 
-/// Lanes of one chunk of a full warp: a broadcast, a block or lane by lane.
-template <where W, class M, class R, int N, class V>
-LANE_INLINE void load_chunk(const warp* w, V v, R* const (&d)[N], int first) {
-  constexpr int lanes = addresses<W>::chunk_lanes;
-  const char* p = first_pointer<W>(w, v);
-  if (uniform(v)) {
-    for (int n = 0; n < N; ++n) {
-      const R value = read<M>(p + n * sizeof(M));
-      for (int l = 0; l < lanes; ++l) d[n][first + l] = value;
-    }
-  } else if (contiguous<sizeof(M) * N>(v)) {
-    if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
-      __builtin_memcpy(d[0] + first, p, lanes * sizeof(M));
-    } else {
-      const M* memory = reinterpret_cast<const M*>(p);
-      for (int n = 0; n < N; ++n) {
-        R* to_register = d[n] + first;
-        for (int l = 0; l < lanes; ++l) to_register[l] = memory[l * N + n];
-      }
-    }
-  } else {
-    const auto s = scattered<W>::of(v, w->shared);
-    for (int l = 0; l < lanes; ++l) load_lane<M>(d, scattered<W>::pointer(s, l), first + l);
-  }
-}
+// What needs the stack is kept out of line, so that the common ways do without a frame.
 
 /// The lanes that are active, one after another; what may fault does so here.
-template <where W, class M, class R, int N>
-const inst* load_each(warp* w, const inst* i, R* const (&d)[N]) {
+template <where W, class M, int N>
+LANE_APART const inst* load_each(warp* w, const inst* i) {
+  using R = typename register_for<M>::type;
   addresses<W> x;
   if (!gather<W, sizeof(M) * N>(w, i, x, w->read)) {
     if (const inst* out = check_lanes(w, i, x, sizeof(M) * N, false)) return out;
   }
+  R* d[N];
+  for (int n = 0; n < N; ++n) d[n] = to<R>(w, i->r[n]);
   for (u32 on = w->mask; on != 0; on &= on - 1) {
     const int l = __builtin_ctz(on);
     load_lane<M>(d, addresses<W>::pointer(x, l), l);
@@ -92,48 +71,66 @@ const inst* load_each(warp* w, const inst* i, R* const (&d)[N]) {
   return i + 1;
 }
 
+/// Chunks of a full warp: a broadcast or a block; false when they are neither.
+template <where W, class M, class R, int N, class V, int chunks>
+LANE_INLINE bool load_pattern(const warp* w, const V (&v)[chunks], R* const (&d)[N], int first) {
+  constexpr int lanes = addresses<W>::chunk_lanes * chunks;
+  const char* p = first_pointer<W>(w, v[0]);
+  if (uniform(v)) {
+    for (int n = 0; n < N; ++n) {
+      const R value = read<M>(p + n * sizeof(M));
+      for (int l = 0; l < lanes; ++l) d[n][first + l] = value;
+    }
+    return true;
+  }
+  if (!contiguous<sizeof(M) * N>(v)) return false;
+  if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
+    __builtin_memcpy(d[0] + first, p, lanes * sizeof(M));
+  } else {
+    const M* memory = reinterpret_cast<const M*>(p);
+    for (int n = 0; n < N; ++n) {
+      R* to_register = d[n] + first;
+      for (int l = 0; l < lanes; ++l) to_register[l] = memory[l * N + n];
+    }
+  }
+  return true;
+}
+
+template <where W, class M, int N>
+LANE_APART void load_scattered(warp* w, const inst* i, typename addresses<W>::vector v, int first) {
+  using R = typename register_for<M>::type;
+  const auto s = scattered<W>::of(v, w->shared);
+  R* d[N];
+  for (int n = 0; n < N; ++n) d[n] = to<R>(w, i->r[n]);
+  for (int l = 0; l < addresses<W>::chunk_lanes; ++l) load_lane<M>(d, scattered<W>::pointer(s, l), first + l);
+}
+
 template <where W, class M, int N>
 const inst* load(warp* w, const inst* i) {
   using R = typename register_for<M>::type;
   using all = addresses<W>;
-  R* d[N];
-  for (int n = 0; n < N; ++n) d[n] = to<R>(w, i->r[n]);
   if constexpr (!all::in_local) {
     typename all::vector v[all::chunks];
     if (w->mask == all_lanes && gather_full<W, sizeof(M) * N>(w, i, v, w->read)) {
+      R* d[N];
+      for (int n = 0; n < N; ++n) d[n] = to<R>(w, i->r[n]);
+      if (load_pattern<W, M>(w, v, d, 0)) return i + 1;
+        // A pattern may hold for parts only: rows of a tile, say.
 #pragma GCC unroll 4
-      for (int c = 0; c < all::chunks; ++c) load_chunk<W, M>(w, v[c], d, c * all::chunk_lanes);
+      for (int c = 0; c < all::chunks; ++c) {
+        const typename all::vector part[1] = {v[c]};
+        const int first = c * all::chunk_lanes;
+        if (!load_pattern<W, M>(w, part, d, first)) load_scattered<W, M, N>(w, i, v[c], first);
+      }
       return i + 1;
     }
   }
-  return load_each<W, M>(w, i, d);
+  return load_each<W, M, N>(w, i);
 }
 
-template <where W, class M, class R, int N, class V>
-LANE_INLINE void store_chunk(const warp* w, V v, const R* const (&s)[N], int first) {
-  constexpr int lanes = addresses<W>::chunk_lanes;
-  if (contiguous<sizeof(M) * N>(v)) {
-    char* p = first_pointer<W>(w, v);
-    if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
-      __builtin_memcpy(p, s[0] + first, lanes * sizeof(M));
-    } else {
-      M* memory = reinterpret_cast<M*>(p);
-      for (int n = 0; n < N; ++n) {
-        const R* value = s[n] + first;
-        for (int l = 0; l < lanes; ++l) memory[l * N + n] = static_cast<M>(value[l]);
-      }
-    }
-  } else {
-    const auto to_lane = scattered<W>::of(v, w->shared);
-    for (int l = 0; l < lanes; ++l) {
-      M* memory = reinterpret_cast<M*>(scattered<W>::pointer(to_lane, l));
-      for (int n = 0; n < N; ++n) memory[n] = static_cast<M>(s[n][first + l]);
-    }
-  }
-}
-
-template <where W, class M, class R, int N>
-const inst* store_each(warp* w, const inst* i, const R* const (&s)[N]) {
+template <where W, class M, int N>
+LANE_APART const inst* store_each(warp* w, const inst* i) {
+  using R = typename register_for<M>::type;
   addresses<W> x;
   if (!gather<W, sizeof(M) * N>(w, i, x, w->write)) {
     if (const inst* out = check_lanes(w, i, x, sizeof(M) * N, true)) return out;
@@ -141,26 +138,59 @@ const inst* store_each(warp* w, const inst* i, const R* const (&s)[N]) {
   for (u32 on = w->mask; on != 0; on &= on - 1) {
     const int l = __builtin_ctz(on);
     M* memory = reinterpret_cast<M*>(addresses<W>::pointer(x, l));
-    for (int n = 0; n < N; ++n) memory[n] = static_cast<M>(s[n][l]);
+    for (int n = 0; n < N; ++n) memory[n] = static_cast<M>(from<R>(w, i->r[n])[l]);
   }
   return i + 1;
+}
+
+/// Chunks of a full warp to a block; false when they are none.
+template <where W, class M, class R, int N, class V, int chunks>
+LANE_INLINE bool store_pattern(const warp* w, const V (&v)[chunks], const R* const (&s)[N], int first) {
+  constexpr int lanes = addresses<W>::chunk_lanes * chunks;
+  if (!contiguous<sizeof(M) * N>(v)) return false;
+  char* p = first_pointer<W>(w, v[0]);
+  if constexpr (N == 1 && sizeof(M) == sizeof(R)) {
+    __builtin_memcpy(p, s[0] + first, lanes * sizeof(M));
+  } else {
+    M* memory = reinterpret_cast<M*>(p);
+    for (int n = 0; n < N; ++n) {
+      const R* value = s[n] + first;
+      for (int l = 0; l < lanes; ++l) memory[l * N + n] = static_cast<M>(value[l]);
+    }
+  }
+  return true;
+}
+
+template <where W, class M, int N>
+LANE_APART void store_scattered(const warp* w, const inst* i, typename addresses<W>::vector v, int first) {
+  using R = typename register_for<M>::type;
+  const auto to_lane = scattered<W>::of(v, w->shared);
+  for (int l = 0; l < addresses<W>::chunk_lanes; ++l) {
+    M* memory = reinterpret_cast<M*>(scattered<W>::pointer(to_lane, l));
+    for (int n = 0; n < N; ++n) memory[n] = static_cast<M>(from<R>(w, i->r[n])[first + l]);
+  }
 }
 
 template <where W, class M, int N>
 const inst* store(warp* w, const inst* i) {
   using R = typename register_for<M>::type;
   using all = addresses<W>;
-  const R* s[N];
-  for (int n = 0; n < N; ++n) s[n] = from<R>(w, i->r[n]);
   if constexpr (!all::in_local) {
     typename all::vector v[all::chunks];
     if (w->mask == all_lanes && gather_full<W, sizeof(M) * N>(w, i, v, w->write)) {
+      const R* s[N];
+      for (int n = 0; n < N; ++n) s[n] = from<R>(w, i->r[n]);
+      if (store_pattern<W, M>(w, v, s, 0)) return i + 1;
 #pragma GCC unroll 4
-      for (int c = 0; c < all::chunks; ++c) store_chunk<W, M>(w, v[c], s, c * all::chunk_lanes);
+      for (int c = 0; c < all::chunks; ++c) {
+        const typename all::vector part[1] = {v[c]};
+        const int first = c * all::chunk_lanes;
+        if (!store_pattern<W, M>(w, part, s, first)) store_scattered<W, M, N>(w, i, v[c], first);
+      }
       return i + 1;
     }
   }
-  return store_each<W, M>(w, i, s);
+  return store_each<W, M, N>(w, i);
 }
 
 template <class M>
