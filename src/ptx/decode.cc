@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <set>
+
+#include "ptx/reach.hh"
 
 namespace outboard::ptx {
 namespace {
@@ -319,18 +322,22 @@ result<std::unique_ptr<code>> decode(const program& p, const variable_addresses&
     auto& known = context.variables[v.name];
     if (!known || known->link == linkage::external) known = &v;
   }
+  const auto reached = reached_functions(p);
+  std::set<std::string_view> defined;
   for (const auto& f : p.functions) {
     if (!f.defined) continue;
+    if (!defined.insert(f.name).second) {
+      return failure("line " + std::to_string(f.line) + ": function " + std::string(f.name) +
+                     " is defined twice");
+    }
+    if (!reached.contains(&f)) continue;
     function_code c;
     c.source = &f;
     c.name = f.name;
     c.signature = signature_of(f.returns, f.parameters);
     out->functions.push_back(std::move(c));
     auto& mine = out->functions.back();
-    if (!out->by_name.emplace(f.name, &mine).second) {
-      return failure("line " + std::to_string(f.line) + ": function " + std::string(f.name) +
-                     " is defined twice");
-    }
+    out->by_name.emplace(f.name, &mine);
     out->by_address.emplace(reinterpret_cast<std::uint64_t>(&mine), &mine);
   }
   for (const auto& [alias, target] : p.aliases) {

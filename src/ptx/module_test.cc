@@ -143,6 +143,16 @@ TEST_F(link_test, initial_values_hold_numbers_and_addresses) {
   EXPECT_EQ(s[1], 0x7fff);
 }
 
+TEST_F(link_test, what_no_kernel_reaches_may_miss_its_symbols) {
+  const std::string library =
+      head +
+      ".extern .func absent();\n.visible .func unused() { call absent; ret; }\n.func used() { ret; }\n";
+  EXPECT_EQ(refusal(library + ".entry k() { call used; ret; }"), "");
+  EXPECT_NE(refusal(library + ".entry k() { call unused; ret; }").find("absent"), std::string::npos);
+  EXPECT_NE(refusal(library + ".global .u64 table[1] = { unused };\n.entry k() { ret; }").find("absent"),
+            std::string::npos);
+}
+
 TEST_F(link_test, what_is_not_supported_is_refused_with_name_and_line) {
   const auto why =
       refusal(kernel_text("", ".reg .b32 %r<9>;\nwmma.load.a.sync.aligned.m16n16k16.row.f16 {%r1}, [%r2];"));
