@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ptx/plain.hh"
 #include "ptx/warp.hh"
 
 namespace outboard::ptx {
@@ -40,6 +41,37 @@ const instruction* statement_at(const code& module, const inst* i, std::string_v
     return statement < f.source->body.size() ? &f.source->body[statement] : nullptr;
   }
   return nullptr;
+}
+
+/// "4 bytes behind the allocation 0x..., 160 bytes" for an access that none allows.
+std::string neighbour(const block& b, std::uint64_t address) {
+  memory_range near;
+  if (!b.launch->memory || !b.launch->memory->nearest(address, near)) return ", no allocation is near";
+  const std::uint64_t end = near.begin + near.size;
+  std::string text = ", ";
+  if (address < near.begin) {
+    text += std::to_string(near.begin - address) + " bytes before";
+  } else if (address >= end) {
+    text += std::to_string(address - end) + " bytes behind";
+  } else {
+    text += near.writable ? "at offset " + std::to_string(address - near.begin) + " of"
+                          : "at offset " + std::to_string(address - near.begin) + " of the read-only";
+  }
+  return text + " allocation " + hexadecimal(near.begin) + " of " + std::to_string(near.size) + " bytes";
+}
+
+/// Where a shared or local address lies; empty when it is neither.
+std::string window_of(const warp* w, const instruction* s, std::uint64_t address) {
+  // Windows are counted from 0; a copy's other side may be a generic address.
+  if (!s || address >> 32 != 0) return {};
+  const auto& m = s->modifiers;
+  const auto named = [&](std::string_view prefix) {
+    return std::any_of(m.begin(), m.end(),
+                       [&](std::string_view x) { return x.substr(0, prefix.size()) == prefix; });
+  };
+  if (named("shared")) return " of shared memory, the block has " + std::to_string(w->shared_size) + " bytes";
+  if (named("local")) return " of local memory, a thread has " + std::to_string(w->local_stride) + " bytes";
+  return {};
 }
 
 std::uint32_t padded(std::uint32_t bytes) { return (bytes + 63) & ~63u; }
@@ -81,6 +113,9 @@ const inst* warp_fault(warp* w, const inst* i, fault kind, int lane, std::uint64
       r.kind = outcome::illegal_address,
       what = "stack overflow, local memory of a thread is " + std::to_string(w->local_stride) + " bytes";
       break;
+    case fault::heap:
+      r.kind = outcome::trap, what = "free of " + hexadecimal(address) + ", which malloc did not give";
+      break;
     case fault::deadlock:
       r.kind = outcome::deadlock, what = "barrier that can never complete";
       break;
@@ -88,6 +123,10 @@ const inst* warp_fault(warp* w, const inst* i, fault kind, int lane, std::uint64
   std::string_view name = b.launch->kernel->name;
   const instruction* s = i ? statement_at(*b.launch->module, i, name) : nullptr;
   r.line = s ? s->line : 0;
+  if (kind == fault::address || kind == fault::misaligned) {
+    const std::string window = window_of(w, s, address);
+    what += window.empty() ? neighbour(b, address) : window;
+  }
   r.text = "kernel " + b.launch->kernel->name + ": " + what + ", thread " + triple(r.thread) + " of block " +
            triple(r.block);
   if (s) {
@@ -230,6 +269,9 @@ const inst* block_special(warp* w, const inst* i) {
     case special::zero:
       v = 0;
       break;
+    case special::zero8:
+      v = 0, wide = true;
+      break;
     case special::one:
       v = 1;
       break;
@@ -239,6 +281,19 @@ const inst* block_special(warp* w, const inst* i) {
   } else {
     set_lanes(w, i->r[0], static_cast<std::uint32_t>(v));
   }
+  return i + 1;
+}
+
+const inst* block_in_space(warp* w, const inst* i) {
+  const auto parameters = reinterpret_cast<std::uint64_t>(w->parameters);
+  const auto& constants = w->owner->launch->module->constant_ranges;
+  each_lane(w, [&](int l) {
+    const auto a = lane_value<std::uint64_t>(w, i->r[1], l);
+    const bool yes = i->aux == 1 ? a - parameters < w->parameter_size
+                                 : std::any_of(constants.begin(), constants.end(),
+                                               [&](const range& r) { return a - r.begin < r.size; });
+    set_lane_predicate(w, i->r[0], l, yes);
+  });
   return i + 1;
 }
 
@@ -276,6 +331,7 @@ bool block_start(block& b, launch_state& launch, std::uint64_t number) {
   b.index[1] = static_cast<std::uint32_t>(number / launch.grid[0] % launch.grid[1]);
   b.index[2] = static_cast<std::uint32_t>(number / launch.grid[0] / launch.grid[1]);
   b.barriers = {};
+  b.cluster_phase = false;
   b.exited = 0;
   b.next_warp = 0;
   for (std::uint32_t n = 0; n < launch.warps; ++n) {

@@ -185,6 +185,27 @@ const inst* builtin_call(warp* w, const inst* i, const call_site& site) {
       std::memcpy(&v, from, std::min(t.bytes, 8u));
       return v;
     };
+    const auto give = [&](const auto& result) {
+      for (const auto& t : site.out) {
+        char* to =
+            t.caller_register
+                ? w->base[0] + t.caller + static_cast<std::uint32_t>(l) * std::max(t.bytes, 2u)
+                : w->local + static_cast<std::uint64_t>(l) * w->local_stride + f->local_base + t.caller;
+        std::memcpy(to, &result, std::min<std::size_t>(t.bytes, sizeof result));
+      }
+    };
+    if (site.provided == builtin::malloc) {
+      const std::uint64_t bytes = argument(0);
+      give(launch.heap && bytes != 0 ? launch.heap->allocate(bytes) : std::uint64_t{0});
+      continue;
+    }
+    if (site.provided == builtin::free) {
+      const std::uint64_t address = argument(0);
+      if (address != 0 && !(launch.heap && launch.heap->release(address))) {
+        return warp_fault(w, i, fault::heap, l, address);
+      }
+      continue;
+    }
     lane_reader reader(w);
     std::string format, text;
     if (site.provided == builtin::assertfail) {
@@ -205,13 +226,7 @@ const inst* builtin_call(warp* w, const inst* i, const call_site& site) {
       return warp_fault(w, i, fault::address, l, reader.bad());
     }
     if (launch.print) (*launch.print)(text);
-    const auto result = static_cast<std::int32_t>(text.size());
-    for (const auto& t : site.out) {
-      char* to = t.caller_register
-                     ? w->base[0] + t.caller + static_cast<std::uint32_t>(l) * std::max(t.bytes, 2u)
-                     : w->local + static_cast<std::uint64_t>(l) * w->local_stride + f->local_base + t.caller;
-      std::memcpy(to, &result, std::min<std::size_t>(t.bytes, sizeof result));
-    }
+    give(static_cast<std::int32_t>(text.size()));
   }
   return i + 1;
 }

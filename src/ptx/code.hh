@@ -20,7 +20,7 @@ namespace outboard::ptx {
 struct function_code;
 
 /// Functions the device provides; PTX declares them .extern.
-enum class builtin : std::uint8_t { none, vprintf, assertfail };
+enum class builtin : std::uint8_t { none, vprintf, assertfail, malloc, free };
 
 /// One value handed to or from a callee. A place is a register (reference) or an offset in a frame.
 struct transfer {
@@ -59,6 +59,7 @@ struct function_code {
   frame_layout frame;
   std::vector<std::unique_ptr<call_site>> calls;
   std::vector<std::unique_ptr<jump_table>> tables;
+  std::vector<std::shared_ptr<const void>> details;  ///< what inst::imm of other steps points to
   std::uint64_t signature = 0;
   std::uint32_t static_shared = 0;  ///< kernels
   std::uint64_t stack = 0;          ///< of the deepest chain of direct calls, own frame included
@@ -69,12 +70,14 @@ struct code {
   std::deque<function_code> functions;
   std::map<std::string_view, function_code*> by_name;
   std::map<std::uint64_t, const function_code*> by_address;  ///< what a function pointer may hold
+  std::vector<range> constant_ranges;
 };
 
 std::uint64_t signature_of(const std::vector<variable>& returns, const std::vector<variable>& parameters);
 
-/// `address_of` gives the addresses of module-level variables.
 using variable_addresses = std::map<const variable*, std::uint64_t>;
-result<std::unique_ptr<code>> decode(const program& p, const variable_addresses& addresses);
+/// The error names what is refused, a statement a line, up to `most_refused` of them.
+result<std::unique_ptr<code>> decode(const program& p, const variable_addresses& addresses,
+                                     std::size_t most_refused = 20);
 
 }  // namespace outboard::ptx

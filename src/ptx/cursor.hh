@@ -74,9 +74,9 @@ class token_cursor {
     expect(';');
   }
 
-  operand literal() {
+  operand literal(bool minus = false) {
     operand o;
-    const bool minus = accept('-');
+    if (!minus) minus = accept('-');
     const bool invert = !minus && accept('~');
     if (!minus && !invert) accept('+');
     const bool again = accept('-');

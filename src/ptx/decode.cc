@@ -5,6 +5,7 @@
 #include <new>
 #include <set>
 
+#include "ptx/plain_convert.hh"
 #include "ptx/reach.hh"
 
 namespace outboard::ptx {
@@ -45,8 +46,9 @@ void decoder::fail(const std::string& why) {
   ok_ = false;
   message_ = "function " + std::string(f_.name) + ": " + why;
   if (now_) {
-    message_ = "line " + std::to_string(now_->line) + ": " + message_ + ": " +
-               std::string(now_->text.substr(0, max_shown));
+    std::string shown(now_->text.substr(0, max_shown));
+    for (char& c : shown) c = c == '\n' || c == '\t' || c == '\r' ? ' ' : c;  // a refusal is one line
+    message_ = "line " + std::to_string(now_->line) + ": " + message_ + ": " + shown;
   }
 }
 
@@ -66,7 +68,6 @@ std::uint32_t decoder::slot(std::int32_t reg) {
   auto& s = slots_[static_cast<std::size_t>(reg)];
   if (s != no_slot) return s;
   const type t = f_.register_type(reg);
-  if (t == type::b128) fail("128-bit registers are not supported");
   s = allocate(t == type::pred ? 0 : register_bytes(t));
   return s;
 }
@@ -78,6 +79,7 @@ std::uint32_t decoder::temporary(std::uint32_t element_bytes) {
 }
 
 std::uint32_t decoder::constant(std::uint64_t bits, std::uint32_t element_bytes) {
+  if (element_bytes > 8) return fail("a constant of 128 bits"), 0;
   if (element_bytes < 8) bits &= (std::uint64_t{1} << (element_bytes * 8)) - 1;
   if (constant_words_.size() > max_constant_words) return fail("too many different constants"), 0;
   const auto [found, fresh] = constants_.try_emplace({bits, element_bytes}, 0);
@@ -121,13 +123,17 @@ bool decoder::take_prefix(std::string_view prefix) {
   return false;
 }
 
-type decoder::take_type() {
+bool decoder::has(std::string_view modifier) const {
+  return std::find(now_->modifiers.begin(), now_->modifiers.end(), modifier) != now_->modifiers.end();
+}
+
+type decoder::take_type(bool wide) {
   for (std::size_t n = 0; n < taken_.size(); ++n) {
     if (taken_[n]) continue;
     const type t = type_of(now_->modifiers[n]);
     if (t == type::none) continue;
     taken_[n] = true;
-    if (t == type::b128) fail("128-bit types are not supported");
+    if (t == type::b128 && !wide) fail("128-bit types are not supported here");
     return t;
   }
   fail("no type that is supported");
@@ -207,6 +213,15 @@ void decoder::alu(op o, element e, std::uint32_t d, std::initializer_list<std::u
   for (const auto s : sources) i.r[n++] = s;
 }
 
+inst& decoder::plain(step s, std::uint32_t d, std::initializer_list<std::uint32_t> sources,
+                     std::uint32_t aux) {
+  inst& i = emit(s);
+  i.r[0] = d, i.aux = aux;
+  std::size_t n = 1;
+  for (const auto r : sources) i.r[n++] = r;
+  return i;
+}
+
 void decoder::rounded(int mode, op o, element e, std::uint32_t d,
                       std::initializer_list<std::uint32_t> sources) {
   if (mode != 0) emit(steps().rounding).aux = static_cast<std::uint32_t>(mode);
@@ -215,10 +230,19 @@ void decoder::rounded(int mode, op o, element e, std::uint32_t d,
 }
 
 std::uint32_t decoder::flushed(std::uint32_t reference, type t, bool ftz) {
+  if (ftz && (t == type::f16 || t == type::f16x2)) {
+    const auto d = temporary(register_bytes(t));
+    plain(conversions().flush_half, d, {reference}, size_of(t));
+    return d;
+  }
   if (!ftz || t != type::f32) return reference;
   const auto d = temporary(4);
   alu(op::flush, element::f32, d, {reference});
   return d;
+}
+
+void decoder::flush_result(type t, std::uint32_t d, bool ftz) {
+  if (ftz && (t == type::f16 || t == type::f16x2)) plain(conversions().flush_half, d, {d}, size_of(t));
 }
 
 // ---- the function
@@ -295,11 +319,12 @@ status decoder::run() {
   out_.frame = *std::move(frame);
   pre_layout();
   out_.body.reserve(f_.body.size() + f_.body.size() / 4 + 4);
-  for (std::size_t n = 0; n < f_.body.size() && ok_; ++n) {
+  for (std::size_t n = 0; n < f_.body.size() && context_.refused.size() < context_.most_refused; ++n) {
     starts_.push_back(static_cast<std::uint32_t>(out_.body.size()));
     statement(n);
+    if (!ok_) context_.refused.push_back(message_), ok_ = true;
   }
-  if (!ok_) return failure(message_);
+  if (!context_.refused.empty()) return {};
   // Falling off the end returns.
   starts_.push_back(static_cast<std::uint32_t>(out_.body.size()));
   now_ = nullptr;
@@ -312,11 +337,12 @@ status decoder::run() {
   return {};
 }
 
-result<std::unique_ptr<code>> decode(const program& p, const variable_addresses& addresses) {
+result<std::unique_ptr<code>> decode(const program& p, const variable_addresses& addresses,
+                                     std::size_t most_refused) {
   auto out = std::make_unique<code>();
   const auto shared = shared_of(p);
   if (!shared) return shared.error();
-  decode_context context{p, *out, *shared, addresses, {}};
+  decode_context context{p, *out, *shared, addresses, {}, most_refused, {}};
   for (const auto& v : p.variables) {
     // The definition wins over extern declarations, shared arrays without bound count as defined.
     auto& known = context.variables[v.name];
@@ -324,6 +350,9 @@ result<std::unique_ptr<code>> decode(const program& p, const variable_addresses&
   }
   const auto reached = reached_functions(p);
   std::set<std::string_view> defined;
+  for (const auto& [v, address] : addresses) {
+    if (v->where == space::constant) out->constant_ranges.push_back({address, v->size});
+  }
   for (const auto& f : p.functions) {
     if (!f.defined) continue;
     if (!defined.insert(f.name).second) {
@@ -351,6 +380,11 @@ result<std::unique_ptr<code>> decode(const program& p, const variable_addresses&
     const auto stack = stack_of(p, *c.source, c.open_ended);
     if (!stack) return stack.error();
     c.stack = *stack;
+  }
+  if (!context.refused.empty()) {
+    std::string all;
+    for (const auto& line : context.refused) all += (all.empty() ? "" : "\n") + line;
+    return failure(all);
   }
   return out;
 }

@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "ptx/code.hh"
+#include "ptx/fragments.hh"
+#include "ptx/plain.hh"
+#include "ptx/plain_integer.hh"
 #include "ptx/warp.hh"
 
 namespace outboard::ptx {
@@ -22,6 +25,8 @@ struct decode_context {
   const shared_layout& shared;
   const variable_addresses& addresses;
   std::map<std::string_view, const variable*> variables;
+  std::size_t most_refused = 20;
+  std::vector<std::string> refused;  ///< a line of text for each statement that cannot be run
 };
 
 /// Bytes of an element in a register: 8-bit values are kept in 16.
@@ -52,7 +57,9 @@ class decoder {
   // ---- modifiers
   bool take(std::string_view modifier);
   bool take_prefix(std::string_view prefix);
-  type take_type();
+  bool has(std::string_view modifier) const;
+  type take_type(bool wide = false);  ///< wide: b128 is understood
+  cell take_cell();
   int take_rounding();  ///< 0 nearest, 1 zero, 2 down, 3 up
   void all_taken();
 
@@ -74,9 +81,28 @@ class decoder {
   void alu(op o, element e, std::uint32_t d, std::initializer_list<std::uint32_t> sources);
   void rounded(int mode, op o, element e, std::uint32_t d, std::initializer_list<std::uint32_t> sources);
   std::uint32_t flushed(std::uint32_t reference, type t, bool ftz);
+  /// The same for halves only: f32 has operations of its own for .ftz.
+  std::uint32_t flushed_half(std::uint32_t reference, type t, bool ftz) {
+    return t == type::f32 ? reference : flushed(reference, t, ftz);
+  }
+  void flush_result(type t, std::uint32_t d, bool ftz);
   void after_result(op o, element e, std::uint32_t d) { alu(o, e, d, {d}); }
   static element element_of(type t);    ///< untyped bits count as unsigned
   static element bits_element(type t);  ///< unsigned of the same size
+
+  /// A plain step (plain.hh) with registers, and one whose inst::imm points to a new T.
+  inst& plain(step s, std::uint32_t d, std::initializer_list<std::uint32_t> sources, std::uint32_t aux = 0);
+  template <class T>
+  T& detail(step s) {
+    auto made = std::make_shared<T>();
+    emit(s).imm = reinterpret_cast<std::int64_t>(made.get());
+    out_.details.push_back(made);
+    return *made;
+  }
+
+  struct located : place {
+    bool kernel_parameter = false;
+  };
 
   // ---- families
   void do_add_sub();
@@ -108,6 +134,7 @@ class decoder {
   void do_slct();
   void do_mov();
   void do_cvt();
+  void move_wide();
   void do_cvta();
   void do_isspacep();
   void do_load();
@@ -128,20 +155,52 @@ class decoder {
   void do_redux();
   void do_activemask();
   void do_nanosleep();
+  // decode_video.cc
+  void do_video();
+  void do_szext();
+  void do_fns();
+  void do_pair16();
+  // decode_narrow.cc
+  void do_cvt_narrow();
+  void do_cvt_pack();
+  bool narrow_conversion() const;
+  // decode_atomic.cc
+  void do_atom_wide(const located& p, std::size_t first);
+  void do_atom_plain(const located& p, atom a, type t, std::uint32_t lanes, bool returns, std::size_t first);
+  void wide_access(bool store, type t, std::uint32_t lanes, const std::vector<const operand*>& values,
+                   const located& p);
+  // decode_async.cc
+  void do_mbarrier();
+  void mbarrier_test(bool patient);
+  void do_copy_async();
+  void do_copy_bulk(bool reduces);
+  void do_async_store(bool reduces);
+  void do_cluster_barrier();
+  void do_map_shared();
+  void do_cta_rank();
+  void do_policy();
+  void do_alloca();
+  void do_stack();
+  // decode_matrix.cc
+  void do_mma();
+  void do_wmma();
+  void wmma_multiply();
+  void wmma_move(bool store);
+  void do_rows();
+  void do_movmatrix();
+  void do_elect();
+  void fragment_registers(const operand& o, fragment& f, bool target_registers);
+  fragment make(const matrix_shape& s, operand_of which, cell kind, bool wmma);
+  void refuse_by_name();
 
   bool wide_integer(op& lo);
+  void compare_pairs(std::uint32_t p, std::uint32_t q, op o, type t, bool ftz);
   op comparison();
   void compare_into(std::uint32_t p, std::uint32_t q, bool with_q, const operand* combine, mix how, op o,
                     type t, bool ftz);
-  struct place {
-    where window = where::generic;
-    std::uint32_t address = 0;
-    std::int64_t offset = 0;
-    bool kernel_parameter = false;
-  };
   space take_space();
   void take_cache_hints();
-  place locate(const operand& o, space s);
+  located locate(const operand& o, space s);
   void memory_operands(const operand& o, std::uint32_t lanes, std::vector<const operand*>& out);
   void convert_step(type to, type from, std::uint32_t d, std::uint32_t a, int mode, bool saturate);
   void pass(const operand& o, const variable& formal, std::size_t position, std::uint32_t offset,

@@ -87,6 +87,10 @@ void decoder::do_call() {
       site->provided = builtin::vprintf;
     } else if (what.name == "__assertfail" && formal_parameters->size() == 5) {
       site->provided = builtin::assertfail;
+    } else if (what.name == "malloc" && formal_parameters->size() == 1 && formal_returns->size() == 1) {
+      site->provided = builtin::malloc;
+    } else if (what.name == "free" && formal_parameters->size() == 1) {
+      site->provided = builtin::free;
     } else {
       return fail("unresolved extern function " + std::string(what.name));
     }
@@ -140,6 +144,7 @@ void decoder::do_nanosleep() {
 
 /// r: result, barrier, threads, predicate. aux: 1 = has a thread count; 2, 4, 6 = popc, and, or.
 void decoder::do_barrier() {
+  if (take("cluster")) return do_cluster_barrier();
   take("cta"), take("aligned");
   if (take("warp")) {
     if (!take("sync")) return fail("expected .sync");
@@ -258,8 +263,10 @@ void decoder::do_activemask() {
 /// Instructions that may suspend the warp or leave the straight line: a false guard jumps around them, since
 /// the mask of a guarded step would be lost.
 bool decoder::may_leave(std::string_view name) {
-  static constexpr std::string_view list[] = {"ret",   "exit",  "call", "bar",   "barrier",   "shfl", "vote",
-                                              "match", "redux", "trap", "brkpt", "nanosleep", "brx"};
+  static constexpr std::string_view list[] = {"ret",      "exit",      "call",      "bar",   "barrier",
+                                              "shfl",     "vote",      "match",     "redux", "trap",
+                                              "brkpt",    "nanosleep", "brx",       "mma",   "wmma",
+                                              "ldmatrix", "stmatrix",  "movmatrix", "elect", "mbarrier"};
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
@@ -305,6 +312,51 @@ const std::map<std::string_view, decoder::handler>& decoder::handlers() {
       {"prmt", &d::do_prmt},
       {"shf", &d::do_shf},
       {"dp4a", &d::do_dot},
+      {"dp2a", &d::do_dot},
+      {"szext", &d::do_szext},
+      {"fns", &d::do_fns},
+      {"vadd", &d::do_video},
+      {"vsub", &d::do_video},
+      {"vabsdiff", &d::do_video},
+      {"vmin", &d::do_video},
+      {"vmax", &d::do_video},
+      {"vshl", &d::do_video},
+      {"vshr", &d::do_video},
+      {"vmad", &d::do_video},
+      {"vset", &d::do_video},
+      {"vadd2", &d::do_video},
+      {"vsub2", &d::do_video},
+      {"vavrg2", &d::do_video},
+      {"vabsdiff2", &d::do_video},
+      {"vmin2", &d::do_video},
+      {"vmax2", &d::do_video},
+      {"vset2", &d::do_video},
+      {"vadd4", &d::do_video},
+      {"vsub4", &d::do_video},
+      {"vavrg4", &d::do_video},
+      {"vabsdiff4", &d::do_video},
+      {"vmin4", &d::do_video},
+      {"vmax4", &d::do_video},
+      {"vset4", &d::do_video},
+      {"mbarrier", &d::do_mbarrier},
+      {"cp", &d::do_copy_async},
+      {"mapa", &d::do_map_shared},
+      {"getctarank", &d::do_cta_rank},
+      {"createpolicy", &d::do_policy},
+      {"alloca", &d::do_alloca},
+      {"stacksave", &d::do_stack},
+      {"stackrestore", &d::do_stack},
+      {"mma", &d::do_mma},
+      {"wmma", &d::do_wmma},
+      {"ldmatrix", &d::do_rows},
+      {"stmatrix", &d::do_rows},
+      {"movmatrix", &d::do_movmatrix},
+      {"elect", &d::do_elect},
+      {"wgmma", &d::refuse_by_name},
+      {"tcgen05", &d::refuse_by_name},
+      {"multimem", &d::refuse_by_name},
+      {"tensormap", &d::refuse_by_name},
+      {"clusterlaunchcontrol", &d::refuse_by_name},
       {"mul24", &d::do_mul24},
       {"mad24", &d::do_mul24},
       {"sad", &d::do_sad},
@@ -329,6 +381,8 @@ const std::map<std::string_view, decoder::handler>& decoder::handlers() {
       {"prefetch", &d::do_nothing},
       {"prefetchu", &d::do_nothing},
       {"pmevent", &d::do_nothing},
+      {"applypriority", &d::do_nothing},
+      {"discard", &d::do_nothing},
       {"griddepcontrol", &d::do_nothing},
       {"setmaxnreg", &d::do_nothing},
       {"bra", &d::do_branch},

@@ -2,14 +2,16 @@
 #include <algorithm>
 
 #include "ptx/decode.hh"
+#include "ptx/plain_atomic.hh"
 
 namespace outboard::ptx {
 
 void decoder::do_mov() {
-  const type t = take_type();
+  const type t = take_type(true);
   count(2);
   if (!ok_) return;
   const operand &d = at(0), &a = at(1);
+  if (t == type::b128) return move_wide();
   if (t == type::pred) {
     const auto from = source_predicate(a), to = target_predicate(d);
     inst& i = emit(steps().mix_predicate[static_cast<int>(mix::mov)]);
@@ -39,6 +41,26 @@ void decoder::do_mov() {
   alu(op::mov, bits_element(t), target(d, t), {from});
 }
 
+/// mov.b128 d, {low, high}; mov.b128 {low, high}, a; mov.b128 d, a
+void decoder::move_wide() {
+  const operand &d = at(0), &a = at(1);
+  const bool packs = a.kind == operand_kind::list, unpacks = d.kind == operand_kind::list;
+  const auto& parts = packs ? a.parts : d.parts;
+  if ((packs && unpacks) || ((packs || unpacks) && parts.size() != 2)) return fail("unsupported form of mov");
+  if (packs) {
+    const auto low = source(parts[0], type::b64), high = source(parts[1], type::b64),
+               to = target(d, type::b128);
+    plain(wide_move, to, {low, high}, 0);
+  } else if (unpacks) {
+    const auto from = source(a, type::b128), low = target(parts[0], type::b64),
+               high = target(parts[1], type::b64);
+    plain(wide_move, from, {low, high}, 1);
+  } else {
+    const auto from = source(a, type::b128), to = target(d, type::b128);
+    plain(wide_move, to, {from}, 2);
+  }
+}
+
 void decoder::convert_step(type to, type from, std::uint32_t d, std::uint32_t a, int mode, bool saturate) {
   const auto row = static_cast<int>(element_of(to)), column = static_cast<int>(element_of(from));
   if (row >= element_count || column >= element_count) return fail("unsupported conversion");
@@ -51,6 +73,8 @@ void decoder::convert_step(type to, type from, std::uint32_t d, std::uint32_t a,
 }
 
 void decoder::do_cvt() {
+  if (take("pack")) return do_cvt_pack();
+  if (narrow_conversion()) return do_cvt_narrow();
   static constexpr std::pair<std::string_view, op> integral[] = {
       {"rni", op::round_even}, {"rzi", op::round_zero}, {"rmi", op::round_down}, {"rpi", op::round_up}};
   op round = op::count;
@@ -144,7 +168,10 @@ void decoder::do_isspacep() {
   const space s = take_space();
   count(2);
   const auto a = source(at(1), type::u64), d = target_predicate(at(0));
-  if (s == space::constant || s == space::param) return fail("unsupported state space");
+  if (s == space::constant || s == space::param) {
+    plain(control().in_space, d, {a}, s == space::constant ? 0 : 1);
+    return;
+  }
   inst& i = emit(steps().in_range);
   i.r[0] = d, i.r[1] = a, i.aux = s == space::shared ? 0 : s == space::local ? 1 : 2;
 }

@@ -8,7 +8,8 @@ namespace outboard::ptx {
 
 space decoder::take_space() {
   if (take("global")) return space::global;
-  if (take("shared") || take("shared::cta")) return space::shared;
+  // A cluster is one block here, so its shared memory is the block's.
+  if (take("shared") || take("shared::cta") || take("shared::cluster")) return space::shared;
   if (take("local")) return space::local;
   if (take("param") || take("param::entry") || take("param::func")) return space::param;
   if (take("const")) return space::constant;
@@ -17,16 +18,16 @@ space decoder::take_space() {
 
 /// Where data is cached changes nothing here.
 void decoder::take_cache_hints() {
-  for (const auto m :
-       {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "mmio", "cta", "gpu", "sys", "cluster", "weak"}) {
+  for (const auto m : {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "mmio", "cta", "gpu", "sys", "cluster",
+                       "weak", "unified"}) {
     take(m);
   }
-  while (take_prefix("L1::") || take_prefix("L2::")) {
+  while (take_prefix("L1::") || take_prefix("L2::") || take_prefix("level::")) {
   }
 }
 
-decoder::place decoder::locate(const operand& o, space s) {
-  place p;
+decoder::located decoder::locate(const operand& o, space s) {
+  located p;
   if (o.kind != operand_kind::address) return fail("expected an address"), p;
   p.offset = o.value;
   const auto window = [&](std::uint32_t bytes) {
@@ -88,16 +89,17 @@ void decoder::do_load() {
   take("relaxed");
   const space s = take_space();
   take_cache_hints();
-  const std::uint32_t lanes = take("v2") ? 2 : take("v4") ? 4 : 1;
-  const type t = take_type();
+  const std::uint32_t lanes = take("v2") ? 2 : take("v4") ? 4 : take("v8") ? 8 : 1;
+  const type t = take_type(true);
   count(2, 3);  // the third is a cache policy
   std::vector<const operand*> d;
   memory_operands(at(0), lanes, d);
   if (!ok_) return;
-  const place p = locate(at(1), s);
+  const located p = locate(at(1), s);
   const std::uint32_t bytes = size_of(t), log2 = static_cast<std::uint32_t>(std::countr_zero(bytes));
-  if (t == type::pred || bytes > 8 || (lanes == 4 && bytes == 8)) return fail("unsupported type");
-  if (p.kernel_parameter) {
+  if (t == type::pred || bytes * lanes > 32 || lanes * register_bytes(t) > 32)
+    return fail("unsupported type");
+  if (p.kernel_parameter && bytes <= 8) {
     const auto end = p.offset + static_cast<std::int64_t>(bytes) * lanes;
     if (p.offset < 0 || end > static_cast<std::int64_t>(lay_out(f_.parameters).size))
       return fail("read beyond the parameters");
@@ -106,6 +108,12 @@ void decoder::do_load() {
       inst& i = emit(t == type::s8 ? steps().load_parameter_s8 : steps().load_parameter[log2]);
       i.r[0] = to, i.imm = p.offset + static_cast<std::int64_t>(n) * bytes;
     }
+    return;
+  }
+  if (bytes * lanes > 16 || bytes > 8) {
+    if (p.kernel_parameter) return fail("unsupported type");
+    wide_access(false, t, lanes, d, p);
+    if (acquire) emit(steps().fence);
     return;
   }
   std::uint32_t r[4] = {};
@@ -122,21 +130,27 @@ void decoder::do_load() {
 }
 
 void decoder::do_store() {
+  if (take("async")) return do_async_store(false);
   const bool release = take("release") || take("volatile");
   take("relaxed");
   const space s = take_space();
   take_cache_hints();
-  const std::uint32_t lanes = take("v2") ? 2 : take("v4") ? 4 : 1;
-  const type t = take_type();
+  const std::uint32_t lanes = take("v2") ? 2 : take("v4") ? 4 : take("v8") ? 8 : 1;
+  const type t = take_type(true);
   count(2, 3);
   std::vector<const operand*> v;
   memory_operands(at(1), lanes, v);
   if (!ok_) return;
   if (s == space::constant) return fail("constant memory is read-only");
-  const place p = locate(at(0), s);
+  const located p = locate(at(0), s);
   if (p.kernel_parameter) return fail("kernel parameters are read-only");
   const std::uint32_t bytes = size_of(t), log2 = static_cast<std::uint32_t>(std::countr_zero(bytes));
-  if (t == type::pred || bytes > 8 || (lanes == 4 && bytes == 8)) return fail("unsupported type");
+  if (t == type::pred || bytes * lanes > 32 || lanes * register_bytes(t) > 32)
+    return fail("unsupported type");
+  if (bytes * lanes > 16 || bytes > 8) {
+    if (release) emit(steps().fence);
+    return wide_access(true, t, lanes, v, p);
+  }
   std::uint32_t r[4] = {};
   for (std::uint32_t n = 0; n < lanes; ++n) r[n] = source(*v[n], t);
   if (release && s != space::local && s != space::param) emit(steps().fence);
@@ -145,41 +159,17 @@ void decoder::do_store() {
   i.r[4] = p.address, i.imm = p.offset;
 }
 
-void decoder::do_atom() {
-  const bool returns = now_->name == "atom";
-  for (const auto m : {"relaxed", "acquire", "release", "acq_rel", "noftz"}) take(m);
-  const space s = take_space();
-  static constexpr std::pair<std::string_view, atom> kinds[] = {
-      {"add", atom::add},  {"min", atom::min}, {"max", atom::max},  {"inc", atom::inc},   {"dec", atom::dec},
-      {"and", atom::and_}, {"or", atom::or_},  {"xor", atom::xor_}, {"exch", atom::exch}, {"cas", atom::cas}};
-  atom a = atom::count;
-  for (const auto& [name, kind] : kinds) {
-    if (a == atom::count && take(name)) a = kind;
-  }
-  take_cache_hints();
-  const type t = take_type();
-  if (a == atom::count) return fail("unsupported operation");
-  const std::size_t first = returns ? 1 : 0;
-  count(first + (a == atom::cas ? 3 : 2), first + (a == atom::cas ? 4 : 3));
-  if (!ok_) return;
-  if (s == space::local || s == space::param || s == space::constant) return fail("unsupported state space");
-  const auto b = source(at(first + 1), t), c = a == atom::cas ? source(at(first + 2), t) : 0;
-  const auto d = returns ? target(at(0), t) : temporary(register_bytes(t));
-  const place p = locate(at(first), s);
-  // Signed types share the bitwise operations of the unsigned ones.
-  const bool bitwise = a >= atom::inc;
-  const element e = bitwise ? bits_element(t) : element_of(t);
-  if (e == element::count || (bitwise && is_float(t))) return fail("unsupported type");
-  inst& i = emit(steps().atomic[static_cast<int>(p.window)][static_cast<int>(a)][static_cast<int>(e)],
-                 "type for this operation");
-  i.r[0] = d, i.r[1] = b, i.r[2] = c, i.r[4] = p.address, i.imm = p.offset, i.aux = returns;
-}
-
 void decoder::do_fence() {
   for (const auto m : {"sc", "acq_rel", "acquire", "release", "cta", "gpu", "gl", "sys", "cluster", "proxy",
-                       "alias", "mbarrier_init"}) {
+                       "alias", "async", "async::generic", "sync_restrict::shared::cta",
+                       "sync_restrict::shared::cluster", "mbarrier_init", "global"}) {
     take(m);
   }
+  while (take_prefix("async.") || take_prefix("async::") || take_prefix("sync_restrict::") ||
+         take_prefix("tensormap::") || take("shared::cta") || take("shared::cluster")) {
+  }
+  // fence.proxy.tensormap names the map: nothing is cached here.
+  if (now_->operands.size() > 2) return fail("too many operands");
   emit(steps().fence);
 }
 

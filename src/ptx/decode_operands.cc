@@ -41,6 +41,7 @@ std::uint64_t decoder::immediate(const operand& o, type t) {
 
 std::uint32_t decoder::resize(std::uint32_t reference, std::uint32_t from, std::uint32_t to, bool sign) {
   if (from == to) return reference;
+  if (from > 8 || to > 8) return fail("expected a register of the type's width"), 0;
   const auto e = [&](std::uint32_t bytes) {
     if (bytes == 2) return sign ? element::s16 : element::u16;
     if (bytes == 4) return sign ? element::s32 : element::u32;
@@ -56,6 +57,7 @@ std::uint32_t decoder::source(const operand& o, type t) {
   const std::uint32_t want = register_bytes(t);
   if (t == type::pred) return source_predicate(o);
   if (o.negated) return fail("'!' needs a predicate"), 0;
+  if (!o.selector.empty()) return fail("a part of a register is no operand here"), 0;
   switch (o.kind) {
     case operand_kind::reg: {
       const type have = f_.register_type(o.index);
@@ -84,7 +86,10 @@ std::uint32_t decoder::source(const operand& o, type t) {
 
 std::uint32_t decoder::source_predicate(const operand& o) {
   if (o.kind == operand_kind::integer) return predicate_constant((o.value != 0) != o.negated);
-  if (o.kind != operand_kind::reg || f_.register_type(o.index) != type::pred)
+  // No launch has clusters of its own choice.
+  if (o.kind == operand_kind::special && o.name == "%is_explicit_cluster")
+    return predicate_constant(o.negated);
+  if (o.kind != operand_kind::reg || f_.register_type(o.index) != type::pred || !o.selector.empty())
     return fail("expected a predicate"), 0;
   const auto reference = slot(o.index);
   if (!o.negated) return reference;
@@ -98,11 +103,12 @@ std::uint32_t decoder::target(const operand& o, type t) {
   const std::uint32_t want = register_bytes(t);
   if (t == type::pred) return target_predicate(o);
   if (o.kind == operand_kind::sink) return temporary(want);
-  if (o.kind != operand_kind::reg || o.negated || o.value != 0)
+  if (o.kind != operand_kind::reg || o.negated || o.value != 0 || !o.selector.empty())
     return fail("expected a register as destination"), 0;
   const type have = f_.register_type(o.index);
   if (have == type::pred) return fail("the destination is a predicate"), 0;
   if (register_bytes(have) == want) return slot(o.index);
+  if (register_bytes(have) > 8 || want > 8) return fail("expected a register of the type's width"), 0;
   const auto d = temporary(want);
   const auto e = [&](std::uint32_t bytes) {
     const bool sign = is_signed(t);
@@ -119,7 +125,8 @@ std::uint32_t decoder::target(const operand& o, type t) {
 
 std::uint32_t decoder::target_predicate(const operand& o) {
   if (o.kind == operand_kind::sink) return temporary(0);
-  if (o.kind != operand_kind::reg || o.negated || f_.register_type(o.index) != type::pred) {
+  if (o.kind != operand_kind::reg || o.negated || !o.selector.empty() ||
+      f_.register_type(o.index) != type::pred) {
     return fail("expected a predicate as destination"), 0;
   }
   return slot(o.index);
@@ -220,6 +227,15 @@ std::uint32_t decoder::special_value(std::string_view name, std::uint32_t& bytes
       {"%cluster_nctaid.z", {special::one, 4}},
       {"%cluster_ctarank", {special::zero, 4}},
       {"%cluster_nctarank", {special::one, 4}},
+      {"%aggr_smem_size", {special::total_shared, 4}},
+      {"%reserved_smem_offset_begin", {special::zero, 4}},
+      {"%reserved_smem_offset_end", {special::zero, 4}},
+      {"%reserved_smem_offset_cap", {special::zero, 4}},
+      {"%reserved_smem_offset_0", {special::zero, 4}},
+      {"%reserved_smem_offset_1", {special::zero, 4}},
+      {"%current_graph_exec", {special::zero8, 8}},
+      {"%ctaid.w", {special::zero, 4}},
+      {"%nctaid.w", {special::one, 4}},
   };
   static const std::map<std::string_view, std::uint32_t> by_lane = {{"%laneid", 0},      {"%lanemask_lt", 1},
                                                                     {"%lanemask_le", 2}, {"%lanemask_gt", 3},

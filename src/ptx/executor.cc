@@ -317,6 +317,7 @@ launch_result prepare(const launch_request& r, job& j) {
   l.kernel = found->second;
   l.module = &module;
   l.memory = r.memory;
+  l.heap = r.heap;
   l.grid = r.grid, l.block = r.block;
   l.threads = static_cast<std::uint32_t>(threads);
   l.warps = (l.threads + warp_lanes - 1) / warp_lanes;

@@ -32,6 +32,18 @@ class address_space {
   virtual ~address_space() = default;
   /// The largest valid range that contains `address`, false when there is none.
   virtual bool find(std::uint64_t address, memory_range& out) const = 0;
+  /// The allocation that contains `address` or lies closest to it, for the text of an error; false when there
+  /// is none at all.
+  virtual bool nearest(std::uint64_t address, memory_range& out) const { return find(address, out); }
+};
+
+/// Where malloc and free of kernels have their memory; it must be valid in the launch's address space. Called
+/// from several worker threads at once.
+class device_heap {
+ public:
+  virtual ~device_heap() = default;
+  virtual std::uint64_t allocate(std::uint64_t bytes) = 0;  ///< 16-byte aligned; 0 when there is no room
+  virtual bool release(std::uint64_t address) = 0;          ///< false: not an address that allocate gave
 };
 
 struct code;  // decoded functions, internal to src/ptx
@@ -74,6 +86,7 @@ struct launch_request {
   std::span<const std::byte> parameters;  ///< packed as kernel_info says; read during run() only
   bool cooperative = false;
   const address_space* memory = nullptr;
+  device_heap* heap = nullptr;                  ///< null: malloc of kernels gives null
   std::function<void(std::string_view)> print;  ///< device printf; called from any worker, one call at a time
   std::uint32_t stack_bytes = 1024;             ///< per thread, for recursive functions (cuCtxSetLimit)
 };

@@ -23,6 +23,16 @@ class listed_memory : public address_space {
     }
     return false;
   }
+  bool nearest(std::uint64_t address, memory_range& out) const override {
+    std::uint64_t best = ~std::uint64_t{0};
+    for (const auto& r : ranges) {
+      const std::uint64_t apart = address < r.begin             ? r.begin - address
+                                  : address - r.begin >= r.size ? address - r.begin - r.size
+                                                                : 0;
+      if (apart < best) best = apart, out = r;
+    }
+    return !ranges.empty();
+  }
   void add(const void* at, std::size_t bytes, bool writable = true) {
     ranges.push_back({reinterpret_cast<std::uint64_t>(at), bytes, writable});
   }
@@ -93,11 +103,13 @@ class executor_fixture : public ::testing::Test {
     r.module = module_, r.kernel = kernel, r.grid = grid, r.block = block;
     r.dynamic_shared = shared, r.parameters = arguments.bytes(), r.cooperative = cooperative,
     r.memory = &memory_;
+    r.heap = heap_;
     r.print = [&](std::string_view text) { printed_ += text; };
     return executor_.run(r, cancel);
   }
 
   listed_memory memory_;
+  device_heap* heap_ = nullptr;
   std::vector<std::vector<std::uint64_t>> variables_;
   loaded_module_ptr module_;
   std::string printed_;

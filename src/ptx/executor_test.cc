@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "ptx/executor_fixture.hh"
@@ -217,6 +219,70 @@ TEST_F(executor_test, a_store_behind_the_end_names_kernel_line_address_and_threa
   EXPECT_EQ(r.line, 12u);
   EXPECT_NE(r.text.find("kernel k"), std::string::npos) << r.text;
   EXPECT_NE(r.text.find("st.global.u32 [%rd3], %r1"), std::string::npos) << r.text;
+}
+
+TEST_F(executor_test, a_wild_address_names_the_nearest_allocation) {
+  load(kernel_text(".param .u64 p", store_text));
+  alignas(64) std::uint32_t v[40] = {};
+  memory_.add(v, sizeof v);
+  EXPECT_NE(launch("k", {1, 1, 1}, {64, 1, 1}, packed(v)).text.find("0 bytes behind allocation 0x"),
+            std::string::npos);
+  const auto r = launch("k", {1, 1, 1}, {1, 1, 1}, packed(reinterpret_cast<std::uint64_t>(v) - 8));
+  EXPECT_NE(r.text.find("8 bytes before allocation 0x"), std::string::npos) << r.text;
+  EXPECT_NE(r.text.find("of 160 bytes"), std::string::npos) << r.text;
+  const auto odd = launch("k", {1, 1, 1}, {1, 1, 1}, packed(reinterpret_cast<std::uint64_t>(v) + 6));
+  EXPECT_NE(odd.text.find("at offset 6 of allocation 0x"), std::string::npos) << odd.text;
+}
+
+TEST_F(executor_test, kernels_allocate_memory) {
+  struct arena final : device_heap {
+    std::uint64_t allocate(std::uint64_t bytes) override {
+      const std::lock_guard lock(mutex);
+      if (used + bytes > sizeof room) return 0;
+      const auto at = reinterpret_cast<std::uint64_t>(room) + used;
+      used += (bytes + 15) / 16 * 16;
+      return at;
+    }
+    bool release(std::uint64_t address) override {
+      const std::lock_guard lock(mutex);
+      return released.insert(address).second && address - reinterpret_cast<std::uint64_t>(room) < used;
+    }
+    std::mutex mutex;
+    alignas(16) char room[64 * 16];
+    std::uint64_t used = 0;
+    std::set<std::uint64_t> released;
+  } heap;
+  memory_.add(heap.room, sizeof heap.room);
+  heap_ = &heap;
+  const std::string calls =
+      ".reg .b64 p, a, at; .reg .b32 t; .reg .pred none; ld.param.u64 p, [out]; mov.u32 t, %tid.x;\n"
+      "{ .param .b64 size; .param .b64 got; st.param.b64 [size], 12; call.uni (got), malloc, (size); "
+      "ld.param.b64 a, [got]; }\n"
+      "setp.eq.u64 none, a, 0; @none bra DONE; st.u32 [a+8], t;\n"
+      "{ .param .b64 what; st.param.b64 [what], a; call.uni free, (what); }\n"
+      "DONE: mad.wide.u32 at, t, 8, p; st.global.u64 [at], a;\n";
+  const std::string declared =
+      ".extern .func (.param .b64 func_retval0) malloc(.param .b64 size);\n.extern .func free(.param .b64 "
+      "what);\n";
+  load(kernel_text(".param .u64 out", calls, declared));
+  EXPECT_TRUE(module_->source().uses_heap());
+  std::vector<std::uint64_t> out(65);
+  device(out);
+  auto r = launch("k", {1, 1, 1}, {65, 1, 1}, packed(out.data()));
+  ASSERT_TRUE(r.ok()) << r.text;
+  EXPECT_EQ(std::set<std::uint64_t>(out.begin(), out.end()).size(), 65u);  // 64 addresses and one null
+  EXPECT_EQ(std::count(out.begin(), out.end(), 0u), 1);
+  heap_ = nullptr;
+  r = launch("k", {1, 1, 1}, {1, 1, 1}, packed(out.data()));
+  ASSERT_TRUE(r.ok()) << r.text;
+  EXPECT_EQ(out[0], 0u);
+  load(kernel_text(".param .u64 out",
+                   ".reg .b64 p; ld.param.u64 p, [out];\n"
+                   "{ .param .b64 what; st.param.b64 [what], p; call.uni free, (what); }\n",
+                   declared));
+  r = launch("k", {1, 1, 1}, {1, 1, 1}, packed(out.data()));
+  EXPECT_EQ(r.kind, outcome::trap);
+  EXPECT_NE(r.text.find("malloc did not give"), std::string::npos) << r.text;
 }
 
 TEST_F(executor_test, null_wild_misaligned_and_read_only_addresses) {

@@ -142,6 +142,7 @@ result<std::uint64_t> stack_of(const program& p, const function& start, bool& op
     const function* callee = nullptr;
     while (top.next < top.f->body.size() && !callee) {
       const auto& i = top.f->body[top.next++];
+      if (i.name == "alloca") open_ended = true;
       if (i.name != "call") continue;
       const auto name = callee_of(i);
       if (name.empty()) open_ended = true;

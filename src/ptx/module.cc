@@ -181,6 +181,12 @@ const variable_info* module::find_variable(std::string_view name) const {
   return found == variables_.end() ? nullptr : &*found;
 }
 
+bool module::uses_heap() const {
+  return std::any_of(tree_->functions.begin(), tree_->functions.end(), [](const function& f) {
+    return !f.defined && (f.name == "malloc" || f.name == "free");
+  });
+}
+
 int module::ptx_version() const { return tree_->version; }
 int module::target() const { return tree_->target; }
 

@@ -60,6 +60,7 @@ class module {
   std::span<const variable_info> variables() const { return variables_; }  ///< defined ones, no .extern
   const kernel_info* find_kernel(std::string_view name) const;
   const variable_info* find_variable(std::string_view name) const;
+  bool uses_heap() const;   ///< malloc or free of the device is called
   int ptx_version() const;  ///< 90 for .version 9.0
   int target() const;       ///< 75 for .target sm_75
   const program& tree() const { return *tree_; }
@@ -78,7 +79,7 @@ result<module_ptr> parse(std::string_view text);
 
 /// Joins several modules: .extern declarations meet their definitions, .weak ones yield to a strong or to the
 /// first; two strong definitions of a name are an error. What remains undefined is an error of instantiate,
-/// except the functions the device itself provides (vprintf, __assertfail).
+/// except the functions the device itself provides (vprintf, __assertfail, malloc, free).
 result<module_ptr> link(std::span<const module_ptr> modules);
 
 }  // namespace outboard::ptx

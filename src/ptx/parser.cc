@@ -96,9 +96,7 @@ class parser : declaration_parser {
           number = number * 10 + (c - '0');
         }
         tree_->target = number;
-      } else if (name.substr(0, 7) == "texmode") {
-        fail("unsupported .target option " + std::string(name));
-      }
+      }  // texmode_independent (OpenCL), debug: no difference but to textures by name
     } while (accept(','));
   }
 
@@ -465,7 +463,8 @@ class parser : declaration_parser {
     }
     if (accept('[')) {
       o = simple_operand(f, depth + 1, false);
-      if (o.kind == operand_kind::list || o.kind == operand_kind::address || o.kind == operand_kind::real) {
+      if (o.kind == operand_kind::list || o.kind == operand_kind::address || o.kind == operand_kind::real ||
+          o.negated || !o.selector.empty()) {
         return fail("unsupported address"), o;
       }
       o.base = o.kind;
@@ -473,7 +472,13 @@ class parser : declaration_parser {
       expect(']');
       return o;
     }
-    if (is('-') || is('+') || is('~') || now_.kind == token_kind::integer || now_.kind == token_kind::real) {
+    if (accept('-')) {
+      if (now_.kind != token_kind::name) return literal(true);
+      o = simple_operand(f, depth + 1, false);  // vmad d, a, -b, c
+      o.negated = !o.negated;
+      return o;
+    }
+    if (is('+') || is('~') || now_.kind == token_kind::integer || now_.kind == token_kind::real) {
       return literal();
     }
     const auto name = expect_name();
@@ -483,6 +488,15 @@ class parser : declaration_parser {
       return o;
     }
     o = resolve(name);
+    // %r1.b0 of video instructions: the lexer takes the dot for a part of the name.
+    const auto dot = name.find('.');
+    if ((o.kind == operand_kind::special || o.kind == operand_kind::symbol) &&
+        dot != std::string_view::npos) {
+      if (auto whole = resolve(name.substr(0, dot)); whole.kind == operand_kind::reg) {
+        o = std::move(whole);
+        o.selector = name.substr(dot + 1);
+      }
+    }
     if (branch && o.kind == operand_kind::symbol) o.kind = operand_kind::label;
     while (ok_ && (is('+') || is('-'))) {
       const bool minus = is('-');

@@ -62,6 +62,7 @@ struct operand {
   std::int32_t index = -1;
   std::int64_t value = 0;
   std::string_view name;
+  std::string_view selector;  ///< of a register: b0 h1 b3210, behind the dot
   std::vector<operand> parts;
 };
 

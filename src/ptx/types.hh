@@ -9,13 +9,15 @@ namespace outboard::ptx {
 
 // clang-format off
 enum class type : std::uint8_t {
-  none, pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, f16, f16x2, bf16, bf16x2, f32, f64,
+  none, pred, b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, u16x2, s16x2, f16, f16x2, bf16, bf16x2,
+  f32, f64,
 };
 inline constexpr std::string_view type_names[] = {
   "", "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64",
-  "f16", "f16x2", "bf16", "bf16x2", "f32", "f64",
+  "u16x2", "s16x2", "f16", "f16x2", "bf16", "bf16x2", "f32", "f64",
 };
-inline constexpr std::uint8_t type_sizes[] = {0, 1, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 2, 4, 4, 8};
+inline constexpr std::uint8_t type_sizes[] = {0, 1, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2, 4, 8, 4, 4, 2, 4, 2, 4,
+                                             4, 8};
 // clang-format on
 
 enum class space : std::uint8_t { generic, reg, param, shared, local, global, constant };

@@ -5,39 +5,18 @@
 #include <cstring>
 
 #include "ptx/builtin.hh"
+#include "ptx/groups.hh"
 
 namespace outboard::ptx {
 namespace {
 
 constexpr std::uint64_t max_frame_bytes = 32u << 20;
 
-warp_state& state(warp* w) { return static_cast<warp_state&>(*w); }
-
-void activate(warp* w, std::uint32_t mask) {
-  w->mask = mask;
-  for (int l = 0; l < warp_lanes; ++l) w->lane[l] = mask >> l & 1 ? ~0u : 0u;
-}
-
 void enter_frame(warp* w, frame* f) {
   w->current = f;
   w->base[0] = f->registers.get();
   w->base[1] = f->function->constants.get() - 1;
   w->local_base = f->local_base;
-}
-
-const inst* reschedule(warp* w) {
-  w->happened = event::reschedule;
-  return leave();
-}
-
-void add_ready(warp_state& w, const inst* pc, std::uint32_t mask, frame* where) {
-  for (auto& g : w.groups) {
-    if (g.pc == pc && g.where == where && g.waits == wait::none) {
-      g.mask |= mask;
-      return;
-    }
-  }
-  w.groups.push_back({pc, mask, where, wait::none, 0});
 }
 
 /// Makes groups[chosen] the running one.
@@ -123,117 +102,6 @@ void drop_lanes(warp_state& w, frame* f, std::uint32_t lanes) {
   w.frames.erase(found);
 }
 
-// ---- block barriers
-
-std::uint32_t expected_at(const block& b, const barrier_state& s) {
-  return s.expected != 0 ? s.expected : b.launch->threads - b.exited;
-}
-
-void write_reduction(const barrier_state& s, frame* f, const inst* i, std::uint32_t mask) {
-  auto* d = reinterpret_cast<std::uint32_t*>(f->registers.get() + i->r[0]);
-  const std::uint32_t kind = i->aux & 6;
-  if (kind == 2) {
-    for (int l = 0; l < warp_lanes; ++l) {
-      if (mask >> l & 1) d[l] = s.count;
-    }
-  } else if (kind != 0) {
-    const bool yes = kind == 4 ? s.all != 0 : s.any != 0;
-    *d = (*d & ~mask) | (yes ? mask : 0);
-  }
-}
-
-void release_barrier(block& b, std::uint32_t number) {
-  auto& s = b.barriers[number];
-  for (auto& w : b.warps) {
-    for (auto& g : w.groups) {
-      if (g.waits != wait::barrier || g.member != number) continue;
-      write_reduction(s, g.where, g.pc, g.mask);
-      g.waits = wait::none;
-      ++g.pc;
-    }
-  }
-  s = barrier_state{};
-}
-
-/// The barrier an instruction names, counting its arrival; nullptr after a fault.
-barrier_state* arrive_at(warp* w, const inst* i, std::uint32_t& number) {
-  const int lane = std::countr_zero(w->mask);
-  const auto value = [&](std::uint32_t reference) {
-    return reinterpret_cast<const std::uint32_t*>(w->base[reference & 1] + reference)[lane];
-  };
-  number = value(i->r[1]);
-  if (number >= 16) {
-    warp_fault(w, i, fault::instruction, lane, number);
-    return nullptr;
-  }
-  auto& s = w->owner->barriers[number];
-  const bool counted = i->aux & 1;
-  // Barriers with a count work on whole warps: a last, partial warp counts for 32.
-  s.arrived += counted && (w->mask | w->exited) == all_lanes
-                   ? warp_lanes
-                   : static_cast<std::uint32_t>(std::popcount(w->mask));
-  if (counted) s.expected = value(i->r[2]);
-  if (i->aux & 6) {
-    const auto p = *reinterpret_cast<const std::uint32_t*>(w->base[i->r[3] & 1] + i->r[3]) & w->mask;
-    s.all &= p == w->mask;
-    s.any |= p != 0;
-    s.count += static_cast<std::uint32_t>(std::popcount(p));
-  }
-  return &s;
-}
-
-const inst* step_barrier(warp* w, const inst* i) {
-  std::uint32_t number = 0;
-  auto* s = arrive_at(w, i, number);
-  if (!s) return leave();
-  if (s->arrived >= expected_at(*w->owner, *s)) {
-    write_reduction(*s, w->current, i, w->mask);
-    release_barrier(*w->owner, number);
-    auto& me = state(w);
-    if (me.groups.empty()) return i + 1;
-    add_ready(me, i + 1, w->mask, w->current);
-    return reschedule(w);
-  }
-  state(w).groups.push_back({i, w->mask, w->current, wait::barrier, number});
-  return reschedule(w);
-}
-
-const inst* step_arrive(warp* w, const inst* i) {
-  std::uint32_t number = 0;
-  auto* s = arrive_at(w, i, number);
-  if (!s) return leave();
-  if (s->arrived >= expected_at(*w->owner, *s)) {
-    release_barrier(*w->owner, number);
-    auto& me = state(w);
-    if (!me.groups.empty()) {
-      add_ready(me, i + 1, w->mask, w->current);
-      return reschedule(w);
-    }
-  }
-  return i + 1;
-}
-
-const inst* step_warp_barrier(warp* w, const inst* i) {
-  const std::uint32_t member =
-      reinterpret_cast<const std::uint32_t*>(w->base[i->r[5] & 1] + i->r[5])[std::countr_zero(w->mask)];
-  const std::uint32_t needed = member & ~w->exited;
-  if ((needed & ~w->mask) == 0) return i + 1;
-  auto& me = state(w);
-  std::uint32_t here = w->mask;
-  for (const auto& g : me.groups) {
-    if (g.waits == wait::warp_barrier) here |= g.mask;
-  }
-  if ((needed & ~here) != 0) {
-    me.groups.push_back({i + 1, w->mask, w->current, wait::warp_barrier, member});
-    return reschedule(w);
-  }
-  for (auto& g : me.groups) {
-    if (g.waits == wait::warp_barrier && (g.mask & needed)) g.waits = wait::none;
-  }
-  add_ready(me, i + 1, w->mask, w->current);
-  return reschedule(w);
-}
-
 // ---- ends and calls
 
 const inst* step_exit(warp* w, const inst*) {
@@ -247,11 +115,7 @@ const inst* step_exit(warp* w, const inst*) {
     drop_lanes(me, f, mask);
     f = caller;
   }
-  // Those who wait no longer wait for these lanes.
-  for (std::uint32_t n = 0; n < b.barriers.size(); ++n) {
-    const auto& s = b.barriers[n];
-    if (s.arrived != 0 && s.arrived >= expected_at(b, s)) release_barrier(b, n);
-  }
+  barriers_recheck(b);  // those who wait no longer wait for these lanes
   return reschedule(w);
 }
 
@@ -315,7 +179,8 @@ const inst* step_call(warp* w, const inst* i) {
     }
   }
   frame* caller = w->current;
-  const std::uint64_t local_base = caller->local_base + std::uint64_t{caller->function->frame.size};
+  const std::uint64_t local_base =
+      caller->local_base + std::uint64_t{caller->function->frame.size} + caller->dynamic;
   if (local_base + callee->frame.size > w->local_stride || caller->depth > 20000) {
     return warp_fault(w, i, fault::stack, first, local_base);
   }
@@ -327,6 +192,7 @@ const inst* step_call(warp* w, const inst* i) {
   f->lanes = w->mask;
   f->local_base = static_cast<std::uint32_t>(local_base);
   f->depth = caller->depth + 1;
+  f->dynamic = 0;
   const char* base[2] = {w->base[0], w->base[1]};
   for (const auto& t : site.in) {
     copy_value(w, f->registers.get(), base, t, true, caller->local_base, f->local_base);
@@ -479,7 +345,7 @@ frame* warp_base_frame(warp_state& w, const function_code* kernel) {
   while (w.frames.size() > 1) w.spare.push_back(std::move(w.frames.back())), w.frames.pop_back();
   if (w.frames.empty() && !new_frame(w, kernel)) return nullptr;
   frame* f = w.frames[0].get();
-  f->caller = nullptr, f->site = nullptr, f->back = nullptr, f->depth = 0, f->local_base = 0;
+  f->caller = nullptr, f->site = nullptr, f->back = nullptr, f->depth = 0, f->local_base = 0, f->dynamic = 0;
   return f;
 }
 
@@ -496,9 +362,10 @@ void warp_begin(warp_state& w, std::uint32_t lanes) {
 }
 
 const control_steps& control() {
-  static const control_steps all = {step_exit,         step_ret,          step_call,    step_barrier,
-                                    step_arrive,       step_warp_barrier, step_trap,    step_breakpoint,
-                                    step_jump_indexed, step_nanosleep,    block_special};
+  static const control_steps all = {
+      step_exit,    step_ret,        step_call,         barrier_sync,   barrier_arrive, barrier_warp,
+      step_trap,    step_breakpoint, step_jump_indexed, step_nanosleep, block_special,  cluster_arrive,
+      cluster_wait, stack_allocate,  stack_save,        stack_restore,  block_in_space};
   return all;
 }
 

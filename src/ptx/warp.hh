@@ -25,6 +25,7 @@ struct frame {
   std::uint32_t lanes = 0;  ///< that have not returned
   std::uint32_t local_base = 0;
   std::uint32_t depth = 0;
+  std::uint32_t dynamic = 0;  ///< bytes of alloca behind the function's own
 };
 
 enum class wait : std::uint8_t { none, barrier, converge, warp_barrier };
@@ -41,8 +42,9 @@ struct group {
 struct warp_state : warp {
   std::vector<group> groups;
   std::vector<std::unique_ptr<frame>> frames, spare;
-  std::uint64_t frame_bytes = 0;   ///< registers of frames and spare
-  const inst* released = nullptr;  ///< a warp-wide instruction that goes on although lanes are missing
+  std::uint64_t frame_bytes = 0;    ///< registers of frames and spare
+  std::uint32_t cluster_phase = 0;  ///< a bit a lane: when it came to barrier.cluster
+  const inst* released = nullptr;   ///< a warp-wide instruction that goes on although lanes are missing
 };
 
 struct barrier_state {
@@ -55,6 +57,7 @@ struct launch_state {
   const function_code* kernel = nullptr;
   const code* module = nullptr;
   const address_space* memory = nullptr;
+  device_heap* heap = nullptr;
   dimensions grid{}, block{};
   std::uint32_t threads = 0, warps = 0;
   std::uint32_t dynamic_base = 0, shared_bytes = 0;
@@ -80,7 +83,8 @@ struct block {
   dimensions index{};
   lane_memory shared, local;
   std::vector<warp_state> warps;
-  std::array<barrier_state, 16> barriers{};
+  std::array<barrier_state, 17> barriers{};  ///< the last is the cluster's
+  bool cluster_phase = false;
   std::uint32_t exited = 0;  ///< threads
   std::uint32_t next_warp = 0, slices = 0;
   range_cache ranges;
@@ -90,6 +94,7 @@ struct block {
 /// Steps that need more than lanes: decode puts them into the code.
 struct control_steps {
   step exit, ret, call, barrier, arrive, warp_barrier, trap, breakpoint, jump_indexed, nanosleep, special;
+  step cluster_arrive, cluster_wait, allocate, stack_save, stack_restore, in_space;
 };
 const control_steps& control();
 
@@ -120,6 +125,7 @@ enum class special : std::uint32_t {
   total_shared,
   dynamic_base,
   zero,
+  zero8,
   one,
 };
 
@@ -136,6 +142,8 @@ bool block_start(block& b, launch_state& launch, std::uint64_t number);
 /// Runs until the block ends, fails, or the deadline (steady clock, ns) has passed or `stop` is set.
 block_progress block_run(block& b, std::int64_t deadline, const std::atomic<bool>& stop);
 const inst* block_special(warp* w, const inst* i);
+/// isspacep: r[0] = r[1] is an address of constant memory (aux 0) or of a kernel parameter (1).
+const inst* block_in_space(warp* w, const inst* i);
 std::int64_t steady_now();
 
 }  // namespace outboard::ptx

@@ -6,6 +6,10 @@
 namespace outboard::device::cpu {
 
 void context::fresh() {
+  {
+    const std::lock_guard lock(heap_mutex);
+    heap.reset();
+  }
   group->error.store(CUDA_SUCCESS, std::memory_order_release);
   for (auto& limit : limits) limit = 0;
   limits[CU_LIMIT_STACK_SIZE] = 1024;

@@ -6,9 +6,11 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <vector>
 
+#include "device/cpu/kernel_heap.hh"
 #include "device/cpu/scheduler.hh"
 
 namespace outboard::device::cpu {
@@ -24,6 +26,9 @@ struct context {
   std::array<std::atomic<std::size_t>, CU_LIMIT_MAX> limits{};
   const group_ptr group = std::make_shared<stream_group>();
   const stream_ptr legacy = std::make_shared<stream>(group, stream_kind::legacy);
+
+  std::mutex heap_mutex;
+  std::shared_ptr<kernel_heap> heap;  ///< of kernels' malloc; null until the first launch that may need it
 
   int error() const { return group->error.load(std::memory_order_acquire); }
   void fresh();  ///< default limits, no error

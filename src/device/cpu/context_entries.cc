@@ -240,6 +240,10 @@ CUresult set_limit(CUlimit limit, std::size_t value) {
     if (!known_limit(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     // A thread may have 512 KiB of local memory at every compute capability.
     if (limit == CU_LIMIT_STACK_SIZE && value > 512u << 10) return CUDA_ERROR_INVALID_VALUE;
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {
+      const std::lock_guard lock(c.heap_mutex);
+      if (c.heap != nullptr) return CUDA_ERROR_INVALID_VALUE;  // a kernel that may use it has been launched
+    }
     return c.limits[static_cast<std::size_t>(limit)] = value, CUDA_SUCCESS;
   });
 }

@@ -22,6 +22,7 @@ struct kernel_work {
   launch_shape how;
   std::vector<std::byte> parameters;  ///< as the kernel reads them
   std::uint32_t stack = 0;
+  std::shared_ptr<kernel_heap> heap;  ///< null where the module does not call malloc
   std::vector<CUlaunchAttribute> attributes;
 };
 

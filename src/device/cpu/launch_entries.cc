@@ -91,6 +91,20 @@ CUresult pack(const ptx::kernel_info& info, void** parameters, void** extra, std
   return CUDA_SUCCESS;
 }
 
+/// The heap of kernels in this context, where this one may use it.
+CUresult heap_for(const context_ptr& c, const callable& what, std::shared_ptr<kernel_heap>& out) {
+  if (!what.code->code()->source().uses_heap()) return CUDA_SUCCESS;
+  const std::lock_guard lock(c->heap_mutex);
+  if (c->heap == nullptr) {
+    const std::uint64_t size = std::max<std::uint64_t>(c->limits[CU_LIMIT_MALLOC_HEAP_SIZE], 16) / 16 * 16;
+    std::uint64_t address = 0;
+    const CUresult r = here().store->allocate(size, 0, memory_kind::device, c->id, 0, address);
+    if (r != CUDA_SUCCESS) return r;
+    c->heap = std::make_shared<kernel_heap>(address, size);
+  }
+  return out = c->heap, CUDA_SUCCESS;
+}
+
 CUresult launch_on(const context_ptr& c, const stream_ptr& s, CUfunction function, const launch_shape& how,
                    void** parameters, void** extra, std::vector<CUlaunchAttribute> attributes = {}) {
   kernel_work work;
@@ -205,6 +219,7 @@ CUresult prepare_kernel(const context_ptr& c, CUfunction function, const launch_
   if (const CUresult r = pack(*work.what.info, parameters, extra, work.parameters); r != CUDA_SUCCESS)
     return r;
   work.stack = static_cast<std::uint32_t>(c->limits[CU_LIMIT_STACK_SIZE]);
+  if (const CUresult r = heap_for(c, work.what, work.heap); r != CUDA_SUCCESS) return r;
   out = std::move(work);
   return CUDA_SUCCESS;
 }
@@ -222,6 +237,7 @@ CUresult run_kernel(const kernel_work& work) {
   request.memory = m.store.get();
   request.print = m.how.print;
   request.stack_bytes = work.stack;
+  request.heap = work.heap.get();
   const memory::flight flight(*m.store);
   const watchdog::watch watch(m.kernels);
   const ptx::launch_result done = m.executor.run(request, watch.token());

@@ -82,6 +82,20 @@ bool memory::find(std::uint64_t address, ptx::memory_range& out) const {
   return true;
 }
 
+bool memory::nearest(std::uint64_t address, ptx::memory_range& out) const {
+  std::shared_lock lock(mutex_);
+  if (regions_.empty()) return false;
+  const auto after = regions_.upper_bound(address);
+  auto best = after;
+  if (after != regions_.begin()) {
+    const auto before = std::prev(after);
+    const std::uint64_t end = before->first + before->second.size;
+    if (after == regions_.end() || address < end || address - end <= after->first - address) best = before;
+  }
+  out = {best->first, best->second.size, best->second.writable};
+  return true;
+}
+
 std::optional<region> memory::lookup(std::uint64_t address) const {
   std::shared_lock lock(mutex_);
   const auto block = at(address);

@@ -46,6 +46,7 @@ class memory final : public ptx::address_space {
   ~memory() override;
 
   bool find(std::uint64_t address, ptx::memory_range& out) const override;
+  bool nearest(std::uint64_t address, ptx::memory_range& out) const override;
   std::optional<region> lookup(std::uint64_t address) const;
   /// Every byte of the range may be accessed (write: and written) by the device.
   bool accessible(std::uint64_t address, std::uint64_t size, bool write) const;

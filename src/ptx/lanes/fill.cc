@@ -11,6 +11,7 @@ void fill(step_table& t) {
   fill_memory(t);
   fill_atomic(t);
   fill_control(t);
+  fill_matrix(t);
 }
 
 }  // namespace outboard::ptx::OUTBOARD_LANES

@@ -98,5 +98,6 @@ void fill_memory(step_table& t);
 void fill_atomic(step_table& t);
 void fill_control(step_table& t);
 void fill_half(step_table& t);
+void fill_matrix(step_table& t);
 
 }  // namespace outboard::ptx::OUTBOARD_LANES

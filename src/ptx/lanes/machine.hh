@@ -65,7 +65,7 @@ struct warp {
 /// Above every instruction, so that the run loop ends.
 static inline const inst* leave() { return reinterpret_cast<const inst*>(~std::uintptr_t{63}); }
 
-enum class fault : std::uint8_t { address, misaligned, trap, assertion, instruction, stack, deadlock };
+enum class fault : std::uint8_t { address, misaligned, trap, assertion, instruction, stack, deadlock, heap };
 
 // Cold paths, in warp.cc and memory.cc (one copy, baseline instruction set).
 

@@ -78,6 +78,7 @@ struct step_table {
   step in_range;              ///< isspacep: aux 0 shared, 1 local; else global
   step fence, lanes_special;  ///< aux: 0 laneid 1 lt 2 le 3 gt 4 ge 5 eq
   step pack, unpack;          ///< mov.b64 {a,b}: aux = element bytes, imm = count
+  step multiply;              ///< matrices; imm: multiply_step
 };
 
 /// The best table for this processor.
