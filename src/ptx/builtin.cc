@@ -206,6 +206,11 @@ const inst* builtin_call(warp* w, const inst* i, const call_site& site) {
       }
       continue;
     }
+    if (site.provided == builtin::set_conditional) {
+      if (!launch.set_conditional) return warp_fault(w, i, fault::instruction, l, argument(0));
+      (*launch.set_conditional)(argument(0), static_cast<std::uint32_t>(argument(1)));
+      continue;
+    }
     lane_reader reader(w);
     std::string format, text;
     if (site.provided == builtin::assertfail) {

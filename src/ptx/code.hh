@@ -20,7 +20,7 @@ namespace outboard::ptx {
 struct function_code;
 
 /// Functions the device provides; PTX declares them .extern.
-enum class builtin : std::uint8_t { none, vprintf, assertfail, malloc, free };
+enum class builtin : std::uint8_t { none, vprintf, assertfail, malloc, free, set_conditional };
 
 /// One value handed to or from a callee. A place is a register (reference) or an offset in a frame.
 struct transfer {

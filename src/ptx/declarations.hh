@@ -54,6 +54,9 @@ class declaration_parser : protected token_cursor {
         do {
           if (accept_directive("managed")) {
             d.managed = true;
+          } else if (accept_directive("unified")) {  // an identity across modules, no property of the memory
+            expect('('), expect_integer(~std::uint64_t{0}), expect(','), expect_integer(~std::uint64_t{0});
+            expect(')');
           } else {
             fail("unsupported attribute ." + std::string(now_.text));
           }

@@ -91,6 +91,8 @@ void decoder::do_call() {
       site->provided = builtin::malloc;
     } else if (what.name == "free" && formal_parameters->size() == 1) {
       site->provided = builtin::free;
+    } else if (what.name == "cudaGraphSetConditional" && formal_parameters->size() == 2) {
+      site->provided = builtin::set_conditional;
     } else {
       return fail("unresolved extern function " + std::string(what.name));
     }

@@ -351,6 +351,7 @@ launch_result executor::run(const launch_request& request, const cancel_token* c
     };
     j.launch.print = &j.print;
   }
+  if (request.set_conditional) j.launch.set_conditional = &request.set_conditional;
   j.batch = std::clamp<std::uint64_t>(j.total / (std::uint64_t{threads()} * 8), 1, max_batch);
   return scheduler_->run(j, cancel);
 }

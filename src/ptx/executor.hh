@@ -88,7 +88,10 @@ struct launch_request {
   const address_space* memory = nullptr;
   device_heap* heap = nullptr;                  ///< null: malloc of kernels gives null
   std::function<void(std::string_view)> print;  ///< device printf; called from any worker, one call at a time
-  std::uint32_t stack_bytes = 1024;             ///< per thread, for recursive functions (cuCtxSetLimit)
+  /// cudaGraphSetConditional of kernels in graphs; called from any worker. Without it such a call is an
+  /// error.
+  std::function<void(std::uint64_t handle, std::uint32_t value)> set_conditional;
+  std::uint32_t stack_bytes = 1024;  ///< per thread, for recursive functions (cuCtxSetLimit)
 };
 
 enum class outcome {

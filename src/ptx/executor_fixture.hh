@@ -104,12 +104,14 @@ class executor_fixture : public ::testing::Test {
     r.dynamic_shared = shared, r.parameters = arguments.bytes(), r.cooperative = cooperative,
     r.memory = &memory_;
     r.heap = heap_;
+    r.set_conditional = set_conditional_;
     r.print = [&](std::string_view text) { printed_ += text; };
     return executor_.run(r, cancel);
   }
 
   listed_memory memory_;
   device_heap* heap_ = nullptr;
+  std::function<void(std::uint64_t, std::uint32_t)> set_conditional_;
   std::vector<std::vector<std::uint64_t>> variables_;
   loaded_module_ptr module_;
   std::string printed_;

@@ -285,6 +285,19 @@ TEST_F(executor_test, kernels_allocate_memory) {
   EXPECT_NE(r.text.find("malloc did not give"), std::string::npos) << r.text;
 }
 
+TEST_F(executor_test, kernels_set_conditions_of_their_graph) {
+  load(kernel_text(".param .u64 handle",
+                   ".reg .b64 h; .reg .b32 t; ld.param.u64 h, [handle]; mov.u32 t, %tid.x;\n"
+                   "{ .param .b64 a; .param .b32 b; st.param.b64 [a], h; st.param.b32 [b], t;\n"
+                   "call.uni cudaGraphSetConditional, (a, b); }\n",
+                   ".extern .func cudaGraphSetConditional(.param .b64 a, .param .b32 b);\n"));
+  EXPECT_EQ(launch("k", {1, 1, 1}, {1, 1, 1}, packed(std::uint64_t{7})).kind, outcome::illegal_instruction);
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> seen;
+  set_conditional_ = [&](std::uint64_t handle, std::uint32_t value) { seen.emplace_back(handle, value); };
+  ASSERT_TRUE(launch("k", {1, 1, 1}, {2, 1, 1}, packed(std::uint64_t{7})).ok());
+  EXPECT_EQ(seen, (std::vector<std::pair<std::uint64_t, std::uint32_t>>{{7, 0}, {7, 1}}));
+}
+
 TEST_F(executor_test, null_wild_misaligned_and_read_only_addresses) {
   load(kernel_text(".param .u64 p", store_text));
   std::vector<std::uint32_t> v(40);

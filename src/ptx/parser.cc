@@ -183,6 +183,16 @@ class parser : declaration_parser {
         expect_integer(1024);
       } else if (accept_directive("maxnreg")) {
         f.max_registers = static_cast<std::uint32_t>(expect_integer(1024));
+      } else if (accept_directive("reqnctapercluster")) {
+        std::uint32_t blocks[3];
+        triple(blocks);
+        if (ok_ && (blocks[0] != 1 || blocks[1] != 1 || blocks[2] != 1))
+          return fail(".reqnctapercluster of more than one block is not supported");
+      } else if (accept_directive("explicitcluster") || accept_directive("blocksareclusters")) {
+        // every launch is one of clusters of one block
+      } else if (accept_directive("maxclusterrank") || accept_directive("abi_preserve") ||
+                 accept_directive("abi_preserve_control")) {
+        expect_integer(1 << 20);
       } else if (accept_directive("noreturn")) {
         f.noreturn = true;
       } else if (accept_directive("unified")) {

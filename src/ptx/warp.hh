@@ -65,6 +65,7 @@ struct launch_state {
   std::vector<char> parameters;
   void* grid_workspace = nullptr;  ///< cooperative launches: what envreg1/2 lead to
   const std::function<void(std::string_view)>* print = nullptr;
+  const std::function<void(std::uint64_t, std::uint32_t)>* set_conditional = nullptr;
   std::uint64_t id = 0;
 };
 
