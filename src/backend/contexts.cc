@@ -20,6 +20,7 @@ CUresult invoke(CUresult (*entry)(A...), std::type_identity_t<A>... arguments) {
 /// Objects of a context die with it. Streams, events and modules hold nothing of ours beyond their table
 /// entries.
 void forget_context(call& c, std::uint64_t handle) {
+  c.session.mirrors().drop_context(handle);
   c.session.memory().drop_context(handle, false);
   forget_code_of_context(c.objects(), handle);
   c.objects().erase(handle);
@@ -49,6 +50,7 @@ outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
   // Taking a context down costs the driver a tenth of a second and more: not for a program that is about to
   // end.
   if (c.session.client_is_leaving()) return outcome::answer(CUDA_SUCCESS);
+  c.session.mirrors().drop_context(body.handle);
   c.session.memory().drop_context(body.handle, true);
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxRelease_v2, body.device);
   forget_context(c, body.handle);
@@ -84,6 +86,7 @@ outcome ends::cuCtxDestroy_v2(call& c) {
   CUcontext native = nullptr;
   if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS)
     return outcome::answer(code);
+  c.session.mirrors().drop_context(body.handle);
   c.session.memory().drop_context(body.handle, true);
   const CUresult code = invoke(c.driver().cuCtxDestroy_v2, native);
   forget_context(c, body.handle);

@@ -1,5 +1,6 @@
 // Handlers of device memory: mapping and unmapping in the window.
 #include "backend/ends.hh"
+#include "backend/memory_pools.hh"
 #include "backend/session_core.hh"
 
 namespace outboard::backend {
@@ -29,6 +30,8 @@ outcome ends::cuMemFree_v2(call& c) {
   CUresult code = CUDA_SUCCESS;
   if (c.session.memory().pool_freed(body.address)) {
     code = c.driver().cuMemFree_v2(body.address);
+  } else if (c.session.mirrors().drop(body.address)) {
+    code = CUDA_SUCCESS;  // managed
   } else {
     code = c.session.memory().unmap(body.address);
   }
@@ -46,9 +49,14 @@ outcome ends::cuMemGetInfo_v2(call& c) {
 
 outcome ends::ledger(call& c) {
   if (!c.body.finished()) return outcome::malformed();
-  const memory_map& memory = c.session.memory();
-  marshal::put_body(c.reply,
-                    marshal::ledger_reply{memory.bytes(), memory.pool_bytes(), c.session.stage().bytes()});
+  marshal::ledger_reply held;
+  held.mapped = c.session.memory().bytes();
+  held.pooled = bytes_of_pools(c);
+  held.virtual_memory = c.session.virtual_memory().bytes();
+  held.managed = c.session.mirrors().managed_bytes();
+  held.pinned = c.session.mirrors().pinned_bytes();
+  held.staged = c.session.stage().bytes();
+  marshal::put_body(c.reply, held);
   return outcome::answer(CUDA_SUCCESS);
 }
 

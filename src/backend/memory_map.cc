@@ -134,17 +134,22 @@ void memory_map::drop_context(std::uint64_t context, bool unmap_too) {
   }
 }
 
-void memory_map::pool_allocated(std::uint64_t address, std::uint64_t size) {
+void memory_map::pool_allocated(const marshal::pool_body& made, std::int32_t device, std::uint64_t context,
+                                std::uint64_t ticket) {
   const std::lock_guard lock(mutex_);
-  if (pools_.emplace(address, size).second) pool_bytes_ += size;
+  pool_devices_.insert(device);
+  pool_block block{made, context, ticket};
+  block.made.stream = 0;  // the order of streams is over when records are replayed
+  block.made.per_thread = false;
+  if (pooled_.emplace(made.address, block).second) pool_bytes_ += made.size;
 }
 
 bool memory_map::pool_freed(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
-  const auto found = pools_.find(address);
-  if (found == pools_.end()) return false;
-  pool_bytes_ -= found->second;
-  pools_.erase(found);
+  const auto found = pooled_.find(address);
+  if (found == pooled_.end()) return false;
+  pool_bytes_ -= found->second.made.size;
+  pooled_.erase(found);
   return true;
 }
 
@@ -156,6 +161,18 @@ std::uint64_t memory_map::pool_bytes() const {
 std::uint64_t memory_map::bytes() const {
   const std::lock_guard lock(mutex_);
   return bytes_;
+}
+
+std::vector<std::int32_t> memory_map::pool_devices() const {
+  const std::lock_guard lock(mutex_);
+  return {pool_devices_.begin(), pool_devices_.end()};
+}
+
+std::vector<pool_block> memory_map::all_pooled() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<pool_block> out;
+  for (const auto& [address, block] : pooled_) out.push_back(block);
+  return out;
 }
 
 std::vector<mapping> memory_map::all() const {

@@ -6,9 +6,11 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "api/cuda/driver_table.hh"
+#include "marshal/bodies.hh"
 #include "marshal/snapshot.hh"
 
 namespace outboard::backend {
@@ -19,6 +21,12 @@ struct mapping {
   std::int32_t device = 0;
   std::uint64_t context = 0;
   std::uint64_t ticket = 0;  ///< of the request that made it: its place in the records
+};
+
+/// A stream-ordered allocation: the request that would make it again, at the same address or not at all.
+struct pool_block {
+  marshal::pool_body made;
+  std::uint64_t context = 0, ticket = 0;
 };
 
 class memory_map {
@@ -40,12 +48,15 @@ class memory_map {
   void drop_context(std::uint64_t context, bool unmap_too);
 
   /// The ledger: stream-ordered allocations are the driver's pools', but counted here too.
-  void pool_allocated(std::uint64_t address, std::uint64_t size);
-  bool pool_freed(std::uint64_t address);  ///< false: it is not one
+  void pool_allocated(const marshal::pool_body& made, std::int32_t device, std::uint64_t context,
+                      std::uint64_t ticket);
+  std::vector<std::int32_t> pool_devices() const;  ///< on which anything came from a pool, ever
+  bool pool_freed(std::uint64_t address);          ///< false: it is not one
 
   std::uint64_t bytes() const;       ///< mapped
   std::uint64_t pool_bytes() const;  ///< handed out from pools
   std::vector<mapping> all() const;
+  std::vector<pool_block> all_pooled() const;
 
  private:
   bool fits_window(std::uint64_t address, std::uint64_t size, std::int32_t device) const;
@@ -56,7 +67,8 @@ class memory_map {
   std::uint64_t base_ = 0, slot_size_ = 0;  // slot_size_ 0: no window
   mutable std::mutex mutex_;
   std::map<std::uint64_t, mapping> mappings_;
-  std::map<std::uint64_t, std::uint64_t> pools_;
+  std::map<std::uint64_t, pool_block> pooled_;
+  std::set<std::int32_t> pool_devices_;
   std::uint64_t bytes_ = 0, pool_bytes_ = 0;
 };
 

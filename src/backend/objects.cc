@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "api/cuda/functions.hh"
+
 namespace outboard::backend {
 namespace {
 
@@ -17,7 +19,8 @@ bool fits(api::handle_kind wanted, std::uint8_t kind) {
 
 /// Two changes of the same thing: all but the value at the end of the payload is equal.
 bool same_subject(const record& a, const record& b) {
-  constexpr std::size_t value = 4;
+  const auto wide = static_cast<std::uint32_t>(api::opcode::cuMemPoolSetAttribute);
+  const std::size_t value = a.opcode == wide ? 8 : 4;
   return a.payload.size() >= value &&
          std::equal(a.payload.begin(), a.payload.end() - value, b.payload.begin());
 }

@@ -51,7 +51,30 @@ std::vector<marshal::record_body> collect(call& c) {
                    as_numbers(payload),
                    {}});
   }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.ticket < b.ticket; });
+  for (const pool_block& b : c.session.memory().all_pooled()) {
+    std::vector<std::byte> payload;
+    wire::writer w(payload);
+    marshal::put_body(w, b.made);
+    all.push_back({b.ticket,
+                   b.context,
+                   static_cast<std::uint32_t>(api::opcode::cuMemAllocAsync),
+                   as_numbers(payload),
+                   {}});
+  }
+  for (const mirrored& m : c.session.mirrors().all()) {
+    std::vector<std::byte> payload;
+    wire::writer w(payload);
+    const bool managed = m.kind == marshal::host_block::managed;
+    if (managed) {
+      marshal::put_body(w, marshal::managed_body{m.size, m.address, m.flags});
+    } else {
+      marshal::put_body(w, marshal::host_map_body{m.address, m.size, m.device_address, m.kind});
+    }
+    const auto what = managed ? api::opcode::cuMemAllocManaged : api::opcode::cuMemHostGetDevicePointer_v2;
+    all.push_back({m.ticket, m.context, static_cast<std::uint32_t>(what), as_numbers(payload), {}});
+  }
+  for (marshal::record_body& r : c.session.virtual_memory().records()) all.push_back(std::move(r));
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.ticket < b.ticket; });
   return all;
 }
 

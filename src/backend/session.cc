@@ -43,7 +43,9 @@ session_core::session_core(session_request request)
       driver_(request_.device->cuda()),
       from_(connection_),
       memory_(driver_),
+      virtual_(driver_),
       staging_(driver_),
+      mirrors_(driver_, staging_),
       copies_(driver_, staging_,
               [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
                 std::vector<std::byte> prefix;
@@ -83,6 +85,7 @@ void session_core::welcome() {
   facts_.device_description = request_.device->describe();
   facts_.window_base = request_.hello.window_base;
   facts_.window_slot_size = request_.hello.window_slot_size;
+  mirrors_.open(facts_);
   facts_.own_addresses = memory_.reserve_window(facts_.window_base, facts_.window_slot_size, facts_);
   wire::welcome w;
   w.session = request_.id;
@@ -155,6 +158,20 @@ void session_core::send(wire::frame_header header, std::span<const std::byte> pa
   const std::lock_guard lock(send_mutex_);
   (void)connection_.send(
       std::span(parts).first(bulk.empty() ? 2 : 3));  // the reader notices a lost connection
+}
+
+void session_core::send_descriptor(std::uint64_t ticket, int fd) {
+  wire::frame_header header;
+  header.kind = wire::frame_kind::descriptor;
+  header.ticket = ticket;
+  header.ack = executed_.load(std::memory_order_relaxed);
+  std::array<std::byte, wire::header_size> raw;
+  wire::encode_header(header, raw);
+  const std::array parts{iovec{raw.data(), raw.size()}};
+  const std::lock_guard lock(send_mutex_);
+  // The reader notices a lost connection; a frame without its descriptor would leave the stream out of step.
+  if (connection_.send(parts).status != transport::io::done) return;
+  if (!connection_.send_descriptor(fd)) connection_.shutdown();
 }
 
 bool session_core::client_is_leaving() {

@@ -14,9 +14,11 @@
 #include "backend/copies_out.hh"
 #include "backend/host_calls.hh"
 #include "backend/memory_map.hh"
+#include "backend/mirrors.hh"
 #include "backend/session.hh"
 #include "backend/staging.hh"
 #include "backend/turn.hh"
+#include "backend/virtual_ranges.hh"
 #include "marshal/snapshot.hh"
 #include "transport/buffered.hh"
 
@@ -54,7 +56,9 @@ class session_core {
   const api::driver_table& driver() const { return driver_; }
   object_tables& objects() { return objects_; }                ///< with the turn
   memory_map& memory() { return memory_; }                     ///< own lock
+  virtual_ranges& virtual_memory() { return virtual_; }        ///< with the turn
   staging& stage() { return staging_; }                        ///< own lock
+  backend::mirrors& mirrors() { return mirrors_; }             ///< own lock
   copies_out& outgoing_copies() { return copies_; }            ///< own lock
   host_calls& host() { return host_; }                         ///< own lock
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
@@ -65,6 +69,10 @@ class session_core {
   /// Sends one frame; any thread. A lost connection ends the session elsewhere.
   void send(wire::frame_header header, std::span<const std::byte> payload,
             std::span<const std::byte> bulk = {});
+
+  bool passes_descriptors() const { return connection_.what().passes_descriptors; }
+  /// For the call with this ticket, before its reply.
+  void send_descriptor(std::uint64_t ticket, int fd);
 
   /// Has the client closed its end, or does it within a moment? Then nothing need be taken down with care:
   /// the process ends, and its contexts with it.
@@ -112,7 +120,9 @@ class session_core {
   object_tables objects_;
   std::vector<std::byte> upload_, export_;
   memory_map memory_;
+  virtual_ranges virtual_;
   staging staging_;
+  backend::mirrors mirrors_;
   copies_out copies_;
   std::mutex send_mutex_;
   std::atomic<std::uint64_t> executed_{0};  // highest ticket

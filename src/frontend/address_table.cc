@@ -42,6 +42,15 @@ bool address_table::covers(std::uint64_t address, std::uint64_t size) const {
   }
 }
 
+bool address_table::set_sync_memops(std::uint64_t address, bool on) {
+  const std::unique_lock lock(mutex_);
+  auto after = blocks_.upper_bound(address);
+  if (after == blocks_.begin()) return false;
+  memory_block& block = std::prev(after)->second;
+  if (address - block.base >= block.size) return false;
+  return block.sync_memops = on, true;
+}
+
 std::vector<memory_block> address_table::remove_if(const std::function<bool(const memory_block&)>& which) {
   const std::unique_lock lock(mutex_);
   std::vector<memory_block> removed;

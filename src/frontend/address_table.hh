@@ -18,6 +18,8 @@ enum class memory_kind : std::uint8_t {
   pool,           ///< cuMemAllocAsync
   pinned,         ///< cuMemHostAlloc: host memory of this process
   registered,     ///< cuMemHostRegister: the program's own memory
+  alias,          ///< the device's address of registered memory, where it is another
+  managed,        ///< cuMemAllocManaged, __managed__: the device's and this process's
 };
 
 struct memory_block {
@@ -25,7 +27,11 @@ struct memory_block {
   memory_kind kind = memory_kind::device;
   std::uint64_t context = 0;  ///< handle
   std::int32_t device = 0;    ///< ordinal
+  std::uint64_t pool = 0;     ///< pool: handle
   std::uint64_t mapped = 0;   ///< bytes of the window that are this block's own; 0: part of a slab
+  bool variable = false;      ///< managed: of a module
+  std::uint64_t host = 0;     ///< alias: the program's address
+  bool sync_memops = false;   ///< copies and fills of it wait
   unsigned flags = 0;         ///< pinned: cuMemHostAlloc flags
   std::uint64_t id = 0;       ///< CU_POINTER_ATTRIBUTE_BUFFER_ID, unique in the process
 };
@@ -43,6 +49,8 @@ class address_table {
   std::optional<memory_block> find(std::uint64_t address) const;
   /// Is [address, address + size) inside device memory that we know, contiguously?
   bool covers(std::uint64_t address, std::uint64_t size) const;
+  /// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the block that holds the address. False: none does.
+  bool set_sync_memops(std::uint64_t address, bool on);
   /// Takes out and returns all that `which` picks.
   std::vector<memory_block> remove_if(const std::function<bool(const memory_block&)>& which);
 

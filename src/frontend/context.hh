@@ -25,7 +25,10 @@ struct context_state final : object {
   std::uint64_t id = 0;  ///< cuCtxGetId
   std::atomic<int> cache_config{0}, shared_config{0};
   std::array<std::atomic<std::uint64_t>, 16> limits{};  ///< by CUlimit; ~0: the driver does not know it
-  slab_allocator small;                                 ///< allocations below a granule
+  /// primary: handles of the device's default pool and of the one that the program has set; 0: not yet
+  std::atomic<std::uint64_t> default_pool{0}, current_pool{0};
+  std::array<std::atomic<std::uint64_t>, 2> granularity{};  ///< primary: of virtual memory, once asked
+  slab_allocator small;                                     ///< allocations below a granule
 };
 
 }  // namespace outboard::frontend

@@ -23,6 +23,12 @@ std::uint64_t host_functions::add(session& from, function run) {
   return last_;
 }
 
+void host_functions::surround(std::function<void()> before, std::function<void()> after) {
+  const std::lock_guard lock(mutex_);
+  before_ = std::move(before);
+  after_ = std::move(after);
+}
+
 void host_functions::forget(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   functions_.erase(id);
@@ -36,12 +42,14 @@ void host_functions::run(const callback_order& order) {
     if (found != functions_.end()) what = found->second;
   }
   if (!what) return;  // the server errs: nothing of ours runs by a number that we did not give out
+  if (before_) before_();
   lane& own = this_lane();
   own.in_callback = true;
   in_program_.store(true, std::memory_order_release);
   (*what)(order.errand.status);
   in_program_.store(false, std::memory_order_release);
   own.in_callback = false;
+  if (after_) after_();
 }
 
 void host_functions::work(session& from) {

@@ -22,6 +22,9 @@ class host_functions {
   /// The number by which the server asks for it, until forget().
   std::uint64_t add(session& from, function run);
   void forget(std::uint64_t id);
+  /// What is done on the functions' thread before and after each of them: bytes that they may read come
+  /// first, those that they wrote go before the work behind them. Set before the first add().
+  void surround(std::function<void()> before, std::function<void()> after);
 
   /// The process ends: waits a moment for the thread, unless it is inside the program's code.
   void end();
@@ -33,6 +36,7 @@ class host_functions {
   void run(const callback_order& order);
 
   std::mutex mutex_;  // guards what follows
+  std::function<void()> before_, after_;
   std::uint64_t last_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<const function>> functions_;
   bool started_ = false;

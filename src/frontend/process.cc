@@ -17,6 +17,13 @@ namespace {
 constexpr std::chrono::seconds connect_patience{10};
 /// Devices a session may have; bounds the claimed range until the snapshot says how many there are.
 constexpr std::uint64_t slots_claimed = 8;
+/// Addresses for page-locked memory where there is no room for a window.
+constexpr std::uint64_t arena_alone = 1ull << 34;
+/// What small page-locked blocks share: it is compared as a whole at each launch once kernels see one of
+/// them.
+constexpr std::uint64_t arena_small_chunk = 64u << 10;
+/// Shared with the server instead, when it can pass descriptors: a large page.
+constexpr std::uint64_t arena_shared_chunk = 2u << 20;
 
 }  // namespace
 
@@ -53,18 +60,30 @@ void process::shut_down() {
   functions_.end();
 }
 
+void process::open_arena(std::uint64_t base, std::uint64_t size) {
+  arena_.open(base, size, arena_small_chunk);
+  mirrors_.watch(base, size);
+}
+
 void process::claim_window(wire::hello& hello) {
   for (const std::uint64_t slot : {1ull << 40, 1ull << 38, 1ull << 36}) {
     for (const std::uint64_t base : window_base_candidates()) {
-      auto claimed = claimed_range::claim(base, slot * slots_claimed);
+      auto claimed = claimed_range::claim(base, slot * (slots_claimed + 1));  // the last is the arena's
       if (!claimed) continue;
       window_ = std::move(*claimed);
+      open_arena(base + slot * slots_claimed, slot);
       hello.window_base = base;
       hello.window_slot_size = slot;
       return;
     }
   }
   log::warn("no free address range for device memory: addresses will be the device's own");
+  for (const std::uint64_t base : window_base_candidates()) {
+    auto claimed = claimed_range::claim(base, arena_alone);
+    if (!claimed) continue;
+    arena_range_ = std::move(*claimed);
+    return open_arena(base, arena_alone);
+  }
 }
 
 void process::adopt(marshal::snapshot snapshot) {
@@ -138,6 +157,14 @@ CUresult process::connect_locked() {
   };
   session_ = std::make_unique<session>(std::move(dialed->connection), std::move(events));
   session_->session_id = dialed->welcome.session;
+  if (session_->passes_descriptors()) arena_.set_small_chunk(arena_shared_chunk);
+  functions_.surround(
+      [this] {
+        if (mirrors_.any()) (void)mirrors_.fetch(*session_, this_lane());
+      },
+      [this] {
+        if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane());
+      });
   this_lane().how = answered::waited;  // the hello counts as a round trip
   life expected = life::fresh;
   life_.compare_exchange_strong(expected, life::connected, std::memory_order_acq_rel);
@@ -192,13 +219,22 @@ slot_addresses* process::window_slot(int device) const {
                                                           : nullptr;
 }
 
+bool process::claim_foreign(std::uint64_t address, std::uint64_t size) {
+  if (foreign_.claim(address, size)) return true;
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
+  log::error("the device put memory at ", text, ", where this process has something of its own");
+  return false;
+}
+
+bool process::open_foreign(std::uint64_t address, std::uint64_t size) {
+  if (foreign_.open(address, size)) return true;
+  log::debug("the device put managed memory where this process has something of its own");
+  return false;
+}
+
 CUresult process::insert_foreign(const memory_block& block) {
-  if (!foreign_.claim(block.base, block.size)) {
-    char address[32];
-    std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(block.base));
-    log::error("the device put memory at ", address, ", where this process has something of its own");
-    return CUDA_ERROR_MAP_FAILED;
-  }
+  if (!claim_foreign(block.base, block.size)) return CUDA_ERROR_MAP_FAILED;
   addresses_.insert(block);
   return CUDA_SUCCESS;
 }

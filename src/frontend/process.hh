@@ -17,7 +17,10 @@
 #include "frontend/handle_table.hh"
 #include "frontend/host_functions.hh"
 #include "frontend/lane.hh"
+#include "frontend/mirrors.hh"
+#include "frontend/pinned_arena.hh"
 #include "frontend/session.hh"
+#include "frontend/virtual_book.hh"
 #include "frontend/window.hh"
 #include "marshal/bodies.hh"
 #include "marshal/snapshot.hh"
@@ -77,6 +80,17 @@ class process {
   /// Enters memory at an address that the device chose into the books. CUDA_ERROR_MAP_FAILED: this process
   /// has something of its own there, so pointers would be ambiguous.
   CUresult insert_foreign(const memory_block& block);
+  /// Takes addresses that the device chose out of the program's reach. False: something of its own is there.
+  bool claim_foreign(std::uint64_t address, std::uint64_t size);
+  /// The same for managed memory, which the program may touch; and the end of it.
+  bool open_foreign(std::uint64_t address, std::uint64_t size);
+  void close_foreign(std::uint64_t address, std::uint64_t size) { foreign_.close(address, size); }
+  pinned_arena& arena() { return arena_; }
+  frontend::mirrors& mirrors() { return mirrors_; }
+  std::mutex& showing() { return showing_; }  ///< held while a block becomes visible to kernels
+  bool host_memory_in_use() const { return host_memory_in_use_.load(std::memory_order_relaxed); }
+  void use_host_memory() { host_memory_in_use_.store(true, std::memory_order_relaxed); }
+  virtual_book& virtual_memory() { return virtual_memory_; }
   std::uint64_t next_context_id() { return ++last_context_id_; }
 
   bool synchronous() const { return synchronous_; }  ///< OUTBOARD_SYNC=1
@@ -88,6 +102,7 @@ class process {
   CUresult connect_locked();
   result<std::string> server_url() const;
   void claim_window(wire::hello& hello);
+  void open_arena(std::uint64_t base, std::uint64_t size);
   void adopt(marshal::snapshot snapshot);
   void sticky(std::uint64_t context, std::int32_t code);
 
@@ -104,6 +119,12 @@ class process {
   address_table addresses_;
   host_functions functions_;
   foreign_claims foreign_;
+  virtual_book virtual_memory_;
+  claimed_range arena_range_;
+  pinned_arena arena_;
+  frontend::mirrors mirrors_;
+  std::mutex showing_;
+  std::atomic<bool> host_memory_in_use_{false};
   claimed_range window_;
   std::vector<std::unique_ptr<slot_addresses>> slots_;
   std::atomic<std::uint64_t> last_context_id_{0};

@@ -55,6 +55,7 @@ CUresult process::rebuild(std::span<const std::byte> records) {
   }
   session_->resume_on(std::move(dialed->connection));
   session_->session_id = dialed->welcome.session;
+  mirrors_.forget_common();
   lane& own = this_lane();
   for (std::size_t at = 0; at < records.size(); at += piece) {
     const outgoing part{static_cast<std::uint32_t>(marshal::service::upload),
@@ -64,7 +65,11 @@ CUresult process::rebuild(std::span<const std::byte> records) {
                         records.subspan(at, std::min(piece, records.size() - at))};
     if (const CUresult code = session_->post(part); code != CUDA_SUCCESS) return code;
   }
-  return ask(*session_, own, marshal::service::records_import, marshal::import_body{records.size()});
+  const CUresult code =
+      ask(*session_, own, marshal::service::records_import, marshal::import_body{records.size()});
+  // Memory shared with the old worker is ours alone now: kernels see it again the other way, by its copies.
+  arena_.unshare(0);
+  return code;
 }
 
 CUresult process::ledger(marshal::ledger_reply& held) {

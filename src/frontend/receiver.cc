@@ -46,6 +46,18 @@ status receiver::receive_output() {
   return {};
 }
 
+/// The transport stops short of the byte that carries it, so nothing behind the header has been read yet.
+status receiver::receive_descriptor(const wire::frame_header& header) {
+  if (header.size != 0 || from_.has_buffered() || !connection_.what().passes_descriptors) {
+    return failure("a descriptor out of place");
+  }
+  while (true) {
+    auto got = connection_.receive_descriptor(transport::no_deadline);
+    if (got) return sink_.descriptor(header.ticket, std::move(*got)), status{};
+    if (got.error().next != action::retry) return std::move(got).error();
+  }
+}
+
 status receiver::fill_body(std::vector<std::byte>& into, std::size_t size) {
   into.resize(size);
   return fill(into);
@@ -86,6 +98,8 @@ status receiver::receive_frame() {
       sink_.callback(header.ticket, errand);
       return {};
     }
+    case wire::frame_kind::descriptor:
+      return receive_descriptor(header);
     case wire::frame_kind::refusal:
       return failure("the server ended the session");
     default:

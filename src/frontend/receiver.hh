@@ -29,11 +29,14 @@ class frame_sink {
   virtual void output(int descriptor, std::string_view text) = 0;
   /// `number` 0: nobody waits for an answer.
   virtual void callback(std::uint64_t number, const marshal::callback_body& errand) = 0;
+  /// For the call with this ticket; nobody's is closed.
+  virtual void descriptor(std::uint64_t ticket, unique_fd fd) = 0;
 };
 
 class receiver {
  public:
-  receiver(transport::connection& connection, frame_sink& sink) : from_(connection), sink_(sink) {}
+  receiver(transport::connection& connection, frame_sink& sink)
+      : connection_(connection), from_(connection), sink_(sink) {}
 
   /// Reads and delivers one frame, waiting for it. An error: the connection is lost or the server broke the
   /// protocol.
@@ -44,7 +47,9 @@ class receiver {
   status fill_body(std::vector<std::byte>& into, std::size_t size);
   status receive_data(const wire::frame_header& header);
   status receive_output();
+  status receive_descriptor(const wire::frame_header& header);
 
+  transport::connection& connection_;
   transport::buffered_receiver from_;
   frame_sink& sink_;
   std::vector<std::byte> body_;

@@ -58,10 +58,12 @@ CUresult session::post(const outgoing& request, const landing* land) {
   return send(request, wire::frame_kind::post, nullptr, land) ? CUDA_SUCCESS : lost_code;
 }
 
-CUresult session::call(const outgoing& request, std::vector<std::byte>& reply, const landing* land) {
+CUresult session::call(const outgoing& request, std::vector<std::byte>& reply, const landing* land,
+                       unique_fd* descriptor) {
   if (lost()) return lost_code;
   waiter own;
   own.into = &reply;
+  own.descriptor = descriptor;
   if (send(request, wire::frame_kind::call, &own, land)) await(own);
   forget(own);
   if (!own.done) return lost_code;
@@ -167,6 +169,12 @@ void session::reply_arrived(std::uint64_t ticket) {
   w.done = true;
   last_answered_.store(ticket, std::memory_order_relaxed);
   w.wake.notify_one();
+}
+
+void session::descriptor(std::uint64_t ticket, unique_fd fd) {
+  const std::lock_guard lock(state_mutex_);
+  const auto found = waiters_.find(ticket);
+  if (found != waiters_.end() && found->second->descriptor) *found->second->descriptor = std::move(fd);
 }
 
 std::byte* session::landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) {

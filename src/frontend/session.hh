@@ -62,8 +62,9 @@ class session final : private frame_sink {
   CUresult post(const outgoing& request, const landing* land = nullptr);
 
   /// Sends and waits. The reply's outputs are left in `reply` (without the result code). CUDA_SUCCESS or the
-  /// function's own code.
-  CUresult call(const outgoing& request, std::vector<std::byte>& reply, const landing* land = nullptr);
+  /// function's own code. `descriptor`: takes the one that the server sends with it, if any.
+  CUresult call(const outgoing& request, std::vector<std::byte>& reply, const landing* land = nullptr,
+                unique_fd* descriptor = nullptr);
 
   /// The thread of this lane has ended.
   void end_lane(std::uint32_t lane);
@@ -85,6 +86,8 @@ class session final : private frame_sink {
 
   /// Posted copies to host memory whose bytes have not come yet.
   bool copies_pending() const { return landings_pending_.load(std::memory_order_relaxed) != 0; }
+  /// Can the server hand us descriptors, so that memory can be shared?
+  bool passes_descriptors() const { return connection_->what().passes_descriptors; }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   std::uint64_t session_id = 0;
 
@@ -92,6 +95,7 @@ class session final : private frame_sink {
   struct waiter {
     std::uint64_t ticket = 0;
     std::vector<std::byte>* into = nullptr;
+    unique_fd* descriptor = nullptr;
     bool done = false;
     bool asleep = false;  ///< in await(), so that waking it makes it lead
     std::condition_variable wake;
@@ -114,6 +118,7 @@ class session final : private frame_sink {
   void notice(std::uint64_t context, std::int32_t code) override { events_.sticky_error(context, code); }
   void output(int descriptor, std::string_view text) override { events_.output(descriptor, text); }
   void callback(std::uint64_t number, const marshal::callback_body& errand) override;
+  void descriptor(std::uint64_t ticket, unique_fd fd) override;
 
   std::unique_ptr<transport::connection> connection_;
   session_events events_;

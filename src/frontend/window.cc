@@ -68,16 +68,59 @@ bool foreign_claims::claim(std::uint64_t address, std::uint64_t size) {
   return true;
 }
 
-std::uint64_t slot_addresses::take(std::uint64_t size) {
+void slot_addresses::cut(std::map<std::uint64_t, std::uint64_t>::iterator hole, std::uint64_t base,
+                         std::uint64_t size) {
+  const auto [first, available] = *hole;
+  free_.erase(hole);
+  const std::uint64_t before = base - first, after = available - before - size;
+  if (before) free_[first] = before;
+  if (after) free_[base + size] = after;
+}
+
+namespace {
+
+/// The pages that hold the range.
+std::pair<void*, std::size_t> pages_of(std::uint64_t address, std::uint64_t size) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = address / page * page, end = (address + size + page - 1) / page * page;
+  return {reinterpret_cast<void*>(begin), end - begin};
+}
+
+}  // namespace
+
+bool foreign_claims::open(std::uint64_t address, std::uint64_t size) {
+  if (!claim(address, size)) return false;
+  const auto [begin, bytes] = pages_of(address, size);
+  ::madvise(begin, bytes, MADV_DONTFORK);
+  return ::mprotect(begin, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+void foreign_claims::close(std::uint64_t address, std::uint64_t size) {
+  const auto [begin, bytes] = pages_of(address, size);
+  ::mmap(begin, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+std::uint64_t slot_addresses::take(std::uint64_t size, std::uint64_t alignment) {
   const std::lock_guard lock(mutex_);
   for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
-    if (hole->second < size) continue;
-    const auto [base, available] = *hole;
-    free_.erase(hole);
-    if (available > size) free_[base + size] = available - size;
+    const std::uint64_t base = (hole->first + alignment - 1) & ~(alignment - 1);
+    const std::uint64_t skipped = base - hole->first;
+    if (skipped > hole->second || hole->second - skipped < size) continue;
+    cut(hole, base, size);
     return base;
   }
   return 0;
+}
+
+bool slot_addresses::take_at(std::uint64_t base, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  auto hole = free_.upper_bound(base);
+  if (hole == free_.begin()) return false;
+  --hole;
+  const std::uint64_t skipped = base - hole->first;
+  if (skipped > hole->second || hole->second - skipped < size) return false;
+  cut(hole, base, size);
+  return true;
 }
 
 void slot_addresses::give_back(std::uint64_t base, std::uint64_t size) {

@@ -37,6 +37,11 @@ class foreign_claims {
  public:
   /// False: something of the program lies there.
   bool claim(std::uint64_t address, std::uint64_t size);
+  /// Claimed, and readable and writable: zero until written. The pages that it touches are shared with
+  /// neighbours.
+  bool open(std::uint64_t address, std::uint64_t size);
+  /// Claimed still, but empty and out of reach again.
+  void close(std::uint64_t address, std::uint64_t size);
 
  private:
   std::mutex mutex_;
@@ -48,10 +53,14 @@ class slot_addresses {
  public:
   slot_addresses(std::uint64_t base, std::uint64_t size) { free_[base] = size; }
   /// 0 when no hole is large enough. `size` is rounded up to the granule by the caller.
-  std::uint64_t take(std::uint64_t size);
+  std::uint64_t take(std::uint64_t size, std::uint64_t alignment = window_granule);
+  /// False: not all of it is free.
+  bool take_at(std::uint64_t base, std::uint64_t size);
   void give_back(std::uint64_t base, std::uint64_t size);
 
  private:
+  void cut(std::map<std::uint64_t, std::uint64_t>::iterator hole, std::uint64_t base, std::uint64_t size);
+
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_;  // base -> size, never adjacent
 };

@@ -23,6 +23,17 @@ TEST(slot_addresses, gives_the_first_hole_that_fits_and_merges_what_comes_back) 
   EXPECT_EQ(slot.take(2 * window_granule), a);
 }
 
+TEST(slot_addresses, honours_alignment_and_wishes_and_keeps_what_it_skips) {
+  slot_addresses slot(window_granule, 15 * window_granule);
+  EXPECT_EQ(slot.take(window_granule, 8 * window_granule), 8 * window_granule);
+  EXPECT_FALSE(slot.take_at(7 * window_granule, 2 * window_granule));
+  EXPECT_TRUE(slot.take_at(6 * window_granule, 2 * window_granule));
+  EXPECT_FALSE(slot.take_at(20 * window_granule, window_granule));
+  EXPECT_EQ(slot.take(5 * window_granule), window_granule);
+  EXPECT_EQ(slot.take(7 * window_granule), 9 * window_granule);
+  EXPECT_EQ(slot.take(window_granule), 0u);
+}
+
 TEST(claimed_range, refuses_what_is_in_use_and_gives_back_what_it_took) {
   {
     auto first = claimed_range::claim(quiet, 16 * page);

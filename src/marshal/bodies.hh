@@ -19,6 +19,8 @@ enum class service : std::uint32_t {
   records_export = 2,  ///< call: everything needed to rebuild the session elsewhere
   records_import = 3,  ///< call: the rebuilding
   ledger = 4,          ///< call: bytes of memory that the session holds
+  memory_update = 5,   ///< post: bulk: what the program has changed in host memory that kernels see
+  memory_fetch = 6,    ///< call: what kernels have changed in it
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
@@ -302,7 +304,8 @@ struct handle_body {
   OUTBOARD_FIELDS(handle)
 };
 
-/// cuDevicePrimaryCtxRetain (first), Release (last), Reset, SetFlags; cuCtxCreate.
+/// cuDevicePrimaryCtxRetain (first), Release (last), Reset, SetFlags; cuCtxCreate; cuDeviceGetDefaultMemPool,
+/// cuDeviceSetMemPool (a pool's handle).
 struct context_body {
   std::uint64_t handle = 0;
   std::int32_t device = 0;
@@ -321,16 +324,133 @@ struct memory_info_reply {
   OUTBOARD_FIELDS(free, total)
 };
 
-/// cuMemAllocAsync (size), cuMemFreeAsync (address).
-struct pool_body {
-  std::uint64_t size = 0, address = 0, stream = 0;
+/// What a block of host memory that kernels see is made of.
+enum class host_block : std::uint8_t {
+  pinned = 0,      ///< at `address` on both sides, or not at all
+  registered = 1,  ///< the program's own memory: at `address` if possible
+  managed = 2,     ///< the device's, already there (a module's variable)
+  shared = 3,      ///< the server's, and mapped by the client (never in a request)
+  count
+};
+
+/// cuMemHostGetDevicePointer_v2: makes host memory visible to kernels; `device_address` is a record's wish,
+/// 0: any.
+struct host_map_body {
+  std::uint64_t address = 0, size = 0, device_address = 0;
+  host_block kind = host_block::pinned;
+  OUTBOARD_FIELDS(address, size, device_address, kind)
+};
+
+/// cuMemHostAlloc: page-locked memory of the server's that both sides have at this address; a descriptor of
+/// it comes before the reply.
+struct host_share_body {
+  std::uint64_t address = 0, size = 0;
+  OUTBOARD_FIELDS(address, size)
+};
+
+/// cuMemAllocManaged; `address` is a record's wish.
+struct managed_body {
+  std::uint64_t size = 0, address = 0;
+  std::uint32_t flags = 0;
+  OUTBOARD_FIELDS(size, address, flags)
+};
+
+/// cuMemPrefetchAsync_v2: a location is its type and number.
+struct prefetch_body {
+  std::uint64_t address = 0, size = 0, stream = 0;
+  std::int32_t location_type = 0, location = 0;
   bool per_thread = false;
-  OUTBOARD_FIELDS(size, address, stream, per_thread)
+  OUTBOARD_FIELDS(address, size, stream, location_type, location, per_thread)
+};
+
+/// cuMemAdvise_v2.
+struct advise_body {
+  std::uint64_t address = 0, size = 0;
+  std::int32_t advice = 0, location_type = 0, location = 0;
+  OUTBOARD_FIELDS(address, size, advice, location_type, location)
+};
+
+/// cuStreamAttachMemAsync, of a whole block.
+struct attach_body {
+  std::uint64_t address = 0, stream = 0;
+  std::uint32_t flags = 0;
+  bool per_thread = false;
+  OUTBOARD_FIELDS(address, stream, flags, per_thread)
+};
+
+/// cuMemRangeGetAttribute; the reply is `data_size` bytes.
+struct range_attribute_body {
+  std::uint64_t address = 0, size = 0;
+  std::int32_t attribute = 0;
+  std::uint32_t data_size = 0;
+  OUTBOARD_FIELDS(address, size, attribute, data_size)
+};
+
+/// memory_fetch: where to go on, 0: from the start. The reply begins with the next one's (0: all was seen),
+/// then changes (memory_changes.hh).
+struct fetch_body {
+  std::uint64_t address = 0, offset = 0;
+  OUTBOARD_FIELDS(address, offset)
+};
+
+/// cuMemAllocAsync (size; `pool` 0: the device's current one; an address is one that must be given),
+/// cuMemFreeAsync (address).
+struct pool_body {
+  std::uint64_t size = 0, address = 0, stream = 0, pool = 0;
+  bool per_thread = false;
+  OUTBOARD_FIELDS(size, address, stream, pool, per_thread)
+};
+
+/// cuMemPoolCreate: CUmemPoolProps without its pointer.
+struct pool_create_body {
+  std::uint64_t handle = 0, max_size = 0;
+  std::int32_t type = 0, handle_types = 0, location_type = 0, location = 0;
+  std::uint16_t usage = 0;
+  OUTBOARD_FIELDS(handle, max_size, type, handle_types, location_type, location, usage)
+};
+
+/// cuMemPoolSetAttribute, cuMemPoolGetAttribute (`value` unused).
+struct pool_attribute_body {
+  std::uint64_t pool = 0;
+  std::int32_t attribute = 0;
+  std::uint64_t value = 0;
+  OUTBOARD_FIELDS(pool, attribute, value)
 };
 
 struct address_reply {
   std::uint64_t address = 0;
   OUTBOARD_FIELDS(address)
+};
+
+/// cuMemCreate (handle, size), cuMemGetAllocationGranularity (`option`): CUmemAllocationProp without its
+/// pointer.
+struct allocation_body {
+  std::uint64_t handle = 0, size = 0;
+  std::int32_t type = 0, handle_types = 0, location_type = 0, location = 0;
+  std::uint8_t compression = 0, rdma_capable = 0;
+  std::uint16_t usage = 0;
+  std::int32_t option = 0;
+  OUTBOARD_FIELDS(handle, size, type, handle_types, location_type, location, compression, rdma_capable, usage,
+                  option)
+};
+
+/// cuMemMap.
+struct mapping_body {
+  std::uint64_t address = 0, size = 0, offset = 0, handle = 0;
+  OUTBOARD_FIELDS(address, size, offset, handle)
+};
+
+/// cuMemAddressReserve where the window has no room (`address` 0: anywhere), cuMemAddressFree, cuMemUnmap.
+struct range_body {
+  std::uint64_t address = 0, size = 0, alignment = 0;
+  OUTBOARD_FIELDS(address, size, alignment)
+};
+
+/// cuMemSetAccess: {location type, location, flags} by threes.
+struct access_body {
+  std::uint64_t address = 0, size = 0;
+  std::vector<std::int32_t> access;
+  OUTBOARD_FIELDS(address, size, access)
 };
 
 /// All capture requests; `graph` is the new handle (end).
@@ -418,10 +538,13 @@ struct import_body {
   OUTBOARD_FIELDS(size)
 };
 
-/// What the worker counts for the session; `staged` is page-locked memory of the server.
+/// What the worker counts for the session: device memory by the calls that made it, then page-locked memory
+/// of the server: the program's, and what copies pass through.
 struct ledger_reply {
-  std::uint64_t mapped = 0, pooled = 0, staged = 0;
-  OUTBOARD_FIELDS(mapped, pooled, staged)
+  std::uint64_t mapped = 0, pooled = 0, virtual_memory = 0, managed = 0;
+  std::uint64_t pinned = 0, staged = 0;
+  std::uint64_t device() const { return mapped + pooled + virtual_memory + managed; }
+  OUTBOARD_FIELDS(mapped, pooled, virtual_memory, managed, pinned, staged)
 };
 
 #undef OUTBOARD_FIELDS

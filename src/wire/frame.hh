@@ -26,6 +26,7 @@ enum class frame_kind : std::uint16_t {
   output = 12,    ///< server: what the device printed; goes to the client's stdout or stderr
   callback = 13,  ///< server: a function of the program is to run (callback_body), or is no longer needed
   callback_done = 14,  ///< client: it has run; the ticket repeats the callback's
+  descriptor = 15,     ///< server: the next byte carries a descriptor, for the call with this ticket
   count
 };
 

@@ -23,7 +23,7 @@ reading read() {
   marshal::ledger_reply held;
   EXPECT_EQ(process::instance().ledger(held), CUDA_SUCCESS);
   r.free = free;
-  r.ledger = held.mapped + held.pooled;
+  r.ledger = held.device();
   return r;
 }
 
@@ -58,6 +58,38 @@ TEST(ledger, equals_the_change_of_memory_info_for_every_allocating_call) {
     same_change("free pooled", [&] { return ends::cuMemFree_v2(pooled); });
     same_change("free pitched", [&] { return ends::cuMemFree_v2(pitched); });
     EXPECT_GE(pitch, 5000u);
+    CUdeviceptr managed = 0, tiny = 0;
+    CUmemGenericAllocationHandle block = 0;
+    CUmemAllocationProp prop{};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    same_change("tiny, pooled", [&] { return ends::cuMemAllocAsync(&tiny, 10, nullptr); });
+    same_change("managed", [&] { return ends::cuMemAllocManaged(&managed, 5000, CU_MEM_ATTACH_GLOBAL); });
+    same_change("virtual", [&] { return ends::cuMemCreate(&block, 6u << 20, &prop, 0); });
+    same_change("free virtual", [&] { return ends::cuMemRelease(block); });
+    same_change("free managed", [&] { return ends::cuMemFree_v2(managed); });
+    same_change("free tiny", [&] { return ends::cuMemFree_v2(tiny); });
+  }));
+}
+
+TEST(ledger, counts_page_locked_memory_of_the_server) {
+  const server s("cpu");
+  EXPECT_TRUE(in_fresh_process([&] {
+    boot(s);
+    CUcontext context = nullptr;
+    ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+    marshal::ledger_reply held;
+    void* pinned = nullptr;
+    CUdeviceptr there = 0;
+    ASSERT_EQ(ends::cuMemHostAlloc(&pinned, 3u << 20, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemHostGetDevicePointer_v2(&there, pinned, 0), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().ledger(held), CUDA_SUCCESS);
+    EXPECT_EQ(held.pinned, 3u << 20);
+    ASSERT_EQ(ends::cuMemFreeHost(pinned), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().ledger(held), CUDA_SUCCESS);
+    EXPECT_EQ(held.pinned, 0u);
   }));
 }
 

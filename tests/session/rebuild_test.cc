@@ -113,6 +113,82 @@ TEST(rebuild, handles_addresses_and_contents_survive_on_the_mock) {
   EXPECT_TRUE(in_fresh_process([&] { lose_worker_and_go_on(s, false); }));
 }
 
+/// Memory of every kind: handles and addresses keep their meaning, host memory keeps its bytes by itself.
+TEST(rebuild, memory_of_every_kind_survives) {
+  const server s("cpu");
+  EXPECT_TRUE(in_fresh_process([&] {
+    boot(s);
+    program p;
+    p.start();
+    constexpr std::size_t granule = 2u << 20;
+    CUmemoryPool pool = nullptr, standard = nullptr;
+    CUmemPoolProps how{};
+    how.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    how.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    cuuint64_t keep = 12345678, kept = 0;
+    CUdeviceptr pooled = 0, range = 0, managed = 0, there = 0;
+    CUmemAllocationProp prop{};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    CUmemAccessDesc access{prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle block = 0;
+    void* pinned = nullptr;
+    std::vector<unsigned> own(1000, 5);
+    ASSERT_EQ(ends::cuDeviceGetDefaultMemPool(&standard, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemPoolSetAttribute(standard, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemPoolCreate(&pool, &how), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemAllocFromPoolAsync(&pooled, 4000, pool, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemAddressReserve(&range, 4 * granule, 0, 0, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemCreate(&block, granule, &prop, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemMap(range + granule, granule, 0, block, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemSetAccess(range + granule, granule, &access, 1), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemAllocManaged(&managed, 4000, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemHostAlloc(&pinned, 4000, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemHostRegister_v2(own.data(), 4000, CU_MEMHOSTREGISTER_DEVICEMAP), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemHostGetDevicePointer_v2(&there, own.data(), 0), CUDA_SUCCESS);
+    const auto twice = [&](CUdeviceptr data) {
+      unsigned n = 1000;
+      void* arguments[] = {&data, &n};
+      ASSERT_EQ(ends::cuLaunchKernel(p.twice, 4, 1, 1, 256, 1, 1, 0, nullptr, arguments, nullptr),
+                CUDA_SUCCESS);
+      ASSERT_EQ(ends::cuCtxSynchronize(), CUDA_SUCCESS);
+    };
+    auto* words = reinterpret_cast<unsigned*>(managed);
+    auto* page_locked = static_cast<unsigned*>(pinned);
+    words[0] = 21, words[999] = 50, page_locked[3] = 4;
+    twice(managed), twice(there), twice(reinterpret_cast<CUdeviceptr>(pinned));
+    EXPECT_EQ(words[0], 42u);
+    EXPECT_EQ(own[999], 10u);
+    EXPECT_EQ(page_locked[3], 8u);
+
+    std::vector<std::byte> records;
+    ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+    ASSERT_EQ(::kill(s.session_worker(), SIGKILL), 0);
+    ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+
+    twice(managed), twice(there), twice(reinterpret_cast<CUdeviceptr>(pinned));
+    EXPECT_EQ(words[0], 84u);
+    EXPECT_EQ(words[999], 200u);
+    EXPECT_EQ(own[0], 20u);
+    EXPECT_EQ(page_locked[3], 16u);
+    ASSERT_EQ(cuda::remote<opcode::cuMemsetD32_v2>(range + granule, 6u, granule / 4), CUDA_SUCCESS);
+    twice(range + granule);
+    EXPECT_EQ(p.read(range + granule, 4000)[999], 12u);
+    ASSERT_EQ(cuda::remote<opcode::cuMemsetD32_v2>(pooled, 8u, std::size_t{1000}), CUDA_SUCCESS);
+    EXPECT_EQ(p.read(pooled, 4000)[999], 8u);
+    ASSERT_EQ(ends::cuMemPoolGetAttribute(standard, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept), CUDA_SUCCESS);
+    EXPECT_EQ(kept, keep);
+    EXPECT_EQ(ends::cuMemFreeAsync(pooled, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(cuda::remote<opcode::cuMemPoolDestroy>(pool), CUDA_SUCCESS);
+    EXPECT_EQ(ends::cuMemUnmap(range + granule, granule), CUDA_SUCCESS);
+    EXPECT_EQ(ends::cuMemRelease(block), CUDA_SUCCESS);
+    EXPECT_EQ(ends::cuMemAddressFree(range, 4 * granule), CUDA_SUCCESS);
+    EXPECT_EQ(ends::cuMemFree_v2(managed), CUDA_SUCCESS);
+    EXPECT_EQ(ends::cuMemHostUnregister(own.data()), CUDA_SUCCESS);
+    EXPECT_EQ(ends::cuMemFreeHost(pinned), CUDA_SUCCESS);
+  }));
+}
+
 TEST(rebuild, without_it_every_call_fails_at_once) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] {

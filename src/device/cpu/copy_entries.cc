@@ -187,6 +187,14 @@ struct copies {
   static CUresult across_async(CUdeviceptr to, CUdeviceptr from, std::size_t n, CUstream s) {
     return copy_later(linear(to, side::device, from, side::device, n), s, PerThread);
   }
+  // There is one device: both contexts' memory is its own.
+  static CUresult peer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t n) {
+    return across(to, from, n);
+  }
+  static CUresult peer_async(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, std::size_t n,
+                             CUstream s) {
+    return across_async(to, from, n, s);
+  }
 };
 
 // --- two and three dimensions
@@ -369,6 +377,10 @@ void fill_copy_entries(api::driver_table& t) {
   t.cuMemcpyDtoD_v2_ptds = own::across;
   t.cuMemcpyDtoDAsync_v2 = legacy::across_async;
   t.cuMemcpyDtoDAsync_v2_ptsz = own::across_async;
+  t.cuMemcpyPeer = legacy::peer;
+  t.cuMemcpyPeer_ptds = own::peer;
+  t.cuMemcpyPeerAsync = legacy::peer_async;
+  t.cuMemcpyPeerAsync_ptsz = own::peer_async;
   t.cuMemcpy2D_v2 = t.cuMemcpy2DUnaligned_v2 = copy_shaped<CUDA_MEMCPY2D, false>;
   t.cuMemcpy2D_v2_ptds = t.cuMemcpy2DUnaligned_v2_ptds = copy_shaped<CUDA_MEMCPY2D, true>;
   t.cuMemcpy2DAsync_v2 = copy_shaped_async<CUDA_MEMCPY2D, false>;

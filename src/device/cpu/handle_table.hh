@@ -25,6 +25,7 @@ enum class handle_type : std::uint8_t {
   graph_node,
   graph_exec,
   user_object,
+  pool
 };
 
 inline handle_type type_of(std::uint64_t value) { return static_cast<handle_type>(value >> 56); }

@@ -143,26 +143,35 @@ CUresult get_library(CUlibrary* out, CUkernel handle) {
   });
 }
 
-CUresult variable(CUdeviceptr* address, std::size_t* size, CUlibrary handle, const char* name, bool managed) {
-  return with_context([&](context&, const context_ptr& c) -> CUresult {
-    const library_ptr l = find(handle);
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (l == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const ptx::variable_info* v = l->source->find_variable(name);
-    if (v == nullptr || (managed && !v->managed)) return CUDA_ERROR_NOT_FOUND;
-    instance_ptr code;
-    if (const CUresult r = l->in_context(c, code); r != CUDA_SUCCESS) return r;
-    if (address != nullptr) *address = reinterpret_cast<CUdeviceptr>(code->code()->address(name));
-    if (size != nullptr) *size = v->size;
-    return CUDA_SUCCESS;
-  });
+CUresult variable(CUdeviceptr* address, std::size_t* size, CUlibrary handle, const char* name, bool managed,
+                  const context_ptr& c) {
+  const library_ptr l = find(handle);
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (l == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const ptx::variable_info* v = l->source->find_variable(name);
+  if (v == nullptr || (managed && !v->managed)) return CUDA_ERROR_NOT_FOUND;
+  instance_ptr code;
+  if (const CUresult r = l->in_context(c, code); r != CUDA_SUCCESS) return r;
+  if (address != nullptr) *address = reinterpret_cast<CUdeviceptr>(code->code()->address(name));
+  if (size != nullptr) *size = v->size;
+  return CUDA_SUCCESS;
 }
 
 CUresult get_global(CUdeviceptr* address, std::size_t* size, CUlibrary handle, const char* name) {
-  return variable(address, size, handle, name, false);
+  return with_context(
+      [&](context&, const context_ptr& c) { return variable(address, size, handle, name, false, c); });
 }
+
+/// Asked for before there is a context, too: then it is the primary one's, where programs of a runtime will
+/// be.
 CUresult get_managed(CUdeviceptr* address, std::size_t* size, CUlibrary handle, const char* name) {
-  return variable(address, size, handle, name, true);
+  return after_init([&]() -> CUresult {
+    context_ptr c;
+    const CUresult r = current_context(c);
+    if (r == CUDA_ERROR_INVALID_CONTEXT) c = here().primary;
+    if (r != CUDA_SUCCESS && r != CUDA_ERROR_INVALID_CONTEXT) return r;
+    return variable(address, size, handle, name, true, c);
+  });
 }
 
 }  // namespace

@@ -44,6 +44,8 @@ class cpu_device final : public device {
     fill_context_entries(table_);
     fill_memory_entries(table_);
     fill_virtual_memory_entries(table_);
+    fill_pool_entries(table_);
+    fill_managed_entries(table_);
     fill_pointer_entries(table_);
     fill_copy_entries(table_);
     fill_stream_entries(table_);
@@ -86,6 +88,7 @@ machine::machine(const options& o, profile p, std::unique_ptr<memory> m)
       facts(std::move(p)),
       generation(last_generation.fetch_add(1) + 1),
       store(std::move(m)),
+      pools(*store),
       executor(facts.cores),
       kernels(o.kernel_timeout),
       work(most_stream_threads) {
@@ -141,6 +144,8 @@ void machine::end_context(const context_ptr& c) {
     std::lock_guard lock(k->mutex);
     k->functions.erase(c->id);
   }
+  // Pools belong to the device: they outlive created contexts, and end with the primary one.
+  if (c->primary) pools.release_all();
   store->release_owned(c->id);
   c->fresh();
 }

@@ -8,11 +8,13 @@
 #include <mutex>
 #include <string>
 
+#include "device/cpu/advice.hh"
 #include "device/cpu/code.hh"
 #include "device/cpu/context.hh"
 #include "device/cpu/cpu.hh"
 #include "device/cpu/handle_table.hh"
 #include "device/cpu/memory.hh"
+#include "device/cpu/pool.hh"
 #include "device/cpu/profile.hh"
 #include "device/cpu/scheduler.hh"
 #include "device/cpu/watchdog.hh"
@@ -52,6 +54,8 @@ struct machine {
   const profile facts;
   const std::uint64_t generation;  ///< tells the machines of one process apart in thread-local state
   std::unique_ptr<memory> store;
+  pool_set pools;
+  advice_book advice;
   ptx::executor executor;
   watchdog kernels;
   scheduler work;
@@ -93,6 +97,8 @@ void fill_device_entries(api::driver_table& table);
 void fill_context_entries(api::driver_table& table);
 void fill_memory_entries(api::driver_table& table);
 void fill_virtual_memory_entries(api::driver_table& table);
+void fill_pool_entries(api::driver_table& table);
+void fill_managed_entries(api::driver_table& table);
 void fill_pointer_entries(api::driver_table& table);
 void fill_copy_entries(api::driver_table& table);
 void fill_stream_entries(api::driver_table& table);

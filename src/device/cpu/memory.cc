@@ -187,12 +187,44 @@ CUresult memory::release(std::uint64_t address) {
   return block == regions_.end() ? CUDA_ERROR_INVALID_VALUE : release_locked(block);
 }
 
+CUresult memory::take_granules(std::uint64_t size, std::uint64_t& out) {
+  const std::lock_guard lock(mutex_);
+  if (size > total_ - used_) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto begin = arena_.take(size, granularity);
+  if (!begin) return CUDA_ERROR_OUT_OF_MEMORY;
+  used_ += size;
+  return out = *begin, CUDA_SUCCESS;
+}
+
+void memory::give_back_granules(std::uint64_t address, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  arena_.add(address, size);
+  used_ -= size;
+}
+
+void memory::place(region block) {
+  const std::lock_guard lock(mutex_);
+  block.id = ++last_id_;
+  regions_[block.begin] = block;
+}
+
+bool memory::displace(std::uint64_t address, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto block = regions_.find(address);
+  if (block == regions_.end() || block->second.kind != memory_kind::pooled) return false;
+  if (id != 0 && block->second.id != id) return false;
+  const std::uint64_t size = block->second.size;
+  regions_.erase(block);
+  clear(address, size);
+  return true;
+}
+
 void memory::release_owned(std::uint64_t owner) {
   wait_for_flights();
   std::lock_guard lock(mutex_);
   for (auto at = regions_.begin(); at != regions_.end();) {
     const auto block = at++;
-    if (block->second.owner != owner) continue;
+    if (block->second.owner != owner || block->second.kind == memory_kind::pooled) continue;
     if (release_locked(block) == CUDA_SUCCESS) continue;
     if (block->second.kind == memory_kind::host)
       ::munmap(pointer(block->first), round_up(block->second.size, page));

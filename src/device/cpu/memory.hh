@@ -23,7 +23,7 @@
 
 namespace outboard::device::cpu {
 
-enum class memory_kind { device, managed, host, registered, mapped };
+enum class memory_kind { device, managed, host, registered, mapped, pooled };
 
 /// One accessible block: an allocation, a mapping with access, a piece of host memory.
 struct region {
@@ -35,6 +35,7 @@ struct region {
   bool readable = true, writable = true;
   std::uint64_t reserved = 0;  ///< device, managed: bytes taken from the range, >= size
   std::uint64_t physical = 0;  ///< mapped: handle
+  std::uint64_t pool = 0;      ///< pooled: handle
 };
 
 class memory final : public ptx::address_space {
@@ -57,6 +58,13 @@ class memory final : public ptx::address_space {
   CUresult allocate(std::uint64_t size, std::uint64_t align, memory_kind kind, std::uint64_t owner,
                     unsigned flags, std::uint64_t& out);
   CUresult release(std::uint64_t address);
+
+  /// Memory of a pool: whole granules, and blocks that the pool cuts out of them.
+  CUresult take_granules(std::uint64_t size, std::uint64_t& out);
+  void give_back_granules(std::uint64_t address, std::uint64_t size);
+  void place(region block);  ///< gives it an id
+  /// Forgets the block that starts here; id 0 stands for any. False: it is not there. Its bytes become zero.
+  bool displace(std::uint64_t address, std::uint64_t id);
 
   CUresult host_allocate(std::uint64_t size, std::uint64_t owner, unsigned flags, std::uint64_t& out);
   CUresult host_release(std::uint64_t address);

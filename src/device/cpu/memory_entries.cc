@@ -52,47 +52,14 @@ CUresult mem_free(CUdeviceptr address) {
     for (const auto& [handle, owner] : m.contexts.all()) {
       if (owner->id == block->owner) m.work.synchronize(owner->group);
     }
-    const CUresult r = m.store->release(address);
+    const pool_ptr from = m.pools.owner_of(*block);
+    if (block->kind == memory_kind::managed) m.advice.forget(block->begin, block->size);
+    const CUresult r = !from                               ? m.store->release(address)
+                       : from->release(address, block->id) ? CUDA_SUCCESS
+                                                           : CUDA_ERROR_INVALID_VALUE;
+    if (from) m.pools.settle(*block);
     return c != nullptr && c->error() != CUDA_SUCCESS ? static_cast<CUresult>(c->error()) : r;
   });
-}
-
-CUresult mem_alloc_async(CUdeviceptr* out, std::size_t size, CUstream handle, bool per_thread) {
-  return with_context([&](context&, const context_ptr& c) -> CUresult {
-    if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
-    stream_ptr s;
-    if (const CUresult r = stream_of(c, handle, per_thread, s); r != CUDA_SUCCESS) return r;
-    // Given out at once, earlier than the stream asks for; what waits to be freed is waited for only when
-    // short.
-    const CUresult r = allocate(c, size, memory_kind::device, 0, out);
-    if (r != CUDA_ERROR_OUT_OF_MEMORY) return r;
-    here().work.synchronize(c->group);
-    return allocate(c, size, memory_kind::device, 0, out);
-  });
-}
-
-CUresult mem_free_async(CUdeviceptr address, CUstream handle, bool per_thread) {
-  return with_context([&](context&, const context_ptr& c) -> CUresult {
-    stream_ptr s;
-    if (const CUresult r = stream_of(c, handle, per_thread, s); r != CUDA_SUCCESS) return r;
-    const auto block = here().store->lookup(address);
-    if (!block || block->begin != address || block->owner == 0) return CUDA_ERROR_INVALID_VALUE;
-    here().work.submit(s, make_task([address, id = block->id] {
-                         const auto still = here().store->lookup(address);
-                         if (still && still->id == id) static_cast<void>(here().store->release(address));
-                         return CUDA_SUCCESS;
-                       }));
-    return CUDA_SUCCESS;
-  });
-}
-
-template <bool PerThread>
-CUresult alloc_async(CUdeviceptr* out, std::size_t size, CUstream s) {
-  return mem_alloc_async(out, size, s, PerThread);
-}
-template <bool PerThread>
-CUresult free_async(CUdeviceptr address, CUstream s) {
-  return mem_free_async(address, s, PerThread);
 }
 
 CUresult mem_get_info(std::size_t* free, std::size_t* total) {
@@ -184,10 +151,6 @@ void fill_memory_entries(api::driver_table& t) {
   t.cuMemAllocPitch_v2 = mem_alloc_pitch;
   t.cuMemAllocManaged = mem_alloc_managed;
   t.cuMemFree_v2 = mem_free;
-  t.cuMemAllocAsync = alloc_async<false>;
-  t.cuMemAllocAsync_ptsz = alloc_async<true>;
-  t.cuMemFreeAsync = free_async<false>;
-  t.cuMemFreeAsync_ptsz = free_async<true>;
   t.cuMemGetInfo_v2 = mem_get_info;
   t.cuMemGetAddressRange_v2 = mem_get_address_range;
   t.cuMemHostAlloc = host_alloc;

@@ -30,6 +30,10 @@ CUresult mem_alloc(CUdeviceptr* address, std::size_t bytes) {
   return *address = block, CUDA_SUCCESS;
 }
 
+CUresult mem_alloc_managed(CUdeviceptr* address, std::size_t bytes, unsigned) {
+  return mem_alloc(address, bytes);
+}
+
 CUresult mem_alloc_pitch(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
                          unsigned) {
   const std::size_t row = (width + 511) & ~std::size_t{511};
@@ -161,6 +165,7 @@ void set_memory_behaviours(api::driver_table& b) {
   b.cuMemAlloc_v2 = mem_alloc;
   b.cuMemAllocPitch_v2 = mem_alloc_pitch;
   b.cuMemFree_v2 = mem_free;
+  b.cuMemAllocManaged = mem_alloc_managed;
   b.cuMemAllocAsync = b.cuMemAllocAsync_ptsz = mem_alloc_async;
   b.cuMemFreeAsync = b.cuMemFreeAsync_ptsz = mem_free_async;
   b.cuMemGetInfo_v2 = mem_get_info;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontend/cuda/coherence.hh"
+#include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/gate.hh"
 
 namespace outboard::frontend::cuda {
@@ -63,7 +65,13 @@ void release_kernel(api::handle_kind kind, std::uint64_t handle) {
 }
 
 void forget_variables(const std::map<std::string, global_address, std::less<>>& variables) {
-  for (const auto& [name, where] : variables) process::instance().addresses().remove(where.address);
+  process& p = process::instance();
+  for (const auto& [name, where] : variables) {
+    const auto gone = p.addresses().remove(where.address);
+    if (!gone || gone->kind != memory_kind::managed) continue;
+    hide_block(this_lane(), where.address);
+    p.close_foreign(where.address, where.size);
+  }
 }
 
 std::vector<std::uint64_t> all_of(api::handle_kind kind) {
@@ -174,7 +182,9 @@ CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::
                           const char* name, CUdeviceptr* address, std::size_t* size) {
   if (!name || (!address && !size)) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(owner.mutex);
-  const std::uint64_t context = owner.is_library ? own.context_handle() : owner.context;
+  // Managed variables are the same in all contexts, and there before any.
+  const bool anywhere = code == api::opcode::cuLibraryGetManaged;
+  const std::uint64_t context = anywhere ? 0 : owner.is_library ? own.context_handle() : owner.context;
   auto& known = owner.globals[context];
   auto found = known.find(std::string_view(name));
   if (found == known.end()) {
@@ -195,7 +205,15 @@ CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::
     block.context = context;
     const context_state* state = p.find_context(context);
     block.device = state ? state->device : 0;
+    const marshal::variable_info* facts = owner.contents->find_variable(name);
+    const bool managed = code == api::opcode::cuLibraryGetManaged ||
+                         (facts && facts->space == marshal::variable_space::managed);
+    if (managed) block.kind = memory_kind::managed, block.variable = true;
     if (const CUresult result = p.insert_foreign(block); result != CUDA_SUCCESS) return result;
+    if (managed) {
+      if (const CUresult result = open_managed(own, block.base, block.size); result != CUDA_SUCCESS)
+        return result;
+    }
     found = known.emplace(name, global_address{reply.address, reply.size}).first;
   }
   if (address) *address = found->second.address;

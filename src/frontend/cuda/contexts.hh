@@ -12,4 +12,12 @@ context_state* find_context(CUcontext handle);
 /// Everything that belongs to the context ends: memory, context-local storage, handles stay dead.
 void context_died(context_state& context);
 
+/// What the address of page-locked memory (a host block) is to kernels; it becomes visible to them.
+CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out);
+
+/// Managed memory that the server already has (a module's variable) is opened here too.
+CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size);
+CUresult free_managed(lane& own, const memory_block& block);
+void forget_managed(const memory_block& block);  ///< its context has died
+
 }  // namespace outboard::frontend::cuda

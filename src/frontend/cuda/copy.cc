@@ -16,6 +16,53 @@ using marshal::flavour;
 /// Bytes of one frame; larger copies are cut.
 constexpr std::uint64_t piece = 16u << 20;
 
+/// The block of host memory that kernels see in which the address lies: the server has it too, and what is
+/// there may be newer.
+std::optional<mirror> shown(std::uint64_t address) {
+  process& p = process::instance();
+  if (p.arena().in_use() && p.arena().holds(address)) {
+    if (const auto chunk = p.arena().chunk_of(address); chunk && chunk->shared) {
+      return mirror{chunk->base, chunk->size, chunk->base, 0, nullptr};
+    }
+  }
+  return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;
+}
+
+/// Copies of the synchronous kind end before the program goes on; what they wrote comes back with the wait.
+CUresult finish(lane& own, flavour how) {
+  if (marshal::on_stream(how)) return CUDA_SUCCESS;
+  return request(api::opcode::cuCtxSynchronize, own).call();
+}
+
+/// The same for a copy of which the server has both ends: its stream is waited for.
+CUresult finish_on_server(flavour how) {
+  switch (how) {
+    case flavour::sync:
+      return remote<api::opcode::cuStreamSynchronize>(static_cast<CUstream>(nullptr));
+    case flavour::sync_per_thread:
+      return remote<api::opcode::cuStreamSynchronize_ptsz>(static_cast<CUstream>(nullptr));
+    default:
+      return CUDA_SUCCESS;
+  }
+}
+
+CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
+  CUresult code = CUDA_SUCCESS;
+  switch (how) {
+    case flavour::sync_per_thread:
+      code = remote<api::opcode::cuMemcpyDtoD_v2_ptds>(to, from, size);
+      break;
+    case flavour::stream:
+      return remote<api::opcode::cuMemcpyDtoDAsync_v2>(to, from, size, stream);
+    case flavour::stream_per_thread:
+      return remote<api::opcode::cuMemcpyDtoDAsync_v2_ptsz>(to, from, size, stream);
+    default:
+      code = remote<api::opcode::cuMemcpyDtoD_v2>(to, from, size);
+      break;
+  }
+  return code == CUDA_SUCCESS ? finish_on_server(how) : code;
+}
+
 /// Bytes of posted copies may still be on their way into this host range: they must have landed before it is
 /// read.
 CUresult settle(lane& own, const void* source) {
@@ -33,6 +80,10 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (size == 0) return CUDA_SUCCESS;
   if (!from || !to) return CUDA_ERROR_INVALID_VALUE;
+  if (const auto host = shown(reinterpret_cast<std::uint64_t>(from))) {
+    const std::uint64_t offset = reinterpret_cast<std::uint64_t>(from) - host->base;
+    if (size <= host->size - offset) return on_server(to, host->device_address + offset, size, stream, how);
+  }
   if (const CUresult code = settle(own, from); code != CUDA_SUCCESS) return code;
   // While streams may wait for host functions of ours the server must not be left with more than it can keep.
   const bool known = p.addresses().covers(to, size) && !p.server()->callbacks_expected();
@@ -46,7 +97,7 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
     if (code != CUDA_SUCCESS) return code;
     done += n;
   }
-  return CUDA_SUCCESS;
+  return shown(to) ? finish(own, how) : CUDA_SUCCESS;
 }
 
 CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
@@ -56,6 +107,10 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (size == 0) return CUDA_SUCCESS;
   if (!to || !from) return CUDA_ERROR_INVALID_VALUE;
+  if (const auto host = shown(reinterpret_cast<std::uint64_t>(to))) {
+    const std::uint64_t offset = reinterpret_cast<std::uint64_t>(to) - host->base;
+    if (size <= host->size - offset) return on_server(host->device_address + offset, from, size, stream, how);
+  }
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(to));
   const bool page_locked = block && is_host(block->kind);
   request r(api::opcode::cuMemcpyDtoH_v2, own);

@@ -33,11 +33,10 @@ CUresult copy_text(const std::string& text, char* out, int size) {
 }
 
 /// What this product provides, whatever the device could do locally (design section 5.1): host memory of the
-/// client is not the device's to reach, and nothing is shared with other processes yet.
+/// client is carried there and back, not shared while kernels run, and nothing is shared with other processes
+/// yet.
 std::optional<int> overridden(CUdevice_attribute attrib) {
   switch (attrib) {
-    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-    case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
@@ -183,6 +182,33 @@ CUresult ends::cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevi
     if (!facts_of(dstDevice) || srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
     return *value = 0, CUDA_SUCCESS;
   });
+}
+
+CUresult ends::cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations,
+                                                unsigned count, CUdevice srcDevice, CUdevice dstDevice) {
+  return answer(capabilities, srcDevice, [&](const auto&) {
+    if (!facts_of(dstDevice) || srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
+    if (!operations || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; ++i) capabilities[i] = 0;
+    return CUDA_SUCCESS;
+  });
+}
+
+/// As cuDeviceCanAccessPeer says: no device reaches another's memory, and what was not enabled cannot be
+/// disabled.
+CUresult ends::cuCtxEnablePeerAccess(CUcontext peerContext, unsigned Flags) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  const context_state* peer = process::instance().find_context(reinterpret_cast<std::uint64_t>(peerContext));
+  if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return peer && peer != own.current() ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult ends::cuCtxDisablePeerAccess(CUcontext peerContext) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  const context_state* peer = process::instance().find_context(reinterpret_cast<std::uint64_t>(peerContext));
+  return peer ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 }  // namespace outboard::frontend::cuda

@@ -1,8 +1,11 @@
-// Chapter memory, host side: page-locked memory of the program. It lives in this process alone; copies from
-// and to it move bytes, which is why they can be asynchronous in both directions.
+// Chapter memory, host side: page-locked memory of the program. It lives in this process; copies from and to
+// it move bytes, which is why they can be asynchronous in both directions. Kernels see it once they can know
+// its address (coherence.hh).
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fd.hh"
+#include "frontend/cuda/coherence.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
 
@@ -13,9 +16,54 @@ constexpr unsigned alloc_flags =
     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 constexpr unsigned register_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
 
-std::uint64_t pages(std::uint64_t size) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return (size + page - 1) / page * page;
+void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+/// Ordinary pages over the arena's claim. A child of fork() has none of them, as with the driver's.
+CUresult back_with_pages(pinned_chunk& chunk) {
+  void* got = ::mmap(pointer(chunk.base), chunk.size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  if (got == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  ::madvise(got, chunk.size, MADV_DONTFORK);
+  return CUDA_SUCCESS;
+}
+
+/// The same pages as the server's, which made them, sealed their size and page-locked them: then copies are
+/// the device's own, and each side sees at once what the other writes.
+CUresult share_with_server(lane& own, pinned_chunk& chunk) {
+  unique_fd memory;
+  std::vector<std::byte> request, reply;
+  wire::writer w(request);
+  marshal::put_body(w, marshal::host_share_body{chunk.base, chunk.size});
+  own.how = answered::waited;
+  const CUresult code = process::instance().server()->call(
+      {static_cast<std::uint32_t>(api::opcode::cuMemHostAlloc), own.id, own.context_handle(), request, {}},
+      reply, nullptr, &memory);
+  if (code != CUDA_SUCCESS) return code;
+  void* got = memory.get() < 0 ? MAP_FAILED
+                               : ::mmap(pointer(chunk.base), chunk.size, PROT_READ | PROT_WRITE,
+                                        MAP_SHARED | MAP_FIXED, memory.get(), 0);
+  if (got == MAP_FAILED) return CUDA_ERROR_OPERATING_SYSTEM;
+  ::madvise(got, chunk.size, MADV_DONTFORK);
+  chunk.shared = true;
+  chunk.context = own.context_handle();
+  return CUDA_SUCCESS;
+}
+
+CUresult back(lane& own, pinned_chunk& chunk) {
+  if (!process::instance().server()->passes_descriptors()) return back_with_pages(chunk);
+  const CUresult code = share_with_server(own, chunk);
+  if (code == CUDA_SUCCESS || code == CUDA_ERROR_OUT_OF_MEMORY) return code;
+  return back_with_pages(chunk);  // the server cannot share, or not at this address
+}
+
+void drop_pages(lane& own, const pinned_chunk& chunk) {
+  if (chunk.shared) {
+    unshare(own, chunk.base);
+  } else {
+    hide_block(own, chunk.base);
+  }
+  ::mmap(pointer(chunk.base), chunk.size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+         -1, 0);
 }
 
 CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
@@ -24,18 +72,18 @@ CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
   if (const CUresult code = p.gate(own); code != CUDA_SUCCESS) return code;
   if (!pp || bytesize == 0 || (flags & ~alloc_flags)) return CUDA_ERROR_INVALID_VALUE;
   if (bytesize > 1ull << 46) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* memory = ::mmap(nullptr, pages(bytesize), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   memory_block block;
-  block.base = reinterpret_cast<std::uint64_t>(memory);
+  const CUresult backed = p.arena().allocate(
+      bytesize, [&](pinned_chunk& chunk) { return back(own, chunk); }, block.base);
+  if (backed != CUDA_SUCCESS) return backed;
+  p.use_host_memory();
   block.size = bytesize;
-  block.mapped = pages(bytesize);
   block.kind = memory_kind::pinned;
   block.context = own.context_handle();
   block.device = own.current()->device;
   block.flags = flags;
   p.addresses().insert(block);
-  *pp = memory;
+  *pp = pointer(block.base);
   return CUDA_SUCCESS;
 }
 
@@ -56,7 +104,47 @@ CUresult find_host(void* pointer, memory_kind kind, memory_block& out) {
   return CUDA_SUCCESS;
 }
 
+/// The program's own memory gets a block on the server at its first question for the device's pointer. Where
+/// the addresses differ, the device's is taken out of the program's reach.
+CUresult show_registered(lane& own, const memory_block& block, std::uint64_t& device_address) {
+  process& p = process::instance();
+  const std::lock_guard lock(p.showing());
+  if (const auto known = p.mirrors().find(block.base)) {
+    device_address = known->device_address;
+    return CUDA_SUCCESS;
+  }
+  const CUresult code =
+      show_block(own, block.base, block.size, marshal::host_block::registered, device_address);
+  if (code != CUDA_SUCCESS || device_address == block.base) return code;
+  memory_block alias = block;
+  alias.base = device_address;
+  alias.kind = memory_kind::alias;
+  alias.host = block.base;
+  const CUresult claimed = p.insert_foreign(alias);
+  if (claimed != CUDA_SUCCESS) hide_block(own, block.base);
+  return claimed;
+}
+
+/// What kernels have written comes back first; then no kernel sees it any more.
+CUresult hide_registered(lane& own, const memory_block& block) {
+  process& p = process::instance();
+  const auto shown = p.mirrors().find(block.base);
+  if (!shown) return CUDA_SUCCESS;
+  const CUresult code = request(api::opcode::cuCtxSynchronize, own).call();
+  if (shown->device_address != block.base) p.addresses().remove(shown->device_address);
+  hide_block(own, block.base);
+  return code;
+}
+
 }  // namespace
+
+CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out) {
+  if (block.kind == memory_kind::pinned) return out = address, show_pinned(own, address);
+  std::uint64_t begin = 0;
+  const CUresult code = show_registered(own, block, begin);
+  if (code == CUDA_SUCCESS) out = begin + (address - block.base);
+  return code;
+}
 
 CUresult ends::cuMemHostAlloc(void** pp, size_t bytesize, unsigned Flags) {
   return allocate(pp, bytesize, Flags);
@@ -68,9 +156,25 @@ CUresult ends::cuMemAllocHost(void** pp, unsigned bytesize) { return allocate(pp
 CUresult ends::cuMemFreeHost(void* p) {
   memory_block block;
   if (const CUresult code = find_host(p, memory_kind::pinned, block); code != CUDA_SUCCESS) return code;
-  if (const CUresult code = wait_for_copies(this_lane()); code != CUDA_SUCCESS) return code;
-  if (process::instance().addresses().remove(block.base)) ::munmap(p, block.mapped);
+  lane& own = this_lane();
+  if (const CUresult code = wait_for_copies(own); code != CUDA_SUCCESS) return code;
+  process& state = process::instance();
+  if (!state.addresses().remove(block.base)) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
+  state.arena().release(block.base, block.size, [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
   return CUDA_SUCCESS;
+}
+
+CUresult ends::cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned Flags) {
+  process& state = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = state.gate(own); code != CUDA_SUCCESS) return code;
+  const auto address = reinterpret_cast<std::uint64_t>(p);
+  const auto block = state.addresses().find(address);
+  if (!pdptr || Flags != 0 || !block || !is_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
+  std::uint64_t found = 0;
+  const CUresult code = device_pointer_of(own, *block, address, found);
+  if (code == CUDA_SUCCESS) *pdptr = found;
+  return code;
 }
 
 CUresult ends::cuMemHostGetFlags(unsigned* pFlags, void* p) {
@@ -98,9 +202,11 @@ CUresult ends::cuMemHostRegister_v2(void* p, size_t bytesize, unsigned Flags) {
   block.context = own.context_handle();
   block.device = own.current()->device;
   block.flags = Flags;
+  if (bytesize > ~block.base) return CUDA_ERROR_INVALID_VALUE;
   if (state.addresses().find(block.base) || state.addresses().find(block.base + bytesize - 1)) {
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   }
+  state.use_host_memory();
   state.addresses().insert(block);
   return CUDA_SUCCESS;
 }
@@ -112,9 +218,11 @@ CUresult ends::cuMemHostRegister(void* p, size_t bytesize, unsigned Flags) {
 CUresult ends::cuMemHostUnregister(void* p) {
   memory_block block;
   if (const CUresult code = find_host(p, memory_kind::registered, block); code != CUDA_SUCCESS) return code;
-  if (const CUresult code = wait_for_copies(this_lane()); code != CUDA_SUCCESS) return code;
+  lane& own = this_lane();
+  if (const CUresult code = wait_for_copies(own); code != CUDA_SUCCESS) return code;
+  const CUresult code = hide_registered(own, block);
   process::instance().addresses().remove(block.base);
-  return CUDA_SUCCESS;
+  return code;
 }
 
 }  // namespace outboard::frontend::cuda

@@ -97,13 +97,16 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   if (dptr == 0) return CUDA_SUCCESS;
   const auto known = p.addresses().find(dptr);
-  if (!known || known->base != dptr || known->kind == memory_kind::global || is_host(known->kind)) {
+  if (!known || known->base != dptr || known->kind == memory_kind::global ||
+      known->kind == memory_kind::virtual_range || known->kind == memory_kind::alias || known->variable ||
+      is_host(known->kind)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   context_state* context = p.find_context(known->context);
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   if (const int sticky = context->sticky.load()) return static_cast<CUresult>(sticky);
   if (!p.addresses().remove(dptr)) return CUDA_ERROR_INVALID_VALUE;  // another thread freed it first
+  if (known->kind == memory_kind::managed) return free_managed(own, *known);
   if (known->kind == memory_kind::pool) {  // the driver's address: the server knows whose it is
     request r(api::opcode::cuMemFree_v2, own);
     marshal::put_body(r.in_context(context->handle).body(), marshal::unmap_body{dptr, known->size});

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "api/cuda/headers.hh"
 #include "frontend/cuda/jit_options.hh"
 #include "frontend/handle_table.hh"
 #include "marshal/bodies.hh"
@@ -25,6 +26,18 @@ struct stream_info final : object {
 
 struct event_info final : object {
   unsigned flags = 0;
+};
+
+/// A memory pool; the handle of a device's default one is ours too, so that records can name it.
+struct pool_info final : object {
+  std::int32_t device = 0;
+};
+
+/// Physical memory (cuMemCreate); gone when neither handles nor mappings are left.
+struct allocation_info final : object {
+  std::uint64_t size = 0;
+  CUmemAllocationProp properties{};
+  std::atomic<int> handles{1}, mappings{0};
 };
 
 struct global_address {

@@ -13,23 +13,40 @@ CUresult give(void* out, T value) {
   return CUDA_SUCCESS;
 }
 
+/// Host memory, as seen by kernels: pinned memory under its own address; the program's own only once mapped.
+CUresult device_pointer(const memory_block& block, CUdeviceptr ptr, void* data) {
+  if (!is_host(block.kind)) return give(data, ptr);
+  if (block.kind == memory_kind::pinned) return give(data, ptr);
+  lane& own = this_lane();
+  std::uint64_t address = 0;
+  const CUresult code =
+      own.current() ? device_pointer_of(own, block, ptr, address) : CUDA_ERROR_INVALID_CONTEXT;
+  return code == CUDA_SUCCESS ? give(data, address) : code;
+}
+
+CUresult host_pointer(const memory_block& block, CUdeviceptr ptr, void* data) {
+  if (block.kind == memory_kind::alias) return give(data, block.host + (ptr - block.base));
+  const bool has = is_host(block.kind) || block.kind == memory_kind::managed;
+  return has ? give(data, ptr) : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
-  const bool host = is_host(block.kind);
+  const bool host = is_host(block.kind) || block.kind == memory_kind::alias;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return give(data, block.context);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return give(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      return host ? CUDA_ERROR_INVALID_VALUE : give(data, ptr);
+      return device_pointer(block, ptr, data);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      return host ? give(data, ptr) : CUDA_ERROR_INVALID_VALUE;
+      return host_pointer(block, ptr, data);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return give(data, block.id);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-      return give(data, 0u);
+      return give(data, block.sync_memops ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return give(data, 0u);
+      return give(data, block.kind == memory_kind::managed ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return give(data, block.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
@@ -47,7 +64,7 @@ CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, 
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return give(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return give(data, std::uint64_t{0});
+      return give(data, block.pool);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       return give(data, block.size);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
@@ -93,6 +110,17 @@ CUresult ends::cuPointerGetAttribute(void* data, CUpointer_attribute attribute, 
   if (!data) return CUDA_ERROR_INVALID_VALUE;
   const auto block = p.addresses().find(ptr);
   return block ? attribute_of(*block, attribute, ptr, data) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult ends::cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  process& p = process::instance();
+  if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
+  if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+  const auto block = p.addresses().find(ptr);
+  if (!block || is_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
+  unsigned on = 0;
+  std::memcpy(&on, value, sizeof on);
+  return p.addresses().set_sync_memops(ptr, on != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ends::cuPointerGetAttributes(unsigned numAttributes, CUpointer_attribute* attributes, void** data,

@@ -103,9 +103,12 @@ void context_died(context_state& context) {
   context.active.store(false, std::memory_order_release);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
   forget_code_of_context(context.handle);
+  p.mirrors().remove_context(context.handle);
+  p.arena().unshare(context.handle);
   slot_addresses* slot = p.window_slot(context.device);
   for (const memory_block& block : p.addresses().remove_if(
            [&](const memory_block& b) { return b.context == context.handle && !is_host(b.kind); })) {
+    if (block.kind == memory_kind::managed) forget_managed(block);
     if (slot && block.mapped) slot->give_back(block.base, block.mapped);
   }
   for (const std::uint64_t granule : context.small.clear()) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "api/cuda/functions.hh"
+#include "frontend/cuda/coherence.hh"
 #include "frontend/process.hh"
 #include "marshal/bodies.hh"
 #include "wire/cursor.hh"
@@ -27,6 +28,10 @@ class request {
 
   CUresult post(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     if (process::instance().synchronous()) return call(bulk, land);
+    if (host_memory_in_use()) {
+      const CUresult code = before_request(own_, code_, own_.request, bulk);
+      if (code != CUDA_SUCCESS) return code;
+    }
     note(answered::posted);
     return server_.post(outgoing_request(bulk), land);
   }
@@ -34,7 +39,12 @@ class request {
   /// The reply's outputs are read with reply() until the lane's next call.
   CUresult call(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     note(answered::waited);
-    return server_.call(outgoing_request(bulk), own_.reply, land);
+    if (!host_memory_in_use()) return server_.call(outgoing_request(bulk), own_.reply, land);
+    CUresult code = before_request(own_, code_, own_.request, bulk);
+    if (code != CUDA_SUCCESS) return code;
+    const std::uint64_t mark = process::instance().mirrors().work_mark();
+    code = server_.call(outgoing_request(bulk), own_.reply, land);
+    return code == CUDA_SUCCESS ? after_call(own_, code_, mark) : code;
   }
 
   wire::reader reply() const { return wire::reader(own_.reply); }

@@ -1,0 +1,363 @@
+#include "backend/mirrors.hh"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "backend/driver_call.hh"
+#include "base/log.hh"
+
+namespace outboard::backend {
+namespace {
+
+using marshal::host_block;
+
+/// Of one reply of changes, and of memory looked at for it: a worker must not be deaf for long.
+constexpr std::size_t reply_bytes = 8u << 20, look_bytes = 256u << 20;
+constexpr std::uint64_t most_addresses = 1ull << 47;
+
+std::uint64_t page() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
+
+bool takes(const marshal::device_facts& device, CUdevice_attribute id) {
+  const auto at = static_cast<std::size_t>(id);
+  return at < device.attributes.size() && device.attributes[at].value != 0;
+}
+
+std::byte* reserve_shadow(std::uint64_t size) {
+  void* got =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return got == MAP_FAILED ? nullptr : static_cast<std::byte*>(got);
+}
+
+/// Fresh zero pages at the address, or elsewhere when that is allowed; nullptr: not to be had.
+void* map_pages(std::uint64_t address, std::uint64_t size, bool exact, int file) {
+  void* wanted = reinterpret_cast<void*>(address);
+  const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  void* got = ::mmap(wanted, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, file, 0);
+  if (got == wanted) return got;
+  if (got != MAP_FAILED) ::munmap(got, size);  // a kernel older than 4.17
+  if (exact) return nullptr;
+  got = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, file, 0);
+  return got == MAP_FAILED ? nullptr : got;
+}
+
+void* first_page(const mirrored& m) {
+  return reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(m.memory) / page() * page());
+}
+
+/// What is done here for the program's sake is none of its calls: a capture that it has open must not be
+/// disturbed.
+class beside_captures {
+ public:
+  explicit beside_captures(const api::driver_table& driver) : driver_(driver) { exchange(); }
+  ~beside_captures() { exchange(); }
+  beside_captures(const beside_captures&) = delete;
+  beside_captures& operator=(const beside_captures&) = delete;
+
+ private:
+  void exchange() { call_driver(driver_.cuThreadExchangeStreamCaptureMode, &mode_); }
+  const api::driver_table& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+/// A file in memory that nobody can resize; -1: not to be had.
+unique_fd sealed_file(std::uint64_t size) {
+  unique_fd file(::memfd_create("outboard-pinned", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const bool made = file.get() >= 0 && ::ftruncate(file.get(), static_cast<off_t>(size)) == 0 &&
+                    ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  return made ? std::move(file) : unique_fd();
+}
+
+}  // namespace
+
+mirrors::~mirrors() {
+  // The driver's part ends with the worker's process.
+  for (const auto& [address, m] : blocks_) {
+    if (m.shadow) ::munmap(m.shadow, m.size);
+    if (m.mapped) ::munmap(first_page(m), m.mapped);
+  }
+}
+
+void mirrors::open(const marshal::snapshot& facts) {
+  one_memory_ = touch_while_busy_ = !facts.devices.empty();
+  // Page-locked memory is the whole machine's loss: one session must leave something.
+  most_pinned_ = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page() / 4 * 3;
+  for (const marshal::device_facts& device : facts.devices) {
+    one_memory_ = one_memory_ && takes(device, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+    touch_while_busy_ = touch_while_busy_ && takes(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+  }
+}
+
+CUresult mirrors::page_lock(mirrored& m, bool exact, int file) {
+  if (m.size > most_pinned_ - std::min(most_pinned_, pinned_)) return CUDA_ERROR_OUT_OF_MEMORY;
+  // The registration covers whole pages; the client's block may begin and end inside one.
+  const std::uint64_t begin = m.address / page() * page();
+  const std::uint64_t end = (m.address + m.size + page() - 1) / page() * page();
+  void* memory = map_pages(begin, end - begin, exact, file);
+  if (!memory) {
+    log::warn("page-locked memory of a client at ", m.address, " (", m.size,
+              " bytes) cannot be had at that address here");
+    return CUDA_ERROR_MAP_FAILED;
+  }
+  const beside_captures relaxed(driver_);
+  CUresult code = call_driver(driver_.cuMemHostRegister_v2, memory, end - begin,
+                              CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  CUdeviceptr device = 0;
+  if (code == CUDA_SUCCESS) {
+    code = call_driver(driver_.cuMemHostGetDevicePointer_v2, &device, memory, 0);
+    if (code == CUDA_SUCCESS && exact && device != begin) code = CUDA_ERROR_MAP_FAILED;
+    if (code != CUDA_SUCCESS) call_driver(driver_.cuMemHostUnregister, memory);
+  }
+  if (code != CUDA_SUCCESS) return ::munmap(memory, end - begin), code;
+  m.memory = static_cast<std::byte*>(memory) + (m.address - begin);
+  m.device_address = device + (m.address - begin);
+  m.mapped = end - begin;
+  return CUDA_SUCCESS;
+}
+
+CUresult mirrors::check_managed(const mirrored& m) const {
+  unsigned managed = 0;
+  CUdeviceptr begin = 0, last = 0;
+  const auto ask = [&](CUdeviceptr at, void* out, CUpointer_attribute what) {
+    return call_driver(driver_.cuPointerGetAttribute, out, what, at);
+  };
+  if (ask(m.address, &managed, CU_POINTER_ATTRIBUTE_IS_MANAGED) != CUDA_SUCCESS || !managed) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // Both ends in one allocation: then everything between is.
+  if (ask(m.address, &begin, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) != CUDA_SUCCESS ||
+      ask(m.address + m.size - 1, &last, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) != CUDA_SUCCESS) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return begin == last ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult mirrors::insert(mirrored made) {
+  if (made.kind != host_block::shared) {
+    made.shadow = reserve_shadow(made.size);
+    if (!made.shadow) return release(made), CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  (made.kind == host_block::managed ? managed_ : pinned_) += made.owned || made.mapped ? made.size : 0;
+  blocks_[made.address] = made;
+  return CUDA_SUCCESS;
+}
+
+bool mirrors::vacant(std::uint64_t address, std::uint64_t size) const {
+  if (size == 0 || address == 0 || size > most_addresses || address > most_addresses - size) return false;
+  const auto after = blocks_.lower_bound(address);
+  if (after != blocks_.end() && after->first - address < size) return false;
+  if (after == blocks_.begin()) return true;
+  const mirrored& before = std::prev(after)->second;
+  return address - before.address >= before.size;
+}
+
+CUresult mirrors::share(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd& memory) {
+  const std::lock_guard lock(mutex_);
+  if (!vacant(wanted.address, wanted.size) || wanted.address % page() || wanted.size % page()) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  unique_fd file = sealed_file(wanted.size);
+  if (file.get() < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  mirrored m;
+  m.kind = host_block::shared;
+  m.address = wanted.address;
+  m.size = wanted.size;
+  m.context = context;
+  CUresult code = page_lock(m, true, file.get());
+  if (code == CUDA_SUCCESS) code = insert(m);
+  if (code == CUDA_SUCCESS) memory = std::move(file);
+  return code;
+}
+
+CUresult mirrors::map(const marshal::host_map_body& wanted, std::uint64_t context, std::uint64_t ticket,
+                      std::uint64_t& device_address) {
+  const std::lock_guard lock(mutex_);
+  if (wanted.kind == host_block::shared || !vacant(wanted.address, wanted.size))
+    return CUDA_ERROR_INVALID_VALUE;
+  mirrored m;
+  m.kind = wanted.kind;
+  m.address = wanted.address;
+  m.size = wanted.size;
+  m.context = context;
+  m.ticket = ticket;
+  CUresult code = CUDA_SUCCESS;
+  if (wanted.kind == host_block::managed) {
+    code = check_managed(m);
+    m.memory = reinterpret_cast<std::byte*>(m.address);
+    m.device_address = m.address;
+  } else {
+    code = page_lock(m, wanted.kind == host_block::pinned);
+    if (code == CUDA_SUCCESS && wanted.device_address && m.device_address != wanted.device_address) {
+      release(m);
+      code = CUDA_ERROR_MAP_FAILED;
+    }
+  }
+  if (code == CUDA_SUCCESS) code = insert(m);
+  if (code == CUDA_SUCCESS) device_address = m.device_address;
+  return code;
+}
+
+CUresult mirrors::allocate_managed(const marshal::managed_body& wanted, std::uint64_t context,
+                                   std::uint64_t ticket, std::uint64_t& address) {
+  // Whole granules: no page is shared with anything else, and the ledger counts what is gone.
+  constexpr std::uint64_t granule = 2u << 20;
+  if (wanted.size == 0 || wanted.size > most_addresses) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t size = (wanted.size + granule - 1) / granule * granule;
+  CUdeviceptr got = 0;
+  CUresult code = call_driver(driver_.cuMemAllocManaged, &got, size, wanted.flags);
+  if (code != CUDA_SUCCESS) return code;
+  mirrored m;
+  m.kind = host_block::managed;
+  m.address = m.device_address = got;
+  m.size = size;
+  m.memory = reinterpret_cast<std::byte*>(got);
+  m.owned = true;
+  m.flags = wanted.flags;
+  m.context = context;
+  m.ticket = ticket;
+  if (wanted.address && wanted.address != got) {
+    release(m);
+    return CUDA_ERROR_MAP_FAILED;
+  }
+  const std::lock_guard lock(mutex_);
+  code = insert(m);
+  if (code == CUDA_SUCCESS) address = got;
+  return code;
+}
+
+void mirrors::release(const mirrored& m) {
+  if (m.shadow) ::munmap(m.shadow, m.size);
+  if (m.owned) call_driver(driver_.cuMemFree_v2, m.address);
+  if (!m.mapped) return;
+  call_driver(driver_.cuMemHostUnregister, first_page(m));
+  ::munmap(first_page(m), m.mapped);
+}
+
+bool mirrors::page_locked(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(address);
+  return found != blocks_.end() && found->second.mapped != 0;
+}
+
+bool mirrors::drop(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(address);
+  if (found == blocks_.end()) return false;
+  const mirrored gone = found->second;
+  (gone.kind == host_block::managed ? managed_ : pinned_) -= gone.owned || gone.mapped ? gone.size : 0;
+  release(gone);
+  blocks_.erase(found);
+  return true;
+}
+
+void mirrors::drop_context(std::uint64_t context) {
+  std::vector<std::uint64_t> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    streams_.erase(context);  // it dies with the context
+    for (const auto& [address, m] : blocks_) {
+      if (m.context == context) gone.push_back(address);
+    }
+  }
+  for (const std::uint64_t address : gone) drop(address);
+}
+
+/// Managed memory of a device of its own is read by the driver's copies: touching it would move its pages
+/// here.
+bool mirrors::by_hand(const mirrored& m) const { return m.kind != host_block::managed || one_memory_; }
+
+CUresult mirrors::store(std::span<const std::byte> changes) {
+  const std::lock_guard lock(mutex_);
+  bool waited = touch_while_busy_ || one_memory_;
+  const bool stored =
+      marshal::apply_changes(changes, [&](std::uint64_t address) -> std::optional<marshal::change_target> {
+        auto after = blocks_.upper_bound(address);
+        if (after == blocks_.begin()) return std::nullopt;
+        const mirrored& m = std::prev(after)->second;
+        const std::uint64_t offset = address - m.address;
+        if (offset >= m.size || !m.shadow) return std::nullopt;
+        if (m.kind == host_block::managed && !waited) {
+          call_driver(driver_.cuCtxSynchronize);
+          waited = true;
+        }
+        return marshal::change_target{{m.memory + offset, m.size - offset},
+                                      {m.shadow + offset, m.size - offset}};
+      });
+  return stored ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// In a stream that waits for no other of the program's.
+CUresult mirrors::read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context) {
+  const beside_captures relaxed(driver_);
+  CUstream& stream = streams_[context];
+  CUresult code =
+      stream ? CUDA_SUCCESS : call_driver(driver_.cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  if (code == CUDA_SUCCESS) code = call_driver(driver_.cuMemcpyDtoHAsync_v2, to, from, size, stream);
+  if (code == CUDA_SUCCESS) code = call_driver(driver_.cuStreamSynchronize, stream);
+  return code;
+}
+
+CUresult mirrors::scan(const mirrored& m, std::size_t& at, std::uint64_t context,
+                       std::vector<std::byte>& changes) {
+  const std::span shadow(m.shadow, m.size);
+  const std::size_t room = reply_bytes - std::min(reply_bytes, changes.size());
+  if (by_hand(m) || context == 0) {  // without a context no kernel of the program can run
+    at = marshal::find_changes(m.address, {m.memory, m.size}, shadow, at, room, look_bytes, changes);
+    return CUDA_SUCCESS;
+  }
+  const std::size_t size = std::min<std::size_t>(m.size - at, 4u << 20);
+  staging::block copy = staging_.take(size, context);
+  if (!copy.data) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult done = read(m.address + at, copy.data, size, context);
+  if (done == CUDA_SUCCESS) {
+    at += marshal::find_changes(m.address + at, {copy.data, size}, shadow.subspan(at, size), 0, room,
+                                look_bytes, changes);
+  }
+  staging_.give_back(copy);
+  return done;
+}
+
+CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes) {
+  const std::lock_guard lock(mutex_);
+  std::size_t looked = 0;
+  auto m = blocks_.lower_bound(at.address);
+  std::size_t offset = m != blocks_.end() && m->first == at.address ? at.offset : 0;
+  for (; m != blocks_.end(); ++m, offset = 0) {
+    if (!m->second.shadow) continue;
+    if (offset > m->second.size || offset % marshal::change_line) return CUDA_ERROR_INVALID_VALUE;
+    while (offset < m->second.size) {
+      if (changes.size() >= reply_bytes || looked >= look_bytes) {
+        at = {m->first, offset};
+        return CUDA_SUCCESS;
+      }
+      const std::size_t before = offset;
+      if (const CUresult code = scan(m->second, offset, context, changes); code != CUDA_SUCCESS) return code;
+      looked += offset - before;
+    }
+  }
+  at = {};
+  return CUDA_SUCCESS;
+}
+
+std::uint64_t mirrors::pinned_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return pinned_;
+}
+
+std::uint64_t mirrors::managed_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return managed_;
+}
+
+std::vector<mirrored> mirrors::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<mirrored> out;
+  for (const auto& [address, m] : blocks_) {
+    if (m.shadow && (m.owned || m.mapped)) out.push_back(m);  // the client asks again for what is shared
+  }
+  return out;
+}
+
+}  // namespace outboard::backend

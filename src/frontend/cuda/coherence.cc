@@ -1,0 +1,145 @@
+#include "frontend/cuda/coherence.hh"
+
+#include <algorithm>
+
+#include "base/log.hh"
+#include "frontend/cuda/requests.hh"
+#include "marshal/memory_changes.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+/// After which kernels, or copies and fills that read and write memory by address, may be at work.
+bool begins_work(const api::function_info& about) {
+  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuStreamWrite",
+                                      "cuStreamBatch", "cuMemPrefetch", "cuMemBatch"}) {
+    if (about.name.starts_with(name)) return true;
+  }
+  return false;
+}
+
+/// Reads memory of the device only, for ordinary memory of the program.
+bool only_reads(const api::function_info& about) { return about.name.starts_with("cuMemcpyDtoH"); }
+
+bool learns_of_completion(const api::function_info& about) {
+  return about.about.deferred || about.about.waits;
+}
+
+/// Not through the lane's buffers: the request at hand lies there.
+template <class Body>
+CUresult ask(lane& own, api::opcode code, std::uint64_t context, const Body& body,
+             std::vector<std::byte>& reply) {
+  std::vector<std::byte> bytes;
+  wire::writer w(bytes);
+  marshal::put_body(w, body);
+  own.how = answered::waited;
+  return process::instance().server()->call({static_cast<std::uint32_t>(code), own.id, context, bytes, {}},
+                                            reply);
+}
+
+CUresult show_all(lane& own, std::vector<std::uint64_t>& addresses) {
+  std::sort(addresses.begin(), addresses.end());  // a table may name one block many times
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  for (const std::uint64_t address : addresses) {
+    if (const CUresult code = show_pinned(own, address); code != CUDA_SUCCESS) return code;
+  }
+  return CUDA_SUCCESS;
+}
+
+/// Until nothing new turns up: memory that becomes visible may hold addresses of more.
+CUresult send_changes(lane& own) {
+  process& p = process::instance();
+  while (true) {
+    if (const CUresult code = p.mirrors().send(*p.server(), own); code != CUDA_SUCCESS) return code;
+    std::vector<std::uint64_t> noted;
+    for (const std::uint64_t address : p.mirrors().take_noted()) {
+      const auto chunk = p.arena().chunk_of(address);
+      if (chunk && !chunk->shared && !p.mirrors().find(address)) noted.push_back(address);
+    }
+    if (noted.empty()) return CUDA_SUCCESS;
+    if (const CUresult code = show_all(own, noted); code != CUDA_SUCCESS) return code;
+  }
+}
+
+}  // namespace
+
+CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
+                    std::uint64_t& device_address) {
+  process& p = process::instance();
+  mirror made;
+  made.base = address;
+  made.size = size;
+  made.context = own.context_handle();
+  std::vector<std::byte> reply;
+  const CUresult code = ask(own, api::opcode::cuMemHostGetDevicePointer_v2, made.context,
+                            marshal::host_map_body{address, size, 0, kind}, reply);
+  if (code != CUDA_SUCCESS) return code;
+  wire::reader from(reply);
+  made.device_address = marshal::take_body<marshal::address_reply>(from).address;
+  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!p.mirrors().add(made)) return CUDA_ERROR_OUT_OF_MEMORY;
+  device_address = made.device_address;
+  return CUDA_SUCCESS;
+}
+
+CUresult show_pinned(lane& own, std::uint64_t address) {
+  process& p = process::instance();
+  const auto chunk = p.arena().chunk_of(address);
+  // Freed, or never given out: a number that looks like an address. What is shared is seen anyway.
+  if (!chunk || chunk->shared) return CUDA_SUCCESS;
+  const std::lock_guard lock(p.showing());
+  if (p.mirrors().find(chunk->base)) return CUDA_SUCCESS;
+  std::uint64_t there = 0;
+  const CUresult code = show_block(own, chunk->base, chunk->size, marshal::host_block::pinned, there);
+  if (code == CUDA_ERROR_MAP_FAILED) {
+    log::error("the server cannot have page-locked memory at the address of ours: kernels cannot use it");
+  }
+  return code;
+}
+
+void hide_block(lane& own, std::uint64_t address) {
+  process& p = process::instance();
+  const auto gone = p.mirrors().remove(address);
+  std::vector<std::byte> reply;
+  if (gone) (void)ask(own, api::opcode::cuMemFreeHost, gone->context, marshal::handle_body{address}, reply);
+}
+
+void unshare(lane& own, std::uint64_t address) {
+  std::vector<std::byte> reply;
+  (void)ask(own, api::opcode::cuMemFreeHost, own.context_handle(), marshal::handle_body{address}, reply);
+}
+
+CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
+                        std::span<const std::byte> bulk) {
+  process& p = process::instance();
+  std::vector<std::uint64_t> noted;
+  if (p.arena().has_private()) {
+    // Fields of a request lie at any offset; bytes of the program's at aligned ones.
+    const marshal::address_watch watch{p.arena().base(), p.arena().size(), &noted};
+    marshal::find_addresses(payload, 1, watch);
+    marshal::find_addresses(bulk, sizeof(std::uint64_t), watch);
+    if (const CUresult shown = show_all(own, noted); shown != CUDA_SUCCESS) return shown;
+  }
+  if (!p.mirrors().any()) return CUDA_SUCCESS;
+  const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
+  if (!about) return CUDA_SUCCESS;
+  const bool works = begins_work(*about);
+  if (!works && !learns_of_completion(*about)) return CUDA_SUCCESS;
+  if (const CUresult sent = send_changes(own); sent != CUDA_SUCCESS) return sent;
+  if (works && !only_reads(*about)) p.mirrors().work_begins(own.context_handle());
+  return CUDA_SUCCESS;
+}
+
+CUresult after_call(lane& own, api::opcode code, std::uint64_t mark) {
+  process& p = process::instance();
+  if (!p.mirrors().any() || !p.mirrors().fetch_needed()) return CUDA_SUCCESS;
+  const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
+  if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
+  const CUresult fetched = p.mirrors().fetch(*p.server(), own);
+  if (fetched == CUDA_SUCCESS && code == api::opcode::cuCtxSynchronize) {
+    p.mirrors().work_is_done(own.context_handle(), mark);
+  }
+  return fetched;
+}
+
+}  // namespace outboard::frontend::cuda

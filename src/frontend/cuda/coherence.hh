@@ -1,0 +1,34 @@
+// When host memory that kernels see goes to the server and comes back: before a request that begins work or
+// waits for it, and after one that tells the program of its completion. Called for every request that leaves;
+// costs one load while no such memory exists. Any thread.
+#pragma once
+
+#include <span>
+
+#include "api/cuda/functions.hh"
+#include "frontend/process.hh"
+
+namespace outboard::frontend::cuda {
+
+/// True once the program has page-locked or managed memory at all.
+inline bool host_memory_in_use() { return process::instance().host_memory_in_use(); }
+
+/// Makes pinned memory whose address is in the request visible to kernels, and sends what the program has
+/// changed. CUDA_ERROR_MAP_FAILED: the server cannot have memory at such an address.
+CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
+                        std::span<const std::byte> bulk);
+
+/// After a call that succeeded; `mark` was taken before it (mirrors::work_mark).
+CUresult after_call(lane& own, api::opcode code, std::uint64_t mark);
+
+/// Makes the pinned block that holds the address visible to kernels, under the same address.
+CUresult show_pinned(lane& own, std::uint64_t address);
+/// A block of the program's own memory, or managed memory that the server has. `device_address` is out.
+CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
+                    std::uint64_t& device_address);
+/// No kernel sees it any more; waits for the device. Nothing happens where none ever did.
+void hide_block(lane& own, std::uint64_t address);
+/// The same for memory that the server shares.
+void unshare(lane& own, std::uint64_t address);
+
+}  // namespace outboard::frontend::cuda

@@ -1,0 +1,268 @@
+// Chapter virtual memory: address ranges come from the window, so they mean the same after a rebuild; what is
+// mapped in them is booked here and made on the server. The driver's checks of arguments are made here; a
+// handle stays known while memory is mapped, because a program may retain it again by an address.
+#include <algorithm>
+
+#include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/ends.hh"
+#include "frontend/cuda/objects.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+handle_table& allocations() { return process::instance().handles(api::handle_kind::allocation); }
+
+allocation_info* find_allocation(std::uint64_t handle) {
+  return static_cast<allocation_info*>(allocations().find(handle));
+}
+
+/// Alive for the program: mapped memory whose last handle was released is not.
+allocation_info* held_allocation(std::uint64_t handle) {
+  allocation_info* info = find_allocation(handle);
+  return info && info->handles.load() > 0 ? info : nullptr;
+}
+
+bool whole(std::uint64_t value) { return value % window_granule == 0; }
+
+marshal::allocation_body body_of(const CUmemAllocationProp& prop) {
+  marshal::allocation_body body;
+  body.type = prop.type;
+  body.location_type = prop.location.type;
+  body.location = prop.location.id;
+  body.compression = prop.allocFlags.compressionType;
+  body.rdma_capable = prop.allocFlags.gpuDirectRDMACapable;
+  body.usage = prop.allocFlags.usage;
+  return body;
+}
+
+/// Memory of devices only, as the attributes say. Asking for a descriptor is let pass (PyTorch always does):
+/// it is the export that is not to be had.
+CUresult check_properties(const CUmemAllocationProp* prop) {
+  if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!process::instance().primary(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  return prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_ERROR_NOT_SUPPORTED
+                                                                                : CUDA_SUCCESS;
+}
+
+/// From the window: the current device's slot first, then the others'.
+bool reserve_in_window(const lane& own, reservation& wanted, std::uint64_t alignment, std::uint64_t hint) {
+  process& p = process::instance();
+  const auto devices = static_cast<int>(p.facts().devices.size());
+  const int first = own.current() ? own.current()->device : 0;
+  for (int i = 0; i < devices; ++i) {
+    const int device = (first + i) % devices;
+    slot_addresses* slot = p.window_slot(device);
+    if (!slot) return false;
+    if (hint && whole(hint) && slot->take_at(hint, wanted.size)) {
+      wanted.base = hint;
+    } else {
+      wanted.base = slot->take(wanted.size, alignment);
+    }
+    if (!wanted.base) continue;
+    wanted.slot = device;
+    return true;
+  }
+  return false;
+}
+
+CUresult reserve_on_device(lane& own, reservation& wanted, std::uint64_t alignment) {
+  request r(api::opcode::cuMemAddressReserve, own);
+  marshal::put_body(r.in_context(0).body(), marshal::range_body{0, wanted.size, alignment});
+  if (const CUresult code = take(r, r.call(), wanted.base); code != CUDA_SUCCESS) return code;
+  if (process::instance().claim_foreign(wanted.base, wanted.size)) return CUDA_SUCCESS;
+  request undo(api::opcode::cuMemAddressFree, own);
+  marshal::put_body(undo.in_context(0).body(), marshal::range_body{wanted.base, wanted.size, 0});
+  (void)undo.call();
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult send_release(lane& own, std::uint64_t handle) {
+  request r(api::opcode::cuMemRelease, own);
+  marshal::put_body(r.in_context(0).body(), marshal::handle_body{handle});
+  const CUresult code = r.call();
+  allocations().release(handle);
+  return code;
+}
+
+/// The memory goes when neither a handle nor a mapping is left.
+CUresult release_if_unused(lane& own, std::uint64_t handle, allocation_info& info) {
+  return info.handles.load() == 0 && info.mappings.load() == 0 ? send_release(own, handle) : CUDA_SUCCESS;
+}
+
+void book(const placement& made, const allocation_info& info) {
+  memory_block block;
+  block.base = made.base;
+  block.size = made.size;
+  block.kind = memory_kind::virtual_range;
+  block.device = info.properties.location.id;
+  process::instance().addresses().insert(block);
+}
+
+}  // namespace
+
+CUresult ends::cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                                   unsigned long long flags) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  if (!ptr || size == 0 || !whole(size) || (alignment & (alignment - 1)) || flags != 0) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  reservation made;
+  made.size = size;
+  const std::uint64_t aligned = std::max<std::uint64_t>(alignment, window_granule);
+  if (size > 1ull << 47 || aligned > 1ull << 46) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!reserve_in_window(own, made, aligned, addr)) {
+    if (const CUresult code = reserve_on_device(own, made, alignment); code != CUDA_SUCCESS) return code;
+  }
+  p.virtual_memory().reserve(made);
+  *ptr = made.base;
+  return CUDA_SUCCESS;
+}
+
+CUresult ends::cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  const auto gone = p.virtual_memory().free(ptr, size);
+  if (!gone) return CUDA_ERROR_INVALID_VALUE;
+  if (gone->slot >= 0) return p.window_slot(gone->slot)->give_back(ptr, size), CUDA_SUCCESS;
+  request r(api::opcode::cuMemAddressFree, own);
+  marshal::put_body(r.in_context(0).body(), marshal::range_body{ptr, size, 0});
+  return r.call();
+}
+
+CUresult ends::cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
+                           unsigned long long flags) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own, false); code != CUDA_SUCCESS) return code;
+  if (!handle || size == 0 || !whole(size) || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = check_properties(prop); code != CUDA_SUCCESS) return code;
+  auto info = std::make_unique<allocation_info>();
+  info->size = size;
+  info->properties = *prop;
+  const std::uint64_t id = allocations().reserve(std::move(info));
+  if (!id) return CUDA_ERROR_OUT_OF_MEMORY;
+  marshal::allocation_body body = body_of(*prop);
+  body.handle = id;
+  body.size = size;
+  request r(api::opcode::cuMemCreate, own);
+  marshal::put_body(r.in_context(0).body(), body);
+  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return allocations().release(id), code;
+  *handle = id;
+  return CUDA_SUCCESS;
+}
+
+CUresult ends::cuMemRelease(CUmemGenericAllocationHandle handle) {
+  lane& own = this_lane();
+  if (const CUresult code = process::instance().gate(own, false); code != CUDA_SUCCESS) return code;
+  allocation_info* info = held_allocation(handle);
+  if (!info) return CUDA_ERROR_INVALID_VALUE;
+  info->handles.fetch_sub(1);
+  return release_if_unused(own, handle, *info);
+}
+
+CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                        unsigned long long flags) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  allocation_info* info = held_allocation(handle);
+  if (!info || size == 0 || !whole(ptr) || !whole(size) || !whole(offset) || flags != 0 ||
+      offset > info->size || size > info->size - offset) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (!p.virtual_memory().place({ptr, size, handle})) return CUDA_ERROR_INVALID_VALUE;
+  info->mappings.fetch_add(1);
+  request r(api::opcode::cuMemMap, own);
+  marshal::put_body(r.in_context(0).body(), marshal::mapping_body{ptr, size, offset, handle});
+  const CUresult code = r.call();
+  if (code == CUDA_SUCCESS) return book({ptr, size, handle}, *info), code;
+  p.virtual_memory().displace(ptr, size);
+  info->mappings.fetch_sub(1);
+  return code;
+}
+
+CUresult ends::cuMemUnmap(CUdeviceptr ptr, size_t size) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  const std::vector<placement> gone = p.virtual_memory().displace(ptr, size);
+  if (gone.empty()) return CUDA_ERROR_INVALID_VALUE;
+  request r(api::opcode::cuMemUnmap, own);
+  marshal::put_body(r.in_context(0).body(), marshal::range_body{ptr, size, 0});
+  CUresult code = r.call();
+  for (const placement& was : gone) {
+    p.addresses().remove(was.base);
+    allocation_info* info = find_allocation(was.handle);
+    info->mappings.fetch_sub(1);
+    const CUresult released = release_if_unused(own, was.handle, *info);
+    if (code == CUDA_SUCCESS) code = released;
+  }
+  return code;
+}
+
+CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  if (!desc || count == 0 || count > p.facts().devices.size() || !p.virtual_memory().tiled(ptr, size)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  marshal::access_body body{ptr, size, {}};
+  for (std::size_t i = 0; i < count; ++i) {
+    if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!p.primary(desc[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    body.access.insert(body.access.end(), {static_cast<std::int32_t>(desc[i].location.type),
+                                           desc[i].location.id, static_cast<std::int32_t>(desc[i].flags)});
+  }
+  request r(api::opcode::cuMemSetAccess, own);
+  marshal::put_body(r.in_context(0).body(), body);
+  return r.call();
+}
+
+CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
+                                             CUmemAllocationGranularity_flags option) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  const bool known =
+      option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
+  if (!granularity || !known) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = check_properties(prop); code != CUDA_SUCCESS) return code;
+  // Asked before each allocation, and what the handle may be shared as does not change it.
+  std::atomic<std::uint64_t>& cached = p.primary(prop->location.id)->granularity[option];
+  std::uint64_t value = cached.load();
+  if (!value) {
+    marshal::allocation_body body = body_of(*prop);
+    body.option = option;
+    request r(api::opcode::cuMemGetAllocationGranularity, own);
+    marshal::put_body(r.in_context(0).body(), body);
+    if (const CUresult code = take(r, r.call(), value); code != CUDA_SUCCESS) return code;
+    cached.store(value);
+  }
+  *granularity = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult ends::cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
+                                                      CUmemGenericAllocationHandle handle) {
+  if (const CUresult code = process::instance().gate(this_lane(), false); code != CUDA_SUCCESS) return code;
+  const allocation_info* info = held_allocation(handle);
+  if (!prop || !info) return CUDA_ERROR_INVALID_VALUE;
+  *prop = info->properties;
+  return CUDA_SUCCESS;
+}
+
+CUresult ends::cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
+  process& p = process::instance();
+  if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
+  const auto found = p.virtual_memory().at(reinterpret_cast<std::uint64_t>(addr));
+  if (!handle || !found) return CUDA_ERROR_INVALID_VALUE;
+  find_allocation(found->handle)->handles.fetch_add(1);
+  *handle = found->handle;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace outboard::frontend::cuda

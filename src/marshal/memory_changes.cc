@@ -1,0 +1,155 @@
+#include "marshal/memory_changes.hh"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "wire/cursor.hh"
+
+namespace outboard::marshal {
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::uint64_t all_ones = ~std::uint64_t{0};
+
+/// A line read once, so that what is compared, sent and kept in the shadow is the same.
+struct line {
+  std::array<std::byte, change_line> bytes{};
+  std::size_t size = 0;
+  std::uint64_t mask = 0;
+
+  line(const std::byte* memory, const std::byte* shadow, std::size_t n) : size(n) {
+    std::memcpy(bytes.data(), memory, n);
+    for (std::size_t i = 0; i < n; ++i) mask |= std::uint64_t{bytes[i] != shadow[i]} << i;
+  }
+};
+
+/// Appends lines to the run at hand while they follow each other and are of one kind.
+class run_writer {
+ public:
+  run_writer(std::vector<std::byte>& out, std::uint64_t address) : out_(out), w_(out), address_(address) {}
+
+  void add(std::size_t offset, const line& l) {
+    const bool masked = l.mask != all_ones;
+    if (!open_ || offset != next_ || masked != masked_) begin(offset, masked);
+    next_ = offset + change_line;
+    w_.patch(count_at_, ++count_);
+    if (!masked) return w_.bytes(l.bytes);
+    w_.put(l.mask);
+    const std::span<std::byte> room = w_.room(static_cast<std::size_t>(std::popcount(l.mask)));
+    std::size_t n = 0;
+    for (std::uint64_t rest = l.mask; rest; rest &= rest - 1) {
+      room[n++] = l.bytes[static_cast<std::size_t>(std::countr_zero(rest))];
+    }
+  }
+
+ private:
+  void begin(std::size_t offset, bool masked) {
+    open_ = true;
+    masked_ = masked;
+    count_ = 0;
+    w_.put<std::uint64_t>(address_ + offset);
+    count_at_ = out_.size();
+    w_.put<std::uint32_t>(0);
+    w_.put(masked);
+  }
+
+  std::vector<std::byte>& out_;
+  wire::writer w_;
+  const std::uint64_t address_;
+  bool open_ = false, masked_ = false;
+  std::size_t next_ = 0, count_at_ = 0;
+  std::uint32_t count_ = 0;
+};
+
+/// One line of a run into its place. False: it leaves the block.
+bool apply_line(wire::reader& from, bool masked, const change_target& to, std::size_t offset) {
+  if (offset >= to.memory.size()) return false;
+  const std::size_t size = std::min(change_line, to.memory.size() - offset);
+  if (!masked) {
+    if (size < change_line) return false;
+    const auto bytes = from.bytes(change_line);
+    if (!from.ok()) return false;
+    std::memcpy(to.memory.data() + offset, bytes.data(), change_line);
+    if (!to.shadow.empty()) std::memcpy(to.shadow.data() + offset, bytes.data(), change_line);
+    return true;
+  }
+  const auto mask = from.get<std::uint64_t>();
+  const auto bytes = from.bytes(static_cast<std::uint64_t>(std::popcount(mask)));
+  if (!from.ok() || (size < change_line && mask >> size)) return false;
+  std::size_t n = 0;
+  for (std::uint64_t rest = mask; rest; rest &= rest - 1) {
+    const std::size_t at = offset + static_cast<std::size_t>(std::countr_zero(rest));
+    to.memory[at] = bytes[n];
+    if (!to.shadow.empty()) to.shadow[at] = bytes[n];
+    ++n;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memory,
+                         std::span<std::byte> shadow, std::size_t from, std::size_t most, std::size_t budget,
+                         std::vector<std::byte>& out, const address_watch& watch) {
+  run_writer writer(out, address);
+  const std::size_t limit = out.size() + most;
+  const std::size_t end = memory.size() - from > budget ? from + budget / page * page : memory.size();
+  std::size_t at = from;
+  while (at < end && out.size() < limit) {
+    const std::size_t here = std::min(page - at % page, end - at);
+    if (std::memcmp(memory.data() + at, shadow.data() + at, here) == 0) {
+      at += here;
+      continue;
+    }
+    for (const std::size_t stop = at + here; at < stop; at += change_line) {
+      const std::size_t size = std::min(change_line, stop - at);
+      const line l(memory.data() + at, shadow.data() + at, size);
+      if (!l.mask) continue;
+      writer.add(at, l);
+      find_addresses(l.bytes, sizeof(std::uint64_t), watch);
+      std::memcpy(shadow.data() + at, l.bytes.data(), size);
+    }
+    at = std::min(at, end);
+  }
+  return at;
+}
+
+bool apply_changes(std::span<const std::byte> changes,
+                   const std::function<std::optional<change_target>(std::uint64_t)>& target) {
+  wire::reader from(changes);
+  while (!from.rest().empty()) {
+    const auto address = from.get<std::uint64_t>();
+    const auto lines = from.get<std::uint32_t>();
+    const bool masked = from.flag();
+    if (!from.ok() || lines == 0) return false;
+    const auto to = target(address);
+    if (!to) return false;
+    for (std::uint32_t i = 0; i < lines; ++i) {
+      if (!apply_line(from, masked, *to, std::size_t{i} * change_line)) return false;
+    }
+  }
+  return from.ok();
+}
+
+void find_addresses(std::span<const std::byte> bytes, std::size_t stride, const address_watch& watch) {
+  constexpr std::size_t part = 4096;
+  const auto word_at = [&](std::size_t at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    return word;
+  };
+  if (!watch.size || bytes.size() < sizeof(std::uint64_t)) return;
+  const std::size_t last = bytes.size() - sizeof(std::uint64_t);
+  for (std::size_t at = 0; at <= last; at += part) {
+    const std::size_t end = std::min(at + part - 1, last);
+    bool any = false;  // most bytes hold none: first only whether
+    for (std::size_t i = at; i <= end; i += stride) any |= word_at(i) - watch.low < watch.size;
+    for (std::size_t i = at; any && i <= end; i += stride) {
+      if (word_at(i) - watch.low < watch.size) watch.noted->push_back(word_at(i));
+    }
+  }
+}
+
+}  // namespace outboard::marshal

@@ -1,0 +1,51 @@
+// Changes of memory that both ends keep at the same address: found by comparing with a shadow (what the other
+// end is known to have), carried byte by byte, so that what the other end wrote meanwhile beside them stays.
+//
+//   changes := run*
+//   run     := u64 address, u32 lines, u8 masked, line*lines      a line: 64 bytes; the last may end with its
+//   block line    := bytes                                              masked 0: all 64
+//            | u64 mask, a byte for each bit set                  masked 1: bit i stands for byte i
+//
+// Free functions over memory that other threads (or a device) may write at the same time: each line is read
+// once. Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace outboard::marshal {
+
+inline constexpr std::size_t change_line = 64;
+
+/// Values in [low, low + size) that are of interest where they are sent.
+struct address_watch {
+  std::uint64_t low = 0, size = 0;
+  std::vector<std::uint64_t>* noted = nullptr;
+};
+
+/// Appends what differs in [from, memory.size()) to `out`, brings the shadow up to date, and stops after
+/// `most` bytes of output or when `budget` bytes have been looked at. `address` names memory[0] to the other
+/// end. Returns where to go on; memory.size() when all was looked at. `from` must be a multiple of
+/// change_line.
+std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memory,
+                         std::span<std::byte> shadow, std::size_t from, std::size_t most, std::size_t budget,
+                         std::vector<std::byte>& out, const address_watch& watch = {});
+
+/// Where changes go: `shadow` may be empty.
+struct change_target {
+  std::span<std::byte> memory, shadow;  ///< from the run's address to the end of its block
+};
+
+/// Applies changes; `target` gives nothing for an address that is in no block. False: not a list of changes,
+/// or one that leaves its block; what came before the fault is done.
+bool apply_changes(std::span<const std::byte> changes,
+                   const std::function<std::optional<change_target>(std::uint64_t address)>& target);
+
+/// Notes the values of interest in words at multiples of `stride` bytes.
+void find_addresses(std::span<const std::byte> bytes, std::size_t stride, const address_watch& watch);
+
+}  // namespace outboard::marshal
