@@ -235,9 +235,9 @@ std::uint32_t decoder::flushed(std::uint32_t reference, type t, bool ftz) {
     plain(conversions().flush_half, d, {reference}, size_of(t));
     return d;
   }
-  if (!ftz || t != type::f32) return reference;
-  const auto d = temporary(4);
-  alu(op::flush, element::f32, d, {reference});
+  if (!ftz || (t != type::f32 && t != type::f64)) return reference;
+  const auto d = temporary(register_bytes(t));
+  alu(op::flush, element_of(t), d, {reference});
   return d;
 }
 

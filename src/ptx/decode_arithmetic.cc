@@ -115,13 +115,14 @@ void decoder::do_fma() {
 
 void decoder::do_div() {
   const int mode = take_rounding();
-  take("approx"), take("full");
+  const bool approx = take("approx");
+  take("full");
   const bool ftz = take("ftz");
   const type t = take_type();
   count(3);
   const auto a = flushed(source(at(1), t), t, ftz), b = flushed(source(at(2), t), t, ftz),
              d = target(at(0), t);
-  rounded(mode, op::div, element_of(t), d, {a, b});
+  rounded(mode, approx ? op::div_approx : op::div, element_of(t), d, {a, b});
   if (ftz && t == type::f32) after_result(op::flush, element_of(t), d);
 }
 
@@ -225,8 +226,7 @@ void decoder::do_shift() {
 void decoder::do_math() {
   const auto name = now_->name;
   const int mode = take_rounding();
-  take("approx");
-  const bool ftz = take("ftz");
+  const bool approx = take("approx"), ftz = take("ftz");
   const type t = take_type();
   count(2);
   const op o = name == "sqrt"    ? op::sqrt
@@ -237,9 +237,18 @@ void decoder::do_math() {
                : name == "sin"   ? op::sin
                : name == "cos"   ? op::cos
                                  : op::tanh;
-  const auto a = flushed(source(at(1), t), t, ftz), d = target(at(0), t);
-  rounded(mode, o, element_of(t), d, {a});
-  if (ftz && t == type::f32) after_result(op::flush, element_of(t), d);
+  auto a = source(at(1), t);
+  // Of the approximations in double only the upper words count, of operand and result.
+  const auto upper = constant(0xffffffff00000000, 8);
+  if (approx && t == type::f64) {
+    const auto cut = temporary(8);
+    alu(op::and_, element::u64, cut, {a, upper});
+    a = cut;
+  }
+  const auto d = target(at(0), t);
+  rounded(mode, o, element_of(t), d, {flushed(a, t, ftz)});
+  if (ftz && (t == type::f32 || t == type::f64)) after_result(op::flush, element_of(t), d);
+  if (approx && t == type::f64) alu(op::and_, element::u64, d, {d, upper});
 }
 
 void decoder::do_bfe() {

@@ -128,7 +128,7 @@ void decoder::do_cvt() {
   if (is_integer(have) && (to == type::f16 || to == type::bf16)) {
     const type middle = to == type::f16 ? type::f64 : type::f32;
     const auto wide = temporary(register_bytes(middle));
-    convert_step(middle, have, wide, a, 0, false);
+    convert_step(middle, have, wide, a, middle == type::f32 ? mode : 0, false);
     a = wide, have = middle;
   }
   if (have == type::f64 && to == type::bf16) {
@@ -136,7 +136,9 @@ void decoder::do_cvt() {
     convert_step(type::f32, have, single, a, mode, false);
     a = single, have = type::f32;
   }
-  if (have == to) {
+  if (from == to && to == type::f32) {  // -0 is neutral, and a NaN comes out as the one that there is
+    alu(op::add, element::f32, d, {a, constant(0x80000000, 4)});
+  } else if (have == to) {
     alu(op::mov, bits_element(to), d, {a});
   } else {
     convert_step(to, have, d, a, mode, false);

@@ -62,7 +62,7 @@ const fault faults[] = {
     {"misaligned_load_b32", "ld.global.b32 r1, [w0+2];\nst.global.b32 [w0], r1;\n"},
     {"misaligned_load_b64", "ld.global.b64 w1, [w0+4];\nst.global.b64 [w0], w1;\n"},
     {"misaligned_load_v2_b32",
-     "ld.global.v2.b32 {r1, r2}, [w0+4];\nst.global.b32 [w0], r1;\nst.global.b32 [w0], r2;\n"},
+     "ld.global.v2.b32 {r1, r2}, [w0+4];\nadd.u32 r1, r1, r2;\nst.global.b32 [w0], r1;\n"},
     {"misaligned_load_v4_b32",
      "ld.global.v4.b32 {r1, r2, r3, r4}, [w0+8];\nadd.u32 r1, r1, r2;\nadd.u32 r1, r1, r3;\nadd.u32 r1, r1, "
      "r4;\nst.global.b32 [w0], r1;\n"},
@@ -78,12 +78,16 @@ const fault faults[] = {
      shared_globals},
     {"misaligned_and_wild", "mov.u64 w1, 0x700000000001;\nadd.u64 w1, w0, w1;\nst.global.b32 [w1], r0;\n"},
     {"shared_store_beyond_window",
-     "mov.u32 r1, buffer;\nadd.u32 r1, r1, 0x1000000;\nst.shared.b32 [r1], r0;\n", shared_globals},
+     "mov.u32 r1, buffer;\nmov.u32 r3, %ntid.x;\nshl.b32 r3, r3, 19;\nadd.u32 r1, r1, r3;\nst.shared.b32 "
+     "[r1], r0;\n",
+     shared_globals},
     {"shared_load_beyond_window",
-     "mov.u32 r1, buffer;\nadd.u32 r1, r1, 0x1000000;\nld.shared.b32 r2, [r1];\nst.global.b32 [w0], r2;\n",
+     "mov.u32 r1, buffer;\nmov.u32 r3, %ntid.x;\nshl.b32 r3, r3, 19;\nadd.u32 r1, r1, r3;\nld.shared.b32 r2, "
+     "[r1];\nst.global.b32 [w0], r2;\n",
      shared_globals},
     {"shared_atomic_beyond_window",
-     "mov.u32 r1, buffer;\nadd.u32 r1, r1, 0x1000000;\natom.shared.add.u32 r2, [r1], 1;\nst.global.b32 [w0], "
+     "mov.u32 r1, buffer;\nmov.u32 r3, %ntid.x;\nshl.b32 r3, r3, 19;\nadd.u32 r1, r1, "
+     "r3;\natom.shared.add.u32 r2, [r1], 1;\nst.global.b32 [w0], "
      "r2;\n",
      shared_globals},
     {"trap", "trap;\n"},
@@ -123,7 +127,7 @@ const bad_text bad_texts[] = {
      "nobody; ret; }\n"},
     {"text_unresolved_variable",
      ".version 8.0\n.target sm_75\n.address_size 64\n.extern .global .b32 nothing;\n.visible .entry k() { "
-     ".reg .b32 r; ld.global.b32 r, [nothing]; ret; }\n"},
+     ".reg .b32 r; .reg .b64 w; ld.global.b32 r, [nothing]; mov.b64 w, 64; st.global.b32 [w], r; ret; }\n"},
     {"text_wrong_type",
      ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k() { .reg .b64 w; .reg .b32 r; add.s32 "
      "w, r, r; ret; }\n"},

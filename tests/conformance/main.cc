@@ -7,6 +7,7 @@
 //                                                            covered
 //   ptx_conformance --forms ... --write FOLDER               writes the kernels as .ptx
 //   ptx_conformance --print FORM                             writes one to stdout
+//   ptx_conformance --values FORM[,FORM...]                  prints what the device computes for each thread
 //   ptx_conformance --only FORM ...                          runs this form alone
 //   ptx_conformance --faults [--record|--compare FILE]       the programs that must fail (faults.hh)
 // Forms run in a child process: one that dies or hangs costs itself only.
@@ -36,7 +37,7 @@ struct listed_form {
 };
 
 struct options {
-  std::string forms, record, compare, write, print, only, fault;
+  std::string forms, record, compare, write, print, only, fault, values;
   double least = 0;
   long serve = -1;
   bool faults = false;
@@ -245,6 +246,20 @@ int write_kernels(const options& o) {
   return 0;
 }
 
+int print_values(const options& o) {
+  device d;
+  std::istringstream names(o.values);
+  for (std::string name; std::getline(names, name, ',');) {
+    const auto k = kernel_of(form(name));
+    if (!k) return 1;
+    const run_result r = d.run(*k);
+    std::printf("%s %s\n", name.c_str(), r.failure.c_str());
+    for (std::size_t t = 0; t < r.threads && r.failure.empty(); ++t)
+      std::printf("%s\n", thread_text(*k, r, t).c_str());
+  }
+  return 0;
+}
+
 options parse(int count, char** values) {
   options o;
   for (int n = 1; n < count; ++n) {
@@ -262,6 +277,8 @@ options parse(int count, char** values) {
       o.write = value();
     else if (flag == "--print")
       o.print = value();
+    else if (flag == "--values")
+      o.values = value();
     else if (flag == "--only")
       o.only = value();
     else if (flag == "--serve")
@@ -288,6 +305,7 @@ int main(int count, char** values) {
     return k ? 0 : 1;
   }
   if (!o.fault.empty()) return run_fault(o.fault);
+  if (!o.values.empty()) return print_values(o);
   if (o.faults) return run_faults(o.record, o.compare);
   if (!o.write.empty()) return write_kernels(o);
   if (o.serve >= 0) return serve(o);

@@ -15,8 +15,8 @@ struct extent {
 extent extent_of(const texture_setup& s, unsigned level) {
   const std::size_t side = std::size_t{16} >> level;
   if (s.geometry == "1d") return {std::size_t{256} >> level, 0, 0};
-  if (s.geometry == "a1d") return {64, 0, 4};
-  if (s.geometry == "3d") return {8, 8, 4};
+  if (s.geometry == "a1d") return {std::size_t{64} >> level, 0, 4};
+  if (s.geometry == "3d") return {std::size_t{8} >> level, std::size_t{8} >> level, std::size_t{4} >> level};
   if (s.geometry == "a2d") return {side, side, 4};
   if (s.geometry == "cube") return {side, side, 6};
   return {side, side, 0};

@@ -62,21 +62,6 @@ bool agree(const std::string& type, const std::uint8_t* mine, const std::uint8_t
   return true;
 }
 
-std::string thread_text(const kernel& k, const run_result& r, std::size_t thread) {
-  const auto operands = operands_of(k);
-  std::string s = "thread " + std::to_string(thread) + ":";
-  for (std::size_t n = 0; n < k.in.size(); ++n) {
-    s += " " + std::string(1, "abce"[n]) + "=" +
-         hexadecimal(operands.data() + thread * operand_stride + n * 16,
-                     std::max<std::size_t>(bits_of(k.in[n].type) / 8, 1));
-  }
-  for (std::size_t n = 0; n < k.out.size(); ++n) {
-    s += " d" + std::to_string(n) + "=" +
-         hexadecimal(r.rows.data() + thread * row_bytes(k) + n * result_bytes, size_of(k.out[n]));
-  }
-  return s;
-}
-
 /// One character for the results of a group of threads.
 char mark(const kernel& k, const run_result& r, std::size_t group) {
   return alphabet[hash_of(r.rows.data() + group * marked_threads * row_bytes(k),
@@ -112,6 +97,21 @@ std::vector<std::uint8_t> rows_of(const kernel& k, const std::string& data, std:
 }
 
 }  // namespace
+
+std::string thread_text(const kernel& k, const run_result& r, std::size_t thread) {
+  const auto operands = operands_of(k);
+  std::string s = "thread " + std::to_string(thread) + ":";
+  for (std::size_t n = 0; n < k.in.size(); ++n) {
+    s += " " + std::string(1, "abce"[n]) + "=" +
+         hexadecimal(operands.data() + thread * operand_stride + n * 16,
+                     std::max<std::size_t>(bits_of(k.in[n].type) / 8, 1));
+  }
+  for (std::size_t n = 0; n < k.out.size(); ++n) {
+    s += " d" + std::to_string(n) + "=" +
+         hexadecimal(r.rows.data() + thread * row_bytes(k) + n * result_bytes, size_of(k.out[n]));
+  }
+  return s;
+}
 
 void normalise(const kernel& k, run_result& r) {
   for (std::size_t t = 0; t < r.threads; ++t) {

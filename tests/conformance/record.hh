@@ -24,4 +24,7 @@ std::map<std::string, record> read_records(const std::string& path);
 /// Empty when they agree; else the first thread that differs, with its operands and results.
 std::string difference(const kernel& k, const run_result& r, const record& expected);
 
+/// Operands and results of one thread.
+std::string thread_text(const kernel& k, const run_result& r, std::size_t thread);
+
 }  // namespace conformance

@@ -162,25 +162,23 @@ std::optional<kernel> atomic_rule(const form& f) {
   const std::string space = space_of(f), t = f.type(), r = register_type(t);
   kernel k;
   k.in = {{t}, {t}, {t}};
-  k.out = {r, "raw"};
+  const std::string shown = is_float(t) ? t : r;  // which NaN it is does not count
+  k.out = {shown, shown};
   // The word of this thread starts as a; half of the threads that compare find what they expect.
   std::string address = "out+16", before = "st.global." + r + " [out+16], a;\n", after;
   if (space == "shared") {
     k.globals = ".shared .align 16 .b8 buffer[2048];\n";
     before = "mov.u32 r20, buffer;\nmad.lo.u32 r21, i, 16, r20;\nst.shared." + r + " [r21], a;\n";
     address = "r21";
-    after = "ld.shared." + r + " w15, [r21];\nst.global." + r + " [out+16], w15;\n";
-    const std::string through = r == "b64" ? "w15" : r == "b32" ? "r15" : "h6";
-    std::size_t at;
-    while ((at = after.find("w15")) != std::string::npos && through != "w15") after.replace(at, 3, through);
   }
+  after = "ld.volatile." + std::string(space == "shared" ? "shared." : "global.") + r + " d1, [" + address +
+          "];\n";
   before += "mov." + r + " d, b;\n";
   std::vector<std::string> operands;
   if (returns) operands.push_back("d");
   operands.push_back("[" + address + "]");
   if (cas) {
     before += "and.b32 r0, t, 1;\nsetp.eq.u32 p, r0, 0;\nselp." + r + " b, a, b, p;\n";
-    if (r == "b16") before.replace(before.find("selp.b16"), 8, "selp.b16");
   }
   operands.push_back("b");
   if (cas) operands.push_back("c");

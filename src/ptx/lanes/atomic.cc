@@ -20,7 +20,8 @@ template <> struct word_for<s32> { using type = u32; };
 template <> struct word_for<s64> { using type = u64; };
 
 struct f_add { template <class T> LANE_INLINE T of(T a, T b) {
-  if constexpr (static_cast<T>(0.5) != 0) return a + b;
+  if constexpr (sizeof(T) == 4 && static_cast<T>(0.5) != 0) return a + b == a + b ? a + b : static_cast<T>(as_float(0x7fffffff));
+  else if constexpr (static_cast<T>(0.5) != 0) return a + b;
   else return static_cast<T>(static_cast<typename word_for<T>::type>(a) + static_cast<typename word_for<T>::type>(b)); } };
 struct f_min { template <class T> LANE_INLINE T of(T a, T b) { return b < a ? b : a; } };
 struct f_max { template <class T> LANE_INLINE T of(T a, T b) { return b > a ? b : a; } };

@@ -37,15 +37,17 @@ inline constexpr I lowest = std::is_signed_v<I> ? static_cast<I>(u64{1} << (size
 template <class I>
 inline constexpr I highest = static_cast<I>(~lowest<I>);
 
-/// Truncates; out of range goes to the nearest value, NaN to 0.
+/// Truncates; out of range goes to the nearest value. The ISA has NaN go to 0, but where 64 bits are involved
+/// GPUs give the number with the highest bit alone.
 template <class I, class F>
 LANE_INLINE I to_integer(F v) {
   // highest<I> itself may not be representable: compare with the power of two above it.
   constexpr F above = static_cast<F>(u64{1} << (sizeof(I) * 8 - (std::is_signed_v<I> ? 2 : 1))) * 2;
   constexpr F below = static_cast<F>(lowest<I>);
+  constexpr I nan = sizeof(I) == 8 || sizeof(F) == 8 ? static_cast<I>(u64{1} << (sizeof(I) * 8 - 1)) : I{0};
   const bool fits = v > (below - 1 == below ? below : below - 1) && v < above;
   const I inside = static_cast<I>(fits ? v : F{0});
-  return fits ? inside : v >= above ? highest<I> : v <= below ? lowest<I> : I{0};
+  return fits ? inside : v >= above ? highest<I> : v <= below ? lowest<I> : nan;
 }
 
 template <class I, class J>
@@ -86,7 +88,9 @@ struct f_clamped {
 };
 
 struct f_half_to_float {
-  LANE_INLINE float of(std::uint16_t v) { return half_to_float(v); }
+  LANE_INLINE float of(std::uint16_t v) {
+    return (v & 0x7fff) > 0x7c00 ? as_float(0x7fffffff) : half_to_float(v);
+  }
 };
 struct f_bfloat_to_float {
   LANE_INLINE float of(std::uint16_t v) { return bfloat_to_float(v); }
@@ -114,11 +118,10 @@ const inst* to_half(warp* w, const inst* i) {
 
 const inst* to_bfloat(warp* w, const inst* i) {
   const float* a = from<float>(w, i->r[1]);
-  const bool cut = i->aux == 1;
+  const std::uint32_t mode = i->aux;
   assign(
       w, to<std::uint16_t>(w, i->r[0]), [=](int l) __attribute__((always_inline)) {
-        const std::uint16_t nearest = float_to_bfloat(a[l]);
-        return cut && a[l] == a[l] ? static_cast<std::uint16_t>(bits_of(a[l]) >> 16) : nearest;
+        return float_to_bfloat(a[l], mode);
       });
   return i + 1;
 }

@@ -24,28 +24,35 @@ template <class T> LANE_INLINE auto body(T v) { return raw(v) & ~sign_bit<T>; }
 /// What PTX instructions give for NaN results they make themselves.
 template <class T> LANE_INLINE T canonical_nan() { return sizeof(T) == 4 ? static_cast<T>(real<float>(0x7fffffff)) : static_cast<T>(real<double>(0x7ff8000000000000)); }
 
-struct f_neg { template <class T> LANE_INLINE T of(T a) { return real<T>(raw(a) ^ sign_bit<T>); } };
-struct f_abs { template <class T> LANE_INLINE T of(T a) { return real<T>(body(a)); } };
+/// In f32 every NaN that arithmetic gives is the same one; f64 keeps what the host makes.
+template <class T> LANE_INLINE T one_nan(T v) { if constexpr (sizeof(T) == 4) return v == v ? v : canonical_nan<T>(); else return v; }
+
+struct f_neg { template <class T> LANE_INLINE T of(T a) { return one_nan(real<T>(raw(a) ^ sign_bit<T>)); } };
+struct f_abs { template <class T> LANE_INLINE T of(T a) { return one_nan(real<T>(body(a))); } };
 struct f_flush { template <class T> LANE_INLINE T of(T a) { return body(a) < smallest_normal<T> ? real<T>(raw(a) & sign_bit<T>) : a; } };
 struct f_saturate { template <class T> LANE_INLINE T of(T a) { return a > 0 ? (a < 1 ? a : T{1}) : T{0}; } };
 struct f_relu { template <class T> LANE_INLINE T of(T a) { return a != a ? a : a > 0 ? a : T{0}; } };
-struct f_sqrt { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return __builtin_sqrtf(a); else return __builtin_sqrt(a); } };
-struct f_rsqrt { template <class T> LANE_INLINE T of(T a) { return 1 / f_sqrt::of(a); } };
-struct f_rcp { template <class T> LANE_INLINE T of(T a) { return 1 / a; } };
+struct f_sqrt { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return one_nan(__builtin_sqrtf(a)); else return __builtin_sqrt(a); } };
+struct f_rsqrt { template <class T> LANE_INLINE T of(T a) { return one_nan(1 / f_sqrt::of(a)); } };
+struct f_rcp { template <class T> LANE_INLINE T of(T a) { return one_nan(1 / a); } };
 struct f_ex2 { LANE_INLINE float of(float a) { return exp2f(a); } };
 struct f_lg2 { LANE_INLINE float of(float a) { return log2f(a); } };
 struct f_sin { LANE_INLINE float of(float a) { return sinf(a); } };
 struct f_cos { LANE_INLINE float of(float a) { return cosf(a); } };
 struct f_tanh { LANE_INLINE float of(float a) { return tanhf(a); } };
-struct f_round_even { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return __builtin_nearbyintf(a); else return __builtin_nearbyint(a); } };
-struct f_round_zero { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return __builtin_truncf(a); else return __builtin_trunc(a); } };
-struct f_round_down { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return __builtin_floorf(a); else return __builtin_floor(a); } };
-struct f_round_up { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return __builtin_ceilf(a); else return __builtin_ceil(a); } };
+struct f_round_even { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return one_nan(__builtin_nearbyintf(a)); else return __builtin_nearbyint(a); } };
+struct f_round_zero { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return one_nan(__builtin_truncf(a)); else return __builtin_trunc(a); } };
+struct f_round_down { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return one_nan(__builtin_floorf(a)); else return __builtin_floor(a); } };
+struct f_round_up { template <class T> LANE_INLINE T of(T a) { if constexpr (sizeof(T) == 4) return one_nan(__builtin_ceilf(a)); else return __builtin_ceil(a); } };
 
-struct f_add { template <class T> LANE_INLINE T of(T a, T b) { return a + b; } };
-struct f_sub { template <class T> LANE_INLINE T of(T a, T b) { return a - b; } };
-struct f_mul { template <class T> LANE_INLINE T of(T a, T b) { return a * b; } };
-struct f_div { template <class T> LANE_INLINE T of(T a, T b) { return a / b; } };
+struct f_add { template <class T> LANE_INLINE T of(T a, T b) { return one_nan(a + b); } };
+struct f_sub { template <class T> LANE_INLINE T of(T a, T b) { return one_nan(a - b); } };
+struct f_mul { template <class T> LANE_INLINE T of(T a, T b) { return one_nan(a * b); } };
+struct f_div { template <class T> LANE_INLINE T of(T a, T b) { return one_nan(a / b); } };
+/// The reciprocal of what is beyond 2^126 is lost.
+struct f_div_approx { LANE_INLINE float of(float a, float b) {
+  const bool huge = body(b) > 0x7e800000 && body(b) < 0x7f800000;
+  return one_nan(a / (huge ? real<float>((raw(b) & sign_bit<float>) | 0x7f800000) : b)); } };
 // A number wins over a NaN, and -0 is below +0.
 struct f_min { template <class T> LANE_INLINE T of(T a, T b) {
   const T least = a < b ? a : b < a ? b : real<T>(raw(a) | raw(b));
@@ -56,7 +63,7 @@ struct f_max { template <class T> LANE_INLINE T of(T a, T b) {
 struct f_min_nan { template <class T> LANE_INLINE T of(T a, T b) { return a != a || b != b ? canonical_nan<T>() : f_min::of(a, b); } };
 struct f_max_nan { template <class T> LANE_INLINE T of(T a, T b) { return a != a || b != b ? canonical_nan<T>() : f_max::of(a, b); } };
 struct f_copysign { template <class T> LANE_INLINE T of(T a, T b) { return real<T>((raw(a) & sign_bit<T>) | body(b)); } };
-struct f_fma { template <class T> LANE_INLINE T of(T a, T b, T c) { if constexpr (sizeof(T) == 4) return __builtin_fmaf(a, b, c); else return __builtin_fma(a, b, c); } };
+struct f_fma { template <class T> LANE_INLINE T of(T a, T b, T c) { if constexpr (sizeof(T) == 4) return one_nan(__builtin_fmaf(a, b, c)); else return __builtin_fma(a, b, c); } };
 template <class F> struct flushed {
   template <class T> LANE_INLINE T of(T a, T b) { return f_flush::of(F::of(f_flush::of(a), f_flush::of(b))); }
   template <class T> LANE_INLINE T of(T a, T b, T c) { return f_flush::of(F::of(f_flush::of(a), f_flush::of(b), f_flush::of(c))); } };
@@ -80,7 +87,8 @@ struct t_finite { template <class T> LANE_INLINE bool of(T a) { return body(a) <
 struct t_infinite { template <class T> LANE_INLINE bool of(T a) { return body(a) == infinity_bits<T>; } };
 struct t_number { template <class T> LANE_INLINE bool of(T a) { return a == a; } };
 struct t_notanumber { template <class T> LANE_INLINE bool of(T a) { return a != a; } };
-struct t_normal { template <class T> LANE_INLINE bool of(T a) { return body(a) >= smallest_normal<T> && body(a) < infinity_bits<T>; } };
+/// Zeros count as normal numbers.
+struct t_normal { template <class T> LANE_INLINE bool of(T a) { return body(a) == 0 || (body(a) >= smallest_normal<T> && body(a) < infinity_bits<T>); } };
 struct t_subnormal { template <class T> LANE_INLINE bool of(T a) { return body(a) != 0 && body(a) < smallest_normal<T>; } };
 // clang-format on
 
@@ -171,6 +179,7 @@ void fill_float(step_table& t) {
   set(op::sin, approximate<f_sin>);
   set(op::cos, approximate<f_cos>);
   set(op::tanh, approximate<f_tanh>);
+  set(op::div_approx, binary<float, float, float, f_div_approx>);
   set(op::add_ftz, binary<float, float, float, flushed<f_add>>);
   set(op::sub_ftz, binary<float, float, float, flushed<f_sub>>);
   set(op::mul_ftz, binary<float, float, float, flushed<f_mul>>);

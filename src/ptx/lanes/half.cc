@@ -11,13 +11,12 @@ using u32 = std::uint32_t;
 struct binary16 {
   LANE_INLINE float in(u32 v) { return half_to_float(v); }
   LANE_INLINE u16 out(float v) { return float_to_half(v); }
-  // The product of two halves is exact in double, and the sum has bits to spare.
-  LANE_INLINE u16 fma(float a, float b, float c) { return double_to_half(static_cast<double>(a) * b + c, 0); }
+  LANE_INLINE u16 fma(float a, float b, float c) { return double_to_half(fma_to_odd(a, b, c), 0); }
 };
 struct brain16 {
   LANE_INLINE float in(u32 v) { return bfloat_to_float(v); }
   LANE_INLINE u16 out(float v) { return float_to_bfloat(v); }
-  LANE_INLINE u16 fma(float a, float b, float c) { return float_to_bfloat(__builtin_fmaf(a, b, c)); }
+  LANE_INLINE u16 fma(float a, float b, float c) { return float_to_bfloat(double_to_odd_float(fma_to_odd(a, b, c))); }
 };
 
 struct f_add { LANE_INLINE float of(float a, float b) { return a + b; } };
@@ -42,8 +41,8 @@ struct f_gtu { LANE_INLINE bool of(float a, float b) { return !(a <= b); } };
 struct f_geu { LANE_INLINE bool of(float a, float b) { return !(a < b); } };
 struct f_num { LANE_INLINE bool of(float a, float b) { return a == a && b == b; } };
 struct f_nan { LANE_INLINE bool of(float a, float b) { return a != a || b != b; } };
-struct f_neg { LANE_INLINE u32 of(u32 a) { return a ^ 0x8000; } };
-struct f_abs { LANE_INLINE u32 of(u32 a) { return a & 0x7fff; } };
+template <class H> struct f_neg { LANE_INLINE u32 of(u32 a) { return H::in(a) == H::in(a) ? a ^ 0x8000 : 0x7fff; } };
+template <class H> struct f_abs { LANE_INLINE u32 of(u32 a) { return H::in(a) == H::in(a) ? a & 0x7fff : 0x7fff; } };
 template <class H> struct f_relu { LANE_INLINE u32 of(u32 a) { return (a & 0x8000) && H::in(a) == H::in(a) ? 0 : a; } };
 template <class H> struct f_saturate { LANE_INLINE u32 of(u32 a) { const float v = H::in(a); return H::out(v > 0 ? (v < 1 ? v : 1.0f) : 0.0f); } };
 template <class H> struct f_ex2 { LANE_INLINE u32 of(u32 a) { return H::out(__builtin_exp2f(H::in(a))); } };
@@ -81,8 +80,8 @@ void fill_type(step_table& t, element one, element two) {
   BOTH_2(max, f_max);
   BOTH_2(min_nan, f_min_nan);
   BOTH_2(max_nan, f_max_nan);
-  BOTH_1(neg, f_neg);
-  BOTH_1(abs, f_abs);
+  BOTH_1(neg, f_neg<H>);
+  BOTH_1(abs, f_abs<H>);
   BOTH_1(relu, f_relu<H>);
   BOTH_1(saturate, f_saturate<H>);
   BOTH_1(ex2, f_ex2<H>);

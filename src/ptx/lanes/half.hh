@@ -18,6 +18,26 @@ LANE_INLINE float half_to_float(std::uint32_t h) {
   return as_float(sign | (body >= 0x7c00 ? special : bits_of(scaled)));
 }
 
+/// a * b + c of small mantissas, rounded to odd: what is rounded once more, to fewer bits, comes out as if
+/// rounded once.
+LANE_INLINE double fma_to_odd(double a, double b, double c) {
+  const double product = a * b;  // exact
+  const double sum = product + c, other = sum - product;
+  const double rest = (product - (sum - other)) + (c - other);
+  const auto bits = __builtin_bit_cast(std::uint64_t, sum);
+  const bool inexact = rest < 0 || rest > 0;
+  const std::uint64_t step = (rest > 0) == (sum > 0) ? 1 : ~std::uint64_t{0};
+  return __builtin_bit_cast(double, bits + (inexact && (bits & 1) == 0 ? step : 0));
+}
+LANE_INLINE float double_to_odd_float(double value) {
+  const float nearest = static_cast<float>(value);
+  const std::uint32_t bits = bits_of(nearest);
+  const double back = nearest, size = __builtin_fabs(value);
+  const bool inexact = back < value || back > value;
+  const std::uint32_t step = __builtin_fabs(back) < size ? 1 : ~std::uint32_t{0};
+  return as_float(bits + (inexact && (bits & 1) == 0 && bits << 1 < 0xff000000 ? step : 0));
+}
+
 /// Modes: 0 nearest even, 1 toward zero, 2 down, 3 up. From double, so that no value is rounded twice.
 LANE_INLINE std::uint16_t double_to_half(double value, std::uint32_t mode) {
   const auto bits = __builtin_bit_cast(std::uint64_t, value);
@@ -63,6 +83,13 @@ LANE_INLINE std::uint16_t float_to_bfloat(float value) {
   const std::uint32_t bits = bits_of(value);
   const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
   return static_cast<std::uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : rounded);
+}
+LANE_INLINE std::uint16_t float_to_bfloat(float value, std::uint32_t mode) {
+  const std::uint32_t bits = bits_of(value), sign = bits >> 31;
+  const bool away = mode == 2 ? sign != 0 : mode == 3 && sign == 0;
+  const std::uint32_t directed = (bits >> 16) + (away && (bits & 0xffff) != 0 ? 1 : 0);
+  const bool special = (bits & 0x7fffffff) > 0x7f800000;
+  return mode == 0 || special ? float_to_bfloat(value) : static_cast<std::uint16_t>(directed);
 }
 
 }  // namespace

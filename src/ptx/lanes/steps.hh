@@ -34,6 +34,7 @@ enum class op : std::uint8_t {
   // d = op(a, b)
   add, sub, mul, mul_hi, mul_wide, div, rem, min, max, min_nan, max_nan, and_, or_, xor_, shl, shr, add_sat, sub_sat,
   add_ftz, sub_ftz, mul_ftz, copysign, add_carry, sub_carry, add_with, sub_with, bmsk_clamp, bmsk_wrap,
+  div_approx,
   // d = op(a, b, c)
   mad, mad_hi, mad_wide, mad_hi_sat, fma, fma_ftz, fma_relu, sad, bfe, selp, slct, slct_f32, lop3, prmt,
   shf_l_wrap, shf_l_clamp, shf_r_wrap, shf_r_clamp, dp4a, mul24, mul24_hi, mad24,
