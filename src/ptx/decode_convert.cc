@@ -131,11 +131,6 @@ void decoder::do_cvt() {
     convert_step(middle, have, wide, a, middle == type::f32 ? mode : 0, false);
     a = wide, have = middle;
   }
-  if (have == type::f64 && to == type::bf16) {
-    const auto single = temporary(4);
-    convert_step(type::f32, have, single, a, mode, false);
-    a = single, have = type::f32;
-  }
   if (from == to && to == type::f32) {  // -0 is neutral, and a NaN comes out as the one that there is
     alu(op::add, element::f32, d, {a, constant(0x80000000, 4)});
   } else if (have == to) {

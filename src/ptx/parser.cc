@@ -49,11 +49,14 @@ class parser : declaration_parser {
     advance();
     while (ok_ && now_.kind != token_kind::end) top_level();
     if (ok_ && tree_->version == 0) fail("no .version directive");
+    if (!ok_ && tree_->version > newest_version) return error{action::fall_back, message_};
     if (!ok_) return failure(message_);
     return std::move(tree_);
   }
 
  private:
+  static constexpr int newest_version = 90;  // what CUDA 13.0 emits, the version that the cpu device reports
+
   // ---- module level
   void top_level() {
     if (accept_directive("version")) return version();
@@ -83,6 +86,7 @@ class parser : declaration_parser {
     if (dot == std::string_view::npos || dot > 2 || text.size() - dot != 2) return fail("malformed .version");
     for (char c : text.substr(0, dot)) tree_->version = tree_->version * 10 + (c - '0');
     tree_->version = tree_->version * 10 + (text[dot + 1] - '0');
+    if (tree_->version > newest_version) return fail("PTX " + std::string(text) + " is newer than 9.0");
     advance();
   }
 

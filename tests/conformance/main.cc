@@ -230,7 +230,8 @@ int write_record(const std::vector<outcome>& results, const std::string& device_
   std::ofstream file(o.record);
   file << "# Recorded by ptx_conformance --record on " << device_name << ".\n";
   for (const auto& r : results) {
-    if (r.what == verdict::ok || r.what == verdict::refused) file << r.text << "\n";
+    if (r.what == verdict::unknown || r.text.empty()) continue;
+    file << r.text.substr(0, r.text.find_last_not_of(" \t") + 1) << "\n";
   }
   return file.good() ? 0 : 1;
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,14 @@ std::string check(std::uint64_t seed) {
   return mine.in == theirs.in ? "" : "the input was changed";
 }
 
+int write_texts(const std::string& folder) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    std::ofstream file(folder + "/random" + std::to_string(seed) + ".ptx");
+    if (!(file << ptx::reference::random_kernel_of(seed).text)) return 1;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int count, char** values) {
@@ -119,6 +128,7 @@ int main(int count, char** values) {
     if (std::strcmp(values[n], "--print") == 0)
       return std::puts(ptx::reference::random_kernel_of(value).text.c_str()) < 0;
   }
+  if (count == 3 && std::strcmp(values[1], "--write") == 0) return write_texts(values[2]);
   std::uint64_t bad = 0;
   for (std::uint64_t seed = first; seed < first + kernels && bad < 10; ++seed) {
     const std::string why = check(seed);

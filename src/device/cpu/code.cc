@@ -38,11 +38,15 @@ void append(std::vector<std::byte>& to, const T& value) {
   to.insert(to.end(), bytes, bytes + sizeof value);
 }
 
+CUresult code_of_refusal(const error& e) {
+  return e.next == action::fall_back ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : CUDA_ERROR_INVALID_PTX;
+}
+
 CUresult parse_all(const std::vector<std::string>& texts, jit_options& options, ptx::module_ptr& out) {
   std::vector<ptx::module_ptr> parts;
   for (const std::string& text : texts) {
     auto parsed = ptx::parse(text);
-    if (!parsed) return options.write_error(parsed.error().message), CUDA_ERROR_INVALID_PTX;
+    if (!parsed) return options.write_error(parsed.error().message), code_of_refusal(parsed.error());
     parts.push_back(std::move(*parsed));
   }
   if (parts.size() == 1) return out = parts.front(), CUDA_SUCCESS;

@@ -31,7 +31,8 @@ CUresult add_text(link_object& l, std::span<const std::byte> image) {
   // Parsed now, so that an error names this input.
   if (auto parsed = ptx::parse(*text); !parsed) {
     l.options.write_error(parsed.error().message);
-    return CUDA_ERROR_INVALID_PTX;
+    return parsed.error().next == action::fall_back ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+                                                    : CUDA_ERROR_INVALID_PTX;
   }
   l.texts.push_back(std::move(*text));
   return CUDA_SUCCESS;

@@ -112,7 +112,20 @@ const inst* to_half(warp* w, const inst* i) {
   for (std::uint32_t on = w->mask; on != 0; on &= on - 1) {
     const int l = __builtin_ctz(on);
     d[l] = double_to_half(a[l], mode);
+    // Of an f64 the sign stays.
+    if (sizeof(F) == 8 && a[l] != a[l]) d[l] = __builtin_signbit(a[l]) ? 0xfe00 : 0x7e00;
   }
+  return i + 1;
+}
+
+const inst* double_to_bfloat(warp* w, const inst* i) {
+  const double* a = from<double>(w, i->r[1]);
+  const std::uint32_t mode = i->aux;
+  assign(
+      w, to<std::uint16_t>(w, i->r[0]), [=](int l) __attribute__((always_inline)) {
+        const std::uint16_t nan = __builtin_signbit(a[l]) ? 0xffc0 : 0x7fc0;
+        return a[l] == a[l] ? float_to_bfloat(double_to_odd_float(a[l]), mode) : nan;
+      });
   return i + 1;
 }
 
@@ -171,6 +184,7 @@ void fill_convert(step_table& t) {
   other(element::f16, element::f32, to_half<float>);
   other(element::f16, element::f64, to_half<double>);
   other(element::bf16, element::f32, to_bfloat);
+  other(element::bf16, element::f64, double_to_bfloat);
 }
 
 }  // namespace outboard::ptx::OUTBOARD_LANES

@@ -71,7 +71,7 @@ struct f_div { template <class T> LANE_INLINE T of(T a, T b) {
   if constexpr (is_signed_v<T>) { if (b == -1) return f_neg::of(a); }
   return static_cast<T>(a / b); } };
 struct f_rem { template <class T> LANE_INLINE T of(T a, T b) {
-  if (b == 0) return a;
+  if (b == 0) return static_cast<T>(-1);  // open in the ISA; what GPUs give
   if constexpr (is_signed_v<T>) { if (b == -1) return 0; }
   return static_cast<T>(a % b); } };
 struct f_min { template <class T> LANE_INLINE T of(T a, T b) { return a < b ? a : b; } };
@@ -106,8 +106,11 @@ struct f_mad24 { template <class T> LANE_INLINE T of(T a, T b, T c) { return f_a
 struct f_sad { template <class T> LANE_INLINE T of(T a, T b, T c) { return f_add::of(c, a < b ? f_sub::of(b, a) : f_sub::of(a, b)); } };
 struct f_slct { template <class T> LANE_INLINE T of(T a, T b, s32 c) { return c >= 0 ? a : b; } };
 struct f_slct_f32 { template <class T> LANE_INLINE T of(T a, T b, float c) { return c >= 0 ? a : b; } };
+/// Position and length of a bit field: 8 bits count, but GPUs, which make the 64-bit forms of other instructions, look at
+/// all 32 there.
+template <class T> LANE_INLINE u32 field_operand(u32 v) { return sizeof(T) == 8 ? (v < 256 ? v : 255) : v & 255; }
 struct f_bfe { template <class T> LANE_INLINE T of(T a, u32 b, u32 c) {
-  const u32 at = b & 255, length = c & 255, most = bits<T>;
+  const u32 at = field_operand<T>(b), length = field_operand<T>(c), most = bits<T>;
   const u32 top = at + length - 1 < most - 1 ? at + length - 1 : most - 1;
   // Bits above the field, also where it sticks out of `a`, take its sign.
   const un<T> fill = is_signed_v<T> && length != 0 && (static_cast<un<T>>(a) >> top & 1) ? static_cast<un<T>>(~un<T>{0}) : un<T>{0};
@@ -151,7 +154,7 @@ const inst* bfi(warp* w, const inst* i) {
   const u32 *c = from<u32>(w, i->r[3]), *e = from<u32>(w, i->r[4]);
   assign(
       w, to<T>(w, i->r[0]), [=](int l) __attribute__((always_inline)) {
-        const u32 at = c[l] & 255, length = e[l] & 255;
+        const u32 at = field_operand<T>(c[l]), length = field_operand<T>(e[l]);
         if (at >= bits<T> || length == 0) return b[l];
         const T ones = length >= bits<T> ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << length) - 1);
         const T field = static_cast<T>(ones << at);

@@ -71,7 +71,7 @@ u64 added(const operation& o, u64 a, u64 b, bool* carry, bool subtract) {
 
 u64 field_extracted(const operation& o, u64 a, u64 position, u64 length) {
   const unsigned width = size_of(o.t) * 8;
-  position &= 255, length &= 255;
+  if (width != 64) position &= 255, length &= 255;  // all bits count in 64-bit forms, as on GPUs
   const bool sign =
       is_signed(o.t) && length != 0 && (a >> std::min<u64>(position + length - 1, width - 1) & 1);
   u64 out = 0;
@@ -84,7 +84,7 @@ u64 field_extracted(const operation& o, u64 a, u64 position, u64 length) {
 
 u64 field_inserted(const operation& o, u64 field, u64 into, u64 position, u64 length) {
   const unsigned width = size_of(o.t) * 8;
-  position &= 255, length &= 255;
+  if (width != 64) position &= 255, length &= 255;
   for (unsigned n = 0; n < length && position + n < width; ++n) {
     into = (into & ~(u64{1} << (position + n))) | (field >> n & 1) << (position + n);
   }
