@@ -164,6 +164,8 @@ void decoder::do_min_max() {
   alu(o, element_of(t), first, {a, b});
   if (third) alu(o, element_of(t), d, {first, flushed(source(at(3), t), t, ftz)});
   if (magnitudes) alu(op::xor_, bits_element(t), d, {d, sign});
+  if (magnitudes && t == type::f32)
+    alu(op::add, element::f32, d, {d, signs()});  // -0: changes NaNs only, to the one
   if (relu) after_result(op::max, element_of(t), d), out_.body.back().r[2] = constant(0, register_bytes(t));
 }
 
@@ -238,9 +240,9 @@ void decoder::do_math() {
                : name == "cos"   ? op::cos
                                  : op::tanh;
   auto a = source(at(1), t);
-  // Of the approximations in double only the upper words count, of operand and result.
+  // Of the approximations in double only the upper words count, of the result and with .ftz of the operand.
   const auto upper = constant(0xffffffff00000000, 8);
-  if (approx && t == type::f64) {
+  if (approx && ftz && t == type::f64) {
     const auto cut = temporary(8);
     alu(op::and_, element::u64, cut, {a, upper});
     a = cut;

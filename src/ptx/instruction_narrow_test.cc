@@ -62,7 +62,7 @@ TEST_F(narrow_test, eight_bits) {
 TEST_F(narrow_test, tf32) {
   const list<float> a = {1.0f + 0x1p-11f, 1.0f + 0x1p-11f + 0x1p-20f, 1.0f, not_a_number, infinity, -0.0f};
   EXPECT_EQ((run<u32>("cvt.rna.tf32.f32 d, a;", a)),
-            (list<u32>{0x3f802000, 0x3f802000, 0x3f800000, 0x7fffffff, 0x7f800000, 0x80000000}));
+            (list<u32>{0x3f802000, 0x3f802000, 0x3f800000, 0x7fc00000, 0x7f800000, 0x80000000}));
   EXPECT_EQ((run<u32>("cvt.rn.tf32.f32 d, a;", a))[0], 0x3f800000u);
   EXPECT_EQ((run<u32>("cvt.rz.tf32.f32 d, a;", a))[1], 0x3f800000u);
   EXPECT_EQ((run<u32>("cvt.rn.relu.tf32.f32 d, a;", list<float>{-2}))[0], 0u);

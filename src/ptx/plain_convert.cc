@@ -118,7 +118,9 @@ const inst* one(warp* w, const inst* i) {
   each_lane(w, [&](int l) {
     const u32 bits = round_to(lane_number(w, i->r[1], l, form.from), form);
     if (form.to == narrow::tf32) {
-      set_lane<u32>(w, i->r[0], l, bits == 0x3ffff ? 0x7fffffff : bits << 13);
+      // A NaN is cut, as GPUs have it: its upper bits stay.
+      const u32 cut = lane_value<u32>(w, i->r[1], l) & 0xffffe000;
+      set_lane<u32>(w, i->r[0], l, bits == 0x3ffff ? cut : bits << 13);
     } else {
       set_lane<u16>(w, i->r[0], l, static_cast<u16>(bits));
     }

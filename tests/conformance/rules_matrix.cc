@@ -119,12 +119,13 @@ kernel product_kernel(const product& p, const form& f) {
             fragments[1] + ", " + fragments[2] + ";\nwmma.store.d.sync.aligned." + p.d + "." + p.shape +
             written + "." + p.result + " [w10+6144], " + fragments[3] + ", " +
             std::to_string(stride(p, 'd')) + ";\n";
-  if (space == "shared") {
+  if (space == "shared") {  // every lane copies its part of d
+    const unsigned part = p.m() * p.n() * bits_of(p.result) / 8 / 32;
     k.body +=
         "bar.sync 0;\nmov.u32 r0, %ctaid.x;\nmul.wide.u32 w1, r0, 8192;\nadd.u64 w1, w1, mem;\nmul.wide.u32 "
-        "w2, l, 64;\n"
-        "add.u64 w1, w1, w2;\nadd.u64 w2, w2, w10;\n";
-    for (int n = 0; n < 64; n += 16) {
+        "w2, l, " +
+        std::to_string(part) + ";\nadd.u64 w1, w1, w2;\nadd.u64 w2, w2, w10;\n";
+    for (unsigned n = 0; n < part; n += 16) {
       k.body += "ld.shared.v4.b32 {r0, r1, r2, r3}, [w2+" + std::to_string(6144 + n) +
                 "];\nst.global.v4.b32 [w1+" + std::to_string(6144 + n) + "], {r0, r1, r2, r3};\n";
     }
