@@ -185,6 +185,7 @@ class decoder {
   void do_mma();
   void do_wmma();
   void wmma_multiply();
+  void multiply_registers(multiply_step& all);
   void wmma_move(bool store);
   void do_rows();
   void do_movmatrix();

@@ -82,10 +82,20 @@ void decoder::do_mma() {
   all.problems = small ? 4 : 1;
   all.a = part(operand_of::a, a, by_column[0]), all.b = part(operand_of::b, b, by_column[1]);
   all.c = part(operand_of::accumulator, c, false), all.d = part(operand_of::accumulator, d, false);
+  multiply_registers(all);
+}
+
+/// Refuses what the types of the factors and sums cannot be together; reads and writes the registers.
+void decoder::multiply_registers(multiply_step& all) {
+  if (!ok_) return;
   const bool integers = all.a.kind >= cell::s8;
-  if (ok_ && ((all.d.kind == cell::s32) != integers || (all.c.kind == cell::s32) != integers ||
-              (all.c.kind == cell::f64) != (all.a.kind == cell::f64) ||
-              (all.how != product::multiply) != (all.a.kind == cell::b1))) {
+  const auto like = [&](const fragment& f, cell kind) { return (f.kind == kind) == (all.a.kind == kind); };
+  const bool factors = bits_of_cell(all.a.kind) == bits_of_cell(all.b.kind) &&
+                       integers == (all.b.kind >= cell::s8) && like(all.b, cell::b1) &&
+                       like(all.b, cell::f16) && like(all.b, cell::bf16);
+  const bool sums = (all.d.kind == cell::s32) == integers && (all.c.kind == cell::s32) == integers &&
+                    like(all.c, cell::f64) && like(all.d, cell::f64);
+  if (!factors || !sums || (all.how != product::multiply) != (all.a.kind == cell::b1)) {
     return fail("unsupported combination of types");
   }
   fragment_registers(at(1), all.a, false), fragment_registers(at(2), all.b, false);
@@ -126,16 +136,7 @@ void decoder::wmma_multiply() {
   all.a = make(s, operand_of::a, types[1], true), all.b = make(s, operand_of::b, types[2], true);
   all.c = make(s, operand_of::accumulator, types[3], true);
   all.d = make(s, operand_of::accumulator, types[0], true);
-  const bool integers = all.a.kind >= cell::s8;
-  if (ok_ && ((all.d.kind == cell::s32) != integers || (all.c.kind == cell::s32) != integers ||
-              (all.c.kind == cell::f64) != (all.a.kind == cell::f64) ||
-              (all.d.kind == cell::f64) != (all.a.kind == cell::f64) ||
-              (all.how != product::multiply) != (all.a.kind == cell::b1))) {
-    return fail("unsupported combination of types");
-  }
-  fragment_registers(at(1), all.a, false), fragment_registers(at(2), all.b, false);
-  fragment_registers(at(3), all.c, false), fragment_registers(at(0), all.d, true);
-  if (ok_) detail<multiply_step>(steps().multiply) = all;
+  multiply_registers(all);
 }
 
 void decoder::wmma_move(bool store) {

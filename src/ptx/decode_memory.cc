@@ -97,8 +97,7 @@ void decoder::do_load() {
   if (!ok_) return;
   const located p = locate(at(1), s);
   const std::uint32_t bytes = size_of(t), log2 = static_cast<std::uint32_t>(std::countr_zero(bytes));
-  if (t == type::pred || bytes * lanes > 32 || lanes * register_bytes(t) > 32)
-    return fail("unsupported type");
+  if (t == type::pred || bytes * lanes > 32 || (lanes == 8 && bytes != 4)) return fail("unsupported type");
   if (p.kernel_parameter && bytes <= 8) {
     const auto end = p.offset + static_cast<std::int64_t>(bytes) * lanes;
     if (p.offset < 0 || end > static_cast<std::int64_t>(lay_out(f_.parameters).size))
@@ -145,8 +144,7 @@ void decoder::do_store() {
   const located p = locate(at(0), s);
   if (p.kernel_parameter) return fail("kernel parameters are read-only");
   const std::uint32_t bytes = size_of(t), log2 = static_cast<std::uint32_t>(std::countr_zero(bytes));
-  if (t == type::pred || bytes * lanes > 32 || lanes * register_bytes(t) > 32)
-    return fail("unsupported type");
+  if (t == type::pred || bytes * lanes > 32 || (lanes == 8 && bytes != 4)) return fail("unsupported type");
   if (bytes * lanes > 16 || bytes > 8) {
     if (release) emit(steps().fence);
     return wide_access(true, t, lanes, v, p);

@@ -202,6 +202,8 @@ TEST_F(async_test, what_needs_other_hardware_is_refused_by_name) {
                  "{r1}], [r2];"),
             "");
   EXPECT_NE(body("cp.async.ca.shared.global [r0], [w0], 12;"), "");
+  EXPECT_NE(body("ld.global.v8.u16 {r0, r1, r2, r3, r0, r1, r2, r3}, [w0];"), "");
+  EXPECT_EQ(body("ld.global.v8.b32 {r0, r1, r2, r3, r0, r1, r2, r3}, [w0];"), "");
   EXPECT_NE(body("mbarrier.arrive.expect_tx.shared.b64 _, [r0];"), "");
   EXPECT_NE(body("wgmma.fence.sync.aligned;").find("wgmma"), std::string::npos);
   EXPECT_EQ(body("createpolicy.fractional.L2::evict_last.b64 w0, 1.0; prefetch.global.L2 [w0]; "

@@ -335,6 +335,9 @@ TEST_F(matrix_test, unknown_shapes_are_refused) {
   EXPECT_NE(body("mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {c0,c1,c2,c3}, {a0,a1}, {b0,b1}, "
                  "{c0,c1,c2,c3}, a2, 0;"),
             "");
+  EXPECT_NE(body("mma.sync.aligned.m16n8k16.row.col.f32.f16.bf16.f32 {c0,c1,c2,c3}, {a0,a1,a2,a3}, {b0,b1}, "
+                 "{c0,c1,c2,c3};"),
+            "");
   EXPECT_NE(body("wmma.load.a.sync.aligned.row.m16n16k8.global.f16 {a0,a1,a2,a3,a4,a5,a6,a7}, [p], 16;"), "");
 }
 
