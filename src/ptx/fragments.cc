@@ -18,6 +18,7 @@ struct spot {
 template <class F>
 void tabulate(fragment& f, std::vector<u16>& positions, F at) {
   positions.clear();
+  if (f.distinct == 0) f.distinct = f.registers;
   for (u32 r = 0; r < f.registers; ++r) {
     for (u32 c = 0; c < f.cells; ++c) {
       for (u32 l = 0; l < 32; ++l) {
@@ -136,7 +137,7 @@ bool make_fragment(const matrix_shape& s, operand_of which, cell kind, bool wmma
     f.rows = s.m, f.columns = s.k;
     const u32 halves = s.m == 8 ? 1 : 2, block = halves * depth;
     const u32 distinct = s.m == 32 ? 2 * block : block;
-    f.registers = wmma && kind == cell::f16 ? 8 : distinct;
+    f.registers = wmma && kind == cell::f16 ? 8 : distinct, f.distinct = distinct;
     tabulate(f, positions, [&](u32 r, u32 c, u32 l) {
       const u32 n = r % distinct, inside = n % block;
       return spot{n / block * 16 + inside % halves * 8 + l / 4, inside / halves * 4 * e + l % 4 * e + c};
@@ -145,7 +146,7 @@ bool make_fragment(const matrix_shape& s, operand_of which, cell kind, bool wmma
   }
   f.rows = s.k, f.columns = s.n;
   const u32 distinct = s.n / 8 * depth;
-  f.registers = wmma && kind == cell::f16 ? 8 : distinct;
+  f.registers = wmma && kind == cell::f16 ? 8 : distinct, f.distinct = distinct;
   tabulate(f, positions, [&](u32 r, u32 c, u32 l) {
     const u32 n = r % distinct;
     return spot{n % depth * 4 * e + l % 4 * e + c, n / depth * 8 + l / 4};

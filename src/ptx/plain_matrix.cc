@@ -25,6 +25,14 @@ class tile_memory {
     base_ = plain_address(w, s.base, lane);
     if (s.base.window != where::generic) window_ = w->shared, room_ = w->shared_size;
   }
+  /// Where `size` bytes begin that are all good; nullptr when not.
+  char* whole(u64 size, u32 align) {
+    if (base_ & (align - 1)) return nullptr;
+    if (window_) return base_ < room_ && room_ - base_ >= size ? window_ + base_ : nullptr;
+    if (size >> 32 != 0) return nullptr;
+    const bool good = warp_resolve(warp_, base_, static_cast<u32>(size), step_.store, near_);
+    return good ? reinterpret_cast<char*>(base_) : nullptr;
+  }
   char* at(u64 byte, u32 size, int lane) {
     const u64 address = base_ + byte;
     if (address & (size - 1)) return warp_fault(warp_, inst_, fault::misaligned, lane, address), nullptr;
@@ -46,18 +54,11 @@ class tile_memory {
   range near_;
 };
 
-}  // namespace
-
-const inst* tile_run(warp* w, const inst* i) {
-  if (const inst* out = warp_converge(w, i, all_lanes)) return out;
-  const auto& s = *reinterpret_cast<const tile_step*>(i->imm);
+/// Every element by itself, each access checked: tiles that are not wholly in one range, and their faults.
+const inst* tile_checked(warp* w, const inst* i, const tile_step& s, tile_memory& memory, u64 stride) {
   const fragment& f = s.tile;
-  const int first = std::countr_zero(w->mask);
-  tile_memory memory(w, i, s, first);
-  const u64 stride = lane_value<u32>(w, s.stride, first);
   // Below a byte an access is a register's worth: such matrices are stored along k, which it holds.
-  const u32 together = s.bits < 8 ? f.cells : 1;
-  const u32 bytes = s.bits < 8 ? 4 : s.bits / 8;
+  const u32 together = s.bits < 8 ? f.cells : 1, bytes = s.bits < 8 ? 4 : s.bits / 8;
   for (u32 r = 0; r < f.registers; ++r) {
     for (u32 l = 0; l < warp_lanes; ++l) {
       if (!(w->mask >> l & 1)) continue;
@@ -74,6 +75,64 @@ const inst* tile_run(warp* w, const inst* i) {
     }
   }
   return i + 1;
+}
+
+/// All lanes, all addresses good: T is an element of memory.
+template <class T>
+void tile_fast(warp* w, const tile_step& s, char* memory, u32 stride) {
+  const fragment& f = s.tile;
+  const auto shift = static_cast<u32>(std::countr_zero(f.columns));
+  const u32 row_step = s.by_column ? 1 : stride, column_step = s.by_column ? stride : 1;
+  const u16* position = f.position;
+  auto* elements = reinterpret_cast<T*>(memory);
+  for (u32 r = 0; r < f.registers; ++r) {
+    auto* in_register = reinterpret_cast<T*>(w->base[f.r[r] & 1] + f.r[r]);
+    for (u32 c = 0; c < f.cells; ++c, position += warp_lanes) {
+      for (u32 l = 0; l < warp_lanes; ++l) {
+        const u32 row = position[l] >> shift, column = position[l] & (f.columns - 1);
+        const u64 at = u64{row} * row_step + u64{column} * column_step;
+        T& part = in_register[l * f.cells + c];
+        if (s.store) {
+          elements[at] = part;
+        } else {
+          part = elements[at];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const inst* tile_run(warp* w, const inst* i) {
+  if (const inst* out = warp_converge(w, i, all_lanes)) return out;
+  const auto& s = *reinterpret_cast<const tile_step*>(i->imm);
+  const fragment& f = s.tile;
+  const int first = std::countr_zero(w->mask);
+  tile_memory memory(w, i, s, first);
+  const auto stride = lane_value<u32>(w, s.stride, first);
+  const u32 bytes = s.bits / 8;
+  if (w->mask == all_lanes && bytes != 0) {
+    const u64 lines = s.by_column ? f.columns : f.rows, along = s.by_column ? f.rows : f.columns;
+    if (char* all = memory.whole(((lines - 1) * stride + along) * bytes, bytes)) {
+      switch (bytes) {
+        case 1:
+          tile_fast<std::uint8_t>(w, s, all, stride);
+          break;
+        case 2:
+          tile_fast<u16>(w, s, all, stride);
+          break;
+        case 4:
+          tile_fast<u32>(w, s, all, stride);
+          break;
+        default:
+          tile_fast<u64>(w, s, all, stride);
+          break;
+      }
+      return i + 1;
+    }
+  }
+  return tile_checked(w, i, s, memory, stride);
 }
 
 const inst* rows_run(warp* w, const inst* i) {

@@ -58,7 +58,7 @@ template <class T, class F>
 LANE_INLINE void gather(const warp* w, const fragment& f, T* to, F value) {
   const u32 bits = 32 / f.cells;
   const u16* position = f.position;
-  for (u32 n = 0; n < f.registers; ++n) {
+  for (u32 n = 0; n < f.distinct; ++n) {
     const u32* r = from<u32>(w, f.r[n]);
     for (u32 c = 0; c < f.cells; ++c, position += warp_lanes) {
       T v[warp_lanes];
@@ -177,7 +177,7 @@ const inst* multiply_integer(warp* w, const inst* i, const multiply_step& s) {
 }
 
 LANE_INLINE void gather_double(const warp* w, const fragment& f, double* to) {
-  for (u32 n = 0; n < f.registers; ++n) {
+  for (u32 n = 0; n < f.distinct; ++n) {
     const double* r = from<double>(w, f.r[n]);
     for (u32 l = 0; l < warp_lanes; ++l) to[f.position[n * warp_lanes + l]] = r[l];
   }
