@@ -121,6 +121,8 @@ const inst* one(warp* w, const inst* i) {
       // A NaN is cut, as GPUs have it: its upper bits stay.
       const u32 cut = lane_value<u32>(w, i->r[1], l) & 0xffffe000;
       set_lane<u32>(w, i->r[0], l, bits == 0x3ffff ? cut : bits << 13);
+    } else if (form.to == narrow::bf16 && form.from == number::f64 && bits == 0x7fff) {  // its sign stays
+      set_lane<u16>(w, i->r[0], l, __builtin_signbit(lane_value<double>(w, i->r[1], l)) ? 0xffc0 : 0x7fc0);
     } else {
       set_lane<u16>(w, i->r[0], l, static_cast<u16>(bits));
     }

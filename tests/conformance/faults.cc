@@ -115,7 +115,6 @@ struct bad_text {
   const char* name;
   const char* text;
 };
-const char* const no_body = ".visible .entry k() { ret; }\n";
 const bad_text bad_texts[] = {
     {"text_empty", ""},
     {"text_no_ptx", "this is no PTX"},

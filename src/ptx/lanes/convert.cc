@@ -118,17 +118,6 @@ const inst* to_half(warp* w, const inst* i) {
   return i + 1;
 }
 
-const inst* double_to_bfloat(warp* w, const inst* i) {
-  const double* a = from<double>(w, i->r[1]);
-  const std::uint32_t mode = i->aux;
-  assign(
-      w, to<std::uint16_t>(w, i->r[0]), [=](int l) __attribute__((always_inline)) {
-        const std::uint16_t nan = __builtin_signbit(a[l]) ? 0xffc0 : 0x7fc0;
-        return a[l] == a[l] ? float_to_bfloat(double_to_odd_float(a[l]), mode) : nan;
-      });
-  return i + 1;
-}
-
 const inst* to_bfloat(warp* w, const inst* i) {
   const float* a = from<float>(w, i->r[1]);
   const std::uint32_t mode = i->aux;
@@ -184,7 +173,6 @@ void fill_convert(step_table& t) {
   other(element::f16, element::f32, to_half<float>);
   other(element::f16, element::f64, to_half<double>);
   other(element::bf16, element::f32, to_bfloat);
-  other(element::bf16, element::f64, double_to_bfloat);
 }
 
 }  // namespace outboard::ptx::OUTBOARD_LANES
