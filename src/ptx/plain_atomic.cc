@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 
 #include "ptx/plain_convert.hh"
 
@@ -93,11 +94,25 @@ u64 update(atom what, element kind, char* at, const void* operand) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("cx16")))
-#endif
+/// By hand: compilers call a library for 16 bytes unless the whole file is for newer processors.
 u128 swap_if(u128* at, u128 expected, u128 value) {
-  return __sync_val_compare_and_swap(at, expected, value);
+  auto low = static_cast<u64>(expected), high = static_cast<u64>(expected >> 64);
+  asm volatile("lock cmpxchg16b %0"
+               : "+m"(*at), "+a"(low), "+d"(high)
+               : "b"(static_cast<u64>(value)), "c"(static_cast<u64>(value >> 64))
+               : "cc", "memory");
+  return low | u128{high} << 64;
 }
+#else
+/// Atomic among themselves, which is what the ISA asks of accesses of this size.
+u128 swap_if(u128* at, u128 expected, u128 value) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  const u128 old = *at;
+  if (old == expected) *at = value;
+  return old;
+}
+#endif
 
 }  // namespace
 
