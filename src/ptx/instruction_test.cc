@@ -64,6 +64,32 @@ TEST_F(instruction_test, the_carry_of_a_subtraction_is_set_without_borrow) {
   EXPECT_EQ((run<u32>("sub.cc.u32 r0, a, b; subc.u32 d, 0, 0;", a, b)), (list<u32>{~0u, 0, 0}));
 }
 
+TEST_F(instruction_test, a_product_of_128_bits_in_halves) {
+  const list<u64> a = {0xffffffffffffffff, 0x123456789abcdef0}, b = {0xffffffffffffffff, 0xfedcba9876543210};
+  const std::string product =
+      "mov.b64 {r0, r1}, a; mov.b64 {r2, r3}, b; mul.hi.u32 r4, r0, r2;\n"
+      "mad.lo.cc.u32 r4, r1, r2, r4; madc.hi.u32 r5, r1, r2, 0;\n"
+      "mad.lo.cc.u32 r4, r0, r3, r4; madc.hi.cc.u32 r5, r0, r3, r5; addc.u32 r6, 0, 0;\n"
+      "mad.lo.cc.u32 r5, r1, r3, r5; madc.hi.u32 r6, r1, r3, r6; mov.b64 d, {r5, r6};";
+  EXPECT_EQ(run<u64>(product, a, b), (list<u64>{0xfffffffffffffffe, 0x121fa00ad77d7422}));
+}
+
+TEST_F(instruction_test, where_an_address_leads) {
+  const auto space_of = [&](const std::string& address) {
+    return run<u32>(
+        address +
+            "isspacep.global p, w0; selp.u32 r0, 1, 0, p; isspacep.shared p, w0; selp.u32 r1, 2, 0, p;\n"
+            "isspacep.param p, w0; selp.u32 r2, 4, 0, p; isspacep.local p, w0; selp.u32 r3, 8, 0, p;\n"
+            "add.u32 d, r0, r1; add.u32 d, d, r2; add.u32 d, d, r3;",
+        list<u32>{0})[0];
+  };
+  EXPECT_EQ(space_of("ld.param.u64 w0, [pd];") & 2, 0u);
+  EXPECT_EQ(space_of(".shared .b32 s; mov.u64 w0, s; cvta.shared.u64 w0, w0;"), 2u);
+  EXPECT_EQ(space_of("mov.b64 w0, pd; cvta.param.u64 w0, w0;") & 14, 4u);
+  EXPECT_EQ(space_of(".local .b32 v; mov.u64 w0, v; cvta.local.u64 w0, w0;"), 8u);
+  EXPECT_EQ(run<u32>("mov.pred p, %is_explicit_cluster; selp.u32 d, 1, 0, p;", list<u32>{9})[0], 0u);
+}
+
 TEST_F(instruction_test, bits) {
   const list<u32> a = {0, 1, 0x80000000, 0x00ff0000};
   EXPECT_EQ((run<u32>("popc.b32 d, a;", a)), (list<u32>{0, 1, 1, 8}));

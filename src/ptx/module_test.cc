@@ -75,6 +75,18 @@ TEST(module_test, hostile_depth_ends_in_an_error) {
   EXPECT_NE(message(head + ".section x " + std::string(100000, '{')), "");
 }
 
+TEST(module_test, what_tells_a_driver_nothing_is_read_over) {
+  const auto good = [](const std::string& text) { return message(head + text); };
+  EXPECT_EQ(good(".entry k() .reqnctapercluster 1, 1, 1 .explicitcluster .maxclusterrank 8 { ret; }"), "");
+  EXPECT_EQ(good(".global .attribute(.unified(19, 95)) .b32 g;\n.common .global .b32 c;"), "");
+  EXPECT_EQ(good(".func f() .noreturn { trap; }\n.alias g, f;\n.entry k() { .pragma \"nounroll\"; ret; }"),
+            "");
+  EXPECT_EQ(good(".section .debug_str { a: .b8 1, 2 \n .b64 a+8 }\n.file 1 \"x.cu\"\n.entry k() {\n.loc 1 2 "
+                 "3, function_name a, "
+                 "inlined_at 1 4 5\n ret; }"),
+            "");
+}
+
 class link_test : public executor_fixture {};
 
 TEST_F(link_test, extern_functions_and_variables_meet_their_definitions) {
