@@ -1,5 +1,6 @@
 // Handlers of the context chapters. The front-end keeps the states; what comes here is what the driver must
 // know.
+#include "backend/arrays.hh"
 #include "backend/code.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
@@ -23,6 +24,7 @@ void forget_context(call& c, std::uint64_t handle) {
   c.session.mirrors().drop_context(handle);
   c.session.memory().drop_context(handle, false);
   forget_code_of_context(c.objects(), handle);
+  forget_arrays_of_context(c.objects(), handle);
   c.objects().erase(handle);
   c.session.contexts_changed();
   c.session.forget_sticky(handle);

@@ -55,6 +55,7 @@ outcome ends::ledger(call& c) {
   held.virtual_memory = c.session.virtual_memory().bytes();
   held.managed = c.session.mirrors().managed_bytes();
   held.pinned = c.session.mirrors().pinned_bytes();
+  held.arrays = c.session.memory().array_bytes();
   held.staged = c.session.stage().bytes();
   marshal::put_body(c.reply, held);
   return outcome::answer(CUDA_SUCCESS);

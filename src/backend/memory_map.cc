@@ -132,6 +132,24 @@ void memory_map::drop_context(std::uint64_t context, bool unmap_too) {
     bytes_ -= at->second.size;
     at = mappings_.erase(at);
   }
+  std::erase_if(arrays_, [&](const auto& entry) {
+    if (entry.second.context != context) return false;
+    array_bytes_ -= entry.second.size;
+    return true;
+  });
+}
+
+void memory_map::array_made(std::uint64_t id, std::uint64_t size, std::uint64_t context) {
+  const std::lock_guard lock(mutex_);
+  if (arrays_.emplace(id, array{size, context}).second) array_bytes_ += size;
+}
+
+void memory_map::array_gone(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = arrays_.find(id);
+  if (found == arrays_.end()) return;
+  array_bytes_ -= found->second.size;
+  arrays_.erase(found);
 }
 
 void memory_map::pool_allocated(const marshal::pool_body& made, std::int32_t device, std::uint64_t context,
@@ -156,6 +174,11 @@ bool memory_map::pool_freed(std::uint64_t address) {
 std::uint64_t memory_map::pool_bytes() const {
   const std::lock_guard lock(mutex_);
   return pool_bytes_;
+}
+
+std::uint64_t memory_map::array_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return array_bytes_;
 }
 
 std::uint64_t memory_map::bytes() const {

@@ -53,8 +53,12 @@ class memory_map {
   std::vector<std::int32_t> pool_devices() const;  ///< on which anything came from a pool, ever
   bool pool_freed(std::uint64_t address);          ///< false: it is not one
 
+  void array_made(std::uint64_t id, std::uint64_t size, std::uint64_t context);
+  void array_gone(std::uint64_t id);
+
   std::uint64_t bytes() const;       ///< mapped
   std::uint64_t pool_bytes() const;  ///< handed out from pools
+  std::uint64_t array_bytes() const;
   std::vector<mapping> all() const;
   std::vector<pool_block> all_pooled() const;
 
@@ -69,7 +73,11 @@ class memory_map {
   std::map<std::uint64_t, mapping> mappings_;
   std::map<std::uint64_t, pool_block> pooled_;
   std::set<std::int32_t> pool_devices_;
-  std::uint64_t bytes_ = 0, pool_bytes_ = 0;
+  struct array {
+    std::uint64_t size = 0, context = 0;
+  };
+  std::map<std::uint64_t, array> arrays_;  // by id
+  std::uint64_t bytes_ = 0, pool_bytes_ = 0, array_bytes_ = 0;
 };
 
 }  // namespace outboard::backend

@@ -18,6 +18,7 @@ struct lane {
   std::uint32_t id = 0;
   std::vector<context_state*> contexts;   ///< back() is current; may hold nullptr
   std::vector<std::byte> request, reply;  ///< reused by every call of this thread
+  std::vector<std::byte> gathered;        ///< rows of a copy that lie apart in the program's memory
   answered how = answered::locally;
   std::int32_t capture_mode =
       0;                     ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global

@@ -31,9 +31,10 @@ status receiver::receive_data(const wire::frame_header& header) {
   const auto offset = r.get<std::uint64_t>();
   const std::size_t size = header.size - prefix.size();
   if (offset == wire::copy_failed) return sink_.copy_failed(ticket), status{};
-  std::byte* place = sink_.landing_place(ticket, offset, size);
-  if (!place) return failure("bytes for no copy of ours");
-  return fill(std::span(place, size));
+  places_.clear();
+  if (!sink_.landing_places(ticket, offset, size, places_)) return failure("bytes for no copy of ours");
+  for (const std::span<std::byte> place : places_) OUTBOARD_TRY(fill(place));
+  return {};
 }
 
 /// The descriptor that the device wrote to, then the text.

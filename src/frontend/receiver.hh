@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -20,9 +21,10 @@ class frame_sink {
   /// The buffer that waits for this reply, or nullptr: no call has this ticket (the server is at fault).
   virtual std::vector<std::byte>* reply_target(std::uint64_t ticket) = 0;
   virtual void reply_arrived(std::uint64_t ticket) = 0;
-  /// Where bytes [offset, offset + size) of the copy with this ticket go; nullptr: no such copy, or beyond
-  /// its end.
-  virtual std::byte* landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) = 0;
+  /// Where bytes [offset, offset + size) of the copy with this ticket go, one run behind the other; false: no
+  /// such copy, or beyond its end.
+  virtual bool landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
+                              std::vector<std::span<std::byte>>& places) = 0;
   /// The copy with this ticket will bring no (more) bytes: it failed on the server.
   virtual void copy_failed(std::uint64_t ticket) = 0;
   virtual void notice(std::uint64_t context, std::int32_t code) = 0;
@@ -53,6 +55,7 @@ class receiver {
   transport::buffered_receiver from_;
   frame_sink& sink_;
   std::vector<std::byte> body_;
+  std::vector<std::span<std::byte>> places_;
 };
 
 }  // namespace outboard::frontend

@@ -1,5 +1,6 @@
 #include "frontend/session.hh"
 
+#include <algorithm>
 #include <cstring>
 
 #include "transport/spin.hh"
@@ -177,18 +178,30 @@ void session::descriptor(std::uint64_t ticket, unique_fd fd) {
   if (found != waiters_.end() && found->second->descriptor) *found->second->descriptor = std::move(fd);
 }
 
-std::byte* session::landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) {
+std::span<std::byte> landing::run_at(std::uint64_t offset, std::uint64_t wanted) const {
+  if (row == 0) return {to + offset, wanted};
+  const std::uint64_t line = offset / row, within = offset % row;
+  std::byte* start = to + line / rows * slice + line % rows * pitch;
+  return {start + within, std::min(wanted, row - within)};
+}
+
+bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
+                             std::vector<std::span<std::byte>>& places) {
   const std::lock_guard lock(state_mutex_);
   const auto found = landings_.find(ticket);
-  if (found == landings_.end()) return nullptr;
+  if (found == landings_.end()) return false;
   const landing place = found->second;
-  if (offset > place.size || size > place.size - offset) return nullptr;
+  if (offset > place.size || size > place.size - offset) return false;
   // Bytes of one copy come in order: the last ones end it, unless a call waits for it (then forget() does).
   if (offset + size == place.size && !waiters_.contains(ticket)) {
     landings_.erase(found);
     landings_pending_.fetch_sub(1, std::memory_order_relaxed);
   }
-  return place.to + offset;
+  for (std::uint64_t done = 0; done < size;) {
+    places.push_back(place.run_at(offset + done, size - done));
+    done += places.back().size();
+  }
+  return true;
 }
 
 void session::copy_failed(std::uint64_t ticket) {

@@ -33,10 +33,15 @@ struct outgoing {
   std::span<const std::byte> bulk;  ///< follows the payload, not copied
 };
 
-/// Where the bytes of a device-to-host copy go when the server sends them.
+/// Where the bytes of a device-to-host copy go when the server sends them: in a row, or rows of `row` bytes
+/// that are `pitch` apart, `rows` of them in each slice.
 struct landing {
   std::byte* to = nullptr;
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;  ///< bytes that come
+  std::uint64_t row = 0, pitch = 0, rows = 0, slice = 0;
+
+  /// The place of byte `offset`, and how many bytes from there on lie together (`wanted` at most).
+  std::span<std::byte> run_at(std::uint64_t offset, std::uint64_t wanted) const;
 };
 
 /// A callback that has arrived. `number` 0: nobody waits for an answer.
@@ -113,7 +118,8 @@ class session final : private frame_sink {
   // frame_sink: called by the leader only
   std::vector<std::byte>* reply_target(std::uint64_t ticket) override;
   void reply_arrived(std::uint64_t ticket) override;
-  std::byte* landing_place(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size) override;
+  bool landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
+                      std::vector<std::span<std::byte>>& places) override;
   void copy_failed(std::uint64_t ticket) override;
   void notice(std::uint64_t context, std::int32_t code) override { events_.sticky_error(context, code); }
   void output(int descriptor, std::string_view text) override { events_.output(descriptor, text); }

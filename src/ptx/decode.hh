@@ -1,11 +1,12 @@
 // One function of the syntax tree to steps. A decoder lives for one function, on one thread. Operands are in
 // decode_operands.cc, the families of instructions in decode_arithmetic.cc, decode_convert.cc,
-// decode_memory.cc and decode_control.cc; whatever is not understood to the last modifier is refused with
-// line and statement.
+// decode_memory.cc, decode_texture.cc and decode_control.cc; whatever is not understood to the last modifier
+// is refused with line and statement.
 #pragma once
 
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,8 @@
 #include "ptx/warp.hh"
 
 namespace outboard::ptx {
+
+struct texture_site;  // texture_steps.hh
 
 struct decode_context {
   const program& tree;
@@ -193,6 +196,13 @@ class decoder {
   void fragment_registers(const operand& o, fragment& f, bool target_registers);
   fragment make(const matrix_shape& s, operand_of which, cell kind, bool wmma);
   void refuse_by_name();
+  // decode_texture.cc
+  void do_tex();
+  void do_tld4();
+  void do_texture_query();
+  void do_surface_load();
+  void do_surface_store();
+  void do_surface_reduce();
 
   bool wide_integer(op& lo);
   void compare_pairs(std::uint32_t p, std::uint32_t q, op o, type t, bool ftz);
@@ -206,6 +216,14 @@ class decoder {
   void convert_step(type to, type from, std::uint32_t d, std::uint32_t a, int mode, bool saturate);
   void pass(const operand& o, const variable& formal, std::size_t position, std::uint32_t offset,
             transfer& t);
+
+  // ---- textures (decode_texture.cc)
+  bool take_geometry(texture_site& site);
+  void take_outside_rule(texture_site& site);
+  void texture_place(const operand& o, texture_site& site, type t);
+  void texture_gradient(const operand& o, texture_site& site, std::size_t which);
+  void texture_target(const operand& o, texture_site& site, type t);
+  void emit_texture(std::unique_ptr<texture_site> site);
 
   static const std::map<std::string_view, handler>& handlers();
   static bool may_leave(std::string_view name);

@@ -400,6 +400,13 @@ const std::map<std::string_view, decoder::handler>& decoder::handlers() {
       {"vote", &d::do_vote},
       {"match", &d::do_match},
       {"redux", &d::do_redux},
+      {"tex", &d::do_tex},
+      {"tld4", &d::do_tld4},
+      {"txq", &d::do_texture_query},
+      {"suq", &d::do_texture_query},
+      {"suld", &d::do_surface_load},
+      {"sust", &d::do_surface_store},
+      {"sured", &d::do_surface_reduce},
       {"activemask", &d::do_activemask},
       {"nanosleep", &d::do_nanosleep},
   };

@@ -28,7 +28,7 @@ void decoder::take_cache_hints() {
 
 decoder::located decoder::locate(const operand& o, space s) {
   located p;
-  if (o.kind != operand_kind::address) return fail("expected an address"), p;
+  if (o.kind != operand_kind::address || !o.parts.empty()) return fail("expected an address"), p;
   p.offset = o.value;
   const auto window = [&](std::uint32_t bytes) {
     if (s == space::shared) return bytes == 4 ? where::shared32 : where::shared64;

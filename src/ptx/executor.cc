@@ -318,6 +318,7 @@ launch_result prepare(const launch_request& r, job& j) {
   l.module = &module;
   l.memory = r.memory;
   l.heap = r.heap;
+  l.textures = r.textures;
   l.grid = r.grid, l.block = r.block;
   l.threads = static_cast<std::uint32_t>(threads);
   l.warps = (l.threads + warp_lanes - 1) / warp_lanes;

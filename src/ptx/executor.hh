@@ -46,7 +46,8 @@ class device_heap {
   virtual bool release(std::uint64_t address) = 0;          ///< false: not an address that allocate gave
 };
 
-struct code;  // decoded functions, internal to src/ptx
+class texture_source;  // texture.hh
+struct code;           // decoded functions, internal to src/ptx
 
 /// A module with addresses and decoded code, immutable; any thread. Does not own the variables' memory.
 class loaded_module {
@@ -87,6 +88,7 @@ struct launch_request {
   bool cooperative = false;
   const address_space* memory = nullptr;
   device_heap* heap = nullptr;                  ///< null: malloc of kernels gives null
+  const texture_source* textures = nullptr;     ///< nullptr: there are none
   std::function<void(std::string_view)> print;  ///< device printf; called from any worker, one call at a time
   /// cudaGraphSetConditional of kernels in graphs; called from any worker. Without it such a call is an
   /// error.

@@ -483,6 +483,11 @@ class parser : declaration_parser {
       }
       o.base = o.kind;
       o.kind = operand_kind::address;
+      // [texture, {coordinates}]
+      while (ok_ && accept(',')) {
+        if (o.parts.size() == 2) return fail("unsupported address"), o;
+        o.parts.push_back(parse_operand(f, depth + 1, false));
+      }
       expect(']');
       return o;
     }

@@ -49,7 +49,7 @@ enum class operand_kind : std::uint8_t {
   symbol,   ///< name (module level), value = addend
   local,    ///< index = variable of this function, value = addend
   label,    ///< index = instruction
-  address,  ///< [base + value]: base kind in `base`, index/name as for that kind
+  address,  ///< [base + value]: base kind in `base`, index/name as for that kind; parts: what follows a comma
   list,     ///< {a, b} or (a, b): parts
   pair,     ///< a|b: parts
   sink,     ///< _

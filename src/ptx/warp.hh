@@ -58,6 +58,7 @@ struct launch_state {
   const code* module = nullptr;
   const address_space* memory = nullptr;
   device_heap* heap = nullptr;
+  const texture_source* textures = nullptr;
   dimensions grid{}, block{};
   std::uint32_t threads = 0, warps = 0;
   std::uint32_t dynamic_base = 0, shared_bytes = 0;

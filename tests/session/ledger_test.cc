@@ -53,6 +53,14 @@ TEST(ledger, equals_the_change_of_memory_info_for_every_allocating_call) {
     same_change("pitched", [&] { return ends::cuMemAllocPitch_v2(&pitched, &pitch, 5000, 1000, 4); });
     same_change("pooled", [&] { return ends::cuMemAllocAsync(&pooled, 4u << 20, nullptr); });
     same_change("pinned", [&] { return ends::cuMemHostAlloc(&pinned, 1 << 20, 0); });
+    CUarray array = nullptr;
+    CUmipmappedArray levels = nullptr;
+    const CUDA_ARRAY3D_DESCRIPTOR about{1024, 1024, 4, CU_AD_FORMAT_HALF, 2, 0},
+        square{1024, 1024, 0, CU_AD_FORMAT_FLOAT, 2, 0};
+    same_change("array", [&] { return ends::cuArray3DCreate_v2(&array, &about); });
+    same_change("mipmapped array", [&] { return ends::cuMipmappedArrayCreate(&levels, &square, 1); });
+    same_change("free array", [&] { return ends::cuArrayDestroy(array); });
+    same_change("free mipmapped array", [&] { return ends::cuMipmappedArrayDestroy(levels); });
     same_change("free large", [&] { return ends::cuMemFree_v2(large); });
     same_change("free small", [&] { return ends::cuMemFree_v2(small); });
     same_change("free pooled", [&] { return ends::cuMemFree_v2(pooled); });

@@ -34,6 +34,8 @@ enum class handle_kind : std::uint8_t {
   graphics_resource = 21,
   resource_descriptor = 22,
   allocation = 23,  ///< CUmemGenericAllocationHandle: an integer type, so only hand-written ends translate it
+  texture_object = 24,  ///< CUtexObject, likewise; the program sees the device's value
+  surface_object = 25,
   count
 };
 

@@ -25,7 +25,9 @@ enum class handle_type : std::uint8_t {
   graph_node,
   graph_exec,
   user_object,
-  pool
+  pool,
+  array,
+  mipmapped_array,
 };
 
 inline handle_type type_of(std::uint64_t value) { return static_cast<handle_type>(value >> 56); }

@@ -235,6 +235,7 @@ CUresult run_kernel(const kernel_work& work) {
   request.parameters = work.parameters;
   request.cooperative = work.how.cooperative;
   request.memory = m.store.get();
+  request.textures = &m.textures;
   request.print = m.how.print;
   request.stack_bytes = work.stack;
   request.heap = work.heap.get();

@@ -48,6 +48,9 @@ class cpu_device final : public device {
     fill_managed_entries(table_);
     fill_pointer_entries(table_);
     fill_copy_entries(table_);
+    fill_shaped_copy_entries(table_);
+    fill_array_entries(table_);
+    fill_texture_entries(table_);
     fill_stream_entries(table_);
     fill_event_entries(table_);
     fill_module_entries(table_);
@@ -146,6 +149,13 @@ void machine::end_context(const context_ptr& c) {
   }
   // Pools belong to the device: they outlive created contexts, and end with the primary one.
   if (c->primary) pools.release_all();
+  textures.remove_owned(c);
+  for (const auto& [handle, a] : arrays.all()) {
+    if (a->owner == c) arrays.remove(handle);
+  }
+  for (const auto& [handle, m] : mipmapped_arrays.all()) {
+    if (m->owner == c) mipmapped_arrays.remove(handle);
+  }
   store->release_owned(c->id);
   c->fresh();
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "device/cpu/advice.hh"
+#include "device/cpu/array.hh"
 #include "device/cpu/code.hh"
 #include "device/cpu/context.hh"
 #include "device/cpu/cpu.hh"
@@ -17,6 +18,7 @@
 #include "device/cpu/pool.hh"
 #include "device/cpu/profile.hh"
 #include "device/cpu/scheduler.hh"
+#include "device/cpu/texture.hh"
 #include "device/cpu/watchdog.hh"
 
 namespace outboard::device::cpu {
@@ -70,6 +72,9 @@ struct machine {
   handle_table<library_object, handle_type::library> libraries;
   handle_table<kernel_object, handle_type::kernel> kernel_handles;
   handle_table<link_object, handle_type::link> links;
+  handle_table<array_object, handle_type::array> arrays;
+  handle_table<mipmapped_array_object, handle_type::mipmapped_array> mipmapped_arrays;
+  texture_table textures;
 
   std::recursive_mutex graphs_mutex;  ///< guards graphs, captures and what they are made of
   handle_table<graph_object, handle_type::graph> graphs;
@@ -101,6 +106,9 @@ void fill_pool_entries(api::driver_table& table);
 void fill_managed_entries(api::driver_table& table);
 void fill_pointer_entries(api::driver_table& table);
 void fill_copy_entries(api::driver_table& table);
+void fill_shaped_copy_entries(api::driver_table& table);
+void fill_array_entries(api::driver_table& table);
+void fill_texture_entries(api::driver_table& table);
 void fill_stream_entries(api::driver_table& table);
 void fill_event_entries(api::driver_table& table);
 void fill_module_entries(api::driver_table& table);

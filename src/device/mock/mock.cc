@@ -84,6 +84,7 @@ const api::driver_table& behaviours() {
     set_context_behaviours(table);
     set_memory_behaviours(table);
     set_virtual_memory_behaviours(table);
+    set_array_behaviours(table);
     return table;
   }();
   return all;

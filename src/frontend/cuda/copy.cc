@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/copies.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/remote.hh"
 
@@ -15,24 +16,6 @@ using marshal::flavour;
 
 /// Bytes of one frame; larger copies are cut.
 constexpr std::uint64_t piece = 16u << 20;
-
-/// The block of host memory that kernels see in which the address lies: the server has it too, and what is
-/// there may be newer.
-std::optional<mirror> shown(std::uint64_t address) {
-  process& p = process::instance();
-  if (p.arena().in_use() && p.arena().holds(address)) {
-    if (const auto chunk = p.arena().chunk_of(address); chunk && chunk->shared) {
-      return mirror{chunk->base, chunk->size, chunk->base, 0, nullptr};
-    }
-  }
-  return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;
-}
-
-/// Copies of the synchronous kind end before the program goes on; what they wrote comes back with the wait.
-CUresult finish(lane& own, flavour how) {
-  if (marshal::on_stream(how)) return CUDA_SUCCESS;
-  return request(api::opcode::cuCtxSynchronize, own).call();
-}
 
 /// The same for a copy of which the server has both ends: its stream is waited for.
 CUresult finish_on_server(flavour how) {
@@ -61,16 +44,6 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
       break;
   }
   return code == CUDA_SUCCESS ? finish_on_server(how) : code;
-}
-
-/// Bytes of posted copies may still be on their way into this host range: they must have landed before it is
-/// read.
-CUresult settle(lane& own, const void* source) {
-  process& p = process::instance();
-  if (!p.server()->copies_pending()) return CUDA_SUCCESS;
-  const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(source));
-  if (!block || !is_host(block->kind)) return CUDA_SUCCESS;
-  return request(api::opcode::cuCtxSynchronize, own).call();
 }
 
 CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
@@ -120,12 +93,6 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   return later ? r.post({}, &land) : r.call({}, &land);
 }
 
-/// Device memory by our books, else host memory: every device address that a program can have is in them.
-bool on_device(std::uint64_t address) {
-  const auto block = process::instance().addresses().find(address);
-  return block && !is_host(block->kind);
-}
-
 CUresult on_host(CUdeviceptr to, CUdeviceptr from, size_t size) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
@@ -147,6 +114,39 @@ CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
 }
 
 }  // namespace
+
+std::optional<mirror> shown(std::uint64_t address) {
+  process& p = process::instance();
+  if (p.arena().in_use() && p.arena().holds(address)) {
+    if (const auto chunk = p.arena().chunk_of(address); chunk && chunk->shared) {
+      return mirror{chunk->base, chunk->size, chunk->base, 0, nullptr};
+    }
+  }
+  return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;
+}
+
+CUresult finish(lane& own, flavour how) {
+  if (marshal::on_stream(how)) return CUDA_SUCCESS;
+  return request(api::opcode::cuCtxSynchronize, own).call();
+}
+
+CUresult settle(lane& own, const void* source) {
+  process& p = process::instance();
+  if (!p.server()->copies_pending()) return CUDA_SUCCESS;
+  const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(source));
+  if (!block || !is_host(block->kind)) return CUDA_SUCCESS;
+  return request(api::opcode::cuCtxSynchronize, own).call();
+}
+
+bool on_device(std::uint64_t address) {
+  const auto block = process::instance().addresses().find(address);
+  return block && !is_host(block->kind);
+}
+
+bool page_locked(std::uint64_t address, std::uint64_t size) {
+  const auto block = process::instance().addresses().find(address);
+  return block && is_host(block->kind) && size <= block->base + block->size - address;
+}
 
 CUresult ends::cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
   return to_device(dstDevice, srcHost, ByteCount, nullptr, flavour::sync);

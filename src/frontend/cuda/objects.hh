@@ -92,6 +92,29 @@ struct kernel_object final : object {
   std::map<std::pair<int, int>, int> set_values;  ///< {device, attribute}: what the program has set
 };
 
+/// An array, as its descriptor says; a level of a mipmapped array and a plane of an array belong to another.
+struct array_info final : object {
+  CUDA_ARRAY3D_DESCRIPTOR about{};
+  std::uint64_t parent = 0;
+  std::mutex mutex;                          // guards what follows
+  std::map<unsigned, std::uint64_t> planes;  ///< arrays already given out
+};
+
+struct mipmapped_array_info final : object {
+  CUDA_ARRAY3D_DESCRIPTOR about{};
+  unsigned levels = 0;
+  std::mutex mutex;                                // guards what follows
+  std::map<unsigned, std::uint64_t> level_arrays;  ///< already given out
+};
+
+/// A texture or surface object: what it was made of, by the program's own handles.
+struct texture_info final : object {
+  CUDA_RESOURCE_DESC resource{};
+  CUDA_TEXTURE_DESC sampling{};
+  CUDA_RESOURCE_VIEW_DESC view{};
+  bool has_view = false;
+};
+
 /// A linker at work: where the program wants its logs, and the finished image.
 struct link_info final : object {
   jit_options options;

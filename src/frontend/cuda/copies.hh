@@ -1,0 +1,29 @@
+// What copies of every shape ask about the program's memory. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "frontend/cuda/requests.hh"
+#include "frontend/mirrors.hh"
+
+namespace outboard::frontend::cuda {
+
+/// The block of host memory that kernels see in which the address lies: the server has it too, and what is
+/// there may be newer.
+std::optional<mirror> shown(std::uint64_t address);
+
+/// Copies of the synchronous kind end before the program goes on; what they wrote comes back with the wait.
+CUresult finish(lane& own, marshal::flavour how);
+
+/// Bytes of posted copies may still be on their way into this host range: they must have landed before it is
+/// read.
+CUresult settle(lane& own, const void* source);
+
+/// Device memory by our books, else host memory: every device address that a program can have is in them.
+bool on_device(std::uint64_t address);
+
+/// All of the host range is one page-locked block.
+bool page_locked(std::uint64_t address, std::uint64_t size);
+
+}  // namespace outboard::frontend::cuda
