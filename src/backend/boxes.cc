@@ -94,6 +94,8 @@ CUresult resolve_copy(call& c, const box_copy_body& body, native_copy& out) {
 outcome box_in(call& c, const box_copy_body& body, std::span<const std::byte> bytes) {
   native_copy copy;
   if (const CUresult code = resolve_copy(c, body, copy); code != CUDA_SUCCESS) return outcome::answer(code);
+  if (c.header.kind == wire::frame_kind::call)
+    c.give_up_turn();  // room, or the stream, may have to be waited for
   staging::block block = c.session.stage().take(bytes.size(), c.header.context);
   if (!block.data) return outcome::answer(CUDA_ERROR_OUT_OF_MEMORY);
   std::memcpy(block.data, bytes.data(), bytes.size());
@@ -175,6 +177,7 @@ outcome ends::cuMemcpyHtoA_v2(call& c) {
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   const CUstream stream = stream_of(body.how, asked);
   const bool per_thread = marshal::per_thread(body.how);
+  c.give_up_turn();
   staging::block block = c.session.stage().take(bytes.size(), c.header.context);
   if (!block.data) return outcome::answer(CUDA_ERROR_OUT_OF_MEMORY);
   std::memcpy(block.data, bytes.data(), bytes.size());

@@ -70,6 +70,18 @@ outcome load(call& c, bool library) {
   return outcome::answer(CUDA_SUCCESS);
 }
 
+/// A texture or surface that the module declares; it dies with the module.
+template <class H>
+outcome reference(call& c, CUresult (*get)(H*, CUmodule, const char*)) {
+  marshal::derive_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUmodule module = nullptr;
+  H native = nullptr;
+  CUresult code = c.objects().resolve(body.parent, module);
+  if (code == CUDA_SUCCESS) code = call_driver(get, &native, module, body.name.c_str());
+  return derived(c, api::handle_kind::module, body, code, native);
+}
+
 }  // namespace
 
 namespace ends {
@@ -109,6 +121,9 @@ outcome cuModuleGetFunction(call& c) {
     code = call_driver(c.driver().cuModuleGetFunction, &function, module, body.name.c_str());
   return derived(c, api::handle_kind::module, body, code, function);
 }
+
+outcome cuModuleGetTexRef(call& c) { return reference<CUtexref>(c, c.driver().cuModuleGetTexRef); }
+outcome cuModuleGetSurfRef(call& c) { return reference<CUsurfref>(c, c.driver().cuModuleGetSurfRef); }
 
 outcome cuModuleGetGlobal_v2(call& c) {
   marshal::lookup_body body;

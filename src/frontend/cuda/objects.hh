@@ -51,8 +51,9 @@ struct module_info final : object {
   bool is_library = false;
   std::uint64_t library = 0;  ///< of a module that is a library's (cuLibraryGetModule)
   std::shared_ptr<const marshal::kernel_table> contents;
-  std::mutex mutex;         // guards what follows
-  handles_by_name kernels;  ///< CUkernel or CUfunction
+  std::mutex mutex;                    // guards what follows
+  handles_by_name kernels;             ///< CUkernel or CUfunction
+  handles_by_name textures, surfaces;  ///< CUtexref, CUsurfref
   std::map<std::uint64_t, std::map<std::string, global_address, std::less<>>> globals;  ///< by context
   std::map<std::uint64_t, std::uint64_t> modules;  ///< a library's, by context
 };

@@ -67,7 +67,7 @@ std::uint64_t extent(std::string_view name, const api::description& about, A... 
     bytes = height ? (height - 1) * value("dstPitch") + value("Width") * element : 0;
   } else if (is("cuMemset")) {
     bytes = value("N") * element;
-  } else if (is("cuMemcpyDtoD")) {
+  } else if (is("cuMemcpyDtoD") || is("cuMemcpyPeer")) {
     bytes = value("ByteCount");
   }
   return bytes ? bytes : 1;
