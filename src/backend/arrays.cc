@@ -5,6 +5,7 @@
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
+#include "marshal/array_bodies.hh"
 
 namespace outboard::backend {
 namespace {

@@ -7,6 +7,7 @@
 #include "backend/ends.hh"
 #include "backend/outgoing_copy.hh"
 #include "backend/session_core.hh"
+#include "marshal/array_bodies.hh"
 #include "marshal/box_pieces.hh"
 
 namespace outboard::backend {

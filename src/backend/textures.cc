@@ -6,6 +6,7 @@
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
 #include "base/log.hh"
+#include "marshal/array_bodies.hh"
 
 namespace outboard::backend {
 namespace {

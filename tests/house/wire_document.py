@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/wire.md lists the fields of every hand-written message as src/marshal/bodies.hh has them, and every service.
+"""docs/wire.md lists the fields of every hand-written message as src/marshal/*bodies.hh have them, and every service.
 (Bytes are compared by the unit tests, which read the document's examples.) usage: wire_document.py ROOT [--print]"""
 import pathlib
 import re
@@ -54,7 +54,7 @@ def rows(source):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    source = (root / "src/marshal/bodies.hh").read_text()
+    source = "\n".join(path.read_text() for path in sorted(root.glob("src/marshal/*bodies.hh"), reverse=True))
     wanted = list(rows(source))
     services = SERVICE.search(source) and re.search(r"enum class service.*?\};", source, re.DOTALL)[0]
     wanted += [f"| {number} | `{name}` |" for name, number in SERVICE.findall(services)]
@@ -62,7 +62,7 @@ def main():
         return print("\n".join(wanted))
     lines = (root / "docs/wire.md").read_text().splitlines()
     missing = [row for row in wanted if not any(line.startswith(row) for line in lines)]
-    print(f"{len(wanted)} messages, {len(missing)} not in docs/wire.md as src/marshal/bodies.hh has them")
+    print(f"{len(wanted)} messages, {len(missing)} not in docs/wire.md as src/marshal/*bodies.hh have them")
     print(*[f"docs/wire.md: must have a line that begins: {row}" for row in missing], sep="\n")
     sys.exit(1 if missing else 0)
 

@@ -7,6 +7,7 @@
 #include "frontend/cuda/copies.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
+#include "marshal/array_bodies.hh"
 #include "marshal/box_pieces.hh"
 
 namespace outboard::frontend::cuda {

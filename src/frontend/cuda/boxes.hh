@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "api/cuda/headers.hh"
-#include "marshal/bodies.hh"
+#include "marshal/array_bodies.hh"
 
 namespace outboard::frontend::cuda {
 

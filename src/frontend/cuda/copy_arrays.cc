@@ -5,6 +5,7 @@
 #include "frontend/cuda/copies.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/objects.hh"
+#include "marshal/array_bodies.hh"
 
 namespace outboard::frontend::cuda {
 namespace {

@@ -8,6 +8,7 @@
 #include "frontend/cuda/gate.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
+#include "marshal/array_bodies.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
