@@ -220,19 +220,22 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
   if (const CUresult code = settle_side(copy.from, size); code != CUDA_SUCCESS) return code;
   if (const CUresult code = settle_side(copy.to, size); code != CUDA_SUCCESS) return code;
   const bool from_there = moved_to_server(copy.from, size), to_there = moved_to_server(copy.to, size);
-  const bool on_server = from_there || to_there;
+  // What kernels and this process both see must be fetched when the program may look.
+  const bool seen = from_there || to_there || (copy.to.type == CU_MEMORYTYPE_DEVICE && shown(copy.to.device));
   const bool unsafe =
       how == flavour::sync && any_capture_open();  // the server says whether capture forbids it
   const bool good = !unsafe && !copy.peer && (is_host(copy.from) || surely_good(copy.from, size)) &&
                     (is_host(copy.to) || surely_good(copy.to, size));
   if (is_host(copy.from)) {
-    return is_host(copy.to) ? on_host(own, copy, size) : from_host(own, copy, size, stream, how, good);
+    if (is_host(copy.to)) return on_host(own, copy, size);
+    const CUresult code = from_host(own, copy, size, stream, how, good);
+    return code == CUDA_SUCCESS && seen ? finish(own, how) : code;
   }
   if (is_host(copy.to)) return to_host(own, copy, size, stream, how, good);
   request r(api::opcode::cuMemcpy3D_v2, own);
   marshal::put_body(r.body(), body_of(copy, stream, how));
   const CUresult code = good ? r.post() : r.call();
-  return code == CUDA_SUCCESS && on_server ? finish(own, how) : code;
+  return code == CUDA_SUCCESS && seen ? finish(own, how) : code;
 }
 
 }  // namespace outboard::frontend::cuda
