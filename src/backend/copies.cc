@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/copy_order.hh"
+#include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/outgoing_copy.hh"
 #include "backend/session_core.hh"
@@ -49,6 +50,25 @@ outcome ends::cuMemcpyDtoH_v2(call& c) {
   return out.run(code, [&](std::uint64_t offset, std::size_t size, std::byte* to) {
     return copy(to, body.from + offset, size, stream);
   });
+}
+
+/// The driver finds out by itself on which side each address lies.
+outcome ends::cuMemcpyAsync(call& c) {
+  marshal::copy_across_body body;
+  if (!take_all(c, body) || !known(body.how)) return outcome::malformed();
+  CUstream stream = nullptr;
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  const api::driver_table& d = c.driver();
+  const bool per_thread = marshal::per_thread(body.how);
+  if (marshal::on_stream(body.how)) {
+    return outcome::answer(call_driver(per_thread ? d.cuMemcpyAsync_ptsz : d.cuMemcpyAsync, body.to,
+                                       body.from, body.size, stream));
+  }
+  c.give_up_turn();
+  return outcome::answer(
+      call_driver(per_thread ? d.cuMemcpy_ptds : d.cuMemcpy, body.to, body.from, body.size));
 }
 
 }  // namespace outboard::backend

@@ -143,6 +143,13 @@ struct copy_out_body {
   OUTBOARD_FIELDS(from, size, stream, how)
 };
 
+/// cuMemcpyAsync: a copy of which the server has both ends, one of them page-locked.
+struct copy_across_body {
+  std::uint64_t to = 0, from = 0, size = 0, stream = 0;
+  flavour how = flavour::sync;
+  OUTBOARD_FIELDS(to, from, size, stream, how)
+};
+
 /// One option of the JIT; buffers travel as their size, logs come back in load_reply.
 inline constexpr std::size_t max_jit_options = 64;
 inline constexpr std::uint64_t max_jit_log = 1 << 20;

@@ -17,33 +17,14 @@ using marshal::flavour;
 /// Bytes of one frame; larger copies are cut.
 constexpr std::uint64_t piece = 16u << 20;
 
-/// The same for a copy of which the server has both ends: its stream is waited for.
-CUresult finish_on_server(flavour how) {
-  switch (how) {
-    case flavour::sync:
-      return remote<api::opcode::cuStreamSynchronize>(static_cast<CUstream>(nullptr));
-    case flavour::sync_per_thread:
-      return remote<api::opcode::cuStreamSynchronize_ptsz>(static_cast<CUstream>(nullptr));
-    default:
-      return CUDA_SUCCESS;
-  }
-}
-
+/// A copy of which the server has both ends. The synchronous kinds wait there.
 CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
-  CUresult code = CUDA_SUCCESS;
-  switch (how) {
-    case flavour::sync_per_thread:
-      code = remote<api::opcode::cuMemcpyDtoD_v2_ptds>(to, from, size);
-      break;
-    case flavour::stream:
-      return remote<api::opcode::cuMemcpyDtoDAsync_v2>(to, from, size, stream);
-    case flavour::stream_per_thread:
-      return remote<api::opcode::cuMemcpyDtoDAsync_v2_ptsz>(to, from, size, stream);
-    default:
-      code = remote<api::opcode::cuMemcpyDtoD_v2>(to, from, size);
-      break;
-  }
-  return code == CUDA_SUCCESS ? finish_on_server(how) : code;
+  address_table& addresses = process::instance().addresses();
+  request r(api::opcode::cuMemcpyAsync, this_lane());
+  marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how});
+  // An address that is not in the books may be wrong: then the program hears of it now.
+  const auto known = [&](CUdeviceptr at) { return shown(at) || addresses.covers(at, size); };
+  return marshal::on_stream(how) && known(to) && known(from) ? r.post() : r.call();
 }
 
 CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
