@@ -72,8 +72,9 @@ bool outgoing_copy::run_quickly(CUresult& code) const {
   if (code != CUDA_SUCCESS) return true;
   CUresult state = CUDA_ERROR_NOT_READY;
   spin_while([&] { return (state = call_.driver().cuEventQuery(block.done)) == CUDA_ERROR_NOT_READY; });
-  if (state == CUDA_ERROR_NOT_READY) {
-    call_.give_up_turn();
+  if (state == CUDA_ERROR_NOT_READY) call_.give_up_turn();
+  // Also when it is complete: what kernels printed comes out of the driver when one waits, not when one asks.
+  if (state == CUDA_ERROR_NOT_READY || state == CUDA_SUCCESS) {
     state = call_.driver().cuEventSynchronize(block.done);
   }
   if (state == CUDA_SUCCESS) send_bytes(0, {block.data, size_});

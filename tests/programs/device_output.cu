@@ -45,7 +45,7 @@ class diverted {
 };
 
 template <class Wait>
-void printed_by(Wait wait) {
+void printed_by(const char* what, Wait wait) {
   std::string text;
   {
     const diverted out(1);
@@ -60,7 +60,10 @@ void printed_by(Wait wait) {
     for (int thread = 0; thread < 4; ++thread) {
       char line[80];
       std::snprintf(line, sizeof line, "round %d thread %d of 4: %5.2f end\n", round, thread, round * 0.25);
-      EXPECT(text.compare(at, std::strlen(line), line) == 0);
+      if (at >= text.size() || text.compare(at, std::strlen(line), line) != 0) {
+        std::fprintf(stderr, "%s: at %zu of %zu should be: %s", what, at, text.size(), line);
+      }
+      EXPECT(at < text.size() && text.compare(at, std::strlen(line), line) == 0);
       at += std::strlen(line);
     }
   }
@@ -105,13 +108,13 @@ int main() {
   cudaEvent_t event;
   MUST(cudaMalloc(&value, sizeof *value));
   MUST(cudaEventCreate(&event));
-  printed_by([] { MUST(cudaDeviceSynchronize()); });
-  printed_by([] { MUST(cudaStreamSynchronize(cudaStreamLegacy)); });
-  printed_by([&] {
+  printed_by("cudaDeviceSynchronize", [] { MUST(cudaDeviceSynchronize()); });
+  printed_by("cudaStreamSynchronize", [] { MUST(cudaStreamSynchronize(cudaStreamLegacy)); });
+  printed_by("cudaEventSynchronize", [&] {
     MUST(cudaEventRecord(event));
     MUST(cudaEventSynchronize(event));
   });
-  printed_by([&] {
+  printed_by("cudaMemcpy", [&] {
     int host;
     MUST(cudaMemcpy(&host, value, sizeof host, cudaMemcpyDeviceToHost));
   });
