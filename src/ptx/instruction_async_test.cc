@@ -98,6 +98,15 @@ TEST_F(async_test, copies_fill_with_zeros) {
   EXPECT_EQ(out, (std::vector<u32>{4, 3, 2, 1, 1, 0, 9, 0}));
 }
 
+TEST_F(async_test, a_copy_of_nothing_reads_nothing) {
+  const auto out = run(
+      "mov.u32 r2, s; mov.u32 r3, 0; mov.u64 w0, 0; st.shared.u32 [r2], 9;\n"
+      "cp.async.ca.shared.global [r2], [w0], 4, r3; ld.shared.u32 r4, [r2]; st.global.u32 [p], r4;\n"
+      "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [w0], [r2], r3; st.global.u32 [p+4], 7;\n",
+      1, {1, 2});
+  EXPECT_EQ(out, (std::vector<u32>{0, 7}));
+}
+
 TEST_F(async_test, a_copy_out_of_bounds_or_misaligned_is_an_error) {
   run("mov.u32 r2, s; cp.async.cg.shared.global [r2], [p+16], 16;\n", 1, std::vector<u32>(4),
       outcome::illegal_address);

@@ -2,15 +2,22 @@
 #include "ptx/plain.hh"
 
 namespace outboard::ptx {
+namespace {
+
+/// Where an access of no bytes goes: its address may be anything, null too.
+char nothing = 0;
+
+}  // namespace
 
 char* checked_memory(warp* w, const inst* i, int lane, std::uint64_t address, std::uint32_t size,
                      std::uint32_t align, bool write) {
+  if (size == 0) return &nothing;
   if (address & (align - 1)) {
     warp_fault(w, i, fault::misaligned, lane, address);
     return nullptr;
   }
   range valid;
-  if (size != 0 && !warp_resolve(w, address, size, write, valid)) {
+  if (!warp_resolve(w, address, size, write, valid)) {
     warp_fault(w, i, fault::address, lane, address);
     return nullptr;
   }
@@ -19,6 +26,7 @@ char* checked_memory(warp* w, const inst* i, int lane, std::uint64_t address, st
 
 char* lane_place(warp* w, const inst* i, const place& p, int lane, std::uint32_t size, std::uint32_t align,
                  bool write) {
+  if (size == 0) return &nothing;
   const bool narrow = p.window == where::shared32 || p.window == where::local32;
   const std::uint64_t raw =
       narrow ? lane_value<std::uint32_t>(w, p.address, lane) : lane_value<std::uint64_t>(w, p.address, lane);
@@ -40,7 +48,7 @@ char* lane_place(warp* w, const inst* i, const place& p, int lane, std::uint32_t
 
 char* lane_shared(warp* w, const inst* i, const place& p, int lane, std::uint32_t size, std::uint32_t align) {
   char* at = lane_place(w, i, p, lane, size, align, true);
-  if (!at || p.window != where::generic) return at;
+  if (!at || size == 0 || p.window != where::generic) return at;
   const auto offset = reinterpret_cast<std::uint64_t>(at) - reinterpret_cast<std::uint64_t>(w->shared);
   if (offset < w->shared_size) return at;
   warp_fault(w, i, fault::address, lane, reinterpret_cast<std::uint64_t>(at));
