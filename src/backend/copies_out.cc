@@ -1,5 +1,6 @@
 #include "backend/copies_out.hh"
 
+#include "backend/relaxed_capture.hh"
 #include "wire/frame.hh"
 
 namespace outboard::backend {
@@ -17,6 +18,8 @@ bool copies_out::empty() const {
 void copies_out::flush() {
   // The lock is held while sending: another lane's reply must not overtake these bytes.
   const std::lock_guard lock(mutex_);
+  if (waiting_.empty()) return;
+  const relaxed_capture relaxed(driver_);
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const CUresult state = driver_.cuEventQuery(at->block.done);
     if (state == CUDA_ERROR_NOT_READY) {

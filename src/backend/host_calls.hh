@@ -4,24 +4,31 @@
 // when the session is over: what they touch outlives it.
 #pragma once
 
-#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <set>
+#include <span>
 #include <thread>
+#include <vector>
 
 #include "api/cuda/headers.hh"
 #include "marshal/bodies.hh"
 
 namespace outboard::backend {
 
+/// Memory here that stands for a host box of the client in the copies of a graph: without gaps, rows of `row`
+/// bytes.
+struct boxed_bytes {
+  std::uint64_t id = 0, size = 0, row = 0;
+  std::byte* data = nullptr;
+};
+
 class host_calls {
  public:
   struct outside {
     std::function<void()> flush;  ///< sends the bytes of finished copies, and what kernels printed
+    std::function<void(const boxed_bytes&)> send_block;
     /// Number 0: no answer is wanted.
     std::function<void(std::uint64_t number, const marshal::callback_body&)> ask;
     std::function<void()> asked;  ///< somebody waits for the client now
@@ -37,24 +44,37 @@ class host_calls {
     std::shared_ptr<shared> state;
     std::uint64_t id = 0;
     bool once = true;  ///< dies when it has run; else with the graph that holds it (destroyed())
+    std::vector<boxed_bytes> before,
+        after;  ///< in a graph: bytes that it may read; that later copies read again
   };
   /// Owned by whoever gives it to the driver until one of these runs.
   function* make(std::uint64_t id, bool once);
   static void CUDA_CB run(void* data);
   static void CUDA_CB run_callback(CUstream, CUresult status, void* data);
+  /// The same without holding up whoever gives the last reference back.
+  static void CUDA_CB run_destructor(void* data);
   /// A graph's user object: nothing will run it any more.
   static void CUDA_CB destroyed(void* data);
+  /// A function of a graph that a launch may be running: guarded.
+  static void set_blocks(function& f, std::vector<boxed_bytes> before, std::vector<boxed_bytes> after);
 
-  /// Tells the client without waiting, in order with what it is asked.
-  void tell(const marshal::callback_body& errand);
-  /// The client's answer. False: to a question never asked.
-  bool answered(std::uint64_t number);
+  /// The end of a launch: as a host function behind it sends these bytes, then says that it is over. Owned as
+  /// above.
+  void* make_end(std::vector<boxed_bytes> targets);
+  static void CUDA_CB run_end(void* data);
+
+  /// Tells the client without waiting, in order with what it is asked. Works as long as the session does.
+  std::function<void(const marshal::callback_body&)> messenger();
+  void tell(const marshal::callback_body& errand) { messenger()(errand); }
+  /// The client's answer. False: to a question never asked, or not what was asked for.
+  bool answered(std::uint64_t number, std::span<const std::byte> bytes);
   /// Somebody waits for the client.
   bool waiting() const;
   /// The session is over: nobody waits any more, nothing is asked.
   void end();
 
  private:
+  void start();
   void serve();
 
   std::shared_ptr<shared> state_;

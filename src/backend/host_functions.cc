@@ -1,13 +1,38 @@
 // Handlers of host functions and stream callbacks.
 #include "backend/ends.hh"
-#include "backend/session_core.hh"
+#include "backend/graph_handles.hh"
 
 namespace outboard::backend {
 namespace {
 
 using marshal::errand;
 
-/// The graph that a launch in this stream goes into, or null.
+CUresult enqueue(call& c, const marshal::host_function_body& body, CUstream stream,
+                 host_calls::function* function) {
+  if (body.callback) {
+    const auto entry = body.per_thread ? c.driver().cuStreamAddCallback_ptsz : c.driver().cuStreamAddCallback;
+    return entry ? entry(stream, host_calls::run_callback, function, 0) : CUDA_ERROR_NOT_SUPPORTED;
+  }
+  const auto entry = body.per_thread ? c.driver().cuLaunchHostFunc_ptsz : c.driver().cuLaunchHostFunc;
+  return entry ? entry(stream, host_calls::run, function) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult launch(call& c, const marshal::host_function_body& body, CUstream stream) {
+  host_calls& host = c.session.host();
+  CUgraph graph = nullptr;
+  if (const CUresult code = graph_under_capture(c, stream, body.per_thread, graph); code != CUDA_SUCCESS)
+    return code;
+  auto* function = host.make(body.id, graph == nullptr);
+  const CUresult code = enqueue(c, body, stream, function);
+  if (code != CUDA_SUCCESS) return delete function, code;
+  if (!graph) return code;
+  host.tell({errand::keep, body.id, 0, true, {}});
+  keep_with_graph(c, graph, function);
+  return code;
+}
+
+}  // namespace
+
 CUresult graph_under_capture(call& c, CUstream stream, bool per_thread, CUgraph& graph) {
   graph = nullptr;
   const auto entry =
@@ -20,44 +45,6 @@ CUresult graph_under_capture(call& c, CUstream stream, bool per_thread, CUgraph&
   return code;
 }
 
-CUresult enqueue(call& c, const marshal::host_function_body& body, CUstream stream,
-                 host_calls::function* function) {
-  if (body.callback) {
-    const auto entry = body.per_thread ? c.driver().cuStreamAddCallback_ptsz : c.driver().cuStreamAddCallback;
-    return entry ? entry(stream, host_calls::run_callback, function, 0) : CUDA_ERROR_NOT_SUPPORTED;
-  }
-  const auto entry = body.per_thread ? c.driver().cuLaunchHostFunc_ptsz : c.driver().cuLaunchHostFunc;
-  return entry ? entry(stream, host_calls::run, function) : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-/// The function lives as long as anything can run it: the graph and what is made of it.
-void keep_with(call& c, CUgraph graph, host_calls::function* function) {
-  const auto create = c.driver().cuUserObjectCreate;
-  const auto retain = c.driver().cuGraphRetainUserObject;
-  CUuserObject object = nullptr;
-  // Where there are no user objects it lives as long as the session.
-  if (!create || !retain ||
-      create(&object, function, host_calls::destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS)
-    return;
-  retain(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
-}
-
-CUresult launch(call& c, const marshal::host_function_body& body, CUstream stream) {
-  host_calls& host = c.session.host();
-  CUgraph graph = nullptr;
-  if (const CUresult code = graph_under_capture(c, stream, body.per_thread, graph); code != CUDA_SUCCESS)
-    return code;
-  auto* function = host.make(body.id, graph == nullptr);
-  const CUresult code = enqueue(c, body, stream, function);
-  if (code != CUDA_SUCCESS) return delete function, code;
-  if (!graph) return code;
-  host.tell({errand::keep, body.id, 0, true});
-  keep_with(c, graph, function);
-  return code;
-}
-
-}  // namespace
-
 outcome ends::cuLaunchHostFunc(call& c) {
   marshal::host_function_body body;
   if (!take_all(c, body)) return outcome::malformed();
@@ -65,7 +52,7 @@ outcome ends::cuLaunchHostFunc(call& c) {
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
   if (code == CUDA_SUCCESS) code = launch(c, body, stream);
-  if (code != CUDA_SUCCESS) c.session.host().tell({errand::forget, body.id, 0, true});
+  if (code != CUDA_SUCCESS) c.session.host().tell({errand::forget, body.id, 0, true, {}});
   return outcome::answer(code);
 }
 

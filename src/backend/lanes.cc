@@ -67,7 +67,7 @@ void session_core::read_ahead() {
     if (next.header.kind != wire::frame_kind::callback_done) {
       bytes += next.payload.size();
       ahead_.push_back(std::move(next));
-    } else if (!host_.answered(next.header.ticket)) {
+    } else if (!host_.answered(next.header.ticket, next.payload)) {
       end(false, "protocol error: an answer to no callback");
     }
   }
@@ -120,7 +120,7 @@ bool session_core::deliver(lane* own) {
     case wire::frame_kind::goodbye:
       return end(true, "goodbye"), false;
     case wire::frame_kind::callback_done:
-      if (host_.answered(at_hand_.header.ticket)) return true;
+      if (host_.answered(at_hand_.header.ticket, at_hand_.payload)) return true;
       return end(false, "protocol error: an answer to no callback"), false;
     case wire::frame_kind::post:
     case wire::frame_kind::call:
@@ -247,6 +247,19 @@ void session_core::send_output() {
     header.kind = wire::frame_kind::output;
     send(header, std::as_bytes(std::span(&first, 1)), std::as_bytes(std::span(text)));
   });
+}
+
+/// Bytes that a graph's copy left in its block, for the client's box; a piece never crosses a row.
+void session_core::send_block(const boxed_bytes& b) {
+  constexpr std::uint64_t piece = 4u << 20;
+  for (std::uint64_t at = 0; at < b.size;) {
+    const std::uint64_t n = std::min({piece, b.row - at % b.row, b.size - at});
+    const std::array<std::uint64_t, 2> prefix{b.id | wire::graph_copy, at};
+    wire::frame_header header;
+    header.kind = wire::frame_kind::data;
+    send(header, std::as_bytes(std::span(prefix)), std::span(b.data + at, n));
+    at += n;
+  }
 }
 
 void session_core::forget_sticky(std::uint64_t context) {

@@ -97,16 +97,47 @@ void object_tables::erase(std::uint64_t id) {
   server_object* slot = slot_for(id, h.minted());
   if (!slot || slot->generation != h.generation()) return;
   const std::uint32_t generation = slot->generation;
+  void* const native = slot->native;
   if (h.minted()) {
-    minted_by_native_[h.kind()].erase(slot->native);
+    minted_by_native_[h.kind()].erase(native);
     minted_free_[h.kind()].push_back(h.index());
   }
   *slot = server_object{};
   slot->generation = generation;
+  if (h.kind() != static_cast<std::uint8_t>(api::handle_kind::graph) || !native) return;
+  // The driver may use the address again: no name may lead there.
+  auto& names = minted_by_native_[h.kind()];
+  if (const auto other = names.find(native); other != names.end()) erase(other->second);
+  erase_children(native);
 }
 
-void object_tables::forget_minted(std::uint64_t id) {
-  if (wire::handle{id}.minted()) erase(id);
+void object_tables::erase_children(void* graph) {
+  const auto found = children_.find(graph);
+  if (found == children_.end()) return;
+  const std::vector<std::uint64_t> ids = std::move(found->second);
+  children_.erase(found);
+  for (const std::uint64_t id : ids) erase(id);  // those erased before are of another generation now
+}
+
+std::uint64_t object_tables::name_of(api::handle_kind kind, void* native, void* parent) {
+  const table& t = chosen_[static_cast<std::size_t>(kind)];
+  // Nodes are never chosen, and there may be many.
+  for (std::uint32_t i = 0; kind != api::handle_kind::graph_node && i < t.size(); ++i) {
+    if (t[i].state == server_object::life::alive && t[i].native == native)
+      return wire::handle::make(static_cast<std::uint8_t>(kind), i, t[i].generation).value;
+  }
+  const bool fresh = !minted_by_native_[static_cast<std::size_t>(kind)].contains(native);
+  const std::uint64_t id = mint(kind, native);
+  if (fresh && parent) {
+    children_[parent].push_back(id);
+    minted_[static_cast<std::size_t>(kind)][wire::handle{id}.index()].parent = parent;
+  }
+  return id;
+}
+
+void* object_tables::parent_of(std::uint64_t id) const {
+  const server_object* found = at(id);
+  return found ? found->parent : nullptr;
 }
 
 std::uint64_t object_tables::mint(api::handle_kind kind, void* native) {

@@ -31,6 +31,7 @@ struct server_object {
   void* native = nullptr;
   std::shared_ptr<void> extra;  ///< what the hand-written ends keep with the object
   std::vector<record> records;  ///< its creation, then what changed it since
+  void* parent = nullptr;       ///< minted: the native graph it dies with
 };
 
 class object_tables final : public marshal::handle_resolver {
@@ -45,8 +46,11 @@ class object_tables final : public marshal::handle_resolver {
   /// nullptr: not alive. `kind` must fit, but a CUkernel is taken for a CUfunction.
   server_object* find(api::handle_kind kind, std::uint64_t id);
   void erase(std::uint64_t id);
-  /// Drops minted ids of this object and (graph) of those born from it.
-  void forget_minted(std::uint64_t id);
+  /// What the client knows the object by: the id that it chose, else a minted one, which dies with `parent`
+  /// (the native graph; null: with the session).
+  std::uint64_t name_of(api::handle_kind kind, void* native, void* parent = nullptr);
+  /// The native graph that a minted node was named with.
+  void* parent_of(std::uint64_t id) const;
 
   CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) override;
   std::uint64_t mint(api::handle_kind kind, void* native) override;
@@ -73,11 +77,13 @@ class object_tables final : public marshal::handle_resolver {
   using table = std::vector<server_object>;
   server_object* slot_for(std::uint64_t id, bool minted);
   bool place(std::uint64_t id, server_object made);
+  void erase_children(void* graph);
 
   static constexpr std::size_t kinds = static_cast<std::size_t>(api::handle_kind::count);
   std::array<table, kinds> chosen_, minted_;
   std::array<std::vector<std::uint32_t>, kinds> minted_free_;
   std::array<std::unordered_map<void*, std::uint64_t>, kinds> minted_by_native_;
+  std::unordered_map<void*, std::vector<std::uint64_t>> children_;  ///< minted ids by native graph
 };
 
 }  // namespace outboard::backend

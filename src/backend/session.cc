@@ -56,7 +56,7 @@ session_core::session_core(session_request request)
                 header.kind = wire::frame_kind::data;
                 send(header, prefix, bytes);
               }),
-      host_({[this] { copies_.flush(), send_output(); },
+      host_({[this] { copies_.flush(), send_output(); }, [this](const boxed_bytes& b) { send_block(b); },
              [this](std::uint64_t number, const marshal::callback_body& errand) {
                std::vector<std::byte> payload;
                wire::writer w(payload);
@@ -66,7 +66,8 @@ session_core::session_core(session_request request)
                header.ticket = number;
                send(header, payload);
              },
-             [this] { turn_.nudge(standby_); }}) {}
+             [this] { turn_.nudge(standby_); }}),
+      graph_copies_(driver_, host_) {}
 
 session_core::~session_core() = default;
 

@@ -12,6 +12,7 @@
 
 #include "backend/call.hh"
 #include "backend/copies_out.hh"
+#include "backend/graph_copies.hh"
 #include "backend/host_calls.hh"
 #include "backend/memory_map.hh"
 #include "backend/mirrors.hh"
@@ -61,6 +62,7 @@ class session_core {
   backend::mirrors& mirrors() { return mirrors_; }             ///< own lock
   copies_out& outgoing_copies() { return copies_; }            ///< own lock
   host_calls& host() { return host_; }                         ///< own lock
+  graph_copies& captured_copies() { return graph_copies_; }    ///< own lock
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
   /// What records_export is giving out, part by part.
   std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
@@ -102,6 +104,7 @@ class session_core {
   void answer(lane& own, const wire::frame_header& header, outcome what, bool keep_outputs);
   void tell_sticky(std::uint64_t context, CUresult code);
   void send_output();
+  void send_block(const boxed_bytes& b);
   void end(bool orderly, std::string why);
   bool join_lanes();
 
@@ -132,7 +135,8 @@ class session_core {
   session_end end_;
   std::mutex sticky_mutex_;
   std::map<std::uint64_t, CUresult> sticky_told_;
-  host_calls host_;  // last: its thread uses the others
+  host_calls host_;  // its thread uses what stands above
+  graph_copies graph_copies_;
 };
 
 }  // namespace outboard::backend

@@ -3,11 +3,52 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "frontend/lane.hh"
 
 namespace outboard::frontend {
+namespace {
 
-std::uint64_t host_functions::add(session& from, function run) {
+/// What an answer may bring, below a frame; the server asks for no more.
+constexpr std::size_t most_answered = 16u << 20;
+
+}  // namespace
+
+std::byte* host_box::place(std::uint64_t offset, std::uint64_t bytes) const {
+  if (width == 0 || offset > size() || bytes > size() - offset) return nullptr;
+  if (gapless()) return base + offset;
+  const std::uint64_t row = offset / width;
+  if (offset % width + bytes > width) return nullptr;
+  return base + row / height * slice + row % height * pitch + offset % width;
+}
+
+bool host_box::gapless() const {
+  return (height * depth == 1 || pitch == width) && (depth == 1 || slice == pitch * height);
+}
+
+std::uint64_t host_functions::add(session& from, function run, std::pair<void*, void*> pointers) {
+  return keep(from, {std::make_shared<const function>(std::move(run)), pointers, {}});
+}
+
+std::uint64_t host_functions::add(session& from, const host_box& box) {
+  return keep(from, {nullptr, {}, box});
+}
+
+std::pair<void*, void*> host_functions::pointers(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? std::pair<void*, void*>{} : found->second.pointers;
+}
+
+std::optional<host_box> host_functions::box(std::uint64_t id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !found->second.box.base) return std::nullopt;
+  return found->second.box;
+}
+
+std::uint64_t host_functions::keep(session& from, entry e) {
   const std::lock_guard lock(mutex_);
   if (!started_) {
     started_ = true;
@@ -19,7 +60,7 @@ std::uint64_t host_functions::add(session& from, function run) {
     std::thread([this, &from] { work(from); }).detach();
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
-  functions_[++last_] = std::make_shared<const function>(std::move(run));
+  entries_[++last_] = std::move(e);
   return last_;
 }
 
@@ -31,15 +72,30 @@ void host_functions::surround(std::function<void()> before, std::function<void()
 
 void host_functions::forget(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  functions_.erase(id);
+  entries_.erase(id);
+}
+
+/// As they are now, behind the function that ran.
+std::vector<std::byte> host_functions::bytes_of(const std::vector<std::uint64_t>& boxes) const {
+  std::vector<std::byte> bytes;
+  for (const std::uint64_t id : boxes) {
+    const auto found = box(id);
+    if (!found || found->size() > most_answered - std::min(bytes.size(), most_answered)) continue;
+    const std::uint64_t row = found->gapless() ? found->size() : found->width;
+    for (std::uint64_t at = 0; at < found->size(); at += row) {
+      const std::byte* from = found->place(at, row);
+      bytes.insert(bytes.end(), from, from + row);
+    }
+  }
+  return bytes;
 }
 
 void host_functions::run(const callback_order& order) {
   std::shared_ptr<const function> what;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = functions_.find(order.errand.id);
-    if (found != functions_.end()) what = found->second;
+    const auto found = entries_.find(order.errand.id);
+    if (found != entries_.end()) what = found->second.run;
   }
   if (!what) return;  // the server errs: nothing of ours runs by a number that we did not give out
   if (before_) before_();
@@ -57,7 +113,7 @@ void host_functions::work(session& from) {
     if (order->errand.what == marshal::errand::run) run(*order);
     const bool once = order->errand.what == marshal::errand::run && order->errand.last;
     if (once || order->errand.what == marshal::errand::forget) forget(order->errand.id);
-    from.answer_callback(order->number);
+    from.answer_callback(order->number, bytes_of(order->errand.wanted));
   }
   const std::lock_guard lock(mutex_);
   started_ = false;  // a session that goes on elsewhere gets a thread of its own

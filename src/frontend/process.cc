@@ -148,6 +148,10 @@ CUresult process::connect_locked() {
   adopt(std::move(snapshot).value());
   session_events events;
   events.sticky_error = [this](std::uint64_t context, std::int32_t code) { sticky(context, code); };
+  events.graph_place = [this](std::uint64_t id, std::uint64_t offset, std::uint64_t size) -> std::byte* {
+    const auto box = functions_.box(id);
+    return box ? box->place(offset, size) : nullptr;
+  };
   // By way of stdio, as the real driver: what the program printed before comes out before.
   events.output = [](int descriptor, std::string_view text) {
     (void)!std::fwrite(text.data(), 1, text.size(), descriptor == 1 ? stdout : stderr);

@@ -148,8 +148,8 @@ std::optional<callback_order> session::next_callback() {
   return next;
 }
 
-void session::answer_callback(std::uint64_t number) {
-  if (number && !lost()) send_plain(wire::frame_kind::callback_done, number);
+void session::answer_callback(std::uint64_t number, std::span<const std::byte> bytes) {
+  if (number && !lost()) send_plain(wire::frame_kind::callback_done, number, bytes);
 }
 
 void session::forget(waiter& own) {
@@ -187,6 +187,12 @@ std::span<std::byte> landing::run_at(std::uint64_t offset, std::uint64_t wanted)
 
 bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
                              std::vector<std::span<std::byte>>& places) {
+  if (ticket & wire::graph_copy) {
+    std::byte* place =
+        events_.graph_place ? events_.graph_place(ticket & ~wire::graph_copy, offset, size) : nullptr;
+    if (place) places.push_back({place, size});
+    return place != nullptr;
+  }
   const std::lock_guard lock(state_mutex_);
   const auto found = landings_.find(ticket);
   if (found == landings_.end()) return false;
@@ -232,16 +238,17 @@ void session::resume_on(std::unique_ptr<transport::connection> connection) {
   lost_.store(false, std::memory_order_release);
 }
 
-void session::send_plain(wire::frame_kind kind, std::uint64_t ticket) {
+void session::send_plain(wire::frame_kind kind, std::uint64_t ticket, std::span<const std::byte> payload) {
   wire::frame_header header;
+  header.size = static_cast<std::uint32_t>(payload.size());
   header.kind = kind;
   header.ticket = ticket;
   header.ack = last_answered_.load(std::memory_order_relaxed);
   std::array<std::byte, wire::header_size> raw;
   wire::encode_header(header, raw);
-  const std::array parts{part_of(raw)};
+  const std::array parts{part_of(raw), part_of(payload)};
   const std::lock_guard sending(send_mutex_);
-  if (connection_->send(parts).status != transport::io::done)
+  if (connection_->send(std::span(parts).first(payload.empty() ? 1 : 2)).status != transport::io::done)
     lose("the connection to the server broke while sending");
 }
 

@@ -55,6 +55,8 @@ struct session_events {
   /// What the device printed to its stdout (1) or stderr (2).
   std::function<void(int descriptor, std::string_view text)> output;
   std::function<void(const std::string& why)> lost;  ///< once
+  /// Where bytes of a copy in a graph go; nullptr: nowhere.
+  std::function<std::byte*(std::uint64_t id, std::uint64_t offset, std::uint64_t size)> graph_place;
 };
 
 class session final : private frame_sink {
@@ -80,7 +82,7 @@ class session final : private frame_sink {
   bool callbacks_expected() const { return expected_.load(std::memory_order_relaxed) != 0; }
   /// For the one thread that runs callbacks: the next one, waiting for it. Without one the session is over.
   std::optional<callback_order> next_callback();
-  void answer_callback(std::uint64_t number);
+  void answer_callback(std::uint64_t number, std::span<const std::byte> bytes);
 
   /// Goes on over another connection, to a worker that will be given this session's records. Precondition: no
   /// call is under way in any thread.
@@ -107,7 +109,7 @@ class session final : private frame_sink {
   };
 
   std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);
-  void send_plain(wire::frame_kind kind, std::uint64_t ticket);
+  void send_plain(wire::frame_kind kind, std::uint64_t ticket, std::span<const std::byte> payload);
   void await(waiter& own);
   template <class Enough>
   void lead(std::unique_lock<std::mutex>& lock, Enough&& enough);

@@ -21,6 +21,7 @@ enum class service : std::uint32_t {
   ledger = 4,          ///< call: bytes of memory that the session holds
   memory_update = 5,   ///< post: bulk: what the program has changed in host memory that kernels see
   memory_fetch = 6,    ///< call: what kernels have changed in it
+  graph_feed = 7,      ///< post: bytes that the next launch of an executable graph copies to the device
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
@@ -459,6 +460,9 @@ struct access_body {
   std::vector<std::int32_t> access;
   OUTBOARD_FIELDS(address, size, access)
 };
+/// The mode in cuThreadExchangeStreamCaptureMode that changes nothing: the answer says whether a capture
+/// forbids the thread what is unsafe.
+inline constexpr std::int32_t ask_capture = -1;
 
 /// All capture requests; `graph` is the new handle (end).
 struct capture_body {
@@ -468,12 +472,21 @@ struct capture_body {
   OUTBOARD_FIELDS(stream, graph, mode, per_thread)
 };
 
+/// cuStreamBeginCaptureToGraph (mode) and cuStreamUpdateCaptureDependencies (flags, no graph).
+struct capture_nodes_body {
+  std::uint64_t stream = 0, graph = 0;
+  std::int32_t mode = 0;
+  bool per_thread = false;
+  std::vector<std::uint64_t> nodes, edges;
+  OUTBOARD_FIELDS(stream, graph, mode, per_thread, nodes, edges)
+};
+
 /// cuStreamIsCapturing fills the status alone.
 struct capture_reply {
   std::int32_t status = 0;
   std::uint64_t id = 0, graph = 0;
-  std::vector<std::uint64_t> dependencies;
-  OUTBOARD_FIELDS(status, id, graph, dependencies)
+  std::vector<std::uint64_t> dependencies, edges;
+  OUTBOARD_FIELDS(status, id, graph, dependencies, edges)
 };
 
 /// cuLaunchHostFunc, cuStreamAddCallback: `id` stands for the function and its data, which stay with the
@@ -499,23 +512,8 @@ struct callback_body {
   std::uint64_t id = 0;
   std::int32_t status = 0;
   bool last = false;
-  OUTBOARD_FIELDS(what, id, status, last)
-};
-
-struct instantiate_body {
-  std::uint64_t graph = 0, exec = 0, flags = 0;
-  OUTBOARD_FIELDS(graph, exec, flags)
-};
-
-struct nodes_body {
-  std::uint64_t graph = 0, capacity = 0;
-  OUTBOARD_FIELDS(graph, capacity)
-};
-
-struct nodes_reply {
-  std::uint64_t count = 0;
-  std::vector<std::uint64_t> nodes;
-  OUTBOARD_FIELDS(count, nodes)
+  std::vector<std::uint64_t> wanted;  ///< host boxes whose bytes the answer brings
+  OUTBOARD_FIELDS(what, id, status, last, wanted)
 };
 
 /// One request of a session's records: replayed in ticket order by the worker that takes the session over.

@@ -91,7 +91,7 @@ TEST(WireDocument, Bodies) {
   loaded.jit.info_log = "ok";
   loaded.jit.values = {32};
   expect_body("load_reply", loaded);
-  expect_body("capture_reply", capture_reply{1, 5, 0, {}});
+  expect_body("capture_reply", capture_reply{1, 5, 0, {}, {}});
 }
 
 TEST(WireDocument, Snapshot) {

@@ -49,6 +49,10 @@ inline constexpr std::uint32_t max_frame_payload = (16u << 20) + (64u << 10);
 /// Offset in a data frame that says: this copy failed and brings no more bytes.
 inline constexpr std::uint64_t copy_failed = ~0ull;
 
+/// Set in the ticket of a data frame: the rest is the number of a host box of the client, which a launch of a
+/// graph copies to.
+inline constexpr std::uint64_t graph_copy = 1ull << 63;
+
 /// Before the hello is finished a peer is nobody: its frames must be small.
 inline constexpr std::uint32_t max_hello_payload = 64u << 10;
 

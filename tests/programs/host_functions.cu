@@ -171,9 +171,24 @@ void copy_behind_function() {
   MUST(cudaFree(a));
 }
 
+/// For tests that kill the program: a stream that never goes on.
+[[noreturn]] void hold() {
+  cudaStream_t stream;
+  MUST(cudaStreamCreate(&stream));
+  const auto forever = [](void*) {
+    std::puts("held");
+    std::fflush(stdout);
+    for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+  };
+  MUST(cudaLaunchHostFunc(stream, forever, nullptr));
+  cudaStreamSynchronize(stream);
+  std::exit(1);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char**) {
+  if (argc > 1) hold();
   order();
   callbacks();
   silent_wait();

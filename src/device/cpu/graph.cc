@@ -66,6 +66,9 @@ namespace {
 node_work clone_work(const node_work& work) {
   node_work copy = work;
   if (auto* child = std::get_if<child_work>(&copy)) child->graph = clone_graph(*child->graph, true);
+  if (auto* conditional = std::get_if<conditional_work>(&copy)) {
+    for (graph_ptr& body : conditional->bodies) body = clone_graph(*body, true);
+  }
   return copy;
 }
 

@@ -62,9 +62,23 @@ struct memory_operations_work {
   unsigned flags = 0;
 };
 
+/// What kernels set by a conditional handle.
+struct conditional_value {
+  std::atomic<unsigned> value{0};
+  unsigned initial = 0;
+  bool assign_initial = false;  ///< at each launch
+};
+struct conditional_work {
+  std::shared_ptr<conditional_value> value;
+  CUgraphConditionalNodeType type = CU_GRAPH_COND_TYPE_IF;
+  std::vector<graph_ptr> bodies;
+  std::vector<CUgraph> handles;  ///< as the program was told
+};
+
 /// Nothing (monostate) is what an empty node does.
-using node_work = std::variant<std::monostate, kernel_work, copy_work, fill_work, host_work, child_work,
-                               event_work, allocation_work, release_work, memory_operations_work>;
+using node_work =
+    std::variant<std::monostate, kernel_work, copy_work, fill_work, host_work, child_work, event_work,
+                 allocation_work, release_work, memory_operations_work, conditional_work>;
 
 struct graph_node {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -95,10 +109,11 @@ struct user_reference {
 
 struct graph_object {
   std::uint64_t handle = 0;
-  bool owned = false;                              ///< a child or a body: dies with its node
-  std::vector<std::shared_ptr<graph_node>> nodes;  ///< in the order of creation
-  std::map<user_object_ptr, unsigned> objects;     ///< references it holds
-  std::map<std::uint64_t, std::uint64_t> clones;   ///< of a clone: original node to node, by handle
+  bool owned = false;                                          ///< a child or a body: dies with its node
+  std::vector<std::shared_ptr<graph_node>> nodes;              ///< in the order of creation
+  std::map<user_object_ptr, unsigned> objects;                 ///< references it holds
+  std::vector<std::shared_ptr<conditional_value>> conditions;  ///< made for it; nodes and plans keep them too
+  std::map<std::uint64_t, std::uint64_t> clones;  ///< of a clone: original node to node, by handle
   ~graph_object();
 };
 
@@ -127,12 +142,13 @@ struct plan_step {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   node_work work;
   bool enabled = true;
-  std::shared_ptr<const struct plan> body;  ///< of a child graph node
+  std::vector<std::shared_ptr<const struct plan>> bodies;  ///< of a child graph or conditional node
 };
 /// What a launch runs: steps one after the other, each after those it depends on. Never changed once shared.
 struct plan {
   std::vector<plan_step> steps;
-  std::vector<user_object_ptr> objects;  ///< kept until the last launch is over
+  std::vector<user_object_ptr> objects;                        ///< kept until the last launch is over
+  std::vector<std::shared_ptr<conditional_value>> conditions;  ///< that launches begin with their first value
 };
 using plan_ptr = std::shared_ptr<const plan>;
 

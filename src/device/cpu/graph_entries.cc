@@ -1,4 +1,8 @@
 // Entries of the chapter graph about structure: graphs, their nodes and edges.
+#include <cstdio>
+#include <map>
+#include <string>
+
 #include "device/cpu/graph_handles.hh"
 
 namespace outboard::device::cpu {
@@ -151,6 +155,69 @@ CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode
   return change_edges_v2<Add>(handle, from, to, nullptr, count);
 }
 
+const char* name_of(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return "KERNEL";
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return "MEMCPY";
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      return "MEMSET";
+    case CU_GRAPH_NODE_TYPE_HOST:
+      return "HOST";
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return "CHILD GRAPH";
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return "EMPTY";
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return "EVENT WAIT";
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return "EVENT RECORD";
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+      return "MEM ALLOC";
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return "MEM FREE";
+    default:
+      return "BATCH MEM OP";
+  }
+}
+
+void print_graph(std::FILE* to, const graph_object& graph, const std::string& prefix) {
+  std::map<const graph_node*, std::size_t> numbers;
+  for (const auto& node : graph.nodes) {
+    const std::size_t number = numbers[node.get()] = numbers.size();
+    const auto* kernel = std::get_if<kernel_work>(&node->work);
+    std::fprintf(to, "\"%s%zu\" [shape=box label=\"%zu\\n%s%s%s\"]\n", prefix.c_str(), number, number,
+                 name_of(node->type), kernel != nullptr ? "\\n" : "",
+                 kernel != nullptr ? kernel->what.info->name.c_str() : "");
+    if (const auto* child = std::get_if<child_work>(&node->work)) {
+      std::fprintf(to, "subgraph \"cluster_%s%zu\" {\n", prefix.c_str(), number);
+      print_graph(to, *child->graph, prefix + std::to_string(number) + "_");
+      std::fprintf(to, "}\n");
+    }
+  }
+  for (const auto& node : graph.nodes) {
+    for (const graph_node* next : node->after) {
+      std::fprintf(to, "\"%s%zu\" -> \"%s%zu\"\n", prefix.c_str(), numbers[node.get()], prefix.c_str(),
+                   numbers[next]);
+    }
+  }
+}
+
+CUresult print(CUgraph handle, const char* path, unsigned) {
+  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(handle);
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::FILE* to = std::fopen(path, "we");
+    if (to == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+    std::fprintf(to, "digraph dot {\n");
+    print_graph(to, *graph, "graph_");
+    std::fprintf(to, "}\n");
+    return std::fclose(to) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+  });
+}
+
 CUresult destroy_node(CUgraphNode handle) {
   return with_graphs([&]() -> CUresult {
     const auto node = find_node(handle);
@@ -183,6 +250,7 @@ void fill_graph_entries(api::driver_table& t) {
   t.cuGraphRemoveDependencies = change_edges<false>;
   t.cuGraphRemoveDependencies_v2 = change_edges_v2<false>;
   t.cuGraphDestroyNode = destroy_node;
+  t.cuGraphDebugDotPrint = print;
 }
 
 }  // namespace outboard::device::cpu

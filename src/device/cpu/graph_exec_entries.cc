@@ -122,8 +122,9 @@ CUresult change_work(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, M
       kernel->how.cooperative = before.how.cooperative;
     }
     if (const auto* child = std::get_if<child_work>(&work)) {
-      step.body = make_plan(*child->graph);
-      if (step.body == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      auto body = make_plan(*child->graph);
+      if (body == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      step.bodies = {std::move(body)};
     }
     return step.work = std::move(work), CUDA_SUCCESS;
   });
@@ -224,10 +225,14 @@ CUresult take_over(const plan& before, plan& after, CUgraphExecUpdateResultInfo&
       info.result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
       return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
-    if (old.body != nullptr) {
-      auto body = std::make_shared<plan>(*fresh.body);
-      if (const CUresult r = take_over(*old.body, *body, info); r != CUDA_SUCCESS) return r;
-      fresh.body = std::move(body);
+    if (old.bodies.size() != fresh.bodies.size()) {
+      info.result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
+      return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    }
+    for (std::size_t n = 0; n < old.bodies.size(); ++n) {
+      auto body = std::make_shared<plan>(*fresh.bodies[n]);
+      if (const CUresult r = take_over(*old.bodies[n], *body, info); r != CUDA_SUCCESS) return r;
+      fresh.bodies[n] = std::move(body);
     }
     fresh.node = old.node;  // the program goes on naming the nodes of the graph that it was made from
     fresh.enabled = old.enabled;

@@ -16,7 +16,7 @@ struct place {
 
 /// `make` gives the work, once everything else is in order.
 template <class Make>
-CUresult add(const place& where, CUgraphNodeType type, Make&& make) {
+CUresult add(const place& where, CUgraphNodeType type, Make&& make, CUgraph** conditional = nullptr) {
   return with_graphs([&]() -> CUresult {
     const graph_ptr graph = find_graph(where.graph);
     std::vector<graph_node*> before;
@@ -24,7 +24,9 @@ CUresult add(const place& where, CUgraphNodeType type, Make&& make) {
     if (const CUresult r = find_nodes(*graph, where.before, where.count, before); r != CUDA_SUCCESS) return r;
     node_work work;
     if (const CUresult r = make(work); r != CUDA_SUCCESS) return r;
-    return *where.out = handle_of(*add_node(*graph, type, std::move(work), before)), CUDA_SUCCESS;
+    graph_node* made = add_node(*graph, type, std::move(work), before);
+    if (conditional != nullptr) *conditional = std::get<conditional_work>(made->work).handles.data();
+    return *where.out = handle_of(*made), CUDA_SUCCESS;
   });
 }
 
@@ -287,13 +289,16 @@ CUresult add_any_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* before, 
                     std::size_t count, CUgraphNodeParams* p) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!plain_edges(data, count)) return CUDA_ERROR_NOT_SUPPORTED;
-  return add({out, graph, before, count}, p->type, [&](node_work& w) {
-    const CUresult r = make_work(*p, w);
-    if (r == CUDA_SUCCESS && p->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-      p->graph.graph = reinterpret_cast<CUgraph>(std::get<child_work>(w).graph->handle);
-    }
-    return r;
-  });
+  return add(
+      {out, graph, before, count}, p->type,
+      [&](node_work& w) {
+        const CUresult r = make_work(*p, w);
+        if (r == CUDA_SUCCESS && p->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+          p->graph.graph = reinterpret_cast<CUgraph>(std::get<child_work>(w).graph->handle);
+        }
+        return r;
+      },
+      p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? &p->conditional.phGraph_out : nullptr);
 }
 CUresult add_any(OUTBOARD_PLACE, CUgraphNodeParams* p) {
   return add_any_v2(out, graph, before, nullptr, count, p);
@@ -305,6 +310,26 @@ CUresult set_any(CUgraphNode handle, CUgraphNodeParams* p) {
 }
 
 #undef OUTBOARD_PLACE
+
+/// Handles are numbers that kernels carry; they die with their graph.
+CUresult create_condition(CUgraphConditionalHandle* out, CUgraph handle, CUcontext context, unsigned initial,
+                          unsigned flags) {
+  if (out == nullptr || (flags & ~static_cast<unsigned>(CU_GRAPH_COND_ASSIGN_DEFAULT)) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  return with_graphs([&]() -> CUresult {
+    const graph_ptr graph = find_graph(handle);
+    context_ptr c;
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult r = node_context(context, c); r != CUDA_SUCCESS) return r;
+    auto made = std::make_shared<conditional_value>();
+    made->initial = initial;
+    made->assign_initial = flags == CU_GRAPH_COND_ASSIGN_DEFAULT;
+    *out = here().next_id.fetch_add(1);
+    std::erase_if(here().conditionals, [](const auto& entry) { return entry.second.expired(); });
+    here().conditionals[*out] = made;
+    return graph->conditions.push_back(std::move(made)), CUDA_SUCCESS;
+  });
+}
 
 }  // namespace
 
@@ -346,6 +371,7 @@ void fill_graph_node_entries(api::driver_table& t) {
   t.cuGraphAddNode = add_any;
   t.cuGraphAddNode_v2 = add_any_v2;
   t.cuGraphNodeSetParams = set_any;
+  t.cuGraphConditionalHandleCreate = create_condition;
 }
 
 }  // namespace outboard::device::cpu

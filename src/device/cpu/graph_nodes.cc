@@ -109,6 +109,23 @@ CUresult make_allocation(CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_work& out) {
   return out = std::move(work), CUDA_SUCCESS;
 }
 
+CUresult make_conditional(const CUDA_CONDITIONAL_NODE_PARAMS& p, node_work& out) {
+  const auto found = here().conditionals.find(p.handle);
+  const bool known = p.type == CU_GRAPH_COND_TYPE_IF || p.type == CU_GRAPH_COND_TYPE_WHILE ||
+                     p.type == CU_GRAPH_COND_TYPE_SWITCH;
+  const unsigned most = p.type == CU_GRAPH_COND_TYPE_IF ? 2 : p.type == CU_GRAPH_COND_TYPE_WHILE ? 1 : 1024;
+  const auto value = found == here().conditionals.end() ? nullptr : found->second.lock();
+  if (value == nullptr || !known || p.size == 0 || p.size > most) return CUDA_ERROR_INVALID_VALUE;
+  conditional_work work;
+  work.value = value;
+  work.type = p.type;
+  for (unsigned i = 0; i < p.size; ++i) {
+    work.bodies.push_back(make_graph(true));
+    work.handles.push_back(reinterpret_cast<CUgraph>(work.bodies.back()->handle));
+  }
+  return out = std::move(work), CUDA_SUCCESS;
+}
+
 CUresult make_work(CUgraphNodeParams& p, node_work& out) {
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -131,6 +148,8 @@ CUresult make_work(CUgraphNodeParams& p, node_work& out) {
       return make_allocation(p.alloc, out);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
       return out = release_work{p.free.dptr}, CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return make_conditional(p.conditional, out);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
       return make_memory_operations(p.memOp.ctx, p.memOp.paramArray, p.memOp.count, p.memOp.flags, out);
     default:

@@ -23,6 +23,9 @@ CUresult make_child(CUgraph graph, node_work& out);
 /// Takes the memory; `p.dptr` gets its address.
 CUresult make_allocation(CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_work& out);
 
+/// The bodies are made; `p.phGraph_out` leads to their handles, once the node has the work.
+CUresult make_conditional(const CUDA_CONDITIONAL_NODE_PARAMS& p, node_work& out);
+
 /// The same by the general parameters; `p` may get outputs.
 CUresult make_work(CUgraphNodeParams& p, node_work& out);
 

@@ -238,6 +238,12 @@ CUresult run_kernel(const kernel_work& work) {
   request.textures = &m.textures;
   request.print = m.how.print;
   request.stack_bytes = work.stack;
+  request.set_conditional = [&m](std::uint64_t handle, std::uint32_t value) {
+    const std::lock_guard lock(m.graphs_mutex);
+    const auto found = m.conditionals.find(handle);
+    if (const auto alive = found == m.conditionals.end() ? nullptr : found->second.lock())
+      alive->value.store(value, std::memory_order_release);
+  };
   request.heap = work.heap.get();
   const memory::flight flight(*m.store);
   const watchdog::watch watch(m.kernels);

@@ -36,6 +36,7 @@ struct graph_node;
 struct graph_exec;
 struct user_reference;
 struct stream_capture;
+struct conditional_value;
 
 struct event_object {
   context_ptr owner;
@@ -81,7 +82,8 @@ struct machine {
   handle_table<graph_node, handle_type::graph_node> graph_nodes;
   handle_table<graph_exec, handle_type::graph_exec> graph_execs;
   handle_table<user_reference, handle_type::user_object> user_objects;
-  std::vector<std::shared_ptr<stream_capture>> captures;  ///< that have not ended
+  std::map<std::uint64_t, std::weak_ptr<conditional_value>> conditionals;  ///< by handle
+  std::vector<std::shared_ptr<stream_capture>> captures;                   ///< that have not ended
   std::atomic<int> captures_open{0};
 
   std::mutex primary_mutex;

@@ -10,6 +10,7 @@ namespace {
 struct launch_points {
   std::vector<point_ptr> points;
   std::size_t next = 0;
+  group_ptr group;
 };
 
 CUresult run_plan(const plan& p, launch_points& events);
@@ -17,6 +18,7 @@ CUresult run_plan(const plan& p, launch_points& events);
 struct run_step {
   const plan_step& step;
   launch_points& events;
+  const stream_group& group = *events.group;
 
   CUresult operator()(std::monostate) const { return CUDA_SUCCESS; }
   CUresult operator()(const kernel_work& w) const { return run_kernel(w); }
@@ -27,7 +29,7 @@ struct run_step {
     w.function(w.data);
     return CUDA_SUCCESS;
   }
-  CUresult operator()(const child_work&) const { return run_plan(*step.body, events); }
+  CUresult operator()(const child_work&) const { return run_plan(*step.bodies.front(), events); }
   CUresult operator()(const event_work&) const {
     const point_ptr& point = events.points[events.next++];
     if (point == nullptr) return CUDA_SUCCESS;
@@ -41,6 +43,21 @@ struct run_step {
   // The memory is there as long as the plan.
   CUresult operator()(const allocation_work&) const { return CUDA_SUCCESS; }
   CUresult operator()(const release_work&) const { return CUDA_SUCCESS; }
+  CUresult operator()(const conditional_work& w) const {
+    // Bodies hold no event nodes, so a body that is left out or run again takes no points.
+    const auto run_body = [&](std::size_t i) {
+      return i < step.bodies.size() ? run_plan(*step.bodies[i], events) : CUDA_SUCCESS;
+    };
+    const unsigned value = w.value->value.load(std::memory_order_acquire);
+    if (w.type == CU_GRAPH_COND_TYPE_IF) return run_body(value != 0 ? 0 : 1);
+    if (w.type == CU_GRAPH_COND_TYPE_SWITCH) return run_body(value);
+    CUresult result = CUDA_SUCCESS;
+    while (result == CUDA_SUCCESS && w.value->value.load(std::memory_order_acquire) != 0) {
+      if (group.error.load(std::memory_order_acquire) != CUDA_SUCCESS) break;  // the device closes
+      result = run_body(0);
+    }
+    return result;
+  }
   CUresult operator()(const memory_operations_work& w) const {
     return run_memory_operations(w.operations, w.owner->group);
   }
@@ -67,15 +84,16 @@ void take_points(const plan& p, std::vector<point_ptr>& points) {
       }
       points.push_back(w->event->point);
     }
-    if (step.body != nullptr) take_points(*step.body, points);
+    for (const plan_ptr& body : step.bodies) take_points(*body, points);
   }
 }
 
 /// What a failed or dropped launch never came to must not hold up those that wait for it.
 class launch_task final : public task {
  public:
-  launch_task(plan_ptr work, std::vector<point_ptr> points) : work_(std::move(work)) {
+  launch_task(plan_ptr work, std::vector<point_ptr> points, group_ptr group) : work_(std::move(work)) {
     events_.points = std::move(points);
+    events_.group = std::move(group);
   }
   ~launch_task() override {
     for (const point_ptr& point : events_.points) {
@@ -83,7 +101,12 @@ class launch_task final : public task {
     }
     if (leftover_) release_points(*work_);
   }
-  CUresult run() override { return run_plan(*work_, events_); }
+  CUresult run() override {
+    for (const auto& c : work_->conditions) {
+      if (c->assign_initial) c->value.store(c->initial, std::memory_order_release);
+    }
+    return run_plan(*work_, events_);
+  }
 
  private:
   void release_points(const plan& p) {
@@ -94,7 +117,7 @@ class launch_task final : public task {
         const bool ours = step.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
         if (ours && !point->done.load()) here().work.reach(point);
       }
-      if (step.body != nullptr) release_points(*step.body);
+      for (const plan_ptr& body : step.bodies) release_points(*body);
     }
   }
 
@@ -112,11 +135,19 @@ std::shared_ptr<plan> make_plan(const graph_object& graph) {
   if (order.size() != graph.nodes.size()) return nullptr;
   for (const auto& [object, count] : graph.objects) made->objects.push_back(object);
   for (const graph_node* node : order) {
-    plan_step step{node->handle, node->type, node->work, true, nullptr};
-    if (const auto* child = std::get_if<child_work>(&node->work)) {
-      step.body = make_plan(*child->graph);
-      if (step.body == nullptr) return nullptr;
-      made->objects.insert(made->objects.end(), step.body->objects.begin(), step.body->objects.end());
+    plan_step step{node->handle, node->type, node->work, true, {}};
+    std::vector<graph_ptr> inside;
+    if (const auto* child = std::get_if<child_work>(&node->work)) inside = {child->graph};
+    if (const auto* conditional = std::get_if<conditional_work>(&node->work)) {
+      inside = conditional->bodies;
+      made->conditions.push_back(conditional->value);
+    }
+    for (const graph_ptr& body : inside) {
+      const auto part = make_plan(*body);
+      if (part == nullptr) return nullptr;
+      made->objects.insert(made->objects.end(), part->objects.begin(), part->objects.end());
+      made->conditions.insert(made->conditions.end(), part->conditions.begin(), part->conditions.end());
+      step.bodies.push_back(part);
     }
     made->steps.push_back(std::move(step));
   }
@@ -128,7 +159,7 @@ CUresult launch_plan(graph_exec& exec, const stream_ptr& on) {
   std::vector<point_ptr> points;
   take_points(*exec.work, points);
   if (exec.last != nullptr) work.wait_event(on, exec.last);
-  work.submit(on, std::make_unique<launch_task>(exec.work, std::move(points)));
+  work.submit(on, std::make_unique<launch_task>(exec.work, std::move(points), on->group()));
   exec.last = work.record(on);
   return CUDA_SUCCESS;
 }

@@ -1,12 +1,15 @@
 #include "frontend/cuda/capture.hh"
 
+#include <algorithm>
+#include <bit>
 #include <set>
 
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
+#include "frontend/cuda/graph_nodes.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
-#include "marshal/bodies.hh"
+#include "marshal/graph_bodies.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -17,7 +20,8 @@ struct open_captures {
   std::atomic<int> count{0};
   std::mutex mutex;  // guards what follows
   std::set<std::uint64_t> streams;
-  std::map<std::uint64_t, std::vector<CUgraphNode>> told;
+  std::map<std::uint64_t, std::uint64_t> into;  ///< graphs of the program that captures go into
+  std::map<std::uint64_t, std::pair<std::vector<CUgraphNode>, std::vector<CUgraphEdgeData>>> told;
 };
 
 open_captures& captures() {
@@ -41,8 +45,17 @@ void opened(std::uint64_t key) {
 void closed(std::uint64_t key) {
   open_captures& all = captures();
   const std::lock_guard lock(all.mutex);
+  all.into.erase(key);
   if (all.streams.erase(key)) all.count.fetch_sub(1, std::memory_order_relaxed);
   if (all.streams.empty()) all.told.clear();
+}
+
+/// The graph that the program named when it began; 0: a new one.
+std::uint64_t graph_of_capture(std::uint64_t key) {
+  open_captures& all = captures();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.into.find(key);
+  return found == all.into.end() ? 0 : found->second;
 }
 
 CUresult begin(lane& own, CUstream stream, CUstreamCaptureMode mode, bool per_thread) {
@@ -69,20 +82,19 @@ CUresult end(lane& own, CUstream stream, CUgraph* graph, bool per_thread) {
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   handle_table& table = process::instance().handles(api::handle_kind::graph);
-  auto info = std::make_unique<object>();
-  info->context = own.context_handle();
-  const std::uint64_t made = table.reserve(std::move(info));
+  const std::uint64_t key = stream_key(own, stream, per_thread);
+  const std::uint64_t there = graph_of_capture(key);
+  const std::uint64_t made = there ? there : table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(api::opcode::cuStreamEndCapture, own);
-  marshal::put_body(r.body(), marshal::capture_body{value_of(stream), made, 0, per_thread});
+  marshal::put_body(r.body(), marshal::capture_body{value_of(stream), made, there != 0, per_thread});
   const CUresult code = r.call();
-  const std::uint64_t key = stream_key(own, stream, per_thread);
   if (code == CUDA_SUCCESS) {
     closed(key);
     *graph = reinterpret_cast<CUgraph>(made);
     return code;
   }
-  table.release(made);
+  if (!there) table.release(made);
   if (code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) *graph = nullptr;  // as the driver leaves it
   // Some failures end the capture and some do not: the driver knows.
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -100,11 +112,12 @@ CUresult is_capturing(lane& own, CUstream stream, CUstreamCaptureStatus* status,
 }
 
 struct capture_outputs {
-  CUstreamCaptureStatus* status;
-  cuuint64_t* id;
-  CUgraph* graph;
-  const CUgraphNode** dependencies;
-  std::size_t* count;
+  CUstreamCaptureStatus* status = nullptr;
+  cuuint64_t* id = nullptr;
+  CUgraph* graph = nullptr;
+  const CUgraphNode** dependencies = nullptr;
+  const CUgraphEdgeData** edges = nullptr;
+  std::size_t* count = nullptr;
 };
 
 CUresult capture_info(lane& own, CUstream stream, const capture_outputs& out, bool per_thread) {
@@ -121,14 +134,68 @@ CUresult capture_info(lane& own, CUstream stream, const capture_outputs& out, bo
   if (*out.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   open_captures& all = captures();
   const std::lock_guard lock(all.mutex);
-  std::vector<CUgraphNode>& kept = all.told[stream_key(own, stream, per_thread)];
+  auto& [kept, kept_edges] = all.told[stream_key(own, stream, per_thread)];
   kept.clear();
   for (const std::uint64_t node : reply.dependencies) kept.push_back(reinterpret_cast<CUgraphNode>(node));
+  kept_edges.assign(kept.size(), CUgraphEdgeData{});
+  for (std::size_t i = 0; i < std::min(kept.size(), reply.edges.size()); ++i)
+    kept_edges[i] = std::bit_cast<CUgraphEdgeData>(reply.edges[i]);
   if (out.id) *out.id = reply.id;
   if (out.graph) *out.graph = reinterpret_cast<CUgraph>(reply.graph);
   if (out.dependencies) *out.dependencies = kept.data();
+  if (out.edges) *out.edges = kept_edges.data();
   if (out.count) *out.count = kept.size();
   return CUDA_SUCCESS;
+}
+
+struct node_list {
+  const CUgraphNode* nodes;
+  const CUgraphEdgeData* edges;
+  std::size_t count;
+};
+
+CUresult put_nodes(const node_list& list, marshal::capture_nodes_body& body) {
+  if ((list.count && !list.nodes) || list.count > marshal::max_graph_edges) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < list.count; ++i) {
+    if (!node_ok(list.nodes[i])) return CUDA_ERROR_INVALID_VALUE;
+    body.nodes.push_back(value_of(list.nodes[i]));
+    if (list.edges) body.edges.push_back(std::bit_cast<std::uint64_t>(list.edges[i]));
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult begin_into(lane& own, CUstream stream, CUgraph graph, const node_list& list,
+                    CUstreamCaptureMode mode, bool per_thread) {
+  if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (!graph_ok(graph)) return CUDA_ERROR_INVALID_VALUE;
+  marshal::capture_nodes_body body;
+  body.stream = value_of(stream);
+  body.graph = value_of(graph);
+  body.mode = mode;
+  body.per_thread = per_thread;
+  if (const CUresult code = put_nodes(list, body); code != CUDA_SUCCESS) return code;
+  request r(api::opcode::cuStreamBeginCaptureToGraph, own);
+  marshal::put_body(r.body(), body);
+  const CUresult code = r.call();
+  if (code != CUDA_SUCCESS) return code;
+  opened(stream_key(own, stream, per_thread));
+  open_captures& all = captures();
+  const std::lock_guard lock(all.mutex);
+  all.into[stream_key(own, stream, per_thread)] = value_of(graph);
+  return code;
+}
+
+CUresult update(lane& own, CUstream stream, const node_list& list, unsigned flags, bool per_thread) {
+  if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  marshal::capture_nodes_body body;
+  body.stream = value_of(stream);
+  body.mode = static_cast<std::int32_t>(flags);
+  body.per_thread = per_thread;
+  if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = put_nodes(list, body); code != CUDA_SUCCESS) return code;
+  request r(api::opcode::cuStreamUpdateCaptureDependencies_v2, own);
+  marshal::put_body(r.body(), body);
+  return r.call();
 }
 
 bool is_mode(int mode) {
@@ -136,6 +203,33 @@ bool is_mode(int mode) {
 }
 
 }  // namespace
+
+CUresult capture_refusal() {
+  lane& own = this_lane();
+  request r(api::opcode::cuThreadExchangeStreamCaptureMode, own);
+  marshal::put_body(r.body(), marshal::capture_body{0, 0, marshal::ask_capture, false});
+  return r.call();
+}
+
+bool stream_captures(lane& own, CUstream stream, bool per_thread) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return any_capture_open() && ask_status(own, stream, per_thread, status) == CUDA_SUCCESS &&
+         status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+CUresult capture_copy(lane& own, const captured_copy& copy) {
+  process& p = process::instance();
+  host_box box;
+  box.base = static_cast<std::byte*>(copy.host);
+  box.width = box.pitch = box.slice = copy.size;
+  const std::uint64_t id = p.functions().add(*p.server(), box);
+  request r(api::opcode::cuGraphAddMemcpyNode, own);
+  marshal::put_body(r.body(), marshal::captured_copy_body{copy.device, id, copy.size, value_of(copy.stream),
+                                                          copy.to_host, copy.per_thread});
+  const CUresult code = r.call();
+  if (code != CUDA_SUCCESS) p.functions().forget(id);
+  return code;
+}
 
 bool any_capture_open() { return captures().count.load(std::memory_order_relaxed) != 0; }
 
@@ -195,8 +289,9 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* statu
                                    CUgraph* graph, const CUgraphNode** dependencies, std::size_t* count) {
   lane& own = this_lane();
   const CUresult code = gate<api::opcode::cuStreamGetCaptureInfo_v2>(own);
-  return code == CUDA_SUCCESS ? capture_info(own, stream, {status, id, graph, dependencies, count}, false)
-                              : code;
+  return code == CUDA_SUCCESS
+             ? capture_info(own, stream, {status, id, graph, dependencies, nullptr, count}, false)
+             : code;
 }
 
 CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
@@ -204,8 +299,72 @@ CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* 
                                         std::size_t* count) {
   lane& own = this_lane();
   const CUresult code = gate<api::opcode::cuStreamGetCaptureInfo_v2_ptsz>(own);
-  return code == CUDA_SUCCESS ? capture_info(own, stream, {status, id, graph, dependencies, count}, true)
-                              : code;
+  return code == CUDA_SUCCESS
+             ? capture_info(own, stream, {status, id, graph, dependencies, nullptr, count}, true)
+             : code;
+}
+
+#define OUTBOARD_GATE(symbol) \
+  lane& own = this_lane();    \
+  if (const CUresult refused = gate<api::opcode::symbol>(own); refused != CUDA_SUCCESS) return refused
+
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  OUTBOARD_GATE(cuStreamGetCaptureInfo);
+  return capture_info(own, stream, {status, id}, false);
+}
+CUresult cuStreamGetCaptureInfo_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  OUTBOARD_GATE(cuStreamGetCaptureInfo_ptsz);
+  return capture_info(own, stream, {status, id}, true);
+}
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph* graph, const CUgraphNode** nodes, const CUgraphEdgeData** edges,
+                                   std::size_t* count) {
+  OUTBOARD_GATE(cuStreamGetCaptureInfo_v3);
+  return capture_info(own, stream, {status, id, graph, nodes, edges, count}, false);
+}
+CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                        CUgraph* graph, const CUgraphNode** nodes,
+                                        const CUgraphEdgeData** edges, std::size_t* count) {
+  OUTBOARD_GATE(cuStreamGetCaptureInfo_v3_ptsz);
+  return capture_info(own, stream, {status, id, graph, nodes, edges, count}, true);
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* nodes,
+                                     const CUgraphEdgeData* edges, std::size_t count,
+                                     CUstreamCaptureMode mode) {
+  OUTBOARD_GATE(cuStreamBeginCaptureToGraph);
+  if (!is_mode(mode)) return CUDA_ERROR_INVALID_VALUE;
+  return begin_into(own, stream, graph, {nodes, edges, count}, mode, false);
+}
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* nodes,
+                                          const CUgraphEdgeData* edges, std::size_t count,
+                                          CUstreamCaptureMode mode) {
+  OUTBOARD_GATE(cuStreamBeginCaptureToGraph_ptsz);
+  if (!is_mode(mode)) return CUDA_ERROR_INVALID_VALUE;
+  return begin_into(own, stream, graph, {nodes, edges, count}, mode, true);
+}
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, std::size_t count,
+                                           unsigned flags) {
+  OUTBOARD_GATE(cuStreamUpdateCaptureDependencies);
+  return update(own, stream, {nodes, nullptr, count}, flags, false);
+}
+CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream stream, CUgraphNode* nodes, std::size_t count,
+                                                unsigned flags) {
+  OUTBOARD_GATE(cuStreamUpdateCaptureDependencies_ptsz);
+  return update(own, stream, {nodes, nullptr, count}, flags, true);
+}
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode* nodes,
+                                              const CUgraphEdgeData* edges, std::size_t count,
+                                              unsigned flags) {
+  OUTBOARD_GATE(cuStreamUpdateCaptureDependencies_v2);
+  return update(own, stream, {nodes, edges, count}, flags, false);
+}
+CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream stream, CUgraphNode* nodes,
+                                                   const CUgraphEdgeData* edges, std::size_t count,
+                                                   unsigned flags) {
+  OUTBOARD_GATE(cuStreamUpdateCaptureDependencies_v2_ptsz);
+  return update(own, stream, {nodes, edges, count}, flags, true);
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {

@@ -2,9 +2,46 @@
 // concerns capture is answered here. Any thread.
 #pragma once
 
+#include <cstddef>
+
+#include "api/cuda/functions.hh"
+#include "frontend/lane.hh"
+
 namespace outboard::frontend::cuda {
 
 /// One relaxed load. While true, calls that are unsafe during capture must wait for the server's word.
 bool any_capture_open();
+
+/// Asks the server whether a capture forbids what is unsafe; if so, that capture is lost.
+CUresult capture_refusal();
+
+/// Runs a hand-written end that a capture may forbid, though much of it is answered here.
+template <api::opcode Op, class End>
+CUresult unless_captured(End&& end) {
+  // Allocations in stream order become nodes themselves.
+  constexpr bool node = api::function<Op>::name.starts_with("cuMemAllocAsync") ||
+                        api::function<Op>::name.starts_with("cuMemFreeAsync") ||
+                        api::function<Op>::name.starts_with("cuMemAllocFromPoolAsync");
+  if constexpr (api::function<Op>::about.unsafe && !node) {
+    if (any_capture_open()) {
+      if (const CUresult refused = capture_refusal(); refused != CUDA_SUCCESS) return refused;
+    }
+  }
+  return end();
+}
+
+/// Asks the server while any capture is open: an event may have brought the stream into one.
+bool stream_captures(lane& own, CUstream stream, bool per_thread);
+
+/// A copy between the device and the program's memory as a node of the graph under capture: it reads or
+/// writes that memory at each launch.
+struct captured_copy {
+  CUdeviceptr device = 0;
+  void* host = nullptr;
+  std::size_t size = 0;
+  CUstream stream = nullptr;
+  bool to_host = false, per_thread = false;
+};
+CUresult capture_copy(lane& own, const captured_copy& copy);
 
 }  // namespace outboard::frontend::cuda

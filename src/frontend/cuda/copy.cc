@@ -34,6 +34,8 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (size == 0) return CUDA_SUCCESS;
   if (!from || !to) return CUDA_ERROR_INVALID_VALUE;
+  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
+    return capture_copy(own, {to, const_cast<void*>(from), size, stream, false, marshal::per_thread(how)});
   if (const auto host = shown(reinterpret_cast<std::uint64_t>(from))) {
     const std::uint64_t offset = reinterpret_cast<std::uint64_t>(from) - host->base;
     if (size <= host->size - offset) return on_server(to, host->device_address + offset, size, stream, how);
@@ -61,6 +63,8 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (size == 0) return CUDA_SUCCESS;
   if (!to || !from) return CUDA_ERROR_INVALID_VALUE;
+  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
+    return capture_copy(own, {from, to, size, stream, true, marshal::per_thread(how)});
   if (const auto host = shown(reinterpret_cast<std::uint64_t>(to))) {
     const std::uint64_t offset = reinterpret_cast<std::uint64_t>(to) - host->base;
     if (size <= host->size - offset) return on_server(host->device_address + offset, from, size, stream, how);

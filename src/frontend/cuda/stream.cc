@@ -98,6 +98,15 @@ CUresult ends::cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId
 CUresult ends::cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   return answer(hStream, pctx, [&](const stream_info& s) { *pctx = reinterpret_cast<CUcontext>(s.context); });
 }
+/// There are no green contexts here.
+CUresult ends::cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  const CUresult code = ends::cuStreamGetCtx(hStream, pCtx);
+  if (code == CUDA_SUCCESS && pGreenCtx) *pGreenCtx = nullptr;
+  return code;
+}
+CUresult ends::cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  return ends::cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx);
+}
 CUresult ends::cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) {
   return ends::cuStreamGetCtx(hStream, pctx);
 }

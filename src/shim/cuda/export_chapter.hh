@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "frontend/cuda/capture.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/remote.hh"
 #include "shim/cuda/traced.hh"
@@ -54,8 +55,10 @@ CUresult missing(api::opcode code);
 #define OUTBOARD_EXPORT_call(symbol) \
   OUTBOARD_STUB(symbol, call, (outboard::shim::end_of<opcode::symbol, outboard::api::kind::call>::run(a...)))
 #define OUTBOARD_EXPORT_post OUTBOARD_EXPORT_call
-#define OUTBOARD_EXPORT_custom(symbol) \
-  OUTBOARD_STUB(symbol, custom, (outboard::frontend::cuda::ends::symbol(a...)))
+#define OUTBOARD_EXPORT_custom(symbol)                                                           \
+  OUTBOARD_STUB(symbol, custom, (outboard::frontend::cuda::unless_captured<opcode::symbol>([&] { \
+                  return outboard::frontend::cuda::ends::symbol(a...);                           \
+                })))
 #define OUTBOARD_EXPORT_local OUTBOARD_EXPORT_custom
 #define OUTBOARD_EXPORT_later(symbol)                              \
   [[gnu::used]] static CUresult missing_##symbol() {               \

@@ -1,0 +1,66 @@
+// Copies in graphs that read or write memory of the client. The driver's copy works on a block here; a launch
+// fills the blocks that are read with what the client sent along, and afterwards sends what was written.
+// Blocks live as long as a graph or an executable graph names them (user objects of the driver). Owned by the
+// session; any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/cuda/driver_table.hh"
+#include "backend/host_calls.hh"
+
+namespace outboard::backend {
+
+class graph_copies {
+ public:
+  graph_copies(const api::driver_table& driver, host_calls& host);
+
+  /// A block for the client's host box `id`. Lives until release() or, once a graph holds it, until the
+  /// driver is done with that. Nothing: no memory.
+  std::optional<boxed_bytes> make(std::uint64_t id, std::uint64_t size, std::uint64_t row);
+  void release(const boxed_bytes& b);
+  void hold(CUgraph graph, const boxed_bytes& b);
+
+  /// The block that begins at this address.
+  std::optional<boxed_bytes> find(const void* data) const;
+  bool any() const;
+
+ private:
+  struct shared;
+  struct held;
+  static void CUDA_CB destroyed(void* data);
+
+  const api::driver_table& driver_;
+  host_calls& host_;
+  std::shared_ptr<shared> state_;
+};
+
+/// What was changed in an executable graph alone: it goes with that, because no graph holds it.
+struct exec_changes {
+  std::map<CUgraphNode, boxed_bytes> copies;
+  std::map<CUgraphNode, host_calls::function*> functions;
+  std::vector<boxed_bytes> old_copies;  ///< that a launch under way may still use
+  std::vector<host_calls::function*> old_functions;
+};
+
+/// What launches of one executable graph need of the client.
+struct exec_needs {
+  std::vector<boxed_bytes> sources, targets;
+  std::uint64_t functions = 0;
+  std::vector<std::byte> fed;  ///< for the next launch
+  CUevent last = nullptr;      ///< end of the latest launch: the blocks are one launch's at a time
+  exec_changes changed;
+  CUgraph graph = nullptr;  ///< that it was made from
+
+  bool empty() const { return sources.empty() && targets.empty() && functions == 0; }
+};
+
+/// Walks a graph and those inside it; tells its host functions which bytes they may see and change. False: a
+/// host function is followed by copies that read more than an answer can bring.
+[[nodiscard]] bool learn_needs(const api::driver_table& driver, const graph_copies& copies, CUgraph graph,
+                               exec_needs& needs);
+
+}  // namespace outboard::backend

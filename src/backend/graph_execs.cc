@@ -1,0 +1,345 @@
+// Handlers of the chapter graph about executable graphs, user objects and conditional handles.
+#include <cstring>
+
+#include "backend/ends.hh"
+#include "backend/graph_handles.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// What one launch copies in, on its stream.
+struct launch_feed {
+  std::vector<std::byte> bytes;
+  std::vector<boxed_bytes> sources;
+};
+
+void CUDA_CB fill_sources(void* data) {
+  const std::unique_ptr<launch_feed> feed(static_cast<launch_feed*>(data));
+  std::size_t at = 0;
+  for (const boxed_bytes& b : feed->sources) {
+    std::memcpy(b.data, feed->bytes.data() + at, b.size);
+    at += b.size;
+  }
+}
+
+std::uint64_t bytes_of(const std::vector<boxed_bytes>& blocks) {
+  std::uint64_t bytes = 0;
+  for (const boxed_bytes& b : blocks) bytes += b.size;
+  return bytes;
+}
+
+void drop_changes(call& c, exec_changes& changed) {
+  for (const auto& [node, b] : changed.copies) c.session.captured_copies().release(b);
+  for (const boxed_bytes& b : changed.old_copies) c.session.captured_copies().release(b);
+  for (const auto& [node, f] : changed.functions) host_calls::destroyed(f);
+  for (host_calls::function* f : changed.old_functions) host_calls::destroyed(f);
+  changed = {};
+}
+
+bool nothing(const exec_changes& changed) {
+  return changed.copies.empty() && changed.functions.empty() && changed.old_copies.empty() &&
+         changed.old_functions.empty();
+}
+
+/// What an executable graph had for itself; its launches may still be under way.
+void clean_up(call& c, exec_needs& needs) {
+  if (!nothing(needs.changed) && needs.last) {
+    c.give_up_turn();
+    c.driver().cuEventSynchronize(needs.last);
+  }
+  drop_changes(c, needs.changed);
+  if (needs.last) call_driver(c.driver().cuEventDestroy_v2, needs.last);
+}
+
+struct launch_order {
+  CUgraphExec exec = nullptr;
+  CUstream stream = nullptr;
+  bool per_thread = false;
+};
+
+/// A launch between host functions of ours: bytes for its copies before, bytes from them behind.
+CUresult launch_with(call& c, const launch_order& o, exec_needs& needs) {
+  const api::driver_table& d = c.driver();
+  const auto function = o.per_thread ? d.cuLaunchHostFunc_ptsz : d.cuLaunchHostFunc;
+  const auto wait = o.per_thread ? d.cuStreamWaitEvent_ptsz : d.cuStreamWaitEvent;
+  const auto record = o.per_thread ? d.cuEventRecord_ptsz : d.cuEventRecord;
+  const auto start = o.per_thread ? d.cuGraphLaunch_ptsz : d.cuGraphLaunch;
+  if (!function || !start) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!needs.last) {
+    if (const CUresult code = call_driver(d.cuEventCreate, &needs.last, CU_EVENT_DISABLE_TIMING);
+        code != CUDA_SUCCESS)
+      return code;
+  } else if (const CUresult code = wait(o.stream, needs.last, 0); code != CUDA_SUCCESS) {
+    return code;
+  }
+  CUresult code = CUDA_SUCCESS;
+  if (!needs.sources.empty()) {
+    auto feed = std::make_unique<launch_feed>(launch_feed{std::exchange(needs.fed, {}), needs.sources});
+    if (feed->bytes.size() != bytes_of(feed->sources)) return CUDA_ERROR_INVALID_VALUE;
+    code = function(o.stream, fill_sources, feed.get());
+    if (code == CUDA_SUCCESS) feed.release();
+  }
+  if (code == CUDA_SUCCESS) code = start(o.exec, o.stream);
+  if (code != CUDA_SUCCESS) return code;
+  if (needs.functions || !needs.targets.empty()) {
+    void* end = c.session.host().make_end(needs.targets);
+    code = function(o.stream, host_calls::run_end, end);
+  }
+  record(needs.last, o.stream);
+  return code;
+}
+
+CUresult take_launch(call& c, const marshal::graph_launch_body& body, launch_order& o) {
+  CUresult code = c.refused;
+  o.per_thread = body.per_thread;
+  if (code == CUDA_SUCCESS) code = find(c, body.exec, o.exec);
+  if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, o.stream);
+  return code;
+}
+
+CUresult instantiate(call& c, const marshal::instantiate_body& body, CUgraph graph, CUgraphExec& exec,
+                     marshal::instantiate_reply& said) {
+  const api::driver_table& d = c.driver();
+  const auto with = body.per_thread ? d.cuGraphInstantiateWithParams_ptsz : d.cuGraphInstantiateWithParams;
+  if (!with) return call_driver(d.cuGraphInstantiateWithFlags, &exec, graph, body.flags);
+  CUDA_GRAPH_INSTANTIATE_PARAMS p{};
+  p.flags = body.flags;
+  if (const CUresult code = c.objects().resolve_stream(body.stream, p.hUploadStream); code != CUDA_SUCCESS)
+    return code;
+  const CUresult code = with(&exec, graph, &p);
+  said.result = static_cast<std::int32_t>(p.result_out);
+  said.bad_node = name_node(c, p.hErrNode_out, graph);
+  return code;
+}
+
+}  // namespace
+
+namespace ends {
+
+outcome cuGraphInstantiateWithParams(call& c) {
+  marshal::instantiate_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  marshal::instantiate_reply said;
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
+  if (code == CUDA_SUCCESS) code = instantiate(c, body, graph, exec, said);
+  auto needs = std::make_shared<exec_needs>();
+  needs->graph = graph;
+  if (code == CUDA_SUCCESS && !learn_needs(c.driver(), c.session.captured_copies(), graph, *needs)) {
+    call_driver(c.driver().cuGraphExecDestroy, exec);
+    code = CUDA_ERROR_NOT_SUPPORTED;
+  }
+  marshal::instantiate_reply reply = needs_reply(*needs);
+  reply.result = said.result;
+  reply.bad_node = said.bad_node;
+  c.keep_outputs_on_error = true;
+  marshal::put_body(c.reply, reply);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  return c.objects().create(body.exec, exec, c.as_record(), std::move(needs)) ? outcome::answer(code)
+                                                                              : outcome::malformed();
+}
+
+outcome graph_feed(call& c) {
+  const auto body = marshal::take_body<marshal::feed_body>(c.body);
+  const std::span<const std::byte> bytes = c.body.rest();
+  if (!c.body.ok()) return outcome::malformed();
+  exec_needs* needs = needs_of(c, body.exec);
+  if (!needs) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
+  if (bytes.size() > bytes_of(needs->sources) - std::min(bytes_of(needs->sources), needs->fed.size()))
+    return outcome::malformed();
+  needs->fed.insert(needs->fed.end(), bytes.begin(), bytes.end());
+  return outcome::answer(CUDA_SUCCESS);
+}
+
+outcome cuGraphLaunch(call& c) {
+  marshal::graph_launch_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  launch_order o;
+  CUresult code = take_launch(c, body, o);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  exec_needs& needs = *needs_of(c, body.exec);
+  if (needs.empty())
+    return outcome::answer(call_driver(
+        o.per_thread ? c.driver().cuGraphLaunch_ptsz : c.driver().cuGraphLaunch, o.exec, o.stream));
+  CUgraph captured = nullptr;
+  code = graph_under_capture(c, o.stream, o.per_thread, captured);
+  // Such a launch is one of its time: it cannot be part of another graph.
+  if (code == CUDA_SUCCESS && captured) code = CUDA_ERROR_NOT_SUPPORTED;
+  if (code == CUDA_SUCCESS) code = launch_with(c, o, needs);
+  // The client waits for the end of a launch that has one.
+  if (code != CUDA_SUCCESS && (needs.functions || !needs.targets.empty()))
+    c.session.host().tell({marshal::errand::keep, 0, 0, true, {}});
+  return outcome::answer(code);
+}
+
+outcome cuGraphUpload(call& c) {
+  marshal::graph_launch_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  launch_order o;
+  const CUresult code = take_launch(c, body, o);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  return outcome::answer(
+      call_driver(o.per_thread ? c.driver().cuGraphUpload_ptsz : c.driver().cuGraphUpload, o.exec, o.stream));
+}
+
+outcome cuGraphExecDestroy(call& c) {
+  marshal::handle_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUgraphExec exec = nullptr;
+  CUresult code = find(c, body.handle, exec);
+  if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuGraphExecDestroy, exec);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  // The table's share goes first: what follows may wait.
+  const server_object* found = c.objects().at(body.handle);
+  const auto needs = found ? std::static_pointer_cast<exec_needs>(found->extra) : nullptr;
+  c.objects().erase(body.handle);
+  if (needs) clean_up(c, *needs);
+  return outcome::answer(code);
+}
+
+outcome cuGraphExecUpdate_v2(call& c) {
+  marshal::update_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const api::driver_table& d = c.driver();
+  CUgraphExec exec = nullptr;
+  CUgraph graph = nullptr;
+  CUgraphExecUpdateResultInfo info{CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = find(c, body.exec, exec);
+  if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
+  if (code == CUDA_SUCCESS) {
+    code = d.cuGraphExecUpdate_v2
+               ? d.cuGraphExecUpdate_v2(exec, graph, &info)
+               : call_driver(d.cuGraphExecUpdate, exec, graph, &info.errorNode, &info.result);
+  }
+  marshal::update_reply reply;
+  reply.result = static_cast<std::int32_t>(info.result);
+  reply.bad_node = name_node(c, info.errorNode, graph);
+  reply.bad_from = name_node(c, info.errorFromNode, graph);
+  exec_needs* needs = needs_of(c, body.exec);
+  if (code == CUDA_SUCCESS && needs) {
+    // The driver may still run a launch from before: what was changed alone then is kept until the end.
+    exec_changes& changed = needs->changed;
+    for (const auto& [node, b] : changed.copies) changed.old_copies.push_back(b);
+    for (const auto& [node, f] : changed.functions) changed.old_functions.push_back(f);
+    changed.copies.clear(), changed.functions.clear();
+    needs->fed.clear();
+    needs->graph = graph;
+    if (!learn_needs(d, c.session.captured_copies(), graph, *needs)) code = CUDA_ERROR_NOT_SUPPORTED;
+    const marshal::instantiate_reply now = needs_reply(*needs);
+    reply.sources = now.sources, reply.targets = now.targets, reply.functions = now.functions;
+  }
+  c.keep_outputs_on_error = true;
+  marshal::put_body(c.reply, reply);
+  return outcome::answer(code);
+}
+
+outcome cuGraphExecGetFlags(call& c) {
+  marshal::instantiate_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUgraphExec exec = nullptr;
+  cuuint64_t flags = 0;
+  CUresult code = find(c, body.exec, exec);
+  if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuGraphExecGetFlags, exec, &flags);
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(flags)});
+  return outcome::answer(code);
+}
+
+outcome cuGraphNodeSetEnabled(call& c) {
+  marshal::instantiate_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUgraphExec exec = nullptr;
+  CUgraphNode node = nullptr;
+  CUresult code = find(c, body.exec, exec);
+  if (code == CUDA_SUCCESS) code = find(c, body.graph, node);
+  if (code == CUDA_SUCCESS)
+    code = call_driver(c.driver().cuGraphNodeSetEnabled, exec, node, static_cast<unsigned>(body.flags));
+  return outcome::answer(code);
+}
+
+outcome cuGraphNodeGetEnabled(call& c) {
+  marshal::instantiate_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUgraphExec exec = nullptr;
+  CUgraphNode node = nullptr;
+  unsigned on = 0;
+  CUresult code = find(c, body.exec, exec);
+  if (code == CUDA_SUCCESS) code = find(c, body.graph, node);
+  if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuGraphNodeGetEnabled, exec, node, &on);
+  marshal::put_body(c.reply, marshal::number_reply{on});
+  return outcome::answer(code);
+}
+
+// User objects: the driver's own, with a destructor that runs the client's.
+outcome cuUserObjectCreate(call& c) {
+  marshal::user_object_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  auto* function = c.session.host().make(body.id, true);
+  CUuserObject object = nullptr;
+  const CUresult code = call_driver(c.driver().cuUserObjectCreate, &object, function,
+                                    host_calls::run_destructor, body.count, body.flags);
+  if (code != CUDA_SUCCESS) {
+    delete function;
+    c.session.host().tell({marshal::errand::forget, body.id, 0, true, {}});
+    return outcome::answer(code);
+  }
+  return c.objects().create(body.object, object, c.as_record()) ? outcome::answer(code)
+                                                                : outcome::malformed();
+}
+
+namespace {
+
+template <class Use>
+outcome with_user_object(call& c, Use&& use) {
+  marshal::user_object_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUuserObject object = nullptr;
+  CUgraph graph = nullptr;
+  CUresult code = find(c, body.object, object);
+  if (code == CUDA_SUCCESS && body.graph) code = find(c, body.graph, graph);
+  return outcome::answer(code == CUDA_SUCCESS ? use(body, object, graph) : code);
+}
+
+}  // namespace
+
+outcome cuUserObjectRetain(call& c) {
+  return with_user_object(c, [&](const auto& body, CUuserObject object, CUgraph) {
+    return call_driver(c.driver().cuUserObjectRetain, object, body.count);
+  });
+}
+outcome cuUserObjectRelease(call& c) {
+  return with_user_object(c, [&](const auto& body, CUuserObject object, CUgraph) {
+    return call_driver(c.driver().cuUserObjectRelease, object, body.count);
+  });
+}
+outcome cuGraphRetainUserObject(call& c) {
+  return with_user_object(c, [&](const auto& body, CUuserObject object, CUgraph graph) {
+    return call_driver(c.driver().cuGraphRetainUserObject, graph, object, body.count, body.flags);
+  });
+}
+outcome cuGraphReleaseUserObject(call& c) {
+  return with_user_object(c, [&](const auto& body, CUuserObject object, CUgraph graph) {
+    return call_driver(c.driver().cuGraphReleaseUserObject, graph, object, body.count);
+  });
+}
+
+outcome cuGraphConditionalHandleCreate(call& c) {
+  marshal::user_object_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUgraph graph = nullptr;
+  CUcontext context = nullptr;
+  CUgraphConditionalHandle handle = 0;
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
+  if (code == CUDA_SUCCESS && body.object) code = c.objects().resolve(body.object, context);
+  if (code == CUDA_SUCCESS)
+    code = call_driver(c.driver().cuGraphConditionalHandleCreate, &handle, graph, context, body.count,
+                       body.flags);
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(handle)});
+  return outcome::answer(code);
+}
+
+}  // namespace ends
+}  // namespace outboard::backend

@@ -1,0 +1,351 @@
+#include "frontend/cuda/graph_nodes.hh"
+
+#include <cstring>
+
+#include "frontend/cuda/code.hh"
+#include "frontend/cuda/launch_parameters.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+constexpr unsigned most_operations = 256;
+constexpr std::size_t copy_side = 10, copy_numbers = 2 * copy_side + 3;
+
+/// What the program was given pointers to: valid until the node goes or is asked again.
+struct told_parameters {
+  std::uint64_t graph = 0;
+  std::vector<std::uint8_t> bytes;
+  std::vector<void*> pointers;
+};
+
+struct told_table {
+  std::mutex mutex;
+  std::map<std::uint64_t, told_parameters> by_node;
+};
+
+told_table& told() {
+  static told_table* const the_one = new told_table;  // never destroyed: see process::instance()
+  return *the_one;
+}
+
+told_parameters& keep(told_table& all, CUgraphNode node, std::uint64_t graph,
+                      const std::vector<std::uint8_t>& bytes) {
+  told_parameters& kept = all.by_node[value_of(node)];
+  kept.graph = graph;
+  kept.bytes = bytes;
+  kept.pointers.clear();
+  return kept;
+}
+
+bool context_ok(CUcontext context) { return !context || process::instance().find_context(value_of(context)); }
+
+/// One end of a copy as the program gives it.
+struct side {
+  std::size_t x, y, z, lod;
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  CUarray array;
+  std::size_t pitch, height;
+};
+
+bool on_host(const side& s) {
+  if (s.type != CU_MEMORYTYPE_UNIFIED) return s.type == CU_MEMORYTYPE_HOST;
+  const auto block = process::instance().addresses().find(s.device);
+  return !block || is_host(block->kind);
+}
+
+CUresult put_side(const side& s, const CUDA_MEMCPY3D& p, node_parameters& out,
+                  std::vector<std::uint64_t>& made) {
+  std::vector<std::uint64_t>& n = out.numbers;
+  if (!on_host(s)) {
+    const auto type = s.type == CU_MEMORYTYPE_UNIFIED ? CU_MEMORYTYPE_DEVICE : s.type;
+    const bool array = type == CU_MEMORYTYPE_ARRAY;
+    if (array ? !find_object<object>(s.array) : s.device == 0) return CUDA_ERROR_INVALID_VALUE;
+    n.insert(n.end(), {s.x, s.y, s.z, s.lod, static_cast<std::uint64_t>(type), 0, array ? 0 : s.device,
+                       array ? value_of(s.array) : 0, s.pitch, s.height});
+    return CUDA_SUCCESS;
+  }
+  const void* from = s.type == CU_MEMORYTYPE_HOST ? s.host : reinterpret_cast<const void*>(s.device);
+  if (!from) return CUDA_ERROR_INVALID_VALUE;
+  host_box box;
+  box.width = p.WidthInBytes, box.height = p.Height, box.depth = p.Depth;
+  box.pitch = s.pitch ? s.pitch : p.WidthInBytes;
+  box.slice = box.pitch * (s.height ? s.height : p.Height);
+  if (p.Height > 1 && box.pitch < p.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+  box.base = static_cast<std::byte*>(const_cast<void*>(from)) + s.z * box.slice + s.y * box.pitch + s.x;
+  process& all = process::instance();
+  made.push_back(all.functions().add(*all.server(), box));
+  n.insert(n.end(), {0, 0, 0, 0, CU_MEMORYTYPE_HOST, made.back(), 0, 0, p.WidthInBytes, p.Height});
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void forget_told(std::uint64_t graph, std::uint64_t node) {
+  told_table& all = told();
+  const std::lock_guard lock(all.mutex);
+  all.by_node.erase(node);
+  if (graph) std::erase_if(all.by_node, [&](const auto& entry) { return entry.second.graph == graph; });
+}
+
+CUresult put_kernel(lane& own, const CUDA_KERNEL_NODE_PARAMS_v2& p, node_parameters& out) {
+  const CUfunction function = p.func ? p.func : reinterpret_cast<CUfunction>(p.kern);
+  kernel_object* kernel = find_kernel(function);
+  if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
+  if (!context_ok(p.ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (p.kernelParams && p.extra) return CUDA_ERROR_INVALID_VALUE;
+  out.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  out.context = value_of(p.ctx);
+  out.subject = value_of(function);
+  out.grid = {p.gridDimX, p.gridDimY, p.gridDimZ};
+  out.block = {p.blockDimX, p.blockDimY, p.blockDimZ};
+  out.shared = p.sharedMemBytes;
+  if (p.extra) {
+    const auto packed = packed_buffer(p.extra);
+    if (!packed || packed->size() > marshal::max_parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+    const auto* first = reinterpret_cast<const std::uint8_t*>(packed->data());
+    out.bytes.assign(first, first + packed->size());
+    return CUDA_SUCCESS;
+  }
+  if (const CUresult code = know_layout(own, *kernel, value_of(function)); code != CUDA_SUCCESS) return code;
+  if (!p.kernelParams && !kernel->parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
+  out.bytes.assign(kernel->parameter_bytes, 0);
+  for (std::size_t i = 0; i < kernel->parameters.size(); ++i) {
+    const auto& parameter = kernel->parameters[i];
+    if (!p.kernelParams[i]) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(out.bytes.data() + parameter.offset, p.kernelParams[i], parameter.size);
+  }
+  return CUDA_SUCCESS;
+}
+
+bool take_kernel(CUgraphNode node, std::uint64_t graph, const node_parameters& from,
+                 CUDA_KERNEL_NODE_PARAMS_v2& p) {
+  kernel_object* kernel = find_kernel(reinterpret_cast<CUfunction>(from.subject));
+  if (!kernel || from.bytes.size() < kernel->parameter_bytes) return false;
+  p = {};
+  // Both names, where there are two: runtimes know their kernels by the one or the other.
+  if (wire::handle{from.subject}.kind() == static_cast<std::uint8_t>(api::handle_kind::kernel)) {
+    p.kern = reinterpret_cast<CUkernel>(from.subject);
+    if (function_of_kernel(this_lane(), p.kern, p.func) != CUDA_SUCCESS) p.func = nullptr;
+  } else {
+    p.func = reinterpret_cast<CUfunction>(from.subject);
+    p.kern = reinterpret_cast<CUkernel>(kernel->kernel);
+  }
+  p.ctx = reinterpret_cast<CUcontext>(from.context);
+  p.gridDimX = from.grid[0], p.gridDimY = from.grid[1], p.gridDimZ = from.grid[2];
+  p.blockDimX = from.block[0], p.blockDimY = from.block[1], p.blockDimZ = from.block[2];
+  p.sharedMemBytes = from.shared;
+  told_table& all = told();
+  const std::lock_guard lock(all.mutex);
+  told_parameters& kept = keep(all, node, graph, from.bytes);
+  for (const auto& parameter : kernel->parameters)
+    kept.pointers.push_back(kept.bytes.data() + parameter.offset);
+  kept.pointers.push_back(nullptr);
+  p.kernelParams = kept.pointers.data();
+  return true;
+}
+
+CUresult put_copy(const CUDA_MEMCPY3D& p, CUcontext context, node_parameters& out,
+                  std::vector<std::uint64_t>& made) {
+  if (!context_ok(context)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (p.WidthInBytes == 0 || p.Height == 0 || p.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  out.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  out.context = value_of(context);
+  const side from{p.srcXInBytes, p.srcY,      p.srcZ,     p.srcLOD,   p.srcMemoryType,
+                  p.srcHost,     p.srcDevice, p.srcArray, p.srcPitch, p.srcHeight};
+  const side to{p.dstXInBytes, p.dstY,      p.dstZ,     p.dstLOD,   p.dstMemoryType,
+                p.dstHost,     p.dstDevice, p.dstArray, p.dstPitch, p.dstHeight};
+  if (on_host(from) && on_host(to)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (const CUresult code = put_side(from, p, out, made); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = put_side(to, p, out, made); code != CUDA_SUCCESS) return code;
+  out.numbers.insert(out.numbers.end(), {p.WidthInBytes, p.Height, p.Depth});
+  return CUDA_SUCCESS;
+}
+
+bool take_copy(const node_parameters& from, CUDA_MEMCPY3D& p) {
+  if (from.numbers.size() != copy_numbers) return false;
+  const std::uint64_t* n = from.numbers.data();
+  const auto host = [](std::uint64_t id) { return process::instance().functions().box(id); };
+  p = {};
+  p.srcMemoryType = static_cast<CUmemorytype>(n[4]),
+  p.dstMemoryType = static_cast<CUmemorytype>(n[copy_side + 4]);
+  p.srcXInBytes = n[0], p.srcY = n[1], p.srcZ = n[2], p.srcLOD = n[3], p.srcDevice = n[6];
+  p.srcArray = reinterpret_cast<CUarray>(n[7]), p.srcPitch = n[8], p.srcHeight = n[9];
+  if (const auto box = host(n[5]))
+    p.srcHost = box->base, p.srcPitch = box->pitch, p.srcHeight = box->slice / box->pitch;
+  n += copy_side;
+  p.dstXInBytes = n[0], p.dstY = n[1], p.dstZ = n[2], p.dstLOD = n[3], p.dstDevice = n[6];
+  p.dstArray = reinterpret_cast<CUarray>(n[7]), p.dstPitch = n[8], p.dstHeight = n[9];
+  if (const auto box = host(n[5]))
+    p.dstHost = box->base, p.dstPitch = box->pitch, p.dstHeight = box->slice / box->pitch;
+  n += copy_side;
+  p.WidthInBytes = n[0], p.Height = n[1], p.Depth = n[2];
+  return true;
+}
+
+CUresult put_fill(const CUDA_MEMSET_NODE_PARAMS_v2& p, node_parameters& out) {
+  if (!context_ok(p.ctx)) return CUDA_ERROR_INVALID_CONTEXT;
+  out.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  out.context = value_of(p.ctx);
+  out.numbers = {p.dst, p.pitch, p.value, p.elementSize, p.width, p.height};
+  return CUDA_SUCCESS;
+}
+
+bool take_fill(const node_parameters& from, CUDA_MEMSET_NODE_PARAMS_v2& p) {
+  if (from.numbers.size() != 6) return false;
+  const std::uint64_t* n = from.numbers.data();
+  p = {n[0],
+       n[1],
+       static_cast<unsigned>(n[2]),
+       static_cast<unsigned>(n[3]),
+       n[4],
+       n[5],
+       reinterpret_cast<CUcontext>(from.context)};
+  return true;
+}
+
+CUresult put_host(CUhostFn function, void* data, node_parameters& out, std::vector<std::uint64_t>& made) {
+  if (!function) return CUDA_ERROR_INVALID_VALUE;
+  process& all = process::instance();
+  out.type = CU_GRAPH_NODE_TYPE_HOST;
+  out.subject = all.functions().add(*all.server(), [function, data](std::int32_t) { function(data); },
+                                    {reinterpret_cast<void*>(function), data});
+  made.push_back(out.subject);
+  return CUDA_SUCCESS;
+}
+
+bool take_host(const node_parameters& from, CUDA_HOST_NODE_PARAMS_v1& p) {
+  const auto [function, data] = process::instance().functions().pointers(from.subject);
+  if (!function) return false;
+  p = {reinterpret_cast<CUhostFn>(function), data};
+  return true;
+}
+
+CUresult put_event(CUgraphNodeType type, CUevent event, node_parameters& out) {
+  if (!find_object<object>(event)) return CUDA_ERROR_INVALID_HANDLE;
+  out.type = type;
+  out.subject = value_of(event);
+  return CUDA_SUCCESS;
+}
+
+CUresult put_child(CUgraph graph, node_parameters& out) {
+  if (!graph_ok(graph)) return CUDA_ERROR_INVALID_VALUE;
+  out.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  out.subject = value_of(graph);
+  return CUDA_SUCCESS;
+}
+
+CUresult put_allocation(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_parameters& out) {
+  if (p.accessDescCount > 64 || (p.accessDescCount && !p.accessDescs)) return CUDA_ERROR_INVALID_VALUE;
+  out.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  const CUmemPoolProps& pool = p.poolProps;
+  out.numbers = {static_cast<std::uint64_t>(pool.allocType),
+                 static_cast<std::uint64_t>(pool.handleTypes),
+                 static_cast<std::uint64_t>(pool.location.type),
+                 static_cast<std::uint32_t>(pool.location.id),
+                 pool.maxSize,
+                 pool.usage,
+                 p.bytesize,
+                 p.dptr};
+  const auto* first = reinterpret_cast<const std::uint8_t*>(p.accessDescs);
+  if (p.accessDescCount) out.bytes.assign(first, first + p.accessDescCount * sizeof *p.accessDescs);
+  return CUDA_SUCCESS;
+}
+
+bool take_allocation(CUgraphNode node, std::uint64_t graph, const node_parameters& from,
+                     CUDA_MEM_ALLOC_NODE_PARAMS_v2& p) {
+  if (from.numbers.size() != 8) return false;
+  const std::uint64_t* n = from.numbers.data();
+  p = {};
+  p.poolProps.allocType = static_cast<CUmemAllocationType>(n[0]);
+  p.poolProps.handleTypes = static_cast<CUmemAllocationHandleType>(n[1]);
+  p.poolProps.location = {static_cast<CUmemLocationType>(n[2]), static_cast<int>(n[3])};
+  p.poolProps.maxSize = n[4];
+  p.poolProps.usage = static_cast<unsigned short>(n[5]);
+  p.bytesize = n[6];
+  p.dptr = n[7];
+  told_table& all = told();
+  const std::lock_guard lock(all.mutex);
+  p.accessDescs = reinterpret_cast<const CUmemAccessDesc*>(keep(all, node, graph, from.bytes).bytes.data());
+  p.accessDescCount = from.bytes.size() / sizeof *p.accessDescs;
+  return true;
+}
+
+CUresult put_operations(CUcontext context, const CUstreamBatchMemOpParams* operations, unsigned count,
+                        unsigned flags, node_parameters& out) {
+  if (!context_ok(context)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (count > most_operations || (count && !operations)) return CUDA_ERROR_INVALID_VALUE;
+  out.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  out.context = value_of(context);
+  out.numbers = {flags};
+  const auto* first = reinterpret_cast<const std::uint8_t*>(operations);
+  out.bytes.assign(first, first + count * sizeof *operations);
+  return CUDA_SUCCESS;
+}
+
+bool take_operations(CUgraphNode node, std::uint64_t graph, const node_parameters& from,
+                     CUDA_BATCH_MEM_OP_NODE_PARAMS_v1& p) {
+  if (from.numbers.size() != 1 || from.bytes.size() % sizeof(CUstreamBatchMemOpParams)) return false;
+  told_table& all = told();
+  const std::lock_guard lock(all.mutex);
+  p.ctx = reinterpret_cast<CUcontext>(from.context);
+  p.count = static_cast<unsigned>(from.bytes.size() / sizeof(CUstreamBatchMemOpParams));
+  p.paramArray = reinterpret_cast<CUstreamBatchMemOpParams*>(keep(all, node, graph, from.bytes).bytes.data());
+  p.flags = static_cast<unsigned>(from.numbers[0]);
+  return true;
+}
+
+CUresult keep_bodies(CUgraphNode node, const std::vector<std::uint64_t>& graphs, CUgraphNodeParams& p) {
+  if (graphs.size() != p.conditional.size) return CUDA_ERROR_UNKNOWN;
+  told_table& all = told();
+  const std::lock_guard lock(all.mutex);
+  told_parameters& kept = keep(all, node, 0, {});
+  for (const std::uint64_t graph : graphs) kept.pointers.push_back(reinterpret_cast<void*>(graph));
+  p.conditional.phGraph_out = reinterpret_cast<CUgraph*>(kept.pointers.data());
+  return CUDA_SUCCESS;
+}
+
+CUresult put_any(lane& own, const CUgraphNodeParams& p, node_parameters& out,
+                 std::vector<std::uint64_t>& made) {
+  switch (p.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
+      static_assert(sizeof kernel == sizeof p.kernel);
+      std::memcpy(&kernel, &p.kernel, sizeof kernel);
+      return put_kernel(own, kernel, out);
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return put_copy(p.memcpy.copyParams, p.memcpy.copyCtx, out, made);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      return put_fill(p.memset, out);
+    case CU_GRAPH_NODE_TYPE_HOST:
+      return put_host(p.host.fn, p.host.userData, out, made);
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      // A graph that is moved in would keep its handle: not described yet.
+      if (p.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) return CUDA_ERROR_NOT_SUPPORTED;
+      return put_child(p.graph.graph, out);
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return out.type = p.type, CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return put_event(p.type, p.eventWait.event, out);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return put_event(p.type, p.eventRecord.event, out);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+      return put_allocation(p.alloc, out);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return out.type = p.type, out.subject = p.free.dptr, CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+      return put_operations(p.memOp.ctx, p.memOp.paramArray, p.memOp.count, p.memOp.flags, out);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      out.type = p.type;
+      out.context = value_of(p.conditional.ctx);
+      out.subject = p.conditional.handle;
+      out.numbers = {static_cast<std::uint64_t>(p.conditional.type), p.conditional.size};
+      return p.conditional.size && p.conditional.size <= 1024 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+}  // namespace outboard::frontend::cuda

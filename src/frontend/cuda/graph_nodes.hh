@@ -1,0 +1,63 @@
+// Parameters of graph nodes between the program's structs and the wire: handles checked, kernel parameters
+// packed, host memory and functions replaced by numbers. Any thread; what the program gets pointers into is
+// kept per node.
+#pragma once
+
+#include "frontend/cuda/objects.hh"
+#include "frontend/cuda/requests.hh"
+#include "marshal/graph_bodies.hh"
+
+namespace outboard::frontend::cuda {
+
+/// The worker knows the graphs and nodes that it named itself.
+inline bool graph_ok(CUgraph graph) {
+  return wire::handle{value_of(graph)}.minted() || find_object<object>(graph);
+}
+inline bool node_ok(CUgraphNode node) { return wire::handle{value_of(node)}.minted(); }
+
+/// An executable graph, and what its launches need of us.
+struct exec_info final : object {
+  std::mutex mutex;  // guards what follows
+  std::vector<std::uint64_t> sources, targets;
+  std::uint64_t functions = 0;
+};
+
+using marshal::node_parameters;
+
+/// Each fills `out` or gives the driver's code. Numbers made for the program's memory and functions are added
+/// to `made`, so that they can be forgotten if the server refuses.
+CUresult put_kernel(lane& own, const CUDA_KERNEL_NODE_PARAMS_v2& p, node_parameters& out);
+CUresult put_copy(const CUDA_MEMCPY3D& p, CUcontext context, node_parameters& out,
+                  std::vector<std::uint64_t>& made);
+CUresult put_fill(const CUDA_MEMSET_NODE_PARAMS_v2& p, node_parameters& out);
+CUresult put_host(CUhostFn function, void* data, node_parameters& out, std::vector<std::uint64_t>& made);
+CUresult put_event(CUgraphNodeType type, CUevent event, node_parameters& out);
+CUresult put_child(CUgraph graph, node_parameters& out);
+CUresult put_allocation(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_parameters& out);
+CUresult put_operations(CUcontext context, const CUstreamBatchMemOpParams* operations, unsigned count,
+                        unsigned flags, node_parameters& out);
+CUresult put_any(lane& own, const CUgraphNodeParams& p, node_parameters& out,
+                 std::vector<std::uint64_t>& made);
+
+/// Back into the program's structs; false: the server's answer makes no sense.
+bool take_kernel(CUgraphNode node, std::uint64_t graph, const node_parameters& from,
+                 CUDA_KERNEL_NODE_PARAMS_v2& p);
+bool take_copy(const node_parameters& from, CUDA_MEMCPY3D& p);
+bool take_fill(const node_parameters& from, CUDA_MEMSET_NODE_PARAMS_v2& p);
+bool take_host(const node_parameters& from, CUDA_HOST_NODE_PARAMS_v1& p);
+bool take_allocation(CUgraphNode node, std::uint64_t graph, const node_parameters& from,
+                     CUDA_MEM_ALLOC_NODE_PARAMS_v2& p);
+bool take_operations(CUgraphNode node, std::uint64_t graph, const node_parameters& from,
+                     CUDA_BATCH_MEM_OP_NODE_PARAMS_v1& p);
+
+/// The handles of a conditional node's bodies where the program looks for them: they live as long as the
+/// node.
+CUresult keep_bodies(CUgraphNode node, const std::vector<std::uint64_t>& graphs, CUgraphNodeParams& p);
+
+/// What launches of this executable graph need from now on, as the reply says.
+CUresult learn_needs(request& r, CUgraphExec exec);
+
+/// Pointers that the program was given for nodes of this graph, or for this node, are gone.
+void forget_told(std::uint64_t graph, std::uint64_t node);
+
+}  // namespace outboard::frontend::cuda

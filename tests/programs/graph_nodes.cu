@@ -1,0 +1,287 @@
+// Graphs built node by node: every common kind of node, their parameters, edges, clones, user objects, and
+// changes of executable graphs.
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+
+#include "common.hh"
+
+__global__ void scale(int* x, int n, int a, int b) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = x[i] * a + b;
+}
+
+namespace {
+
+constexpr int n = 1 << 10;
+constexpr std::size_t bytes = n * sizeof(int);
+
+struct kernel_arguments {
+  int* x;
+  int n, a, b;
+  void* list[4] = {&x, &n, &a, &b};
+  kernel_arguments(int* x_, int n_, int a_, int b_) : x(x_), n(n_), a(a_), b(b_) {}
+  cudaKernelNodeParams parameters() {
+    cudaKernelNodeParams p{};
+    p.func = reinterpret_cast<void*>(scale);
+    p.gridDim = dim3(n / 256);
+    p.blockDim = dim3(256);
+    p.kernelParams = list;
+    return p;
+  }
+};
+
+cudaGraphNode_t add_kernel(cudaGraph_t graph, std::vector<cudaGraphNode_t> before, int* x, int a, int b) {
+  kernel_arguments arguments(x, n, a, b);
+  const cudaKernelNodeParams p = arguments.parameters();
+  cudaGraphNode_t node = nullptr;
+  MUST(cudaGraphAddKernelNode(&node, graph, before.data(), before.size(), &p));
+  return node;
+}
+
+cudaGraphNode_t add_fill(cudaGraph_t graph, std::vector<cudaGraphNode_t> before, int* x, unsigned value) {
+  cudaMemsetParams p{};
+  p.dst = x;
+  p.elementSize = 4;
+  p.value = value;
+  p.width = n;
+  p.height = 1;
+  cudaGraphNode_t node = nullptr;
+  MUST(cudaGraphAddMemsetNode(&node, graph, before.data(), before.size(), &p));
+  return node;
+}
+
+std::vector<int> launch(cudaGraphExec_t exec, cudaStream_t s, const int* x) {
+  MUST(cudaGraphLaunch(exec, s));
+  MUST(cudaStreamSynchronize(s));
+  std::vector<int> host(n);
+  MUST(cudaMemcpy(host.data(), x, bytes, cudaMemcpyDeviceToHost));
+  return host;
+}
+
+void all_are(const std::vector<int>& values, int expected) {
+  for (int v : values) EXPECT(v == expected);
+}
+
+void CUDART_CB count(void* data) { ++*static_cast<std::atomic<int>*>(data); }
+
+void built_by_hand(cudaStream_t s) {
+  int *x, *y;
+  MUST(cudaMalloc(&x, bytes));
+  MUST(cudaMalloc(&y, bytes));
+  std::vector<int> in(n, 4), out(n, 0);
+  std::atomic<int> calls{0};
+  cudaGraph_t graph;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t up, empty, down, call, across;
+  MUST(cudaGraphAddMemcpyNode1D(&up, graph, nullptr, 0, x, in.data(), bytes, cudaMemcpyHostToDevice));
+  cudaGraphNode_t fill = add_fill(graph, {}, y, 9);
+  const cudaGraphNode_t both[] = {up, fill};
+  MUST(cudaGraphAddEmptyNode(&empty, graph, both, 2));
+  cudaGraphNode_t kernel = add_kernel(graph, {empty}, x, 10, 2);
+  MUST(cudaGraphAddMemcpyNode1D(&across, graph, &kernel, 1, y, x, bytes / 2, cudaMemcpyDeviceToDevice));
+  MUST(cudaGraphAddMemcpyNode1D(&down, graph, &across, 1, out.data(), y, bytes, cudaMemcpyDeviceToHost));
+  const cudaHostNodeParams host{count, &calls};
+  MUST(cudaGraphAddHostNode(&call, graph, &down, 1, &host));
+
+  cudaGraphNodeType type;
+  MUST(cudaGraphNodeGetType(call, &type));
+  EXPECT(type == cudaGraphNodeTypeHost);
+  std::size_t nodes = 0, edges = 0, before = 0, after = 0;
+  MUST(cudaGraphGetNodes(graph, nullptr, &nodes));
+  MUST(cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
+  MUST(cudaGraphNodeGetDependencies(empty, nullptr, nullptr, &before));
+  MUST(cudaGraphNodeGetDependentNodes(up, nullptr, nullptr, &after));
+  EXPECT(nodes == 7 && edges == 6 && before == 2 && after == 1);
+  std::vector<cudaGraphNode_t> list(nodes + 1, reinterpret_cast<cudaGraphNode_t>(1));
+  std::size_t room = list.size();
+  MUST(cudaGraphGetNodes(graph, list.data(), &room));
+  EXPECT(room == 7 && list[7] == nullptr);
+
+  cudaHostNodeParams told{};
+  MUST(cudaGraphHostNodeGetParams(call, &told));
+  EXPECT(told.fn == count && told.userData == &calls);
+  cudaKernelNodeParams kernel_told{};
+  MUST(cudaGraphKernelNodeGetParams(kernel, &kernel_told));
+  EXPECT(kernel_told.gridDim.x == n / 256 && kernel_told.blockDim.x == 256 &&
+         kernel_told.kernelParams != nullptr);
+  EXPECT(*static_cast<int**>(kernel_told.kernelParams[0]) == x &&
+         *static_cast<int*>(kernel_told.kernelParams[2]) == 10);
+  cudaMemsetParams fill_told{};
+  MUST(cudaGraphMemsetNodeGetParams(fill, &fill_told));
+  EXPECT(fill_told.dst == y && fill_told.value == 9 && fill_told.width == n && fill_told.elementSize == 4);
+
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  for (int round = 1; round <= 3; ++round) {
+    for (int& v : in) v = round;
+    all_are(launch(exec, s, x), 10 * round + 2);
+    for (int i = 0; i < n; ++i) EXPECT(out[static_cast<std::size_t>(i)] == (i < n / 2 ? 10 * round + 2 : 9));
+    EXPECT(calls == round);
+  }
+
+  // The executable graph alone: other kernel arguments, a node switched off.
+  kernel_arguments changed(x, n, 1, 100);
+  const cudaKernelNodeParams p = changed.parameters();
+  MUST(cudaGraphExecKernelNodeSetParams(exec, kernel, &p));
+  all_are(launch(exec, s, x), 103);
+  MUST(cudaGraphNodeSetEnabled(exec, kernel, 0));
+  unsigned on = 1;
+  MUST(cudaGraphNodeGetEnabled(exec, kernel, &on));
+  EXPECT(on == 0);
+  all_are(launch(exec, s, x), 3);
+  MUST(cudaGraphNodeSetEnabled(exec, kernel, 1));
+  std::vector<int> elsewhere(n, 8);
+  MUST(cudaGraphExecMemcpyNodeSetParams1D(exec, up, x, elsewhere.data(), bytes, cudaMemcpyHostToDevice));
+  all_are(launch(exec, s, x), 108);
+  MUST(cudaGraphExecDestroy(exec));
+
+  // The graph itself: other parameters, edges, a node less.
+  const kernel_arguments unused(x, n, 0, 0);
+  MUST(cudaGraphKernelNodeSetParams(kernel, &p));
+  fill_told.value = 5;
+  MUST(cudaGraphMemsetNodeSetParams(fill, &fill_told));
+  MUST(cudaGraphDestroyNode(across));
+  MUST(cudaGraphAddDependencies(graph, &kernel, &down, nullptr, 1));
+  EXPECT(cudaGraphAddDependencies(graph, &kernel, &down, nullptr, 1) == cudaErrorInvalidValue);
+  cudaGetLastError();
+  MUST(cudaGraphGetNodes(graph, nullptr, &nodes));
+  EXPECT(nodes == 6);
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  all_are(launch(exec, s, x), 103);
+  all_are(out, 5);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphRemoveDependencies(graph, &kernel, &down, nullptr, 1));
+  MUST(cudaGraphGetEdges(graph, nullptr, nullptr, nullptr, &edges));
+  EXPECT(edges == 4);
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaFree(x));
+  MUST(cudaFree(y));
+}
+
+void children_and_clones(cudaStream_t s) {
+  int* x;
+  MUST(cudaMalloc(&x, bytes));
+  cudaGraph_t inner, outer, clone;
+  MUST(cudaGraphCreate(&inner, 0));
+  cudaGraphNode_t kernel = add_kernel(inner, {}, x, 2, 1);
+  MUST(cudaGraphClone(&clone, inner));
+  cudaGraphNode_t twin = nullptr;
+  MUST(cudaGraphNodeFindInClone(&twin, kernel, clone));
+  EXPECT(twin != nullptr && twin != kernel);
+  MUST(cudaGraphCreate(&outer, 0));
+  cudaGraphNode_t fill = add_fill(outer, {}, x, 3), child, again;
+  MUST(cudaGraphAddChildGraphNode(&child, outer, &fill, 1, inner));
+  MUST(cudaGraphAddChildGraphNode(&again, outer, &child, 1, inner));
+  cudaGraph_t embedded = nullptr;
+  MUST(cudaGraphChildGraphNodeGetGraph(child, &embedded));
+  EXPECT(embedded != nullptr && embedded != inner);
+  std::size_t nodes = 0;
+  MUST(cudaGraphGetNodes(embedded, nullptr, &nodes));
+  EXPECT(nodes == 1);
+  // What becomes of the graph later does not change those made of it.
+  kernel_arguments changed(x, n, 0, 77);
+  const cudaKernelNodeParams p = changed.parameters();
+  MUST(cudaGraphKernelNodeSetParams(kernel, &p));
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, outer, 0));
+  all_are(launch(exec, s, x), 15);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphInstantiate(&exec, clone, 0));
+  all_are(launch(exec, s, x), 31);
+  MUST(cudaGraphExecDestroy(exec));
+  for (cudaGraph_t g : {inner, outer, clone}) MUST(cudaGraphDestroy(g));
+  MUST(cudaFree(x));
+}
+
+void events(cudaStream_t s) {
+  int* x;
+  cudaEvent_t begin, end;
+  MUST(cudaMalloc(&x, bytes));
+  MUST(cudaEventCreate(&begin));
+  MUST(cudaEventCreate(&end));
+  cudaGraph_t graph;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t first, last;
+  MUST(cudaGraphAddEventRecordNode(&first, graph, nullptr, 0, begin));
+  cudaGraphNode_t fill = add_fill(graph, {first}, x, 6);
+  MUST(cudaGraphAddEventRecordNode(&last, graph, &fill, 1, end));
+  cudaEvent_t told = nullptr;
+  MUST(cudaGraphEventRecordNodeGetEvent(last, &told));
+  EXPECT(told == end);
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  for (int round = 0; round < 2; ++round) {
+    MUST(cudaGraphLaunch(exec, s));
+    MUST(cudaEventSynchronize(end));
+    float took = -1;
+    MUST(cudaEventElapsedTime(&took, begin, end));
+    EXPECT(took >= 0);
+  }
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaEventDestroy(begin));
+  MUST(cudaEventDestroy(end));
+  MUST(cudaFree(x));
+}
+
+/// Destructors run when the last graph or executable graph that refers to the object is gone.
+void user_objects(cudaStream_t s) {
+  std::atomic<int> destroyed{0};
+  int* x;
+  MUST(cudaMalloc(&x, bytes));
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaUserObject_t object;
+  MUST(cudaGraphCreate(&graph, 0));
+  add_fill(graph, {}, x, 1);
+  MUST(cudaUserObjectCreate(&object, &destroyed, count, 1, cudaUserObjectNoDestructorSync));
+  MUST(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  MUST(cudaGraphDestroy(graph));
+  all_are(launch(exec, s, x), 1);
+  EXPECT(destroyed == 0);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaDeviceSynchronize());
+  for (int i = 0; i < 2000 && destroyed == 0; ++i) usleep(1000);
+  EXPECT(destroyed == 1);
+  MUST(cudaFree(x));
+}
+
+void printed() {
+  int* x;
+  MUST(cudaMalloc(&x, bytes));
+  cudaGraph_t graph;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t fill = add_fill(graph, {}, x, 1);
+  add_kernel(graph, {fill}, x, 1, 1);
+  char path[] = "/tmp/graph_nodes_XXXXXX";
+  close(mkstemp(path));
+  MUST(cudaGraphDebugDotPrint(graph, path, 0));
+  std::FILE* file = std::fopen(path, "r");
+  EXPECT(file != nullptr);
+  std::string text(1 << 16, '\0');
+  text.resize(std::fread(&text[0], 1, text.size(), file));
+  std::fclose(file);
+  unlink(path);
+  EXPECT(text.find("digraph") != text.npos && text.find("->") != text.npos);
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaFree(x));
+}
+
+}  // namespace
+
+int main() {
+  cudaStream_t s;
+  MUST(cudaStreamCreate(&s));
+  built_by_hand(s);
+  children_and_clones(s);
+  events(s);
+  user_objects(s);
+  printed();
+  MUST(cudaStreamDestroy(s));
+  std::printf("PASS graph_nodes\n");
+  return 0;
+}
