@@ -125,8 +125,10 @@ CUresult memory::map(std::uint64_t address, std::uint64_t size, std::uint64_t of
   if (size == 0 || !whole(size) || !whole(address) || !whole(offset)) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(mutex_);
   const auto found = physicals_.find(handle);
-  if (found == physicals_.end() || offset > found->second.size || size > found->second.size - offset ||
-      !in_reservation(address, size) || !free_in_regions(address, size)) {
+  if (found == physicals_.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (size > found->second.size) return CUDA_ERROR_NOT_SUPPORTED;  // as a 580 driver says it
+  if (offset > found->second.size - size || !in_reservation(address, size) ||
+      !free_in_regions(address, size)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   void* got = ::mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, backing_.get(),

@@ -169,10 +169,11 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   allocation_info* info = held_allocation(handle);
-  if (!info || size == 0 || !whole(ptr) || !whole(size) || !whole(offset) || flags != 0 ||
-      offset > info->size || size > info->size - offset) {
+  if (!info || size == 0 || !whole(ptr) || !whole(size) || !whole(offset) || flags != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (size > info->size) return CUDA_ERROR_NOT_SUPPORTED;  // as a 580 driver says it
+  if (offset > info->size - size) return CUDA_ERROR_INVALID_VALUE;
   if (!p.virtual_memory().place({ptr, size, handle})) return CUDA_ERROR_INVALID_VALUE;
   info->mappings.fetch_add(1);
   request r(api::opcode::cuMemMap, own);
