@@ -7,25 +7,27 @@
 namespace outboard::backend {
 namespace {
 
-/// What one launch copies in, on its stream.
-struct launch_feed {
-  std::vector<std::byte> bytes;
-  std::vector<boxed_bytes> sources;
-};
-
-void CUDA_CB fill_sources(void* data) {
-  const std::unique_ptr<launch_feed> feed(static_cast<launch_feed*>(data));
-  std::size_t at = 0;
-  for (const boxed_bytes& b : feed->sources) {
-    std::memcpy(b.data, feed->bytes.data() + at, b.size);
-    at += b.size;
-  }
-}
-
 std::uint64_t bytes_of(const std::vector<boxed_bytes>& blocks) {
   std::uint64_t bytes = 0;
   for (const boxed_bytes& b : blocks) bytes += b.size;
   return bytes;
+}
+
+/// Into what the graph's copies read. The driver may read it as early as in the launch, as it does with
+/// pageable memory, and until the launch before has ended.
+CUresult fill_sources(const api::driver_table& d, exec_needs& needs) {
+  const std::vector<std::byte> bytes = std::exchange(needs.fed, {});
+  if (bytes.size() != bytes_of(needs.sources)) return CUDA_ERROR_INVALID_VALUE;
+  if (needs.last) {
+    if (const CUresult code = call_driver(d.cuEventSynchronize, needs.last); code != CUDA_SUCCESS)
+      return code;
+  }
+  std::size_t at = 0;
+  for (const boxed_bytes& b : needs.sources) {
+    std::memcpy(b.data, bytes.data() + at, b.size);
+    at += b.size;
+  }
+  return CUDA_SUCCESS;
 }
 
 void drop_changes(call& c, exec_changes& changed) {
@@ -57,7 +59,8 @@ struct launch_order {
   bool per_thread = false;
 };
 
-/// A launch between host functions of ours: bytes for its copies before, bytes from them behind.
+/// A launch with bytes for its copies before, and behind it a host function of ours that sends bytes from
+/// them.
 CUresult launch_with(call& c, const launch_order& o, exec_needs& needs) {
   const api::driver_table& d = c.driver();
   const auto function = o.per_thread ? d.cuLaunchHostFunc_ptsz : d.cuLaunchHostFunc;
@@ -65,6 +68,9 @@ CUresult launch_with(call& c, const launch_order& o, exec_needs& needs) {
   const auto record = o.per_thread ? d.cuEventRecord_ptsz : d.cuEventRecord;
   const auto start = o.per_thread ? d.cuGraphLaunch_ptsz : d.cuGraphLaunch;
   if (!function || !start) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!needs.sources.empty()) {
+    if (const CUresult code = fill_sources(d, needs); code != CUDA_SUCCESS) return code;
+  }
   if (!needs.last) {
     if (const CUresult code = call_driver(d.cuEventCreate, &needs.last, CU_EVENT_DISABLE_TIMING);
         code != CUDA_SUCCESS)
@@ -72,14 +78,7 @@ CUresult launch_with(call& c, const launch_order& o, exec_needs& needs) {
   } else if (const CUresult code = wait(o.stream, needs.last, 0); code != CUDA_SUCCESS) {
     return code;
   }
-  CUresult code = CUDA_SUCCESS;
-  if (!needs.sources.empty()) {
-    auto feed = std::make_unique<launch_feed>(launch_feed{std::exchange(needs.fed, {}), needs.sources});
-    if (feed->bytes.size() != bytes_of(feed->sources)) return CUDA_ERROR_INVALID_VALUE;
-    code = function(o.stream, fill_sources, feed.get());
-    if (code == CUDA_SUCCESS) feed.release();
-  }
-  if (code == CUDA_SUCCESS) code = start(o.exec, o.stream);
+  CUresult code = start(o.exec, o.stream);
   if (code != CUDA_SUCCESS) return code;
   if (needs.functions || !needs.targets.empty()) {
     void* end = c.session.host().make_end(needs.targets);
