@@ -114,7 +114,9 @@ CUresult lay_out(const context_ptr& c, const CUDA_ARRAY3D_DESCRIPTOR& about, uns
       r != CUDA_SUCCESS) {
     return r;
   }
-  for (ptx::image_level& l : out.levels) l.data += block;
+  for (ptx::image_level& l : out.levels) {
+    l.data = reinterpret_cast<char*>(block + reinterpret_cast<std::uintptr_t>(l.data));  // offsets until now
+  }
   return CUDA_SUCCESS;
 }
 
