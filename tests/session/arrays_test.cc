@@ -199,9 +199,7 @@ TEST(arrays, kernels_find_their_textures_again_after_a_rebuild) {
     EXPECT_EQ(sampled(), 18.0f);
     std::vector<std::byte> records;
     ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
-    const pid_t worker = s.session_worker();
-    ASSERT_GT(worker, 0);
-    ASSERT_EQ(::kill(worker, SIGKILL), 0);
+    ASSERT_TRUE(s.kill_worker());
     ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
     EXPECT_EQ(sampled(), 18.0f);
     EXPECT_EQ(ends::cuTexObjectDestroy(texture), CUDA_SUCCESS);

@@ -88,9 +88,7 @@ void lose_worker_and_go_on(const server& s, bool computes) {
   EXPECT_EQ(small[7], computes ? 14u : 7u);
   EXPECT_EQ(large[1000], 77u);
 
-  const pid_t worker = s.session_worker();
-  ASSERT_GT(worker, 0);
-  ASSERT_EQ(::kill(worker, SIGKILL), 0);
+  ASSERT_TRUE(s.kill_worker());
 
   ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
   ASSERT_EQ(ends::cuMemcpyHtoD_v2(p.small, small.data(), small.size() * 4), CUDA_SUCCESS);
@@ -163,7 +161,7 @@ TEST(rebuild, memory_of_every_kind_survives) {
 
     std::vector<std::byte> records;
     ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
-    ASSERT_EQ(::kill(s.session_worker(), SIGKILL), 0);
+    ASSERT_TRUE(s.kill_worker());
     ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
 
     twice(managed), twice(there), twice(reinterpret_cast<CUdeviceptr>(pinned));
@@ -195,7 +193,7 @@ TEST(rebuild, without_it_every_call_fails_at_once) {
     boot(s);
     program p;
     p.start();
-    ASSERT_EQ(::kill(s.session_worker(), SIGKILL), 0);
+    ASSERT_TRUE(s.kill_worker());
     unsigned number = 0;
     EXPECT_EQ(ends::cuMemcpyDtoH_v2(&number, p.small, 4), CUDA_ERROR_DEVICE_UNAVAILABLE);
     EXPECT_EQ(cuda::remote<opcode::cuStreamSynchronize>(p.stream), CUDA_ERROR_DEVICE_UNAVAILABLE);

@@ -66,6 +66,11 @@ pid_t server::session_worker() const {
   return at == std::string::npos ? -1 : std::atoi(json.c_str() + at + 9);
 }
 
+bool server::kill_worker() const {
+  const pid_t worker = session_worker();
+  return worker > 0 && ::kill(worker, SIGKILL) == 0;  // never kill(-1): that is everybody
+}
+
 void boot(const server& s) {
   ::setenv("OUTBOARD_SERVER", s.url().c_str(), 1);
   frontend::process::instance().boot(

@@ -20,6 +20,7 @@ class server {
 
   /// The processes that serve sessions (children of the daemon that have a session); -1 when there is none.
   pid_t session_worker() const;
+  bool kill_worker() const;  ///< SIGKILL to the one session's worker; false: there is none
   const std::string& url() const { return url_; }
 
  private:
