@@ -75,7 +75,7 @@ void one_dimension() {
 
 void two_dimensions() {
   const std::size_t width = 40, height = 30;
-  const std::vector<float> in = ramp(width * height, 0);
+  const std::vector<float> in = ramp((width + 1) * height, 0);  // room for the copy that is refused
   CUarray a = make(width, height, 0), b = make(width, height, 0);
   CUDA_MEMCPY2D m = {};
   m.srcMemoryType = CU_MEMORYTYPE_HOST, m.srcHost = in.data(), m.srcPitch = width * 4;
