@@ -75,6 +75,9 @@ struct f_plain {
       } else {
         return D::put(to_integer<to>(v));
       }
+    } else if constexpr (is_real<to>) {
+      // Compilers convert 64 bits in two halves whose sum is -0 where one rounds down.
+      return D::put(v == 0 ? to{0} : static_cast<to>(v));
     } else {
       return D::put(static_cast<to>(v));
     }
