@@ -64,6 +64,15 @@ LANE_INLINE I clamp_integer(J v) {
   }
 }
 
+/// Compilers may convert in two parts whose sum is -0 for 0 where one rounds down. Here the lowest bit is
+/// kept in sight of the rounding.
+template <class F>
+LANE_INLINE F from_unsigned(u64 v) {
+  const bool large = static_cast<std::int64_t>(v) < 0;
+  const F part = static_cast<F>(static_cast<std::int64_t>(large ? v >> 1 | (v & 1) : v));
+  return large ? part + part : part;
+}
+
 template <class D, class S>
 struct f_plain {
   LANE_INLINE typename D::reg of(typename S::reg r) {
@@ -75,9 +84,8 @@ struct f_plain {
       } else {
         return D::put(to_integer<to>(v));
       }
-    } else if constexpr (is_real<to>) {
-      // Compilers convert 64 bits in two halves whose sum is -0 where one rounds down.
-      return D::put(v == 0 ? to{0} : static_cast<to>(v));
+    } else if constexpr (is_real<to> && std::is_same_v<typename S::value, u64>) {
+      return D::put(from_unsigned<to>(v));
     } else {
       return D::put(static_cast<to>(v));
     }
