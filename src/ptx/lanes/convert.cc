@@ -64,13 +64,15 @@ LANE_INLINE I clamp_integer(J v) {
   }
 }
 
-/// Compilers may convert in two parts whose sum is -0 for 0 where one rounds down. Here the lowest bit is
-/// kept in sight of the rounding.
+/// By way of a signed number whose lowest bit is kept in sight of the rounding. Compilers may convert in two
+/// parts whose sum is -0 for 0 where one rounds down: the sign goes at the end.
 template <class F>
 LANE_INLINE F from_unsigned(u64 v) {
   const bool large = static_cast<std::int64_t>(v) < 0;
   const F part = static_cast<F>(static_cast<std::int64_t>(large ? v >> 1 | (v & 1) : v));
-  return large ? part + part : part;
+  const F whole = large ? part + part : part;
+  if constexpr (sizeof(F) == 4) return __builtin_fabsf(whole);
+  return __builtin_fabs(whole);
 }
 
 template <class D, class S>
