@@ -181,12 +181,14 @@ struct flat_query {
   std::array<float, 3> at{};
   std::uint32_t slice = 0, face = 0;
   int dimensions = 2;
+  bool one_row = false;  ///< a 1D texture without layers
 };
 
 flat_query flatten(const texture& t, const texture_query& q) {
   flat_query f;
   f.at = q.at;
   f.dimensions = dimensions_of(q.shape);
+  f.one_row = q.shape == geometry::d1;
   const std::uint32_t slices = t.memory.levels.front().depth;
   if (is_cube(q.shape)) {
     const cube_place p = cube_face(q.at[0], q.at[1], q.at[2]);
@@ -240,6 +242,12 @@ class sampler {
       const texel_bits texel = corner_texel(i);
       const double share = std::ldexp(static_cast<double>(weight), -8 * q_.dimensions);
       for (std::size_t c = 0; c < 4; ++c) sum.value[c] += share * as_float(texel[c]);
+    }
+    // Measured on an H200: a 1D texture is filtered as the first of its rows, at 0, halfway to the row above;
+    // where the second address mode says so, that one is the border.
+    if (q_.one_row && mode_[1] == address_mode::border) {
+      const texel_bits border = from_.border();
+      for (std::size_t c = 0; c < 4; ++c) sum.value[c] = (sum.value[c] + as_float(border[c])) / 2;
     }
     return sum;
   }

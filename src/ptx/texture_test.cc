@@ -70,6 +70,8 @@ TEST(Texture, AddressModes) {
   EXPECT_EQ(p.at(geometry::d1, 0.0f), 2.5f);  // between the last and the first
   p.t.how.modes[0] = address_mode::border;
   EXPECT_EQ(p.at(geometry::d1, 0.0f), 5.0f);  // between the border and the first
+  p.t.how.modes[1] = address_mode::border;    // as measured: half of what a row without rows above it gives
+  EXPECT_EQ(p.at(geometry::d1, 0.0f), 7.0f);
   // Without normalised coordinates nothing wraps.
   p.t.how.normalized = false, p.t.how.linear = false;
   p.t.how.modes[0] = address_mode::wrap;
