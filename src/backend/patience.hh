@@ -2,23 +2,14 @@
 // in the driver. Any thread.
 #pragma once
 
-#include <chrono>
-#include <thread>
+#include "base/spin.hh"
 
 namespace outboard::backend {
 
-/// Most waits of real programs end within it, and a hand-off costs more. Not where cores are scarce.
-inline std::chrono::microseconds spin_budget() {
-  static const bool cores_to_spare = std::thread::hardware_concurrency() > 2;
-  return std::chrono::microseconds(cores_to_spare ? 40 : 0);
-}
-
-/// Asks at least once, until the answer is no or the budget is used up.
+/// Most waits of real programs end within it, and a hand-off costs more.
 template <class Query>
 void spin_while(Query&& still_busy) {
-  const auto until = std::chrono::steady_clock::now() + spin_budget();
-  while (still_busy() && std::chrono::steady_clock::now() < until) {
-  }
+  spin_until([&] { return !still_busy(); }, spin_budget(std::chrono::microseconds(40)));
 }
 
 }  // namespace outboard::backend
