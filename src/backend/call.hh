@@ -40,7 +40,7 @@ struct call {
   object_tables& objects() const;
 
   /// Lets other lanes go on: to be called once, after everything needed was decoded and resolved, before a
-  /// driver call that may block on device work.
+  /// driver call that may block on device work. A post keeps it: what comes later must find it done.
   void give_up_turn() const;
 
   /// The request as a record of the object it makes or changes.

@@ -160,7 +160,7 @@ outcome cuGraphAddMemcpyNode(call& c) {
   if (code == CUDA_SUCCESS) code = graph_under_capture(c, stream, body.per_thread, graph);
   if (code == CUDA_SUCCESS && !graph) code = CUDA_ERROR_ILLEGAL_STATE;  // ended by another thread meanwhile
   if (code != CUDA_SUCCESS) return outcome::answer(code);
-  const auto block = c.session.captured_copies().make(body.id, body.size, body.size);
+  const auto block = c.session.captured_copies().make({body.id, body.size, body.size, c.header.context});
   if (!block) return outcome::answer(CUDA_ERROR_OUT_OF_MEMORY);
   if (body.to_host) {
     const auto copy = body.per_thread ? d.cuMemcpyDtoHAsync_v2_ptsz : d.cuMemcpyDtoHAsync_v2;

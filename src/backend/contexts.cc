@@ -22,6 +22,7 @@ CUresult invoke(CUresult (*entry)(A...), std::type_identity_t<A>... arguments) {
 /// entries.
 void forget_context(call& c, std::uint64_t handle) {
   c.session.mirrors().drop_context(handle);
+  c.session.captured_copies().drop_context(handle);
   c.session.memory().drop_context(handle, false);
   forget_code_of_context(c.objects(), handle);
   forget_arrays_of_context(c.objects(), handle);
@@ -53,6 +54,7 @@ outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
   // end.
   if (c.session.client_is_leaving()) return outcome::answer(CUDA_SUCCESS);
   c.session.mirrors().drop_context(body.handle);
+  c.session.captured_copies().drop_context(body.handle);
   c.session.memory().drop_context(body.handle, true);
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxRelease_v2, body.device);
   forget_context(c, body.handle);
@@ -89,6 +91,7 @@ outcome ends::cuCtxDestroy_v2(call& c) {
   if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS)
     return outcome::answer(code);
   c.session.mirrors().drop_context(body.handle);
+  c.session.captured_copies().drop_context(body.handle);
   c.session.memory().drop_context(body.handle, true);
   const CUresult code = invoke(c.driver().cuCtxDestroy_v2, native);
   forget_context(c, body.handle);

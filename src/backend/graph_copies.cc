@@ -1,7 +1,5 @@
 #include "backend/graph_copies.hh"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <mutex>
 #include <set>
@@ -20,23 +18,31 @@ constexpr std::uint64_t most_answered = 16u << 20;
 }  // namespace
 
 struct graph_copies::shared {
+  explicit shared(const api::driver_table& driver) : memory(driver) {}
+  struct entry {
+    boxed_bytes box;
+    locked_blocks::block block;
+  };
+
   std::mutex mutex;
-  std::map<const std::byte*, boxed_bytes> blocks;
+  locked_blocks memory;
+  std::map<const std::byte*, entry> blocks;
   std::uint64_t bytes = 0;
   std::function<void(const marshal::callback_body&)> tell;
 
   ~shared() {
-    for (const auto& [data, b] : blocks) ::munmap(b.data, b.size);
+    for (const auto& [data, e] : blocks) memory.give_back(e.block);
   }
+  /// A callback of the driver's, too.
   void drop(const std::byte* data) {
     const std::lock_guard lock(mutex);
     const auto found = blocks.find(data);
     if (found == blocks.end()) return;
-    const boxed_bytes b = found->second;
+    const entry gone = found->second;
     blocks.erase(found);
-    bytes -= b.size;
-    ::munmap(b.data, b.size);
-    tell({marshal::errand::forget, b.id, 0, false, {}});
+    bytes -= gone.box.size;
+    memory.give_back(gone.block);
+    tell({marshal::errand::forget, gone.box.id, 0, false, {}});
   }
 };
 
@@ -47,19 +53,25 @@ struct graph_copies::held {
 };
 
 graph_copies::graph_copies(const api::driver_table& driver, host_calls& host)
-    : driver_(driver), host_(host), state_(std::make_shared<shared>()) {}
+    : driver_(driver), host_(host), state_(std::make_shared<shared>(driver)) {}
 
-std::optional<boxed_bytes> graph_copies::make(std::uint64_t id, std::uint64_t size, std::uint64_t row) {
+std::optional<boxed_bytes> graph_copies::make(const host_box_wanted& wanted) {
+  if (wanted.size == 0 || wanted.row == 0) return std::nullopt;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->tell) state_->tell = host_.messenger();
+    if (wanted.size > most_bytes - state_->bytes) return std::nullopt;
+    state_->bytes += wanted.size;
+  }
+  const locked_blocks::block block = state_->memory.take(wanted.size, wanted.context);
+  const boxed_bytes made{wanted.id, wanted.size, wanted.row, block.data, block.locked};
   const std::lock_guard lock(state_->mutex);
-  if (!state_->tell) state_->tell = host_.messenger();
-  if (size == 0 || row == 0 || size > most_bytes - state_->bytes) return std::nullopt;
-  void* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return std::nullopt;
-  const boxed_bytes made{id, size, row, static_cast<std::byte*>(memory)};
-  state_->bytes += size;
-  state_->blocks[made.data] = made;
+  if (!made.data) return state_->bytes -= wanted.size, std::nullopt;
+  state_->blocks[made.data] = {made, block};
   return made;
 }
+
+void graph_copies::drop_context(std::uint64_t context) { state_->memory.drop_context(context); }
 
 void graph_copies::release(const boxed_bytes& b) { state_->drop(b.data); }
 
@@ -83,7 +95,7 @@ std::optional<boxed_bytes> graph_copies::find(const void* data) const {
   const std::lock_guard lock(state_->mutex);
   const auto found = state_->blocks.find(static_cast<const std::byte*>(data));
   if (found == state_->blocks.end()) return std::nullopt;
-  return found->second;
+  return found->second.box;
 }
 
 bool graph_copies::any() const {

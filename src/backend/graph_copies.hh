@@ -1,9 +1,11 @@
 // Copies in graphs that read or write memory of the client. The driver's copy works on a block here; a launch
-// fills the blocks that are read with what the client sent along, and afterwards sends what was written.
+// fills the blocks that are read with what the client sent along, and afterwards sends what was written. The
+// blocks are page-locked: pageable memory a driver may read as early as in the launch.
 // Blocks live as long as a graph or an executable graph names them (user objects of the driver). Owned by the
 // session; any thread.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,8 +13,14 @@
 
 #include "api/cuda/driver_table.hh"
 #include "backend/host_calls.hh"
+#include "backend/locked_blocks.hh"
 
 namespace outboard::backend {
+
+struct host_box_wanted {
+  std::uint64_t id = 0, size = 0, row = 0;
+  std::uint64_t context = 0;  ///< the lane's current one
+};
 
 class graph_copies {
  public:
@@ -20,9 +28,10 @@ class graph_copies {
 
   /// A block for the client's host box `id`. Lives until release() or, once a graph holds it, until the
   /// driver is done with that. Nothing: no memory.
-  std::optional<boxed_bytes> make(std::uint64_t id, std::uint64_t size, std::uint64_t row);
+  std::optional<boxed_bytes> make(const host_box_wanted& wanted);
   void release(const boxed_bytes& b);
   void hold(CUgraph graph, const boxed_bytes& b);
+  void drop_context(std::uint64_t context);
 
   /// The block that begins at this address.
   std::optional<boxed_bytes> find(const void* data) const;
@@ -52,6 +61,8 @@ struct exec_needs {
   std::uint64_t functions = 0;
   std::vector<std::byte> fed;  ///< for the next launch
   CUevent last = nullptr;      ///< end of the latest launch: the blocks are one launch's at a time
+  /// Bytes that launches to come wait with.
+  std::shared_ptr<std::atomic<std::uint64_t>> kept = std::make_shared<std::atomic<std::uint64_t>>(0);
   exec_changes changed;
   CUgraph graph = nullptr;  ///< that it was made from
 

@@ -1,8 +1,10 @@
 // Handlers of the chapter graph about executable graphs, user objects and conditional handles.
+#include <algorithm>
 #include <cstring>
 
 #include "backend/ends.hh"
 #include "backend/graph_handles.hh"
+#include "backend/relaxed_capture.hh"
 
 namespace outboard::backend {
 namespace {
@@ -13,21 +15,55 @@ std::uint64_t bytes_of(const std::vector<boxed_bytes>& blocks) {
   return bytes;
 }
 
-/// Into what the graph's copies read. The driver may read it as early as in the launch, as it does with
-/// pageable memory, and until the launch before has ended.
-CUresult fill_sources(const api::driver_table& d, exec_needs& needs) {
-  const std::vector<std::byte> bytes = std::exchange(needs.fed, {});
-  if (bytes.size() != bytes_of(needs.sources)) return CUDA_ERROR_INVALID_VALUE;
-  if (needs.last) {
-    if (const CUresult code = call_driver(d.cuEventSynchronize, needs.last); code != CUDA_SUCCESS)
-      return code;
+/// What launches of one executable graph may keep for later; beyond it they wait for those before.
+constexpr std::uint64_t most_kept = 64u << 20;
+
+/// Bytes for blocks that an earlier launch still reads.
+struct later_fill {
+  std::vector<std::byte> bytes;
+  std::vector<boxed_bytes> sources;
+  std::shared_ptr<std::atomic<std::uint64_t>> kept;
+
+  void run() const {
+    std::size_t at = 0;
+    for (const boxed_bytes& b : sources) {
+      std::memcpy(b.data, bytes.data() + at, b.size);
+      at += b.size;
+    }
   }
-  std::size_t at = 0;
-  for (const boxed_bytes& b : needs.sources) {
-    std::memcpy(b.data, bytes.data() + at, b.size);
-    at += b.size;
+  static void CUDA_CB run_and_end(void* data) {
+    const std::unique_ptr<later_fill> own(static_cast<later_fill*>(data));
+    own->run();
+    own->kept->fetch_sub(own->bytes.size());
   }
-  return CUDA_SUCCESS;
+};
+
+bool last_is_over(const api::driver_table& d, const exec_needs& needs) {
+  if (!needs.last) return true;
+  const relaxed_capture relaxed(d);
+  return call_driver(d.cuEventQuery, needs.last) == CUDA_SUCCESS;
+}
+
+/// Into what the graph's copies read: at once, or in the stream that waits for the launch before.
+CUresult fill_sources(const api::driver_table& d, exec_needs& needs, CUstream stream,
+                      decltype(api::driver_table::cuLaunchHostFunc) enqueue) {
+  later_fill fill{std::exchange(needs.fed, {}), needs.sources, needs.kept};
+  if (fill.bytes.size() != bytes_of(needs.sources)) return CUDA_ERROR_INVALID_VALUE;
+  bool now = last_is_over(d, needs);
+  // Pageable memory the driver reads in the launch itself.
+  const bool locked = std::ranges::all_of(needs.sources, &boxed_bytes::page_locked);
+  if (!now && (!locked || needs.kept->load() + fill.bytes.size() > most_kept)) {
+    const CUresult code = call_driver(d.cuEventSynchronize, needs.last);
+    if (code != CUDA_SUCCESS) return code;
+    now = true;
+  }
+  if (now) return fill.run(), CUDA_SUCCESS;
+  needs.kept->fetch_add(fill.bytes.size());
+  auto own = std::make_unique<later_fill>(std::move(fill));
+  const CUresult code = enqueue(stream, later_fill::run_and_end, own.get());
+  if (code == CUDA_SUCCESS) return own.release(), code;
+  needs.kept->fetch_sub(own->bytes.size());
+  return code;
 }
 
 void drop_changes(call& c, exec_changes& changed) {
@@ -68,22 +104,18 @@ CUresult launch_with(call& c, const launch_order& o, exec_needs& needs) {
   const auto record = o.per_thread ? d.cuEventRecord_ptsz : d.cuEventRecord;
   const auto start = o.per_thread ? d.cuGraphLaunch_ptsz : d.cuGraphLaunch;
   if (!function || !start) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!needs.sources.empty()) {
-    if (const CUresult code = fill_sources(d, needs); code != CUDA_SUCCESS) return code;
-  }
-  if (!needs.last) {
-    if (const CUresult code = call_driver(d.cuEventCreate, &needs.last, CU_EVENT_DISABLE_TIMING);
-        code != CUDA_SUCCESS)
-      return code;
-  } else if (const CUresult code = wait(o.stream, needs.last, 0); code != CUDA_SUCCESS) {
-    return code;
-  }
-  CUresult code = start(o.exec, o.stream);
+  CUresult code = CUDA_SUCCESS;
+  if (needs.last) code = wait(o.stream, needs.last, 0);
+  if (code == CUDA_SUCCESS && !needs.sources.empty()) code = fill_sources(d, needs, o.stream, function);
+  if (code == CUDA_SUCCESS && !needs.last)
+    code = call_driver(d.cuEventCreate, &needs.last, CU_EVENT_DISABLE_TIMING);
   if (code != CUDA_SUCCESS) return code;
-  if (needs.functions || !needs.targets.empty()) {
+  code = start(o.exec, o.stream);
+  if (code == CUDA_SUCCESS && (needs.functions || !needs.targets.empty())) {
     void* end = c.session.host().make_end(needs.targets);
     code = function(o.stream, host_calls::run_end, end);
   }
+  // Also behind a launch that failed: its bytes may still be on their way into the blocks.
   record(needs.last, o.stream);
   return code;
 }

@@ -58,7 +58,7 @@ CUresult to_side(call& c, const std::uint64_t* n, const std::uint64_t* shape, na
     std::uint64_t size = 0;
     if (__builtin_mul_overflow(shape[0], shape[1], &size) || __builtin_mul_overflow(size, shape[2], &size))
       return CUDA_ERROR_INVALID_VALUE;
-    const auto made = c.session.captured_copies().make(n[5], size, shape[0]);
+    const auto made = c.session.captured_copies().make({n[5], size, shape[0], c.header.context});
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     to.blocks.push_back(block = *made);
   }

@@ -22,6 +22,7 @@ namespace outboard::backend {
 struct boxed_bytes {
   std::uint64_t id = 0, size = 0, row = 0;
   std::byte* data = nullptr;
+  bool page_locked = false;
 };
 
 class host_calls {

@@ -10,8 +10,9 @@ namespace {
 /// A program may have thousands of threads; a peer may not have millions.
 constexpr std::size_t max_lanes = 4096;
 
-/// What may wait while a request that has the turn waits for a host function of the client.
-constexpr std::size_t most_ahead = 64u << 20;
+/// What may wait while a request that has the turn waits for a host function of the client. A client that has
+/// sent more would wait for ever: its answer stands behind.
+constexpr std::size_t most_ahead = 512u << 20;
 
 /// Requests need no more than this for arrays; grown from the heap beyond.
 constexpr std::size_t scratch_size = 16 << 10;
@@ -36,6 +37,15 @@ bool is_sticky(CUresult code) {
   }
 }
 
+wire::frame_header reply_to(const wire::frame_header& request) {
+  wire::frame_header out;
+  out.kind = wire::frame_kind::reply;
+  out.opcode = request.opcode;
+  out.lane = request.lane;
+  out.ticket = request.ticket;
+  return out;
+}
+
 }  // namespace
 
 /// Reads one frame into at_hand_. False: interrupted, or the session has ended.
@@ -54,7 +64,8 @@ void session_core::stop_reading_ahead() {
 }
 
 /// A request inside the driver holds the turn, and perhaps waits for a stream that waits for a host function:
-/// the client's answer must get through. Everything else that comes waits for the turn.
+/// the client's answer must get through, and what the client does before and after the function. Everything
+/// else that comes waits for the turn.
 void session_core::read_ahead() {
   if (!executing_.load()) return;  // whoever has the turn reads by itself
   const std::lock_guard receiver(read_mutex_);
@@ -64,14 +75,37 @@ void session_core::read_ahead() {
   while (executing_.load() && host_.waiting() && bytes < most_ahead && !turn_.ended()) {
     frame next;
     if (!read_into(next)) break;
-    if (next.header.kind != wire::frame_kind::callback_done) {
+    if (next.header.kind == wire::frame_kind::callback_done) {
+      if (!host_.answered(next.header.ticket, next.payload))
+        end(false, "protocol error: an answer to no callback");
+    } else if (!execute_ahead(next)) {
       bytes += next.payload.size();
       ahead_.push_back(std::move(next));
-    } else if (!host_.answered(next.header.ticket, next.payload)) {
-      end(false, "protocol error: an answer to no callback");
     }
   }
   reading_ahead_.store(false);
+}
+
+/// Memory that both sides see is the same memory: neither what the client has written there nor its look at
+/// what kernels have has a place among the requests of its lane, but for the time at which it was sent.
+/// False: not such a request, or one that needs the driver.
+bool session_core::execute_ahead(const frame& f) {
+  if (!mirrors_.touchable()) return false;
+  const wire::frame_header& header = f.header;
+  if (header.kind == wire::frame_kind::post &&
+      header.opcode == static_cast<std::uint32_t>(marshal::service::memory_update))
+    return mirrors_.store(f.payload) == CUDA_SUCCESS;
+  if (header.kind != wire::frame_kind::call ||
+      header.opcode != static_cast<std::uint32_t>(marshal::service::memory_fetch))
+    return false;
+  wire::reader from(f.payload);
+  auto body = marshal::take_body<marshal::fetch_body>(from);
+  std::vector<std::byte> changes, payload(sizeof(std::int32_t));
+  if (!from.finished() || mirrors_.find(body, 0, changes) != CUDA_SUCCESS) return false;
+  wire::writer reply(payload);
+  marshal::put_body(reply, body);
+  send(reply_to(header), payload, changes);
+  return true;
 }
 
 bool session_core::read_into(frame& to) {
@@ -133,7 +167,11 @@ bool session_core::deliver(lane* own) {
     return true;
   lane* target = find_lane(at_hand_.header.lane);
   if (!target) return end(false, "protocol error: lane " + std::to_string(at_hand_.header.lane)), false;
-  if (target != own && !turn_.await_idle(*target)) return false;
+  if (target != own) {
+    if (!target->answered.load())
+      return end(false, "protocol error: a request of a thread that waits for a reply"), false;
+    if (!turn_.await_idle(*target)) return false;
+  }
   std::swap(target->inbox, at_hand_);
   target->has_frame = true;
   if (target == own) return true;
@@ -174,6 +212,7 @@ bool session_core::execute(lane& own) {
   own.gave_up_turn = false;
   const wire::frame_header& header = own.inbox.header;
   if (header.kind == wire::frame_kind::lane_end) return own.finished = true;
+  own.answered.store(header.kind == wire::frame_kind::post);
   own.reply.assign(sizeof(std::int32_t), std::byte{0});
   wire::writer reply(own.reply);
   std::array<std::byte, scratch_size> first;
@@ -188,13 +227,13 @@ bool session_core::execute(lane& own) {
     what = outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   }
   const bool kept = !own.gave_up_turn;
-  if (kept) executing_.store(false);
-  if (!what.well_formed) {
+  if (what.well_formed) {
+    executed_.store(header.ticket, std::memory_order_relaxed);
+    answer(own, header, what, c.keep_outputs_on_error);
+  } else {
     end(false, "protocol error: malformed request " + std::to_string(header.opcode));
-    return kept;
   }
-  executed_.store(header.ticket, std::memory_order_relaxed);
-  answer(own, header, what, c.keep_outputs_on_error);
+  if (kept) executing_.store(false);
   return kept;
 }
 
@@ -230,12 +269,8 @@ void session_core::answer(lane& own, const wire::frame_header& header, outcome w
   std::memcpy(own.reply.data(), &number, sizeof number);
   if (what.code != CUDA_SUCCESS && !keep_outputs) own.reply.resize(sizeof number);
   send_output();
-  wire::frame_header out;
-  out.kind = wire::frame_kind::reply;
-  out.opcode = header.opcode;
-  out.lane = header.lane;
-  out.ticket = header.ticket;
-  send(out, own.reply);
+  own.answered.store(true);  // partner: deliver(), which may see the client's next request at once
+  send(reply_to(header), own.reply);
 }
 
 /// What a kernel printed is on the client's side before the reply that says that it has ended.

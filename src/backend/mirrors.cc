@@ -91,7 +91,8 @@ void mirrors::open(const marshal::snapshot& facts) {
 }
 
 CUresult mirrors::page_lock(mirrored& m, bool exact, int file) {
-  if (m.size > most_pinned_ - std::min(most_pinned_, pinned_)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (const std::uint64_t held = pinned_bytes(); m.size > most_pinned_ - std::min(most_pinned_, held))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   // The registration covers whole pages; the client's block may begin and end inside one.
   const std::uint64_t begin = m.address / page() * page();
   const std::uint64_t end = (m.address + m.size + page() - 1) / page() * page();
@@ -139,12 +140,14 @@ CUresult mirrors::insert(mirrored made) {
     made.shadow = reserve_shadow(made.size);
     if (!made.shadow) return release(made), CUDA_ERROR_OUT_OF_MEMORY;
   }
+  const std::lock_guard lock(mutex_);
   (made.kind == host_block::managed ? managed_ : pinned_) += made.owned || made.mapped ? made.size : 0;
   blocks_[made.address] = made;
   return CUDA_SUCCESS;
 }
 
 bool mirrors::vacant(std::uint64_t address, std::uint64_t size) const {
+  const std::lock_guard lock(mutex_);
   if (size == 0 || address == 0 || size > most_addresses || address > most_addresses - size) return false;
   const auto after = blocks_.lower_bound(address);
   if (after != blocks_.end() && after->first - address < size) return false;
@@ -154,7 +157,7 @@ bool mirrors::vacant(std::uint64_t address, std::uint64_t size) const {
 }
 
 CUresult mirrors::share(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd& memory) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard shape(shape_mutex_);
   if (!vacant(wanted.address, wanted.size) || wanted.address % page() || wanted.size % page()) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -221,7 +224,7 @@ CUresult mirrors::allocate_managed(const marshal::managed_body& wanted, std::uin
     release(m);
     return CUDA_ERROR_MAP_FAILED;
   }
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard shape(shape_mutex_);
   code = insert(m);
   if (code == CUDA_SUCCESS) address = got;
   return code;
@@ -242,20 +245,25 @@ bool mirrors::page_locked(std::uint64_t address) const {
 }
 
 bool mirrors::drop(std::uint64_t address) {
-  const std::lock_guard lock(mutex_);
-  const auto found = blocks_.find(address);
-  if (found == blocks_.end()) return false;
-  const mirrored gone = found->second;
-  (gone.kind == host_block::managed ? managed_ : pinned_) -= gone.owned || gone.mapped ? gone.size : 0;
+  const std::lock_guard shape(shape_mutex_);
+  mirrored gone;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return false;
+    gone = found->second;
+    ++stores_;
+    (gone.kind == host_block::managed ? managed_ : pinned_) -= gone.owned || gone.mapped ? gone.size : 0;
+    blocks_.erase(found);
+  }
   release(gone);
-  blocks_.erase(found);
   return true;
 }
 
 void mirrors::drop_context(std::uint64_t context) {
   std::vector<std::uint64_t> gone;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock locks(mutex_, reading_);
     streams_.erase(context);  // it dies with the context
     for (const auto& [address, m] : blocks_) {
       if (m.context == context) gone.push_back(address);
@@ -270,7 +278,8 @@ bool mirrors::by_hand(const mirrored& m) const { return m.kind != host_block::ma
 
 CUresult mirrors::store(std::span<const std::byte> changes) {
   const std::lock_guard lock(mutex_);
-  bool waited = touch_while_busy_ || one_memory_;
+  ++stores_;
+  bool waited = touchable();
   const bool stored =
       marshal::apply_changes(changes, [&](std::uint64_t address) -> std::optional<marshal::change_target> {
         auto after = blocks_.upper_bound(address);
@@ -288,9 +297,10 @@ CUresult mirrors::store(std::span<const std::byte> changes) {
   return stored ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/// In a stream that waits for no other of the program's.
+/// In a stream that waits for no other of the program's. Without the lock.
 CUresult mirrors::read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context) {
   const beside_captures relaxed(driver_);
+  const std::lock_guard one(reading_);
   CUstream& stream = streams_[context];
   CUresult code =
       stream ? CUDA_SUCCESS : call_driver(driver_.cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
@@ -299,8 +309,13 @@ CUresult mirrors::read(std::uint64_t from, std::byte* to, std::size_t size, std:
   return code;
 }
 
-CUresult mirrors::scan(const mirrored& m, std::size_t& at, std::uint64_t context,
-                       std::vector<std::byte>& changes) {
+bool mirrors::holds(const mirrored& m) const {
+  const auto found = blocks_.find(m.address);
+  return found != blocks_.end() && found->second.shadow == m.shadow;
+}
+
+CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at,
+                       std::uint64_t context, std::vector<std::byte>& changes) {
   const std::span shadow(m.shadow, m.size);
   const std::size_t room = reply_bytes - std::min(reply_bytes, changes.size());
   if (by_hand(m) || context == 0) {  // without a context no kernel of the program can run
@@ -308,32 +323,38 @@ CUresult mirrors::scan(const mirrored& m, std::size_t& at, std::uint64_t context
     return CUDA_SUCCESS;
   }
   const std::size_t size = std::min<std::size_t>(m.size - at, 4u << 20);
-  staging::block copy = staging_.take(size, context);
-  if (!copy.data) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult done = read(m.address + at, copy.data, size, context);
-  if (done == CUDA_SUCCESS) {
+  const std::uint64_t stores = stores_;
+  lock.unlock();
+  const staging::block copy = staging_.take(size, context);
+  const CUresult done = copy.data ? read(m.address + at, copy.data, size, context) : CUDA_ERROR_OUT_OF_MEMORY;
+  lock.lock();
+  // What the client has changed meanwhile is not in the copy: it would be taken for a change of a kernel's.
+  if (done == CUDA_SUCCESS && holds(m) && stores_ == stores) {
     at += marshal::find_changes(m.address + at, {copy.data, size}, shadow.subspan(at, size), 0, room,
                                 look_bytes, changes);
   }
-  staging_.give_back(copy);
+  if (copy.data) staging_.give_back(copy);
   return done;
 }
 
 CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   std::size_t looked = 0;
-  auto m = blocks_.lower_bound(at.address);
-  std::size_t offset = m != blocks_.end() && m->first == at.address ? at.offset : 0;
-  for (; m != blocks_.end(); ++m, offset = 0) {
-    if (!m->second.shadow) continue;
-    if (offset > m->second.size || offset % marshal::change_line) return CUDA_ERROR_INVALID_VALUE;
-    while (offset < m->second.size) {
+  std::size_t offset = blocks_.contains(at.address) ? at.offset : 0;
+  std::uint64_t next = at.address;
+  for (auto m = blocks_.lower_bound(next); m != blocks_.end(); m = blocks_.lower_bound(next), offset = 0) {
+    const mirrored block = m->second;
+    next = block.address + 1;
+    if (!block.shadow) continue;
+    if (offset > block.size || offset % marshal::change_line) return CUDA_ERROR_INVALID_VALUE;
+    while (offset < block.size && holds(block)) {
       if (changes.size() >= reply_bytes || looked >= look_bytes) {
-        at = {m->first, offset};
+        at = {block.address, offset};
         return CUDA_SUCCESS;
       }
       const std::size_t before = offset;
-      if (const CUresult code = scan(m->second, offset, context, changes); code != CUDA_SUCCESS) return code;
+      const CUresult code = scan(lock, block, offset, context, changes);
+      if (code != CUDA_SUCCESS) return code;
       looked += offset - before;
     }
   }

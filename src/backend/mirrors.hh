@@ -52,6 +52,8 @@ class mirrors {
   bool page_locked(std::uint64_t address) const;  ///< a block of ours starts here
   void drop_context(std::uint64_t context);
 
+  /// store(), and find() without a context, make no call of the driver.
+  bool touchable() const { return touch_while_busy_ || one_memory_; }
   /// CUDA_ERROR_INVALID_VALUE: not changes of our blocks, which an honest client never sends.
   CUresult store(std::span<const std::byte> changes);
   /// Appends changes from `at` on and moves it; {0, 0} when everything was seen.
@@ -69,14 +71,20 @@ class mirrors {
   bool vacant(std::uint64_t address, std::uint64_t size) const;
   CUresult check_managed(const mirrored& m) const;
   CUresult read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context);
-  CUresult scan(const mirrored& m, std::size_t& at, std::uint64_t context, std::vector<std::byte>& changes);
+  CUresult scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at, std::uint64_t context,
+                std::vector<std::byte>& changes);
+  bool holds(const mirrored& m) const;
   bool by_hand(const mirrored& m) const;
 
   const api::driver_table& driver_;
   staging& staging_;
-  mutable std::mutex mutex_;
+  std::mutex shape_mutex_;  // whoever adds and removes blocks; held in the driver
+  mutable std::mutex
+      mutex_;  // what follows; a host function of the client may wait for it, and the driver for that
   blocks blocks_;
-  std::map<std::uint64_t, CUstream> streams_;  // by context: of the copies that look for changes
+  std::uint64_t stores_ = 0;                   // how often the client has changed something
+  std::mutex reading_;                         // one copy that looks for changes at a time
+  std::map<std::uint64_t, CUstream> streams_;  // by context: theirs, with `reading_`
   bool one_memory_ = false;                    // the device's memory is this machine's
   bool touch_while_busy_ = false;              // managed memory may be touched while kernels run
   std::uint64_t pinned_ = 0, managed_ = 0, most_pinned_ = 0;

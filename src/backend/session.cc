@@ -185,7 +185,8 @@ bool session_core::client_is_leaving() {
 }
 
 void session_core::give_up_turn(lane& own) {
-  if (own.gave_up_turn) return;
+  // A post comes before all that is asked after it: whoever asks next waits for it as the lane itself does.
+  if (own.gave_up_turn || own.inbox.header.kind == wire::frame_kind::post) return;
   own.gave_up_turn = true;
   stop_reading_ahead();
   turn_.release(standby_);

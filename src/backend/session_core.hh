@@ -42,7 +42,8 @@ class lane : public contender {
   std::uint64_t context_epoch = 0;   ///< session_core::contexts_changed() when it was entered
   CUresult deferred = CUDA_SUCCESS;  ///< a failed post's code, for the next call that may carry it
   std::vector<std::byte> reply;
-  bool gave_up_turn = false;  ///< during the request at hand
+  bool gave_up_turn = false;         ///< during the request at hand
+  std::atomic<bool> answered{true};  ///< no call is under way: the client's thread may ask again
   std::thread thread;
   std::atomic<bool> gone{false};  ///< `thread` is about to end and touches nothing any more
 };
@@ -96,6 +97,7 @@ class session_core {
   bool read_frame();
   bool read_into(frame& to);
   void read_ahead();
+  bool execute_ahead(const frame& f);
   void stop_reading_ahead();
   bool deliver(lane* own);
   lane* find_lane(std::uint32_t number);

@@ -36,18 +36,22 @@ staging::block staging::make(std::size_t size_class) {
   return b;
 }
 
-void staging::reap(bool wait_for_one) {
-  while (!busy_.empty()) {
-    block& oldest = busy_.front();
-    if (wait_for_one) {
-      driver_.cuEventSynchronize(oldest.done);
-      wait_for_one = false;
-    } else if (driver_.cuEventQuery(oldest.done) == CUDA_ERROR_NOT_READY) {
-      return;
-    }
-    free_[oldest.size_class].push_back(oldest);
+void staging::reap() {
+  while (!busy_.empty() && driver_.cuEventQuery(busy_.front().done) != CUDA_ERROR_NOT_READY) {
+    free_[busy_.front().size_class].push_back(busy_.front());
     busy_.pop_front();
   }
+}
+
+/// With a lock that is not held meanwhile: what is waited for may itself wait for bytes that others give
+/// back.
+void staging::wait_for_oldest(std::unique_lock<std::mutex>& lock) {
+  const block oldest = busy_.front();
+  busy_.pop_front();
+  lock.unlock();
+  driver_.cuEventSynchronize(oldest.done);
+  lock.lock();
+  free_[oldest.size_class].push_back(oldest);
 }
 
 /// An event belongs to one context: a block that changes hands between contexts gets a new one.
@@ -61,19 +65,24 @@ staging::block staging::claim(block b, std::uint64_t context) {
 }
 
 staging::block staging::take(std::size_t size, std::uint64_t context) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   std::size_t size_class = 0;
   while ((smallest << size_class) < size) ++size_class;
-  if (free_[size_class].empty()) reap(false);
-  while (free_[size_class].empty() && total_ + (smallest << size_class) > limit && !busy_.empty()) reap(true);
+  const std::size_t whole = smallest << size_class;
+  if (free_[size_class].empty()) reap();
+  while (free_[size_class].empty() && total_ + whole > limit && !busy_.empty()) wait_for_oldest(lock);
   if (!free_[size_class].empty()) {
     block b = free_[size_class].back();
     free_[size_class].pop_back();
     return claim(b, context);
   }
+  total_ += whole;
+  lock.unlock();  // the driver may be at work for another thread that waits for one of ours
   block b = make(size_class);
-  if (b.data) total_ += b.size;
-  return claim(b, context);
+  if (b.data) return claim(b, context);
+  lock.lock();
+  total_ -= whole;
+  return b;
 }
 
 void staging::give_back(block b) {

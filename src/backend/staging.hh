@@ -43,7 +43,8 @@ class staging {
   static constexpr std::size_t largest = 16u << 20;
 
  private:
-  void reap(bool wait_for_one);
+  void reap();
+  void wait_for_oldest(std::unique_lock<std::mutex>& lock);
   block make(std::size_t size_class);
   block claim(block b, std::uint64_t context);
 
@@ -51,7 +52,7 @@ class staging {
   static constexpr std::size_t limit = 256u << 20;                 // page-locked memory of one session
 
   const api::driver_table& driver_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // never held in a call of the driver that may wait
   std::vector<block> free_[classes];
   std::deque<block> busy_;
   std::size_t total_ = 0;

@@ -1,6 +1,7 @@
 #include "frontend/process.hh"
 
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -47,9 +48,11 @@ void process::boot(const boot_options& options) {
 void process::forked_child() {
   // As on the real driver, CUDA is not initialised in a child. Nothing is freed and no byte is sent: the
   // connection, its locks and its buffers are the parent's.
+  trace::forked();
+  // One in which nothing was begun may begin by itself.
+  if (!touched_.load(std::memory_order_acquire)) return;
   life_.store(life::forked, std::memory_order_release);
   functions_.forked();
-  trace::forked();
   if (options_.forked) options_.forked();
 }
 
@@ -111,6 +114,7 @@ CUresult process::connect() {
   if (now == life::forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (now == life::ended) return CUDA_ERROR_DEINITIALIZED;
   if (now == life::connected || now == life::running) return CUDA_SUCCESS;
+  touched_.store(true, std::memory_order_release);
   const std::lock_guard lock(connect_mutex_);
   if (!tried_) {
     tried_ = true;
@@ -120,6 +124,12 @@ CUresult process::connect() {
 }
 
 CUresult process::connect_locked() {
+  if (::getauxval(AT_SECURE)) {
+    log::error(
+        "this program runs with privileges that its user has not (setuid, setgid or capabilities): "
+        "it gets no device, because a server would be named by that user");
+    return CUDA_ERROR_NO_DEVICE;
+  }
   const auto settings = client_settings();
   if (!settings) {
     log::error(settings.error().message);
@@ -170,6 +180,8 @@ CUresult process::connect_locked() {
         if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane());
       });
   this_lane().how = answered::waited;  // the hello counts as a round trip
+  // Runs before the handlers that runtimes have entered when the program was loaded.
+  (void)std::atexit([] { instance().leaving_.store(true, std::memory_order_relaxed); });
   life expected = life::fresh;
   life_.compare_exchange_strong(expected, life::connected, std::memory_order_acq_rel);
   return CUDA_SUCCESS;

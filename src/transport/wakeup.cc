@@ -1,7 +1,10 @@
 #include "transport/wakeup.hh"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -22,10 +25,20 @@ int poll_until(std::span<pollfd> fds, deadline until) {
   }
 }
 
+unique_fd out_of_the_way(unique_fd fd) {
+  // Not higher than needed: the kernel's table of descriptors grows up to the number.
+  constexpr rlim_t enough = 4096;
+  rlimit most{};
+  if (!fd || ::getrlimit(RLIMIT_NOFILE, &most) != 0) return fd;
+  const rlim_t from = std::min(most.rlim_cur, enough) / 4 * 3;
+  unique_fd moved(::fcntl(fd.get(), F_DUPFD_CLOEXEC, static_cast<int>(from)));
+  return moved ? std::move(moved) : std::move(fd);
+}
+
 result<unique_fd> wakeup::make_event() {
   unique_fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event) return outboard::error{action::retry, "no descriptor for waiting: " + errno_text(errno)};
-  return event;
+  return out_of_the_way(std::move(event));
 }
 
 void wakeup::raise() {

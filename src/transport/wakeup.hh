@@ -17,6 +17,10 @@ namespace outboard::transport {
 /// time is up, -1 with errno set.
 int poll_until(std::span<pollfd> fds, deadline until);
 
+/// The same descriptor by a high number, where a program that counts on low ones, closes what it does not
+/// know or runs out of them meets it less; by its own where there is none.
+unique_fd out_of_the_way(unique_fd fd);
+
 class wakeup {
  public:
   /// The descriptor that wakes a sleeper; made first, so that running out of them is an error of the maker.

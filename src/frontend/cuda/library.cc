@@ -59,7 +59,8 @@ CUresult cuLibraryUnload(CUlibrary library) {
   request r(api::opcode::cuLibraryUnload, own);
   marshal::put_body(r.body(), marshal::handle_body{value_of(library)});
   forget_code(api::handle_kind::library, value_of(library));
-  return r.post();
+  // It waits for the device; a post would hold up what other threads ask meanwhile.
+  return process::instance().leaving() ? r.post() : r.call();
 }
 
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {

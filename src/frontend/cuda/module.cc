@@ -58,7 +58,8 @@ CUresult cuModuleUnload(CUmodule module) {
   r.in_context(info->context);
   marshal::put_body(r.body(), marshal::handle_body{value_of(module)});
   forget_code(api::handle_kind::module, value_of(module));
-  return r.post();
+  // It waits for the device; a post would hold up what other threads ask meanwhile.
+  return process::instance().leaving() ? r.post() : r.call();
 }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {

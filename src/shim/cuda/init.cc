@@ -1,10 +1,10 @@
 // The one init of the front-end library: lists the transports, connects the export tables to the front-end,
 // hooks fork and exit. No thread, no connection and no file before the program's first CUDA call.
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <strings.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 
 #include "base/log.hh"
@@ -81,13 +81,14 @@ frontend::cuda::export_hooks hooks() {
 }
 
 __attribute__((constructor)) void start() {
-  if (const char* level = std::getenv("OUTBOARD_LOG")) {
+  // A program with privileges that its user has not (setuid) obeys no variable: ::secure_getenv.
+  if (const char* level = ::secure_getenv("OUTBOARD_LOG")) {
     if (const auto parsed = log::parse_level(level)) log::set_level(*parsed);
   }
   frontend::cuda::set_export_hooks(hooks());
   process::instance().boot({add_transports, find_export, frontend::cuda::cls_forked});
   // Before the first call; a trace that only a configuration file asks for begins at the connection.
-  if (const char* file = std::getenv("OUTBOARD_TRACE"); file && *file) frontend::trace::start(file);
+  if (const char* file = ::secure_getenv("OUTBOARD_TRACE"); file && *file) frontend::trace::start(file);
 }
 
 __attribute__((destructor)) void stop() {

@@ -102,7 +102,8 @@ class tcp_transport final : public transport {
     for (std::size_t i = 0; i < all->size(); ++i) {
       const socket_address& to = (*all)[i];
       result<unique_fd> socket = connect_socket(to, share(until, all->size() - i), code);
-      if (socket && code == 0) return tcp_connection::make(std::move(socket).value(), options_);
+      if (socket && code == 0)
+        return tcp_connection::make(out_of_the_way(std::move(socket).value()), options_);
       if (!socket && all->size() == 1) return std::move(socket).error();
       tried += (tried.empty() ? "" : ", ") + to.text();
     }

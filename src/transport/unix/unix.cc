@@ -157,7 +157,7 @@ class unix_transport final : public transport {
       if (errno != EINTR) return connect_error(name, errno);
     }
     set_send_timeout(socket->get(), std::chrono::milliseconds(0));
-    return unix_connection::make(std::move(socket).value(), std::move(name));
+    return unix_connection::make(out_of_the_way(std::move(socket).value()), std::move(name));
   }
 
   result<std::unique_ptr<listener>> listen(std::string_view where, const listen_options& options) override {
