@@ -176,7 +176,7 @@ CUresult mirrors::share(const marshal::host_share_body& wanted, std::uint64_t co
 
 CUresult mirrors::map(const marshal::host_map_body& wanted, std::uint64_t context, std::uint64_t ticket,
                       std::uint64_t& device_address) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard shape(shape_mutex_);
   if (wanted.kind == host_block::shared || !vacant(wanted.address, wanted.size))
     return CUDA_ERROR_INVALID_VALUE;
   mirrored m;

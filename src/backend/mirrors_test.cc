@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <thread>
 
 #include "device/mock/mock.hh"
 
@@ -49,6 +50,34 @@ class MirrorsTest : public testing::Test {
   mirrors blocks_{table_, stage_};
   std::uint64_t there_ = 0;
 };
+
+/// The driver may wait there for a host function of the client, which must see this memory before it runs.
+TEST_F(MirrorsTest, WhoIsInTheDriverKeepsNobodyFromReadingAndWriting) {
+  using namespace std::chrono_literals;
+  ASSERT_EQ(map(base, page), CUDA_SUCCESS);
+  ASSERT_EQ(map(base + 64 * page, page), CUDA_SUCCESS);
+  for (const char* call : {"cuMemHostUnregister", "cuMemHostRegister_v2"}) {
+    device_->block(call);
+    std::thread inside([&] {
+      std::uint64_t there = 0;
+      if (call == std::string_view("cuMemHostUnregister")) {
+        EXPECT_TRUE(blocks_.drop(base + 64 * page));
+      } else {
+        EXPECT_EQ(blocks_.map({base + 96 * page, page, 0, marshal::host_block::pinned}, 1, 2, there),
+                  CUDA_SUCCESS);
+      }
+    });
+    ASSERT_TRUE(device_->wait_blocked(call, 1, 5s));
+    EXPECT_EQ(blocks_.store(one_byte(base, page, 7, std::byte{3})), CUDA_SUCCESS);
+    here(base + 8) = 4;
+    EXPECT_FALSE(found().empty());
+    here(base + 8) = 0;
+    EXPECT_FALSE(found().empty());
+    device_->release(call);
+    inside.join();
+  }
+  EXPECT_EQ(blocks_.pinned_bytes(), 2 * page);
+}
 
 TEST_F(MirrorsTest, PinnedMemoryLiesAtTheClientsAddressOrNowhere) {
   ASSERT_EQ(map(base, 10 * page), CUDA_SUCCESS);

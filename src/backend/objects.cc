@@ -41,8 +41,11 @@ bool object_tables::place(std::uint64_t id, server_object made) {
   if (h.index() >= t.size() + max_gap) return false;
   if (h.index() >= t.size()) t.resize(h.index() + 1);
   server_object& slot = t[h.index()];
-  // A tombstone's id may come again only with another generation; a living one never.
-  if (slot.state == server_object::life::alive || slot.generation == h.generation()) return false;
+  // A tombstone's id may come again only with another generation; a living one never. But a primary context
+  // has one handle for all its lives.
+  const bool comes_again = h.kind() == static_cast<std::uint8_t>(api::handle_kind::context);
+  if (slot.state == server_object::life::alive || (slot.generation == h.generation() && !comes_again))
+    return false;
   made.generation = h.generation();
   slot = std::move(made);
   return true;

@@ -1,19 +1,21 @@
 #include "backend/staging.hh"
 
-#include <cstdlib>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/driver_call.hh"
+#include "backend/relaxed_capture.hh"
 
 namespace outboard::backend {
 
 staging::~staging() {
-  // The worker ends with its session, and with it everything the driver holds: only ordinary memory is ours
-  // to free.
-  const auto drop = [](const block& b) {
-    if (!b.pinned) std::free(b.data);
-  };
+  // The worker ends with its session, and with it everything the driver holds.
   for (auto& list : free_) {
-    for (const block& b : list) drop(b);
+    for (const block& b : list) ::munmap(b.data, b.size);
   }
-  for (const block& b : busy_) drop(b);
+  for (const block& b : busy_) ::munmap(b.data, b.size);
 }
 
 std::size_t staging::bytes() const {
@@ -21,24 +23,52 @@ std::size_t staging::bytes() const {
   return total_;
 }
 
-staging::block staging::make(std::size_t size_class) {
+/// Memory of our own that the driver locks: with a context of its own it would vanish under those who read
+/// it.
+staging::block staging::make(std::size_t size_class, std::uint64_t context, std::uint64_t life) {
   block b;
   b.size_class = size_class;
   b.size = smallest << size_class;
-  void* memory = nullptr;
-  if (driver_.cuMemHostAlloc &&
-      driver_.cuMemHostAlloc(&memory, b.size, CU_MEMHOSTALLOC_PORTABLE) == CUDA_SUCCESS) {
-    b.pinned = true;
-  } else {
-    memory = std::aligned_alloc(4096, b.size);
-  }
+  b.context = context;
+  b.life = life;
+  void* memory = ::mmap(nullptr, b.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return b;
+  const relaxed_capture relaxed(driver_);
+  b.pinned =
+      call_driver(driver_.cuMemHostRegister_v2, memory, b.size, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS;
   b.data = static_cast<std::byte*>(memory);
   return b;
 }
 
+bool staging::alive(const block& b) const {
+  const auto life = lives_.find(b.context);
+  return b.life == (life == lives_.end() ? 0 : life->second);
+}
+
+void staging::put_back(const block& b) {
+  if (alive(b)) return free_[b.size_class].push_back(b);
+  ::munmap(b.data, b.size);
+  total_ -= b.size;
+}
+
+void staging::drop_context(std::uint64_t context) {
+  const std::lock_guard lock(mutex_);
+  ++lives_[context];
+  for (auto& list : free_) {
+    for (const block& b : std::exchange(list, {})) put_back(b);
+  }
+  for (const block& b : std::exchange(busy_, {})) {
+    if (alive(b)) {
+      busy_.push_back(b);
+    } else {
+      put_back(b);
+    }
+  }
+}
+
 void staging::reap() {
   while (!busy_.empty() && driver_.cuEventQuery(busy_.front().done) != CUDA_ERROR_NOT_READY) {
-    free_[busy_.front().size_class].push_back(busy_.front());
+    put_back(busy_.front());
     busy_.pop_front();
   }
 }
@@ -51,17 +81,33 @@ void staging::wait_for_oldest(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   driver_.cuEventSynchronize(oldest.done);
   lock.lock();
-  free_[oldest.size_class].push_back(oldest);
+  put_back(oldest);
 }
 
-/// An event belongs to one context: a block that changes hands between contexts gets a new one.
-staging::block staging::claim(block b, std::uint64_t context) {
-  if (b.done && b.context != context) {
-    driver_.cuEventDestroy_v2(b.done);
-    b.done = nullptr;
-  }
-  b.context = context;
-  return b;
+std::optional<staging::block> staging::find(std::size_t size_class, std::uint64_t context) {
+  std::vector<block>& list = free_[size_class];
+  const auto mine =
+      std::find_if(list.rbegin(), list.rend(), [&](const block& b) { return b.context == context; });
+  if (mine == list.rend()) return std::nullopt;
+  const block found = *mine;
+  list.erase(std::next(mine).base());
+  return found;
+}
+
+/// A free block that fits nobody here: of another size or context.
+bool staging::let_one_go(std::unique_lock<std::mutex>& lock) {
+  const auto list = std::ranges::find_if(free_, [](const auto& l) { return !l.empty(); });
+  if (list == std::end(free_)) return false;
+  const block gone = list->front();
+  list->erase(list->begin());
+  total_ -= gone.size;
+  lock.unlock();
+  const relaxed_capture relaxed(driver_);
+  if (gone.done) driver_.cuEventDestroy_v2(gone.done);
+  if (gone.pinned) call_driver(driver_.cuMemHostUnregister, gone.data);
+  ::munmap(gone.data, gone.size);
+  lock.lock();
+  return true;
 }
 
 staging::block staging::take(std::size_t size, std::uint64_t context) {
@@ -69,17 +115,20 @@ staging::block staging::take(std::size_t size, std::uint64_t context) {
   std::size_t size_class = 0;
   while ((smallest << size_class) < size) ++size_class;
   const std::size_t whole = smallest << size_class;
-  if (free_[size_class].empty()) reap();
-  while (free_[size_class].empty() && total_ + whole > limit && !busy_.empty()) wait_for_oldest(lock);
-  if (!free_[size_class].empty()) {
-    block b = free_[size_class].back();
-    free_[size_class].pop_back();
-    return claim(b, context);
+  while (true) {
+    if (const auto found = find(size_class, context)) return *found;
+    reap();
+    if (const auto found = find(size_class, context)) return *found;
+    if (total_ + whole <= limit) break;
+    if (let_one_go(lock)) continue;
+    if (busy_.empty()) break;
+    wait_for_oldest(lock);
   }
   total_ += whole;
+  const std::uint64_t life = lives_[context];
   lock.unlock();  // the driver may be at work for another thread that waits for one of ours
-  block b = make(size_class);
-  if (b.data) return claim(b, context);
+  const block b = make(size_class, context, life);
+  if (b.data) return b;
   lock.lock();
   total_ -= whole;
   return b;
@@ -87,7 +136,7 @@ staging::block staging::take(std::size_t size, std::uint64_t context) {
 
 void staging::give_back(block b) {
   const std::lock_guard lock(mutex_);
-  free_[b.size_class].push_back(b);
+  put_back(b);
 }
 
 void staging::give_back_after(block b, CUstream stream, bool per_thread) {

@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,7 +29,8 @@ class staging {
     CUevent done = nullptr;  ///< recorded by give_back_after()
     std::size_t size_class = 0;
     bool pinned = false;
-    std::uint64_t context = 0;  ///< whose streams `done` can be recorded in
+    std::uint64_t context = 0,
+                  life = 0;  ///< that it was made in, and whose streams `done` can be recorded in
   };
 
   /// A block of at least `size` bytes (at most the largest class), waiting for a busy one when the limit is
@@ -38,6 +41,9 @@ class staging {
   /// Free when the work submitted to `stream` so far is done.
   void give_back_after(block b, CUstream stream, bool per_thread);
 
+  /// The context is dead, and with it what the driver knew of its blocks. A new one may have the same handle.
+  void drop_context(std::uint64_t context);
+
   std::size_t bytes() const;  ///< page-locked memory held
 
   static constexpr std::size_t largest = 16u << 20;
@@ -45,8 +51,11 @@ class staging {
  private:
   void reap();
   void wait_for_oldest(std::unique_lock<std::mutex>& lock);
-  block make(std::size_t size_class);
-  block claim(block b, std::uint64_t context);
+  void put_back(const block& b);
+  bool alive(const block& b) const;
+  std::optional<block> find(std::size_t size_class, std::uint64_t context);
+  bool let_one_go(std::unique_lock<std::mutex>& lock);
+  block make(std::size_t size_class, std::uint64_t context, std::uint64_t life);
 
   static constexpr std::size_t smallest = 64u << 10, classes = 9;  // 64 KiB ... 16 MiB
   static constexpr std::size_t limit = 256u << 20;                 // page-locked memory of one session
@@ -55,6 +64,7 @@ class staging {
   mutable std::mutex mutex_;  // never held in a call of the driver that may wait
   std::vector<block> free_[classes];
   std::deque<block> busy_;
+  std::map<std::uint64_t, std::uint64_t> lives_;  // of contexts
   std::size_t total_ = 0;
 };
 

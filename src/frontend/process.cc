@@ -9,6 +9,7 @@
 
 #include "base/log.hh"
 #include "frontend/dial.hh"
+#include "frontend/leaving.hh"
 #include "frontend/settings.hh"
 #include "frontend/trace.hh"
 
@@ -26,7 +27,12 @@ constexpr std::uint64_t arena_small_chunk = 64u << 10;
 /// Shared with the server instead, when it can pass descriptors: a large page.
 constexpr std::uint64_t arena_shared_chunk = 2u << 20;
 
+std::atomic<bool> touched{false};  // a connection has been asked for
+std::atomic<bool> exit_began{false};
+
 }  // namespace
+
+bool leaving() { return exit_began.load(std::memory_order_relaxed); }
 
 process& process::instance() {
   // Never destroyed: libraries call the driver from their destructors, in any order (design section 5.4).
@@ -50,7 +56,7 @@ void process::forked_child() {
   // connection, its locks and its buffers are the parent's.
   trace::forked();
   // One in which nothing was begun may begin by itself.
-  if (!touched_.load(std::memory_order_acquire)) return;
+  if (!touched.load(std::memory_order_acquire)) return;
   life_.store(life::forked, std::memory_order_release);
   functions_.forked();
   if (options_.forked) options_.forked();
@@ -114,7 +120,7 @@ CUresult process::connect() {
   if (now == life::forked) return CUDA_ERROR_NOT_INITIALIZED;
   if (now == life::ended) return CUDA_ERROR_DEINITIALIZED;
   if (now == life::connected || now == life::running) return CUDA_SUCCESS;
-  touched_.store(true, std::memory_order_release);
+  touched.store(true, std::memory_order_release);
   const std::lock_guard lock(connect_mutex_);
   if (!tried_) {
     tried_ = true;
@@ -181,7 +187,7 @@ CUresult process::connect_locked() {
       });
   this_lane().how = answered::waited;  // the hello counts as a round trip
   // Runs before the handlers that runtimes have entered when the program was loaded.
-  (void)std::atexit([] { instance().leaving_.store(true, std::memory_order_relaxed); });
+  (void)std::atexit([] { exit_began.store(true, std::memory_order_relaxed); });
   life expected = life::fresh;
   life_.compare_exchange_strong(expected, life::connected, std::memory_order_acq_rel);
   return CUDA_SUCCESS;

@@ -94,8 +94,6 @@ class process {
   std::uint64_t next_context_id() { return ++last_context_id_; }
 
   bool synchronous() const { return synchronous_; }  ///< OUTBOARD_SYNC=1
-  /// exit() is under way: clean-up, of runtimes for example, waits for nothing.
-  bool leaving() const { return leaving_.load(std::memory_order_relaxed); }
 
  private:
   enum class life : std::uint8_t { fresh, connected, running, ended, forked };
@@ -110,8 +108,6 @@ class process {
 
   boot_options options_;
   std::atomic<life> life_{life::fresh};
-  std::atomic<bool> leaving_{false};
-  std::atomic<bool> touched_{false};  ///< a connection has been asked for
   std::mutex connect_mutex_;
   bool tried_ = false;
   CUresult connect_code_ = CUDA_ERROR_NO_DEVICE;

@@ -104,16 +104,15 @@ CUresult copy(const copy_request& r) {
     const bool from_stays = r.from_side == side::device || stays(r.from);
     const bool to_stays = r.to_side == side::device || stays(r.to);
     if (!r.wait && to_stays && from_stays) {
-      work.submit_bounded(
-          s, make_task([to = r.to, from = r.from, size] { return move_checked(to, from, size); }));
+      work.submit(s, make_task([to = r.to, from = r.from, size] { return move_checked(to, from, size); }));
       return CUDA_SUCCESS;
     }
     const std::uint64_t from_bytes = size.extent(size.from_pitch, size.from_slice);
     if (!r.wait && to_stays && from_bytes <= staging_limit) {
       std::vector<std::byte> staged = packed(r.from, size);
-      work.submit_bounded(s, make_task([to = r.to, size, staged = std::move(staged)] {
-                            return move_checked(to, reinterpret_cast<std::uint64_t>(staged.data()), size);
-                          }));
+      work.submit(s, make_task([to = r.to, size, staged = std::move(staged)] {
+                    return move_checked(to, reinterpret_cast<std::uint64_t>(staged.data()), size);
+                  }));
       return CUDA_SUCCESS;
     }
     work.run(s, make_task([to = r.to, from = r.from, size] { return move_checked(to, from, size); }));

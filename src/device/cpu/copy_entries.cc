@@ -83,7 +83,7 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std
                                              width, height, reinterpret_cast<CUcontext>(c->handle)};
       return capture_node(*s, CU_GRAPH_NODE_TYPE_MEMSET, fill_work{about, c, body});
     }
-    here().work.submit_bounded(s, make_task(body));
+    here().work.submit(s, make_task(body));
     return CUDA_SUCCESS;
   });
 }

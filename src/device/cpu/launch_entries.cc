@@ -114,7 +114,7 @@ CUresult launch_on(const context_ptr& c, const stream_ptr& s, CUfunction functio
     work.attributes = std::move(attributes);
     return capture_node(*s, CU_GRAPH_NODE_TYPE_KERNEL, std::move(work));
   }
-  here().work.submit_bounded(s, make_task([work = std::move(work)] { return run_kernel(work); }));
+  here().work.submit(s, make_task([work = std::move(work)] { return run_kernel(work); }));
   return CUDA_SUCCESS;
 }
 

@@ -105,14 +105,6 @@ void scheduler::submit(const stream_ptr& s, std::unique_ptr<task> body) {
   enqueue(*s, std::move(op));
 }
 
-void scheduler::submit_bounded(const stream_ptr& s, std::unique_ptr<task> body) {
-  std::unique_lock lock(mutex_);
-  while (s->submitted_ - s->completed_ >= most_queued) help_until(lock, *s, s->submitted_ - most_queued + 1);
-  operation op;
-  op.body = std::move(body);
-  enqueue(*s, std::move(op));
-}
-
 void scheduler::run(const stream_ptr& s, std::unique_ptr<task> body) {
   std::unique_lock lock(mutex_);
   operation op;

@@ -107,16 +107,11 @@ using stream_ptr = std::shared_ptr<stream>;
 
 class scheduler {
  public:
-  /// So many launches a 580 driver takes behind a host function that runs; the next one waits.
-  static constexpr std::uint64_t most_queued = 1021;
-
   explicit scheduler(std::size_t most_threads) : most_threads_(most_threads) {}
   /// Runs or drops what is queued (set the groups' errors first to drop), then ends the threads.
   ~scheduler();
 
   void submit(const stream_ptr& s, std::unique_ptr<task> body);
-  /// The same for kernels, copies and fills: waits (and works) while the stream has most_queued operations.
-  void submit_bounded(const stream_ptr& s, std::unique_ptr<task> body);
   /// Submits and returns when it is done; the calling thread runs it itself where nothing is before it.
   void run(const stream_ptr& s, std::unique_ptr<task> body);
   point_ptr record(const stream_ptr& s);

@@ -47,31 +47,6 @@ TEST_F(stream_test, AStreamKeepsItsOrder) {
   EXPECT_EQ(seen, 2000u) << "non-atomic increments one after the other";
 }
 
-TEST_F(stream_test, AStreamHasRoomForSoManyLaunches) {
-  const CUfunction f = function(load(), "increment");
-  const CUdeviceptr at = allocate(4);
-  const CUstream s = make(), other = make(CU_STREAM_NON_BLOCKING);
-  gate g;
-  hold(g, s);
-  std::atomic<int> launched{0};
-  std::thread launching([&] {
-    ASSERT_EQ(table_.cuCtxSetCurrent(context_), CUDA_SUCCESS);
-    for (int i = 0; i < 3000; ++i) ASSERT_EQ(launch(f, s, at), CUDA_SUCCESS), ++launched;
-  });
-  while (launched < 1000) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(20ms);
-  EXPECT_LT(launched, 1100);
-  const CUdeviceptr elsewhere = allocate(4);
-  EXPECT_EQ(launch(f, other, elsewhere), CUDA_SUCCESS);
-  EXPECT_EQ(table_.cuStreamSynchronize(other), CUDA_SUCCESS);
-  g.open = true;
-  launching.join();
-  EXPECT_EQ(table_.cuStreamSynchronize(s), CUDA_SUCCESS);
-  unsigned seen = 0;
-  ASSERT_EQ(table_.cuMemcpyDtoH_v2(&seen, at, 4), CUDA_SUCCESS);
-  EXPECT_EQ(seen, 3000u);
-}
-
 TEST_F(stream_test, QueryTellsWhetherWorkIsLeft) {
   gate g;
   const CUstream s = make();

@@ -27,6 +27,23 @@ constexpr std::uint64_t max_pitch = 0x7fffffff;
 bool is_host(const box_end& e) { return e.type == CU_MEMORYTYPE_HOST; }
 bool is_array(const box_end& e) { return e.type == CU_MEMORYTYPE_ARRAY; }
 
+bool fits(std::uint64_t at, std::uint64_t n, std::uint64_t room) { return at <= room && n <= room - at; }
+
+/// What the driver would refuse is refused before a byte of the program is read: its memory ends where the
+/// program thinks that the array does.
+CUresult settle_array(const box_end& e, const box_extent& size) {
+  if (!e.array) return CUDA_ERROR_INVALID_VALUE;
+  const array_info* info = find_object<array_info>(e.array);
+  if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  const CUDA_ARRAY3D_DESCRIPTOR& a = info->about;
+  const std::uint64_t element = element_bytes(a);
+  if (element == 0 || e.level != 0) return CUDA_SUCCESS;  // the driver knows more
+  const bool inside = fits(e.x, size.width, a.Width * element) &&
+                      fits(e.y, size.height, std::max<std::uint64_t>(a.Height, 1)) &&
+                      fits(e.z, size.depth, std::max<std::uint64_t>(a.Depth, 1));
+  return inside ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /// The side's type and place settled: unified addresses are looked up, missing pitches filled in.
 CUresult settle_side(box_end& e, const box_extent& size) {
   switch (e.type) {
@@ -38,8 +55,7 @@ CUresult settle_side(box_end& e, const box_extent& size) {
     case CU_MEMORYTYPE_DEVICE:
       break;
     case CU_MEMORYTYPE_ARRAY:
-      if (!e.array) return CUDA_ERROR_INVALID_VALUE;
-      return find_object<array_info>(e.array) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+      return settle_array(e, size);
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
@@ -88,13 +104,7 @@ bool surely_good(const box_end& e, const box_extent& size) {
   const array_info* info = find_object<array_info>(e.array);
   const std::uint64_t element = info ? element_bytes(info->about) : 0;
   if (element == 0 || e.level != 0) return false;
-  const auto fits = [](std::uint64_t at, std::uint64_t n, std::uint64_t room) {
-    return at <= room && n <= room - at;
-  };
-  const CUDA_ARRAY3D_DESCRIPTOR& a = info->about;
-  return e.x % element == 0 && size.width % element == 0 && fits(e.x, size.width, a.Width * element) &&
-         fits(e.y, size.height, std::max<std::uint64_t>(a.Height, 1)) &&
-         fits(e.z, size.depth, std::max<std::uint64_t>(a.Depth, 1));
+  return e.x % element == 0 && size.width % element == 0;
 }
 
 marshal::box_side side_of(const box_end& e, bool peer) {
