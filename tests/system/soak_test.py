@@ -45,7 +45,7 @@ class Soak(SystemTest):
             self.wait_for_line(client, "mark")
             session = next(s for s in daemon.sessions() if s["process"] == client.pid)
             marks.append({"client": Held(client.pid), "worker": Held(session["worker"]),
-                          "daemon": Held(daemon.process.pid)})
+                          "daemon": self.settled(daemon, 1)})
             client.stdin.write("\n")
             client.stdin.flush()
         client.stdin.close()
@@ -77,9 +77,13 @@ class Soak(SystemTest):
         self.assertEqual(daemon.doctor()["sessions"]["crashed"], 0)
         self.nothing_is_left(daemon)
 
-    def settled(self, daemon):
-        """With as many processes as an idle daemon has: one warm worker."""
-        self.assertTrue(wait_until(lambda: len(daemon.workers()) <= 1, 10), daemon.workers())
+    def settled(self, daemon, sessions=0):
+        """With a warm worker ready beside those of the sessions, and nobody asking."""
+        def idle():
+            warm = daemon.doctor()["pool"]["warm"]
+            return len(warm) == 1 and warm[0]["ready"] and len(daemon.workers()) == 1 + sessions
+        self.assertTrue(wait_until(idle, 20), daemon.workers())
+        time.sleep(0.2)
         return Held(daemon.process.pid)
 
     def doCleanups_of_children(self):
