@@ -26,25 +26,29 @@ std::int64_t address(std::int64_t i, std::int64_t n, address_mode mode) {
       return (i % n + n) % n;
     case address_mode::border:
       return outside;
+    case address_mode::mirror: {
+      const std::int64_t within = (i % (2 * n) + 2 * n) % (2 * n);
+      return within < n ? within : 2 * n - 1 - within;
+    }
     default:
-      return i < 0 ? 0 : n - 1;  // mirrored coordinates are folded already: only the neighbour can be outside
+      return i < 0 ? 0 : n - 1;
   }
 }
 
-/// A coordinate in texels, wrapped or mirrored, and far outside brought near: nothing overflows.
+/// A coordinate in texels, by whole periods (one wrapped, two mirrored images) or from far outside brought
+/// near: nothing overflows.
 double in_texels(float x, std::uint32_t n, bool normalized, address_mode mode) {
   double u = x;
   if (normalized) {
     if (mode == address_mode::wrap) {
       u -= std::floor(u);
     } else if (mode == address_mode::mirror) {
-      const double whole = std::floor(u), rest = u - whole;
-      u = std::fmod(whole, 2.0) == 0.0 ? rest : 1.0 - rest;
+      u -= 2 * std::floor(u / 2);
     }
     u *= n;
   }
   if (!(u >= -2.0)) return std::isnan(u) ? 0.0 : -2.0;
-  return std::min(u, n + 2.0);
+  return std::min(u, 2.0 * n + 2.0);
 }
 
 /// One dimension of a filter: two neighbours and the weight of the second, in 256ths.
@@ -62,6 +66,25 @@ neighbours around(double u) {
 struct components {
   std::array<double, 4> value{};
 };
+
+/// 256ths of each corner; a set bit of the index is the second neighbour of x, y, z. They are whole and sum
+/// to 256: planes are split by x, then by y, each half rounded to the outer corner (fitted to an H200, every
+/// fraction tried).
+std::array<std::int64_t, 8> corner_weights(const std::array<neighbours, 3>& n) {
+  const auto share = [](std::int64_t of, std::int64_t weight) {
+    return (of * weight + fraction / 2) / fraction;
+  };
+  std::array<std::int64_t, 8> w{};
+  for (std::size_t z = 0; z < 2; ++z) {
+    const std::int64_t plane = z != 0 ? n[2].weight : fraction - n[2].weight;
+    const std::int64_t right = share(plane, n[0].weight), left = plane - right;
+    w[4 * z + 3] = share(right, n[1].weight);
+    w[4 * z + 1] = right - w[4 * z + 3];
+    w[4 * z] = share(left, fraction - n[1].weight);
+    w[4 * z + 2] = left - w[4 * z];
+  }
+  return w;
+}
 
 /// Reads texels of one level of a texture.
 class reader {
@@ -228,19 +251,20 @@ class sampler {
   components linear() const {
     std::array<neighbours, 3> n{};
     const auto used = static_cast<std::size_t>(q_.dimensions);
-    for (std::size_t d = 0; d < used; ++d) n[d] = around(coordinate(d));
+    const bool crosses_edges = t_.memory.cube && t_.how.seamless;
+    for (std::size_t d = 0; d < used; ++d) {
+      double u = coordinate(d);
+      if (mode_[d] == address_mode::clamp && !crosses_edges) u = std::clamp(u, 0.5, size_[d] - 0.5);
+      n[d] = around(u);
+    }
+    const auto weights = corner_weights(n);
     components sum;
     for (std::uint32_t corner = 0; corner < 1u << used; ++corner) {
+      if (weights[corner] == 0) continue;
       std::array<std::int64_t, 3> i{0, 0, 0};
-      std::int64_t weight = 1;
-      for (std::size_t d = 0; d < used; ++d) {
-        const bool second = corner >> d & 1;
-        i[d] = second ? n[d].second : n[d].first;
-        weight *= second ? n[d].weight : fraction - n[d].weight;
-      }
-      if (weight == 0) continue;
+      for (std::size_t d = 0; d < used; ++d) i[d] = corner >> d & 1 ? n[d].second : n[d].first;
       const texel_bits texel = corner_texel(i);
-      const double share = std::ldexp(static_cast<double>(weight), -8 * q_.dimensions);
+      const double share = static_cast<double>(weights[corner]) / fraction;
       for (std::size_t c = 0; c < 4; ++c) sum.value[c] += share * as_float(texel[c]);
     }
     // Measured on an H200: a 1D texture is filtered as the first of its rows, at 0, halfway to the row above;

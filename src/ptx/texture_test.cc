@@ -50,6 +50,32 @@ TEST(Texture, LinearWeightsHaveEightFractionalBits) {
   EXPECT_EQ(p.at(geometry::d1, 0.5f + 255.9f / 256), 256);
 }
 
+// Read off an H200: fractions of a texel and the weights of the eight corners, in 256ths.
+TEST(Texture, FilterWeightsAreWholeAndSumToOne) {
+  const struct {
+    int fraction[3];
+    float weights[8];
+  } measured[] = {
+      {{42, 200, 0}, {47, 9, 167, 33, 0, 0, 0, 0}},     {{161, 104, 0}, {56, 96, 39, 65, 0, 0, 0, 0}},
+      {{231, 227, 0}, {3, 26, 22, 205, 0, 0, 0, 0}},    {{48, 1, 0}, {207, 48, 1, 0, 0, 0, 0, 0}},
+      {{32, 32, 32}, {172, 24, 24, 4, 25, 3, 3, 1}},    {{32, 96, 32}, {123, 17, 73, 11, 18, 2, 10, 2}},
+      {{57, 242, 184}, {3, 1, 53, 15, 8, 2, 135, 39}},  {{167, 213, 141}, {7, 13, 33, 62, 8, 15, 41, 77}},
+      {{168, 110, 255}, {0, 1, 0, 0, 50, 95, 38, 72}},  {{77, 217, 97}, {17, 7, 94, 41, 10, 4, 58, 25}},
+      {{254, 139, 35}, {1, 100, 1, 119, 0, 16, 0, 19}},
+  };
+  for (const auto& m : measured) {
+    for (std::size_t corner = 0; corner < 8; ++corner) {
+      std::vector<float> texels(8);
+      texels[corner] = 256;
+      picture p(2, 2, 2, texels);
+      p.t.how.linear = true;
+      const auto at = [&](int d) { return 0.5f + static_cast<float>(m.fraction[d]) / 256; };
+      EXPECT_EQ(p.at(geometry::d3, at(0), at(1), at(2)), m.weights[corner])
+          << m.fraction[0] << ' ' << m.fraction[1] << ' ' << m.fraction[2] << " corner " << corner;
+    }
+  }
+}
+
 TEST(Texture, AddressModes) {
   picture p(4, 1, 1, {1, 2, 3, 4});
   p.t.how.border = {9, 9, 9, 9};

@@ -97,11 +97,35 @@ void branch() {
   MUST(cudaGraphDestroy(graph));
 }
 
+/// A body is filled by capture; who captures into a graph need not be given it at the end.
+void captured_body() {
+  numbers_on_device n;
+  n.set(1, 0);
+  cudaGraph_t graph = nullptr;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphConditionalHandle handle{};
+  MUST(cudaGraphConditionalHandleCreate(&handle, graph, 1, cudaGraphCondAssignDefault));
+  const std::vector<cudaGraph_t> body = add_conditional(graph, nullptr, 0, handle, cudaGraphCondTypeIf, 1);
+  cudaStream_t stream = nullptr;
+  MUST(cudaStreamCreate(&stream));
+  MUST(cudaStreamBeginCaptureToGraph(stream, body[0], nullptr, nullptr, 0, cudaStreamCaptureModeGlobal));
+  add<<<1, 1, 0, stream>>>(n.x, 41);
+  MUST(cudaStreamEndCapture(stream, nullptr));
+  cudaGraphExec_t exec = nullptr;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  launch(exec);
+  EXPECT(n.get(0) == 42);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaStreamDestroy(stream));
+}
+
 }  // namespace
 
 int main() {
   loop();
   branch();
+  captured_body();
   std::printf("PASS graph_conditions\n");
   return 0;
 }

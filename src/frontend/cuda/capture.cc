@@ -79,11 +79,12 @@ CUresult ask_status(lane& own, CUstream stream, bool per_thread, CUstreamCapture
 }
 
 CUresult end(lane& own, CUstream stream, CUgraph* graph, bool per_thread) {
-  if (!graph) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   handle_table& table = process::instance().handles(api::handle_kind::graph);
   const std::uint64_t key = stream_key(own, stream, per_thread);
   const std::uint64_t there = graph_of_capture(key);
+  // Who captures into a graph has it already and need not ask for it.
+  if (!graph && !there) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t made = there ? there : table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(api::opcode::cuStreamEndCapture, own);
@@ -91,11 +92,11 @@ CUresult end(lane& own, CUstream stream, CUgraph* graph, bool per_thread) {
   const CUresult code = r.call();
   if (code == CUDA_SUCCESS) {
     closed(key);
-    *graph = reinterpret_cast<CUgraph>(made);
+    if (graph) *graph = reinterpret_cast<CUgraph>(made);
     return code;
   }
   if (!there) table.release(made);
-  if (code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) *graph = nullptr;  // as the driver leaves it
+  if (graph && code == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) *graph = nullptr;  // as the driver leaves it
   // Some failures end the capture and some do not: the driver knows.
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   if (ask_status(own, stream, per_thread, status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
