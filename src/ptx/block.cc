@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "ptx/child_grids.hh"
 #include "ptx/plain.hh"
 #include "ptx/warp.hh"
 
@@ -160,6 +161,8 @@ bool warp_resolve(warp* w, std::uint64_t address, std::uint32_t size, bool write
   const range workspace{reinterpret_cast<std::uint64_t>(b.launch->grid_workspace),
                         b.launch->grid_workspace ? 64u : 0u};
   if (holds(workspace)) return use(workspace);
+  if (b.launch->children != nullptr && holds(b.launch->children->parameters()))
+    return use(b.launch->children->parameters());
   memory_range found;
   if (!b.launch->memory || !b.launch->memory->find(address, found)) return false;
   const range r{found.begin, found.size};
@@ -334,6 +337,7 @@ bool block_start(block& b, launch_state& launch, std::uint64_t number) {
   b.cluster_phase = false;
   b.exited = 0;
   b.next_warp = 0;
+  b.runtime_errors.clear();
   for (std::uint32_t n = 0; n < launch.warps; ++n) {
     auto& w = b.warps[n];
     if (!warp_base_frame(w, launch.kernel)) return false;

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "ptx/child_grids.hh"
+
 namespace outboard::ptx {
 namespace {
 
@@ -209,6 +211,10 @@ const inst* builtin_call(warp* w, const inst* i, const call_site& site) {
     if (site.provided == builtin::set_conditional) {
       if (!launch.set_conditional) return warp_fault(w, i, fault::instruction, l, argument(0));
       (*launch.set_conditional)(argument(0), static_cast<std::uint32_t>(argument(1)));
+      continue;
+    }
+    if (site.provided >= builtin::child_parameters) {
+      if (!child_call(w, i, site, l)) return leave();
       continue;
     }
     lane_reader reader(w);

@@ -20,7 +20,21 @@ namespace outboard::ptx {
 struct function_code;
 
 /// Functions the device provides; PTX declares them .extern.
-enum class builtin : std::uint8_t { none, vprintf, assertfail, malloc, free, set_conditional };
+enum class builtin : std::uint8_t {
+  none,
+  vprintf,
+  assertfail,
+  malloc,
+  free,
+  set_conditional,
+  // From here on: what the CUDA runtime's device library asks for (child_grids.hh).
+  child_parameters,
+  child_launch,
+  child_get_error,
+  child_set_error,
+  child_stream_create,
+  child_stream_destroy,
+};
 
 /// One value handed to or from a callee. A place is a register (reference) or an offset in a frame.
 struct transfer {

@@ -4,6 +4,32 @@
 #include "ptx/decode.hh"
 
 namespace outboard::ptx {
+namespace {
+
+/// What the device library of the CUDA runtime asks for, by the names and signatures that it has in PTX.
+builtin child_builtin(const function& f) {
+  struct known {
+    std::string_view name;
+    std::size_t parameters;
+    builtin what;
+  };
+  constexpr known all[] = {
+      {"GetParameterBufferV2", 4, builtin::child_parameters},
+      {"LaunchDeviceV2", 2, builtin::child_launch},
+      {"GetLastError", 0, builtin::child_get_error},
+      {"SetLastError", 1, builtin::child_set_error},
+      {"StreamCreate", 2, builtin::child_stream_create},
+      {"StreamDestroy", 1, builtin::child_stream_destroy},
+  };
+  constexpr std::string_view prefix = "__cuda_syscall_cnpv2";
+  if (f.name.substr(0, prefix.size()) != prefix || f.returns.size() != 1) return builtin::none;
+  for (const known& k : all) {
+    if (f.name.substr(prefix.size()) == k.name && f.parameters.size() == k.parameters) return k.what;
+  }
+  return builtin::none;
+}
+
+}  // namespace
 
 void decoder::do_branch() {
   take("uni");
@@ -94,7 +120,9 @@ void decoder::do_call() {
     } else if (what.name == "cudaGraphSetConditional" && formal_parameters->size() == 2) {
       site->provided = builtin::set_conditional;
     } else {
-      return fail("unresolved extern function " + std::string(what.name));
+      site->provided = child_builtin(*callee);
+      if (site->provided == builtin::none)
+        return fail("unresolved extern function " + std::string(what.name));
     }
     if (site->provided != builtin::none) {
       for (const auto& v : *formal_parameters) {

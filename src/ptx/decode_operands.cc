@@ -150,7 +150,7 @@ std::uint32_t decoder::address_value(const operand& o, std::uint32_t bytes) {
   }
   const auto addend = static_cast<std::uint64_t>(o.value);
   if (v->where == space::shared) {
-    if (v->size != 0) return constant(context_.shared.offsets.at(v) + addend, bytes);
+    if (v->size != 0) return constant(context_.shared.offset(f_, *v) + addend, bytes);
     const auto base = temporary(4);
     inst& i = emit(control().special);
     i.r[0] = base, i.aux = static_cast<std::uint32_t>(special::dynamic_base);

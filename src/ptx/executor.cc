@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/spin.hh"
+#include "ptx/child_grids.hh"
 #include "ptx/code.hh"
 #include "ptx/warp.hh"
 
@@ -374,7 +375,8 @@ launch_result prepare(const launch_request& r, job& j) {
 
 }  // namespace
 
-launch_result executor::run(const launch_request& request, const cancel_token* cancel) {
+launch_result executor::run_grid(const launch_request& request, const cancel_token* cancel,
+                                 child_list& children) {
   job j;
   if (auto refused = prepare(request, j); !refused.ok()) return refused;
   const auto* info = request.module->source().find_kernel(request.kernel);
@@ -391,7 +393,39 @@ launch_result executor::run(const launch_request& request, const cancel_token* c
   }
   if (request.set_conditional) j.launch.set_conditional = &request.set_conditional;
   j.batch = std::clamp<std::uint64_t>(j.total / (std::uint64_t{threads()} * 8), 1, max_batch);
-  return scheduler_->run(j, cancel);
+  child_grids made(*j.launch.module, children.depth);
+  j.launch.children = &made;
+  launch_result done = scheduler_->run(j, cancel);
+  children = made.take();
+  return done;
+}
+
+launch_result executor::run(const launch_request& request, const cancel_token* cancel) {
+  child_list made;
+  launch_result done = run_grid(request, cancel, made);
+  if (made.empty()) return done;
+  // Depth first: what follows a grid in its stream waits for those that it launched. A list, not recursion:
+  // grids may launch a successor for ever.
+  std::vector<child_list> open;
+  launch_request next = request;
+  next.cooperative = false;
+  while (done.ok()) {
+    if (!made.empty()) open.push_back(std::move(made));
+    if (open.empty()) break;
+    child_list& of = open.back();
+    auto& from = of.now.empty() ? of.tail : of.now;
+    const child_grid grid = std::move(from.front());
+    from.pop_front();
+    made = {};
+    made.depth = of.depth + (&from == &of.now ? 1 : 0);
+    if (of.empty()) open.pop_back();
+    next.kernel = grid.kernel->name;
+    next.grid = grid.grid, next.block = grid.block;
+    next.dynamic_shared = grid.shared;
+    next.parameters = grid.parameters;
+    done = run_grid(next, cancel, made);
+  }
+  return done;
 }
 
 }  // namespace outboard::ptx

@@ -138,7 +138,8 @@ struct executor_limits {
   static constexpr std::uint32_t warp_size = 32;
 };
 
-class scheduler;  // worker threads and the queue of launches, internal to src/ptx
+struct child_list;  // child_grids.hh
+class scheduler;    // worker threads and the queue of launches, internal to src/ptx
 
 /// A pool of `threads` workers that runs blocks of all launches in turn. Thread-safe: several run() at once
 /// share the workers fairly. Destroy only after all run() have returned.
@@ -149,7 +150,8 @@ class executor {
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
-  /// Returns when the last block has ended, or at the first error (remaining blocks are dropped).
+  /// Returns when the last block has ended, those of grids that kernels have launched among them, or at the
+  /// first error (what remains is dropped).
   launch_result run(const launch_request& request, const cancel_token* cancel = nullptr);
 
   unsigned threads() const;
@@ -158,6 +160,8 @@ class executor {
                                 std::uint32_t dynamic_shared) const;
 
  private:
+  launch_result run_grid(const launch_request& request, const cancel_token* cancel, child_list& children);
+
   std::unique_ptr<scheduler> scheduler_;
 };
 

@@ -21,12 +21,120 @@ std::string_view callee_of(const instruction& i) {
   return {};
 }
 
-bool mentions(const operand& o, const std::set<std::string_view>& names) {
-  const bool symbol = o.kind == operand_kind::symbol || o.base == operand_kind::symbol;
-  if (symbol && names.contains(o.name)) return true;
-  return std::any_of(o.parts.begin(), o.parts.end(),
-                     [&](const operand& part) { return mentions(part, names); });
-}
+/// What a function's body names: shared variables of the module, and other functions.
+struct uses {
+  std::vector<const variable*> shared;
+  std::set<const function*> functions;
+  bool indirect = false;  ///< calls through a pointer: any function of the module
+};
+
+class shared_placer {
+ public:
+  explicit shared_placer(const program& p) : program_(p) {
+    for (const auto& v : p.variables) {
+      if (v.where != space::shared || v.size == 0) continue;
+      const variable*& known = variables_[v.name];
+      if (!known || known->link == linkage::external) known = &v;
+    }
+    for (const auto& f : p.functions) {
+      if (f.defined) functions_.emplace(f.name, &f);
+    }
+    for (const auto& f : p.functions) {
+      uses& u = uses_[&f];
+      for (const instruction& i : f.body) {
+        if (i.name == "call" && callee_of(i).empty()) u.indirect = true;
+        for (const operand& o : i.operands) look_at(o, u);
+      }
+    }
+  }
+
+  result<shared_layout> run() {
+    std::uint64_t at = 0;
+    for (const auto& f : program_.functions) {
+      if (f.kernel) continue;
+      for (const variable* v : uses_[&f].shared) {
+        if (!layout_.common.contains(v)) OUTBOARD_TRY(place(*v, at, layout_.common[v]));
+      }
+      for (const auto& v : f.variables) {
+        if (v.where == space::shared && v.size != 0) OUTBOARD_TRY(place(v, at, layout_.common[&v]));
+      }
+    }
+    for (const auto& f : program_.functions) {
+      if (f.kernel && f.defined) OUTBOARD_TRY(place_kernel(f));
+    }
+    return std::move(layout_);
+  }
+
+ private:
+  void look_at(const operand& o, uses& u) {
+    if (o.kind == operand_kind::symbol || o.base == operand_kind::symbol) {
+      std::string_view name = o.name;
+      if (const auto v = variables_.find(name); v != variables_.end()) {
+        if (std::find(u.shared.begin(), u.shared.end(), v->second) == u.shared.end())
+          u.shared.push_back(v->second);
+      }
+      if (const auto a = program_.aliases.find(name); a != program_.aliases.end()) name = a->second;
+      if (const auto g = functions_.find(name); g != functions_.end()) u.functions.insert(g->second);
+    }
+    for (const operand& part : o.parts) look_at(part, u);
+  }
+
+  status place(const variable& v, std::uint64_t& at, std::uint32_t& offset) {
+    at = aligned(at, std::max(v.align, 1u));
+    offset = static_cast<std::uint32_t>(at);
+    if (v.size > max_shared_static || at + v.size > max_shared_static) {
+      return failure("line " + std::to_string(v.line) + ": shared variables exceed " +
+                     std::to_string(max_shared_static) + " bytes");
+    }
+    at += v.size;
+    return {};
+  }
+
+  /// Device functions that the kernel can get to; kernels that it names are launched, not called.
+  std::set<const function*> reached(const function& kernel) {
+    std::set<const function*> seen = {&kernel};
+    std::vector<const function*> todo = {&kernel};
+    bool all = false;
+    const auto add = [&](const function* g) {
+      if (!g->kernel && seen.insert(g).second) todo.push_back(g);
+    };
+    while (!todo.empty()) {
+      const uses& u = uses_[todo.back()];
+      todo.pop_back();
+      for (const function* g : u.functions) add(g);
+      if (!u.indirect || all) continue;
+      all = true;
+      for (const auto& [name, g] : functions_) add(g);
+    }
+    return seen;
+  }
+
+  status place_kernel(const function& kernel) {
+    std::uint64_t at = 0;
+    const auto need = [&](const variable* v) {
+      const auto found = layout_.common.find(v);
+      if (found != layout_.common.end()) at = std::max(at, found->second + v->size);
+    };
+    for (const function* g : reached(kernel)) {
+      for (const variable* v : uses_[g].shared) need(v);
+      for (const variable& v : g->variables) need(&v);
+    }
+    for (const variable* v : uses_[&kernel].shared) {
+      if (!layout_.common.contains(v)) OUTBOARD_TRY(place(*v, at, layout_.own[{&kernel, v}]));
+    }
+    for (const variable& v : kernel.variables) {
+      if (v.where == space::shared && v.size != 0) OUTBOARD_TRY(place(v, at, layout_.own[{&kernel, &v}]));
+    }
+    layout_.kernel_bytes[&kernel] = static_cast<std::uint32_t>(at);
+    return {};
+  }
+
+  const program& program_;
+  std::map<std::string_view, const variable*> variables_;
+  std::map<std::string_view, const function*> functions_;
+  std::map<const function*, uses> uses_;
+  shared_layout layout_;
+};
 
 }  // namespace
 
@@ -79,45 +187,12 @@ result<frame_layout> frame_of(const function& f) {
   return frame;
 }
 
-result<shared_layout> shared_of(const program& p) {
-  shared_layout layout;
-  std::uint64_t common = 0;
-  const auto place = [&](const variable& v, std::uint64_t& at) -> status {
-    at = aligned(at, std::max(v.align, 1u));
-    layout.offsets[&v] = static_cast<std::uint32_t>(at);
-    if (v.size > max_shared_static || at + v.size > max_shared_static) {
-      return failure("line " + std::to_string(v.line) + ": shared variables exceed " +
-                     std::to_string(max_shared_static) + " bytes");
-    }
-    at += v.size;
-    return {};
-  };
-  std::set<std::string_view> names;
-  for (const auto& v : p.variables) {
-    if (v.where != space::shared || v.size == 0) continue;
-    names.insert(v.name);
-    OUTBOARD_TRY(place(v, common));
-  }
-  for (const auto& f : p.functions) {
-    if (f.kernel) continue;
-    for (const auto& v : f.variables) {
-      if (v.where == space::shared && v.size != 0) OUTBOARD_TRY(place(v, common));
-    }
-  }
-  for (const auto& f : p.functions) {
-    if (!f.kernel || !f.defined) continue;
-    const bool reaches = std::any_of(f.body.begin(), f.body.end(), [&](const instruction& i) {
-      return i.name == "call" || std::any_of(i.operands.begin(), i.operands.end(),
-                                             [&](const operand& o) { return mentions(o, names); });
-    });
-    std::uint64_t at = reaches ? common : 0;
-    for (const auto& v : f.variables) {
-      if (v.where == space::shared && v.size != 0) OUTBOARD_TRY(place(v, at));
-    }
-    layout.kernel_bytes[&f] = static_cast<std::uint32_t>(at);
-  }
-  return layout;
+std::uint32_t shared_layout::offset(const function& f, const variable& v) const {
+  const auto found = common.find(&v);
+  return found != common.end() ? found->second : own.at({&f, &v});
 }
+
+result<shared_layout> shared_of(const program& p) { return shared_placer(p).run(); }
 
 result<std::uint64_t> stack_of(const program& p, const function& start, bool& open_ended) {
   // Depth-first with an explicit stack: the call graph is the text's, its depth may be hostile.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/result.hh"
@@ -29,11 +30,15 @@ struct frame_layout {
 };
 result<frame_layout> frame_of(const function& f);
 
-/// Shared memory of a module: variables of device functions and of module level lie in a common part that
-/// starts at 0 and is the same for every kernel that can reach it; a kernel's own follow.
+/// Shared memory of a module. What device functions use has one place for all kernels, from 0 on; a kernel
+/// that can reach them holds as much of it as they need. What only kernels use has a place in each of them,
+/// behind that.
 struct shared_layout {
-  std::map<const variable*, std::uint32_t> offsets;
+  std::map<const variable*, std::uint32_t> common;
+  std::map<std::pair<const function*, const variable*>, std::uint32_t> own;
   std::map<const function*, std::uint32_t> kernel_bytes;  ///< static, without dynamic
+
+  std::uint32_t offset(const function& f, const variable& v) const;
 };
 result<shared_layout> shared_of(const program& p);
 

@@ -9,16 +9,20 @@ namespace outboard::ptx {
 namespace {
 
 constexpr std::uint32_t max_parameter_bytes = 32764;
+constexpr std::uint32_t register_file = 65536;  // of a multiprocessor, and what a block may take
 
 /// Registers in units of 32 bits; ptxas reuses most of what nvcc's single-assignment text declares.
-std::uint32_t register_estimate(const function& f) {
+std::uint32_t register_estimate(const function& f, std::uint32_t max_threads) {
   std::uint64_t words = 0;
   for (const auto& r : f.registers) {
     if (r.kind == type::pred) continue;
     words += static_cast<std::uint64_t>(r.count) * (size_of(r.kind) == 8 ? 2 : 1);
   }
   const auto guess = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(words / 4 + 8, 16, 255));
-  return f.max_registers != 0 ? std::min(guess, f.max_registers) : guess;
+  // Blocks of every size that may be launched are run, so occupancy has to find room for one.
+  const auto most = std::min<std::uint32_t>(register_file / std::max(max_threads, 32u) & ~7u, 255);
+  const auto fitting = std::min(guess, most);
+  return f.max_registers != 0 ? std::min(fitting, f.max_registers) : fitting;
 }
 
 result<kernel_info> describe(const program& p, const function& f, const shared_layout& shared,
@@ -44,7 +48,6 @@ result<kernel_info> describe(const program& p, const function& f, const shared_l
   if (!stack) return stack.error();
   k.local_bytes = static_cast<std::uint32_t>(*stack);
   k.constant_bytes = constant_bytes;
-  k.registers = register_estimate(f);
   const auto product = [](const std::uint32_t(&b)[3]) {
     return std::uint64_t{b[0]} * std::max(b[1], 1u) * std::max(b[2], 1u);
   };
@@ -55,6 +58,8 @@ result<kernel_info> describe(const program& p, const function& f, const shared_l
     k.max_threads = static_cast<std::uint32_t>(std::min<std::uint64_t>(exact, 1024));
   }
   k.min_blocks = f.min_blocks;
+  k.target = f.target;
+  k.registers = register_estimate(f, k.max_threads);
   return k;
 }
 
@@ -188,7 +193,6 @@ bool module::uses_heap() const {
 }
 
 int module::ptx_version() const { return tree_->version; }
-int module::target() const { return tree_->target; }
 
 result<module_ptr> parse(std::string_view text) {
   auto tree = parse_program(std::make_shared<const std::string>(text));
@@ -212,7 +216,6 @@ result<module_ptr> link(std::span<const module_ptr> modules) {
     const program& from = modules[n]->tree();
     const renamer names(from, n, counts);
     out->version = std::max(out->version, from.version);
-    out->target = std::max(out->target, from.target);
     out->more_texts.push_back(from.text);
     out->more_texts.insert(out->more_texts.end(), from.more_texts.begin(), from.more_texts.end());
     out->more_texts.insert(out->more_texts.end(), names.texts().begin(), names.texts().end());

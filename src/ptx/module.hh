@@ -34,6 +34,7 @@ struct kernel_info {
   std::uint32_t max_threads = 1024;               ///< per block: .maxntid / .reqntid, else 1024
   std::array<std::uint32_t, 3> required_block{};  ///< .reqntid, zeros when absent
   std::uint32_t min_blocks = 0;                   ///< .minnctapersm
+  int target = 0;                                 ///< of its own text: 75 for .target sm_75
 };
 
 enum class variable_space { global, constant };
@@ -62,7 +63,6 @@ class module {
   const variable_info* find_variable(std::string_view name) const;
   bool uses_heap() const;   ///< malloc or free of the device is called
   int ptx_version() const;  ///< 90 for .version 9.0
-  int target() const;       ///< 75 for .target sm_75
   const program& tree() const { return *tree_; }
 
  private:

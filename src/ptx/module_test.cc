@@ -24,7 +24,7 @@ TEST(module_test, parameters_are_laid_out_as_the_compiler_does) {
       ".maxntid 128, 2, 1\n.minnctapersm 3\n{ ret; }\n");
   ASSERT_TRUE(m) << m.error().message;
   EXPECT_EQ((*m)->ptx_version(), 90);
-  EXPECT_EQ((*m)->target(), 75);
+  EXPECT_EQ((*m)->kernels()[0].target, 75);
   const auto* k = (*m)->find_kernel("k");
   ASSERT_TRUE(k);
   constexpr std::uint32_t offsets[] = {0, 8, 16, 32, 48, 56, 64, 80, 96, 97, 100, 104};
@@ -50,6 +50,48 @@ TEST(module_test, variables_and_memory_of_kernels) {
   EXPECT_EQ(k->static_shared_bytes, 100u);
   EXPECT_EQ(k->local_bytes, 48u);
   EXPECT_EQ(k->constant_bytes, 32u);
+}
+
+TEST(module_test, kernels_of_linked_texts_keep_the_target_of_their_own) {
+  const auto mine = parse(head + ".visible .entry k() { ret; }"),
+             newer = parse(".version 9.0\n.target sm_121\n.address_size 64\n.visible .entry l() { ret; }");
+  const module_ptr both[] = {*mine, *newer};
+  const auto linked = link(both);
+  ASSERT_TRUE(linked) << linked.error().message;
+  EXPECT_EQ((*linked)->find_kernel("k")->target, 75);
+  EXPECT_EQ((*linked)->find_kernel("l")->target, 121);
+}
+
+TEST(module_test, a_block_that_may_be_launched_has_registers_for_it) {
+  const std::string many = ".reg .b64 %rd<4000>; ret; }\n";
+  const auto m = parse(head + ".entry any() { " + many + ".entry small() .maxntid 128 { " + many +
+                       ".entry limited() .maxnreg 40 { " + many);
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ((*m)->find_kernel("any")->registers, 64u);
+  EXPECT_EQ((*m)->find_kernel("small")->registers, 255u);
+  EXPECT_EQ((*m)->find_kernel("limited")->registers, 40u);
+}
+
+TEST(module_test, a_kernel_holds_the_shared_memory_that_it_can_reach) {
+  const std::string call = "{ .reg .b32 %r<3>; call helper, (); ret; }\n";
+  const auto m = parse(
+      head +
+      ".shared .align 4 .b8 mine[100];\n.shared .align 16 .b8 yours[40000];\n.shared .align 8 .b8 ours[24];\n"
+      ".shared .b8 nobodys[5000];\n.func deeper() { .reg .b32 %r<3>; mov.u32 %r1, ours; ret; }\n"
+      ".func helper() " +
+      std::string("{ call deeper, (); ret; }\n") +
+      ".entry one() { .reg .b32 %r<3>; mov.u32 %r1, mine; ret; }\n"
+      ".entry two() { .reg .b32 %r<3>; ld.shared.u32 %r1, [yours+4]; ret; }\n.entry three() " +
+      call +
+      ".entry four() { .reg .b32 %r<3>; .shared .align 4 .b8 local[8]; mov.u32 %r2, mine; call helper, (); "
+      "ret; }\n"
+      ".entry none() { ret; }\n");
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ((*m)->find_kernel("one")->static_shared_bytes, 100u);
+  EXPECT_EQ((*m)->find_kernel("two")->static_shared_bytes, 40000u);
+  EXPECT_EQ((*m)->find_kernel("three")->static_shared_bytes, 24u);
+  EXPECT_EQ((*m)->find_kernel("four")->static_shared_bytes, 24u + 100 + 8);
+  EXPECT_EQ((*m)->find_kernel("none")->static_shared_bytes, 0u);
 }
 
 TEST(module_test, errors_say_the_line) {
@@ -120,6 +162,34 @@ TEST_F(link_test, extern_functions_and_variables_meet_their_definitions) {
   const auto r = launch("k", {1, 1, 1}, {40, 1, 1}, packed(v.data()));
   ASSERT_TRUE(r.ok()) << r.text;
   for (std::uint32_t n = 0; n < 40; ++n) EXPECT_EQ(v[n], 2 * n + 7 + 100 + 5);
+}
+
+TEST_F(link_test, shared_variables_of_kernels_and_functions_do_not_meet) {
+  // The function's variable has the same place from both kernels, theirs lie behind it.
+  load(
+      head +
+      ".shared .align 4 .u32 common;\n.shared .align 4 .u32 own;\n.shared .align 4 .u32 big[2000];\n"
+      ".func put(.param .b32 v) { .reg .b32 %r<3>; ld.param.u32 %r1, [v]; st.shared.u32 [common], %r1; ret; "
+      "}\n"
+      ".func (.param .b32 r) get() { .reg .b32 %r<3>; ld.shared.u32 %r1, [common]; st.param.b32 [r], %r1; "
+      "ret; }\n"
+      ".visible .entry k(.param .u64 p) { .reg .b32 %r<6>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [p];\n"
+      "mov.u32 %r1, 7; st.shared.u32 [own], %r1; mov.u32 %r2, 9;\n"
+      "{ .param .b32 v; st.param.b32 [v], %r2; call put, (v); } mov.u32 %r3, 1; st.shared.u32 [big+4], %r3;\n"
+      "ld.shared.u32 %r4, [own]; st.global.u32 [%rd1], %r4;\n"
+      "{ .param .b32 r; call (r), get, (); ld.param.b32 %r5, [r]; } st.global.u32 [%rd1+4], %r5; ret; }\n"
+      ".visible .entry l(.param .u64 p) { .reg .b32 %r<6>; .reg .b64 %rd<3>; ld.param.u64 %rd1, [p];\n"
+      "mov.u32 %r1, 5; st.shared.u32 [big], %r1; ld.shared.u32 %r2, [big]; st.global.u32 [%rd1], %r2; ret; "
+      "}\n");
+  std::vector<std::uint32_t> v(2);
+  device(v);
+  ASSERT_TRUE(launch("k", {1, 1, 1}, {1, 1, 1}, packed(v.data())).ok());
+  EXPECT_EQ(v[0], 7u);
+  EXPECT_EQ(v[1], 9u);
+  EXPECT_EQ(module_->source().find_kernel("k")->static_shared_bytes, 8008u);
+  EXPECT_EQ(module_->source().find_kernel("l")->static_shared_bytes, 8000u);
+  ASSERT_TRUE(launch("l", {1, 1, 1}, {1, 1, 1}, packed(v.data())).ok());
+  EXPECT_EQ(v[0], 5u);
 }
 
 TEST_F(link_test, two_strong_definitions_clash_and_weak_ones_yield) {

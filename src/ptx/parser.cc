@@ -214,6 +214,7 @@ class parser : declaration_parser {
     } else {
       expect(';');
     }
+    f.target = tree_->target;
     if (ok_) tree_->functions.push_back(std::move(f));
   }
 

@@ -104,6 +104,7 @@ struct function {
   std::uint32_t required_block[3] = {0, 0, 0};
   std::uint32_t max_registers = 0, min_blocks = 0;
   std::uint32_t line = 0;
+  int target = 0;  ///< of the text it stands in: linked texts may differ
 
   ptx::type register_type(std::int32_t index) const;
 };

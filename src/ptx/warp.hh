@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "ptx/lanes/machine.hh"
 
 namespace outboard::ptx {
+
+class child_grids;
 
 /// Registers of one activation of a function by some lanes of a warp. Groups of one frame may merge.
 struct frame {
@@ -67,6 +70,7 @@ struct launch_state {
   void* grid_workspace = nullptr;  ///< cooperative launches: what envreg1/2 lead to
   const std::function<void(std::string_view)>* print = nullptr;
   const std::function<void(std::uint64_t, std::uint32_t)>* set_conditional = nullptr;
+  child_grids* children = nullptr;
   std::uint64_t id = 0;
 };
 
@@ -90,7 +94,8 @@ struct block {
   std::uint32_t exited = 0;  ///< threads
   std::uint32_t next_warp = 0, slices = 0;
   range_cache ranges;
-  launch_result failed;  ///< kind ok until something fails
+  std::map<std::uint32_t, std::uint32_t> runtime_errors;  ///< cudaGetLastError of threads that launch grids
+  launch_result failed;                                   ///< kind ok until something fails
 };
 
 /// Steps that need more than lanes: decode puts them into the code.

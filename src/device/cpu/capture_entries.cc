@@ -42,10 +42,14 @@ CUresult begin_into(CUstream handle, CUgraph graph, const CUgraphNode* nodes, co
 
 template <bool PerThread>
 CUresult end(CUstream handle, CUgraph* out) {
-  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return on_stream(handle, PerThread, [&](const stream_ptr& s) {
+  return on_stream(handle, PerThread, [&](const stream_ptr& s) -> CUresult {
+    const capture_ptr c = capture_of(*s);
     graph_ptr graph;
     const CUresult r = capture_end(*s, graph);
+    if (out == nullptr) {  // a new graph that nobody can name
+      if (r == CUDA_SUCCESS && !c->into_existing) here().graphs.remove(graph->handle);
+      return r;
+    }
     *out = graph != nullptr ? reinterpret_cast<CUgraph>(graph->handle) : nullptr;
     return r;
   });

@@ -58,10 +58,8 @@ class instance {
 };
 using instance_ptr = std::shared_ptr<const instance>;
 
-/// What a program may set on a kernel, and what its module says.
+/// What a program may set on a kernel.
 struct function_settings {
-  explicit function_settings(int t) : target(t) {}
-  const int target;                         ///< 75 for .target sm_75
   std::atomic<int> max_dynamic_shared{-1};  ///< -1: not set
   std::atomic<int> carveout{-1};
 };

@@ -63,7 +63,7 @@ CUresult function_attribute(CUfunction_attribute id, const ptx::kernel_info& inf
       out = static_cast<int>(info.registers);
       break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-      out = settings.target;
+      out = info.target;
       break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
       out = here().facts.capability;

@@ -6,10 +6,6 @@
 
 namespace outboard::device::cpu {
 
-graph_block::~graph_block() {
-  if (address != 0) here().store->release(address);
-}
-
 user_object::~user_object() {
   here().user_objects.remove(handle);
   if (destroy != nullptr) destroy(data);
@@ -87,6 +83,12 @@ graph_ptr clone_graph(const graph_object& original, bool owned) {
     for (const graph_node* other : node->before) add_edge(*twins.at(other), *twins.at(node.get()));
   }
   return copy;
+}
+
+bool has_memory(const graph_object& graph) {
+  return std::ranges::any_of(graph.nodes, [](const auto& node) {
+    return node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || node->type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+  });
 }
 
 std::vector<graph_node*> ordered(const graph_object& graph) {

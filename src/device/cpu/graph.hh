@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "device/cpu/graph_memory.hh"
 #include "device/cpu/launch.hh"
 
 namespace outboard::device::cpu {
@@ -40,18 +41,10 @@ struct event_work {
   CUevent handle = nullptr;
   std::shared_ptr<event_object> event;
 };
-/// Device memory that lives as long as a node or a plan names it.
-struct graph_block {
-  std::uint64_t address = 0;
-  graph_block() = default;
-  ~graph_block();
-  graph_block(const graph_block&) = delete;
-  graph_block& operator=(const graph_block&) = delete;
-};
 struct allocation_work {
   CUDA_MEM_ALLOC_NODE_PARAMS_v2 about{};
   std::vector<CUmemAccessDesc> access;
-  std::shared_ptr<graph_block> block;
+  graph_block_ptr block;
 };
 struct release_work {
   CUdeviceptr address = 0;
@@ -131,6 +124,8 @@ void remove_node(graph_node& node);
 bool add_edge(graph_node& from, graph_node& to);
 bool remove_edge(graph_node& from, graph_node& to);
 graph_ptr clone_graph(const graph_object& original, bool owned);
+/// Nodes that allocate or free: such a graph cannot be copied, nor be a part of another.
+bool has_memory(const graph_object& graph);
 /// Every node after those before it; empty where edges make a circle.
 std::vector<graph_node*> ordered(const graph_object& graph);
 /// The type and, but for parameters, the shape of both are the same.

@@ -31,6 +31,7 @@ CUresult clone(CUgraph* out, CUgraph original) {
   return with_graphs([&]() -> CUresult {
     const graph_ptr graph = find_graph(original);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (has_memory(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     return *out = reinterpret_cast<CUgraph>(clone_graph(*graph, false)->handle), CUDA_SUCCESS;
   });
 }

@@ -20,6 +20,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
     made->flags = flags;
     made->work = make_plan(*graph);
     if (made->work == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the edges make a circle
+    if (const CUresult r = here().graph_blocks.claim(*made->work, made); r != CUDA_SUCCESS) return r;
     made->handle = here().graph_execs.insert(made);
     return *out = reinterpret_cast<CUgraphExec>(made->handle), CUDA_SUCCESS;
   });

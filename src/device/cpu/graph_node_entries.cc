@@ -255,9 +255,8 @@ CUresult get_allocation(CUgraphNode handle, CUDA_MEM_ALLOC_NODE_PARAMS_v1* p) {
   });
 }
 CUresult add_release(OUTBOARD_PLACE, CUdeviceptr address) {
-  return add({out, graph, before, count}, CU_GRAPH_NODE_TYPE_MEM_FREE, [&](node_work& w) {
-    return w = release_work{address}, address != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  });
+  return add({out, graph, before, count}, CU_GRAPH_NODE_TYPE_MEM_FREE,
+             [&](node_work& w) { return make_release(address, w); });
 }
 CUresult get_release(CUgraphNode handle, CUdeviceptr* out) {
   return read(handle, CU_GRAPH_NODE_TYPE_MEM_FREE, out,

@@ -82,6 +82,7 @@ CUresult make_memory_operations(CUcontext context, const CUstreamBatchMemOpParam
 CUresult make_child(CUgraph handle, node_work& out) {
   const graph_ptr graph = find_graph(handle);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (has_memory(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
   return out = child_work{clone_graph(*graph, true)}, CUDA_SUCCESS;
 }
 
@@ -96,17 +97,16 @@ CUresult make_allocation(CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_work& out) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   allocation_work work;
-  work.block = std::make_shared<graph_block>();
-  // No context owns it: it lives as long as the graph.
-  if (const CUresult r = here().store->allocate(p.bytesize, memory::alignment, memory_kind::device, 0, 0,
-                                                work.block->address);
-      r != CUDA_SUCCESS) {
-    return r;
-  }
+  if (const CUresult r = here().graph_blocks.allocate(p.bytesize, work.block); r != CUDA_SUCCESS) return r;
   p.dptr = work.block->address;
   work.about = p;
   for (std::size_t i = 0; i < p.accessDescCount; ++i) work.access.push_back(p.accessDescs[i]);
   return out = std::move(work), CUDA_SUCCESS;
+}
+
+CUresult make_release(CUdeviceptr address, node_work& out) {
+  if (!here().graph_blocks.knows(address)) return CUDA_ERROR_INVALID_VALUE;
+  return out = release_work{address}, CUDA_SUCCESS;
 }
 
 CUresult make_conditional(const CUDA_CONDITIONAL_NODE_PARAMS& p, node_work& out) {
@@ -147,7 +147,7 @@ CUresult make_work(CUgraphNodeParams& p, node_work& out) {
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
       return make_allocation(p.alloc, out);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-      return out = release_work{p.free.dptr}, CUDA_SUCCESS;
+      return make_release(p.free.dptr, out);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
       return make_conditional(p.conditional, out);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:

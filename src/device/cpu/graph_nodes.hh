@@ -22,6 +22,7 @@ CUresult make_memory_operations(CUcontext context, const CUstreamBatchMemOpParam
 CUresult make_child(CUgraph graph, node_work& out);
 /// Takes the memory; `p.dptr` gets its address.
 CUresult make_allocation(CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_work& out);
+CUresult make_release(CUdeviceptr address, node_work& out);
 
 /// The bodies are made; `p.phGraph_out` leads to their handles, once the node has the work.
 CUresult make_conditional(const CUDA_CONDITIONAL_NODE_PARAMS& p, node_work& out);

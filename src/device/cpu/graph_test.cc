@@ -130,6 +130,59 @@ TEST_F(graphs, memory_of_a_graph_is_there_at_every_launch) {
   EXPECT_EQ(read(at_), 7u);
 }
 
+TEST_F(graphs, memory_that_no_node_frees_is_the_programs) {
+  CUgraph graph = nullptr, freeing = nullptr;
+  ASSERT_EQ(table_.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuGraphCreate(&freeing, 0), CUDA_SUCCESS);
+  CUDA_MEM_ALLOC_NODE_PARAMS_v1 p{};
+  p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  p.bytesize = 1 << 16;
+  CUgraphNode take = nullptr, fill = nullptr, give = nullptr;
+  ASSERT_EQ(table_.cuGraphAddMemAllocNode(&take, graph, nullptr, 0, &p), CUDA_SUCCESS);
+  CUDA_MEMSET_NODE_PARAMS_v1 f{p.dptr, 0, 7, 4, 16, 1};
+  ASSERT_EQ(table_.cuGraphAddMemsetNode(&fill, graph, &take, 1, &f, context_), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuGraphAddMemFreeNode(&give, freeing, nullptr, 0, p.dptr), CUDA_SUCCESS);
+  CUgraphExec exec = instantiated(graph), other = instantiated(freeing), second = nullptr;
+  CUgraph copy = nullptr;
+  EXPECT_EQ(table_.cuGraphInstantiateWithFlags(&second, graph, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(table_.cuGraphClone(&copy, graph), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(table_.cuGraphAddMemFreeNode(&give, freeing, nullptr, 0, at_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(table_.cuMemFree_v2(p.dptr), CUDA_ERROR_INVALID_VALUE) << "nothing has allocated it";
+  EXPECT_EQ(table_.cuMemFreeAsync(p.dptr, stream_), CUDA_ERROR_INVALID_VALUE);
+  run(exec);
+  EXPECT_EQ(read(p.dptr), 7u);
+  EXPECT_EQ(table_.cuGraphLaunch(exec, stream_), CUDA_ERROR_INVALID_VALUE) << "it is still allocated";
+  EXPECT_EQ(table_.cuMemFree_v2(p.dptr), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuMemFree_v2(p.dptr), CUDA_ERROR_INVALID_VALUE);
+  run(exec);
+  EXPECT_EQ(table_.cuMemFreeAsync(p.dptr, stream_), CUDA_SUCCESS);
+  run(exec);
+  run(other);
+  EXPECT_EQ(table_.cuGraphLaunch(other, stream_), CUDA_ERROR_INVALID_VALUE) << "freed already";
+  run(exec);
+  // It outlives its graph.
+  EXPECT_EQ(table_.cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuGraphExecDestroy(exec), CUDA_SUCCESS);
+  EXPECT_EQ(read(p.dptr), 7u);
+  EXPECT_EQ(table_.cuMemFree_v2(p.dptr), CUDA_SUCCESS);
+}
+
+TEST_F(graphs, a_capture_may_end_without_telling_its_graph) {
+  CUgraph graph = nullptr;
+  EXPECT_EQ(table_.cuStreamEndCapture(stream_, nullptr), CUDA_ERROR_ILLEGAL_STATE);
+  ASSERT_EQ(table_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuStreamEndCapture(stream_, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(
+      table_.cuStreamBeginCaptureToGraph(stream_, graph, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_RELAXED),
+      CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemsetD32Async(at_, 3, 1, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuStreamEndCapture(stream_, nullptr), CUDA_SUCCESS);
+  run(instantiated(graph));
+  EXPECT_EQ(read(at_), 3u);
+}
+
 TEST_F(graphs, an_event_of_one_capture_joins_no_other) {
   CUstream other = nullptr;
   CUevent event = nullptr;

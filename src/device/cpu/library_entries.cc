@@ -24,7 +24,7 @@ CUresult load(CUlibrary* out, const void* image, CUjit_option* options, void** v
       auto k = std::make_shared<kernel_object>();
       k->library = l;
       k->info = &info;
-      k->settings = std::make_shared<function_settings>(l->source->target());
+      k->settings = std::make_shared<function_settings>();
       l->kernels.push_back(here().kernel_handles.insert(std::move(k)));
     }
     l->handle = here().libraries.insert(l);

@@ -111,6 +111,7 @@ machine::~machine() {
   for (const auto& [handle, g] : graphs.all()) {
     if (!g->owned) graphs.remove(handle);
   }
+  graph_blocks.clear();
 }
 
 context_ptr machine::make_context(bool is_primary, unsigned flags) {

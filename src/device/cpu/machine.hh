@@ -13,6 +13,7 @@
 #include "device/cpu/code.hh"
 #include "device/cpu/context.hh"
 #include "device/cpu/cpu.hh"
+#include "device/cpu/graph_memory.hh"
 #include "device/cpu/handle_table.hh"
 #include "device/cpu/memory.hh"
 #include "device/cpu/pool.hh"
@@ -78,6 +79,7 @@ struct machine {
   texture_table textures;
 
   std::recursive_mutex graphs_mutex;  ///< guards graphs, captures and what they are made of
+  graph_memory graph_blocks;
   handle_table<graph_object, handle_type::graph> graphs;
   handle_table<graph_node, handle_type::graph_node> graph_nodes;
   handle_table<graph_exec, handle_type::graph_exec> graph_execs;

@@ -46,11 +46,15 @@ CUresult mem_free(CUdeviceptr address) {
     if (address == 0) return CUDA_SUCCESS;
     machine& m = here();
     const auto block = m.store->lookup(address);
-    if (!block || block->begin != address || block->owner == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!block || block->begin != address) return CUDA_ERROR_INVALID_VALUE;
     context_ptr c;
     if (const CUresult r = current_context(c); r != CUDA_SUCCESS && r != CUDA_ERROR_INVALID_CONTEXT) return r;
     for (const auto& [handle, owner] : m.contexts.all()) {
-      if (owner->id == block->owner) m.work.synchronize(owner->group);
+      if (owner->id == block->owner || block->owner == 0) m.work.synchronize(owner->group);
+    }
+    if (block->owner == 0) {
+      const std::lock_guard lock(m.graphs_mutex);
+      return m.graph_blocks.free(address) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     const pool_ptr from = m.pools.owner_of(*block);
     if (block->kind == memory_kind::managed) m.advice.forget(block->begin, block->size);

@@ -49,7 +49,7 @@ std::uint64_t function_handle(const module_ptr& m, const ptx::kernel_info& info)
     f->owner = m->owner;
     f->code = m->code;
     f->info = &info;
-    f->settings = std::make_shared<function_settings>(m->code->code()->source().target());
+    f->settings = std::make_shared<function_settings>();
     handle = here().functions.insert(std::move(f));
   }
   return handle;

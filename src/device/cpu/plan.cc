@@ -40,7 +40,7 @@ struct run_step {
     }
     return CUDA_SUCCESS;
   }
-  // The memory is there as long as the plan.
+  // The memory is there as long as the plan; who may use it is said at the launch (graph_memory).
   CUresult operator()(const allocation_work&) const { return CUDA_SUCCESS; }
   CUresult operator()(const release_work&) const { return CUDA_SUCCESS; }
   CUresult operator()(const conditional_work& w) const {
@@ -91,7 +91,9 @@ void take_points(const plan& p, std::vector<point_ptr>& points) {
 /// What a failed or dropped launch never came to must not hold up those that wait for it.
 class launch_task final : public task {
  public:
-  launch_task(plan_ptr work, std::vector<point_ptr> points, group_ptr group) : work_(std::move(work)) {
+  launch_task(plan_ptr work, std::vector<graph_block_ptr> freed, std::vector<point_ptr> points,
+              group_ptr group)
+      : work_(std::move(work)), freed_(std::move(freed)) {
     events_.points = std::move(points);
     events_.group = std::move(group);
   }
@@ -122,6 +124,7 @@ class launch_task final : public task {
   }
 
   plan_ptr work_;
+  std::vector<graph_block_ptr> freed_;
   launch_points events_;
   std::size_t index_ = 0;
   bool leftover_ = false;
@@ -156,10 +159,14 @@ std::shared_ptr<plan> make_plan(const graph_object& graph) {
 
 CUresult launch_plan(graph_exec& exec, const stream_ptr& on) {
   scheduler& work = here().work;
+  std::vector<graph_block_ptr> freed;
+  const bool frees_itself = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  if (const CUresult r = here().graph_blocks.launch(*exec.work, frees_itself, freed); r != CUDA_SUCCESS)
+    return r;
   std::vector<point_ptr> points;
   take_points(*exec.work, points);
   if (exec.last != nullptr) work.wait_event(on, exec.last);
-  work.submit(on, std::make_unique<launch_task>(exec.work, std::move(points), on->group()));
+  work.submit(on, std::make_unique<launch_task>(exec.work, std::move(freed), std::move(points), on->group()));
   exec.last = work.record(on);
   return CUDA_SUCCESS;
 }

@@ -40,11 +40,19 @@ CUresult capture_allocation(stream& s, std::size_t size, CUdeviceptr* out) {
   p.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   p.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   p.bytesize = size;
+  const std::lock_guard lock(here().graphs_mutex);
   node_work work;
   CUresult r = make_allocation(p, work);
   if (r == CUDA_SUCCESS) r = capture_node(s, CU_GRAPH_NODE_TYPE_MEM_ALLOC, std::move(work));
   if (r == CUDA_SUCCESS) *out = p.dptr;
   return r;
+}
+
+CUresult capture_release(stream& s, CUdeviceptr address) {
+  const std::lock_guard lock(here().graphs_mutex);
+  node_work work;
+  const CUresult r = make_release(address, work);
+  return r == CUDA_SUCCESS ? capture_node(s, CU_GRAPH_NODE_TYPE_MEM_FREE, std::move(work)) : r;
 }
 
 CUresult allocate_on(CUdeviceptr* out, std::size_t size, std::uint64_t handle, CUstream stream,
@@ -86,9 +94,16 @@ CUresult free_async(CUdeviceptr address, CUstream handle) {
   return with_context([&](context&, const context_ptr& c) -> CUresult {
     stream_ptr s;
     if (const CUresult r = stream_of(c, handle, PerThread, s); r != CUDA_SUCCESS) return r;
-    if (s->capturing()) return capture_node(*s, CU_GRAPH_NODE_TYPE_MEM_FREE, release_work{address});
+    if (s->capturing()) return capture_release(*s, address);
     const auto block = here().store->lookup(address);
-    if (!block || block->begin != address || block->owner == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!block || block->begin != address) return CUDA_ERROR_INVALID_VALUE;
+    if (block->owner == 0) {
+      const std::lock_guard lock(here().graphs_mutex);
+      graph_block_ptr freed = here().graph_blocks.free(address);
+      if (freed == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      here().work.submit(s, make_task([kept = std::move(freed)] { return CUDA_SUCCESS; }));
+      return CUDA_SUCCESS;
+    }
     here().work.submit(s, make_task([freed = *block] { return release(freed), CUDA_SUCCESS; }));
     return CUDA_SUCCESS;
   });

@@ -164,8 +164,8 @@ CUresult create_surface(CUsurfObject* out, const CUDA_RESOURCE_DESC* resource) {
       return CUDA_ERROR_INVALID_VALUE;
     const auto array = here().arrays.find(reinterpret_cast<std::uint64_t>(resource->res.array.hArray));
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (resource->flags != 0 || !(array->about.Flags & CUDA_ARRAY3D_SURFACE_LDST))
-      return CUDA_ERROR_INVALID_VALUE;
+    // CUDA_ARRAY3D_SURFACE_LDST is asked for by the manual and by no driver.
+    if (resource->flags != 0) return CUDA_ERROR_INVALID_VALUE;
     auto made = std::make_unique<texture_object>();
     made->owner = c, made->resource = *resource, made->surface = true;
     made->texture.memory = array->memory;
@@ -183,7 +183,7 @@ template <bool Surface>
 CUresult destroy(unsigned long long handle) {
   return with_context([&](context&, const context_ptr&) -> CUresult {
     const texture_object* found = find(handle, Surface);
-    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (found == nullptr) return CUDA_SUCCESS;  // as a driver says of any value
     // Kernels hold pointers to it.
     here().work.synchronize(context_ptr(found->owner)->group);
     here().textures.remove(handle);

@@ -93,6 +93,8 @@ CUresult end(lane& own, CUstream stream, CUgraph* graph, bool per_thread) {
   if (code == CUDA_SUCCESS) {
     closed(key);
     if (graph) *graph = reinterpret_cast<CUgraph>(made);
+    // Nobody can ever name it. (Who captured into a graph has it already.)
+    if (!graph && !there) ends::cuGraphDestroy(reinterpret_cast<CUgraph>(made));
     return code;
   }
   if (!there) table.release(made);

@@ -69,6 +69,18 @@ CUresult allocate(lane& own, std::uint64_t size, CUdeviceptr* out) {
   return CUDA_SUCCESS;
 }
 
+/// What a graph's launch has allocated and no node frees is the program's to free. Only the server knows
+/// these addresses; of others it says so. Their user may be any stream: all are waited for, as cuMemFree
+/// does.
+CUresult free_graph_memory(lane& own, std::uint64_t address) {
+  if (!own.current()) return CUDA_ERROR_INVALID_VALUE;
+  request wait(api::opcode::cuCtxSynchronize, own);
+  if (const CUresult code = wait.call(); code != CUDA_SUCCESS) return code;
+  request r(api::opcode::cuMemFreeAsync, own);
+  marshal::put_body(r.body(), marshal::pool_body{0, address, 0, 0, false});
+  return r.call();
+}
+
 }  // namespace
 
 CUresult ends::cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
@@ -97,7 +109,8 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   if (dptr == 0) return CUDA_SUCCESS;
   const auto known = p.addresses().find(dptr);
-  if (!known || known->base != dptr || known->kind == memory_kind::global ||
+  if (!known) return free_graph_memory(own, dptr);
+  if (known->base != dptr || known->kind == memory_kind::global ||
       known->kind == memory_kind::virtual_range || known->kind == memory_kind::alias || known->variable ||
       is_host(known->kind)) {
     return CUDA_ERROR_INVALID_VALUE;

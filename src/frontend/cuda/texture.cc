@@ -114,7 +114,7 @@ CUresult destroy(opcode code, handle_kind kind, value_table& values, std::uint64
   if (const CUresult refused = p.gate(own); refused != CUDA_SUCCESS) return refused;
   const std::uint64_t id = values.remove(value);
   const object* known = id ? p.handles(kind).find(id) : nullptr;
-  if (!known) return CUDA_ERROR_INVALID_VALUE;
+  if (!known) return CUDA_SUCCESS;  // as a driver says of any value
   request r(code, own);
   marshal::put_body(r.in_context(known->context).body(), marshal::handle_body{id});
   p.handles(kind).release(id);
