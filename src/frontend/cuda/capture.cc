@@ -83,8 +83,6 @@ CUresult end(lane& own, CUstream stream, CUgraph* graph, bool per_thread) {
   handle_table& table = process::instance().handles(api::handle_kind::graph);
   const std::uint64_t key = stream_key(own, stream, per_thread);
   const std::uint64_t there = graph_of_capture(key);
-  // Who captures into a graph has it already and need not ask for it.
-  if (!graph && !there) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t made = there ? there : table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(api::opcode::cuStreamEndCapture, own);
