@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "frontend/activity.hh"
 #include "frontend/handle_table.hh"
 #include "frontend/slab.hh"
 
@@ -28,6 +29,7 @@ struct context_state final : object {
   /// primary: handles of the device's default pool and of the one that the program has set; 0: not yet
   std::atomic<std::uint64_t> default_pool{0}, current_pool{0};
   std::array<std::atomic<std::uint64_t>, 2> granularity{};  ///< primary: of virtual memory, once asked
+  idle_mark idle, legacy_idle;                              ///< all of it; its legacy default stream
   slab_allocator small;                                     ///< allocations below a granule
 };
 

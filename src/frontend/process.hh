@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/describe.hh"
+#include "frontend/activity.hh"
 #include "frontend/address_table.hh"
 #include "frontend/context.hh"
 #include "frontend/handle_table.hh"
@@ -87,6 +88,7 @@ class process {
   void close_foreign(std::uint64_t address, std::uint64_t size) { foreign_.close(address, size); }
   pinned_arena& arena() { return arena_; }
   frontend::mirrors& mirrors() { return mirrors_; }
+  activity& work() { return work_; }
   std::mutex& showing() { return showing_; }  ///< held while a block becomes visible to kernels
   bool host_memory_in_use() const { return host_memory_in_use_.load(std::memory_order_relaxed); }
   void use_host_memory() { host_memory_in_use_.store(true, std::memory_order_relaxed); }
@@ -123,6 +125,7 @@ class process {
   claimed_range arena_range_;
   pinned_arena arena_;
   frontend::mirrors mirrors_;
+  activity work_;
   std::mutex showing_;
   std::atomic<bool> host_memory_in_use_{false};
   claimed_range window_;

@@ -1,6 +1,7 @@
 // Chapter context: the stack of current contexts of each thread and their states live here; the server hears
 // of created and destroyed contexts and of what changes the device's behaviour.
 #include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/idle.hh"
 
 #include "frontend/cuda/ends.hh"
 
@@ -71,7 +72,13 @@ CUresult tell(T* out, Give&& give) {
   return CUDA_SUCCESS;
 }
 
-CUresult synchronize(lane& own) { return request(api::opcode::cuCtxSynchronize, own).call(); }
+CUresult synchronize(lane& own) {
+  const auto idle = idle_question::of_context(own);
+  if (idle.known_idle()) return CUDA_SUCCESS;
+  const CUresult code = request(api::opcode::cuCtxSynchronize, own).call();
+  if (code == CUDA_SUCCESS) idle.now_idle();
+  return code;
+}
 
 }  // namespace
 

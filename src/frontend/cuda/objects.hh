@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
+#include "frontend/activity.hh"
 #include "frontend/cuda/jit_options.hh"
 #include "frontend/handle_table.hh"
 #include "marshal/bodies.hh"
@@ -22,10 +23,12 @@ struct stream_info final : object {
   unsigned flags = 0;
   int priority = 0;
   std::uint64_t id = 0;
+  idle_mark idle;
 };
 
 struct event_info final : object {
   unsigned flags = 0;
+  idle_mark idle;
 };
 
 /// A memory pool; the handle of a device's default one is ours too, so that records can name it.

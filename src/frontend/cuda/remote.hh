@@ -1,7 +1,10 @@
 // The generated end of a CALL or POST line: check what can be known here, encode, send, decode.
 #pragma once
 
+#include <variant>
+
 #include "frontend/cuda/capture.hh"
+#include "frontend/cuda/idle.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 #include "marshal/request.hh"
@@ -97,6 +100,18 @@ bool must_wait(A... arguments) {
   return ((unknown_address(about.parameters[i++], arguments, bytes)) || ...);
 }
 
+/// For waits and queries: what they ask about.
+template <api::opcode Op, class... A>
+auto question(const lane& own, A... arguments) {
+  if constexpr (asks_completion(Op)) {
+    return idle_question::of(
+        own, arguments...,
+        Op == api::opcode::cuStreamQuery_ptsz || Op == api::opcode::cuStreamSynchronize_ptsz);
+  } else {
+    return std::monostate{};
+  }
+}
+
 /// Destroyed handles die here at once; what the server makes of it cannot change that.
 template <api::opcode Op, class... A>
 void release_destroyed(A... arguments) {
@@ -116,6 +131,10 @@ CUresult remote(A... arguments) {
   lane& own = this_lane();
   if (const CUresult code = p.gate(about, own); code != CUDA_SUCCESS) return code;
   if (const CUresult code = detail::check_all<Op>(arguments...); code != CUDA_SUCCESS) return code;
+  [[maybe_unused]] auto idle = detail::question<Op>(own, arguments...);
+  if constexpr (asks_completion(Op)) {
+    if (idle.known_idle()) return CUDA_SUCCESS;
+  }
   request r(Op, own);
   std::uint64_t created = 0;
   if constexpr (about.creates != api::no_parameter) {
@@ -146,6 +165,9 @@ CUresult remote(A... arguments) {
     }
   }
   if (code == CUDA_SUCCESS) detail::release_destroyed<Op>(arguments...);
+  if constexpr (asks_completion(Op)) {
+    if (code == CUDA_SUCCESS) idle.now_idle();
+  }
   return code;
 }
 

@@ -12,6 +12,14 @@
 
 namespace outboard::frontend::cuda {
 
+/// Questions about completion: they begin nothing, so they are no activity.
+constexpr bool asks_completion(api::opcode code) {
+  using enum api::opcode;
+  return code == cuStreamQuery || code == cuStreamQuery_ptsz || code == cuStreamSynchronize ||
+         code == cuStreamSynchronize_ptsz || code == cuEventQuery || code == cuEventSynchronize ||
+         code == cuCtxSynchronize;
+}
+
 /// A request under construction in the calling thread's buffer; one at a time per thread.
 class request {
  public:
@@ -33,23 +41,30 @@ class request {
       if (code != CUDA_SUCCESS) return code;
     }
     note(answered::posted);
-    return server_.post(outgoing_request(bulk), land);
+    const CUresult code = server_.post(outgoing_request(bulk), land);
+    process::instance().work().note(own_.id);
+    return code;
   }
 
   /// The reply's outputs are read with reply() until the lane's next call.
   CUresult call(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     note(answered::waited);
-    if (!host_memory_in_use()) return server_.call(outgoing_request(bulk), own_.reply, land);
+    const CUresult code = host_memory_in_use() ? coherent_call(bulk, land)
+                                               : server_.call(outgoing_request(bulk), own_.reply, land);
+    if (!asks_completion(code_)) process::instance().work().note(own_.id);
+    return code;
+  }
+
+  wire::reader reply() const { return wire::reader(own_.reply); }
+
+ private:
+  CUresult coherent_call(std::span<const std::byte> bulk, const landing* land) {
     CUresult code = before_request(own_, code_, own_.request, bulk);
     if (code != CUDA_SUCCESS) return code;
     const std::uint64_t mark = process::instance().mirrors().work_mark();
     code = server_.call(outgoing_request(bulk), own_.reply, land);
     return code == CUDA_SUCCESS ? after_call(own_, code_, mark) : code;
   }
-
-  wire::reader reply() const { return wire::reader(own_.reply); }
-
- private:
   outgoing outgoing_request(std::span<const std::byte> bulk) const {
     return {static_cast<std::uint32_t>(code_), own_.id, context_, own_.request, bulk};
   }
