@@ -8,7 +8,6 @@
 #include <thread>
 #include <tuple>
 
-#include "base/spin.hh"
 #include "ptx/child_grids.hh"
 #include "ptx/code.hh"
 #include "ptx/warp.hh"
@@ -93,8 +92,6 @@ constexpr std::int64_t slice_ns = 2000000, cooperative_slice_ns = 100000;
 constexpr std::size_t max_open_blocks = 64;
 constexpr std::size_t max_batch = 64;
 constexpr std::uint64_t resident_memory = 1u << 30;
-// Launches follow each other closely: a thread without work stays awake for as long as waking it would cost.
-constexpr std::chrono::microseconds patience{50};
 // A GPU passes most arguments in registers, here they lie on the stack: room for as deep a recursion as
 // there.
 constexpr std::uint64_t stack_factor = 8;
@@ -110,7 +107,6 @@ struct job {
   std::deque<std::unique_ptr<block>> suspended, spare;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> returned;  // parts of batches not yet started
   std::atomic<bool> stop{false};                                  // read by blocks without the lock
-  std::atomic<std::uint32_t> changes{0};  // counts what its owner may wait for; read without the lock
   launch_result result;
   std::mutex print_lock;
   std::function<void(std::string_view)> print;
@@ -149,10 +145,8 @@ class scheduler {
     std::unique_lock lock(mutex_);
     j.launch.id = ++launches_;
     jobs_.push_back(&j);
-    offers_.fetch_add(1, std::memory_order_relaxed);
     const std::uint64_t useful = std::min<std::uint64_t>(j.total - 1, helpers_.size());
-    wanted_ = std::min<std::size_t>(wanted_ + useful - std::min<std::size_t>(useful, spinning_), sleeping_);
-    wake_some();
+    for (std::uint64_t n = 0; n < useful; ++n) wake_.notify_one();
     while (!j.finished()) {
       if (cancel && cancel->cancelled() && !j.stop.load(std::memory_order_relaxed)) {
         stop(j, {outcome::cancelled, "kernel " + j.launch.kernel->name + ": cancelled", 0, {}, {}, 0});
@@ -160,13 +154,7 @@ class scheduler {
       if (j.has_work()) {
         work(j, lock);
       } else {
-        const std::uint32_t seen = j.changes.load(std::memory_order_relaxed);
-        lock.unlock();
-        const bool changed = spin_until([&] { return j.changes.load(std::memory_order_relaxed) != seen; },
-                                        spin_budget(patience));
-        lock.lock();
-        if (!changed && !j.finished() && !j.has_work())
-          j_done_.wait_for(lock, std::chrono::milliseconds(cancel ? 10 : 1000));
+        j_done_.wait_for(lock, std::chrono::milliseconds(cancel ? 10 : 1000));
       }
     }
     jobs_.erase(std::find(jobs_.begin(), jobs_.end(), &j));
@@ -179,14 +167,8 @@ class scheduler {
     j.stop.store(true, std::memory_order_relaxed);
   }
 
-  /// Each thread that wakes wakes two more: waking all would keep the launching thread from its own blocks.
-  void wake_some() {
-    for (int n = 0; n < 2 && wanted_ > 0; ++n, --wanted_) wake_.notify_one();
-  }
-
   void help() {
     std::unique_lock lock(mutex_);
-    bool rested = false;
     while (!ending_) {
       job* chosen = nullptr;
       for (std::size_t n = 0; n < jobs_.size() && !chosen; ++n) {
@@ -195,21 +177,8 @@ class scheduler {
       }
       if (chosen) {
         work(*chosen, lock);
-        rested = false;
-      } else if (!rested) {
-        const std::uint64_t seen = offers_.load(std::memory_order_relaxed);
-        ++spinning_;
-        lock.unlock();
-        spin_until([&] { return offers_.load(std::memory_order_relaxed) != seen; }, spin_budget(patience));
-        lock.lock();
-        --spinning_;
-        rested = true;
       } else {
-        ++sleeping_;
         wake_.wait(lock);
-        --sleeping_;
-        rested = false;
-        wake_some();
       }
     }
   }
@@ -278,10 +247,7 @@ class scheduler {
     } else {
       j.spare.push_front(std::move(b));  // still in this core's cache
     }
-    if (j.finished() || j.has_work()) {
-      j.changes.fetch_add(1, std::memory_order_relaxed);
-      j_done_.notify_all();
-    }
+    if (j.finished() || j.has_work()) j_done_.notify_all();
   }
 
   const unsigned threads_;
@@ -290,9 +256,6 @@ class scheduler {
   std::vector<job*> jobs_;
   std::size_t turn_ = 0;
   std::uint64_t launches_ = 0;
-  std::atomic<std::uint64_t> offers_{0};  // jobs so far; read without the lock
-  std::size_t spinning_ = 0, sleeping_ = 0,
-              wanted_ = 0;  // helpers: awake without work, asleep, still to be woken
   bool ending_ = false;
   std::vector<std::thread> helpers_;
 };

@@ -3,7 +3,6 @@
 
 #include <chrono>
 
-#include "base/spin.hh"
 #include "transport/transport.hh"
 
 namespace outboard::transport {
@@ -11,6 +10,14 @@ namespace outboard::transport {
 /// What upper layers should give to connection::set_spin(): 0 on machines with at most two cores for this
 /// process, where the spinner would stand in its peer's way, else 50 us.
 std::chrono::microseconds default_spin();
+
+inline void spin_pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  asm volatile("yield");
+#endif
+}
 
 /// One bounded spin. Starts on construction; counts among the spinners of this process until it dies, and
 /// allows nothing when half of the cores spin already.

@@ -5,33 +5,16 @@
 #include <algorithm>
 
 #include "base/check.hh"
-#include "base/spin.hh"
 
 namespace outboard::device::cpu {
 
 /// A thread that waits for a stream to come as far as `target`, or for a point.
-class waiter {
- public:
-  explicit waiter(std::uint64_t target = 0) : target_(target) {}
-  std::uint64_t target() const { return target_; }
-
-  /// Both with the scheduler's lock held; whoever lists the waiter wakes it once and takes it off the list.
-  void wake() {
-    woken_.store(true, std::memory_order_release);
-    reached_.notify_one();
-  }
-  void wait(std::unique_lock<std::mutex>& lock);
-
- private:
-  const std::uint64_t target_;
-  std::atomic<bool> woken_{false};
-  std::condition_variable reached_;
+struct waiter {
+  std::uint64_t target = 0;
+  std::condition_variable reached;
 };
 
 namespace {
-
-// Work follows work closely: a thread stays awake for as long as waking it would cost.
-constexpr std::chrono::microseconds patience{50};
 
 /// Our threads take no signals: those are the program's business.
 class blocked_signals {
@@ -48,14 +31,6 @@ class blocked_signals {
 };
 
 }  // namespace
-
-void waiter::wait(std::unique_lock<std::mutex>& lock) {
-  const auto woken = [&] { return woken_.load(std::memory_order_acquire); };
-  lock.unlock();
-  spin_until(woken, spin_budget(patience));
-  lock.lock();
-  reached_.wait(lock, woken);
-}
 
 scheduler::~scheduler() {
   {
@@ -167,7 +142,6 @@ void scheduler::advance(stream& s) {
 void scheduler::make_ready(stream& s) {
   s.state_ = stream::state::ready;
   ready_.push_back(&s);
-  offers_.fetch_add(1, std::memory_order_relaxed);
   if (idle_threads_ >= ready_.size()) {
     some_ready_.notify_one();
   } else if (threads_.size() < most_threads_ && !stopping_) {
@@ -181,7 +155,7 @@ void scheduler::reach(event_point& point) {
   point.done.store(true, std::memory_order_release);  // partner: the acquire loads of queries
   to_advance_.insert(to_advance_.end(), point.parked.begin(), point.parked.end());
   point.parked.clear();
-  for (waiter* w : point.waiters) w->wake();
+  for (waiter* w : point.waiters) w->reached.notify_one();
   point.waiters.clear();
 }
 
@@ -202,8 +176,8 @@ void scheduler::complete_front(stream& s) {
     }
   }
   std::erase_if(s.waiters_, [&](waiter* w) {
-    if (w->target() > s.completed_) return false;
-    w->wake();
+    if (w->target > s.completed_) return false;
+    w->reached.notify_one();
     return true;
   });
   --group.unfinished;
@@ -244,11 +218,7 @@ void scheduler::work() {
     while (ready_.empty()) {
       if (stopping_) return;
       ++idle_threads_;
-      const std::uint64_t seen = offers_.load(std::memory_order_relaxed);
-      lock.unlock();
-      spin_until([&] { return offers_.load(std::memory_order_relaxed) != seen; }, spin_budget(patience));
-      lock.lock();
-      if (ready_.empty() && !stopping_) some_ready_.wait(lock);
+      some_ready_.wait(lock);
       --idle_threads_;
     }
     stream* s = ready_.front();
@@ -264,9 +234,10 @@ void scheduler::help_until(std::unique_lock<std::mutex>& lock, stream& s, std::u
       run_front(lock, s);
       continue;
     }
-    waiter w(target);
+    waiter w;
+    w.target = target;
     s.waiters_.push_back(&w);
-    w.wait(lock);
+    w.reached.wait(lock, [&] { return s.completed_ >= target; });
   }
 }
 
@@ -307,7 +278,7 @@ void scheduler::synchronize(const point_ptr& point) {
   if (point->done.load(std::memory_order_relaxed)) return;
   waiter w;
   point->waiters.push_back(&w);
-  w.wait(lock);
+  w.reached.wait(lock, [&] { return point->done.load(std::memory_order_relaxed); });
 }
 
 }  // namespace outboard::device::cpu

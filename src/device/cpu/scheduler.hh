@@ -44,7 +44,7 @@ std::unique_ptr<task> make_task(F body) {
 }
 
 class stream;
-class waiter;
+struct waiter;
 
 /// One recording of an event. `done` may be read without the lock (it is set with release after `when`).
 struct event_point {
@@ -145,7 +145,6 @@ class scheduler {
   std::deque<stream*> ready_;
   std::vector<stream*> to_advance_;  // filled and emptied under one holding of the lock
   std::size_t idle_threads_ = 0;
-  std::atomic<std::uint64_t> offers_{0};  // how often a stream became ready; read without the lock
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };
