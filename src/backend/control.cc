@@ -104,6 +104,44 @@ result<assign_message> decode_assign(std::span<const std::byte> payload) {
   return finish(r, std::move(m), "assign");
 }
 
+std::vector<std::byte> encode(const session_message& m) {
+  std::vector<std::byte> out;
+  wire::writer w(out);
+  w.put(m.worker);
+  w.put(m.client_process);
+  w.text(m.peer);
+  w.text(m.host);
+  return out;
+}
+
+result<session_message> decode_session(std::span<const std::byte> payload) {
+  wire::reader r(payload);
+  session_message m;
+  m.worker = r.get<std::int32_t>();
+  m.client_process = r.get<std::int32_t>();
+  m.peer = r.text(max_text);
+  m.host = r.text(max_text);
+  return finish(r, std::move(m), "session");
+}
+
+std::vector<std::byte> encode(const client_message& m) {
+  std::vector<std::byte> out;
+  wire::writer w(out);
+  w.text(m.peer);
+  w.sized(encode(m.assign));
+  return out;
+}
+
+result<client_message> decode_client(std::span<const std::byte> payload) {
+  wire::reader r(payload);
+  client_message m;
+  m.peer = r.text(max_text);
+  auto assign = decode_assign(r.sized(max_packet));
+  if (!assign.ok()) return std::move(assign).error();
+  m.assign = std::move(*assign);
+  return finish(r, std::move(m), "client");
+}
+
 std::vector<std::byte> encode(const ready_message& m) {
   std::vector<std::byte> out;
   wire::writer w(out);

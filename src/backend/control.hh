@@ -21,6 +21,10 @@ enum class control_kind : std::uint8_t {
   ended,       ///< the session is over
   facts,       ///< a probe's answer
   failed,      ///< why the device could not be opened
+  // To the helper that answers NVML:
+  client,         ///< with the connection's descriptor: answer this client
+  session_began,  ///< with the descriptor of its activity page, if it has one
+  session_over,
 };
 
 struct control_message {
@@ -33,6 +37,18 @@ struct assign_message {
   std::uint64_t session = 0;
   std::string scheme;            ///< transport that continues the descriptor
   std::vector<std::byte> hello;  ///< as wire::encode(hello)
+};
+
+/// A session as the helper must know it: which process of which client its worker stands for.
+struct session_message {
+  std::int32_t worker = -1;
+  std::int32_t client_process = 0;
+  std::string peer, host;  ///< as accepted_session and the hello have them
+};
+
+struct client_message {
+  std::string peer;
+  assign_message assign;
 };
 
 struct ready_message {
@@ -59,12 +75,16 @@ status send_control(int socket, control_kind kind, std::span<const std::byte> pa
 result<std::optional<control_message>> receive_control(int socket, bool wait);
 
 std::vector<std::byte> encode(const assign_message& m);
+std::vector<std::byte> encode(const session_message& m);
+std::vector<std::byte> encode(const client_message& m);
 std::vector<std::byte> encode(const ready_message& m);
 std::vector<std::byte> encode(const ended_message& m);
 std::vector<std::byte> encode(const facts_message& m);
 std::vector<std::byte> encode_text(const std::string& text);
 
 result<assign_message> decode_assign(std::span<const std::byte> payload);
+result<session_message> decode_session(std::span<const std::byte> payload);
+result<client_message> decode_client(std::span<const std::byte> payload);
 result<ready_message> decode_ready(std::span<const std::byte> payload);
 result<ended_message> decode_ended(std::span<const std::byte> payload);
 result<facts_message> decode_facts(std::span<const std::byte> payload);

@@ -12,13 +12,18 @@
 
 #include <algorithm>
 
+#include "backend/monitor.hh"
 #include "backend/notify.hh"
 #include "base/errno_text.hh"
 #include "base/log.hh"
 #include "base/version.hh"
+#include "wire/monitor.hh"
 
 namespace outboard::backend {
 namespace {
+
+/// A back-end of one program is often gone by then and needs no helper.
+constexpr std::chrono::seconds monitor_delay{2};
 
 /// Three descriptors a session, and room for the rest; most systems start programs with 1,024.
 void raise_descriptor_limit() {
@@ -73,9 +78,9 @@ class daemon {
         token_required_(!rules.token.empty()),
         any_local_user_(rules.any_peer_user || !rules.peer_users.empty()),
         workers_(loop_, settings_for_workers(), [this] { session_ended(); }),
+        monitor_(settings_for_monitor(), workers_),
         guests_(
-            loop_, std::move(rules),
-            [this](accepted_session&& s) { return workers_.begin_session(std::move(s)); },
+            loop_, std::move(rules), [this](accepted_session&& s) { return begin(std::move(s)); },
             [this](const std::string& question) { return answer(question); }) {}
 
   status listen_everywhere();
@@ -89,6 +94,8 @@ class daemon {
   };
 
   worker_settings settings_for_workers() const;
+  monitor_settings settings_for_monitor() const;
+  std::optional<wire::refusal> begin(accepted_session&& guest);
   status listen_on(const std::string& url);
   status adopt(unique_fd socket);
   void add(std::unique_ptr<transport::listener> listener, std::string scheme);
@@ -106,6 +113,7 @@ class daemon {
   unique_fd signals_;
   bool token_required_, any_local_user_;
   workers workers_;
+  monitor monitor_;
   guests guests_;
   std::vector<endpoint> endpoints_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
@@ -122,6 +130,21 @@ worker_settings daemon::settings_for_workers() const {
   s.pool = settings_.configuration.pool;
   s.own_environment = settings_.own_environment;
   return s;
+}
+
+monitor_settings daemon::settings_for_monitor() const {
+  monitor_settings s;
+  s.command = settings_.command;
+  s.device = device_.kind;
+  for (const auto& d : device_.snapshot.devices) s.visible.push_back(d.pci_bus_id);
+  s.own_environment = settings_.own_environment;
+  return s;
+}
+
+std::optional<wire::refusal> daemon::begin(accepted_session&& guest) {
+  if (guest.hello.wanted != wire::purpose_monitor) return workers_.begin_session(std::move(guest));
+  if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
+  return monitor_.begin(std::move(guest));
 }
 
 status daemon::listen_everywhere() {
@@ -263,6 +286,11 @@ void daemon::serve() {
   loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal(); });
   if (settings_.on_ready) settings_.on_ready(urls());
   notify_manager("READY=1\nSTATUS=serving the " + device_.kind + " device");
+  // Of a server that is there for long: a program that only lists devices then need not wait for it.
+  loop_.after(monitor_delay, [this] {
+    if (const status started = monitor_.start(); !started.ok())
+      log::warn("no NVML helper: ", started.error().message);
+  });
   while (!stopped_) loop_.run_once();
   notify_manager("STOPPING=1");
   workers_.stop();

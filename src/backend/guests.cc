@@ -30,14 +30,28 @@ wire::nonce fresh_challenge() {
   return challenge;
 }
 
+/// Who is at the other end, without what differs between two connections of one: the port.
+std::string peer_of(const transport::connection& connection) {
+  if (connection.what().peer_identity) {
+    const auto peer = connection.peer();
+    return peer.ok() ? "user " + std::to_string(peer->user) : "";
+  }
+  const std::string name = connection.describe();
+  return name.substr(0, name.rfind(':'));
+}
+
 }  // namespace
 
 struct guests::guest {
-  guest(guest_id i, std::string s, std::string f, std::span<const std::byte> token)
-      : id(i), scheme(std::move(s)), from(std::move(f)), shake(token, fresh_challenge()) {}
+  guest(guest_id i, std::string s, std::string f, std::string p, std::span<const std::byte> token)
+      : id(i),
+        scheme(std::move(s)),
+        from(std::move(f)),
+        peer(std::move(p)),
+        shake(token, fresh_challenge()) {}
 
   guest_id id;
-  std::string scheme, from;
+  std::string scheme, from, peer;
   handshake shake;
   unique_fd socket;
   event_loop::id watch = 0, timer = 0;
@@ -74,6 +88,7 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   }
   const std::string problem = peer_problem(*connection);
   const std::string from = connection->describe();
+  std::string peer = peer_of(*connection);
   auto socket = connection->detach();
   if (!socket.ok()) {
     log::warn("refused ", from, ": ", socket.error().message);
@@ -81,7 +96,8 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
     return;
   }
   const guest_id id = next_++;
-  auto& g = *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, rules_.token)).first->second;
+  auto& g = *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), rules_.token))
+                 .first->second;
   g.socket = std::move(*socket);
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
   g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {
@@ -128,7 +144,7 @@ void guests::finish_hello(guest& g) {
   if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);
   loop_.forget(std::exchange(g.watch, 0));
   // The session owns the descriptor from here; if it is refused it comes back to be told so.
-  accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)), g.scheme, g.from,
+  accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)), g.scheme, g.from, g.peer,
                            std::move(g.shake.hello())};
   if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
   const auto refusal = begin_session_(std::move(session));

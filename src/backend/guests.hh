@@ -22,6 +22,7 @@ struct accepted_session {
   unique_fd connection;
   std::string scheme;  ///< transport that continues the descriptor in the worker
   std::string from;    ///< for logs
+  std::string peer;    ///< who it is as far as the transport knows: a user of this machine, a host
   wire::hello hello;
 };
 

@@ -104,7 +104,7 @@ int serve(const worker_options& options, device::device& device, device_output* 
     (void)send_control(control, control_kind::failed, encode_text(connection.error().message)).ok();
     return 1;
   }
-  (void)send_control(control, control_kind::serving, {}).ok();
+  (void)send_control(control, control_kind::serving, {}, options.activity).ok();
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,

@@ -57,6 +57,7 @@ struct workers::worker {
   event_loop::clock::time_point session_began;
   std::optional<ended_message> end;
   bool client_gone = false;
+  unique_fd activity;  ///< its page, once it serves
 };
 
 workers::workers(event_loop& loop, worker_settings settings, std::function<void()> changed)
@@ -129,6 +130,7 @@ status workers::assign(worker& w, accepted_session& session) {
   const wire::hello& hello = session.hello;
   w.session = session_info{.id = next_session_++,
                            .from = session.from,
+                           .peer = session.peer,
                            .host = hello.host,
                            .user = hello.user,
                            .program = hello.program,
@@ -178,7 +180,7 @@ void workers::on_control(worker_id id) {
   if (at == workers_.end()) return;
   worker& w = *at->second;
   while (true) {
-    const auto message = receive_control(w.process.control.get(), false);
+    auto message = receive_control(w.process.control.get(), false);
     if (!message.ok() && message.error().next == action::retry) return;
     if (message.ok() && *message) {
       on_message(w, **message);
@@ -190,13 +192,16 @@ void workers::on_control(worker_id id) {
   }
 }
 
-void workers::on_message(worker& w, const control_message& m) {
+void workers::on_message(worker& w, control_message& m) {
   switch (m.kind) {
     case control_kind::ready:
       if (auto ready = decode_ready(m.payload); ready.ok()) w.ready = *ready;
       return;
     case control_kind::serving:
-      if (w.session) w.session->serving = true;
+      if (!w.session || w.session->serving) return;
+      w.session->serving = true;
+      w.activity = std::move(m.descriptor);
+      if (watcher_) watcher_->session_began(*w.session, w.activity ? w.activity.get() : -1);
       return;
     case control_kind::ended:
       if (auto end = decode_ended(m.payload); end.ok()) w.end = std::move(*end);
@@ -236,7 +241,10 @@ void workers::reap() {
     if (process < 0 && errno == EINTR) continue;
     if (process <= 0) return;
     const auto number = by_process_.find(process);
-    if (number == by_process_.end()) continue;
+    if (number == by_process_.end()) {
+      if (watcher_) watcher_->other_child_ended(process, wait_status);
+      continue;
+    }
     ended(*workers_.at(number->second), wait_status);
   }
 }
@@ -245,6 +253,7 @@ void workers::ended(worker& w, int wait_status) {
   // Its last words may still wait in the socket.
   if (w.control_watch != 0) on_control(w.id);
   const bool was_session = w.session.has_value();
+  if (was_session && w.session->serving && watcher_) watcher_->session_over(w.process.process);
   if (was_session) {
     if (!begin_again(w, wait_status)) ended_session(w, wait_status);
   } else {
@@ -268,7 +277,8 @@ bool workers::begin_again(worker& w, int wait_status) {
   auto started = start_worker(w.driver, false);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
-  accepted_session session{std::move(w.connection), w.scheme, w.session->from, std::move(w.hello)};
+  accepted_session session{std::move(w.connection), w.scheme, w.session->from, w.session->peer,
+                           std::move(w.hello)};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
     w.connection = std::move(session.connection);
@@ -327,6 +337,13 @@ void workers::stop() {
     }
     reap();
     if (!workers_.empty()) std::this_thread::sleep_for(2ms);
+  }
+}
+
+void workers::tell_all(session_watcher& watcher) const {
+  for (const auto& [id, w] : workers_) {
+    if (w->session && w->session->serving)
+      watcher.session_began(*w->session, w->activity ? w->activity.get() : -1);
   }
 }
 

@@ -41,12 +41,22 @@ struct worker_settings {
 /// What is known of a session, for lists.
 struct session_info {
   std::uint64_t id = 0;
-  std::string from, host, user, program, client_product;
+  std::string from, peer, host, user, program, client_product;
   std::int32_t client_process = 0;
   pid_t worker = -1;
   bool warm = false, serving = false;
   std::chrono::system_clock::time_point started;
   std::vector<std::pair<std::string, std::string>> environment;
+};
+
+/// Hears of sessions and of children that are no workers. Owned by the daemon, as the workers are.
+class session_watcher {
+ public:
+  virtual ~session_watcher() = default;
+  /// `activity`: its activity page (activity.hh), or -1.
+  virtual void session_began(const session_info& session, int activity) = 0;
+  virtual void session_over(pid_t worker) = 0;
+  virtual void other_child_ended(pid_t process, int wait_status) = 0;
 };
 
 struct warm_info {
@@ -75,6 +85,10 @@ class workers {
   /// Ends everything that is left, by SIGKILL where SIGTERM does not do, and waits for it.
   void stop();
 
+  void set_watcher(session_watcher* watcher) { watcher_ = watcher; }
+  /// Of the sessions that are there already.
+  void tell_all(session_watcher& watcher) const;
+
   /// After SIGCHLD: takes the processes that have ended.
   void reap();
 
@@ -95,7 +109,7 @@ class workers {
   void schedule_drops();
   void end_idle(worker_id id);
   void on_control(worker_id id);
-  void on_message(worker& w, const control_message& m);
+  void on_message(worker& w, control_message& m);
   void on_client_gone(worker_id id);
   void kill_if_there(worker_id id, int signal);
   void ended(worker& w, int wait_status);
@@ -114,6 +128,7 @@ class workers {
   worker_totals totals_;
   event_loop::id drop_timer_ = 0;
   bool draining_ = false;
+  session_watcher* watcher_ = nullptr;
 };
 
 }  // namespace outboard::backend

@@ -69,6 +69,8 @@ CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) 
   verb->add_option("--parent", worker.parent)->required();
   verb->add_flag("--probe", worker.probe);
   verb->add_flag("--warm", worker.warm);
+  verb->add_flag("--monitor", worker.monitor);
+  verb->add_option("--visible", worker.visible)->take_all();
   verb->add_option("--device", common.device)->required();
   verb->add_option("--log-level", worker.log_level);
   verb->add_option("--log-format", worker.log_format);

@@ -3,7 +3,10 @@
 #include <chrono>
 
 #include "device/cpu/cpu.hh"
+#include "device/cpu/nvml.hh"
 #include "device/mock/mock.hh"
+#include "device/mock/nvml.hh"
+#include "device/vendor/nvml.hh"
 #include "device/vendor/vendor.hh"
 #include "transport/plugin/plugin.hh"
 #include "transport/tcp/tcp.hh"
@@ -17,6 +20,15 @@ template <class Part>
 result<std::unique_ptr<device::device>> as_device(result<std::unique_ptr<Part>> part) {
   if (!part.ok()) return std::move(part).error();
   return std::unique_ptr<device::device>(std::move(*part));
+}
+
+device::cpu::options cpu_options(const cpu_settings& cpu) {
+  device::cpu::options options;
+  if (cpu.capability != 0) options.capability = static_cast<int>(cpu.capability);
+  options.memory_bytes = cpu.memory;
+  options.cores = cpu.cores;
+  options.kernel_timeout = std::chrono::seconds(cpu.kernel_timeout_seconds);
+  return options;
 }
 
 }  // namespace
@@ -43,18 +55,27 @@ result<std::unique_ptr<device::device>> open_device(device_choice kind, const cp
       return as_device(device::vendor::open());
     case device_choice::mock:
       return as_device(device::mock::open());
-    case device_choice::cpu: {
-      device::cpu::options options;
-      if (cpu.capability != 0) options.capability = static_cast<int>(cpu.capability);
-      options.memory_bytes = cpu.memory;
-      options.cores = cpu.cores;
-      options.kernel_timeout = std::chrono::seconds(cpu.kernel_timeout_seconds);
-      return as_device(device::cpu::open(options));
-    }
+    case device_choice::cpu:
+      return as_device(device::cpu::open(cpu_options(cpu)));
     case device_choice::automatic:
       break;
   }
   return failure("a worker is told its device by name");
+}
+
+result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const cpu_settings& cpu,
+                                                       device::activity_source workers) {
+  switch (kind) {
+    case device_choice::vendor:
+      return device::vendor::open_nvml();
+    case device_choice::mock:
+      return device::mock::open_nvml();
+    case device_choice::cpu:
+      return device::cpu::open_nvml(cpu_options(cpu), std::move(workers));
+    case device_choice::automatic:
+      break;
+  }
+  return failure("the helper is told its device by name");
 }
 
 }  // namespace outboard::tool

@@ -8,6 +8,7 @@
 
 #include "base/config.hh"
 #include "device/device.hh"
+#include "device/nvml.hh"
 #include "transport/transport.hh"
 
 namespace outboard::tool {
@@ -17,5 +18,9 @@ result<transport::registry> make_transports(const config& c);
 
 /// "vendor", "cpu" or "mock".
 result<std::unique_ptr<device::device>> open_device(device_choice kind, const cpu_settings& cpu);
+
+/// What answers NVML for it.
+result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const cpu_settings& cpu,
+                                                       device::activity_source workers);
 
 }  // namespace outboard::tool

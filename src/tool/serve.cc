@@ -3,9 +3,12 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "backend/activity.hh"
 #include "backend/daemon.hh"
+#include "backend/nvml/helper.hh"
 #include "backend/worker_main.hh"
 #include "base/fd.hh"
+#include "device/cpu/shown_use.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/nvml_memory.hh"
@@ -140,12 +143,30 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
   auto transports = make_transports(c);
   if (!kind || !transports.ok())
     return complain(exit_usage, "outboard worker is started by outboard serve only");
+  if (flags.monitor) {
+    return backend::nvml::run_helper(
+        {.parent = flags.parent,
+         .visible = flags.visible,
+         .open =
+             [&](device::activity_source workers) { return open_nvml(*kind, flags.cpu, std::move(workers)); },
+         .transports = &*transports});
+  }
+  // A driver tells others what its device holds; the cpu device tells by a page. Without one it shows
+  // nothing.
+  backend::own_activity activity;
+  if (*kind == device_choice::cpu && !flags.probe) {
+    if (auto made = backend::own_activity::make(); made.ok()) {
+      activity = std::move(*made);
+      device::cpu::show_used_bytes_in(&activity.page->device_bytes);
+    }
+  }
   return backend::run_worker(
       {.parent = flags.parent,
        .probe = flags.probe,
        .warm = flags.warm,
        .open_device = [&] { return open_device(*kind, flags.cpu); },
        .transports = &*transports,
+       .activity = activity.page ? activity.descriptor.get() : -1,
        .free_memory = *kind == device_choice::vendor ? nvml_free_memory : no_memory_meter});
 }
 

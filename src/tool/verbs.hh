@@ -33,6 +33,8 @@ struct serve_flags {
 struct worker_flags {
   pid_t parent = -1;
   bool probe = false, warm = false;
+  bool monitor = false;              ///< no worker: the helper that answers NVML
+  std::vector<std::string> visible;  ///< of the helper: PCI addresses
   std::string log_level, log_format;
   cpu_settings cpu;
   std::uint32_t keepalive_seconds = 30;

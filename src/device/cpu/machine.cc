@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "device/cpu/capture.hh"
+#include "device/cpu/profile_of.hh"
 
 namespace outboard::device::cpu {
 
@@ -161,6 +162,12 @@ void machine::end_context(const context_ptr& c) {
   c->fresh();
 }
 
+profile profile_of(const options& how) {
+  const std::uint64_t bytes = how.memory_bytes != 0 ? how.memory_bytes : half_of_ram();
+  return make_profile(how.capability, how.cores != 0 ? how.cores : usable_cores(),
+                      bytes / memory::granularity * memory::granularity, how.kernel_timeout.count() > 0);
+}
+
 result<std::unique_ptr<device>> open(const options& how) {
   if (how.capability < 50 || how.capability > 129) {
     return failure("compute capability " + std::to_string(how.capability) + " is not within 50 and 129");
@@ -168,15 +175,14 @@ result<std::unique_ptr<device>> open(const options& how) {
   options used = how;
   if (!used.print) used.print = [](std::string_view text) { write_to(STDOUT_FILENO, text); };
   if (!used.print_error) used.print_error = [](std::string_view text) { write_to(STDERR_FILENO, text); };
-  const unsigned cores = how.cores != 0 ? how.cores : usable_cores();
-  const std::uint64_t bytes = how.memory_bytes != 0 ? how.memory_bytes : half_of_ram();
-  if (cores > 4096) return failure(std::to_string(cores) + " cores are more than 4096");
-  if (bytes < memory::granularity || bytes > std::uint64_t{1} << 45) {
-    return failure("device memory of " + std::to_string(bytes) + " bytes is not within 2 MiB and 32 TiB");
+  profile p = profile_of(how);
+  if (p.cores > 4096) return failure(std::to_string(p.cores) + " cores are more than 4096");
+  if (p.memory_bytes < memory::granularity || p.memory_bytes > std::uint64_t{1} << 45) {
+    return failure("device memory of " + std::to_string(how.memory_bytes) +
+                   " bytes is not within 2 MiB and 32 TiB");
   }
-  auto store = memory::create(bytes);
+  auto store = memory::create(p.memory_bytes);
   if (!store) return store.error();
-  profile p = make_profile(how.capability, cores, (*store)->total(), how.kernel_timeout.count() > 0);
   static std::mutex opening;
   std::lock_guard lock(opening);
   if (current.load() != nullptr) return failure("another cpu device is open in this process");

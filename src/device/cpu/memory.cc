@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/errno_text.hh"
+#include "device/cpu/shown_use.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -127,7 +128,7 @@ std::optional<std::uint64_t> memory::take_small(std::uint64_t size, std::uint64_
   if (total_ - used_ < granularity) return std::nullopt;
   const auto granule = arena_.take(granularity, granularity);
   if (!granule) return std::nullopt;
-  used_ += granularity;
+  show_used_bytes(used_ += granularity);
   small_.add(*granule, granularity);
   return small_.take(size, align);
 }
@@ -139,7 +140,7 @@ void memory::give_back_small(std::uint64_t address, std::uint64_t size) {
   for (std::uint64_t granule = address / granularity * granularity; granule <= last; granule += granularity) {
     if (!small_.take_at(granule, granularity)) continue;
     arena_.add(granule, granularity);
-    used_ -= granularity;
+    show_used_bytes(used_ -= granularity);
   }
 }
 
@@ -157,7 +158,7 @@ CUresult memory::allocate(std::uint64_t size, std::uint64_t align, memory_kind k
     block.reserved = round_up(size, granularity);
     if (block.reserved > total_ - used_) return CUDA_ERROR_OUT_OF_MEMORY;
     begin = arena_.take(block.reserved, std::max(align, granularity));
-    if (begin) used_ += block.reserved;
+    if (begin) show_used_bytes(used_ += block.reserved);
   }
   if (!begin) return CUDA_ERROR_OUT_OF_MEMORY;
   block.begin = *begin;
@@ -176,7 +177,7 @@ CUresult memory::release_locked(regions::iterator at) {
     give_back_small(block.begin, block.reserved);
   } else {
     arena_.add(block.begin, block.reserved);
-    used_ -= block.reserved;
+    show_used_bytes(used_ -= block.reserved);
   }
   return CUDA_SUCCESS;
 }
@@ -192,14 +193,14 @@ CUresult memory::take_granules(std::uint64_t size, std::uint64_t& out) {
   if (size > total_ - used_) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto begin = arena_.take(size, granularity);
   if (!begin) return CUDA_ERROR_OUT_OF_MEMORY;
-  used_ += size;
+  show_used_bytes(used_ += size);
   return out = *begin, CUDA_SUCCESS;
 }
 
 void memory::give_back_granules(std::uint64_t address, std::uint64_t size) {
   const std::lock_guard lock(mutex_);
   arena_.add(address, size);
-  used_ -= size;
+  show_used_bytes(used_ -= size);
 }
 
 void memory::place(region block) {

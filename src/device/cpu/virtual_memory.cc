@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "device/cpu/memory.hh"
+#include "device/cpu/shown_use.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -78,7 +79,7 @@ CUresult memory::create_physical(std::uint64_t size, const CUmemAllocationProp& 
   if (size > total_ - used_) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto offset = offsets_.take(size, granularity);
   if (!offset) return CUDA_ERROR_OUT_OF_MEMORY;
-  used_ += size;
+  show_used_bytes(used_ += size);
   out = ++last_physical_ << 4 | 0xc;  // never 0, 1, 2; never an address
   physicals_[out] = {.offset = *offset, .size = size, .properties = properties};
   return CUDA_SUCCESS;
@@ -91,7 +92,7 @@ void memory::drop_physical(std::map<std::uint64_t, physical>::iterator at) {
   CHECK(::fallocate(backing_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(p.offset),
                     static_cast<off_t>(p.size)) == 0);
   offsets_.add(p.offset, p.size);
-  used_ -= p.size;
+  show_used_bytes(used_ -= p.size);
   physicals_.erase(at);
 }
 

@@ -1,0 +1,15 @@
+// docs/coverage-nvml.md as text: what of NVML is there, by chapter, and why the rest is not. Any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace outboard::api::nvml {
+
+/// The whole page, printed from the tables.
+std::string coverage_page();
+
+/// Why the functions of this family are refused (the text of a REFUSED line), empty for an unknown family.
+std::string_view refusal_reason(std::string_view family);
+
+}  // namespace outboard::api::nvml

@@ -1,0 +1,51 @@
+#include "backend/activity.hh"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "base/errno_text.hh"
+
+namespace outboard::backend {
+namespace {
+
+constexpr std::size_t page_size = 4096;
+
+}  // namespace
+
+result<own_activity> own_activity::make() {
+  own_activity own;
+  own.descriptor.reset(::memfd_create("outboard-activity", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!own.descriptor) return failure("memfd_create: " + errno_text(errno));
+  // Sealed, so that a reader can never be struck by SIGBUS.
+  if (::ftruncate(own.descriptor.get(), page_size) != 0 ||
+      ::fcntl(own.descriptor.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return failure("activity page: " + errno_text(errno));
+  }
+  void* at = ::mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, own.descriptor.get(), 0);
+  if (at == MAP_FAILED) return failure("activity page: " + errno_text(errno));
+  own.page = new (at) activity_page{};
+  return own;
+}
+
+std::optional<shown_activity> shown_activity::open(const unique_fd& descriptor) {
+  struct stat about {};
+  const int seals = ::fcntl(descriptor.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(descriptor.get(), &about) != 0 ||
+      about.st_size < static_cast<off_t>(page_size)) {
+    return std::nullopt;
+  }
+  const void* at = ::mmap(nullptr, page_size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
+  if (at == MAP_FAILED) return std::nullopt;
+  return shown_activity(static_cast<const activity_page*>(at));
+}
+
+shown_activity::~shown_activity() {
+  if (page_) ::munmap(const_cast<activity_page*>(page_), page_size);
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,43 @@
+// What a worker tells of itself while it works, in a page that it shares read-only with the helper that
+// answers NVML: the device has no driver that could be asked. Written by the worker's device, read by the
+// helper, which believes nothing but that the numbers are numbers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "base/fd.hh"
+#include "base/result.hh"
+
+namespace outboard::backend {
+
+struct activity_page {
+  std::atomic<std::uint64_t> device_bytes;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// The worker's side: lives as long as the process.
+struct own_activity {
+  unique_fd descriptor;
+  activity_page* page = nullptr;
+  static result<own_activity> make();
+};
+
+/// The reader's side.
+class shown_activity {
+ public:
+  /// Nothing where the descriptor is no sealed page.
+  static std::optional<shown_activity> open(const unique_fd& descriptor);
+  shown_activity(shown_activity&& other) noexcept : page_(std::exchange(other.page_, nullptr)) {}
+  shown_activity& operator=(shown_activity&&) = delete;
+  ~shown_activity();
+
+  std::uint64_t device_bytes() const { return page_->device_bytes.load(std::memory_order_relaxed); }
+
+ private:
+  explicit shown_activity(const activity_page* page) : page_(page) {}
+  const activity_page* page_;
+};
+
+}  // namespace outboard::backend

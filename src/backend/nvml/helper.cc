@@ -1,0 +1,170 @@
+#include "backend/nvml/helper.hh"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "backend/child.hh"
+#include "backend/control.hh"
+#include "backend/handshake.hh"
+#include "backend/nvml/visitor.hh"
+#include "base/log.hh"
+#include "base/version.hh"
+#include "transport/buffered.hh"
+#include "wire/frame.hh"
+#include "wire/hello.hh"
+
+namespace outboard::backend::nvml {
+namespace {
+
+constexpr int control = worker_control_descriptor;
+/// A thread each; monitoring tools keep one connection.
+constexpr int most_clients = 256;
+/// A driver that could not be opened is not asked for it at each question.
+constexpr std::chrono::seconds pause_between_tries{5};
+
+struct client {
+  std::unique_ptr<transport::connection> connection;
+  identity who;
+  std::uint64_t id = 0;
+};
+
+bool send_all(transport::connection& to, std::span<const std::byte> bytes) {
+  const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  // A client that takes nothing for this long is stuck: its thread is worth more.
+  const auto until = transport::clock::now() + std::chrono::seconds(30);
+  return to.send(std::span(&part, 1), until).status == transport::io::done;
+}
+
+void refuse(transport::connection& to, wire::refusal_reason reason, const std::string& why) {
+  send_all(to, make_frame(wire::frame_kind::refusal, encode(wire::refusal{reason, why})));
+}
+
+bool welcome(transport::connection& to, std::uint64_t id) {
+  wire::welcome m;
+  m.session = id;
+  m.product = product;
+  return send_all(to, make_frame(wire::frame_kind::welcome, encode(m)));
+}
+
+/// Questions and answers until the client leaves; the text says why it was thrown out, if it was.
+std::string converse(transport::connection& with, visitor& own) {
+  auto receiver = std::make_unique<transport::buffered_receiver>(with);
+  std::vector<std::byte> question, frame;
+  while (true) {
+    std::array<std::byte, wire::header_size> raw;
+    if (receiver->fill(raw) != transport::io::done) return {};
+    const auto header = wire::decode_header(raw, marshal::nvml::max_bytes);
+    if (!header.ok()) return header.error().message;
+    if (header->kind == wire::frame_kind::goodbye) return {};
+    if (header->kind != wire::frame_kind::call) return "a frame that is no question";
+    question.resize(header->size);
+    if (receiver->fill(question) != transport::io::done) return {};
+    frame.assign(wire::header_size, std::byte{0});
+    if (!own.answer(header->opcode, question, frame))
+      return "a malformed question " + std::to_string(header->opcode);
+    wire::encode_header({.size = static_cast<std::uint32_t>(frame.size() - wire::header_size),
+                         .kind = wire::frame_kind::reply,
+                         .ticket = header->ticket},
+                        std::span(frame).first<wire::header_size>());
+    if (!send_all(with, frame)) return {};
+  }
+}
+
+class helper {
+ public:
+  explicit helper(const helper_options& options) : options_(options) { house_.visible = options.visible; }
+
+  int run() {
+    open_device();
+    while (true) {
+      auto message = receive_control(control, true);
+      if (!message.ok() || !*message) return 0;  // the daemon has ended
+      on_message(**message);
+    }
+  }
+
+ private:
+  void on_message(control_message& m) {
+    if (m.kind == control_kind::session_began || m.kind == control_kind::session_over) {
+      const auto session = decode_session(m.payload);
+      CHECK(session.ok());
+      if (m.kind == control_kind::session_began) {
+        house_.sessions.began(*session, m.descriptor);
+      } else {
+        house_.sessions.over(session->worker);
+      }
+    } else if (m.kind == control_kind::client) {
+      auto about = decode_client(m.payload);
+      CHECK(about.ok() && m.descriptor);
+      begin_client(*about, std::move(m.descriptor));
+    }
+  }
+
+  void open_device() {
+    tried_ = transport::clock::now();
+    auto opened = options_.open([this] { return house_.sessions.all(); });
+    if (!opened.ok()) {
+      problem_ = opened.error().message;
+      return log::warn("NVML: ", problem_);
+    }
+    device_ = std::move(*opened);
+    house_.device = device_.get();
+    log::debug("NVML: ", device_->describe());
+  }
+
+  void begin_client(const client_message& about, unique_fd descriptor) {
+    const auto hello = wire::decode_hello(about.assign.hello);
+    CHECK(hello.ok());
+    transport::transport* t = options_.transports->find(about.assign.scheme);
+    CHECK(t != nullptr);
+    auto connection = t->attach(std::move(descriptor));
+    if (!connection.ok()) return log::warn("NVML client: ", connection.error().message);
+    if (!device_ && transport::clock::now() > tried_ + pause_between_tries) open_device();
+    if (!device_)
+      return refuse(**connection, wire::refusal_reason::device, "no NVML on the server: " + problem_);
+    if (clients_ >= most_clients) {
+      return refuse(**connection, wire::refusal_reason::busy,
+                    std::to_string(most_clients) + " programs ask NVML, which is the limit");
+    }
+    ++clients_;
+    std::thread([this, c = client{std::move(*connection), {about.peer, hello->host}, about.assign.session}] {
+      serve(c);
+      --clients_;
+    }).detach();
+  }
+
+  void serve(const client& c) {
+    visitor own(house_, c.who);
+    if (!welcome(*c.connection, c.id)) return;
+    const std::string why = converse(*c.connection, own);
+    if (!why.empty())
+      log::warn("NVML client ", c.id, " (", c.connection->describe(), ") is thrown out: ", why);
+    c.connection->shutdown();
+  }
+
+  const helper_options& options_;
+  house house_;
+  std::unique_ptr<device::nvml_device> device_;
+  std::string problem_;
+  transport::deadline tried_{};
+  std::atomic<int> clients_{0};
+};
+
+}  // namespace
+
+int run_helper(const helper_options& options) {
+  if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
+  ::fcntl(control, F_SETFD, FD_CLOEXEC);
+  ::prctl(PR_SET_NAME, "outboard-nvml");
+  helper h(options);
+  const int status = h.run();
+  // Clients' threads still answer: what they use must not be taken down under them.
+  ::_exit(status);
+}
+
+}  // namespace outboard::backend::nvml

@@ -1,0 +1,28 @@
+// The helper process of the daemon that answers NVML for all clients: it opens the device's NVML once, learns
+// over its control socket of sessions and clients, and gives each client a thread. It changes nothing on any
+// board. Called by main() of the hidden verb `outboard worker --monitor`, on the main thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/nvml.hh"
+#include "transport/transport.hh"
+
+namespace outboard::backend::nvml {
+
+struct helper_options {
+  pid_t parent = -1;                 ///< the daemon: this process ends with it
+  std::vector<std::string> visible;  ///< PCI addresses of the devices that it lends
+  std::function<result<std::unique_ptr<device::nvml_device>>(device::activity_source)> open;
+  const transport::registry* transports = nullptr;
+};
+
+/// The exit status.
+int run_helper(const helper_options& options);
+
+}  // namespace outboard::backend::nvml

@@ -1,0 +1,39 @@
+#include "backend/nvml/sessions.hh"
+
+namespace outboard::backend::nvml {
+
+void session_book::began(const session_message& session, const unique_fd& activity) {
+  entry e{{session.peer, session.host}, static_cast<unsigned>(session.client_process), std::nullopt};
+  if (activity) {
+    if (auto page = shown_activity::open(activity)) e.activity.emplace(std::move(*page));
+  }
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(session.worker);
+  sessions_.emplace(session.worker, std::move(e));
+}
+
+void session_book::over(pid_t worker) {
+  const std::lock_guard lock(mutex_);
+  sessions_.erase(worker);
+}
+
+std::vector<own_process> session_book::of(const identity& who) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<own_process> list;
+  for (const auto& [worker, e] : sessions_) {
+    if (!(e.who == who)) continue;
+    list.push_back({worker, e.client_process, std::nullopt});
+    if (e.activity) list.back().device_bytes = e.activity->device_bytes();
+  }
+  return list;
+}
+
+std::vector<device::worker_activity> session_book::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<device::worker_activity> list;
+  for (const auto& [worker, e] : sessions_)
+    list.push_back({worker, e.activity ? e.activity->device_bytes() : 0});
+  return list;
+}
+
+}  // namespace outboard::backend::nvml

@@ -1,0 +1,293 @@
+// Questions and answers from end to end in one process: the program's side of each line, the helper's
+// visitor, the mock. And what a hostile peer may send.
+#include "backend/nvml/visitor.hh"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <random>
+
+#include "device/mock/nvml.hh"
+
+namespace outboard::backend::nvml {
+namespace {
+
+using namespace api;
+using namespace api::nvml;
+
+class visitor_test : public testing::Test {
+ protected:
+  visitor_test() : device_(device::mock::open_nvml()) {
+    house_.device = device_.get();
+    house_.visible = {"0000:1B:00.0"};
+    visitor_ = std::make_unique<visitor>(house_, identity{"user 1", "host"});
+  }
+
+  nvmlReturn_t ask(opcode code, const words& arguments) {
+    const function_form& form = *find_form(static_cast<std::uint32_t>(code));
+    std::vector<std::byte> question, answer;
+    wire::writer w(question);
+    marshal::nvml::encode_question(w, form, arguments);
+    EXPECT_TRUE(visitor_->answer(static_cast<std::uint32_t>(code), question, answer));
+    wire::reader r(answer);
+    nvmlReturn_t result = NVML_ERROR_UNKNOWN;
+    EXPECT_TRUE(marshal::nvml::decode_answer(r, form, arguments, result)) << name_of(code);
+    return result;
+  }
+
+  static std::string_view name_of(opcode code) {
+    return find_function(static_cast<std::uint32_t>(code))->name;
+  }
+
+  nvmlDevice_t device_handle() {
+    nvmlDevice_t handle = nullptr;
+    EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleByIndex_v2, {0, to_word(&handle)}), NVML_SUCCESS);
+    return handle;
+  }
+
+  /// A handle that a client would have been given.
+  std::uint64_t handle(handle_kind kind) {
+    if (kind == handle_kind::device) return to_word(device_handle());
+    static char objects[8];
+    return visitor_->handle_of(kind, &objects[static_cast<std::size_t>(kind)]);
+  }
+
+  std::unique_ptr<device::nvml_device> device_;
+  house house_;
+  std::unique_ptr<visitor> visitor_;
+};
+
+constexpr std::size_t room = 4096;
+constexpr unsigned elements_asked = 3;
+
+struct program_memory {
+  std::array<std::vector<std::byte>, max_arguments> at;
+  words arguments{};
+};
+
+bool counts_another(const function_form& form, std::size_t i) {
+  for (std::size_t k = 0; k < form.parameters.size(); ++k) {
+    const parameter& p = form.about->parameters[k];
+    if (p.count == count_kind::parameter && p.count_index == i) return true;
+  }
+  return false;
+}
+
+/// Arguments as a program would have them: counts of 3, structs with their version, memory of 0xee.
+template <class Handle>
+void prepare(const function_form& form, program_memory& m, Handle&& handle) {
+  for (std::size_t i = 0; i < form.parameters.size(); ++i) {
+    const parameter_form& p = form.parameters[i];
+    if (p.what == parameter_class::handle) {
+      m.arguments[i] = handle(p.handle);
+    } else if (p.what == parameter_class::value) {
+      m.arguments[i] = counts_another(form, i) ? elements_asked : 0;
+    } else {
+      m.at[i].assign(std::max<std::size_t>(room, p.size * 70), std::byte{0xee});
+      m.arguments[i] = to_word(m.at[i].data());
+      unsigned first = counts_another(form, i) ? elements_asked : 0;
+      if (form.about->parameters[i].count == count_kind::string) {
+        std::memcpy(m.at[i].data(), "x", 2);
+      } else if (p.layout && p.layout()->version != 0) {
+        first = p.size | p.layout()->version << 24;
+        std::memcpy(m.at[i].data(), &first, sizeof first);
+      } else if (first != 0) {
+        std::memcpy(m.at[i].data(), &first, sizeof first);
+      }
+    }
+  }
+}
+
+/// The bytes of an output are the mock's, those behind it are untouched.
+void expect_filled(const function_form& form, std::size_t i, const program_memory& m) {
+  const parameter_form& p = form.parameters[i];
+  const parameter& line = form.about->parameters[i];
+  const std::string name(find_function(static_cast<std::uint32_t>(form.code))->name);
+  std::size_t n = 1;
+  if (line.count == count_kind::number) n = line.number;
+  if (line.count == count_kind::parameter) {
+    n = form.about->parameters[line.count_index].dir == direction::out ? 2 : elements_asked;
+  }
+  if (p.handle != handle_kind::none) {
+    std::uint64_t first = 0;
+    std::memcpy(&first, m.at[i].data(), sizeof first);
+    EXPECT_NE(first, 0u) << name;
+    EXPECT_NE(first, 0xeeeeeeeeeeeeeeee) << name;
+  } else if (p.text) {
+    EXPECT_EQ(m.at[i][0], static_cast<std::byte>(device::mock::nvml_byte(form.code, i, 0))) << name;
+  } else {
+    std::vector<std::byte> wanted(n * p.size);
+    for (std::size_t b = 0; b < wanted.size(); ++b)
+      wanted[b] = static_cast<std::byte>(device::mock::nvml_byte(form.code, i, b));
+    for (std::size_t e = 0; e < n; ++e) {
+      std::byte* at = wanted.data() + e * p.size;
+      if (!p.layout) continue;
+      const unsigned version = p.size | p.layout()->version << 24;
+      if (p.layout()->version != 0) std::memcpy(at, &version, sizeof version);
+      clear_padding(*p.layout(), at);
+    }
+    bool has_handles = false;
+    if (p.layout) {
+      for_each_handle(
+          *p.layout(), wanted.data(),
+          [](void* seen, handle_kind, void**) { *static_cast<bool*>(seen) = true; }, &has_handles);
+    }
+    if (!has_handles) {
+      EXPECT_EQ(std::memcmp(wanted.data(), m.at[i].data(), wanted.size()), 0) << name << " " << i;
+    }
+  }
+  EXPECT_EQ(m.at[i][n * p.size], std::byte{0xee}) << name << ": written behind output " << i;
+}
+
+// Those that the helper answers itself are tested one by one.
+bool is_shielded(opcode code) {
+  switch (code) {
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_TEST_##how(symbol)
+#define OUTBOARD_TEST_call(symbol) \
+  case opcode::symbol:             \
+    return shielded().symbol != nullptr;
+#define OUTBOARD_TEST_custom OUTBOARD_TEST_call
+#define OUTBOARD_TEST_local(symbol)
+#define OUTBOARD_TEST_later(symbol)
+#define OUTBOARD_TEST_refused(symbol)
+#include "api/nvml/expand.def"
+    default:
+      return false;
+  }
+}
+
+TEST_F(visitor_test, every_line_brings_its_outputs_back) {
+  int asked = 0;
+  for (const function_form& form : forms()) {
+    if (is_shielded(form.code) || device::mock::has_values(form.code)) continue;
+    program_memory m;
+    prepare(form, m, [&](handle_kind kind) { return handle(kind); });
+    EXPECT_EQ(marshal::nvml::check_arguments(form, m.arguments), NVML_SUCCESS) << name_of(form.code);
+    ASSERT_EQ(ask(form.code, m.arguments), NVML_SUCCESS) << name_of(form.code);
+    ++asked;
+    for (std::size_t i = 0; i < form.parameters.size(); ++i) {
+      const parameter& p = form.about->parameters[i];
+      if (form.parameters[i].what != parameter_class::memory || counts_another(form, i)) continue;
+      if (p.dir == direction::out || p.dir == direction::inout) expect_filled(form, i, m);
+    }
+  }
+  EXPECT_GT(asked, 230);
+}
+
+TEST_F(visitor_test, only_devices_that_are_lent_are_there) {
+  unsigned count = 0;
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetCount_v2, {to_word(&count)}), NVML_SUCCESS);
+  EXPECT_EQ(count, 1u);
+  nvmlDevice_t device = nullptr;
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleByIndex_v2, {1, to_word(&device)}), NVML_ERROR_INVALID_ARGUMENT);
+  // The mock has a second board, which is not lent.
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleByUUID,
+                {to_word("GPU-6d6f636b-0000-4000-8000-000000000002"), to_word(&device)}),
+            NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleByUUID,
+                {to_word("GPU-6d6f636b-0000-4000-8000-000000000001"), to_word(&device)}),
+            NVML_SUCCESS);
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleByPciBusId_v2, {to_word("0000:1C:00.0"), to_word(&device)}),
+            NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleBySerial, {to_word("mock-1"), to_word(&device)}),
+            NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleBySerial, {to_word("mock-0"), to_word(&device)}), NVML_SUCCESS);
+}
+
+TEST_F(visitor_test, a_uuid_may_come_as_bytes) {
+  nvmlUUID_v1_t uuid{};
+  uuid.version = version_of<nvmlUUID_v1_t>(9);
+  nvmlDevice_t device = nullptr;
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleByUUIDV, {to_word(&uuid), to_word(&device)}),
+            NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+  uuid.version = version_of<nvmlUUID_v1_t>(1);
+  uuid.type = 2;
+  const unsigned char bytes[16] = {0x6d, 0x6f, 0x63, 0x6b, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, 1};
+  std::memcpy(uuid.value.bytes, bytes, sizeof bytes);
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleByUUIDV, {to_word(&uuid), to_word(&device)}), NVML_SUCCESS);
+  uuid.type = 9;
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetHandleByUUIDV, {to_word(&uuid), to_word(&device)}),
+            NVML_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(visitor_test, handles_that_were_never_given_are_refused) {
+  char name[64];
+  const std::uint64_t good = to_word(device_handle());
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetName, {good, to_word(name), sizeof name}), NVML_SUCCESS);
+  for (const std::uint64_t bad :
+       {std::uint64_t{0}, std::uint64_t{1}, good + 16, good ^ std::uint64_t{1} << 40, good + 1, to_word(name),
+        ~std::uint64_t{0}}) {
+    EXPECT_EQ(ask(opcode::nvmlDeviceGetName, {bad, to_word(name), sizeof name}), NVML_ERROR_INVALID_ARGUMENT)
+        << bad;
+  }
+}
+
+TEST_F(visitor_test, what_was_freed_is_gone_and_its_handle_stays_dead) {
+  nvmlEventSet_t first = nullptr, second = nullptr;
+  ASSERT_EQ(ask(opcode::nvmlEventSetCreate, {to_word(&first)}), NVML_SUCCESS);
+  EXPECT_EQ(ask(opcode::nvmlEventSetFree, {to_word(first)}), NVML_SUCCESS);
+  EXPECT_EQ(ask(opcode::nvmlEventSetFree, {to_word(first)}), NVML_ERROR_INVALID_ARGUMENT);
+  ASSERT_EQ(ask(opcode::nvmlEventSetCreate, {to_word(&second)}), NVML_SUCCESS);
+  EXPECT_NE(first, second);
+}
+
+TEST_F(visitor_test, counts_beyond_all_reason_are_cut) {
+  unsigned count = ~0u;
+  std::vector<nvmlProcessInfo_t> list(16);
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetComputeRunningProcesses_v3,
+                {to_word(device_handle()), to_word(&count), to_word(list.data())}),
+            NVML_SUCCESS);
+  EXPECT_EQ(count, 0u);
+}
+
+TEST_F(visitor_test, processes_are_the_clients_own) {
+  house_.sessions.began({.worker = 100, .client_process = 7, .peer = "user 1", .host = "host"}, unique_fd());
+  house_.sessions.began({.worker = 101, .client_process = 8, .peer = "user 1", .host = "other"}, unique_fd());
+  house_.sessions.began({.worker = 102, .client_process = 9, .peer = "user 2", .host = "host"}, unique_fd());
+  const auto own = visitor_->processes();
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own[0].worker, 100);
+  EXPECT_EQ(own[0].client_process, 7u);
+  house_.sessions.over(100);
+  EXPECT_TRUE(visitor_->processes().empty());
+}
+
+/// A valid question with each bit flipped, and cut at each byte: an answer or a refusal, nothing else.
+TEST_F(visitor_test, damaged_questions_do_no_harm) {
+  for (const opcode code : {opcode::nvmlDeviceGetMemoryInfo_v2, opcode::nvmlDeviceGetFieldValues,
+                            opcode::nvmlDeviceGetSamples, opcode::nvmlDeviceGetHandleByUUIDV}) {
+    const function_form& form = *find_form(static_cast<std::uint32_t>(code));
+    program_memory m;
+    prepare(form, m, [&](handle_kind kind) { return handle(kind); });
+    std::vector<std::byte> question, answer;
+    wire::writer w(question);
+    marshal::nvml::encode_question(w, form, m.arguments);
+    int refused = 0;
+    for (std::size_t bit = 0; bit < question.size() * 8; ++bit) {
+      std::vector<std::byte> damaged = question;
+      damaged[bit / 8] ^= static_cast<std::byte>(1 << bit % 8);
+      answer.clear();
+      refused += !visitor_->answer(static_cast<std::uint32_t>(code), damaged, answer);
+    }
+    EXPECT_GT(refused, 0) << name_of(code);
+    for (std::size_t size = 0; size < question.size(); ++size) {
+      answer.clear();
+      EXPECT_FALSE(
+          visitor_->answer(static_cast<std::uint32_t>(code), std::span(question).first(size), answer));
+    }
+  }
+}
+
+TEST_F(visitor_test, only_functions_that_travel_can_be_asked) {
+  std::vector<std::byte> answer;
+  for (const function_info& f : functions()) {
+    if (f.about.how == kind::call || f.about.how == kind::custom) continue;
+    EXPECT_FALSE(visitor_->answer(static_cast<std::uint32_t>(f.code), {}, answer)) << f.name;
+  }
+  EXPECT_FALSE(visitor_->answer(3000, {}, answer));
+}
+
+}  // namespace
+}  // namespace outboard::backend::nvml

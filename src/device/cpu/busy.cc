@@ -1,0 +1,84 @@
+#include "device/cpu/busy.hh"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace outboard::device::cpu {
+namespace {
+
+/// As often as boards sample theirs (between 1/6 s and 1 s, says NVML's reference).
+constexpr std::chrono::milliseconds period{250};
+
+}  // namespace
+
+double cpu_seconds(pid_t process) {
+  std::string text;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), text);
+  // proc(5): the name is in parentheses and may hold any byte; utime and stime are fields 14 and 15.
+  const std::size_t end = text.rfind(')');
+  if (end == std::string::npos) return 0;
+  std::istringstream rest(text.substr(end + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) rest >> skipped;
+  double user = 0, system = 0;
+  rest >> user >> system;
+  return (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+busy_meter::busy_meter(unsigned cores, activity_source workers)
+    : cores_(std::max(cores, 1u)), workers_(std::move(workers)) {
+  sigset_t all, before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+busy_meter::~busy_meter() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+unsigned busy_meter::percent() const {
+  const std::lock_guard lock(mutex_);
+  return percent_;
+}
+
+void busy_meter::sample() {
+  const auto now = std::chrono::steady_clock::now();
+  const double passed = std::chrono::duration<double>(now - when_).count();
+  std::map<pid_t, double> seconds;
+  double used = 0;
+  for (const worker_activity& w : workers_()) {
+    const double own = cpu_seconds(w.worker);
+    const auto before = seconds_.find(w.worker);
+    if (before != seconds_.end()) used += std::max(own - before->second, 0.0);
+    seconds.emplace(w.worker, own);
+  }
+  seconds_ = std::move(seconds);
+  when_ = now;
+  const std::lock_guard lock(mutex_);
+  percent_ = static_cast<unsigned>(std::clamp(100.0 * used / (passed * cores_) + 0.5, 0.0, 100.0));
+}
+
+void busy_meter::run() {
+  when_ = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, period, [this] { return ending_; })) {
+    lock.unlock();
+    sample();
+    lock.lock();
+  }
+}
+
+}  // namespace outboard::device::cpu

@@ -1,0 +1,15 @@
+// The vendor's NVML: the real libnvidia-ml.so.1 beside the driver library, opened by resolved path, never one
+// of ours. Stays loaded. Any thread.
+#pragma once
+
+#include <memory>
+
+#include "base/result.hh"
+#include "device/nvml.hh"
+
+namespace outboard::device::vendor {
+
+/// Opens it and calls nvmlInit. `library`: this file instead of what is found beside candidates().
+result<std::unique_ptr<nvml_device>> open_nvml(const std::string& library = {});
+
+}  // namespace outboard::device::vendor

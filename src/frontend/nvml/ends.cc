@@ -1,0 +1,164 @@
+#include "frontend/nvml/ends.hh"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "base/fd.hh"
+
+namespace outboard::frontend::nvml {
+namespace {
+
+using namespace api::nvml;
+
+/// As driver 580.159.04 says them.
+constexpr const char* error_texts[] = {
+    "Success",
+    "Uninitialized",
+    "Invalid Argument",
+    "Not Supported",
+    "Insufficient Permissions",
+    "Already Initialized",
+    "Not Found",
+    "Insufficient Size",
+    "Insufficient External Power",
+    "Driver Not Loaded",
+    "Timeout",
+    "Interrupt Request Issue",
+    "NVML Shared Library Not Found",
+    "Function Not Found",
+    "Corrupted infoROM",
+    "GPU is lost",
+    "GPU requires reset",
+    "GPU access blocked by the operating system",
+    "Driver/library version mismatch",
+    "In use by another client",
+    "Insufficient Memory",
+    "No data",
+    "vGPU ECC not supported",
+    "Insufficient Resources",
+    "Invalid Frequency",
+    "Argument version mismatch",
+    "Requested functionality has been deprecated",
+    "System is not in ready state",
+    "No supported GPUs were found",
+    "Resource not in correct state to perform requested operation",
+    "Reset type is not supported for given device",
+};
+
+template <class... A>
+nvmlReturn_t ask_for(opcode code, A... arguments) {
+  return ask(code, words{to_word(arguments)...});
+}
+
+/// The server answers whether something has happened and does not wait: its connection is everybody's. So we
+/// ask again, less and less often.
+template <class Data>
+nvmlReturn_t wait_for_event(opcode code, nvmlEventSet_t set, Data* data, unsigned timeout_ms) {
+  using clock = std::chrono::steady_clock;
+  const auto until = clock::now() + std::chrono::milliseconds(timeout_ms);
+  auto pause = std::chrono::microseconds(1000);
+  while (true) {
+    const nvmlReturn_t result = ask_for(code, set, data, 0u);
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - clock::now());
+    if (result != NVML_ERROR_TIMEOUT || left.count() <= 0) return result;
+    std::this_thread::sleep_for(std::min(pause, left));
+    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+  }
+}
+
+}  // namespace
+
+nvmlReturn_t refuse(std::uint64_t first_argument, bool first_is_device, nvmlReturn_t code) {
+  if (!monitor::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
+  return first_is_device && first_argument == 0 ? NVML_ERROR_INVALID_ARGUMENT : code;
+}
+
+bool own_process_name(unsigned pid, char* name, std::size_t size) {
+  const unique_fd file(::open(("/proc/" + std::to_string(pid) + "/cmdline").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file || size == 0) return false;
+  const ssize_t got = ::read(file.get(), name, size - 1);
+  name[std::max<ssize_t>(got, 0)] = '\0';
+  return got > 0;
+}
+
+nvmlReturn_t list_processes(opcode function, nvmlDevice_t device, std::vector<nvmlProcessInfo_t>& list) {
+  unsigned count = 0;
+  nvmlReturn_t code = ask_for(function, device, &count, static_cast<nvmlProcessInfo_t*>(nullptr));
+  // It may grow between two questions.
+  for (int tries = 0; code == NVML_ERROR_INSUFFICIENT_SIZE && tries < 8; ++tries) {
+    count += 8;
+    list.resize(count);
+    code = ask_for(function, device, &count, list.data());
+  }
+  list.resize(code == NVML_SUCCESS ? count : 0);
+  return code;
+}
+
+namespace ends {
+
+nvmlReturn_t nvmlInit() { return monitor::instance().init(); }
+nvmlReturn_t nvmlInit_v2() { return monitor::instance().init(); }
+// Flags say what to do where there is no GPU, or not to attach to one: nothing of ours differs by them.
+nvmlReturn_t nvmlInitWithFlags(unsigned) { return monitor::instance().init(); }
+nvmlReturn_t nvmlShutdown() { return monitor::instance().shutdown(); }
+
+const char* nvmlErrorString(int result) {
+  const bool known = result >= 0 && static_cast<std::size_t>(result) < std::size(error_texts);
+  return known ? error_texts[result] : "Unknown Error";
+}
+
+nvmlReturn_t nvmlSystemGetNVMLVersion(char* version, unsigned length) {
+  if (!version) return NVML_ERROR_INVALID_ARGUMENT;
+  if (monitor::instance().initialised()) return ask_for(opcode::nvmlSystemGetNVMLVersion, version, length);
+  // The one function that works without nvmlInit: the version is the server's.
+  nvmlReturn_t code = monitor::instance().init();
+  if (code != NVML_SUCCESS) return code;
+  code = ask_for(opcode::nvmlSystemGetNVMLVersion, version, length);
+  monitor::instance().shutdown();
+  return code;
+}
+
+nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length) {
+  if (!monitor::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
+  if (!name || length == 0) return NVML_ERROR_INVALID_ARGUMENT;
+  // Process numbers that a client sees are those of its own host.
+  return own_process_name(pid, name, length) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t* data, unsigned timeout_ms) {
+  return wait_for_event(opcode::nvmlEventSetWait, set, data, timeout_ms);
+}
+
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* data, unsigned timeout_ms) {
+  return wait_for_event(opcode::nvmlEventSetWait_v2, set, data, timeout_ms);
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t* list) {
+  if (!monitor::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
+  if (!list) return NVML_ERROR_INVALID_ARGUMENT;
+  if (list->version != version_of<nvmlProcessDetailList_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  constexpr opcode by_mode[] = {opcode::nvmlDeviceGetComputeRunningProcesses_v3,
+                                opcode::nvmlDeviceGetGraphicsRunningProcesses_v3,
+                                opcode::nvmlDeviceGetMPSComputeRunningProcesses_v3};
+  if (list->mode >= std::size(by_mode)) return NVML_ERROR_INVALID_ARGUMENT;
+  std::vector<nvmlProcessInfo_t> found;
+  const nvmlReturn_t code = list_processes(by_mode[list->mode], device, found);
+  if (code != NVML_SUCCESS) return code;
+  const unsigned room = list->procArray ? list->numProcArrayEntries : 0;
+  list->numProcArrayEntries = static_cast<unsigned>(found.size());
+  if (found.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const nvmlProcessInfo_t& p = found[i];
+    list->procArray[i] = {p.pid, p.usedGpuMemory, p.gpuInstanceId, p.computeInstanceId, 0};
+  }
+  return NVML_SUCCESS;
+}
+
+}  // namespace ends
+
+}  // namespace outboard::frontend::nvml

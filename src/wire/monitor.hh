@@ -1,0 +1,11 @@
+// The third purpose of a hello, besides those of hello.hh: a program's NVML. A helper process answers its
+// questions; no worker is started and no device is opened for it. Constants.
+#pragma once
+
+#include "wire/hello.hh"
+
+namespace outboard::wire {
+
+inline constexpr purpose purpose_monitor{3};
+
+}  // namespace outboard::wire
