@@ -52,6 +52,14 @@ def is_alive(process):
         return False
 
 
+def answers_nvml(process):
+    """The daemon's helper for NVML: it serves no session and stays."""
+    try:
+        return b"--monitor" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
 def processes_below(root):
     """Process numbers of root's living children, and theirs."""
     parents = {}
@@ -209,7 +217,7 @@ class Backend:
         return [one for one in self.doctor()["pool"]["warm"] if one["ready"]]
 
     def workers(self):
-        return processes_below(self.process.pid)
+        return [p for p in processes_below(self.process.pid) if not answers_nvml(p)]
 
     def leave(self):
         """Ends the back-end by SIGTERM once its sessions are gone, and looks for what it left."""

@@ -286,11 +286,14 @@ void daemon::serve() {
   loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal(); });
   if (settings_.on_ready) settings_.on_ready(urls());
   notify_manager("READY=1\nSTATUS=serving the " + device_.kind + " device");
-  // Of a server that is there for long: a program that only lists devices then need not wait for it.
-  loop_.after(monitor_delay, [this] {
-    if (const status started = monitor_.start(); !started.ok())
-      log::warn("no NVML helper: ", started.error().message);
-  });
+  // Of a driver's NVML, on a server that is there for long: a program that only lists devices then need not
+  // wait for nvmlInit.
+  if (device_.kind == "vendor" && settings_.configuration.pool.per_key > 0) {
+    loop_.after(monitor_delay, [this] {
+      if (const status started = monitor_.start(); !started.ok())
+        log::warn("no NVML helper: ", started.error().message);
+    });
+  }
   while (!stopped_) loop_.run_once();
   notify_manager("STOPPING=1");
   workers_.stop();

@@ -129,6 +129,14 @@ class Client:
         self.socket.close()
 
 
+def answers_nvml(process):
+    """The daemon's helper for NVML: it serves no session and stays."""
+    try:
+        return b"--monitor" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
 def processes_below(root):
     """Process numbers of root's children, and theirs."""
     parents = {}
@@ -197,7 +205,7 @@ class Daemon:
         return self.ask("doctor")["servers"][0]["answer"]
 
     def workers(self):
-        return processes_below(self.process.pid)
+        return [p for p in processes_below(self.process.pid) if not answers_nvml(p)]
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
