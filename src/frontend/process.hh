@@ -92,6 +92,9 @@ class process {
   std::mutex& showing() { return showing_; }  ///< held while a block becomes visible to kernels
   bool host_memory_in_use() const { return host_memory_in_use_.load(std::memory_order_relaxed); }
   void use_host_memory() { host_memory_in_use_.store(true, std::memory_order_relaxed); }
+  /// Graphs allocate or free memory: a launch may be refused for what an earlier one has left.
+  void use_graph_memory() { graph_memory_in_use_.store(true, std::memory_order_relaxed); }
+  bool graph_memory_in_use() const { return graph_memory_in_use_.load(std::memory_order_relaxed); }
   virtual_book& virtual_memory() { return virtual_memory_; }
   std::uint64_t next_context_id() { return ++last_context_id_; }
 
@@ -128,6 +131,7 @@ class process {
   activity work_;
   std::mutex showing_;
   std::atomic<bool> host_memory_in_use_{false};
+  std::atomic<bool> graph_memory_in_use_{false};
   claimed_range window_;
   std::vector<std::unique_ptr<slot_addresses>> slots_;
   std::atomic<std::uint64_t> last_context_id_{0};

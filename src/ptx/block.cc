@@ -330,6 +330,7 @@ bool block_start(block& b, launch_state& launch, std::uint64_t number) {
     // What another block left behind is as undefined as registers are; zeros keep runs repeatable.
     std::memset(b.shared.get(), 0, padded(launch.shared_bytes));
   }
+  b.number = number;
   b.index[0] = static_cast<std::uint32_t>(number % launch.grid[0]);
   b.index[1] = static_cast<std::uint32_t>(number / launch.grid[0] % launch.grid[1]);
   b.index[2] = static_cast<std::uint32_t>(number / launch.grid[0] / launch.grid[1]);

@@ -90,6 +90,9 @@ constexpr std::int64_t slice_ns = 2000000, cooperative_slice_ns = 100000;
 // Blocks in progress at once in a launch that is not cooperative: enough that a grid-wide spin of a careless
 // program ends, few enough that their memory does not matter.
 constexpr std::size_t max_open_blocks = 64;
+// Blocks often wait for those before them (scans in one pass do), so a block that was begun goes before a new
+// one: so many slices of suspended blocks come first.
+constexpr std::size_t slices_before_start = 4;
 constexpr std::size_t max_batch = 64;
 constexpr std::uint64_t resident_memory = 1u << 30;
 // A GPU passes most arguments in registers, here they lie on the stack: room for as deep a recursion as
@@ -105,6 +108,8 @@ struct job {
   std::size_t batch = 1;
   std::size_t helpers = 0;  // threads inside work()
   std::deque<std::unique_ptr<block>> suspended, spare;
+  std::size_t slices = 0;  // of suspended blocks since the last start
+  bool oldest_first = false;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> returned;  // parts of batches not yet started
   std::atomic<bool> stop{false};                                  // read by blocks without the lock
   launch_result result;
@@ -118,7 +123,21 @@ struct job {
   }
   bool can_start() const {
     return (next < total || !returned.empty()) &&
-           (cooperative || suspended.empty() || open < max_open_blocks);
+           (cooperative || suspended.empty() ||
+            (open < max_open_blocks && slices >= std::min(open, slices_before_start)));
+  }
+  /// In turns the first of the grid, which waits for no other, and the one that has waited longest.
+  std::unique_ptr<block> take_suspended() {
+    oldest_first = !oldest_first;
+    auto chosen = suspended.begin();
+    if (oldest_first && !cooperative) {
+      chosen = std::min_element(suspended.begin(), suspended.end(),
+                                [](const auto& a, const auto& b) { return a->number < b->number; });
+    }
+    auto taken = std::move(*chosen);
+    suspended.erase(chosen);
+    ++slices;
+    return taken;
   }
   bool finished() const { return helpers == 0 && (stop.load(std::memory_order_relaxed) || ended == total); }
 };
@@ -198,10 +217,10 @@ class scheduler {
         j.next = end = std::min(j.total, first + (j.cooperative ? 1 : j.batch));
       }
       j.open += end - first;
+      j.slices = 0;
       if (!j.spare.empty()) b = std::move(j.spare.front()), j.spare.pop_front();
     } else {
-      b = std::move(j.suspended.front());
-      j.suspended.pop_front();
+      b = j.take_suspended();
     }
     lock.unlock();
     if (!b) b = std::make_unique<block>();

@@ -87,6 +87,7 @@ struct range_cache {
 struct block {
   launch_state* launch = nullptr;
   dimensions index{};
+  std::uint64_t number = 0;  ///< linear index
   lane_memory shared, local;
   std::vector<warp_state> warps;
   std::array<barrier_state, 17> barriers{};  ///< the last is the cluster's

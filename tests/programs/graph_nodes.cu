@@ -273,6 +273,45 @@ void printed() {
 
 }  // namespace
 
+/// What no node frees is the program's from the launch on, until it frees it.
+void memory_left_by_a_graph(cudaStream_t s) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec, second = nullptr;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaMemAllocNodeParams p{};
+  p.poolProps.allocType = cudaMemAllocationTypePinned;
+  p.poolProps.location.type = cudaMemLocationTypeDevice;
+  p.bytesize = bytes;
+  cudaGraphNode_t take, fill;
+  MUST(cudaGraphAddMemAllocNode(&take, graph, nullptr, 0, &p));
+  cudaMemsetParams f{};
+  f.dst = p.dptr, f.value = 3, f.elementSize = 4, f.width = n, f.height = 1;
+  MUST(cudaGraphAddMemsetNode(&fill, graph, &take, 1, &f));
+  auto* left = static_cast<int*>(p.dptr);
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  EXPECT(cudaGraphInstantiate(&second, graph, 0) == cudaErrorNotSupported);
+  EXPECT(cudaFree(left) == cudaErrorInvalidValue);
+  MUST(cudaGraphLaunch(exec, s));
+  scale<<<n / 256, 256, 0, s>>>(left, n, 2, 1);
+  MUST(cudaStreamSynchronize(s));
+  EXPECT(cudaGraphLaunch(exec, s) == cudaErrorInvalidValue);
+  std::vector<int> seen(n);
+  MUST(cudaMemcpy(seen.data(), left, bytes, cudaMemcpyDeviceToHost));
+  for (const int x : seen) EXPECT(x == 7);
+  MUST(cudaFree(left));
+  EXPECT(cudaFree(left) == cudaErrorInvalidValue);
+  MUST(cudaGraphLaunch(exec, s));
+  MUST(cudaFreeAsync(left, s));
+  MUST(cudaGraphLaunch(exec, s));
+  MUST(cudaStreamSynchronize(s));
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaMemcpy(seen.data(), left, bytes, cudaMemcpyDeviceToHost));
+  for (const int x : seen) EXPECT(x == 3);
+  MUST(cudaFree(left));
+  EXPECT(cudaGetLastError() == cudaErrorInvalidValue && cudaGetLastError() == cudaSuccess);
+}
+
 int main() {
   cudaStream_t s;
   MUST(cudaStreamCreate(&s));
@@ -280,6 +319,7 @@ int main() {
   children_and_clones(s);
   events(s);
   user_objects(s);
+  memory_left_by_a_graph(s);
   printed();
   MUST(cudaStreamDestroy(s));
   std::printf("PASS graph_nodes\n");

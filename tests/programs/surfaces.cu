@@ -176,8 +176,31 @@ void copies(const cudaChannelFormatDesc& format) {
 
 }  // namespace
 
+/// No driver asks for cudaArraySurfaceLoadStore, nor minds what it is to destroy.
+void without_a_flag() {
+  const cudaChannelFormatDesc texel = cudaCreateChannelDesc<float4>();
+  cudaMipmappedArray_t levels;
+  cudaArray_t level;
+  MUST(cudaMallocMipmappedArray(&levels, &texel, make_cudaExtent(16, 16, 0), 5));
+  MUST(cudaGetMipmappedArrayLevel(&level, levels, 1));
+  cudaResourceDesc resource{};
+  resource.resType = cudaResourceTypeArray;
+  resource.res.array.array = level;
+  cudaSurfaceObject_t s = 0;
+  MUST(cudaCreateSurfaceObject(&s, &resource));
+  fill_2d<<<1, dim3(8, 8)>>>(s, 8, 8);
+  std::vector<float> seen(4 * 64);
+  MUST(cudaMemcpy2DFromArray(seen.data(), 128, level, 0, 0, 128, 8, cudaMemcpyDeviceToHost));
+  EXPECT(seen[4 * (3 * 8 + 5)] == 5 && seen[4 * (3 * 8 + 5) + 3] == 15);
+  MUST(cudaDestroySurfaceObject(s));
+  MUST(cudaDestroySurfaceObject(0));
+  MUST(cudaDestroyTextureObject(0));
+  MUST(cudaFreeMipmappedArray(levels));
+}
+
 int main() {
   two_dimensions();
+  without_a_flag();
   one_dimension<unsigned char>();
   one_dimension<short>();
   one_dimension<int>();

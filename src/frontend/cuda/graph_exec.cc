@@ -100,7 +100,7 @@ CUresult launch(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {
   if (info->functions || !info->targets.empty()) process::instance().server()->expect_callbacks(1);
   request r(api::opcode::cuGraphLaunch, own);
   marshal::put_body(r.body(), marshal::graph_launch_body{value_of(exec), value_of(stream), per_thread});
-  return any_capture_open() ? r.call() : r.post();
+  return any_capture_open() || process::instance().graph_memory_in_use() ? r.call() : r.post();
 }
 
 CUresult upload(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {

@@ -237,6 +237,7 @@ CUresult put_child(CUgraph graph, node_parameters& out) {
 }
 
 CUresult put_allocation(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_parameters& out) {
+  process::instance().use_graph_memory();
   if (p.accessDescCount > 64 || (p.accessDescCount && !p.accessDescs)) return CUDA_ERROR_INVALID_VALUE;
   out.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
   const CUmemPoolProps& pool = p.poolProps;

@@ -35,7 +35,9 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
       r.body(), marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
   std::uint64_t made = 0;
   if (const CUresult code = take(r, r.call(), made); code != CUDA_SUCCESS) return code;
-  if (!any_capture_open()) {  // a captured allocation's address belongs to its graph
+  if (any_capture_open()) {
+    process::instance().use_graph_memory();
+  } else {  // a captured allocation's address belongs to its graph
     memory_block block;
     block.base = made;
     block.size = wanted.size;

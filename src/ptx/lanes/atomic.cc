@@ -63,10 +63,16 @@ const inst* update(warp* w, const inst* i) {
   for (u32 on = w->mask; on != 0; on &= on - 1) {
     const int l = __builtin_ctz(on);
     auto* p = reinterpret_cast<word*>(addresses<W>::pointer(x, l));
-    word old = __atomic_load_n(p, __ATOMIC_RELAXED), next;
-    do {
-      next = __builtin_bit_cast(word, updated<W, T, F>(w, p, __builtin_bit_cast(T, old), b[l]));
-    } while (!__atomic_compare_exchange_n(p, &old, next, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    const auto next = [&](word old) {
+      return __builtin_bit_cast(word, updated<W, T, F>(w, p, __builtin_bit_cast(T, old), b[l]));
+    };
+    word old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    if constexpr (W != where::generic) {  // a block's shared memory is one thread's
+      *p = next(old);
+    } else {
+      while (!__atomic_compare_exchange_n(p, &old, next(old), true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+      }
+    }
     if (i->aux) d[l] = old;
   }
   return i + 1;
