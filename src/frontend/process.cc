@@ -9,7 +9,6 @@
 
 #include "base/log.hh"
 #include "frontend/dial.hh"
-#include "frontend/leaving.hh"
 #include "frontend/settings.hh"
 #include "frontend/trace.hh"
 
@@ -28,11 +27,8 @@ constexpr std::uint64_t arena_small_chunk = 64u << 10;
 constexpr std::uint64_t arena_shared_chunk = 2u << 20;
 
 std::atomic<bool> touched{false};  // a connection has been asked for
-std::atomic<bool> exit_began{false};
 
 }  // namespace
-
-bool leaving() { return exit_began.load(std::memory_order_relaxed); }
 
 process& process::instance() {
   // Never destroyed: libraries call the driver from their destructors, in any order (design section 5.4).
@@ -186,8 +182,9 @@ CUresult process::connect_locked() {
         if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane());
       });
   this_lane().how = answered::waited;  // the hello counts as a round trip
-  // Runs before the handlers that runtimes have entered when the program was loaded.
-  (void)std::atexit([] { exit_began.store(true, std::memory_order_relaxed); });
+  // As a real driver (580): what the program has made before its first call is destroyed after this, and
+  // every call from there says so.
+  (void)std::atexit([] { instance().shut_down(); });
   life expected = life::fresh;
   life_.compare_exchange_strong(expected, life::connected, std::memory_order_acq_rel);
   return CUDA_SUCCESS;

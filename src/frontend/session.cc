@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "transport/spin.hh"
 #include "wire/cursor.hh"
@@ -129,7 +130,12 @@ void session::callback(std::uint64_t number, const marshal::callback_body& erran
 }
 
 std::optional<callback_order> session::next_callback() {
+  // An announced callback is expected until it has run: its stream waits for it so long.
+  thread_local bool ran_last = false;
   std::unique_lock lock(state_mutex_);
+  // A server that says it too often must not make us wait for ever more.
+  if (std::exchange(ran_last, false) && callbacks_expected())
+    expected_.fetch_sub(1, std::memory_order_relaxed);
   while (orders_.empty() && !lost()) {
     if (leading_ || !callbacks_expected()) {
       attendant_asleep_ = true;
@@ -143,8 +149,7 @@ std::optional<callback_order> session::next_callback() {
   if (orders_.empty()) return std::nullopt;
   const callback_order next = orders_.front();
   orders_.pop_front();
-  // A server that says it too often must not make us wait for ever more.
-  if (next.errand.last && callbacks_expected()) expected_.fetch_sub(1, std::memory_order_relaxed);
+  ran_last = next.errand.last;
   return next;
 }
 

@@ -1,6 +1,9 @@
 // Streams under capture: forks and joins, copies that read and write host memory at each launch, host
 // functions among them, what is forbidden meanwhile, and updates of what was instantiated.
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "common.hh"
 
@@ -196,6 +199,41 @@ void host_function_between_copies() {
   MUST(cudaFreeHost(v.out));
 }
 
+/// A launch returns though the ones before it have not begun: their copies wait in the stream.
+void launches_wait_for_nobody() {
+  buffers m;
+  stream s;
+  int *in, *out;
+  MUST(cudaMallocHost(&in, bytes));
+  MUST(cudaMallocHost(&out, bytes));
+  for (int i = 0; i < n; ++i) in[i] = i;
+  MUST(cudaMemset(m.c, 0, bytes));
+  MUST(cudaDeviceSynchronize());
+  MUST(cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed));
+  MUST(cudaMemcpyAsync(m.a, in, bytes, cudaMemcpyHostToDevice, s));
+  sum<<<grid, block, 0, s>>>(m.c, m.c, m.a, n);
+  MUST(cudaMemcpyAsync(out, m.c, bytes, cudaMemcpyDeviceToHost, s));
+  cudaGraph_t graph = end(s);
+  cudaGraphExec_t exec = instantiated(graph);
+  std::atomic<bool> open{false};
+  MUST(cudaLaunchHostFunc(
+      s,
+      [](void* data) {
+        const auto* gate = static_cast<std::atomic<bool>*>(data);
+        while (!*gate) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      },
+      &open));
+  for (int launch = 0; launch < 5; ++launch) MUST(cudaGraphLaunch(exec, s));
+  EXPECT(cudaStreamQuery(s) == cudaErrorNotReady);
+  open = true;
+  MUST(cudaStreamSynchronize(s));
+  for (int i = 0; i < n; ++i) EXPECT(out[i] == 5 * i);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaFreeHost(in));
+  MUST(cudaFreeHost(out));
+}
+
 void updates() {
   buffers m;
   stream s;
@@ -301,6 +339,7 @@ int main() {
   copies(true);
   copies(false);
   host_function_between_copies();
+  launches_wait_for_nobody();
   updates();
   what_is_forbidden();
   std::printf("PASS graph_capture\n");

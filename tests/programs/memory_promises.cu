@@ -74,6 +74,7 @@ void seen_by_every_way() {
          polled([&] { return cudaStreamQuery(other); });
        }},
       {blocking, [&](int) { MUST(cudaMemcpy(&small, other_device, 4, cudaMemcpyDeviceToHost)); }},
+      {blocking, [&](int) { MUST(cudaStreamSynchronize(nullptr)); }},
       {s, [&](int) { std::thread([&] { MUST(cudaEventSynchronize(e)); }).join(); }},
       {s,
        [&](int value) {
@@ -105,6 +106,41 @@ void seen_by_every_way() {
   MUST(cudaFreeHost(host));
   MUST(cudaFree(device));
   MUST(cudaFree(other_device));
+}
+
+/// A copy from page-locked memory reads it when its turn comes: behind a function that writes there.
+void written_by_a_host_function(bool registered) {
+  std::vector<int> own(n);
+  int *device, *host = own.data();
+  MUST(cudaMalloc(&device, bytes));
+  if (registered) {
+    MUST(cudaHostRegister(host, bytes, cudaHostRegisterDefault));
+  } else {
+    MUST(cudaMallocHost(&host, bytes));
+  }
+  const stream s;
+  struct order {
+    int *at, value;
+  };
+  std::vector<int> seen(n);
+  for (int value : {100, 200, 300}) {
+    std::memset(host, 0, bytes);
+    order o{host, value};
+    MUST(cudaLaunchHostFunc(
+        s,
+        [](void* data) {
+          const order* next = static_cast<order*>(data);
+          usleep(20000);
+          for (int i = 0; i < n; ++i) next->at[i] = next->value + i;
+        },
+        &o));
+    MUST(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, s));
+    MUST(cudaStreamSynchronize(s));
+    MUST(cudaMemcpy(seen.data(), device, bytes, cudaMemcpyDeviceToHost));
+    EXPECT(is(seen.data(), value));
+  }
+  MUST(registered ? cudaHostUnregister(host) : cudaFreeHost(host));
+  MUST(cudaFree(device));
 }
 
 void copies_of_nothing() {
@@ -226,7 +262,23 @@ void refused_copies() {
          cudaErrorInvalidValue);
   EXPECT(cudaMemcpy2DFromArray(edge, 1024, array, 0, 0, 1024, 5, cudaMemcpyDeviceToHost) ==
          cudaErrorInvalidValue);
+  char *device = nullptr, *pinned = nullptr;
+  const stream s;
+  MUST(cudaMalloc(&device, 1000));
+  MUST(cudaMallocHost(&pinned, 900));
+  MUST(cudaMemcpy(device, edge, 1000, cudaMemcpyHostToDevice));
+  const auto refused = [](cudaError_t e) { return e == cudaErrorInvalidValue; };
+  EXPECT(refused(cudaMemcpy(device, edge, 1001, cudaMemcpyHostToDevice)));
+  EXPECT(refused(cudaMemcpy(device, edge, 1 << 20, cudaMemcpyHostToDevice)));
+  EXPECT(refused(cudaMemcpyAsync(device + 1, edge, 1000, cudaMemcpyHostToDevice, s)));
+  EXPECT(refused(cudaMemcpy(edge, device, 1001, cudaMemcpyDeviceToHost)));
+  EXPECT(refused(cudaMemcpyAsync(device, pinned, 901, cudaMemcpyHostToDevice, s)));
+  EXPECT(refused(cudaMemcpyAsync(pinned, device, 901, cudaMemcpyDeviceToHost, s)));
+  EXPECT(refused(cudaMemcpy2D(device, 100, edge, 100, 100, 11, cudaMemcpyHostToDevice)));
+  MUST(cudaMemcpy2D(device, 100, edge, 100, 100, 10, cudaMemcpyHostToDevice));
   EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
+  MUST(cudaFreeHost(pinned));
+  MUST(cudaFree(device));
   MUST(cudaFreeArray(array));
   munmap(edge, 4096);
 }
@@ -235,6 +287,8 @@ void refused_copies() {
 
 int main() {
   seen_by_every_way();
+  written_by_a_host_function(false);
+  written_by_a_host_function(true);
   copies_of_nothing();
   at_offsets();
   sockets();

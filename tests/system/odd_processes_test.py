@@ -1,8 +1,10 @@
 """Programs that do odd things to their own process: descriptors closed, roots and limits changed, privileges that the
 user has not. What Outboard promises there beyond what a real driver does."""
 import os
+import pathlib
 import shutil
 import subprocess
+import sys
 import unittest
 
 from outboard_testing import LIBRARY, PRELOAD, SANITIZED, SystemTest, program, program_environment, run_program
@@ -35,6 +37,17 @@ class OddProcesses(SystemTest):
 
     def test_another_folder_root_and_user(self):
         self.silently("elsewhere", self.folder)
+
+    @unittest.skipIf(SANITIZED, "the interpreter leaks")
+    def test_python_starts_children_in_every_way(self):
+        script = pathlib.Path(__file__).resolve().parents[1] / "programs" / "multiprocessing_client.py"
+        daemon = self.serve()
+        for url in (daemon.unix, daemon.tcp):
+            done = run_program([sys.executable, "-B", str(script)], url)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            self.assertIn("PASS", done.stdout)
+        self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
 
     def test_descriptors_closed_under_the_library(self):
         daemon = self.serve()

@@ -256,6 +256,10 @@ bool scheduler::idle(const group_ptr& group) {
 
 void scheduler::synchronize(const stream_ptr& s) {
   std::unique_lock lock(mutex_);
+  // Whoever waits for the legacy stream waits for the blocking ones, though there be nothing in it.
+  const std::list<phase>& phases = s->group_->phases;
+  if (s->kind_ == stream_kind::legacy && !phases.empty() && !phases.back().legacy && phases.back().unfinished)
+    enqueue(*s, {});
   help_until(lock, *s, s->submitted_);
 }
 

@@ -47,6 +47,25 @@ TEST_F(stream_test, AStreamKeepsItsOrder) {
   EXPECT_EQ(seen, 2000u) << "non-atomic increments one after the other";
 }
 
+TEST_F(stream_test, WhoWaitsForTheLegacyStreamWaitsForBlockingOnes) {
+  gate blocking, free;
+  const CUstream s = make(), other = make(CU_STREAM_NON_BLOCKING);
+  hold(blocking, s);
+  hold(free, other);
+  std::atomic<bool> over{false};
+  std::thread waiting([&] {
+    ASSERT_EQ(table_.cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    EXPECT_EQ(table_.cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    over = true;
+  });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(over);
+  blocking.open = true;
+  waiting.join();
+  EXPECT_EQ(table_.cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+  free.open = true;
+}
+
 TEST_F(stream_test, QueryTellsWhetherWorkIsLeft) {
   gate g;
   const CUstream s = make();

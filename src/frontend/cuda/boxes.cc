@@ -229,6 +229,12 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
   if (size.empty()) return CUDA_SUCCESS;
   if (const CUresult code = settle_side(copy.from, size); code != CUDA_SUCCESS) return code;
   if (const CUresult code = settle_side(copy.to, size); code != CUDA_SUCCESS) return code;
+  for (const box_end* side : {&copy.from, &copy.to}) {
+    std::uint64_t begin = 0, bytes = 0;
+    if (is_array(*side)) continue;
+    if (!range_of(*side, size, begin, bytes) || leaves_its_block(begin, bytes))
+      return CUDA_ERROR_INVALID_VALUE;
+  }
   const bool from_there = moved_to_server(copy.from, size), to_there = moved_to_server(copy.to, size);
   // What kernels and this process both see must be fetched when the program may look.
   const bool seen = from_there || to_there || (copy.to.type == CU_MEMORYTYPE_DEVICE && shown(copy.to.device));

@@ -23,6 +23,10 @@ CUresult settle(lane& own, const void* source);
 /// Device memory by our books, else host memory: every device address that a program can have is in them.
 bool on_device(std::uint64_t address);
 
+/// The range begins in a block that we know and ends outside of it and of those that touch it: every copy of
+/// it is refused by the driver, to the byte (measured: 580), before it has read or written anything.
+bool leaves_its_block(std::uint64_t address, std::uint64_t size);
+
 /// All of the host range is one page-locked block.
 bool page_locked(std::uint64_t address, std::uint64_t size);
 

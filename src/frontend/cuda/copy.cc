@@ -27,6 +27,14 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
   return marshal::on_stream(how) && known(to) && known(from) ? r.post() : r.call();
 }
 
+/// A function that the stream comes to first may write there: the copy must find what it has written.
+CUresult show_page_locked(lane& own, std::uint64_t source, std::uint64_t size) {
+  if (shown(source) || !page_locked(source, size)) return CUDA_SUCCESS;
+  const auto block = process::instance().addresses().find(source);
+  std::uint64_t there = 0;
+  return block ? device_pointer_of(own, *block, source, there) : CUDA_SUCCESS;
+}
+
 CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
   process& p = process::instance();
   lane& own = this_lane();
@@ -34,10 +42,15 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (size == 0) return CUDA_SUCCESS;
   if (!from || !to) return CUDA_ERROR_INVALID_VALUE;
+  const auto source = reinterpret_cast<std::uint64_t>(from);
+  if (leaves_its_block(to, size) || leaves_its_block(source, size)) return CUDA_ERROR_INVALID_VALUE;
   if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
     return capture_copy(own, {to, const_cast<void*>(from), size, stream, false, marshal::per_thread(how)});
-  if (const auto host = shown(reinterpret_cast<std::uint64_t>(from))) {
-    const std::uint64_t offset = reinterpret_cast<std::uint64_t>(from) - host->base;
+  if (marshal::on_stream(how) && p.server()->callbacks_expected()) {
+    if (const CUresult code = show_page_locked(own, source, size); code != CUDA_SUCCESS) return code;
+  }
+  if (const auto host = shown(source)) {
+    const std::uint64_t offset = source - host->base;
     if (size <= host->size - offset) return on_server(to, host->device_address + offset, size, stream, how);
   }
   if (const CUresult code = settle(own, from); code != CUDA_SUCCESS) return code;
@@ -63,6 +76,8 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (size == 0) return CUDA_SUCCESS;
   if (!to || !from) return CUDA_ERROR_INVALID_VALUE;
+  if (leaves_its_block(from, size) || leaves_its_block(reinterpret_cast<std::uint64_t>(to), size))
+    return CUDA_ERROR_INVALID_VALUE;
   if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
     return capture_copy(own, {from, to, size, stream, true, marshal::per_thread(how)});
   if (const auto host = shown(reinterpret_cast<std::uint64_t>(to))) {
@@ -126,6 +141,17 @@ CUresult settle(lane& own, const void* source) {
 bool on_device(std::uint64_t address) {
   const auto block = process::instance().addresses().find(address);
   return block && !is_host(block->kind);
+}
+
+bool leaves_its_block(std::uint64_t address, std::uint64_t size) {
+  address_table& addresses = process::instance().addresses();
+  const auto block = addresses.find(address);
+  if (!block || size <= block->base + block->size - address) return false;
+  if (!is_host(block->kind)) return !addresses.covers(address, size);
+  if (block->kind == memory_kind::registered)
+    return false;  // not measured: it may be part of something larger
+  const auto next = addresses.find(block->base + block->size);
+  return !next || !is_host(next->kind);
 }
 
 bool page_locked(std::uint64_t address, std::uint64_t size) {

@@ -1,7 +1,6 @@
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
-#include "frontend/leaving.hh"
 
 namespace outboard::frontend::cuda::ends {
 namespace {
@@ -61,7 +60,7 @@ CUresult cuLibraryUnload(CUlibrary library) {
   marshal::put_body(r.body(), marshal::handle_body{value_of(library)});
   forget_code(api::handle_kind::library, value_of(library));
   // It waits for the device; a post would hold up what other threads ask meanwhile.
-  return leaving() ? r.post() : r.call();
+  return r.call();
 }
 
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {

@@ -1,7 +1,6 @@
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
-#include "frontend/leaving.hh"
 
 namespace outboard::frontend::cuda::ends {
 namespace {
@@ -60,7 +59,7 @@ CUresult cuModuleUnload(CUmodule module) {
   marshal::put_body(r.body(), marshal::handle_body{value_of(module)});
   forget_code(api::handle_kind::module, value_of(module));
   // It waits for the device; a post would hold up what other threads ask meanwhile.
-  return leaving() ? r.post() : r.call();
+  return r.call();
 }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
