@@ -37,6 +37,11 @@ bool is_sticky(CUresult code) {
   }
 }
 
+bool is_update(const wire::frame_header& h) {
+  return h.kind == wire::frame_kind::post &&
+         h.opcode == static_cast<std::uint32_t>(marshal::service::memory_update);
+}
+
 wire::frame_header reply_to(const wire::frame_header& request) {
   wire::frame_header out;
   out.kind = wire::frame_kind::reply;
@@ -92,9 +97,7 @@ void session_core::read_ahead() {
 bool session_core::execute_ahead(const frame& f) {
   if (!mirrors_.touchable()) return false;
   const wire::frame_header& header = f.header;
-  if (header.kind == wire::frame_kind::post &&
-      header.opcode == static_cast<std::uint32_t>(marshal::service::memory_update))
-    return mirrors_.store(f.payload) == CUDA_SUCCESS;
+  if (is_update(header)) return mirrors_.store(f.payload) == CUDA_SUCCESS;
   if (header.kind != wire::frame_kind::call ||
       header.opcode != static_cast<std::uint32_t>(marshal::service::memory_fetch))
     return false;
@@ -157,6 +160,9 @@ bool session_core::deliver(lane* own) {
       if (host_.answered(at_hand_.header.ticket, at_hand_.payload)) return true;
       return end(false, "protocol error: an answer to no callback"), false;
     case wire::frame_kind::post:
+      // By whoever reads: an answer that comes behind it must find it done.
+      if (is_update(at_hand_.header) && execute_ahead(at_hand_)) return true;
+      break;
     case wire::frame_kind::call:
     case wire::frame_kind::lane_end:
       break;
