@@ -8,7 +8,7 @@
 #include "api/cuda/driver_table.hh"
 #include "api/cuda/functions.hh"
 #include "backend/objects.hh"
-#include "marshal/bodies.hh"
+#include "marshal/sharing_bodies.hh"
 #include "wire/cursor.hh"
 #include "wire/frame.hh"
 

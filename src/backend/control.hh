@@ -25,6 +25,13 @@ enum class control_kind : std::uint8_t {
   client,         ///< with the connection's descriptor: answer this client
   session_began,  ///< with the descriptor of its activity page, if it has one
   session_over,
+  // What sessions share (broker.hh): a worker asks, the daemon answers at once.
+  offer,
+  offered,
+  seek,
+  sought,
+  withdraw,
+  withdrawn,
 };
 
 struct control_message {

@@ -40,18 +40,26 @@ std::string peer_of(const transport::connection& connection) {
   return name.substr(0, name.rfind(':'));
 }
 
+/// The kernel vouches for the user of a local socket; otherwise all who know the token are one.
+std::string identity_of(const transport::connection& connection, bool token_required) {
+  if (connection.what().peer_identity) return peer_of(connection);
+  return token_required ? "token" : "anyone";
+}
+
 }  // namespace
 
 struct guests::guest {
-  guest(guest_id i, std::string s, std::string f, std::string p, std::span<const std::byte> token)
+  guest(guest_id i, std::string s, std::string f, std::string p, std::string who,
+        std::span<const std::byte> token)
       : id(i),
         scheme(std::move(s)),
         from(std::move(f)),
         peer(std::move(p)),
+        identity(std::move(who)),
         shake(token, fresh_challenge()) {}
 
   guest_id id;
-  std::string scheme, from, peer;
+  std::string scheme, from, peer, identity;
   handshake shake;
   unique_fd socket;
   event_loop::id watch = 0, timer = 0;
@@ -89,6 +97,7 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   const std::string problem = peer_problem(*connection);
   const std::string from = connection->describe();
   std::string peer = peer_of(*connection);
+  std::string identity = identity_of(*connection, !rules_.token.empty());
   auto socket = connection->detach();
   if (!socket.ok()) {
     log::warn("refused ", from, ": ", socket.error().message);
@@ -96,7 +105,9 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
     return;
   }
   const guest_id id = next_++;
-  auto& g = *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), rules_.token))
+  auto& g = *guests_
+                 .emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), std::move(identity),
+                                                      rules_.token))
                  .first->second;
   g.socket = std::move(*socket);
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
@@ -144,7 +155,11 @@ void guests::finish_hello(guest& g) {
   if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);
   loop_.forget(std::exchange(g.watch, 0));
   // The session owns the descriptor from here; if it is refused it comes back to be told so.
-  accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)), g.scheme, g.from, g.peer,
+  accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)),
+                           g.scheme,
+                           g.from,
+                           g.peer,
+                           g.identity,
                            std::move(g.shake.hello())};
   if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
   const auto refusal = begin_session_(std::move(session));

@@ -23,6 +23,8 @@ struct accepted_session {
   std::string scheme;  ///< transport that continues the descriptor in the worker
   std::string from;    ///< for logs
   std::string peer;    ///< who it is as far as the transport knows: a user of this machine, a host
+  /// Whose session it is: what sessions share stays among those of one identity.
+  std::string identity;
   wire::hello hello;
 };
 

@@ -26,6 +26,7 @@ outcome ends::cuMemFree_v2(call& c) {
   // unmapped.
   c.give_up_turn();
   const CUresult waited = c.driver().cuCtxSynchronize();
+  c.session.memory().forget_offer(body.address);
   if (body.size == 0) return outcome::answer(waited);
   CUresult code = CUDA_SUCCESS;
   if (c.session.memory().pool_freed(body.address)) {

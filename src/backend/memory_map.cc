@@ -1,5 +1,7 @@
 #include "backend/memory_map.hh"
 
+#include <algorithm>
+
 #include "base/log.hh"
 
 namespace outboard::backend {
@@ -7,11 +9,12 @@ namespace {
 
 constexpr std::uint64_t granule = 2ull << 20;
 
-CUmemAllocationProp property_of(std::int32_t device) {
+CUmemAllocationProp property_of(std::int32_t device, bool by_descriptor) {
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   prop.location.id = device;
+  if (by_descriptor) prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   return prop;
 }
 
@@ -25,6 +28,16 @@ bool has_virtual_memory(const api::driver_table& d, const marshal::snapshot& fac
     if (device.attributes.size() <= id || device.attributes[id].value == 0) return false;
   }
   return true;
+}
+
+/// Every block of the window may be shared later, so all are made for it where all devices can.
+bool shares_by_descriptor(const marshal::snapshot& facts) {
+  constexpr auto id =
+      static_cast<std::size_t>(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+  return std::all_of(facts.devices.begin(), facts.devices.end(), [](const marshal::device_facts& device) {
+    return device.attributes.size() > id && device.attributes[id].result == CUDA_SUCCESS &&
+           device.attributes[id].value != 0;
+  });
 }
 
 }  // namespace
@@ -49,6 +62,7 @@ bool memory_map::reserve_window(std::uint64_t base, std::uint64_t slot_size, con
   }
   base_ = base;
   slot_size_ = slot_size;
+  by_descriptor_ = shares_by_descriptor(facts);
   return true;
 }
 
@@ -64,21 +78,26 @@ bool memory_map::fits_window(std::uint64_t address, std::uint64_t size, std::int
 }
 
 CUresult memory_map::map_window(const mapping& wanted, CUmemGenericAllocationHandle& memory) {
-  const CUmemAllocationProp prop = property_of(wanted.device);
-  CUresult code = driver_.cuMemCreate(&memory, wanted.size, &prop, 0);
+  const CUmemAllocationProp prop = property_of(wanted.device, by_descriptor_);
+  const CUresult code = driver_.cuMemCreate(&memory, wanted.size, &prop, 0);
   if (code != CUDA_SUCCESS) return code;
-  code = driver_.cuMemMap(wanted.address, wanted.size, 0, memory, 0);
+  mapping placed = wanted;
+  placed.memory = memory;
+  return place(placed);
+}
+
+/// Releases the memory when it cannot be mapped.
+CUresult memory_map::place(const mapping& m) {
+  CUresult code = driver_.cuMemMap(m.address, m.size, 0, m.memory, 0);
   if (code != CUDA_SUCCESS) {
-    driver_.cuMemRelease(memory);
+    driver_.cuMemRelease(m.memory);
     return code;
   }
-  CUmemAccessDesc access{};
-  access.location = prop.location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  code = driver_.cuMemSetAccess(wanted.address, wanted.size, &access, 1);
+  const std::vector<CUmemAccessDesc> access = access_to(m.device);
+  code = driver_.cuMemSetAccess(m.address, m.size, access.data(), access.size());
   if (code == CUDA_SUCCESS) return code;
-  driver_.cuMemUnmap(wanted.address, wanted.size);
-  driver_.cuMemRelease(memory);
+  driver_.cuMemUnmap(m.address, m.size);
+  driver_.cuMemRelease(m.memory);
   return code;
 }
 
@@ -116,7 +135,7 @@ CUresult memory_map::unmap(std::uint64_t address) {
   const auto found = mappings_.find(address);
   if (found == mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
   release(found->second);
-  bytes_ -= found->second.size;
+  if (!found->second.imported) bytes_ -= found->second.size;
   mappings_.erase(found);
   return CUDA_SUCCESS;
 }
@@ -129,8 +148,13 @@ void memory_map::drop_context(std::uint64_t context, bool unmap_too) {
       continue;
     }
     if (unmap_too || slot_size_ != 0) release(at->second);
-    bytes_ -= at->second.size;
+    if (!at->second.imported) bytes_ -= at->second.size;
     at = mappings_.erase(at);
+  }
+  std::erase_if(offers_, [&](const auto& entry) { return entry.second.context == context; });
+  for (auto& [to, users] : peers_) {
+    for (auto& [from, contexts] : users) contexts.erase(context);
+    std::erase_if(users, [](const auto& entry) { return entry.second.empty(); });
   }
   std::erase_if(arrays_, [&](const auto& entry) {
     if (entry.second.context != context) return false;
@@ -166,7 +190,7 @@ bool memory_map::pool_freed(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = pooled_.find(address);
   if (found == pooled_.end()) return false;
-  pool_bytes_ -= found->second.made.size;
+  if (!found->second.imported) pool_bytes_ -= found->second.made.size;
   pooled_.erase(found);
   return true;
 }

@@ -194,4 +194,12 @@ void object_tables::amend(std::uint64_t id, record changed_by) {
   changed->records.push_back(std::move(changed_by));
 }
 
+void object_tables::forget_change(std::uint64_t id, std::uint32_t opcode, std::uint64_t subject) {
+  server_object* changed = find(static_cast<api::handle_kind>(wire::handle{id}.kind()), id);
+  if (!changed) return;
+  std::erase_if(changed->records, [&](const record& r) {
+    return r.opcode == opcode && wire::reader(r.payload).get<std::uint64_t>() == subject;
+  });
+}
+
 }  // namespace outboard::backend

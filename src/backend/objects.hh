@@ -71,6 +71,8 @@ class object_tables final : public marshal::handle_resolver {
   void each(const std::function<void(const server_object&)>& visit) const;
   /// Adds a request that changed an object to its records.
   void amend(std::uint64_t id, record changed_by);
+  /// Takes the change out whose request begins with this handle: it was undone.
+  void forget_change(std::uint64_t id, std::uint32_t opcode, std::uint64_t subject);
   const server_object* at(std::uint64_t id) const;
 
  private:

@@ -44,22 +44,24 @@ std::vector<marshal::record_body> collect(call& c) {
   for (const mapping& m : c.session.memory().all()) {
     std::vector<std::byte> payload;
     wire::writer w(payload);
-    marshal::put_body(w, marshal::map_body{m.address, m.size});
-    all.push_back({m.ticket,
-                   m.context,
-                   static_cast<std::uint32_t>(api::opcode::cuMemAlloc_v2),
-                   as_numbers(payload),
-                   {}});
+    if (m.imported) {  // comes back while the other session lives, and is on the same server
+      marshal::put_body(w, marshal::share_open_body{*m.imported, m.address});
+    } else {
+      marshal::put_body(w, marshal::map_body{m.address, m.size});
+    }
+    const auto what = m.imported ? api::opcode::cuIpcOpenMemHandle_v2 : api::opcode::cuMemAlloc_v2;
+    all.push_back({m.ticket, m.context, static_cast<std::uint32_t>(what), as_numbers(payload), {}});
   }
   for (const pool_block& b : c.session.memory().all_pooled()) {
     std::vector<std::byte> payload;
     wire::writer w(payload);
-    marshal::put_body(w, b.made);
-    all.push_back({b.ticket,
-                   b.context,
-                   static_cast<std::uint32_t>(api::opcode::cuMemAllocAsync),
-                   as_numbers(payload),
-                   {}});
+    if (b.imported) {
+      marshal::put_body(w, marshal::share_pointer_body{b.made.pool, b.made.address, *b.imported});
+    } else {
+      marshal::put_body(w, b.made);
+    }
+    const auto what = b.imported ? api::opcode::cuMemPoolImportPointer : api::opcode::cuMemAllocAsync;
+    all.push_back({b.ticket, b.context, static_cast<std::uint32_t>(what), as_numbers(payload), {}});
   }
   for (const mirrored& m : c.session.mirrors().all()) {
     std::vector<std::byte> payload;

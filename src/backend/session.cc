@@ -69,7 +69,9 @@ session_core::session_core(session_request request)
              [this] { turn_.nudge(standby_); }}),
       graph_copies_(driver_, host_) {}
 
-session_core::~session_core() = default;
+session_core::~session_core() {
+  if (request_.broker) request_.broker->end();
+}
 
 void session_core::welcome() {
   auto facts = marshal::take_snapshot(driver_, true);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "backend/broker_link.hh"
 #include "backend/device_output.hh"
 #include "device/device.hh"
 #include "transport/transport.hh"
@@ -21,6 +22,7 @@ struct session_request {
   std::uint64_t id = 0;
   device::device* device = nullptr;  ///< cuInit has been called; outlives the session
   device_output* output = nullptr;   ///< what the device prints in this process; null: nobody listens
+  broker_link* broker = nullptr;     ///< null: nothing can be shared with other sessions
 };
 
 struct session_end {

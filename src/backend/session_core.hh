@@ -56,13 +56,19 @@ class session_core {
   session_end run();
 
   const api::driver_table& driver() const { return driver_; }
-  object_tables& objects() { return objects_; }                ///< with the turn
-  memory_map& memory() { return memory_; }                     ///< own lock
-  virtual_ranges& virtual_memory() { return virtual_; }        ///< with the turn
-  staging& stage() { return staging_; }                        ///< own lock
-  backend::mirrors& mirrors() { return mirrors_; }             ///< own lock
-  copies_out& outgoing_copies() { return copies_; }            ///< own lock
-  host_calls& host() { return host_; }                         ///< own lock
+  object_tables& objects() { return objects_; }          ///< with the turn
+  memory_map& memory() { return memory_; }               ///< own lock
+  virtual_ranges& virtual_memory() { return virtual_; }  ///< with the turn
+  staging& stage() { return staging_; }                  ///< own lock
+  backend::mirrors& mirrors() { return mirrors_; }       ///< own lock
+  copies_out& outgoing_copies() { return copies_; }      ///< own lock
+  host_calls& host() { return host_; }                   ///< own lock
+  /// What is shared with other sessions; nullptr: nothing can be.
+  broker_link* broker() { return request_.broker; }
+  /// Offers whose object is gone while the program's descriptors live on.
+  std::map<marshal::share_token, std::shared_ptr<void>>& lasting_offers() {
+    return lasting_offers_;
+  }                                                            ///< with the turn
   graph_copies& captured_copies() { return graph_copies_; }    ///< own lock
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
   /// What records_export is giving out, part by part.
@@ -124,6 +130,7 @@ class session_core {
   std::map<std::uint32_t, std::unique_ptr<lane>> lanes_;  // with the turn; torn down by the main thread
   object_tables objects_;
   std::vector<std::byte> upload_, export_;
+  std::map<marshal::share_token, std::shared_ptr<void>> lasting_offers_;
   memory_map memory_;
   virtual_ranges virtual_;
   staging staging_;

@@ -1,7 +1,7 @@
 // Handlers of the chapter virtual memory. Addresses are checked by the driver, which knows what lies where.
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
-#include "backend/session_core.hh"
+#include "backend/sharing.hh"
 
 namespace outboard::backend {
 namespace {
@@ -49,7 +49,10 @@ outcome cuMemAddressFree(call& c) {
 outcome cuMemCreate(call& c) {
   marshal::allocation_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const CUmemAllocationProp prop = properties_of(body);
+  CUmemAllocationProp prop = properties_of(body);
+  // Ours to decide where the program can: a session that is rebuilt elsewhere asks for the same.
+  prop.requestedHandleTypes =
+      static_cast<CUmemAllocationHandleType>(body.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CUmemGenericAllocationHandle made = 0;
   const CUresult code = call_driver(c.driver().cuMemCreate, &made, body.size, &prop, 0);
   const bool kept = code == CUDA_SUCCESS
@@ -61,12 +64,16 @@ outcome cuMemCreate(call& c) {
 }
 
 outcome cuMemRelease(call& c) {
-  marshal::handle_body body;
+  marshal::release_body body;
   if (!take_all(c, body)) return outcome::malformed();
   CUmemGenericAllocationHandle memory = 0;
   CUresult code = native_memory(c, body.handle, memory);
   if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuMemRelease, memory);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
+  // Descriptors that the program still has hold the memory, as the driver's own would.
+  const server_object& gone = *c.objects().find(api::handle_kind::allocation, body.handle);
+  if (const kept_offer offer = offer_of(gone); offer && body.keep)
+    c.session.lasting_offers().emplace(*offer, gone.extra);
   c.session.virtual_memory().released(body.handle);
   c.objects().erase(body.handle);
   return outcome::answer(code);

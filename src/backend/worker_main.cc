@@ -105,11 +105,13 @@ int serve(const worker_options& options, device::device& device, device_output* 
     return 1;
   }
   (void)send_control(control, control_kind::serving, {}, options.activity).ok();
+  broker_link broker(control);
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
                                          .device = &device,
-                                         .output = output});
+                                         .output = output,
+                                         .broker = &broker});
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
   if (end.stuck) ::_exit(0);
   return 0;

@@ -51,7 +51,7 @@ struct workers::worker {
   // With a session:
   std::optional<session_info> session;
   wire::hello hello;
-  std::string scheme;
+  std::string scheme, identity;
   // Our copy of its descriptor tells us when the client leaves; it is closed with the worker at the latest.
   unique_fd connection;
   event_loop::clock::time_point session_began;
@@ -145,6 +145,7 @@ status workers::assign(worker& w, accepted_session& session) {
   w.connection = std::move(session.connection);
   w.hello = std::move(session.hello);
   w.scheme = session.scheme;
+  w.identity = session.identity;
   const worker_id id = w.id;
   // Only for its end: the bytes are the worker's.
   w.connection_watch = loop_.watch(w.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
@@ -209,10 +210,24 @@ void workers::on_message(worker& w, control_message& m) {
     case control_kind::failed:
       if (auto text = decode_text(m.payload); text.ok()) w.problem = std::move(*text);
       return;
+    case control_kind::offer:
+    case control_kind::seek:
+    case control_kind::withdraw:
+      return on_sharing(w, m);
     default:
       return log::warn("worker ", w.process.process, " sent a message of unknown kind ",
                        static_cast<int>(m.kind));
   }
+}
+
+/// A worker that cannot be answered, or asks what no worker asks, is not one of ours any more.
+void workers::on_sharing(worker& w, const control_message& m) {
+  const auto reply = w.session ? broker_.answer(w.id, w.identity, m) : std::nullopt;
+  if (reply && send_control(w.process.control.get(), reply->kind, reply->payload, reply->descriptor).ok()) {
+    return;
+  }
+  log::warn("worker ", w.process.process, " is ended: it does not follow the protocol of shared memory");
+  kill_if_there(w.id, SIGKILL);
 }
 
 void workers::on_client_gone(worker_id id) {
@@ -266,6 +281,7 @@ void workers::ended(worker& w, int wait_status) {
   }
   for (const event_loop::id id : {w.control_watch, w.connection_watch, w.timer}) loop_.forget(id);
   by_process_.erase(w.process.process);
+  broker_.forget(w.id);
   workers_.erase(w.id);
   if (was_session) changed_();
 }
@@ -277,8 +293,8 @@ bool workers::begin_again(worker& w, int wait_status) {
   auto started = start_worker(w.driver, false);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
-  accepted_session session{std::move(w.connection), w.scheme, w.session->from, w.session->peer,
-                           std::move(w.hello)};
+  accepted_session session{std::move(w.connection), w.scheme,   w.session->from,
+                           w.session->peer,         w.identity, std::move(w.hello)};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
     w.connection = std::move(session.connection);

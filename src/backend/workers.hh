@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/broker.hh"
 #include "backend/child.hh"
 #include "backend/control.hh"
 #include "backend/event_loop.hh"
@@ -110,6 +111,7 @@ class workers {
   void end_idle(worker_id id);
   void on_control(worker_id id);
   void on_message(worker& w, control_message& m);
+  void on_sharing(worker& w, const control_message& m);
   void on_client_gone(worker_id id);
   void kill_if_there(worker_id id, int signal);
   void ended(worker& w, int wait_status);
@@ -126,6 +128,7 @@ class workers {
   std::uint64_t next_session_ = 1;
   std::size_t sessions_ = 0;
   worker_totals totals_;
+  broker broker_;
   event_loop::id drop_timer_ = 0;
   bool draining_ = false;
   session_watcher* watcher_ = nullptr;

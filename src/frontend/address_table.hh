@@ -19,6 +19,7 @@ enum class memory_kind : std::uint8_t {
   pinned,         ///< cuMemHostAlloc: host memory of this process
   registered,     ///< cuMemHostRegister: the program's own memory
   alias,          ///< the device's address of registered memory, where it is another
+  imported,       ///< cuIpcOpenMemHandle: another process's memory
   managed,        ///< cuMemAllocManaged, __managed__: the device's and this process's
 };
 

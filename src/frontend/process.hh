@@ -21,6 +21,7 @@
 #include "frontend/mirrors.hh"
 #include "frontend/pinned_arena.hh"
 #include "frontend/session.hh"
+#include "frontend/shared_book.hh"
 #include "frontend/virtual_book.hh"
 #include "frontend/window.hh"
 #include "marshal/bodies.hh"
@@ -96,6 +97,7 @@ class process {
   void use_graph_memory() { graph_memory_in_use_.store(true, std::memory_order_relaxed); }
   bool graph_memory_in_use() const { return graph_memory_in_use_.load(std::memory_order_relaxed); }
   virtual_book& virtual_memory() { return virtual_memory_; }
+  shared_book& shared() { return shared_; }
   std::uint64_t next_context_id() { return ++last_context_id_; }
 
   bool synchronous() const { return synchronous_; }  ///< OUTBOARD_SYNC=1
@@ -125,6 +127,7 @@ class process {
   host_functions functions_;
   foreign_claims foreign_;
   virtual_book virtual_memory_;
+  shared_book shared_;
   claimed_range arena_range_;
   pinned_arena arena_;
   frontend::mirrors mirrors_;

@@ -22,6 +22,7 @@ enum class service : std::uint32_t {
   memory_update = 5,   ///< post: bulk: what the program has changed in host memory that kernels see
   memory_fetch = 6,    ///< call: what kernels have changed in it
   graph_feed = 7,      ///< post: bytes that the next launch of an executable graph copies to the device
+  share_forget = 8,    ///< call: no descriptor of released memory is open any more
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.

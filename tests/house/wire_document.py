@@ -11,7 +11,7 @@ MEMBER = re.compile(r"^ +([\w:]+(?:<[^;]*>)?) ([^;()]*);", re.MULTILINE)
 SERVICE = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
 SIMPLE = {"std::int32_t": "i32", "std::uint32_t": "u32", "std::uint64_t": "u64", "std::int64_t": "i64", "bool": "flag",
           "std::string": "text", "flavour": "u8", "errand": "u8", "std::uint8_t": "u8",
-          "std::uint16_t": "u16", "host_block": "u8"}
+          "std::uint16_t": "u16", "host_block": "u8", "share_token": "32 u8"}
 
 
 def wire_type(kind, structs):

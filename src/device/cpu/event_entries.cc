@@ -1,5 +1,6 @@
 // Entries of the chapter event.
 #include "device/cpu/capture.hh"
+#include "device/cpu/ipc_event.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
@@ -9,12 +10,14 @@ using event_ptr = std::shared_ptr<event_object>;
 
 CUresult create(CUevent* out, unsigned flags) {
   return with_context([&](context&, const context_ptr& c) -> CUresult {
-    constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
-    if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // attribute 125 says so
+    constexpr unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    const bool between = (flags & CU_EVENT_INTERPROCESS) != 0;
     if (out == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (between && (flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;  // manual
     auto e = std::make_shared<event_object>();
     e->owner = c;
     e->flags = flags;
+    if (between && (e->shared = ipc_event::make()) == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     return *out = reinterpret_cast<CUevent>(here().events.insert(std::move(e))), CUDA_SUCCESS;
   });
 }
@@ -38,6 +41,11 @@ CUresult record_with_flags(CUevent handle, CUstream on, unsigned flags, bool per
     e->captured.store(false, std::memory_order_release);
     // Under the lock, so that of two recordings the one later in the queue is the one remembered.
     std::lock_guard lock(e->mutex);
+    if (e->shared != nullptr) {
+      const std::uint64_t number = e->shared->begin();
+      here().work.submit(
+          s, make_task([shared = e->shared, number] { return shared->finish(number), CUDA_SUCCESS; }));
+    }
     e->point = here().work.record(s);
     return CUDA_SUCCESS;
   });
@@ -65,7 +73,8 @@ CUresult query(CUevent handle) {
     const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
     if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (const CUresult r = capture_forbids_event(*e); r != CUDA_SUCCESS) return r;
-    if (!done(point_of(*e))) return CUDA_ERROR_NOT_READY;
+    const bool reached = e->shared != nullptr ? e->shared->done(e->shared->last()) : done(point_of(*e));
+    if (!reached) return CUDA_ERROR_NOT_READY;
     return static_cast<CUresult>(e->owner->error());
   });
 }
@@ -75,7 +84,11 @@ CUresult synchronize(CUevent handle) {
     const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
     if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (const CUresult r = capture_forbids_event(*e); r != CUDA_SUCCESS) return r;
-    if (const point_ptr point = point_of(*e); !done(point)) here().work.synchronize(point);
+    if (e->shared != nullptr) {
+      e->shared->await(e->shared->last(), [&] { return e->owner->error() != CUDA_SUCCESS; });
+    } else if (const point_ptr point = point_of(*e); !done(point)) {
+      here().work.synchronize(point);
+    }
     return static_cast<CUresult>(e->owner->error());
   });
 }

@@ -54,6 +54,7 @@ class cpu_device final : public device {
     fill_texture_entries(table_);
     fill_stream_entries(table_);
     fill_event_entries(table_);
+    fill_ipc_entries(table_);
     fill_module_entries(table_);
     fill_library_entries(table_);
     fill_function_entries(table_);

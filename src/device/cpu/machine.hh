@@ -38,12 +38,15 @@ struct graph_exec;
 struct user_reference;
 struct stream_capture;
 struct conditional_value;
+class ipc_event;
 
 struct event_object {
   context_ptr owner;
   unsigned flags = 0;
   std::mutex mutex;
-  point_ptr point;  // null until recorded
+  point_ptr point;                    // null until recorded
+  std::shared_ptr<ipc_event> shared;  ///< interprocess: what counts instead of `point`
+  bool imported = false;              ///< made by another process
   // Recorded last in a stream under capture; guarded by machine::graphs_mutex.
   std::atomic<bool> captured{false};
   std::shared_ptr<stream_capture> capture;
@@ -115,6 +118,7 @@ void fill_array_entries(api::driver_table& table);
 void fill_texture_entries(api::driver_table& table);
 void fill_stream_entries(api::driver_table& table);
 void fill_event_entries(api::driver_table& table);
+void fill_ipc_entries(api::driver_table& table);
 void fill_module_entries(api::driver_table& table);
 void fill_library_entries(api::driver_table& table);
 void fill_function_entries(api::driver_table& table);

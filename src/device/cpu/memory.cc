@@ -220,6 +220,35 @@ bool memory::displace(std::uint64_t address, std::uint64_t id) {
   return true;
 }
 
+bool memory::displace_shared(std::uint64_t address, std::uint64_t id, bool clear_it) {
+  const std::lock_guard lock(mutex_);
+  const auto block = regions_.find(address);
+  if (block == regions_.end() || block->second.kind != memory_kind::pooled) return false;
+  if (id != 0 && block->second.id != id) return false;
+  // A private page would be dropped by MADV_DONTNEED; one of a file stays the file's until it is punched out.
+  const std::uint64_t first = round_up(address, page), last = (address + block->second.size) / page * page;
+  if (clear_it && first < last) CHECK(::madvise(pointer(first), last - first, MADV_REMOVE) == 0);
+  if (clear_it) {
+    const std::uint64_t end = address + block->second.size;
+    std::memset(pointer(address), 0, std::min(first, end) - address);
+    if (last >= first && last < end) std::memset(pointer(last), 0, end - last);
+  }
+  regions_.erase(block);
+  return true;
+}
+
+bool memory::charge(std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  if (size > total_ - used_) return false;
+  show_used_bytes(used_ += size);
+  return true;
+}
+
+void memory::discharge(std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  show_used_bytes(used_ -= size);
+}
+
 void memory::release_owned(std::uint64_t owner) {
   wait_for_flights();
   std::lock_guard lock(mutex_);

@@ -65,6 +65,12 @@ class memory final : public ptx::address_space {
   void place(region block);  ///< gives it an id
   /// Forgets the block that starts here; id 0 stands for any. False: it is not there. Its bytes become zero.
   bool displace(std::uint64_t address, std::uint64_t id);
+  /// The same for memory of a file that processes share: its bytes are left, or given back to the system.
+  bool displace_shared(std::uint64_t address, std::uint64_t id, bool clear_it);
+  /// Takes bytes into the account and out of it: memory that is not of the arena.
+  bool charge(std::uint64_t size);
+  void discharge(std::uint64_t size);
+  void await_flights() { wait_for_flights(); }
 
   CUresult host_allocate(std::uint64_t size, std::uint64_t owner, unsigned flags, std::uint64_t& out);
   CUresult host_release(std::uint64_t address);
@@ -77,6 +83,9 @@ class memory final : public ptx::address_space {
   CUresult retain_physical(std::uint64_t address, std::uint64_t& out);
   CUresult release_physical(std::uint64_t handle);
   CUresult physical_properties(std::uint64_t handle, CUmemAllocationProp& out) const;
+  /// A descriptor of memory that was made to be shared (or of another process's).
+  CUresult export_physical(std::uint64_t handle, unique_fd& out) const;
+  CUresult import_physical(int fd, std::uint64_t& out);
   CUresult map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint64_t handle);
   CUresult unmap(std::uint64_t address, std::uint64_t size);
   CUresult set_access(std::uint64_t address, std::uint64_t size, CUmemAccess_flags flags);
@@ -103,6 +112,8 @@ class memory final : public ptx::address_space {
     std::uint64_t offset = 0, size = 0;
     unsigned handles = 1, mappings = 0;
     CUmemAllocationProp properties{};
+    unique_fd own = {};     ///< the file of memory that can be shared; else a part of backing_
+    bool imported = false;  ///< another process's, in whose accounts it is
   };
   using regions = std::map<std::uint64_t, region>;
 

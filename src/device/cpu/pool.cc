@@ -16,10 +16,14 @@ CUresult give(void* out, T value) {
 
 }  // namespace
 
-pool::~pool() { release_all(); }
+pool::~pool() {
+  release_all();
+  if (mapping_.begin() != 0) store_.await_flights();  // a kernel may know it still
+}
 
 CUresult pool::allocate(std::uint64_t size, std::uint64_t owner, std::uint64_t& out) {
   const std::lock_guard lock(mutex_);
+  if (imported_) return CUDA_ERROR_INVALID_VALUE;  // as the driver
   if (size > store_.total()) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t taken = round_up(size, memory::alignment);
   if (properties_.maxSize != 0 && taken > properties_.maxSize - std::min(properties_.maxSize, used_)) {
@@ -29,7 +33,7 @@ CUresult pool::allocate(std::uint64_t size, std::uint64_t owner, std::uint64_t& 
   if (!begin) {
     const std::uint64_t chunk = round_up(taken, memory::granularity);
     std::uint64_t address = 0;
-    if (const CUresult r = store_.take_granules(chunk, address); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = take_chunk(chunk, address); r != CUDA_SUCCESS) return r;
     chunks_[address] = chunk;
     free_.add(address, chunk);
     reserved_ += chunk;
@@ -51,7 +55,7 @@ void pool::release_locked(std::uint64_t address, std::uint64_t size) {
 bool pool::release(std::uint64_t address, std::uint64_t block_id) {
   const std::lock_guard lock(mutex_);
   const auto block = blocks_.find(address);
-  if (block == blocks_.end() || !store_.displace(address, block_id)) return false;
+  if (block == blocks_.end() || !displace(address, block_id)) return false;
   release_locked(address, block->second);
   blocks_.erase(block);
   trim_locked(threshold_);
@@ -64,7 +68,7 @@ void pool::trim_locked(std::uint64_t keep) {
       ++chunk;
       continue;
     }
-    store_.give_back_granules(chunk->first, chunk->second);
+    give_back_chunk(chunk->first, chunk->second);
     reserved_ -= chunk->second;
     chunk = chunks_.erase(chunk);
   }
@@ -78,7 +82,7 @@ void pool::trim(std::uint64_t keep) {
 void pool::release_all() {
   const std::lock_guard lock(mutex_);
   for (const auto& [address, size] : blocks_) {
-    store_.displace(address, 0);
+    displace(address, 0);
     release_locked(address, size);
   }
   blocks_.clear();
@@ -92,6 +96,7 @@ bool pool::empty() const {
 
 CUresult pool::set(CUmemPool_attribute which, const void* value) {
   const std::lock_guard lock(mutex_);
+  if (imported_) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t wide = 0;
   switch (which) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
@@ -116,6 +121,7 @@ CUresult pool::set(CUmemPool_attribute which, const void* value) {
 
 CUresult pool::get(CUmemPool_attribute which, void* value) const {
   const std::lock_guard lock(mutex_);
+  if (imported_) return CUDA_ERROR_INVALID_VALUE;
   switch (which) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
@@ -144,10 +150,23 @@ pool_set::pool_set(memory& store) : store_(store) {
 }
 
 std::uint64_t pool_set::create(const CUmemPoolProps& properties) {
+  const bool shared = (properties.handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
+  return insert(
+      properties, shared ? [](pool& p, int) { return p.share(); } : [](pool&, int) { return true; }, -1);
+}
+
+std::uint64_t pool_set::import(int fd) {
+  return insert(
+      {}, [](pool& p, int from) { return p.import(from); }, fd);
+}
+
+std::uint64_t pool_set::insert(const CUmemPoolProps& properties, bool (*prepare)(pool&, int), int fd) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t handle = std::uint64_t{static_cast<std::uint8_t>(handle_type::pool)} << 56 | ++last_
                                                                                                        << 4;
-  pools_[handle] = {std::make_shared<pool>(store_, handle, properties), false};
+  auto made = std::make_shared<pool>(store_, handle, properties);
+  if (!prepare(*made, fd)) return 0;
+  pools_[handle] = {std::move(made), false};
   return handle;
 }
 

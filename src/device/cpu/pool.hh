@@ -4,13 +4,20 @@
 // one of its blocks does.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
 
 #include "device/cpu/memory.hh"
+#include "device/cpu/shared_file.hh"
 
 namespace outboard::device::cpu {
+
+/// At the beginning of the file of a shared pool, where no block lies.
+struct pool_file_head {
+  std::array<std::uint8_t, 16> key{};  ///< pointers of another pool are refused
+};
 
 class pool {
  public:
@@ -19,6 +26,14 @@ class pool {
   ~pool();
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
+
+  /// Memory that other processes may have too: a file of its own. False: there is none to be had.
+  bool share();
+  /// Another process's pool, by the descriptor that export_to() gave there. False: it is none.
+  bool import(int fd);
+  CUresult export_to(unique_fd& out) const;
+  CUresult export_pointer(std::uint64_t address, CUmemPoolPtrExportData& out) const;
+  CUresult import_pointer(const CUmemPoolPtrExportData& from, std::uint64_t owner, std::uint64_t& out);
 
   CUresult allocate(std::uint64_t size, std::uint64_t owner, std::uint64_t& out);
   /// False: the block that had this id is gone already.
@@ -34,6 +49,10 @@ class pool {
  private:
   void trim_locked(std::uint64_t keep);
   void release_locked(std::uint64_t address, std::uint64_t size);
+  CUresult take_chunk(std::uint64_t size, std::uint64_t& out);
+  void give_back_chunk(std::uint64_t address, std::uint64_t size);
+  bool displace(std::uint64_t address, std::uint64_t block_id);
+  pool_file_head& head() const { return *reinterpret_cast<pool_file_head*>(mapping_.begin()); }
 
   memory& store_;
   const std::uint64_t id_;
@@ -45,6 +64,10 @@ class pool {
   std::uint64_t threshold_ = 0;
   std::uint64_t reserved_ = 0, reserved_high_ = 0, used_ = 0, used_high_ = 0;
   int reuse_[3] = {1, 1, 1};  // what the driver's pools start with
+  unique_fd file_;            // of a pool that can be shared
+  shared_mapping mapping_;
+  range_allocator room_;  // in mapping_, for chunks
+  bool imported_ = false;
 };
 using pool_ptr = std::shared_ptr<pool>;
 
@@ -52,7 +75,10 @@ class pool_set {
  public:
   explicit pool_set(memory& store);
 
+  /// 0: a pool that can be shared is not to be had.
   std::uint64_t create(const CUmemPoolProps& properties);
+  /// 0: the descriptor is no pool's.
+  std::uint64_t import(int fd);
   /// The blocks of a destroyed pool live on until they are freed. False: no such pool, or the default one.
   bool destroy(std::uint64_t handle);
   pool_ptr find(std::uint64_t handle) const;     ///< nullptr: destroyed or never made
@@ -72,6 +98,8 @@ class pool_set {
     pool_ptr made;
     bool destroyed = false;
   };
+  std::uint64_t insert(const CUmemPoolProps& properties, bool (*prepare)(pool&, int), int fd);
+
   memory& store_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, entry> pools_;

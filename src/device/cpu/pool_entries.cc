@@ -114,9 +114,12 @@ CUresult create(CUmemoryPool* out, const CUmemPoolProps* properties) {
     if (out == nullptr || properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (!on_this_device(properties->location)) return CUDA_ERROR_INVALID_DEVICE;
-    // Attribute 119 says that nothing can be exported.
-    if (properties->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
-    return *out = reinterpret_cast<CUmemoryPool>(here().pools.create(*properties)), CUDA_SUCCESS;
+    // Attribute 119 says what can be exported.
+    if ((properties->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+      return CUDA_ERROR_NOT_SUPPORTED;
+    const std::uint64_t made = here().pools.create(*properties);
+    if (made == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    return *out = reinterpret_cast<CUmemoryPool>(made), CUDA_SUCCESS;
   });
 }
 
@@ -176,6 +179,52 @@ CUresult device_set(CUdevice device, CUmemoryPool handle) {
       [&] { return device != 0 ? CUDA_ERROR_INVALID_DEVICE : here().pools.make_current(value(handle)); });
 }
 
+// --- between processes
+
+CUresult export_pool(void* out, CUmemoryPool handle, CUmemAllocationHandleType type,
+                     unsigned long long flags) {
+  return with_pool(handle, [&](pool& p) -> CUresult {
+    if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || flags != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    unique_fd fd;
+    const CUresult r = p.export_to(fd);
+    if (r == CUDA_SUCCESS) *static_cast<int*>(out) = fd.release();
+    return r;
+  });
+}
+
+CUresult import_pool(CUmemoryPool* out, void* from, CUmemAllocationHandleType type,
+                     unsigned long long flags) {
+  return after_init([&]() -> CUresult {
+    if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || flags != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    const std::uint64_t made = here().pools.import(static_cast<int>(reinterpret_cast<std::intptr_t>(from)));
+    if (made == 0) return CUDA_ERROR_UNKNOWN;  // as the driver says of a stranger's descriptor
+    return *out = reinterpret_cast<CUmemoryPool>(made), CUDA_SUCCESS;
+  });
+}
+
+CUresult export_pointer(CUmemPoolPtrExportData* out, CUdeviceptr address) {
+  return after_init([&]() -> CUresult {
+    const auto block = here().store->lookup(address);
+    const pool_ptr from = block ? here().pools.owner_of(*block) : nullptr;
+    if (out == nullptr || from == nullptr || block->begin != address) return CUDA_ERROR_INVALID_VALUE;
+    return from->export_pointer(address, *out);
+  });
+}
+
+CUresult import_pointer(CUdeviceptr* out, CUmemoryPool handle, CUmemPoolPtrExportData* from) {
+  return with_pool(handle, [&](pool& p) -> CUresult {
+    if (out == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::uint64_t address = 0;
+    context_ptr c;
+    static_cast<void>(current_context(c));
+    const CUresult r = p.import_pointer(*from, c ? c->id : here().primary->id, address);
+    if (r == CUDA_SUCCESS) *out = address;
+    return r;
+  });
+}
+
 }  // namespace
 
 void fill_pool_entries(api::driver_table& t) {
@@ -195,6 +244,10 @@ void fill_pool_entries(api::driver_table& t) {
   t.cuDeviceGetDefaultMemPool = device_default;
   t.cuDeviceGetMemPool = device_get;
   t.cuDeviceSetMemPool = device_set;
+  t.cuMemPoolExportToShareableHandle = export_pool;
+  t.cuMemPoolImportFromShareableHandle = import_pool;
+  t.cuMemPoolExportPointer = export_pointer;
+  t.cuMemPoolImportPointer = import_pointer;
 }
 
 }  // namespace outboard::device::cpu

@@ -1,5 +1,6 @@
 // Entries of the chapter stream, stream memory operations and host functions.
 #include "device/cpu/capture.hh"
+#include "device/cpu/ipc_event.hh"
 #include "device/cpu/machine.hh"
 #include "device/cpu/memory_operations.hh"
 
@@ -63,6 +64,16 @@ CUresult query(CUstream handle) {
   });
 }
 
+/// What another process has recorded is waited for by a task: the stream holds a thread meanwhile.
+void wait_for_another(const stream_ptr& s, event_object& e) {
+  const std::uint64_t number = e.shared->last();
+  if (e.shared->done(number)) return;
+  here().work.submit(s, make_task([shared = e.shared, number, group = s->group()] {
+                       shared->await(number, [&] { return group->error.load() != CUDA_SUCCESS; });
+                       return CUDA_SUCCESS;
+                     }));
+}
+
 template <bool PerThread>
 CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
   return on_stream(handle, PerThread, [&](const stream_ptr& s, context&) -> CUresult {
@@ -74,6 +85,7 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
       const CUresult r = capture_wait(s, e, event, flags, done);
       if (r != CUDA_SUCCESS || done) return r;
     }
+    if (e->shared != nullptr) return wait_for_another(s, *e), CUDA_SUCCESS;
     point_ptr point;
     {
       std::lock_guard lock(e->mutex);

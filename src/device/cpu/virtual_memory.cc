@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "device/cpu/memory.hh"
+#include "device/cpu/shared_file.hh"
 #include "device/cpu/shown_use.hh"
 
 namespace outboard::device::cpu {
@@ -77,22 +78,32 @@ CUresult memory::create_physical(std::uint64_t size, const CUmemAllocationProp& 
   if (size == 0 || !whole(size)) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(mutex_);
   if (size > total_ - used_) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto offset = offsets_.take(size, granularity);
-  if (!offset) return CUDA_ERROR_OUT_OF_MEMORY;
+  physical made{.size = size, .properties = properties};
+  if ((properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0) {
+    made.own = make_shared_file(size, "outboard-shareable-memory");
+  }
+  // Where descriptors are short, memory is still there; it cannot be exported then.
+  if (!made.own) {
+    const auto offset = offsets_.take(size, granularity);
+    if (!offset) return CUDA_ERROR_OUT_OF_MEMORY;
+    made.offset = *offset;
+  }
   show_used_bytes(used_ += size);
   out = ++last_physical_ << 4 | 0xc;  // never 0, 1, 2; never an address
-  physicals_[out] = {.offset = *offset, .size = size, .properties = properties};
+  physicals_.emplace(out, std::move(made));
   return CUDA_SUCCESS;
 }
 
 void memory::drop_physical(std::map<std::uint64_t, physical>::iterator at) {
   const physical& p = at->second;
   if (p.handles + p.mappings > 0) return;
-  // A hole reads as zeros: the next owner finds nothing of this one.
-  CHECK(::fallocate(backing_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(p.offset),
-                    static_cast<off_t>(p.size)) == 0);
-  offsets_.add(p.offset, p.size);
-  show_used_bytes(used_ -= p.size);
+  if (!p.own) {
+    // A hole reads as zeros: the next owner finds nothing of this one.
+    CHECK(::fallocate(backing_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                      static_cast<off_t>(p.offset), static_cast<off_t>(p.size)) == 0);
+    offsets_.add(p.offset, p.size);
+  }
+  if (!p.imported) show_used_bytes(used_ -= p.size);
   physicals_.erase(at);
 }
 
@@ -122,6 +133,33 @@ CUresult memory::physical_properties(std::uint64_t handle, CUmemAllocationProp& 
   return CUDA_SUCCESS;
 }
 
+CUresult memory::export_physical(std::uint64_t handle, unique_fd& out) const {
+  std::shared_lock lock(mutex_);
+  const auto found = physicals_.find(handle);
+  if (found == physicals_.end() || found->second.handles == 0) return CUDA_ERROR_INVALID_VALUE;
+  const physical& p = found->second;
+  if ((p.properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!p.own) return CUDA_ERROR_OUT_OF_MEMORY;  // descriptors were short
+  out = unique_fd(::fcntl(p.own.get(), F_DUPFD_CLOEXEC, 0));
+  return out ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+CUresult memory::import_physical(int fd, std::uint64_t& out) {
+  physical made{.imported = true};
+  const auto size = size_of_shared_file(fd);
+  if (!size || !whole(*size)) return CUDA_ERROR_UNKNOWN;  // as the driver says of a stranger's descriptor
+  made.size = *size;
+  made.own = unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!made.own) return CUDA_ERROR_OPERATING_SYSTEM;
+  made.properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  made.properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  std::lock_guard lock(mutex_);
+  out = ++last_physical_ << 4 | 0xc;
+  physicals_.emplace(out, std::move(made));
+  return CUDA_SUCCESS;
+}
+
 CUresult memory::map(std::uint64_t address, std::uint64_t size, std::uint64_t offset, std::uint64_t handle) {
   if (size == 0 || !whole(size) || !whole(address) || !whole(offset)) return CUDA_ERROR_INVALID_VALUE;
   std::lock_guard lock(mutex_);
@@ -132,8 +170,9 @@ CUresult memory::map(std::uint64_t address, std::uint64_t size, std::uint64_t of
       !free_in_regions(address, size)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  void* got = ::mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, backing_.get(),
-                     static_cast<off_t>(found->second.offset + offset));
+  const physical& p = found->second;
+  void* got = ::mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                     p.own ? p.own.get() : backing_.get(), static_cast<off_t>(p.offset + offset));
   if (got == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   ++found->second.mappings;
   regions_[address] = {.begin = address,

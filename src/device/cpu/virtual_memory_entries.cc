@@ -29,8 +29,9 @@ CUresult create(CUmemGenericAllocationHandle* out, std::size_t size, const CUmem
     if (out == nullptr || properties == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     if (properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
     if (!on_this_device(properties->location)) return CUDA_ERROR_INVALID_DEVICE;
-    // Attributes 103, 110 and 128 say that nothing can be exported.
-    if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    // Attributes 103, 110 and 128 say what can be exported, and how.
+    if ((properties->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+      return CUDA_ERROR_NOT_SUPPORTED;
     std::uint64_t handle = 0;
     const CUresult r = here().store->create_physical(size, *properties, handle);
     if (r == CUDA_SUCCESS) *out = handle;
@@ -99,6 +100,29 @@ CUresult get_properties(CUmemAllocationProp* out, CUmemGenericAllocationHandle h
   });
 }
 
+CUresult export_handle(void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                       unsigned long long flags) {
+  return after_init([&]() -> CUresult {
+    if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || flags != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    unique_fd fd;
+    const CUresult r = here().store->export_physical(handle, fd);
+    if (r == CUDA_SUCCESS) *static_cast<int*>(out) = fd.release();
+    return r;
+  });
+}
+
+CUresult import_handle(CUmemGenericAllocationHandle* out, void* from, CUmemAllocationHandleType type) {
+  return after_init([&]() -> CUresult {
+    if (out == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
+    std::uint64_t handle = 0;
+    const CUresult r =
+        here().store->import_physical(static_cast<int>(reinterpret_cast<std::intptr_t>(from)), handle);
+    if (r == CUDA_SUCCESS) *out = handle;
+    return r;
+  });
+}
+
 }  // namespace
 
 void fill_virtual_memory_entries(api::driver_table& t) {
@@ -113,6 +137,8 @@ void fill_virtual_memory_entries(api::driver_table& t) {
   t.cuMemGetAccess = get_access;
   t.cuMemGetAllocationGranularity = get_granularity;
   t.cuMemGetAllocationPropertiesFromHandle = get_properties;
+  t.cuMemExportToShareableHandle = export_handle;
+  t.cuMemImportFromShareableHandle = import_handle;
 }
 
 }  // namespace outboard::device::cpu

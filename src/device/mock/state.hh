@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "device/mock/control.hh"
@@ -26,6 +27,14 @@ struct mapping {
   CUmemGenericAllocationHandle from = 0;
 };
 
+/// A multicast object.
+struct team {
+  std::uint64_t size = 0;
+  unsigned wanted = 0;
+  std::set<CUdevice> devices;
+  std::map<std::uint64_t, std::uint64_t> bound;  // offset, size
+};
+
 struct state {
   control calls;
   std::atomic<std::uint64_t> next_handle{1};
@@ -42,6 +51,7 @@ struct state {
   std::map<std::uint64_t, std::uint64_t> reservations;  // address, size
   std::map<std::uint64_t, mapping> mappings;            // address
   std::map<CUmemGenericAllocationHandle, physical> physicals;
+  std::map<CUmemGenericAllocationHandle, team> teams;
   std::map<std::pair<std::uint64_t, std::string>, std::uint64_t>
       globals;  // module or library and name: address
 
@@ -60,6 +70,7 @@ void set_context_behaviours(api::driver_table& behaviours);
 void set_memory_behaviours(api::driver_table& behaviours);
 void set_virtual_memory_behaviours(api::driver_table& behaviours);
 void set_array_behaviours(api::driver_table& behaviours);
+void set_multicast_behaviours(api::driver_table& behaviours);
 void set_default_attributes(state& s);
 
 /// The behaviours of the process's mock, filled once; entries without one are generic.

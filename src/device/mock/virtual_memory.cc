@@ -84,6 +84,7 @@ void drop(state& s, CUmemGenericAllocationHandle handle) {
 CUresult release(CUmemGenericAllocationHandle handle) {
   state& s = here();
   std::lock_guard lock(s.mutex);
+  if (s.teams.erase(handle) != 0) return CUDA_SUCCESS;
   if (!s.physicals.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
   return drop(s, handle), CUDA_SUCCESS;
 }

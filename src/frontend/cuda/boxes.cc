@@ -155,7 +155,7 @@ CUresult from_host(lane& own, const box& copy, const box_extent& size, CUstream 
   const auto* first = reinterpret_cast<const std::byte*>(begin);
   if (const CUresult code = settle(own, first); code != CUDA_SUCCESS) return code;
   // While streams may wait for host functions of ours the server must not be left with more than it can keep.
-  may_post = may_post && !process::instance().server()->callbacks_expected();
+  may_post = may_post && may_run_behind(how) && !process::instance().server()->callbacks_expected();
   for (std::uint64_t done = 0; done < all;) {
     const box_piece p = marshal::box_piece_at(size, done, piece);
     marshal::box_copy_body body = body_of(copy, stream, how);

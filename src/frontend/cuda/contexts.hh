@@ -20,4 +20,7 @@ CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size);
 CUresult free_managed(lane& own, const memory_block& block);
 void forget_managed(const memory_block& block);  ///< its context has died
 
+/// Tells the server of released memory whose last descriptor the program has closed since.
+void sweep_shared(lane& own);
+
 }  // namespace outboard::frontend::cuda

@@ -30,4 +30,10 @@ bool leaves_its_block(std::uint64_t address, std::uint64_t size);
 /// All of the host range is one page-locked block.
 bool page_locked(std::uint64_t address, std::uint64_t size);
 
+/// May a copy from the program's memory still be under way when the call returns? Another process that shares
+/// memory with this one hears of the return by ways of its own.
+inline bool may_run_behind(marshal::flavour how) {
+  return marshal::on_stream(how) || !process::instance().shared().in_use();
+}
+
 }  // namespace outboard::frontend::cuda

@@ -55,7 +55,8 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   }
   if (const CUresult code = settle(own, from); code != CUDA_SUCCESS) return code;
   // While streams may wait for host functions of ours the server must not be left with more than it can keep.
-  const bool known = p.addresses().covers(to, size) && !p.server()->callbacks_expected();
+  const bool known =
+      p.addresses().covers(to, size) && !p.server()->callbacks_expected() && may_run_behind(how);
   const auto* bytes = static_cast<const std::byte*>(from);
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);

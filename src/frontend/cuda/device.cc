@@ -33,9 +33,9 @@ CUresult copy_text(const std::string& text, char* out, int size) {
 }
 
 /// What this product provides, whatever the device could do locally (design section 5.1): host memory of the
-/// client is carried there and back, not shared while kernels run, and nothing is shared with other processes
-/// yet.
-std::optional<int> overridden(CUdevice_attribute attrib) {
+/// client is carried there and back, not shared while kernels run; memory is shared with other processes by
+/// descriptor, never by fabric or dma-buf.
+std::optional<int> overridden(CUdevice_attribute attrib, int known) {
   switch (attrib) {
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
@@ -43,12 +43,10 @@ std::optional<int> overridden(CUdevice_attribute attrib) {
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
     case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED:
@@ -56,12 +54,13 @@ std::optional<int> overridden(CUdevice_attribute attrib) {
     case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
       return 0;
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
       return -1;
     case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
-      return 0;
+      return known & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:  // see multicast.cc
+      return process::instance().facts().device_kind == "vendor" ? 0 : known;
     default:
       return std::nullopt;
   }
@@ -115,7 +114,7 @@ CUresult ends::cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice
     if (id >= f.attributes.size()) return CUDA_ERROR_INVALID_VALUE;
     const marshal::attribute_answer& known = f.attributes[id];
     if (known.result != CUDA_SUCCESS) return static_cast<CUresult>(known.result);
-    *pi = overridden(attrib).value_or(known.value);
+    *pi = overridden(attrib, known.value).value_or(known.value);
     return CUDA_SUCCESS;
   });
 }
@@ -169,21 +168,6 @@ CUresult ends::cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-/// Peer access needs the second milestone's VMM sharing; until then no device offers it.
-CUresult ends::cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDev) {
-  return answer(canAccessPeer, dev, [&](const auto&) {
-    return facts_of(peerDev) ? (*canAccessPeer = 0, CUDA_SUCCESS) : CUDA_ERROR_INVALID_DEVICE;
-  });
-}
-
-CUresult ends::cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice srcDevice,
-                                       CUdevice dstDevice) {
-  return answer(value, srcDevice, [&](const auto&) {
-    if (!facts_of(dstDevice) || srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
-    return *value = 0, CUDA_SUCCESS;
-  });
-}
-
 CUresult ends::cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations,
                                                 unsigned count, CUdevice srcDevice, CUdevice dstDevice) {
   return answer(capabilities, srcDevice, [&](const auto&) {
@@ -192,23 +176,6 @@ CUresult ends::cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CU
     for (unsigned i = 0; i < count; ++i) capabilities[i] = 0;
     return CUDA_SUCCESS;
   });
-}
-
-/// As cuDeviceCanAccessPeer says: no device reaches another's memory, and what was not enabled cannot be
-/// disabled.
-CUresult ends::cuCtxEnablePeerAccess(CUcontext peerContext, unsigned Flags) {
-  lane& own = this_lane();
-  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
-  const context_state* peer = process::instance().find_context(reinterpret_cast<std::uint64_t>(peerContext));
-  if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return peer && peer != own.current() ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-CUresult ends::cuCtxDisablePeerAccess(CUcontext peerContext) {
-  lane& own = this_lane();
-  if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
-  const context_state* peer = process::instance().find_context(reinterpret_cast<std::uint64_t>(peerContext));
-  return peer ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 }  // namespace outboard::frontend::cuda

@@ -61,7 +61,8 @@ CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_threa
   address_table& addresses = process::instance().addresses();
   const auto block = addresses.find(address);
   const bool ours = block && block->base == address && !is_host(block->kind);
-  if (block && (block->kind == memory_kind::managed || block->kind == memory_kind::virtual_range)) {
+  if (block && (block->kind == memory_kind::managed || block->kind == memory_kind::virtual_range ||
+                block->kind == memory_kind::imported)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (ours && block->kind == memory_kind::device) {
@@ -77,9 +78,10 @@ CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_threa
   return r.post();
 }
 
-std::uint64_t reserve_pool(std::int32_t device) {
+std::uint64_t reserve_pool(std::int32_t device, bool exportable = false) {
   auto info = std::make_unique<pool_info>();
   info->device = device;
+  info->exportable = exportable;
   return process::instance().handles(api::handle_kind::memory_pool).reserve(std::move(info));
 }
 
@@ -180,14 +182,15 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own, false); code != CUDA_SUCCESS) return code;
   if (!pool || !wanted) return CUDA_ERROR_INVALID_VALUE;
-  // As with cuMemCreate: asking for a descriptor is let pass, the export is not to be had.
   if (wanted->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
-  const std::uint64_t handle = reserve_pool(wanted->location.id);
+  const bool exportable = wanted->handleTypes != 0;
+  const std::uint64_t handle = reserve_pool(wanted->location.id, exportable);
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
   marshal::pool_create_body body;
   body.handle = handle;
   body.max_size = wanted->maxSize;
   body.type = wanted->allocType;
+  body.handle_types = wanted->handleTypes;
   body.location_type = wanted->location.type;
   body.location = wanted->location.id;
   body.usage = wanted->usage;

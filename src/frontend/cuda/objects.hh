@@ -14,8 +14,8 @@
 #include "frontend/activity.hh"
 #include "frontend/cuda/jit_options.hh"
 #include "frontend/handle_table.hh"
-#include "marshal/bodies.hh"
 #include "marshal/kernel_table.hh"
+#include "marshal/sharing_bodies.hh"
 
 namespace outboard::frontend::cuda {
 
@@ -29,11 +29,15 @@ struct stream_info final : object {
 struct event_info final : object {
   unsigned flags = 0;
   idle_mark idle;
+  bool imported = false;  ///< another process's
 };
 
 /// A memory pool; the handle of a device's default one is ours too, so that records can name it.
 struct pool_info final : object {
   std::int32_t device = 0;
+  bool exportable = false;  ///< made to be shared by descriptor
+  bool imported = false;    ///< another process's, by this token
+  marshal::share_token token{};
 };
 
 /// Physical memory (cuMemCreate); gone when neither handles nor mappings are left.
@@ -41,6 +45,7 @@ struct allocation_info final : object {
   std::uint64_t size = 0;
   CUmemAllocationProp properties{};
   std::atomic<int> handles{1}, mappings{0};
+  bool multicast = false;  ///< a multicast object (cuMulticastCreate)
 };
 
 struct global_address {

@@ -3,6 +3,7 @@
 
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/objects.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -30,11 +31,28 @@ CUresult host_pointer(const memory_block& block, CUdeviceptr ptr, void* data) {
   return has ? give(data, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
+/// What memory was made for, by its allocation or its pool.
+std::uint64_t allowed_handle_types(const memory_block& block) {
+  process& p = process::instance();
+  if (block.kind == memory_kind::pool) {
+    const auto* from =
+        static_cast<const pool_info*>(p.handles(api::handle_kind::memory_pool).find(block.pool));
+    return from && from->exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
+  }
+  if (block.kind != memory_kind::virtual_range) return 0;
+  const auto placed = p.virtual_memory().at(block.base);
+  const auto* made =
+      placed
+          ? static_cast<const allocation_info*>(p.handles(api::handle_kind::allocation).find(placed->handle))
+          : nullptr;
+  return made ? made->properties.requestedHandleTypes : 0;
+}
+
 CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
   const bool host = is_host(block.kind) || block.kind == memory_kind::alias;
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return give(data, block.context);
+    case CU_POINTER_ATTRIBUTE_CONTEXT:  // pools belong to a device
+      return give(data, block.kind == memory_kind::pool ? 0 : block.context);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return give(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -50,7 +68,7 @@ CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, 
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return give(data, block.device);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return give(data, 0);
+      return give(data, block.kind == memory_kind::device ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return give(data, block.base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
@@ -58,7 +76,7 @@ CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, 
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return give(data, 1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return give(data, std::uint64_t{0});
+      return give(data, allowed_handle_types(block));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:

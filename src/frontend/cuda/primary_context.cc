@@ -111,6 +111,9 @@ void context_died(context_state& context) {
     if (block.kind == memory_kind::managed) forget_managed(block);
     if (slot && block.mapped) slot->give_back(block.base, block.mapped);
   }
+  for (const opened_memory& m : p.shared().take_context(context.handle)) {
+    if (slot_addresses* there = p.window_slot(m.slot)) there->give_back(m.mapped_at, m.mapped_size);
+  }
   for (const std::uint64_t granule : context.small.clear()) {
     if (slot) slot->give_back(granule, window_granule);
   }

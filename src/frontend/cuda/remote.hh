@@ -90,11 +90,27 @@ CUresult check_all(A... arguments) {
   return code;
 }
 
+/// Records and waits of events that another process has too are executed before the call returns: the other
+/// process hears of the return by ways of its own, and then waits or records itself.
+template <class T>
+bool between_processes(T argument) {
+  if constexpr (std::is_same_v<T, CUevent>) {
+    const auto* event = find_object<event_info>(argument);
+    return event && (event->flags & CU_EVENT_INTERPROCESS);
+  }
+  return false;
+}
+
 template <api::opcode Op, class... A>
 bool must_wait(A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   if (about.how == api::kind::call || process::instance().synchronous()) return true;
   if (about.unsafe && any_capture_open()) return true;  // the server says whether capture forbids it
+  if ((between_processes(arguments) || ...)) return true;
+  if constexpr (Op == api::opcode::cuEventCreate) {  // the driver says at once what it thinks of odd flags
+    constexpr unsigned plain = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
+    if ((pick<1>(arguments...) & ~plain) != 0) return true;
+  }
   [[maybe_unused]] const std::uint64_t bytes = extent(api::function<Op>::name, about, arguments...);
   std::size_t i = 0;
   return ((unknown_address(about.parameters[i++], arguments, bytes)) || ...);

@@ -27,6 +27,7 @@ bool whole(std::uint64_t value) { return value % window_granule == 0; }
 marshal::allocation_body body_of(const CUmemAllocationProp& prop) {
   marshal::allocation_body body;
   body.type = prop.type;
+  body.handle_types = prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   body.location_type = prop.location.type;
   body.location = prop.location.id;
   body.compression = prop.allocFlags.compressionType;
@@ -35,14 +36,15 @@ marshal::allocation_body body_of(const CUmemAllocationProp& prop) {
   return body;
 }
 
-/// Memory of devices only, as the attributes say. Asking for a descriptor is let pass (PyTorch always does):
-/// it is the export that is not to be had.
+/// Memory of devices only, as the attributes say. Fabric handles are refused as a board refuses them that no
+/// fabric manager looks after.
 CUresult check_properties(const CUmemAllocationProp* prop) {
   if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   if (!process::instance().primary(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-  return prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_ERROR_NOT_SUPPORTED
-                                                                                : CUDA_SUCCESS;
+  if (prop->requestedHandleTypes & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
 }
 
 /// From the window: the current device's slot first, then the others'.
@@ -79,9 +81,11 @@ CUresult reserve_on_device(lane& own, reservation& wanted, std::uint64_t alignme
 
 CUresult send_release(lane& own, std::uint64_t handle) {
   request r(api::opcode::cuMemRelease, own);
-  marshal::put_body(r.in_context(0).body(), marshal::handle_body{handle});
+  const bool keep = process::instance().shared().released(handle);
+  marshal::put_body(r.in_context(0).body(), marshal::release_body{handle, keep});
   const CUresult code = r.call();
   allocations().release(handle);
+  sweep_shared(own);
   return code;
 }
 
@@ -139,6 +143,7 @@ CUresult ends::cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, co
   if (const CUresult code = process::instance().gate(own, false); code != CUDA_SUCCESS) return code;
   if (!handle || size == 0 || !whole(size) || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult code = check_properties(prop); code != CUDA_SUCCESS) return code;
+  if (prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) return CUDA_ERROR_NOT_PERMITTED;
   auto info = std::make_unique<allocation_info>();
   info->size = size;
   info->properties = *prop;

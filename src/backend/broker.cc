@@ -1,0 +1,117 @@
+#include "backend/broker.hh"
+
+#include <fcntl.h>
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// The driver's handles are 64 bytes.
+constexpr std::size_t most_native = 256;
+
+bool needs_descriptor(share_class what) {
+  return what == share_class::memory || what == share_class::allocation || what == share_class::pool;
+}
+
+marshal::share_token fresh_token() {
+  marshal::share_token token;
+  // Below 256 bytes getrandom(2) is neither short nor interrupted.
+  CHECK(::getrandom(token.data(), token.size(), 0) == static_cast<ssize_t>(token.size()));
+  return token;
+}
+
+template <class Body>
+std::vector<std::byte> encoded(const Body& body) {
+  std::vector<std::byte> out;
+  wire::writer w(out);
+  marshal::put_body(w, body);
+  return out;
+}
+
+template <class Body>
+bool decoded(const control_message& m, Body& body) {
+  wire::reader r(m.payload);
+  body = marshal::take_body<Body>(r);
+  return r.finished();
+}
+
+}  // namespace
+
+std::size_t broker::token_hash::operator()(const marshal::share_token& t) const {
+  std::size_t value = 0;
+  std::memcpy(&value, t.data(), sizeof value);
+  return value;
+}
+
+offered_message broker::take(owner_id owner, const std::string& identity, offer_message&& m, int descriptor) {
+  std::vector<marshal::share_token>& own = by_owner_[owner];
+  if (own.size() >= limits_.per_session || (descriptor >= 0 && descriptors_ >= limits_.descriptors)) {
+    log::warn("a session shares ", own.size(), " things, all sessions together ", descriptors_,
+              " descriptors: the limits are ", limits_.per_session, " and ", limits_.descriptors);
+    return {};
+  }
+  offer made{owner, identity, m.what, std::move(m.about), {}};
+  if (descriptor >= 0) {
+    made.descriptor = unique_fd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    if (!made.descriptor) return {};
+    ++descriptors_;
+  }
+  const marshal::share_token token = fresh_token();
+  offers_.emplace(token, std::move(made));
+  own.push_back(token);
+  return {true, token};
+}
+
+std::optional<broker_answer> broker::answer(owner_id owner, const std::string& identity,
+                                            const control_message& m) {
+  if (m.kind == control_kind::offer) {
+    offer_message offered;
+    if (!decoded(m, offered) || offered.about.native.size() > most_native ||
+        needs_descriptor(offered.what) != static_cast<bool>(m.descriptor)) {
+      return std::nullopt;
+    }
+    const int fd = m.descriptor ? m.descriptor.get() : -1;
+    return broker_answer{control_kind::offered, encoded(take(owner, identity, std::move(offered), fd))};
+  }
+  seek_message wanted;
+  if ((m.kind != control_kind::seek && m.kind != control_kind::withdraw) || !decoded(m, wanted))
+    return std::nullopt;
+  const auto found = offers_.find(wanted.token);
+  if (m.kind == control_kind::withdraw) {
+    if (found != offers_.end() && found->second.owner == owner) {
+      std::erase(by_owner_[owner], wanted.token);
+      erase(wanted.token);
+    }
+    return broker_answer{};
+  }
+  sought_message got;
+  broker_answer reply{control_kind::sought, {}};
+  // A token of another identity is as unknown as one that never was.
+  if (found != offers_.end() && found->second.identity == identity && found->second.what == wanted.what) {
+    got = {true, found->second.owner == owner, found->second.about};
+    if (found->second.descriptor) reply.descriptor = found->second.descriptor.get();
+  }
+  reply.payload = encoded(got);
+  return reply;
+}
+
+void broker::erase(const marshal::share_token& token) {
+  const auto found = offers_.find(token);
+  if (found == offers_.end()) return;
+  if (found->second.descriptor) --descriptors_;
+  offers_.erase(found);
+}
+
+void broker::forget(owner_id owner) {
+  const auto own = by_owner_.find(owner);
+  if (own == by_owner_.end()) return;
+  for (const marshal::share_token& token : own->second) erase(token);
+  by_owner_.erase(own);
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,49 @@
+// The 64-byte handles that programs send to each other (memory, events, pointers of pools): a mark, a token,
+// and zeros. Values; any thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "frontend/cuda/requests.hh"
+#include "marshal/sharing_bodies.hh"
+
+namespace outboard::frontend::cuda {
+
+struct shared_handle {
+  static constexpr std::array<std::uint8_t, 16> right_mark{'o', 'u', 't', 'b', 'o', 'a', 'r', 'd',
+                                                           ' ', 'h', 'a', 'n', 'd', 'l', 'e', 1};
+  std::array<std::uint8_t, 16> mark = right_mark;
+  marshal::share_token token{};
+  std::array<std::uint8_t, 16> zeros{};
+};
+static_assert(sizeof(shared_handle) == CU_IPC_HANDLE_SIZE);
+
+template <class H>
+void write_handle(H& out, const marshal::share_token& token) {
+  static_assert(sizeof(H) == sizeof(shared_handle));
+  shared_handle made;
+  made.token = token;
+  std::memcpy(static_cast<void*>(&out), &made, sizeof made);
+}
+
+/// Nothing: it is none of ours, or a bit is not as it was.
+template <class H>
+std::optional<marshal::share_token> read_handle(const H& in) {
+  static_assert(sizeof(H) == sizeof(shared_handle));
+  shared_handle read;
+  std::memcpy(static_cast<void*>(&read), &in, sizeof read);
+  const bool whole = read.mark == shared_handle::right_mark && read.zeros == shared_handle{}.zeros;
+  return whole ? std::optional(read.token) : std::nullopt;
+}
+
+inline CUresult take_token(request& r, CUresult code, marshal::share_token& out) {
+  if (code != CUDA_SUCCESS) return code;
+  wire::reader from = r.reply();
+  out = marshal::take_body<marshal::share_reply>(from).token;
+  return from.finished() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
+}  // namespace outboard::frontend::cuda
