@@ -58,6 +58,13 @@ inline marshal::instantiate_reply needs_reply(const exec_needs& needs) {
   return reply;
 }
 
+/// The parameters of a copy node, and the blocks that stand for host boxes of the client; those are the
+/// caller's, whatever the result. graph_nodes.cc
+CUresult native_copy(call& c, const marshal::node_parameters& from, CUDA_MEMCPY3D& out,
+                     std::vector<boxed_bytes>& blocks);
+/// False: its numbers are not those of a copy.
+bool is_copy(const marshal::node_parameters& from);
+
 /// A host function of the client for a graph; the graph keeps it.
 void keep_with_graph(call& c, CUgraph graph, host_calls::function* function);
 

@@ -356,6 +356,19 @@ CUresult set_in_exec(const api::driver_table& d, CUgraphExec exec, CUgraphNode n
 
 }  // namespace
 
+bool is_copy(const node_parameters& from) {
+  return from.type == CU_GRAPH_NODE_TYPE_MEMCPY && well_formed(from);
+}
+
+CUresult native_copy(call& c, const node_parameters& from, CUDA_MEMCPY3D& out,
+                     std::vector<boxed_bytes>& blocks) {
+  native_node node;
+  const CUresult code = to_copy(c, from, node);
+  out = node.p.memcpy.copyParams;
+  blocks = std::move(node.blocks);
+  return code;
+}
+
 void keep_with_graph(call& c, CUgraph graph, host_calls::function* function) {
   const auto create = c.driver().cuUserObjectCreate;
   const auto retain = c.driver().cuGraphRetainUserObject;

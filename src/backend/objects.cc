@@ -130,7 +130,7 @@ std::uint64_t object_tables::name_of(api::handle_kind kind, void* native, void* 
       return wire::handle::make(static_cast<std::uint8_t>(kind), i, t[i].generation).value;
   }
   const bool fresh = !minted_by_native_[static_cast<std::size_t>(kind)].contains(native);
-  const std::uint64_t id = mint(kind, native);
+  const std::uint64_t id = minted_name(kind, native);
   if (fresh && parent) {
     children_[parent].push_back(id);
     minted_[static_cast<std::size_t>(kind)][wire::handle{id}.index()].parent = parent;
@@ -143,7 +143,7 @@ void* object_tables::parent_of(std::uint64_t id) const {
   return found ? found->parent : nullptr;
 }
 
-std::uint64_t object_tables::mint(api::handle_kind kind, void* native) {
+std::uint64_t object_tables::minted_name(api::handle_kind kind, void* native) {
   const auto k = static_cast<std::size_t>(kind);
   if (const auto known = minted_by_native_[k].find(native); known != minted_by_native_[k].end())
     return known->second;

@@ -53,7 +53,7 @@ class object_tables final : public marshal::handle_resolver {
   void* parent_of(std::uint64_t id) const;
 
   CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) override;
-  std::uint64_t mint(api::handle_kind kind, void* native) override;
+  std::uint64_t mint(api::handle_kind kind, void* native) override { return name_of(kind, native); }
 
   template <class H>
   CUresult resolve(std::uint64_t value, H& native) {
@@ -76,6 +76,7 @@ class object_tables final : public marshal::handle_resolver {
  private:
   using table = std::vector<server_object>;
   server_object* slot_for(std::uint64_t id, bool minted);
+  std::uint64_t minted_name(api::handle_kind kind, void* native);
   bool place(std::uint64_t id, server_object made);
   void erase_children(void* graph);
 

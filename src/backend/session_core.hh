@@ -16,6 +16,7 @@
 #include "backend/host_calls.hh"
 #include "backend/memory_map.hh"
 #include "backend/mirrors.hh"
+#include "backend/resource_book.hh"
 #include "backend/session.hh"
 #include "backend/staging.hh"
 #include "backend/turn.hh"
@@ -64,6 +65,7 @@ class session_core {
   copies_out& outgoing_copies() { return copies_; }            ///< own lock
   host_calls& host() { return host_; }                         ///< own lock
   graph_copies& captured_copies() { return graph_copies_; }    ///< own lock
+  resource_book& resources() { return resources_; }            ///< with the turn
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
   /// What records_export is giving out, part by part.
   std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
@@ -87,6 +89,8 @@ class session_core {
   CUresult enter_context(lane& own, std::uint64_t context);
   /// Every lane must enter its context again: a native context behind a handle has changed. With the turn.
   void contexts_changed() { ++context_epoch_; }
+  /// What requests in `context` (made of a green one) make belongs to `owner`; 0: to itself. With the turn.
+  void set_owner(std::uint64_t context, std::uint64_t owner);
   /// The context lives anew (reset): its sticky error is forgotten. With the turn.
   void forget_sticky(std::uint64_t context);
 
@@ -123,6 +127,8 @@ class session_core {
   contender standby_;
   std::map<std::uint32_t, std::unique_ptr<lane>> lanes_;  // with the turn; torn down by the main thread
   object_tables objects_;
+  resource_book resources_;
+  std::map<std::uint64_t, std::uint64_t> owners_;  // of contexts made of green ones; with the turn
   std::vector<std::byte> upload_, export_;
   memory_map memory_;
   virtual_ranges virtual_;
