@@ -245,6 +245,7 @@ outcome cuGraphExecUpdate_v2(call& c) {
   if (code == CUDA_SUCCESS) code = find(c, body.exec, exec);
   if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
   if (code == CUDA_SUCCESS) {
+    c.objects().note_change(exec, c.header.ticket);
     code = d.cuGraphExecUpdate_v2
                ? d.cuGraphExecUpdate_v2(exec, graph, &info)
                : call_driver(d.cuGraphExecUpdate, exec, graph, &info.errorNode, &info.result);
@@ -291,6 +292,7 @@ outcome cuGraphNodeSetEnabled(call& c) {
   if (code == CUDA_SUCCESS) code = find(c, body.graph, node);
   if (code == CUDA_SUCCESS)
     code = call_driver(c.driver().cuGraphNodeSetEnabled, exec, node, static_cast<unsigned>(body.flags));
+  if (code == CUDA_SUCCESS) c.objects().note_change(exec, c.header.ticket);
   return outcome::answer(code);
 }
 

@@ -73,6 +73,17 @@ class object_tables final : public marshal::handle_resolver {
   void amend(std::uint64_t id, record changed_by);
   const server_object* at(std::uint64_t id) const;
 
+  /// In a session that is rebuilt: a server-born object gets the id that it had. False: that is another's.
+  [[nodiscard]] bool mint_as(api::handle_kind kind, void* native, std::uint64_t id, void* parent);
+  /// In the place of a ticket: something was set that cannot be told again.
+  static constexpr std::uint64_t untold = ~0ull;
+  /// The latest request that changed what is in a graph or an executable graph; 0: none did.
+  void note_change(void* native, std::uint64_t ticket) { changes_[native] = ticket; }
+  std::uint64_t last_change(void* native) const {
+    const auto found = changes_.find(native);
+    return found == changes_.end() ? 0 : found->second;
+  }
+
  private:
   using table = std::vector<server_object>;
   server_object* slot_for(std::uint64_t id, bool minted);
@@ -85,6 +96,7 @@ class object_tables final : public marshal::handle_resolver {
   std::array<std::vector<std::uint32_t>, kinds> minted_free_;
   std::array<std::unordered_map<void*, std::uint64_t>, kinds> minted_by_native_;
   std::unordered_map<void*, std::vector<std::uint64_t>> children_;  ///< minted ids by native graph
+  std::unordered_map<void*, std::uint64_t> changes_;                ///< tickets by native graph
 };
 
 }  // namespace outboard::backend

@@ -49,7 +49,8 @@ void green_contexts() {
   CUstream stream = nullptr, plain = nullptr;
   MUST(cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
   MUST(cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
-  CODE(CUDA_ERROR_INVALID_VALUE, cuGreenCtxStreamCreate(&stream, green, 0, 0));
+  CUstream refused = nullptr;
+  CODE(CUDA_ERROR_INVALID_VALUE, cuGreenCtxStreamCreate(&refused, green, 0, 0));
   CUgreenCtx of = nullptr;
   MUST(cuStreamGetGreenCtx(stream, &of));
   EXPECT(of == green);
@@ -233,7 +234,10 @@ void odds_and_ends() {
   EXPECT(flushed == CUDA_SUCCESS || flushed == CUDA_ERROR_NOT_SUPPORTED);
   CUmemDecompressParams nothing{};
   std::size_t failed = 7;
-  CODE(CUDA_ERROR_INVALID_VALUE, cuMemBatchDecompressAsync(nullptr, 1, 0, &failed, CU_STREAM_PER_THREAD));
+  int algorithms = 0;
+  MUST(cuDeviceGetAttribute(&algorithms, CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, device));
+  CODE(algorithms ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED,
+       cuMemBatchDecompressAsync(nullptr, 1, 0, &failed, CU_STREAM_PER_THREAD));
   EXPECT(failed == ~std::size_t{0});
   if (!computes) MUST(cuMemBatchDecompressAsync(&nothing, 1, 0, &failed, CU_STREAM_PER_THREAD));
   CUtensorMap map;

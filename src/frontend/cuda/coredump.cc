@@ -84,6 +84,18 @@ std::string value_in_force(book& b, int attribute, std::uint64_t context) {
   return found != b.process.end() ? found->second : standard(attribute);
 }
 
+/// The process's values are those that later contexts begin with: the ones that live keep what they have.
+void leave_contexts(book& b, int attribute) {
+  process& p = process::instance();
+  const auto devices = p.usable() ? p.facts().devices.size() : 0;
+  for (std::size_t i = 0; i < devices; ++i) {
+    if (const context_state* primary = p.primary(static_cast<int>(i)); primary->active.load())
+      b.contexts[primary->handle];
+  }
+  if (p.usable() && this_lane().context_handle()) b.contexts[this_lane().context_handle()];
+  for (auto& [context, own] : b.contexts) own.try_emplace(attribute, value_in_force(b, attribute, 0));
+}
+
 CUresult get(CUcoredumpSettings attribute, void* out, std::size_t* size, bool global) {
   std::uint64_t context = 0;
   if (const CUresult code = find(attribute, size, global, context); code != CUDA_SUCCESS) return code;
@@ -108,6 +120,7 @@ CUresult set(CUcoredumpSettings attribute, const void* in, std::size_t* size, bo
   if (attribute == CU_COREDUMP_PIPE) return CUDA_ERROR_NOT_SUPPORTED;  // drivers too
   book& b = the_book();
   const std::lock_guard lock(b.mutex);
+  if (!context) leave_contexts(b, attribute);
   (context ? b.contexts[context] : b.process)[attribute] = std::move(value);
   return CUDA_SUCCESS;
 }
