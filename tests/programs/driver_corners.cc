@@ -348,6 +348,7 @@ void checkpoints() {
   CUcheckpointLockArgs arguments{};
   arguments.reserved0 = 1;
   CODE(CUDA_ERROR_INVALID_VALUE, cuCheckpointProcessLock(own, &arguments));
+  const CUdeviceptr word = allocate(4);
   MUST(cuCheckpointProcessLock(own, nullptr));
   CODE(CUDA_ERROR_ILLEGAL_STATE, cuCheckpointProcessLock(own, nullptr));
   MUST(cuCheckpointProcessGetState(own, &state));
@@ -355,6 +356,7 @@ void checkpoints() {
   std::atomic<bool> through{false};
   std::thread other([&] {
     MUST(cuCtxSetCurrent(context));
+    MUST(cuMemsetD8(word, 1, 4));
     through = true;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -362,6 +364,7 @@ void checkpoints() {
   MUST(cuCheckpointProcessUnlock(own, nullptr));
   other.join();
   EXPECT(through);
+  MUST(cuMemFree(word));
 }
 
 void foreign_objects() {

@@ -18,10 +18,10 @@ struct decompression {
 };
 
 CUresult decompress(lane& own, const decompression& d) {
-  if (d.failed) *d.failed = ~std::size_t{0};
   const auto& facts = process::instance().facts().devices[static_cast<std::size_t>(own.current()->device)];
   if (facts.attributes[CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK].value == 0)
     return CUDA_ERROR_NOT_SUPPORTED;
+  if (d.failed) *d.failed = ~std::size_t{0};
   if (!d.list || d.count == 0 || d.count > marshal::max_decompressions) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(d.stream)) return CUDA_ERROR_INVALID_HANDLE;
   marshal::decompression_body body{value_of(d.stream), d.flags, d.per_thread, {}};
