@@ -379,6 +379,7 @@ void foreign_objects() {
   CODE(CUDA_ERROR_INVALID_VALUE, cuImportExternalMemory(nullptr, &about));
   CODE(CUDA_ERROR_INVALID_VALUE, cuImportExternalMemory(&memory, nullptr));
   about.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_WIN32;
+  about.handle = {};
   CODE(CUDA_ERROR_INVALID_VALUE, cuImportExternalMemory(&memory, &about));
   CODE(CUDA_ERROR_INVALID_VALUE, cuDestroyExternalMemory(nullptr));
   CUdeviceptr at = 0;
@@ -389,6 +390,7 @@ void foreign_objects() {
   s.handle.fd = -1;
   CODE(CUDA_ERROR_UNKNOWN, cuImportExternalSemaphore(&semaphore, &s));
   s.type = CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_D3D12_FENCE;
+  s.handle = {};
   CODE(CUDA_ERROR_INVALID_VALUE, cuImportExternalSemaphore(&semaphore, &s));
   CODE(CUDA_ERROR_INVALID_VALUE, cuSignalExternalSemaphoresAsync(nullptr, nullptr, 0, nullptr));
   CODE(CUDA_ERROR_INVALID_VALUE, cuWaitExternalSemaphoresAsync(nullptr, nullptr, 0, nullptr));

@@ -134,8 +134,13 @@ CUresult cuImportExternalMemory(CUexternalMemory* out, const CUDA_EXTERNAL_MEMOR
   if (const CUresult code = gate<opcode::cuImportExternalMemory>(own); code != CUDA_SUCCESS) return code;
   constexpr unsigned known = CUDA_EXTERNAL_MEMORY_DEDICATED;
   if (!out || !about || about->size == 0 || (about->flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
-  if (about->type > CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF) return CUDA_ERROR_NOT_SUPPORTED;
-  if (about->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) return CUDA_ERROR_INVALID_VALUE;
+  if (about->type == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (about->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) {
+    // Of other systems: drivers look for a handle before they refuse it.
+    const bool other = about->type > CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF || about->handle.win32.handle ||
+                       about->handle.win32.name;
+    return other ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+  }
   auto info = std::make_unique<external_info>();
   info->size = about->size;
   info->context = own.context_handle();
