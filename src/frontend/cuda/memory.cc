@@ -115,7 +115,8 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
       is_host(known->kind)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (known->kind == memory_kind::graph) return free_graph_memory(own, dptr);  // the address stays the graph's
+  if (known->kind == memory_kind::graph)
+    return free_graph_memory(own, dptr);  // the address stays the graph's
   context_state* context = p.find_context(known->context);
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   if (const int sticky = context->sticky.load()) return static_cast<CUresult>(sticky);
