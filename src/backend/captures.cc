@@ -177,6 +177,33 @@ outcome cuGraphAddMemcpyNode(call& c) {
   return outcome::answer(code);
 }
 
+/// The same of any shape.
+outcome cuMemcpy3DAsync_v2(call& c) {
+  marshal::captured_box_body body;
+  if (!take_all(c, body) || !is_copy(body.node)) return outcome::malformed();
+  const api::driver_table& d = c.driver();
+  CUstream stream = nullptr;
+  CUgraph graph = nullptr;
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
+  if (code == CUDA_SUCCESS) code = graph_under_capture(c, stream, body.per_thread, graph);
+  if (code == CUDA_SUCCESS && !graph) code = CUDA_ERROR_ILLEGAL_STATE;  // ended by another thread meanwhile
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  CUDA_MEMCPY3D copy{};
+  std::vector<boxed_bytes> blocks;
+  code = native_copy(c, body.node, copy, blocks);
+  if (code == CUDA_SUCCESS)
+    code = call_driver(body.per_thread ? d.cuMemcpy3DAsync_v2_ptsz : d.cuMemcpy3DAsync_v2, &copy, stream);
+  for (const boxed_bytes& b : blocks) {
+    if (code == CUDA_SUCCESS) {
+      c.session.captured_copies().hold(graph, b);
+    } else {
+      c.session.captured_copies().release(b);
+    }
+  }
+  return outcome::answer(code);
+}
+
 outcome cuThreadExchangeStreamCaptureMode(call& c) {
   marshal::capture_body body;
   if (!take_all(c, body)) return outcome::malformed();

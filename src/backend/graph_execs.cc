@@ -196,9 +196,13 @@ outcome cuGraphLaunch(call& c) {
         o.per_thread ? c.driver().cuGraphLaunch_ptsz : c.driver().cuGraphLaunch, o.exec, o.stream));
   CUgraph captured = nullptr;
   code = graph_under_capture(c, o.stream, o.per_thread, captured);
-  // Such a launch is one of its time: it cannot be part of another graph.
-  if (code == CUDA_SUCCESS && captured) code = CUDA_ERROR_NOT_SUPPORTED;
-  if (code == CUDA_SUCCESS) code = launch_with(c, o, needs);
+  // No graph takes in the launch of another: the driver says so, and the capture is lost.
+  if (code == CUDA_SUCCESS && captured) {
+    code = call_driver(o.per_thread ? c.driver().cuGraphLaunch_ptsz : c.driver().cuGraphLaunch, o.exec,
+                       o.stream);
+  } else if (code == CUDA_SUCCESS) {
+    code = launch_with(c, o, needs);
+  }
   // The client waits for the end of a launch that has one.
   if (code != CUDA_SUCCESS && (needs.functions || !needs.targets.empty()))
     c.session.host().tell({marshal::errand::keep, 0, 0, true, {}});
@@ -241,6 +245,7 @@ outcome cuGraphExecUpdate_v2(call& c) {
   if (code == CUDA_SUCCESS) code = find(c, body.exec, exec);
   if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
   if (code == CUDA_SUCCESS) {
+    c.objects().note_change(exec, c.header.ticket);
     code = d.cuGraphExecUpdate_v2
                ? d.cuGraphExecUpdate_v2(exec, graph, &info)
                : call_driver(d.cuGraphExecUpdate, exec, graph, &info.errorNode, &info.result);
@@ -287,6 +292,7 @@ outcome cuGraphNodeSetEnabled(call& c) {
   if (code == CUDA_SUCCESS) code = find(c, body.graph, node);
   if (code == CUDA_SUCCESS)
     code = call_driver(c.driver().cuGraphNodeSetEnabled, exec, node, static_cast<unsigned>(body.flags));
+  if (code == CUDA_SUCCESS) c.objects().note_change(exec, c.header.ticket);
   return outcome::answer(code);
 }
 

@@ -58,6 +58,25 @@ inline marshal::instantiate_reply needs_reply(const exec_needs& needs) {
   return reply;
 }
 
+/// The parameters of a copy node, and the blocks that stand for host boxes of the client; those are the
+/// caller's, whatever the result. graph_nodes.cc
+CUresult native_copy(call& c, const marshal::node_parameters& from, CUDA_MEMCPY3D& out,
+                     std::vector<boxed_bytes>& blocks);
+/// False: its numbers are not those of a copy.
+bool is_copy(const marshal::node_parameters& from);
+
+/// What the node is, as the client would describe it. graph_queries.cc
+CUresult describe_node(call& c, CUgraphNode node, CUgraph graph, marshal::node_parameters& out);
+
+/// Requests that make the session's graphs again, as they are. False: something in them cannot be told.
+/// graph_records.cc
+[[nodiscard]] bool graph_records(call& c, std::vector<marshal::record_body>& all);
+
+/// The node's graph has changed: what was instantiated of it before is not what it is now.
+inline void note_change_of_node(call& c, std::uint64_t node, std::uint64_t ticket) {
+  if (void* graph = c.objects().parent_of(node)) c.objects().note_change(graph, ticket);
+}
+
 /// A host function of the client for a graph; the graph keeps it.
 void keep_with_graph(call& c, CUgraph graph, host_calls::function* function);
 

@@ -356,6 +356,19 @@ CUresult set_in_exec(const api::driver_table& d, CUgraphExec exec, CUgraphNode n
 
 }  // namespace
 
+bool is_copy(const node_parameters& from) {
+  return from.type == CU_GRAPH_NODE_TYPE_MEMCPY && well_formed(from);
+}
+
+CUresult native_copy(call& c, const node_parameters& from, CUDA_MEMCPY3D& out,
+                     std::vector<boxed_bytes>& blocks) {
+  native_node node;
+  const CUresult code = to_copy(c, from, node);
+  out = node.p.memcpy.copyParams;
+  blocks = std::move(node.blocks);
+  return code;
+}
+
 void keep_with_graph(call& c, CUgraph graph, host_calls::function* function) {
   const auto create = c.driver().cuUserObjectCreate;
   const auto retain = c.driver().cuGraphRetainUserObject;
@@ -370,8 +383,10 @@ void keep_with_graph(call& c, CUgraph graph, host_calls::function* function) {
 namespace ends {
 
 outcome cuGraphAddNode_v2(call& c) {
-  marshal::add_node_body body;
-  if (!take_all(c, body) || !well_formed(body.node)) return outcome::malformed();
+  auto body = marshal::take_body<marshal::add_node_body>(c.body);
+  // In records the id that the node had follows, and its memory must lie where it lay.
+  const std::uint64_t wanted = c.body.rest().empty() ? 0 : c.body.get<std::uint64_t>();
+  if (!c.body.finished() || !well_formed(body.node)) return outcome::malformed();
   if (!body.edges.empty() && body.edges.size() != body.dependencies.size()) return outcome::malformed();
   CUgraph graph = nullptr;
   CUgraphNode node = nullptr;
@@ -390,10 +405,15 @@ outcome cuGraphAddNode_v2(call& c) {
   }
   if (code != CUDA_SUCCESS) return drop(c, native), outcome::answer(code);
   keep(c, graph, native);
+  c.objects().note_change(graph, c.header.ticket);
   marshal::add_node_reply reply;
+  if (wanted && !c.objects().mint_as(api::handle_kind::graph_node, node, wanted, graph))
+    return outcome::malformed();
   reply.node = name_node(c, node, graph);
   CUgraph child = nullptr;
   if (native.p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) reply.address = native.p.alloc.dptr;
+  if (wanted && native.p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && body.node.numbers[7] != reply.address)
+    return outcome::answer(CUDA_ERROR_MAP_FAILED);
   if (native.p.type == CU_GRAPH_NODE_TYPE_GRAPH &&
       call_driver(c.driver().cuGraphChildGraphNodeGetGraph, node, &child) == CUDA_SUCCESS)
     reply.graphs.push_back(name_graph(c, child, graph));
@@ -416,6 +436,7 @@ outcome cuGraphNodeSetParams(call& c) {
   if (code == CUDA_SUCCESS) code = set_by_type(c.driver(), node, native.p);
   if (code != CUDA_SUCCESS) return drop(c, native), outcome::answer(code);
   if (void* graph = c.objects().parent_of(body.handle)) keep(c, static_cast<CUgraph>(graph), native);
+  note_change_of_node(c, body.handle, c.header.ticket);
   return outcome::answer(code);
 }
 
@@ -431,6 +452,7 @@ outcome cuGraphExecNodeSetParams(call& c) {
   if (code == CUDA_SUCCESS) code = to_native(c, body.node, native);
   if (code == CUDA_SUCCESS) code = set_in_exec(c.driver(), exec, node, native.p);
   if (code != CUDA_SUCCESS) return drop(c, native), outcome::answer(code);
+  c.objects().note_change(exec, c.header.ticket);
   exec_needs& needs = *needs_of(c, body.exec);
   if (!change_in_exec(c, body, node, native, needs)) code = CUDA_ERROR_NOT_SUPPORTED;
   marshal::put_body(c.reply, needs_reply(needs));

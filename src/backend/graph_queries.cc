@@ -193,6 +193,18 @@ CUresult parameters_of(call& c, CUgraphNode node, void* graph, node_parameters& 
   }
 }
 
+}  // namespace
+
+CUresult describe_node(call& c, CUgraphNode node, CUgraph graph, node_parameters& out) {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  const CUresult code = call_driver(c.driver().cuGraphNodeGetType, node, &type);
+  if (code != CUDA_SUCCESS) return code;
+  out.type = type;
+  return type == CU_GRAPH_NODE_TYPE_EMPTY ? code : parameters_of(c, node, graph, out);
+}
+
+namespace {
+
 /// The driver prints to a file only: one in memory, which it opens by its name in /proc.
 CUresult print(const api::driver_table& d, CUgraph graph, unsigned flags, std::string& text) {
   const unique_fd file(::memfd_create("graph", MFD_CLOEXEC));
@@ -243,8 +255,10 @@ outcome cuGraphKernelNodeGetAttribute(call& c) {
       (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
        id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE))
     return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
-  if (body.set)
+  if (body.set) {
+    note_change_of_node(c, body.subject, object_tables::untold);
     return outcome::answer(call_driver(c.driver().cuGraphKernelNodeSetAttribute, node, id, &value));
+  }
   std::memset(&value, 0, sizeof value);
   const CUresult code = call_driver(c.driver().cuGraphKernelNodeGetAttribute, node, id, &value);
   marshal::attribute_reply reply;
@@ -259,6 +273,7 @@ outcome cuGraphKernelNodeCopyAttributes(call& c) {
   CUgraphNode to = nullptr, from = nullptr;
   CUresult code = find(c, body.subject, to);
   if (code == CUDA_SUCCESS) code = find(c, body.capacity, from);
+  note_change_of_node(c, body.subject, object_tables::untold);
   return outcome::answer(
       code == CUDA_SUCCESS ? call_driver(c.driver().cuGraphKernelNodeCopyAttributes, to, from) : code);
 }

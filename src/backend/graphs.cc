@@ -87,6 +87,7 @@ outcome change_edges(call& c, New with_edges, Old plain) {
   if (code == CUDA_SUCCESS) code = find_all(c, body.from, from);
   if (code == CUDA_SUCCESS) code = find_all(c, body.to, to);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
+  c.objects().note_change(graph, c.header.ticket);
   const auto edges = edge_data(body.edges);
   if (with_edges) {
     return outcome::answer(
@@ -143,6 +144,7 @@ outcome cuGraphDestroyNode(call& c) {
   if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuGraphDestroyNode, node);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   if (child) c.objects().erase(name_graph(c, child, nullptr));
+  note_change_of_node(c, body.handle, c.header.ticket);
   c.objects().erase(body.handle);
   return outcome::answer(code);
 }

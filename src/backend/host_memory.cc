@@ -59,20 +59,6 @@ outcome cuMemAllocManaged(call& c) {
   return outcome::answer(code);
 }
 
-outcome cuLibraryGetManaged(call& c) {
-  marshal::lookup_body body;
-  if (!take_all(c, body)) return outcome::malformed();
-  CUlibrary library = nullptr;
-  CUdeviceptr address = 0;
-  std::size_t size = 0;
-  CUresult code = c.refused;
-  if (code == CUDA_SUCCESS) code = c.objects().resolve(body.parent, library);
-  if (code == CUDA_SUCCESS)
-    code = call_driver(c.driver().cuLibraryGetManaged, &address, &size, library, body.name.c_str());
-  marshal::put_body(c.reply, marshal::lookup_reply{address, size});
-  return outcome::answer(code);
-}
-
 /// Older drivers know devices and the host only, by number.
 outcome cuMemPrefetchAsync_v2(call& c) {
   marshal::prefetch_body body;

@@ -228,6 +228,8 @@ bool session_core::execute(lane& own) {
   executing_.store(true);
   if (const handler handle = find_handler(header.opcode)) {
     c.refused = enter_context(own, header.context);
+    if (const auto owner = owners_.find(header.context); owner != owners_.end()) [[unlikely]]
+      own.inbox.header.context = owner->second;
     what = handle(c);
   } else {
     what = outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
@@ -300,6 +302,14 @@ void session_core::send_block(const boxed_bytes& b) {
     header.kind = wire::frame_kind::data;
     send(header, std::as_bytes(std::span(prefix)), std::span(b.data + at, n));
     at += n;
+  }
+}
+
+void session_core::set_owner(std::uint64_t context, std::uint64_t owner) {
+  if (owner) {
+    owners_[context] = owner;
+  } else {
+    owners_.erase(context);
   }
 }
 

@@ -2,7 +2,27 @@
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
 
-namespace outboard::backend::ends {
+namespace outboard::backend {
+namespace {
+
+using find_variable = CUresult(CUdeviceptr*, std::size_t*, CUlibrary, const char*);
+
+outcome variable_of(call& c, find_variable* entry) {
+  marshal::lookup_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUlibrary library = nullptr;
+  CUdeviceptr address = 0;
+  std::size_t size = 0;
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve(body.parent, library);
+  if (code == CUDA_SUCCESS) code = call_driver(entry, &address, &size, library, body.name.c_str());
+  marshal::put_body(c.reply, marshal::lookup_reply{address, size});
+  return outcome::answer(code);
+}
+
+}  // namespace
+
+namespace ends {
 
 outcome cuLibraryUnload(call& c) {
   marshal::handle_body body;
@@ -51,18 +71,8 @@ outcome cuKernelGetFunction(call& c) {
   return derived(c, api::handle_kind::kernel, body, code, function);
 }
 
-outcome cuLibraryGetGlobal(call& c) {
-  marshal::lookup_body body;
-  if (!take_all(c, body)) return outcome::malformed();
-  CUlibrary library = nullptr;
-  CUdeviceptr address = 0;
-  std::size_t size = 0;
-  CUresult code = c.refused;
-  if (code == CUDA_SUCCESS) code = c.objects().resolve(body.parent, library);
-  if (code == CUDA_SUCCESS)
-    code = call_driver(c.driver().cuLibraryGetGlobal, &address, &size, library, body.name.c_str());
-  marshal::put_body(c.reply, marshal::lookup_reply{address, size});
-  return outcome::answer(code);
-}
+outcome cuLibraryGetGlobal(call& c) { return variable_of(c, c.driver().cuLibraryGetGlobal); }
+outcome cuLibraryGetManaged(call& c) { return variable_of(c, c.driver().cuLibraryGetManaged); }
 
-}  // namespace outboard::backend::ends
+}  // namespace ends
+}  // namespace outboard::backend

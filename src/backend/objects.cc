@@ -107,6 +107,7 @@ void object_tables::erase(std::uint64_t id) {
   }
   *slot = server_object{};
   slot->generation = generation;
+  changes_.erase(native);
   if (h.kind() != static_cast<std::uint8_t>(api::handle_kind::graph) || !native) return;
   // The driver may use the address again: no name may lead there.
   auto& names = minted_by_native_[h.kind()];
@@ -130,7 +131,7 @@ std::uint64_t object_tables::name_of(api::handle_kind kind, void* native, void* 
       return wire::handle::make(static_cast<std::uint8_t>(kind), i, t[i].generation).value;
   }
   const bool fresh = !minted_by_native_[static_cast<std::size_t>(kind)].contains(native);
-  const std::uint64_t id = mint(kind, native);
+  const std::uint64_t id = minted_name(kind, native);
   if (fresh && parent) {
     children_[parent].push_back(id);
     minted_[static_cast<std::size_t>(kind)][wire::handle{id}.index()].parent = parent;
@@ -138,12 +139,35 @@ std::uint64_t object_tables::name_of(api::handle_kind kind, void* native, void* 
   return id;
 }
 
+bool object_tables::mint_as(api::handle_kind kind, void* native, std::uint64_t id, void* parent) {
+  const wire::handle h{id};
+  const auto k = static_cast<std::size_t>(kind);
+  table& t = minted_[k];
+  if (!h.well_formed() || !h.minted() || h.kind() != k || h.index() >= t.size() + max_gap) return false;
+  if (const auto known = minted_by_native_[k].find(native); known != minted_by_native_[k].end())
+    return known->second == id;
+  while (t.size() <= h.index()) {
+    minted_free_[k].push_back(static_cast<std::uint32_t>(t.size()));
+    t.emplace_back();
+  }
+  server_object& slot = t[h.index()];
+  if (slot.state != server_object::life::free) return false;
+  std::erase(minted_free_[k], h.index());
+  slot.state = server_object::life::alive;
+  slot.generation = h.generation();
+  slot.native = native;
+  slot.parent = parent;
+  minted_by_native_[k][native] = id;
+  if (parent) children_[parent].push_back(id);
+  return true;
+}
+
 void* object_tables::parent_of(std::uint64_t id) const {
   const server_object* found = at(id);
   return found ? found->parent : nullptr;
 }
 
-std::uint64_t object_tables::mint(api::handle_kind kind, void* native) {
+std::uint64_t object_tables::minted_name(api::handle_kind kind, void* native) {
   const auto k = static_cast<std::size_t>(kind);
   if (const auto known = minted_by_native_[k].find(native); known != minted_by_native_[k].end())
     return known->second;

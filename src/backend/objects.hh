@@ -53,7 +53,7 @@ class object_tables final : public marshal::handle_resolver {
   void* parent_of(std::uint64_t id) const;
 
   CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) override;
-  std::uint64_t mint(api::handle_kind kind, void* native) override;
+  std::uint64_t mint(api::handle_kind kind, void* native) override { return name_of(kind, native); }
 
   template <class H>
   CUresult resolve(std::uint64_t value, H& native) {
@@ -75,9 +75,21 @@ class object_tables final : public marshal::handle_resolver {
   void forget_change(std::uint64_t id, std::uint32_t opcode, std::uint64_t subject);
   const server_object* at(std::uint64_t id) const;
 
+  /// In a session that is rebuilt: a server-born object gets the id that it had. False: that is another's.
+  [[nodiscard]] bool mint_as(api::handle_kind kind, void* native, std::uint64_t id, void* parent);
+  /// In the place of a ticket: something was set that cannot be told again.
+  static constexpr std::uint64_t untold = ~0ull;
+  /// The latest request that changed what is in a graph or an executable graph; 0: none did.
+  void note_change(void* native, std::uint64_t ticket) { changes_[native] = ticket; }
+  std::uint64_t last_change(void* native) const {
+    const auto found = changes_.find(native);
+    return found == changes_.end() ? 0 : found->second;
+  }
+
  private:
   using table = std::vector<server_object>;
   server_object* slot_for(std::uint64_t id, bool minted);
+  std::uint64_t minted_name(api::handle_kind kind, void* native);
   bool place(std::uint64_t id, server_object made);
   void erase_children(void* graph);
 
@@ -86,6 +98,7 @@ class object_tables final : public marshal::handle_resolver {
   std::array<std::vector<std::uint32_t>, kinds> minted_free_;
   std::array<std::unordered_map<void*, std::uint64_t>, kinds> minted_by_native_;
   std::unordered_map<void*, std::vector<std::uint64_t>> children_;  ///< minted ids by native graph
+  std::unordered_map<void*, std::uint64_t> changes_;                ///< tickets by native graph
 };
 
 }  // namespace outboard::backend

@@ -5,6 +5,7 @@
 
 #include "backend/code.hh"
 #include "backend/ends.hh"
+#include "backend/graph_handles.hh"
 #include "backend/session_core.hh"
 
 namespace outboard::backend {
@@ -31,10 +32,24 @@ bool loads_code(std::uint32_t opcode) {
   }
 }
 
-std::vector<marshal::record_body> collect(call& c) {
-  std::vector<marshal::record_body> all;
+/// Graphs are told apart from the calls that made them.
+bool makes_graph(std::uint32_t opcode) {
+  switch (static_cast<api::opcode>(opcode)) {
+    case api::opcode::cuGraphCreate:
+    case api::opcode::cuGraphClone:
+    case api::opcode::cuStreamEndCapture:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// False: something of the session cannot be made again.
+bool collect(call& c, std::vector<marshal::record_body>& all) {
+  if (!graph_records(c, all)) return false;
   c.objects().each([&](const server_object& object) {
     for (const record& r : object.records) {
+      if (makes_graph(r.opcode)) continue;
       marshal::record_body out{r.ticket, r.context, r.opcode, as_numbers(r.payload), {}};
       const loaded_code* code = loads_code(r.opcode) ? code_of(object) : nullptr;
       if (code) out.image = as_numbers(code->image.encoded());
@@ -77,7 +92,7 @@ std::vector<marshal::record_body> collect(call& c) {
   }
   for (marshal::record_body& r : c.session.virtual_memory().records()) all.push_back(std::move(r));
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.ticket < b.ticket; });
-  return all;
+  return true;
 }
 
 }  // namespace
@@ -89,7 +104,9 @@ outcome ends::records_export(call& c) {
   if (body.offset == 0) {
     buffer.clear();
     wire::writer w(buffer);
-    for (const marshal::record_body& r : collect(c)) marshal::put_body(w, r);
+    std::vector<marshal::record_body> all;
+    if (!collect(c, all)) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
+    for (const marshal::record_body& r : all) marshal::put_body(w, r);
   }
   if (body.offset > buffer.size()) return outcome::malformed();
   const std::size_t size = std::min<std::uint64_t>(part, buffer.size() - body.offset);

@@ -16,6 +16,7 @@
 #include "backend/host_calls.hh"
 #include "backend/memory_map.hh"
 #include "backend/mirrors.hh"
+#include "backend/resource_book.hh"
 #include "backend/session.hh"
 #include "backend/staging.hh"
 #include "backend/turn.hh"
@@ -70,6 +71,7 @@ class session_core {
     return lasting_offers_;
   }                                                            ///< with the turn
   graph_copies& captured_copies() { return graph_copies_; }    ///< own lock
+  resource_book& resources() { return resources_; }            ///< with the turn
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
   /// What records_export is giving out, part by part.
   std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
@@ -93,6 +95,8 @@ class session_core {
   CUresult enter_context(lane& own, std::uint64_t context);
   /// Every lane must enter its context again: a native context behind a handle has changed. With the turn.
   void contexts_changed() { ++context_epoch_; }
+  /// What requests in `context` (made of a green one) make belongs to `owner`; 0: to itself. With the turn.
+  void set_owner(std::uint64_t context, std::uint64_t owner);
   /// The context lives anew (reset): its sticky error is forgotten. With the turn.
   void forget_sticky(std::uint64_t context);
 
@@ -129,6 +133,8 @@ class session_core {
   contender standby_;
   std::map<std::uint32_t, std::unique_ptr<lane>> lanes_;  // with the turn; torn down by the main thread
   object_tables objects_;
+  resource_book resources_;
+  std::map<std::uint64_t, std::uint64_t> owners_;  // of contexts made of green ones; with the turn
   std::vector<std::byte> upload_, export_;
   std::map<marshal::share_token, std::shared_ptr<void>> lasting_offers_;
   memory_map memory_;

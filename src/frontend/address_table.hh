@@ -21,6 +21,7 @@ enum class memory_kind : std::uint8_t {
   alias,          ///< the device's address of registered memory, where it is another
   imported,       ///< cuIpcOpenMemHandle: another process's memory
   managed,        ///< cuMemAllocManaged, __managed__: the device's and this process's
+  graph,          ///< a graph's own: there while its launches have it allocated, which only the server knows
 };
 
 struct memory_block {
@@ -48,7 +49,7 @@ class address_table {
   std::optional<memory_block> remove(std::uint64_t base);
   /// The block that holds the address.
   std::optional<memory_block> find(std::uint64_t address) const;
-  /// Is [address, address + size) inside device memory that we know, contiguously?
+  /// Is [address, address + size) inside device memory that we know to be there, contiguously?
   bool covers(std::uint64_t address, std::uint64_t size) const;
   /// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the block that holds the address. False: none does.
   bool set_sync_memops(std::uint64_t address, bool on);

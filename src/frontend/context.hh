@@ -31,6 +31,9 @@ struct context_state final : object {
   std::array<std::atomic<std::uint64_t>, 2> granularity{};  ///< primary: of virtual memory, once asked
   idle_mark idle, legacy_idle;                              ///< all of it; its legacy default stream
   slab_allocator small;                                     ///< allocations below a granule
+  /// made of a green context: that one's handle, and the primary context that owns what is made here
+  std::uint64_t green = 0;
+  context_state* owner = nullptr;
 };
 
 }  // namespace outboard::frontend

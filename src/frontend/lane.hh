@@ -26,7 +26,14 @@ struct lane {
   int depth = 0;             ///< API calls inside API calls (callbacks) are traced once
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }
-  std::uint64_t context_handle() const { return current() ? current()->handle : 0; }
+  /// Where requests run.
+  std::uint64_t running_context() const { return current() ? current()->handle : 0; }
+  /// What owns that which is made now: of a green context its primary one, else the current one itself.
+  context_state* owner() const {
+    context_state* now = current();
+    return now && now->owner ? now->owner : now;
+  }
+  std::uint64_t context_handle() const { return owner() ? owner()->handle : 0; }
 };
 
 /// The calling thread's lane.

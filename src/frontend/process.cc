@@ -215,7 +215,12 @@ CUresult process::gate(const lane& own, bool needs_context) const {
   const context_state* current = own.current();
   if (!current) return CUDA_ERROR_INVALID_CONTEXT;
   if (!current->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  return static_cast<CUresult>(current->sticky.load(std::memory_order_acquire));
+  if (const std::int32_t sticky = current->sticky.load(std::memory_order_acquire))
+    return static_cast<CUresult>(sticky);
+  if (!current->owner) [[likely]]
+    return CUDA_SUCCESS;
+  if (!current->owner->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return static_cast<CUresult>(current->owner->sticky.load(std::memory_order_acquire));
 }
 
 CUresult process::gate(const api::description& about, const lane& own) const {
@@ -256,6 +261,14 @@ CUresult process::insert_foreign(const memory_block& block) {
   if (!claim_foreign(block.base, block.size)) return CUDA_ERROR_MAP_FAILED;
   addresses_.insert(block);
   return CUDA_SUCCESS;
+}
+
+CUresult process::insert_graph_memory(memory_block block) {
+  block.kind = memory_kind::graph;
+  addresses_.remove_if([&](const memory_block& b) {
+    return b.kind == memory_kind::graph && b.base < block.base + block.size && block.base < b.base + b.size;
+  });
+  return insert_foreign(block);
 }
 
 void process::sticky(std::uint64_t context, std::int32_t code) {

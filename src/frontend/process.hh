@@ -82,6 +82,8 @@ class process {
   /// Enters memory at an address that the device chose into the books. CUDA_ERROR_MAP_FAILED: this process
   /// has something of its own there, so pointers would be ambiguous.
   CUresult insert_foreign(const memory_block& block);
+  /// The same for memory of a graph, whose addresses the device may give to another graph's later.
+  CUresult insert_graph_memory(memory_block block);
   /// Takes addresses that the device chose out of the program's reach. False: something of its own is there.
   bool claim_foreign(std::uint64_t address, std::uint64_t size);
   /// The same for managed memory, which the program may touch; and the end of it.

@@ -18,7 +18,8 @@ class handle_resolver {
   /// CUDA_SUCCESS and the native object; the original code of a failed creation; or
   /// CUDA_ERROR_INVALID_HANDLE.
   virtual CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) = 0;
-  /// The id of a server-born object; the same object always yields the same id.
+  /// What the client knows the object by, or a new id of a server-born one; the same object always yields the
+  /// same id.
   virtual std::uint64_t mint(api::handle_kind kind, void* native) = 0;
 };
 

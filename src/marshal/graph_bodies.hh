@@ -159,6 +159,16 @@ struct captured_copy_body {
   OUTBOARD_FIELDS(address, id, size, stream, to_host, per_thread)
 };
 
+/// cuMemcpy3DAsync_v2: a copy of any shape that a stream under capture takes in; one side is a host box of
+/// the client.
+struct captured_box_body {
+  std::uint64_t stream = 0;
+  bool per_thread = false;
+  node_parameters node;
+  OUTBOARD_FIELDS(stream, per_thread, node.type, node.context, node.subject, node.grid, node.block,
+                  node.shared, node.numbers, node.bytes)
+};
+
 #undef OUTBOARD_FIELDS
 
 }  // namespace outboard::marshal

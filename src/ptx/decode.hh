@@ -200,6 +200,9 @@ class decoder {
   void do_tex();
   void do_tld4();
   void do_texture_query();
+  void take_surface_shape(texture_site& site);
+  static const operand& unwrapped(const operand& o);
+  void surface_values(const operand& o, const texture_site& site, std::vector<const operand*>& out);
   void do_surface_load();
   void do_surface_store();
   void do_surface_reduce();

@@ -176,22 +176,32 @@ void decoder::take_outside_rule(texture_site& site) {
   }
 }
 
+void decoder::take_surface_shape(texture_site& site) {
+  take_cache_hints();
+  site.count = take("v2") ? 2 : take("v4") ? 4 : 1;
+  take_outside_rule(site);
+}
+
+/// {a} is a.
+const operand& decoder::unwrapped(const operand& o) {
+  return o.kind == operand_kind::list && o.parts.size() == 1 ? o.parts[0] : o;
+}
+
+void decoder::surface_values(const operand& o, const texture_site& site, std::vector<const operand*>& out) {
+  memory_operands(site.count == 1 ? unwrapped(o) : o, site.count, out);
+}
+
 void decoder::do_surface_load() {
   auto site = std::make_unique<texture_site>();
   site->action = texture_action::load;
   if (!take("b")) return fail("expected .b");
   if (!take_geometry(*site)) return;
-  take_cache_hints();
-  site->count = take("v2") ? 2 : take("v4") ? 4 : 1;
-  take_outside_rule(*site);
+  take_surface_shape(*site);
   const type t = take_type();
   count(2);
   if (!ok_) return;
   std::vector<const operand*> d;
-  const operand& to = at(0);
-  memory_operands(
-      site->count == 1 && to.kind == operand_kind::list && to.parts.size() == 1 ? to.parts[0] : to,
-      site->count, d);
+  surface_values(at(0), *site, d);
   site->element_bytes = size_of(t);
   if (!is_bits(t) || site->element_bytes > 8) return fail("unsupported type");
   texture_place(at(1), *site, type::s32);
@@ -207,17 +217,12 @@ void decoder::do_surface_store() {
   site->action = texels ? texture_action::store_texel : texture_action::store;
   site->in_texels = texels;
   if (!take_geometry(*site)) return;
-  take_cache_hints();
-  site->count = take("v2") ? 2 : take("v4") ? 4 : 1;
-  take_outside_rule(*site);
+  take_surface_shape(*site);
   const type t = take_type();
   count(2);
   if (!ok_) return;
   std::vector<const operand*> v;
-  const operand& from = at(1);
-  memory_operands(
-      site->count == 1 && from.kind == operand_kind::list && from.parts.size() == 1 ? from.parts[0] : from,
-      site->count, v);
+  surface_values(at(1), *site, v);
   if (texels ? size_of(t) != 4 : !is_bits(t) || size_of(t) > 8) return fail("unsupported type");
   site->element_bytes = texels ? 1 : size_of(t);
   texture_place(at(0), *site, type::s32);
@@ -251,8 +256,7 @@ void decoder::do_surface_reduce() {
   site->is_signed = is_signed(t);
   texture_place(at(0), *site, type::s32);
   if (!ok_) return;
-  const operand& from = at(1);
-  site->data[0] = source(from.kind == operand_kind::list && from.parts.size() == 1 ? from.parts[0] : from, t);
+  site->data[0] = source(unwrapped(at(1)), t);
   emit_texture(std::move(site));
 }
 

@@ -194,6 +194,68 @@ TEST(rebuild, memory_of_every_kind_survives) {
   }));
 }
 
+/// Graphs are told as they are: made by hand or captured, with the nodes' handles and the program's own
+/// memory.
+TEST(rebuild, graphs_are_made_again) {
+  const server s("cpu");
+  EXPECT_TRUE(in_fresh_process([&] {
+    boot(s);
+    program p;
+    p.start();
+    unsigned n = program::count;
+    void* arguments[] = {&p.small, &n};
+    CUgraph made = nullptr, captured = nullptr;
+    CUgraphNode doubling_node = nullptr, fill_node = nullptr;
+    CUgraphExec made_exec = nullptr, captured_exec = nullptr;
+    ASSERT_EQ(ends::cuGraphCreate(&made, 0), CUDA_SUCCESS);
+    CUDA_MEMSET_NODE_PARAMS fill{p.small, 0, 5, 4, program::count, 1};
+    CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
+    kernel.func = p.twice, kernel.gridDimX = 4, kernel.blockDimX = 256;
+    kernel.gridDimY = kernel.gridDimZ = kernel.blockDimY = kernel.blockDimZ = 1;
+    kernel.kernelParams = arguments;
+    ASSERT_EQ(ends::cuGraphAddMemsetNode(&fill_node, made, nullptr, 0, &fill, p.context), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuGraphAddKernelNode_v2(&doubling_node, made, &fill_node, 1, &kernel), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuGraphInstantiateWithFlags(&made_exec, made, 0), CUDA_SUCCESS);
+    static std::vector<unsigned> numbers(program::count, 7);
+    ASSERT_EQ(ends::cuStreamBeginCapture_v2(p.stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuMemcpyHtoDAsync_v2(p.small, numbers.data(), program::count * 4, p.stream),
+              CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuLaunchKernel(p.twice, 4, 1, 1, 256, 1, 1, 0, p.stream, arguments, nullptr),
+              CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuStreamEndCapture(p.stream, &captured), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuGraphInstantiateWithFlags(&captured_exec, captured, 0), CUDA_SUCCESS);
+
+    std::vector<std::byte> records;
+    ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+    ASSERT_TRUE(s.kill_worker());
+    ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+
+    ASSERT_EQ(ends::cuGraphLaunch(made_exec, p.stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuda::remote<opcode::cuStreamSynchronize>(p.stream), CUDA_SUCCESS);
+    EXPECT_EQ(p.read(p.small, program::count * 4)[999], 10u);
+    numbers.assign(program::count, 8);
+    ASSERT_EQ(ends::cuGraphLaunch(captured_exec, p.stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuda::remote<opcode::cuStreamSynchronize>(p.stream), CUDA_SUCCESS);
+    EXPECT_EQ(p.read(p.small, program::count * 4)[999], 16u);
+    // The nodes are still those that the program knows.
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    ASSERT_EQ(ends::cuGraphNodeGetType(doubling_node, &type), CUDA_SUCCESS);
+    EXPECT_EQ(type, CU_GRAPH_NODE_TYPE_KERNEL);
+    std::size_t edges = 0;
+    ASSERT_EQ(ends::cuGraphGetEdges(made, nullptr, nullptr, &edges), CUDA_SUCCESS);
+    EXPECT_EQ(edges, 1u);
+    fill.value = 6;
+    ASSERT_EQ(ends::cuGraphExecMemsetNodeSetParams(made_exec, fill_node, &fill, p.context), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuGraphLaunch(made_exec, p.stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuda::remote<opcode::cuStreamSynchronize>(p.stream), CUDA_SUCCESS);
+    EXPECT_EQ(p.read(p.small, program::count * 4)[999], 12u);
+    // Now the executable graph is not what its graph is: that cannot be told.
+    EXPECT_EQ(process::instance().export_records(records), CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT_EQ(ends::cuGraphExecDestroy(made_exec), CUDA_SUCCESS);
+    EXPECT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+  }));
+}
+
 TEST(rebuild, without_it_every_call_fails_at_once) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] {

@@ -27,6 +27,54 @@ constexpr family families[] = {
      "It names surfaces of the client's own VDPAU device, which the remote driver cannot see."},
 };
 
+/// Functions that are there and keep the driver's codes, but cannot do all that a local driver does.
+struct limited {
+  std::string_view title, reason, functions;
+};
+
+constexpr limited limits[] = {
+    {"Core dumps",
+     "The attributes are kept and told, of the process and of contexts. Dumping itself cannot be switched on "
+     "(CUDA_ERROR_NOT_SUPPORTED): the driver would write the file in the worker, and a client names no path "
+     "on "
+     "a server.",
+     "cuCoredumpSetAttribute cuCoredumpSetAttributeGlobal"},
+    {"Checkpoints",
+     "Of the calling process only: another process's calls are not seen from here (as a process without "
+     "CUDA: "
+     "CUDA_ERROR_NOT_INITIALIZED). Locking and unlocking work; releasing the device needs the contents of "
+     "every "
+     "variable and array saved, which is not done yet (CUDA_ERROR_NOT_SUPPORTED).",
+     "cuCheckpointProcessCheckpoint cuCheckpointProcessGetRestoreThreadId cuCheckpointProcessRestore"},
+    {"Foreign memory and semaphores",
+     "A descriptor on the client leads to a GPU of the server only if it came from "
+     "cuMemExportToShareableHandle: such memory is imported and mapped. Anything else is an object of a "
+     "graphics API on the client's machine and gets the driver's code for a foreign object; CUDA itself "
+     "makes "
+     "no semaphores, so none can be imported, and no graph has nodes of them.",
+     "cuImportExternalMemory cuExternalMemoryGetMappedMipmappedArray cuImportExternalSemaphore "
+     "cuSignalExternalSemaphoresAsync cuWaitExternalSemaphoresAsync cuDestroyExternalSemaphore "
+     "cuGraphAddExternalSemaphoresSignalNode cuGraphAddExternalSemaphoresWaitNode"},
+    {"Device addresses of 32 bits",
+     "They belong to contexts of cuCtxCreate's first version; in others drivers refuse them, and so do we. "
+     "Our "
+     "addresses lie above 4 GiB, so nothing can be allocated in such a context.",
+     "cuMemAlloc cuMemAllocPitch"},
+    {"What drivers of GPUs behind PCIe refuse",
+     "Answered with the codes of such a driver, whatever is asked.",
+     "cuDeviceGetNvSciSyncAttributes cuLibraryGetUnifiedFunction cuProfilerInitialize"},
+    {"Memory budgets",
+     "Registrations are kept; the callback never comes, because a session cannot hold more than its share.",
+     "cuDeviceRegisterAsyncNotification"},
+    {"The log of failed calls",
+     "Each failed call is a line in the driver's form. What the driver adds about the cause is not there.",
+     "cuLogsDumpToMemory cuLogsDumpToFile cuLogsRegisterCallback"},
+    {"Green contexts",
+     "They are the vendor's. A session that uses them cannot be rebuilt on another GPU. The cpu device has "
+     "none (CUDA_ERROR_NOT_SUPPORTED), as it has no tensor maps, sparse arrays or decompression engine.",
+     "cuGreenCtxCreate"},
+};
+
 struct kind_column {
   kind how;
   std::string_view title, meaning;
@@ -98,6 +146,12 @@ void print_refused(std::string& out) {
   }
 }
 
+void print_limits(std::string& out) {
+  for (const limited& l : limits)
+    out.append("- **").append(l.title).append("**: ").append(l.reason).append("\n  ").append(l.functions) +=
+        "\n";
+}
+
 }  // namespace
 
 std::string_view refusal_reason(std::string_view name) {
@@ -120,6 +174,8 @@ std::string coverage_page() {
   print_counts(out);
   out += "\n## Refused, and why\n\n";
   print_refused(out);
+  out += "\n## There, with limits\n\n";
+  print_limits(out);
   out += "\n## By chapter\n";
   std::string_view current;
   for (const function_info& f : functions()) {

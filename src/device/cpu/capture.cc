@@ -145,6 +145,19 @@ CUresult capture_forbids_legacy(const stream_group& group) {
   return result;
 }
 
+CUresult capture_forbids_context(const stream_group& group) {
+  const std::lock_guard lock(here().graphs_mutex);
+  CUresult result = CUDA_SUCCESS;
+  for (const capture_ptr& c : here().captures) {
+    const bool inside = std::any_of(c->members.begin(), c->members.end(),
+                                    [&](const auto& m) { return m.first->group().get() == &group; });
+    if (!inside) continue;
+    c->invalidated = true;
+    result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return result;
+}
+
 // cuThreadExchangeStreamCaptureMode has the table of what forbids what.
 CUresult capture_forbids_unsafe() {
   machine& m = here();

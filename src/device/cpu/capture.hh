@@ -43,6 +43,8 @@ capture_ptr capture_of(stream& s);
 CUresult capture_forbids(stream& s);
 /// The legacy stream waits for all blocking streams: none may be under capture.
 CUresult capture_forbids_legacy(const stream_group& group);
+/// What concerns all streams of a context loses the captures among them.
+CUresult capture_forbids_context(const stream_group& group);
 /// What the calling thread may not do now, by the modes of all captures.
 CUresult capture_forbids_unsafe();
 /// An event that was recorded under capture has no state to ask for.

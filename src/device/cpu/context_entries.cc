@@ -225,6 +225,11 @@ CUresult synchronize_of(CUcontext handle) {
   });
 }
 
+/// Nothing of memory persists in a cache here.
+CUresult reset_persisting_cache() {
+  return with_context([](context&, const context_ptr&) { return CUDA_SUCCESS; });
+}
+
 bool known_limit(CUlimit limit) { return limit >= 0 && limit <= CU_LIMIT_PERSISTING_L2_CACHE_SIZE; }
 
 CUresult get_limit(std::size_t* out, CUlimit limit) {
@@ -301,6 +306,7 @@ void fill_context_entries(api::driver_table& t) {
   t.cuCtxSynchronize_v2 = synchronize_of;
   t.cuCtxGetLimit = get_limit;
   t.cuCtxSetLimit = set_limit;
+  t.cuCtxResetPersistingL2Cache = reset_persisting_cache;
   t.cuCtxGetStreamPriorityRange = get_priority_range;
   t.cuCtxGetCacheConfig = get_cache_config;
   t.cuCtxSetCacheConfig = set_cache_config;

@@ -65,6 +65,38 @@ point_ptr point_of(event_object& e) {
   return e.point;
 }
 
+/// Of a whole context. None of its streams may be under capture: that would be lost.
+template <class Body>
+CUresult on_context(CUcontext handle, CUevent event, Body&& body) {
+  return after_init([&]() -> CUresult {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    context_ptr c;
+    if (const CUresult r = context_of(handle, c); r != CUDA_SUCCESS) return r;
+    const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(event));
+    if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (const CUresult r = capture_forbids_context(*c->group); r != CUDA_SUCCESS) return r;
+    return body(*c, *e);
+  });
+}
+
+CUresult record_context(CUcontext handle, CUevent event) {
+  return on_context(handle, event, [](context& c, event_object& e) -> CUresult {
+    if (e.owner->group != c.group) return CUDA_ERROR_INVALID_HANDLE;
+    e.captured.store(false, std::memory_order_release);
+    const std::lock_guard lock(e.mutex);
+    e.point = here().work.record(c.group);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult wait_context(CUcontext handle, CUevent event) {
+  return on_context(handle, event, [](context& c, event_object& e) -> CUresult {
+    const point_ptr point = point_of(e);
+    if (point != nullptr) here().work.wait_event(c.group, point);
+    return CUDA_SUCCESS;
+  });
+}
+
 bool done(const point_ptr& point) { return point == nullptr || point->done.load(std::memory_order_acquire); }
 
 // Of an event one may ask without a context.
@@ -117,6 +149,8 @@ void fill_event_entries(api::driver_table& t) {
   t.cuEventRecord_ptsz = record<true>;
   t.cuEventRecordWithFlags = record_flagged<false>;
   t.cuEventRecordWithFlags_ptsz = record_flagged<true>;
+  t.cuCtxRecordEvent = record_context;
+  t.cuCtxWaitEvent = wait_context;
   t.cuEventQuery = query;
   t.cuEventSynchronize = synchronize;
   t.cuEventElapsedTime = t.cuEventElapsedTime_v2 = elapsed;

@@ -3,6 +3,8 @@
 #include <map>
 #include <string>
 
+#include <cstring>
+
 #include "device/cpu/graph_handles.hh"
 
 namespace outboard::device::cpu {
@@ -230,9 +232,56 @@ CUresult destroy_node(CUgraphNode handle) {
   });
 }
 
+// --- memory of graphs
+// ----------------------------------------------------------------------------------------------------
+
+/// Memory goes with its graph: nothing is kept for the next one.
+CUresult trim_memory(CUdevice device) {
+  return after_init([&] { return device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; });
+}
+
+CUresult get_memory_attribute(CUdevice device, CUgraphMem_attribute which, void* out) {
+  return after_init([&]() -> CUresult {
+    if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const graph_memory_account& memory = here().graph_account;
+    cuuint64_t value = 0;
+    switch (which) {
+      case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
+      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
+        value = memory.used.load();
+        break;
+      case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
+      case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
+        value = memory.high.load();
+        break;
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return std::memcpy(out, &value, sizeof value), CUDA_SUCCESS;
+  });
+}
+
+/// High marks can be reset to what is used now, by 0 alone.
+CUresult set_memory_attribute(CUdevice device, CUgraphMem_attribute which, void* in) {
+  return after_init([&]() -> CUresult {
+    if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+    cuuint64_t value = 1;
+    if (in != nullptr) std::memcpy(&value, in, sizeof value);
+    const bool mark =
+        which == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH || which == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
+    if (!mark || value != 0) return CUDA_ERROR_INVALID_VALUE;
+    here().graph_account.high.store(here().graph_account.used.load());
+    return CUDA_SUCCESS;
+  });
+}
+
 }  // namespace
 
 void fill_graph_entries(api::driver_table& t) {
+  t.cuDeviceGraphMemTrim = trim_memory;
+  t.cuDeviceGetGraphMemAttribute = get_memory_attribute;
+  t.cuDeviceSetGraphMemAttribute = set_memory_attribute;
   t.cuGraphCreate = create;
   t.cuGraphDestroy = destroy;
   t.cuGraphClone = clone;

@@ -27,7 +27,9 @@ void collect(const plan& p, changes& out) {
 }  // namespace
 
 graph_block::~graph_block() {
-  if (address != 0) here().store->release(address);
+  if (address == 0) return;
+  here().store->release(address);
+  here().graph_account.used.fetch_sub(size);
 }
 
 CUresult graph_memory::allocate(std::uint64_t size, graph_block_ptr& out) {
@@ -36,6 +38,8 @@ CUresult graph_memory::allocate(std::uint64_t size, graph_block_ptr& out) {
   const CUresult r =
       here().store->allocate(size, memory::alignment, memory_kind::device, 0, 0, made->address);
   if (r != CUDA_SUCCESS) return r;
+  made->size = size;
+  here().graph_account.add(size);
   if (known_.size() >= sweep_at_) {
     std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
     sweep_at_ = 2 * known_.size() + 64;

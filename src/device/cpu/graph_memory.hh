@@ -16,7 +16,7 @@ struct plan;
 struct graph_exec;
 
 struct graph_block {
-  std::uint64_t address = 0;
+  std::uint64_t address = 0, size = 0;
   std::weak_ptr<graph_exec> exec;  ///< made from its graph: there can be one at a time
   graph_block() = default;
   ~graph_block();

@@ -53,6 +53,17 @@ struct event_object {
   std::vector<graph_node*> tails;
 };
 
+/// Bytes of device memory that graphs' own allocations hold, from the making of their nodes on.
+struct graph_memory_account {
+  std::atomic<std::uint64_t> used{0}, high{0};
+  void add(std::uint64_t bytes) {
+    const std::uint64_t now = used.fetch_add(bytes) + bytes;
+    std::uint64_t before = high.load();
+    while (before < now && !high.compare_exchange_weak(before, now)) {
+    }
+  }
+};
+
 struct machine {
   machine(const options& how, profile p, std::unique_ptr<memory> m);
   ~machine();
@@ -82,6 +93,7 @@ struct machine {
   texture_table textures;
 
   std::recursive_mutex graphs_mutex;  ///< guards graphs, captures and what they are made of
+  graph_memory_account graph_account;
   graph_memory graph_blocks;
   handle_table<graph_object, handle_type::graph> graphs;
   handle_table<graph_node, handle_type::graph_node> graph_nodes;

@@ -46,6 +46,17 @@ scheduler::~scheduler() {
 
 void scheduler::enqueue(stream& s, operation op) {
   stream_group& group = *s.group_;
+  if (!group.gates.empty()) [[unlikely]] {
+    // A point that is not done has its operation already: no gate leads back to this one.
+    std::vector<point_ptr> gates = std::move(group.gates);
+    std::erase_if(gates, [](const point_ptr& p) { return p->done.load(std::memory_order_acquire); });
+    for (const point_ptr& gate : gates) {
+      operation wait;
+      wait.wait = gate;
+      enqueue(s, std::move(wait));
+    }
+    group.gates = std::move(gates);
+  }
   if (s.kind_ != stream_kind::non_blocking) {
     const bool legacy = s.kind_ == stream_kind::legacy;
     if (group.phases.empty()) group.phases.emplace_back();
@@ -103,6 +114,22 @@ void scheduler::wait_event(const stream_ptr& s, point_ptr point) {
   operation op;
   op.wait = std::move(point);
   enqueue(*s, std::move(op));
+}
+
+point_ptr scheduler::record(const group_ptr& group) {
+  const auto gathered = std::make_shared<stream>(group, stream_kind::non_blocking);
+  std::vector<stream_ptr> busy;
+  {
+    const std::lock_guard lock(mutex_);
+    for (stream* s : group->busy) busy.push_back(s->shared_from_this());
+  }
+  for (const stream_ptr& s : busy) wait_event(gathered, record(s));
+  return record(gathered);
+}
+
+void scheduler::wait_event(const group_ptr& group, point_ptr point) {
+  const std::lock_guard lock(mutex_);
+  group->gates.push_back(std::move(point));
 }
 
 // --- what may run

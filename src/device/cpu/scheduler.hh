@@ -67,6 +67,7 @@ struct stream_group {
   std::list<phase> phases;
   std::uint64_t unfinished = 0;
   std::unordered_set<stream*> busy;
+  std::vector<point_ptr> gates;   ///< what every operation waits for that comes now; done ones go
   std::atomic<int> capturing{0};  ///< blocking streams under capture: the legacy stream must not be used
   std::atomic<int> error{CUDA_SUCCESS};  ///< sticky; operations of a failed context are dropped
 };
@@ -116,6 +117,11 @@ class scheduler {
   void run(const stream_ptr& s, std::unique_ptr<task> body);
   point_ptr record(const stream_ptr& s);
   void wait_event(const stream_ptr& s, point_ptr point);
+
+  /// A point behind all work that the group has now.
+  point_ptr record(const group_ptr& group);
+  /// All later work of the group waits for the point.
+  void wait_event(const group_ptr& group, point_ptr point);
 
   bool idle(const stream_ptr& s);
   void synchronize(const stream_ptr& s);

@@ -86,6 +86,7 @@ const api::driver_table& behaviours() {
     set_virtual_memory_behaviours(table);
     set_array_behaviours(table);
     set_multicast_behaviours(table);
+    set_green_context_behaviours(table);
     return table;
   }();
   return all;

@@ -71,6 +71,7 @@ void set_memory_behaviours(api::driver_table& behaviours);
 void set_virtual_memory_behaviours(api::driver_table& behaviours);
 void set_array_behaviours(api::driver_table& behaviours);
 void set_multicast_behaviours(api::driver_table& behaviours);
+void set_green_context_behaviours(api::driver_table& behaviours);
 void set_default_attributes(state& s);
 
 /// The behaviours of the process's mock, filled once; entries without one are generic.

@@ -200,6 +200,19 @@ CUresult on_host(lane& own, const box& copy, const box_extent& size) {
   return CUDA_SUCCESS;
 }
 
+CUDA_MEMCPY3D parameters_of(const box& copy) {
+  CUDA_MEMCPY3D p{};
+  const box_end &from = copy.from, &to = copy.to;
+  p.srcXInBytes = from.x, p.srcY = from.y, p.srcZ = from.z, p.srcLOD = from.level;
+  p.srcMemoryType = from.type, p.srcHost = from.host, p.srcDevice = from.device, p.srcArray = from.array;
+  p.srcPitch = from.pitch, p.srcHeight = from.rows;
+  p.dstXInBytes = to.x, p.dstY = to.y, p.dstZ = to.z, p.dstLOD = to.level;
+  p.dstMemoryType = to.type, p.dstHost = to.host, p.dstDevice = to.device, p.dstArray = to.array;
+  p.dstPitch = to.pitch, p.dstHeight = to.rows;
+  p.WidthInBytes = copy.width, p.Height = copy.height, p.Depth = copy.depth;
+  return p;
+}
+
 }  // namespace
 
 std::uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& about) {
@@ -235,6 +248,9 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
     if (!range_of(*side, size, begin, bytes) || leaves_its_block(begin, bytes))
       return CUDA_ERROR_INVALID_VALUE;
   }
+  const bool by_host = is_host(copy.from) || is_host(copy.to);
+  if (by_host && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
+    return capture_box(own, parameters_of(copy), stream, marshal::per_thread(how));
   const bool from_there = moved_to_server(copy.from, size), to_there = moved_to_server(copy.to, size);
   // What kernels and this process both see must be fetched when the program may look.
   const bool seen = from_there || to_there || (copy.to.type == CU_MEMORYTYPE_DEVICE && shown(copy.to.device));

@@ -232,6 +232,30 @@ CUresult capture_copy(lane& own, const captured_copy& copy) {
   return code;
 }
 
+CUresult capture_box(lane& own, const CUDA_MEMCPY3D& copy, CUstream stream, bool per_thread) {
+  process& p = process::instance();
+  if (copies_on_host(copy)) {
+    const std::uint64_t id = add_host_copy(copy);
+    if (!id) return CUDA_ERROR_INVALID_VALUE;
+    p.server()->expect_callbacks(1);
+    request r(api::opcode::cuLaunchHostFunc, own);
+    marshal::put_body(r.body(), marshal::host_function_body{value_of(stream), id, per_thread, false});
+    return r.call();
+  }
+  marshal::captured_box_body body{value_of(stream), per_thread, {}};
+  std::vector<std::uint64_t> made;
+  CUresult code = put_copy(copy, nullptr, body.node, made);
+  request r(api::opcode::cuMemcpy3DAsync_v2, own);
+  if (code == CUDA_SUCCESS) {
+    marshal::put_body(r.body(), body);
+    code = r.call();
+  }
+  if (code != CUDA_SUCCESS) {
+    for (const std::uint64_t id : made) p.functions().forget(id);
+  }
+  return code;
+}
+
 bool any_capture_open() { return captures().count.load(std::memory_order_relaxed) != 0; }
 
 namespace ends {

@@ -44,4 +44,7 @@ struct captured_copy {
 };
 CUresult capture_copy(lane& own, const captured_copy& copy);
 
+/// The same for copies of every shape: between the program's memory and the device, or within the former.
+CUresult capture_box(lane& own, const CUDA_MEMCPY3D& copy, CUstream stream, bool per_thread);
+
 }  // namespace outboard::frontend::cuda

@@ -108,7 +108,8 @@ CUresult ends::cuCtxDestroy_v2(CUcontext ctx) {
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   context_state* context = find_context(ctx);
-  if (!context || context->primary) return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
+  if (!context || context->primary || context->green)
+    return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
   context_died(*context);
   request r(api::opcode::cuCtxDestroy_v2, own);
   marshal::put_body(r.in_context(0).body(), marshal::handle_body{context->handle});
@@ -274,6 +275,20 @@ CUresult ends::cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPrio
   const auto& facts = process::instance().facts().devices[static_cast<std::size_t>(context->device)];
   if (leastPriority) *leastPriority = facts.least_priority;
   if (greatestPriority) *greatestPriority = facts.greatest_priority;
+  return CUDA_SUCCESS;
+}
+
+/// Without MPS a context has all multiprocessors. Of a green one drivers do not say.
+CUresult ends::cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType type) {
+  context_state* context = nullptr;
+  if (const CUresult code = current(context); code != CUDA_SUCCESS) return code;
+  if (!affinity) return CUDA_ERROR_INVALID_VALUE;
+  if (context->green) return CUDA_ERROR_INVALID_CONTEXT;
+  if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  const auto& facts = process::instance().facts().devices[static_cast<std::size_t>(context->device)];
+  affinity->type = type;
+  affinity->param.smCount.val =
+      static_cast<unsigned>(facts.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT].value);
   return CUDA_SUCCESS;
 }
 

@@ -12,8 +12,14 @@ context_state* find_context(CUcontext handle);
 /// Everything that belongs to the context ends: memory, context-local storage, handles stay dead.
 void context_died(context_state& context);
 
+/// What is remembered of a stream of a green context.
+std::unique_ptr<object> stream_in(std::uint64_t green, unsigned flags, int priority);
+
 /// What the address of page-locked memory (a host block) is to kernels; it becomes visible to them.
 CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out);
+
+/// Frees what cuExternalMemoryGetMappedBuffer gave out; false: this is none of it.
+bool free_external_mapping(CUdeviceptr pointer);
 
 /// Managed memory that the server already has (a module's variable) is opened here too.
 CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size);

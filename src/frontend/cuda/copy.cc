@@ -94,9 +94,18 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   return later ? r.post({}, &land) : r.call({}, &land);
 }
 
-CUresult on_host(CUdeviceptr to, CUdeviceptr from, size_t size) {
+CUresult on_host(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (size == 0) return CUDA_SUCCESS;
+  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how))) {
+    CUDA_MEMCPY3D copy{};  // as drivers describe it when asked for the node
+    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    copy.srcDevice = from, copy.dstDevice = to;
+    copy.WidthInBytes = size, copy.Height = copy.Depth = 1;
+    return capture_box(own, copy, stream, marshal::per_thread(how));
+  }
   if (const CUresult code = request(api::opcode::cuCtxSynchronize, own).call(); code != CUDA_SUCCESS)
     return code;
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
@@ -111,7 +120,7 @@ CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
     return to_device(to, reinterpret_cast<const void*>(from), size, stream, how);
   }
   if (on_device(from)) return to_host(reinterpret_cast<void*>(to), from, size, stream, how);
-  return on_host(to, from, size);
+  return on_host(to, from, size, stream, how);
 }
 
 }  // namespace

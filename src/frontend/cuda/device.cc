@@ -1,4 +1,5 @@
 // Chapter device: all of it is answered from the snapshot.
+#include <algorithm>
 #include <cstring>
 
 #include "frontend/cuda/ends.hh"
@@ -166,6 +167,33 @@ CUresult ends::cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
     return CUDA_SUCCESS;
   }
   return CUDA_ERROR_INVALID_DEVICE;
+}
+
+/// The host is on another machine, or has a copy of its own: nothing that a kernel does to its memory is
+/// atomic there. (A GPU behind PCIe says the same.)
+CUresult ends::cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations,
+                                                 unsigned count, CUdevice dev) {
+  return answer(capabilities, dev, [&](const auto&) {
+    if (!operations || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto known = [](CUatomicOperation o) { return o >= 0 && o < CU_ATOMIC_OPERATION_MAX; };
+    if (!std::all_of(operations, operations + count, known)) return CUDA_ERROR_INVALID_VALUE;
+    std::fill_n(capabilities, count, 0u);
+    return CUDA_SUCCESS;
+  });
+}
+
+/// Drivers have it under MPS only.
+CUresult ends::cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType, CUdevice dev) {
+  return answer(pi, dev, [&](const auto&) { return *pi = 0, CUDA_SUCCESS; });
+}
+
+/// Synchronisation objects of NvSci exist on NVIDIA's embedded systems only; drivers elsewhere answer so too.
+CUresult ends::cuDeviceGetNvSciSyncAttributes(void* list, CUdevice dev, int flags) {
+  if (const CUresult code = gate(); code != CUDA_SUCCESS) return code;
+  if (!list) return CUDA_ERROR_INVALID_HANDLE;
+  if (!facts_of(dev)) return CUDA_ERROR_INVALID_DEVICE;
+  constexpr int known = CUDA_NVSCISYNC_ATTR_SIGNAL | CUDA_NVSCISYNC_ATTR_WAIT;
+  return flags == 0 || (flags & ~known) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult ends::cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations,

@@ -198,7 +198,9 @@ CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   marshal::put_body(r.body(), marshal::handle_body{value_of(node)});
   std::int64_t number = 0;
   const CUresult code = take(r, r.call(), number);
-  if (code == CUDA_SUCCESS) *type = static_cast<CUgraphNodeType>(number);
+  if (code != CUDA_SUCCESS) return code;
+  *type = static_cast<CUgraphNodeType>(number);
+  if (*type == CU_GRAPH_NODE_TYPE_HOST && is_host_copy(own, node)) *type = CU_GRAPH_NODE_TYPE_MEMCPY;
   return code;
 }
 

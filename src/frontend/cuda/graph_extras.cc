@@ -3,8 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstring>
-
+#include "frontend/cuda/attribute.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
 #include "frontend/cuda/graph_nodes.hh"
@@ -15,21 +14,10 @@ namespace {
 CUresult attribute(lane& own, CUgraphNode node, CUkernelNodeAttrID id, CUkernelNodeAttrValue* out,
                    const CUkernelNodeAttrValue* in) {
   if (!node_ok(node) || (!out && !in)) return CUDA_ERROR_INVALID_VALUE;
-  marshal::attribute_body body;
-  body.subject = value_of(node);
-  body.id = static_cast<std::uint32_t>(id);
-  body.set = in != nullptr;
-  static_assert(sizeof *in == sizeof body.value);
-  if (in) std::memcpy(body.value.data(), in, sizeof *in);
-  request r(api::opcode::cuGraphKernelNodeGetAttribute, own);
-  marshal::put_body(r.body(), body);
-  const CUresult code = r.call();
-  if (code != CUDA_SUCCESS || in) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::attribute_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
-  std::memcpy(out, reply.value.data(), sizeof *out);
-  return code;
+  marshal::attribute_body about;
+  about.subject = value_of(node);
+  about.id = static_cast<std::uint32_t>(id);
+  return exchange_attribute(own, api::opcode::cuGraphKernelNodeGetAttribute, about, out, in);
 }
 
 bool write_file(const char* path, std::string_view text) {

@@ -89,6 +89,25 @@ CUresult get(lane& own, CUgraphNode node, CUgraphNodeType type, const void* out,
   return from.finished() && take(reply) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
+/// The address of an allocation node is the device's: copies must know it for one.
+CUresult know_memory(lane& own, std::int32_t device, std::uint64_t address, std::uint64_t size) {
+  memory_block block;
+  block.base = address, block.size = size;
+  block.context = own.context_handle();
+  block.device = device;
+  return process::instance().insert_graph_memory(block);
+}
+
+/// The node is a host function that stands for a copy of the program's own processor.
+bool host_copy(lane& own, CUgraphNode node, CUDA_MEMCPY3D& out) {
+  bool found = false;
+  (void)get(own, node, CU_GRAPH_NODE_TYPE_HOST, &out, [&](const marshal::get_node_reply& reply) {
+    if (const CUDA_MEMCPY3D* copy = host_copy_of(reply.node.subject)) out = *copy, found = true;
+    return true;
+  });
+  return found;
+}
+
 CUDA_KERNEL_NODE_PARAMS_v2 widened(const CUDA_KERNEL_NODE_PARAMS_v1& p) {
   CUDA_KERNEL_NODE_PARAMS_v2 out{};
   std::memcpy(&out, &p, sizeof p);  // v2 appends
@@ -99,6 +118,11 @@ CUDA_MEMSET_NODE_PARAMS_v2 widened(const CUDA_MEMSET_NODE_PARAMS_v1& p, CUcontex
 }
 
 }  // namespace
+
+bool is_host_copy(lane& own, CUgraphNode node) {
+  CUDA_MEMCPY3D copy{};
+  return host_copy(own, node, copy);
+}
 
 CUresult learn_needs(request& r, CUgraphExec exec) {
   wire::reader from = r.reply();
@@ -187,7 +211,12 @@ CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
   OUTBOARD_SET(cuGraphExecMemcpyNodeSetParams, p, exec, put_copy(*p, context, to, made));
 }
 CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* p) {
-  OUTBOARD_GET(cuGraphMemcpyNodeGetParams, CU_GRAPH_NODE_TYPE_MEMCPY, p, take_copy(reply.node, *p));
+  OUTBOARD_GATE(cuGraphMemcpyNodeGetParams);
+  const CUresult code = get(own, node, CU_GRAPH_NODE_TYPE_MEMCPY, p,
+                            [&](const marshal::get_node_reply& reply) { return take_copy(reply.node, *p); });
+  CUDA_MEMCPY3D on_host{};
+  if (code != CUDA_ERROR_INVALID_VALUE || !p || !host_copy(own, node, on_host)) return code;
+  return *p = on_host, CUDA_SUCCESS;
 }
 
 CUresult cuGraphAddMemsetNode(OUTBOARD_PLACE, const CUDA_MEMSET_NODE_PARAMS_v1* p, CUcontext context) {
@@ -222,7 +251,13 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node, const 
   OUTBOARD_SET(cuGraphExecHostNodeSetParams, p, exec, put_host(p->fn, p->userData, to, made));
 }
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS_v1* p) {
-  OUTBOARD_GET(cuGraphHostNodeGetParams, CU_GRAPH_NODE_TYPE_HOST, p, take_host(reply.node, *p));
+  OUTBOARD_GATE(cuGraphHostNodeGetParams);
+  bool is_function = false;
+  const CUresult code = get(own, node, CU_GRAPH_NODE_TYPE_HOST, p, [&](const marshal::get_node_reply& reply) {
+    is_function = take_host(reply.node, *p);
+    return is_function || host_copy_of(reply.node.subject);
+  });
+  return code == CUDA_SUCCESS && !is_function ? CUDA_ERROR_INVALID_VALUE : code;
 }
 
 CUresult cuGraphAddChildGraphNode(OUTBOARD_PLACE, CUgraph child) {
@@ -297,8 +332,9 @@ CUresult cuGraphAddMemAllocNode(OUTBOARD_PLACE, CUDA_MEM_ALLOC_NODE_PARAMS_v1* p
   const CUresult code = add(
       own, {out, graph, before, nullptr, count},
       [&](node_parameters& to, ids&) { return put_allocation(wide, to); }, &more);
-  if (code == CUDA_SUCCESS) p->dptr = more.address;
-  return code;
+  if (code != CUDA_SUCCESS) return code;
+  p->dptr = more.address;
+  return know_memory(own, wide.poolProps.location.id, more.address, p->bytesize);
 }
 CUresult cuGraphMemAllocNodeGetParams(CUgraphNode node, CUDA_MEM_ALLOC_NODE_PARAMS_v1* p) {
   OUTBOARD_GET(
@@ -324,7 +360,10 @@ CUresult cuGraphAddNode_v2(CUgraphNode* out, CUgraph graph, const CUgraphNode* b
       own, {out, graph, before, edges, count},
       [&](node_parameters& to, ids& made) { return put_any(own, *p, to, made); }, &more);
   if (code != CUDA_SUCCESS) return code;
-  if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) p->alloc.dptr = more.address;
+  if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+    p->alloc.dptr = more.address;
+    return know_memory(own, p->alloc.poolProps.location.id, more.address, p->alloc.bytesize);
+  }
   if (p->type == CU_GRAPH_NODE_TYPE_GRAPH && !more.graphs.empty()) {
     p->graph.graph = reinterpret_cast<CUgraph>(more.graphs[0]);
   }

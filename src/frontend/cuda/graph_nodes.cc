@@ -9,6 +9,9 @@ namespace outboard::frontend::cuda {
 namespace {
 
 constexpr unsigned most_operations = 256;
+/// Stands where the program's function would: its address is all that it has.
+char host_copy_mark;
+
 constexpr std::size_t copy_side = 10, copy_numbers = 2 * copy_side + 3;
 
 /// What the program was given pointers to: valid until the node goes or is asked again.
@@ -55,6 +58,25 @@ bool on_host(const side& s) {
   return !block || is_host(block->kind);
 }
 
+side from_of(const CUDA_MEMCPY3D& p) {
+  return {p.srcXInBytes, p.srcY,      p.srcZ,     p.srcLOD,   p.srcMemoryType,
+          p.srcHost,     p.srcDevice, p.srcArray, p.srcPitch, p.srcHeight};
+}
+side to_of(const CUDA_MEMCPY3D& p) {
+  return {p.dstXInBytes, p.dstY,      p.dstZ,     p.dstLOD,   p.dstMemoryType,
+          p.dstHost,     p.dstDevice, p.dstArray, p.dstPitch, p.dstHeight};
+}
+
+/// The program's memory on this side of a copy; false: it makes no sense.
+bool box_of(const side& s, const CUDA_MEMCPY3D& p, host_box& box) {
+  const void* from = s.type == CU_MEMORYTYPE_HOST ? s.host : reinterpret_cast<const void*>(s.device);
+  box.width = p.WidthInBytes, box.height = p.Height, box.depth = p.Depth;
+  box.pitch = s.pitch ? s.pitch : p.WidthInBytes;
+  box.slice = box.pitch * (s.height ? s.height : p.Height);
+  box.base = static_cast<std::byte*>(const_cast<void*>(from)) + s.z * box.slice + s.y * box.pitch + s.x;
+  return from && (p.Height <= 1 || box.pitch >= p.WidthInBytes);
+}
+
 CUresult put_side(const side& s, const CUDA_MEMCPY3D& p, node_parameters& out,
                   std::vector<std::uint64_t>& made) {
   std::vector<std::uint64_t>& n = out.numbers;
@@ -66,14 +88,8 @@ CUresult put_side(const side& s, const CUDA_MEMCPY3D& p, node_parameters& out,
                        array ? value_of(s.array) : 0, s.pitch, s.height});
     return CUDA_SUCCESS;
   }
-  const void* from = s.type == CU_MEMORYTYPE_HOST ? s.host : reinterpret_cast<const void*>(s.device);
-  if (!from) return CUDA_ERROR_INVALID_VALUE;
   host_box box;
-  box.width = p.WidthInBytes, box.height = p.Height, box.depth = p.Depth;
-  box.pitch = s.pitch ? s.pitch : p.WidthInBytes;
-  box.slice = box.pitch * (s.height ? s.height : p.Height);
-  if (p.Height > 1 && box.pitch < p.WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
-  box.base = static_cast<std::byte*>(const_cast<void*>(from)) + s.z * box.slice + s.y * box.pitch + s.x;
+  if (!box_of(s, p, box)) return CUDA_ERROR_INVALID_VALUE;
   process& all = process::instance();
   made.push_back(all.functions().add(*all.server(), box));
   n.insert(n.end(), {0, 0, 0, 0, CU_MEMORYTYPE_HOST, made.back(), 0, 0, p.WidthInBytes, p.Height});
@@ -150,17 +166,44 @@ CUresult put_copy(const CUDA_MEMCPY3D& p, CUcontext context, node_parameters& ou
                   std::vector<std::uint64_t>& made) {
   if (!context_ok(context)) return CUDA_ERROR_INVALID_CONTEXT;
   if (p.WidthInBytes == 0 || p.Height == 0 || p.Depth == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (copies_on_host(p)) return put_host_copy(p, out, made);
   out.type = CU_GRAPH_NODE_TYPE_MEMCPY;
   out.context = value_of(context);
-  const side from{p.srcXInBytes, p.srcY,      p.srcZ,     p.srcLOD,   p.srcMemoryType,
-                  p.srcHost,     p.srcDevice, p.srcArray, p.srcPitch, p.srcHeight};
-  const side to{p.dstXInBytes, p.dstY,      p.dstZ,     p.dstLOD,   p.dstMemoryType,
-                p.dstHost,     p.dstDevice, p.dstArray, p.dstPitch, p.dstHeight};
-  if (on_host(from) && on_host(to)) return CUDA_ERROR_NOT_SUPPORTED;
-  if (const CUresult code = put_side(from, p, out, made); code != CUDA_SUCCESS) return code;
-  if (const CUresult code = put_side(to, p, out, made); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = put_side(from_of(p), p, out, made); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = put_side(to_of(p), p, out, made); code != CUDA_SUCCESS) return code;
   out.numbers.insert(out.numbers.end(), {p.WidthInBytes, p.Height, p.Depth});
   return CUDA_SUCCESS;
+}
+
+bool copies_on_host(const CUDA_MEMCPY3D& p) { return on_host(from_of(p)) && on_host(to_of(p)); }
+
+std::uint64_t add_host_copy(const CUDA_MEMCPY3D& p) {
+  host_box from, to;
+  if (!box_of(from_of(p), p, from) || !box_of(to_of(p), p, to)) return 0;
+  process& all = process::instance();
+  const auto kept = std::make_shared<CUDA_MEMCPY3D>(p);
+  const auto run = [kept, from, to](std::int32_t) {
+    for (std::uint64_t z = 0; z < to.depth; ++z) {
+      for (std::uint64_t y = 0; y < to.height; ++y) {
+        std::memmove(to.base + z * to.slice + y * to.pitch, from.base + z * from.slice + y * from.pitch,
+                     to.width);
+      }
+    }
+  };
+  return all.functions().add(*all.server(), run, {&host_copy_mark, kept.get()});
+}
+
+CUresult put_host_copy(const CUDA_MEMCPY3D& p, node_parameters& out, std::vector<std::uint64_t>& made) {
+  out.type = CU_GRAPH_NODE_TYPE_HOST;
+  out.subject = add_host_copy(p);
+  if (!out.subject) return CUDA_ERROR_INVALID_VALUE;
+  made.push_back(out.subject);
+  return CUDA_SUCCESS;
+}
+
+const CUDA_MEMCPY3D* host_copy_of(std::uint64_t function) {
+  const auto [mark, copy] = process::instance().functions().pointers(function);
+  return mark == &host_copy_mark ? static_cast<const CUDA_MEMCPY3D*>(copy) : nullptr;
 }
 
 bool take_copy(const node_parameters& from, CUDA_MEMCPY3D& p) {
@@ -217,7 +260,7 @@ CUresult put_host(CUhostFn function, void* data, node_parameters& out, std::vect
 
 bool take_host(const node_parameters& from, CUDA_HOST_NODE_PARAMS_v1& p) {
   const auto [function, data] = process::instance().functions().pointers(from.subject);
-  if (!function) return false;
+  if (!function || function == &host_copy_mark) return false;
   p = {reinterpret_cast<CUhostFn>(function), data};
   return true;
 }

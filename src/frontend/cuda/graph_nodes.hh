@@ -29,6 +29,13 @@ using marshal::node_parameters;
 CUresult put_kernel(lane& own, const CUDA_KERNEL_NODE_PARAMS_v2& p, node_parameters& out);
 CUresult put_copy(const CUDA_MEMCPY3D& p, CUcontext context, node_parameters& out,
                   std::vector<std::uint64_t>& made);
+/// From host memory to host memory: the program's own processor does it, as a host function in its place.
+bool copies_on_host(const CUDA_MEMCPY3D& p);
+CUresult put_host_copy(const CUDA_MEMCPY3D& p, node_parameters& out, std::vector<std::uint64_t>& made);
+/// The copy that this host function is; null: another one.
+const CUDA_MEMCPY3D* host_copy_of(std::uint64_t function);
+/// The number of a function that does it, with the mark that host_copy_of() knows. 0: no sound copy.
+std::uint64_t add_host_copy(const CUDA_MEMCPY3D& p);
 CUresult put_fill(const CUDA_MEMSET_NODE_PARAMS_v2& p, node_parameters& out);
 CUresult put_host(CUhostFn function, void* data, node_parameters& out, std::vector<std::uint64_t>& made);
 CUresult put_event(CUgraphNodeType type, CUevent event, node_parameters& out);
@@ -53,6 +60,9 @@ bool take_operations(CUgraphNode node, std::uint64_t graph, const node_parameter
 /// The handles of a conditional node's bodies where the program looks for them: they live as long as the
 /// node.
 CUresult keep_bodies(CUgraphNode node, const std::vector<std::uint64_t>& graphs, CUgraphNodeParams& p);
+
+/// A host function that stands for a copy: to the program a copy node.
+bool is_host_copy(lane& own, CUgraphNode node);
 
 /// What launches of this executable graph need from now on, as the reply says.
 CUresult learn_needs(request& r, CUgraphExec exec);

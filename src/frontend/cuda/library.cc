@@ -119,4 +119,13 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* size, CUlibrary l
                           size);
 }
 
+/// Functions that host and device call by one address exist where both share memory and instruction set: on
+/// no GPU that one reaches over a network. Drivers of such GPUs say of every name that there is none.
+CUresult cuLibraryGetUnifiedFunction(void**, CUlibrary library, const char*) {
+  lane& own = this_lane();
+  if (const CUresult code = gate<api::opcode::cuLibraryGetUnifiedFunction>(own); code != CUDA_SUCCESS)
+    return code;
+  return find_object<module_info>(library) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+}
+
 }  // namespace outboard::frontend::cuda::ends

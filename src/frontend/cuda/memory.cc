@@ -38,7 +38,7 @@ CUresult unmap(lane& own, const context_state& context, std::uint64_t address, s
 }
 
 CUresult allocate_small(lane& own, std::uint64_t size, std::uint64_t& address) {
-  slab_allocator& small = own.current()->small;
+  slab_allocator& small = own.owner()->small;
   while ((address = small.take(size)) == 0) {
     std::uint64_t granule = 0;
     if (const CUresult code = map(own, window_granule, granule); code != CUDA_SUCCESS) return code;
@@ -107,7 +107,7 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
-  if (dptr == 0) return CUDA_SUCCESS;
+  if (dptr == 0 || free_external_mapping(dptr)) return CUDA_SUCCESS;
   const auto known = p.addresses().find(dptr);
   if (!known) return free_graph_memory(own, dptr);
   if (known->base != dptr || known->kind == memory_kind::global ||
@@ -115,6 +115,8 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
       known->kind == memory_kind::imported || known->variable || is_host(known->kind)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (known->kind == memory_kind::graph)
+    return free_graph_memory(own, dptr);  // the address stays the graph's
   context_state* context = p.find_context(known->context);
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   if (const int sticky = context->sticky.load()) return static_cast<CUresult>(sticky);

@@ -35,18 +35,18 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
       r.body(), marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
   std::uint64_t made = 0;
   if (const CUresult code = take(r, r.call(), made); code != CUDA_SUCCESS) return code;
-  if (any_capture_open()) {
-    process::instance().use_graph_memory();
-  } else {  // a captured allocation's address belongs to its graph
-    memory_block block;
-    block.base = made;
-    block.size = wanted.size;
-    block.kind = memory_kind::pool;
-    block.context = own.context_handle();
-    block.device = own.current()->device;
-    block.pool = wanted.pool ? wanted.pool : current_pool(block.device);
-    if (const CUresult code = process::instance().insert_foreign(block); code != CUDA_SUCCESS) return code;
-  }
+  memory_block block;
+  block.base = made;
+  block.size = wanted.size;
+  block.kind = memory_kind::pool;
+  block.context = own.context_handle();
+  block.device = own.current()->device;
+  block.pool = wanted.pool ? wanted.pool : current_pool(block.device);
+  const bool captured = stream_captures(own, wanted.stream, wanted.per_thread);
+  process& p = process::instance();
+  if (captured) p.use_graph_memory();
+  const CUresult code = captured ? p.insert_graph_memory(block) : p.insert_foreign(block);
+  if (code != CUDA_SUCCESS) return code;
   *address = made;
   return CUDA_SUCCESS;
 }

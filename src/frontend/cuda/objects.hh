@@ -24,12 +24,21 @@ struct stream_info final : object {
   int priority = 0;
   std::uint64_t id = 0;
   idle_mark idle;
+  std::uint64_t green = 0;  ///< the green context that it was made in
 };
 
 struct event_info final : object {
   unsigned flags = 0;
   idle_mark idle;
   bool imported = false;  ///< another process's
+};
+
+/// A green context; the context that is made of it is made once.
+struct green_info final : object {
+  std::int32_t device = 0;
+  std::uint64_t id = 0;
+  std::mutex mutex;                  // guards what follows
+  std::uint64_t context_handle = 0;  ///< cuCtxFromGreenCtx; 0: not yet
 };
 
 /// A memory pool; the handle of a device's default one is ours too, so that records can name it.
@@ -79,6 +88,13 @@ class shape_memory {
   std::array<std::atomic<std::uint64_t>, 8> slots_{};
 };
 
+/// What the launches of CUDA 3 (cuLaunchGrid) gather in a kernel before they launch it.
+struct gathered_launch {
+  std::array<int, 3> block{1, 1, 1};
+  unsigned shared = 0, bytes = 0;
+  std::vector<std::byte> parameters;
+};
+
 /// A CUkernel or a CUfunction.
 struct kernel_object final : object {
   std::string name;
@@ -99,6 +115,7 @@ struct kernel_object final : object {
       std::tuple<int, int, std::size_t, unsigned>;  ///< device, block, shared bytes, flags
   std::map<occupancy_question, int> occupancies;
   std::map<std::pair<int, int>, int> set_values;  ///< {device, attribute}: what the program has set
+  gathered_launch gathered;
 };
 
 /// An array, as its descriptor says; a level of a mipmapped array and a plane of an array belong to another.

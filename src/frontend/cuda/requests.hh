@@ -75,7 +75,7 @@ class request {
   api::opcode code_;
   lane& own_;
   session& server_;
-  std::uint64_t context_ = own_.context_handle();
+  std::uint64_t context_ = own_.running_context();
   wire::writer writer_;
 };
 

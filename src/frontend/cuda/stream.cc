@@ -13,10 +13,17 @@ std::unique_ptr<object> new_stream(unsigned flags, int priority) {
   info->flags = flags;
   info->priority = priority;
   info->id = last_id.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (const context_state* current = this_lane().current()) info->green = current->green;
   return info;
 }
 
 }  // namespace
+
+std::unique_ptr<object> stream_in(std::uint64_t green, unsigned flags, int priority) {
+  auto info = new_stream(flags, priority);
+  static_cast<stream_info&>(*info).green = green;
+  return info;
+}
 
 template <>
 std::unique_ptr<object> remember<api::opcode::cuStreamCreate, CUstream*, unsigned>(CUstream*,
@@ -53,6 +60,7 @@ CUresult answer(CUstream stream, const void* out, Give&& give) {
   stream_info standard;
   standard.context = own.context_handle();
   standard.id = value_of(stream) + 1;
+  standard.green = own.current()->green;
   if (default_stream(stream)) return give(standard), CUDA_SUCCESS;
   const auto* info = find_object<stream_info>(stream);
   return info ? (give(*info), CUDA_SUCCESS) : CUDA_ERROR_INVALID_HANDLE;
@@ -96,16 +104,27 @@ CUresult ends::cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId
 }
 
 CUresult ends::cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
-  return answer(hStream, pctx, [&](const stream_info& s) { *pctx = reinterpret_cast<CUcontext>(s.context); });
+  std::uint64_t green = 0;
+  const CUresult code = answer(hStream, pctx, [&](const stream_info& s) {
+    *pctx = reinterpret_cast<CUcontext>(s.context);
+    green = s.green;
+  });
+  if (code != CUDA_SUCCESS || !green) return code;
+  return ends::cuCtxFromGreenCtx(pctx, reinterpret_cast<CUgreenCtx>(green));
 }
-/// There are no green contexts here.
+/// Of a green context's stream: its primary context, and beside it the green one.
 CUresult ends::cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-  const CUresult code = ends::cuStreamGetCtx(hStream, pCtx);
-  if (code == CUDA_SUCCESS && pGreenCtx) *pGreenCtx = nullptr;
-  return code;
+  return answer(hStream, pCtx, [&](const stream_info& s) {
+    *pCtx = reinterpret_cast<CUcontext>(s.context);
+    if (pGreenCtx) *pGreenCtx = reinterpret_cast<CUgreenCtx>(s.green);
+  });
 }
 CUresult ends::cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
   return ends::cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx);
+}
+CUresult ends::cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* green) {
+  return answer(hStream, green,
+                [&](const stream_info& s) { *green = reinterpret_cast<CUgreenCtx>(s.green); });
 }
 CUresult ends::cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) {
   return ends::cuStreamGetCtx(hStream, pctx);

@@ -1,6 +1,5 @@
 // Chapters stream and stream_memory, hand-written: attributes of streams and batches of memory operations.
-#include <cstring>
-
+#include "frontend/cuda/attribute.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
 #include "frontend/cuda/requests.hh"
@@ -15,22 +14,11 @@ CUresult attribute(lane& own, CUstream stream, CUstreamAttrID id, CUstreamAttrVa
                    const CUstreamAttrValue* in, bool per_thread) {
   if (!out && !in) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  marshal::attribute_body body;
-  body.subject = value_of(stream);
-  body.id = static_cast<std::uint32_t>(id);
-  body.set = in != nullptr;
-  body.per_thread = per_thread;
-  static_assert(sizeof *in == sizeof body.value);
-  if (in) std::memcpy(body.value.data(), in, sizeof *in);
-  request r(api::opcode::cuStreamGetAttribute, own);
-  marshal::put_body(r.body(), body);
-  const CUresult code = r.call();
-  if (code != CUDA_SUCCESS || in) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::attribute_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
-  std::memcpy(out, reply.value.data(), sizeof *out);
-  return code;
+  marshal::attribute_body about;
+  about.subject = value_of(stream);
+  about.id = static_cast<std::uint32_t>(id);
+  about.per_thread = per_thread;
+  return exchange_attribute(own, api::opcode::cuStreamGetAttribute, about, out, in);
 }
 
 CUresult copy_attributes(lane& own, CUstream to, CUstream from, bool per_thread) {

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "frontend/cuda/api_lock.hh"
+#include "frontend/cuda/error_log.hh"
 #include "frontend/lane.hh"
 #include "frontend/trace.hh"
 #include "marshal/codec.hh"
@@ -35,15 +37,30 @@ frontend::trace::argument view(T value) {
 
 }  // namespace detail
 
+/// Errors go into the log of failed calls; that work is still under way is none.
+template <api::opcode Op>
+CUresult noted(CUresult result) {
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) [[unlikely]]
+    frontend::cuda::error_log::instance().note(api::function<Op>::name, result);
+  return result;
+}
+
+/// The functions that a locked process (api_lock.hh) may call: those that unlock it, and the logs.
+constexpr bool passes_lock(api::opcode code) {
+  const std::string_view chapter = api::chapter_name(code);
+  return chapter == "checkpoint" || chapter == "logs" || chapter == "error";
+}
+
 template <api::opcode Op, class End, class... A>
 CUresult traced(End&& end, A... arguments) {
+  if constexpr (!passes_lock(Op)) frontend::cuda::api_lock::pass();
   if (!frontend::trace::on()) [[likely]]
-    return end(arguments...);
+    return noted<Op>(end(arguments...));
   frontend::lane& own = frontend::this_lane();
   const bool outermost = own.depth++ == 0;
   if (outermost) own.how = frontend::answered::locally;
   const auto begin = std::chrono::steady_clock::now();
-  const CUresult result = end(arguments...);
+  const CUresult result = noted<Op>(end(arguments...));
   --own.depth;
   if (outermost) {
     const std::array<frontend::trace::argument, sizeof...(A) + 1> views{detail::view(arguments)..., {}};

@@ -1,0 +1,26 @@
+// The lock of cuCheckpointProcessLock: while it is held, calls of the program's wait at their entry. Process-
+// wide; any thread. Costs a call one relaxed load.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+namespace outboard::frontend::cuda {
+
+class api_lock {
+ public:
+  static bool held() { return held_.load(std::memory_order_relaxed); }
+  /// A call begins: returns once the lock is not held.
+  static void pass() {
+    if (held()) [[unlikely]]
+      wait();
+  }
+  static bool take();     ///< false: it is held already
+  static bool release();  ///< false: it is not held
+
+ private:
+  static void wait();
+  static std::atomic<bool> held_;
+};
+
+}  // namespace outboard::frontend::cuda
