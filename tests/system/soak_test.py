@@ -78,10 +78,10 @@ class Soak(SystemTest):
         self.nothing_is_left(daemon)
 
     def settled(self, daemon, sessions=0):
-        """With a warm worker ready beside those of the sessions, and nobody asking."""
+        """With nothing beside the sessions but warm workers that are ready (none, after idle minutes), and nobody asking."""
         def idle():
             warm = daemon.doctor()["pool"]["warm"]
-            return len(warm) == 1 and warm[0]["ready"] and len(daemon.workers()) == 1 + sessions
+            return all(w["ready"] for w in warm) and len(daemon.workers()) == len(warm) + sessions
         self.assertTrue(wait_until(idle, 20), daemon.workers())
         time.sleep(0.2)
         return Held(daemon.process.pid)
