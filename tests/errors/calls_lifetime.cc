@@ -1,0 +1,123 @@
+// The same calls after a reset, after their context's end, after fork, and after a sticky error: right in
+// themselves, at the wrong time.
+#include "world.hh"
+
+namespace wrong_calls {
+
+namespace {
+
+void nothing(void*) {}
+CUresult launch(CUfunction f, CUstream s) {
+  CUdeviceptr address = w.memory;
+  unsigned value = 1;
+  void* parameters[] = {&address, &value};
+  return cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, parameters, nullptr);
+}
+
+struct timely {
+  const char* name;
+  int (*call)();
+};
+#define CALL(name, ...)                       \
+  timely {                                    \
+    name, []() -> int { return __VA_ARGS__; } \
+  }
+
+/// What a program may go on with.
+const timely everyday[] = {
+    CALL("cuInit", cuInit(0)),
+    CALL("cuDriverGetVersion", cuDriverGetVersion(&o.i)),
+    CALL("cuDeviceGet", cuDeviceGet(&o.device, 0)),
+    CALL("cuDeviceGetCount", cuDeviceGetCount(&o.i)),
+    CALL("cuDeviceGetName", cuDeviceGetName(o.text, 64, 0)),
+    CALL("cuDeviceGetAttribute", cuDeviceGetAttribute(&o.i, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0)),
+    CALL("cuDeviceTotalMem", cuDeviceTotalMem(&o.n, 0)),
+    CALL("cuCtxGetCurrent", cuCtxGetCurrent(&o.context)),
+    CALL("cuCtxGetDevice", cuCtxGetDevice(&o.device)),
+    CALL("cuCtxGetFlags", cuCtxGetFlags(&o.u)),
+    CALL("cuCtxGetLimit", cuCtxGetLimit(&o.n, CU_LIMIT_STACK_SIZE)),
+    CALL("cuCtxSetLimit", cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048)),
+    CALL("cuCtxSynchronize", cuCtxSynchronize()),
+    CALL("cuCtxSetCurrent", cuCtxSetCurrent(w.context)),
+    CALL("cuCtxPushCurrent", cuCtxPushCurrent(w.context)),
+    CALL("cuCtxPopCurrent", cuCtxPopCurrent(&o.context)),
+    CALL("cuCtxGetApiVersion", cuCtxGetApiVersion(w.context, &o.u)),
+    CALL("cuCtxGetId", cuCtxGetId(w.context, &o.l)),
+    CALL("cuCtxCreate", cuCtxCreate(&o.context, nullptr, 0, 0)),
+    CALL("cuCtxDestroy", cuCtxDestroy(w.context)),
+    CALL("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&o.context, 0)),
+    CALL("cuDevicePrimaryCtxGetState", cuDevicePrimaryCtxGetState(0, &o.u, &o.i)),
+    CALL("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease(0)),
+    CALL("cuDevicePrimaryCtxReset", cuDevicePrimaryCtxReset(0)),
+    CALL("cuModuleLoadData", cuModuleLoadData(&o.module, text_of_module)),
+    CALL("cuModuleGetFunction", cuModuleGetFunction(&o.function, w.module, "store")),
+    CALL("cuModuleGetGlobal", cuModuleGetGlobal(&o.d, &o.n, w.module, "number")),
+    CALL("cuModuleUnload", cuModuleUnload(w.module)),
+    CALL("cuLibraryLoadData",
+         cuLibraryLoadData(&o.library, text_of_module, nullptr, nullptr, 0, nullptr, nullptr, 0)),
+    CALL("cuLibraryGetKernel", cuLibraryGetKernel(&o.kernel, w.library, "store")),
+    CALL("cuLibraryUnload", cuLibraryUnload(w.library)),
+    CALL("cuKernelGetFunction", cuKernelGetFunction(&o.function, w.kernel)),
+    CALL("cuFuncGetAttribute", cuFuncGetAttribute(&o.i, CU_FUNC_ATTRIBUTE_NUM_REGS, w.function)),
+    CALL("cuMemGetInfo", cuMemGetInfo(&o.n, &o.n2)),
+    CALL("cuMemAlloc", cuMemAlloc(&o.d, 64)),
+    CALL("cuMemFree", cuMemFree(w.memory)),
+    CALL("cuMemHostAlloc", cuMemHostAlloc(&o.p, 64, 0)),
+    CALL("cuMemFreeHost", cuMemFreeHost(w.pinned)),
+    CALL("cuMemHostRegister", cuMemHostRegister(host, 4096, 0)),
+    CALL("cuMemGetAddressRange", cuMemGetAddressRange(&o.d, &o.n, w.memory)),
+    CALL("cuMemcpyHtoD", cuMemcpyHtoD(w.memory, host, 64)),
+    CALL("cuMemcpyDtoH", cuMemcpyDtoH(host, w.memory, 64)),
+    CALL("cuMemcpyHtoDAsync", cuMemcpyHtoDAsync(w.memory, host, 64, w.stream)),
+    CALL("cuMemsetD8", cuMemsetD8(w.memory, 0, 64)),
+    CALL("cuMemsetD8Async", cuMemsetD8Async(w.memory, 0, 64, w.stream)),
+    CALL("cuMemAllocAsync", cuMemAllocAsync(&o.d, 64, w.stream)),
+    CALL("cuMemAllocManaged", cuMemAllocManaged(&o.d, 64, CU_MEM_ATTACH_GLOBAL)),
+    CALL("cuMemAddressReserve", cuMemAddressReserve(&o.d, 2 << 20, 0, 0, 0)),
+    CALL("cuPointerGetAttribute", cuPointerGetAttribute(&o.u, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, w.memory)),
+    CALL("cuArrayDestroy", cuArrayDestroy(w.array)),
+    CALL("cuStreamCreate", cuStreamCreate(&o.stream, 0)),
+    CALL("cuStreamSynchronize", cuStreamSynchronize(w.stream)),
+    CALL("cuStreamSynchronize.default", cuStreamSynchronize(nullptr)),
+    CALL("cuStreamQuery", cuStreamQuery(w.stream)),
+    CALL("cuStreamWaitEvent", cuStreamWaitEvent(w.stream, w.event, 0)),
+    CALL("cuStreamGetFlags", cuStreamGetFlags(w.stream, &o.u)),
+    CALL("cuStreamIsCapturing",
+         [] {
+           CUstreamCaptureStatus s;
+           return cuStreamIsCapturing(w.stream, &s);
+         }()),
+    CALL("cuStreamBeginCapture", cuStreamBeginCapture(w.stream, CU_STREAM_CAPTURE_MODE_GLOBAL)),
+    CALL("cuStreamDestroy", cuStreamDestroy(w.stream)),
+    CALL("cuEventCreate", cuEventCreate(&o.event, 0)),
+    CALL("cuEventRecord", cuEventRecord(w.event, w.stream)),
+    CALL("cuEventQuery", cuEventQuery(w.event)),
+    CALL("cuEventSynchronize", cuEventSynchronize(w.event)),
+    CALL("cuEventDestroy", cuEventDestroy(w.event)),
+    CALL("cuGraphCreate", cuGraphCreate(&o.graph, 0)),
+    CALL("cuGraphInstantiate", cuGraphInstantiate(&o.exec, w.graph, 0)),
+    CALL("cuGraphLaunch", cuGraphLaunch(w.exec, w.stream)),
+    CALL("cuGraphExecDestroy", cuGraphExecDestroy(w.exec)),
+    CALL("cuGraphDestroy", cuGraphDestroy(w.graph)),
+    CALL("cuLaunchKernel", launch(w.function, w.stream)),
+    CALL("cuLaunchKernel.default", launch(w.function, nullptr)),
+    CALL("cuLaunchHostFunc", cuLaunchHostFunc(w.stream, nothing, nullptr)),
+    CALL("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+         cuOccupancyMaxActiveBlocksPerMultiprocessor(&o.i, w.function, 32, 0)),
+    CALL("cuProfilerStart", cuProfilerStart()),
+    CALL("cuDeviceCanAccessPeer", cuDeviceCanAccessPeer(&o.i, 0, 0)),
+    CALL("cuGetErrorName", cuGetErrorName(CUDA_ERROR_INVALID_VALUE, &o.name)),
+};
+
+}  // namespace
+
+calls lifetime_calls() {
+  calls all;
+  for (const state* in :
+       {&after_reset, &after_destroy, &after_fork, &after_trap, &after_wild, &without_context}) {
+    for (const auto& c : everyday) all.push_back({std::string(c.name) + "@" + in->name, in, c.call});
+  }
+  return all;
+}
+
+}  // namespace wrong_calls
