@@ -10,6 +10,17 @@
 #include "backend/session_core.hh"
 
 namespace outboard::backend {
+namespace {
+
+/// The driver takes an address that it does not know for pageable memory: here that would be the worker's
+/// own.
+bool device_knows(const api::driver_table& d, CUdeviceptr address) {
+  unsigned type = 0;
+  return call_driver(d.cuPointerGetAttribute, &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) !=
+         CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
 
 outcome ends::cuMemcpyHtoD_v2(call& c) {
   const auto body = marshal::take_body<marshal::copy_in_body>(c.body);
@@ -64,6 +75,9 @@ outcome ends::cuMemcpyAsync(call& c) {
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   const api::driver_table& d = c.driver();
+  if (!device_knows(d, body.to) || !device_knows(d, body.from)) {
+    return outcome::answer(CUDA_ERROR_INVALID_VALUE);
+  }
   const bool per_thread = marshal::per_thread(body.how);
   if (marshal::on_stream(body.how)) {
     return outcome::answer(call_driver(per_thread ? d.cuMemcpyAsync_ptsz : d.cuMemcpyAsync, body.to,

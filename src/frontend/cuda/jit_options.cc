@@ -40,6 +40,10 @@ void jit_options::log_buffer::fill(std::string_view text) const {
 CUresult jit_options::take(unsigned count, const CUjit_option* options, void** values) {
   if (count == 0) return CUDA_SUCCESS;
   if (!options || !values || count > marshal::max_jit_options) return CUDA_ERROR_INVALID_VALUE;
+  // What the driver does not know it refuses; what only a newer one knows may be a pointer.
+  for (const CUjit_option option : std::span(options, count)) {
+    if (option < 0 || option >= CU_JIT_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+  }
   values_ = values;
   for (unsigned i = 0; i < count; ++i) {
     switch (options[i]) {
