@@ -17,7 +17,12 @@ CUresult launch(CUfunction f, CUstream s) {
 struct timely {
   const char* name;
   int (*call)();
+  bool changes = false;  ///< what the next call finds, where it succeeds
 };
+#define CHANGE(name, ...)                           \
+  timely {                                          \
+    name, []() -> int { return __VA_ARGS__; }, true \
+  }
 #define CALL(name, ...)                       \
   timely {                                    \
     name, []() -> int { return __VA_ARGS__; } \
@@ -36,35 +41,35 @@ const timely everyday[] = {
     CALL("cuCtxGetDevice", cuCtxGetDevice(&o.device)),
     CALL("cuCtxGetFlags", cuCtxGetFlags(&o.u)),
     CALL("cuCtxGetLimit", cuCtxGetLimit(&o.n, CU_LIMIT_STACK_SIZE)),
-    CALL("cuCtxSetLimit", cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048)),
+    CHANGE("cuCtxSetLimit", cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 2048)),
     CALL("cuCtxSynchronize", cuCtxSynchronize()),
-    CALL("cuCtxSetCurrent", cuCtxSetCurrent(w.context)),
-    CALL("cuCtxPushCurrent", cuCtxPushCurrent(w.context)),
-    CALL("cuCtxPopCurrent", cuCtxPopCurrent(&o.context)),
+    CHANGE("cuCtxSetCurrent", cuCtxSetCurrent(w.context)),
+    CHANGE("cuCtxPushCurrent", cuCtxPushCurrent(w.context)),
+    CHANGE("cuCtxPopCurrent", cuCtxPopCurrent(&o.context)),
     CALL("cuCtxGetApiVersion", cuCtxGetApiVersion(w.context, &o.u)),
     CALL("cuCtxGetId", cuCtxGetId(w.context, &o.l)),
-    CALL("cuCtxCreate", cuCtxCreate(&o.context, nullptr, 0, 0)),
-    CALL("cuCtxDestroy", cuCtxDestroy(w.context)),
-    CALL("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&o.context, 0)),
+    CHANGE("cuCtxCreate", cuCtxCreate(&o.context, nullptr, 0, 0)),
+    CHANGE("cuCtxDestroy", cuCtxDestroy(w.context)),
+    CHANGE("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&o.context, 0)),
     CALL("cuDevicePrimaryCtxGetState", cuDevicePrimaryCtxGetState(0, &o.u, &o.i)),
-    CALL("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease(0)),
-    CALL("cuDevicePrimaryCtxReset", cuDevicePrimaryCtxReset(0)),
+    CHANGE("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease(0)),
+    CHANGE("cuDevicePrimaryCtxReset", cuDevicePrimaryCtxReset(0)),
     CALL("cuModuleLoadData", cuModuleLoadData(&o.module, text_of_module)),
     CALL("cuModuleGetFunction", cuModuleGetFunction(&o.function, w.module, "store")),
     CALL("cuModuleGetGlobal", cuModuleGetGlobal(&o.d, &o.n, w.module, "number")),
-    CALL("cuModuleUnload", cuModuleUnload(w.module)),
+    CHANGE("cuModuleUnload", cuModuleUnload(w.module)),
     CALL("cuLibraryLoadData",
          cuLibraryLoadData(&o.library, text_of_module, nullptr, nullptr, 0, nullptr, nullptr, 0)),
     CALL("cuLibraryGetKernel", cuLibraryGetKernel(&o.kernel, w.library, "store")),
-    CALL("cuLibraryUnload", cuLibraryUnload(w.library)),
+    CHANGE("cuLibraryUnload", cuLibraryUnload(w.library)),
     CALL("cuKernelGetFunction", cuKernelGetFunction(&o.function, w.kernel)),
     CALL("cuFuncGetAttribute", cuFuncGetAttribute(&o.i, CU_FUNC_ATTRIBUTE_NUM_REGS, w.function)),
     CALL("cuMemGetInfo", cuMemGetInfo(&o.n, &o.n2)),
     CALL("cuMemAlloc", cuMemAlloc(&o.d, 64)),
-    CALL("cuMemFree", cuMemFree(w.memory)),
+    CHANGE("cuMemFree", cuMemFree(w.memory)),
     CALL("cuMemHostAlloc", cuMemHostAlloc(&o.p, 64, 0)),
-    CALL("cuMemFreeHost", cuMemFreeHost(w.pinned)),
-    CALL("cuMemHostRegister", cuMemHostRegister(host, 4096, 0)),
+    CHANGE("cuMemFreeHost", cuMemFreeHost(w.pinned)),
+    CHANGE("cuMemHostRegister", cuMemHostRegister(host, 4096, 0)),
     CALL("cuMemGetAddressRange", cuMemGetAddressRange(&o.d, &o.n, w.memory)),
     CALL("cuMemcpyHtoD", cuMemcpyHtoD(w.memory, host, 64)),
     CALL("cuMemcpyDtoH", cuMemcpyDtoH(host, w.memory, 64)),
@@ -75,7 +80,7 @@ const timely everyday[] = {
     CALL("cuMemAllocManaged", cuMemAllocManaged(&o.d, 64, CU_MEM_ATTACH_GLOBAL)),
     CALL("cuMemAddressReserve", cuMemAddressReserve(&o.d, 2 << 20, 0, 0, 0)),
     CALL("cuPointerGetAttribute", cuPointerGetAttribute(&o.u, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, w.memory)),
-    CALL("cuArrayDestroy", cuArrayDestroy(w.array)),
+    CHANGE("cuArrayDestroy", cuArrayDestroy(w.array)),
     CALL("cuStreamCreate", cuStreamCreate(&o.stream, 0)),
     CALL("cuStreamSynchronize", cuStreamSynchronize(w.stream)),
     CALL("cuStreamSynchronize.default", cuStreamSynchronize(nullptr)),
@@ -87,18 +92,18 @@ const timely everyday[] = {
            CUstreamCaptureStatus s;
            return cuStreamIsCapturing(w.stream, &s);
          }()),
-    CALL("cuStreamBeginCapture", cuStreamBeginCapture(w.stream, CU_STREAM_CAPTURE_MODE_GLOBAL)),
-    CALL("cuStreamDestroy", cuStreamDestroy(w.stream)),
+    CHANGE("cuStreamBeginCapture", cuStreamBeginCapture(w.stream, CU_STREAM_CAPTURE_MODE_GLOBAL)),
+    CHANGE("cuStreamDestroy", cuStreamDestroy(w.stream)),
     CALL("cuEventCreate", cuEventCreate(&o.event, 0)),
     CALL("cuEventRecord", cuEventRecord(w.event, w.stream)),
     CALL("cuEventQuery", cuEventQuery(w.event)),
     CALL("cuEventSynchronize", cuEventSynchronize(w.event)),
-    CALL("cuEventDestroy", cuEventDestroy(w.event)),
+    CHANGE("cuEventDestroy", cuEventDestroy(w.event)),
     CALL("cuGraphCreate", cuGraphCreate(&o.graph, 0)),
     CALL("cuGraphInstantiate", cuGraphInstantiate(&o.exec, w.graph, 0)),
     CALL("cuGraphLaunch", cuGraphLaunch(w.exec, w.stream)),
-    CALL("cuGraphExecDestroy", cuGraphExecDestroy(w.exec)),
-    CALL("cuGraphDestroy", cuGraphDestroy(w.graph)),
+    CHANGE("cuGraphExecDestroy", cuGraphExecDestroy(w.exec)),
+    CHANGE("cuGraphDestroy", cuGraphDestroy(w.graph)),
     CALL("cuLaunchKernel", launch(w.function, w.stream)),
     CALL("cuLaunchKernel.default", launch(w.function, nullptr)),
     CALL("cuLaunchHostFunc", cuLaunchHostFunc(w.stream, nothing, nullptr)),
@@ -112,10 +117,21 @@ const timely everyday[] = {
 }  // namespace
 
 calls lifetime_calls() {
+  struct moment {
+    const char* name;
+    const state *state_of_calls, *state_of_changes;
+  };
+  const moment moments[] = {{"after_reset", &after_reset, &after_reset_alone},
+                            {"after_destroy", &after_destroy, &after_destroy_alone},
+                            {"after_fork", &after_fork, &after_fork},
+                            {"after_trap", &after_trap, &after_trap_alone},
+                            {"after_wild", &after_wild, &after_wild_alone},
+                            {"no_context", &no_context, &without_context}};
   calls all;
-  for (const state* in :
-       {&after_reset, &after_destroy, &after_fork, &after_trap, &after_wild, &without_context}) {
-    for (const auto& c : everyday) all.push_back({std::string(c.name) + "@" + in->name, in, c.call});
+  for (const moment& m : moments) {
+    for (const auto& c : everyday)
+      all.push_back(
+          {std::string(c.name) + "@" + m.name, c.changes ? m.state_of_changes : m.state_of_calls, c.call});
   }
   return all;
 }

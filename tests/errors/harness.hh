@@ -6,7 +6,7 @@
 //   PROGRAM --compare FILE [--known FILE --at WORD]  compares; fails when a difference is not listed, when a
 //   listed
 //                                          one is none, or when more than 1 % differ
-//   PROGRAM --only NAME-PART, --alone (a process for each), --jobs N, --list
+//   PROGRAM --only NAME-PART, --alone (a process for each), --reverse, --jobs N, --within SECONDS, --list
 #pragma once
 
 #include <poll.h>
@@ -34,7 +34,7 @@
 
 namespace wrong_calls {
 
-constexpr int call_seconds = 30;      ///< a call that takes longer hangs
+constexpr int call_seconds = 15;      ///< a call that takes longer hangs
 constexpr std::size_t in_a_row = 40;  ///< calls that a child makes at most
 
 /// What the process is like when the call is made; what each means is the program's.
@@ -83,7 +83,8 @@ struct options {
   std::string record, compare, known, at, only;
   std::vector<std::string> serve;  ///< names; the child's part
   std::size_t jobs = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 8);
-  bool alone = false, list = false;
+  bool alone = false, list = false, reverse = false;
+  int within = 0;  ///< seconds after which no child is started any more
 };
 
 // ---- the child
@@ -223,8 +224,11 @@ inline std::deque<std::vector<std::string>> batches(const std::vector<wrong_call
 inline std::map<std::string, answer> run_all(const std::vector<wrong_call>& table, const options& o) {
   std::map<std::string, answer> answers;
   auto waiting = batches(table, o);
+  const auto began = std::chrono::steady_clock::now();
   std::list<child> running;
   while (!waiting.empty() || !running.empty()) {
+    if (o.within && std::chrono::steady_clock::now() - began > std::chrono::seconds(o.within))
+      waiting.clear();
     for (; running.size() < o.jobs && !waiting.empty(); waiting.pop_front())
       running.emplace_back(waiting.front());
     std::vector<pollfd> polls;
@@ -250,6 +254,9 @@ inline std::map<std::string, answer> run_all(const std::vector<wrong_call>& tabl
       if (!rest.empty()) waiting.push_back(std::move(rest));
       c = running.erase(c);
     }
+  }
+  for (const auto& c : table) {
+    if (!answers.contains(c.name)) answers[c.name] = {"not_run", "-"};
   }
   return answers;
 }
@@ -367,6 +374,10 @@ inline options parse(int count, char** values) {
       o.jobs = std::max(1ul, std::strtoul(value().c_str(), nullptr, 10));
     } else if (flag == "--alone") {
       o.alone = true;
+    } else if (flag == "--reverse") {
+      o.reverse = true;
+    } else if (flag == "--within") {
+      o.within = std::atoi(value().c_str());
     } else if (flag == "--list") {
       o.list = true;
     } else if (flag == "--serve") {
@@ -388,6 +399,11 @@ inline int run(program& p, int count, char** values) {
       std::fprintf(stderr, "%s is there twice\n", c.name.c_str()), std::exit(2);
   }
   std::erase_if(table, [&](const wrong_call& c) { return c.name.find(o.only) == std::string::npos; });
+  if (o.reverse) std::reverse(table.begin(), table.end());
+  if (o.list) {
+    for (const auto& c : table) std::printf("%s\t%s\n", c.name.c_str(), c.in->name);
+    return 0;
+  }
   const auto answers = run_all(table, o);
   if (!o.record.empty()) return write_record(table, answers, p.device(), o);
   if (!o.compare.empty()) return compare(table, answers, o);

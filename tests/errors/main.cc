@@ -67,12 +67,16 @@ void make_objects() {
   NEED(cuDeviceGetDefaultMemPool(&w.pool, w.device));
 }
 
+bool is(const state& in, std::initializer_list<const state*> these) {
+  return std::find(these.begin(), these.end(), &in) != these.end();
+}
+
 void make_world(const state& in) {
   static bool made = false;
   if (made) return;
   NEED(cuInit(0));
   NEED(cuDeviceGet(&w.device, 0));
-  if (&in == &after_destroy) {
+  if (is(in, {&after_destroy, &after_destroy_alone})) {
     NEED(cuCtxCreate(&w.context, nullptr, 0, w.device));
   } else {
     NEED(cuDevicePrimaryCtxRetain(&w.context, w.device));
@@ -115,10 +119,11 @@ class driver_program final : public program {
   void prepare(const state& in) override {
     o = outputs{};
     if (&in == &before_init) return;
+    if (ruined_) return;
     make_world(in);
     CUcontext left = nullptr;
     while (cuCtxGetCurrent(&left) == CUDA_SUCCESS && left) NEED(cuCtxPopCurrent(nullptr));
-    if (&in == &no_context || &in == &without_context) return;
+    if (is(in, {&no_context, &without_context})) return;
     NEED(cuCtxSetCurrent(w.context));
     if (&in == &capturing) NEED(cuStreamBeginCapture(w.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     if (&in == &relaxed) {
@@ -126,17 +131,22 @@ class driver_program final : public program {
       NEED(cuStreamCreate(&w.stream, 0));
       NEED(cuStreamBeginCapture(w.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     }
-    if (&in == &after_reset) NEED(cuDevicePrimaryCtxReset(w.device));
-    if (&in == &after_destroy) NEED(cuCtxDestroy(w.context));
-    if (&in == &after_trap) launch_and_fail("traps", CUDA_ERROR_LAUNCH_FAILED);
-    if (&in == &after_wild) launch_and_fail("wild", CUDA_ERROR_ILLEGAL_ADDRESS);
+    ruined_ = true;
+    if (is(in, {&after_reset, &after_reset_alone})) {
+      NEED(cuDevicePrimaryCtxReset(w.device));
+    } else if (is(in, {&after_destroy, &after_destroy_alone})) {
+      NEED(cuCtxDestroy(w.context));
+    } else if (is(in, {&after_trap, &after_trap_alone})) {
+      launch_and_fail("traps", CUDA_ERROR_LAUNCH_FAILED);
+    } else if (is(in, {&after_wild, &after_wild_alone})) {
+      launch_and_fail("wild", CUDA_ERROR_ILLEGAL_ADDRESS);
+    } else {
+      ruined_ = false;
+    }
   }
 
   std::string after(const state& in) override {
-    for (const state* only_the_call : {&before_init, &no_context, &without_context, &after_fork, &after_reset,
-                                       &after_destroy, &after_trap, &after_wild}) {
-      if (&in == only_the_call) return "-";
-    }
+    if (ruined_ || is(in, {&before_init, &no_context, &without_context, &after_fork})) return "-";
     std::string codes;
     if (&in == &capturing || &in == &relaxed) {
       CUgraph graph = nullptr;
@@ -144,8 +154,8 @@ class driver_program final : public program {
       if (graph) cuGraphDestroy(graph);
     }
     CUcontext left = nullptr;
-    while (cuCtxGetCurrent(&left) == CUDA_SUCCESS && left && cuCtxPopCurrent(nullptr) == CUDA_SUCCESS) {
-    }
+    while (cuCtxGetCurrent(&left) == CUDA_SUCCESS && left && cuCtxPopCurrent(nullptr) == CUDA_SUCCESS)
+      continue;
     const CUresult current = cuCtxSetCurrent(w.context);
     return codes + std::to_string(current != CUDA_SUCCESS ? current : cuCtxSynchronize());
   }
@@ -153,6 +163,9 @@ class driver_program final : public program {
   bool healthy(const std::string& after) override {
     return after == "-" || after == "0" || after.ends_with(" 0");
   }
+
+ private:
+  bool ruined_ = false;  ///< the context has come to its end: that is the state
 };
 
 }  // namespace

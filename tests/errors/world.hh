@@ -16,15 +16,21 @@ inline const state before_init{"before_init", false, false};
 inline const state no_context{"no_context", false, false};  ///< the objects exist, no context is current
 inline const state without_context{"without_context", true, false};  ///< as no_context
 inline const state in_context{"in_context", false, false};
-inline const state alone{"alone", true, false};                  ///< as in_context
-inline const state capturing{"capturing", false, false};         ///< a non-blocking stream, global mode
-inline const state relaxed{"relaxed", false, false};             ///< a blocking stream, relaxed mode
-inline const state after_reset{"after_reset", true, false};      ///< the primary context was reset
-inline const state after_destroy{"after_destroy", true, false};  ///< the context of the objects was destroyed
+inline const state alone{"alone", true, false};               ///< as in_context
+inline const state capturing{"capturing", false, false};      ///< a non-blocking stream, global mode
+inline const state relaxed{"relaxed", false, false};          ///< a blocking stream, relaxed mode
+inline const state after_reset{"after_reset", false, false};  ///< the primary context was reset
+inline const state after_destroy{"after_destroy", false,
+                                 false};  ///< the context of the objects was destroyed
 inline const state after_fork{"after_fork", false, true};
-inline const state after_trap{"after_trap", true, false};  ///< a kernel trapped: a sticky error
-inline const state after_wild{"after_wild", true,
+inline const state after_trap{"after_trap", false, false};  ///< a kernel trapped: a sticky error
+inline const state after_wild{"after_wild", false,
                               false};  ///< a kernel wrote to a wild address: a sticky error
+// The same for calls that change what the next one finds.
+inline const state after_reset_alone{"after_reset_alone", true, false};
+inline const state after_destroy_alone{"after_destroy_alone", true, false};
+inline const state after_trap_alone{"after_trap_alone", true, false};
+inline const state after_wild_alone{"after_wild_alone", true, false};
 
 struct world {
   CUdevice device = 0;
