@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/cuda/capture.hh"
+#include "frontend/cuda/doubt.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 #include "marshal/request.hh"
@@ -92,6 +93,7 @@ bool must_wait(A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   if (about.how == api::kind::call || process::instance().synchronous()) return true;
   if (about.unsafe && any_capture_open()) return true;  // the server says whether capture forbids it
+  if (doubtful<Op>(arguments...)) return true;
   [[maybe_unused]] const std::uint64_t bytes = extent(api::function<Op>::name, about, arguments...);
   std::size_t i = 0;
   return ((unknown_address(about.parameters[i++], arguments, bytes)) || ...);
