@@ -278,7 +278,7 @@ inline std::map<std::string, answer> read_answers(const std::string& path) {
   return all;
 }
 
-/// Lines "NAME<tab>WHERE<tab>REASON": where we know that we differ. WHERE is the word of --at, or `all`.
+/// Lines "NAME<tab>WHERE<tab>REASON": where we know that we differ. WHERE is the word of --at, or `all`: everywhere but `native`.
 inline std::map<std::string, std::string> read_known(const options& o) {
   std::map<std::string, std::string> all;
   if (o.known.empty()) return all;
@@ -289,7 +289,7 @@ inline std::map<std::string, std::string> read_known(const options& o) {
     std::istringstream fields(line);
     std::string name, where, reason;
     std::getline(fields, name, '\t'), std::getline(fields, where, '\t'), std::getline(fields, reason);
-    if (where == "all" || where == o.at) all[name] = reason;
+    if (where == o.at || (where == "all" && o.at != "native")) all[name] = reason;
   }
   return all;
 }
