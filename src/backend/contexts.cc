@@ -45,7 +45,6 @@ outcome ends::cuDevicePrimaryCtxRetain(call& c) {
   if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
   CUcontext native = nullptr;
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxRetain, &native, body.device);
-  c.objects().vacate(body.handle);  // a primary context keeps its handle, and comes back after a reset
   return made(c, body.handle, code, native);
 }
 

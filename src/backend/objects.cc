@@ -114,11 +114,6 @@ void object_tables::erase(std::uint64_t id) {
   erase_children(native);
 }
 
-void object_tables::vacate(std::uint64_t id) {
-  server_object* slot = slot_for(id, false);
-  if (slot && slot->state != server_object::life::alive) *slot = server_object{};
-}
-
 void object_tables::erase_children(void* graph) {
   const auto found = children_.find(graph);
   if (found == children_.end()) return;

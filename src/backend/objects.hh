@@ -46,8 +46,6 @@ class object_tables final : public marshal::handle_resolver {
   /// nullptr: not alive. `kind` must fit, but a CUkernel is taken for a CUfunction.
   server_object* find(api::handle_kind kind, std::uint64_t id);
   void erase(std::uint64_t id);
-  /// The chosen id, if nothing alive has it, may be created again, in the same generation.
-  void vacate(std::uint64_t id);
   /// What the client knows the object by: the id that it chose, else a minted one, which dies with `parent`
   /// (the native graph; null: with the session).
   std::uint64_t name_of(api::handle_kind kind, void* native, void* parent = nullptr);

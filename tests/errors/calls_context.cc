@@ -11,12 +11,6 @@ calls context_calls() {
       WRONG("cuCtxCreate.schedule_flags", in_context, cuCtxCreate(&o.context, nullptr, 7, w.device)),
       WRONG("cuCtxDestroy.null", in_context, cuCtxDestroy(nullptr)),
       WRONG("cuCtxDestroy.primary", alone, cuCtxDestroy(w.context)),
-      WRONG_DO("cuCtxDestroy.twice", alone,
-               {
-                 NEED(cuCtxCreate(&o.context, nullptr, 0, w.device));
-                 NEED(cuCtxDestroy(o.context));
-                 return cuCtxDestroy(o.context);
-               }),
       WRONG_DO("cuCtxSetCurrent.destroyed", alone,
                {
                  NEED(cuCtxCreate(&o.context, nullptr, 0, w.device));

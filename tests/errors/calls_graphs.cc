@@ -95,13 +95,6 @@ calls graph_calls() {
                  NEED(cuGraphDestroyNode(n));
                  return cuGraphDestroyNode(n);
                }),
-      WRONG_DO("cuGraphNodeGetType.destroyed", alone,
-               {
-                 CUgraphNode n = empty(graph());
-                 NEED(cuGraphDestroyNode(n));
-                 CUgraphNodeType t;
-                 return cuGraphNodeGetType(n, &t);
-               }),
       WRONG_DO("cuGraphDestroyNode.of_an_allocation", in_context,
                {
                  NEED(add_allocation([](auto&) {}));

@@ -123,7 +123,10 @@ class driver_program final : public program {
     make_world(in);
     CUcontext left = nullptr;
     while (cuCtxGetCurrent(&left) == CUDA_SUCCESS && left) NEED(cuCtxPopCurrent(nullptr));
-    if (is(in, {&no_context, &without_context})) return;
+    if (is(in, {&no_context, &without_context})) {
+      NEED(cuCtxSynchronize_v2(w.context));  // what other calls have left is done
+      return;
+    }
     NEED(cuCtxSetCurrent(w.context));
     if (&in == &capturing) NEED(cuStreamBeginCapture(w.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     if (&in == &relaxed) {

@@ -74,6 +74,7 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
       const CUresult r = capture_wait(s, e, event, flags, done);
       if (r != CUDA_SUCCESS || done) return r;
     }
+    if (flags & CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // for captures alone
     point_ptr point;
     {
       std::lock_guard lock(e->mutex);

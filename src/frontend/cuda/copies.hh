@@ -22,6 +22,8 @@ CUresult settle(lane& own, const void* source);
 
 /// Device memory by our books, else host memory: every device address that a program can have is in them.
 bool on_device(std::uint64_t address);
+/// The same without managed memory: this process cannot touch it, whatever the program calls it.
+bool of_device_alone(std::uint64_t address);
 
 /// All of the host range is one page-locked block.
 bool page_locked(std::uint64_t address, std::uint64_t size);

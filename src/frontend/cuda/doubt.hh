@@ -6,6 +6,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "frontend/cuda/capture.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 
@@ -17,6 +18,12 @@ inline bool apart(CUevent event, CUstream stream) {
   const object* s = find_object<object>(stream);
   const std::uint64_t context = s ? s->context : this_lane().context_handle();
   return e && e->context && e->context != context;
+}
+
+template <class T>
+bool on_default(T argument) {
+  if constexpr (std::is_same_v<T, CUstream>) return default_stream(argument);
+  return false;
 }
 
 inline bool odd_fill(std::uint64_t address, std::uint64_t pitch, std::uint64_t width, std::uint64_t height,
@@ -32,6 +39,10 @@ bool doubtful(A... arguments) {
   [[maybe_unused]] constexpr std::uint64_t element = name.find("D32") != name.npos   ? 4
                                                      : name.find("D16") != name.npos ? 2
                                                                                      : 1;
+  if constexpr ((std::is_same_v<A, CUstream> || ...)) {
+    // The legacy stream may not be used beside a captured stream that waits for it.
+    if (any_capture_open() && ((on_default(arguments)) || ...)) return true;
+  }
   if constexpr (name.starts_with("cuStreamCreate")) {
     return (std::get<1>(a) & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0;
   } else if constexpr (name.starts_with("cuStreamDestroy")) {
@@ -44,7 +55,7 @@ bool doubtful(A... arguments) {
   } else if constexpr (name.starts_with("cuEventRecord")) {
     return apart(std::get<0>(a), std::get<1>(a));
   } else if constexpr (name.starts_with("cuStreamWaitEvent")) {
-    return std::get<2>(a) != 0;
+    return std::get<2>(a) != 0 || any_capture_open();
   } else if constexpr (name.starts_with("cuMemsetD2D")) {
     return odd_fill(std::get<0>(a), std::get<1>(a), std::get<3>(a), std::get<4>(a), element);
   } else if constexpr (name.starts_with("cuMemsetD")) {

@@ -46,10 +46,14 @@ namespace {
 /// Gate, null check, live stream; `give` gets the stream's facts (those of the default streams are
 /// constants).
 template <class Give>
-CUresult answer(CUstream stream, const void* out, Give&& give) {
+CUresult answer(CUstream stream, const void* out, Give&& give, bool allowed_during_capture = false) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
+  if (!allowed_during_capture && any_capture_open() && !default_stream(stream) &&
+      stream_captures(own, stream, false)) {
+    return remote<api::opcode::cuStreamQuery>(stream);  // what that may not, this may not either
+  }
   stream_info standard;
   standard.context = own.context_handle();
   standard.id = value_of(stream) + 1;
@@ -61,7 +65,8 @@ CUresult answer(CUstream stream, const void* out, Give&& give) {
 }  // namespace
 
 CUresult ends::cuStreamGetPriority(CUstream hStream, int* priority) {
-  return answer(hStream, priority, [&](const stream_info& s) { *priority = s.priority; });
+  return answer(
+      hStream, priority, [&](const stream_info& s) { *priority = s.priority; }, true);
 }
 CUresult ends::cuStreamGetPriority_ptsz(CUstream hStream, int* priority) {
   return ends::cuStreamGetPriority(hStream, priority);
@@ -96,7 +101,8 @@ CUresult ends::cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId
 }
 
 CUresult ends::cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
-  return answer(hStream, pctx, [&](const stream_info& s) { *pctx = reinterpret_cast<CUcontext>(s.context); });
+  return answer(
+      hStream, pctx, [&](const stream_info& s) { *pctx = reinterpret_cast<CUcontext>(s.context); }, true);
 }
 /// There are no green contexts here.
 CUresult ends::cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
