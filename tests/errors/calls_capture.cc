@@ -186,7 +186,7 @@ calls capture_calls() {
       WRONG("cuMemAllocAsync.capturing_other", capturing, cuMemAllocAsync(&o.d, 64, w.other)),
       WRONG("cuMemFreeAsync.capturing_outside_memory", capturing, cuMemFreeAsync(w.memory, w.stream)),
       WRONG("cuMemPrefetchAsync.capturing", capturing,
-            cuMemPrefetchAsync(w.memory, 4096, CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, 0, w.stream)),
+            cuMemPrefetchAsync(w.memory, 4096, CUmemLocation{CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, w.stream)),
       WRONG("cuStreamAttachMemAsync.capturing", capturing,
             cuStreamAttachMemAsync(w.stream, w.memory, 0, CU_MEM_ATTACH_GLOBAL)),
       // wrong arguments in what is permitted

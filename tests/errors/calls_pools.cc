@@ -20,8 +20,8 @@ CUmemAccessDesc both_ways() {
   a.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return a;
 }
-CUmemLocation here() { return {CU_MEM_LOCATION_TYPE_DEVICE, {w.device}}; }
-CUmemLocation location(CUmemLocationType type, int id) { return {type, {id}}; }
+CUmemLocation here() { return {CU_MEM_LOCATION_TYPE_DEVICE, w.device}; }
+CUmemLocation location(CUmemLocationType type, int id) { return {type, id}; }
 
 CUdeviceptr reserved(std::size_t bytes = 4 * page) {
   CUdeviceptr d = 0;

@@ -7,7 +7,7 @@ namespace wrong_calls {
 namespace {
 
 CUresult tiled(unsigned rank, void* address, unsigned box, unsigned long long extent = 64) {
-  alignas(64) static CUtensorMap map;
+  static CUtensorMap map;
   const cuuint64_t dims[] = {extent, 64, 1, 1, 1}, strides[] = {256, 16384, 16384, 16384};
   const cuuint32_t boxes[] = {box, 8, 1, 1, 1}, steps[] = {1, 1, 1, 1, 1};
   return cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, address, dims, strides, boxes,

@@ -53,10 +53,12 @@ CUresult put_launch(wire::writer& w, const launch_order& order, const kernel_obj
   }
   const auto packed = packed_buffer(order.extra);
   if (!packed || packed->size() > most_parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (packed->empty() && kernel.parameter_bytes != 0) return CUDA_ERROR_INVALID_VALUE;
   // What the kernel has no room for is nobody's; what the program leaves out is zero.
   w.put<std::uint64_t>(kernel.parameter_bytes);
   const std::span<std::byte> room = w.room(kernel.parameter_bytes);
-  std::memcpy(room.data(), packed->data(), std::min<std::size_t>(packed->size(), room.size()));
+  const std::size_t used = std::min<std::size_t>(packed->size(), room.size());
+  if (used) std::memcpy(room.data(), packed->data(), used);
   return CUDA_SUCCESS;
 }
 
