@@ -32,7 +32,7 @@ outcome ends::cuMemcpyHtoD_v2(call& c) {
     return outcome::answer(code);
   }
   if (bytes.empty()) return outcome::answer(CUDA_SUCCESS);
-  const relaxed_capture relaxed(c.driver(), marshal::on_stream(body.how));
+  const relaxed_capture relaxed(c.driver());
   const CUstream stream = stream_of(body.how, asked);
   const bool per_thread = marshal::per_thread(body.how);
   if (c.header.kind == wire::frame_kind::call)
@@ -59,7 +59,7 @@ outcome ends::cuMemcpyDtoH_v2(call& c) {
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, asked);
   const CUstream stream = stream_of(body.how, asked);
   auto* copy = per_thread ? c.driver().cuMemcpyDtoHAsync_v2_ptsz : c.driver().cuMemcpyDtoHAsync_v2;
-  const relaxed_capture relaxed(c.driver(), marshal::on_stream(body.how));
+  const relaxed_capture relaxed(c.driver());
   outgoing_copy out(c, stream, per_thread, body.size);
   return out.run(code, [&](std::uint64_t offset, std::size_t size, std::byte* to) {
     return copy(to, body.from + offset, size, stream);

@@ -89,11 +89,21 @@ CUDA_ARRAY3D_DESCRIPTOR level_of(CUDA_ARRAY3D_DESCRIPTOR d, unsigned level) {
   return d;
 }
 
+/// Those of the manual, which this device need not have.
+constexpr unsigned every_flag = 0x1ff;
+
+/// A format that is none, or one that this device does not have.
+CUresult no_texel(CUarray_format format) {
+  const bool classic = format >= 0xb0 || format == CU_AD_FORMAT_BC6H_UF16;
+  return classic ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
 /// Levels laid out behind each other in one block of device memory.
 CUresult lay_out(const context_ptr& c, const CUDA_ARRAY3D_DESCRIPTOR& about, unsigned levels, ptx::image& out,
                  std::uint64_t& block) {
+  if (about.Flags & ~every_flag) return CUDA_ERROR_INVALID_VALUE;
   if (about.Flags & ~known_flags) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!texel_of(about.Format, out.format)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!texel_of(about.Format, out.format)) return no_texel(about.Format);
   if (!allowed_shape(about)) return CUDA_ERROR_INVALID_VALUE;
   out.channels = about.NumChannels;
   out.layered = about.Flags & layered, out.cube = about.Flags & cubemap;

@@ -105,11 +105,10 @@ CUresult capture_end(stream& s, graph_ptr& out) {
   const capture_ptr c = capture_of(s);
   if (c == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   if (c->origin != &s) return c->invalidated = true, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != this_thread()) {
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  }
   CUresult result = CUDA_SUCCESS;
-  if (c->invalidated) {
+  if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != this_thread()) {
+    result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  } else if (c->invalidated) {
     result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   } else if (!all_joined(*c)) {
     result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
@@ -179,7 +178,7 @@ CUresult capture_forbids_unsafe() {
 CUresult capture_forbids_event(event_object& e) {
   if (!e.captured.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   const std::lock_guard lock(here().graphs_mutex);
-  if (!live(e.capture)) return CUDA_SUCCESS;
+  if (!live(e.capture)) return CUDA_ERROR_INVALID_VALUE;  // that recording has become part of a graph
   e.capture->invalidated = true;
   return CUDA_ERROR_CAPTURED_EVENT;
 }
@@ -204,9 +203,11 @@ CUresult capture_wait(const stream_ptr& s, const std::shared_ptr<event_object>& 
   const std::lock_guard lock(here().graphs_mutex);
   const capture_ptr own = capture_of(*s);
   if (own != nullptr && own->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  const bool external = (flags & CU_EVENT_WAIT_EXTERNAL) != 0;
+  if (e->captured.load() && !live(e->capture) && !external) return CUDA_ERROR_INVALID_VALUE;
   if (!live(e->capture)) {
     if (own == nullptr) return done = false, CUDA_SUCCESS;
-    if ((flags & CU_EVENT_WAIT_EXTERNAL) != 0) {
+    if (external) {
       return capture_node(*s, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_work{handle, e});
     }
     const std::lock_guard event_lock(e->mutex);

@@ -243,6 +243,9 @@ CUresult get_limit(std::size_t* out, CUlimit limit) {
 CUresult set_limit(CUlimit limit, std::size_t value) {
   return with_context([&](context& c, const context_ptr&) -> CUresult {
     if (!known_limit(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    if (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH) return CUDA_ERROR_UNSUPPORTED_LIMIT;  // gone since CUDA 12
+    if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128) return CUDA_ERROR_INVALID_VALUE;
+    if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE && value > 0) return CUDA_ERROR_INVALID_VALUE;
     // A thread may have 512 KiB of local memory at every compute capability.
     if (limit == CU_LIMIT_STACK_SIZE && value > 512u << 10) return CUDA_ERROR_INVALID_VALUE;
     if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) {

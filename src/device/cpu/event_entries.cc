@@ -38,6 +38,7 @@ CUresult record_with_flags(CUevent handle, CUstream on, unsigned flags, bool per
     if (const CUresult r = stream_of(c, on, per_thread, s); r != CUDA_SUCCESS) return r;
     if (s->group() != e->owner->group) return CUDA_ERROR_INVALID_HANDLE;
     if (s->capturing()) return capture_record(*s, e, handle, flags);
+    if (flags & CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // for captures alone
     e->captured.store(false, std::memory_order_release);
     // Under the lock, so that of two recordings the one later in the queue is the one remembered.
     std::lock_guard lock(e->mutex);
@@ -105,6 +106,7 @@ CUresult query(CUevent handle) {
     const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
     if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (const CUresult r = capture_forbids_event(*e); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = capture_forbids_unsafe(); r != CUDA_SUCCESS) return r;
     const bool reached = e->shared != nullptr ? e->shared->done(e->shared->last()) : done(point_of(*e));
     if (!reached) return CUDA_ERROR_NOT_READY;
     return static_cast<CUresult>(e->owner->error());
@@ -116,6 +118,7 @@ CUresult synchronize(CUevent handle) {
     const event_ptr e = here().events.find(reinterpret_cast<std::uint64_t>(handle));
     if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (const CUresult r = capture_forbids_event(*e); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = capture_forbids_unsafe(); r != CUDA_SUCCESS) return r;
     if (e->shared != nullptr) {
       e->shared->await(e->shared->last(), [&] { return e->owner->error() != CUDA_SUCCESS; });
     } else if (const point_ptr point = point_of(*e); !done(point)) {
@@ -132,6 +135,7 @@ CUresult elapsed(float* milliseconds, CUevent start, CUevent end) {
     const event_ptr second = here().events.find(reinterpret_cast<std::uint64_t>(end));
     if (first == nullptr || second == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (((first->flags | second->flags) & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (first->captured.load() || second->captured.load()) return CUDA_ERROR_CAPTURED_EVENT;
     const point_ptr from = point_of(*first), to = point_of(*second);
     if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (!done(from) || !done(to)) return CUDA_ERROR_NOT_READY;

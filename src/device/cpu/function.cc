@@ -9,7 +9,7 @@ CUresult resolve(CUfunction handle, const context_ptr& c, callable& out) {
   if (type_of(value) == handle_type::function) {
     const auto function = here().functions.find(value);
     if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (function->owner != c) return CUDA_ERROR_INVALID_CONTEXT;
+    if (function->owner != c) return CUDA_ERROR_INVALID_HANDLE;
     out = {function->code, function->info, function->settings};
     return CUDA_SUCCESS;
   }

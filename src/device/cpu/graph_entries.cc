@@ -28,6 +28,12 @@ CUresult destroy(CUgraph handle) {
   });
 }
 
+/// Nodes that give or take memory stay where they are.
+bool is_memory(const graph_node& node) {
+  return std::holds_alternative<allocation_work>(node.work) ||
+         std::holds_alternative<release_work>(node.work);
+}
+
 CUresult clone(CUgraph* out, CUgraph original) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_graphs([&]() -> CUresult {
@@ -228,6 +234,7 @@ CUresult destroy_node(CUgraphNode handle) {
     for (const capture_ptr& c : here().captures) {
       if (c->graph.get() == node->graph) return CUDA_ERROR_ILLEGAL_STATE;
     }
+    if (is_memory(*node)) return CUDA_ERROR_NOT_SUPPORTED;
     return remove_node(*node), CUDA_SUCCESS;
   });
 }

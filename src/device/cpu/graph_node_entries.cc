@@ -115,7 +115,12 @@ CUresult set_kernel(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS_v1* p) {
   return set_kernel_v2(handle, &wide);
 }
 
+bool known_attribute(CUkernelNodeAttrID id) {
+  return id > CU_LAUNCH_ATTRIBUTE_IGNORE && id <= CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+}
+
 CUresult get_attribute(CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAttrValue* out) {
+  if (!known_attribute(id)) return CUDA_ERROR_INVALID_VALUE;
   return read(handle, CU_GRAPH_NODE_TYPE_KERNEL, out, [&](graph_node& node) {
     const auto& work = std::get<kernel_work>(node.work);
     std::memset(static_cast<void*>(out), 0, sizeof *out);
@@ -125,6 +130,7 @@ CUresult get_attribute(CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAt
   });
 }
 CUresult set_attribute(CUgraphNode handle, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value) {
+  if (!known_attribute(id)) return CUDA_ERROR_INVALID_VALUE;
   return read(handle, CU_GRAPH_NODE_TYPE_KERNEL, value, [&](graph_node& node) {
     auto& work = std::get<kernel_work>(node.work);
     std::erase_if(work.attributes, [&](const CUlaunchAttribute& a) { return a.id == id; });

@@ -90,9 +90,9 @@ CUresult make_allocation(CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_work& out) {
   context_ptr c;
   if (const CUresult r = node_context(nullptr, c); r != CUDA_SUCCESS) return r;
   const CUmemLocation& where = p.poolProps.location;
+  if (p.poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
   if (p.bytesize == 0 || p.poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
       where.type != CU_MEM_LOCATION_TYPE_DEVICE || where.id != 0 ||
-      p.poolProps.handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
       (p.accessDescCount > 0 && p.accessDescs == nullptr)) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -23,10 +23,11 @@ struct guarded<Member, CUresult(A...)> {
   }
 };
 
-/// These become nodes themselves; the front-end only has to wait for their answer.
+/// These become nodes themselves (the front-end only has to wait for their answer), or look at more first.
 constexpr bool captured_itself(std::string_view name) {
-  return name.starts_with("cuMemAllocAsync") || name.starts_with("cuMemFreeAsync") ||
-         name.starts_with("cuMemAllocFromPoolAsync");
+  return name.starts_with("cuMemcpy") || name.starts_with("cuMemset") || name == "cuEventQuery" ||
+         name == "cuEventSynchronize" || name.starts_with("cuMemAllocAsync") ||
+         name.starts_with("cuMemFreeAsync") || name.starts_with("cuMemAllocFromPoolAsync");
 }
 
 template <api::opcode Op, auto Member, class F>

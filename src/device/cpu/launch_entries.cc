@@ -107,6 +107,7 @@ CUresult heap_for(const context_ptr& c, const callable& what, std::shared_ptr<ke
 
 CUresult launch_on(const context_ptr& c, const stream_ptr& s, CUfunction function, const launch_shape& how,
                    void** parameters, void** extra, std::vector<CUlaunchAttribute> attributes = {}) {
+  if (s->group() != c->group) return CUDA_ERROR_INVALID_HANDLE;
   kernel_work work;
   if (const CUresult r = prepare_kernel(c, function, how, parameters, extra, work); r != CUDA_SUCCESS)
     return r;
@@ -147,7 +148,7 @@ CUresult read_attributes(const CUlaunchConfig& config, launch_shape& how, std::v
         how.cooperative = a.value.cooperative != 0;
         break;
       case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        if (a.value.clusterDim.x * a.value.clusterDim.y * a.value.clusterDim.z > 1) {
+        if (a.value.clusterDim.x * a.value.clusterDim.y * a.value.clusterDim.z != 1) {
           return CUDA_ERROR_INVALID_CLUSTER_SIZE;  // attribute 120 says there are none
         }
         break;
@@ -161,16 +162,22 @@ CUresult read_attributes(const CUlaunchConfig& config, launch_shape& how, std::v
       // Hints, and the permission to overlap, which nobody has to use.
       case CU_LAUNCH_ATTRIBUTE_IGNORE:
       case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
       case CU_LAUNCH_ATTRIBUTE_PRIORITY:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
       case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
       case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        if (a.value.clusterSchedulingPolicyPreference > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING) {
+          return CUDA_ERROR_INVALID_VALUE;
+        }
+        break;
+      case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:  // of streams
+        return CUDA_ERROR_INVALID_VALUE;
       default:
-        return CUDA_ERROR_NOT_SUPPORTED;
+        return a.id > CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE ? CUDA_ERROR_INVALID_VALUE
+                                                                       : CUDA_ERROR_NOT_SUPPORTED;
     }
   }
   return CUDA_SUCCESS;

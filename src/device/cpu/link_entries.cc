@@ -48,7 +48,8 @@ CUresult add_data(CUlinkState state, CUjitInputType type, void* data, std::size_
       return add_text(*l, {static_cast<const std::byte*>(data), size});
     }
     l->options.write_error("only PTX can be linked on this device");
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    const bool elf = size >= 4 && std::memcmp(data, "\177ELF", 4) == 0;
+    return type == CU_JIT_INPUT_CUBIN && !elf ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_NO_BINARY_FOR_GPU;
   });
 }
 
@@ -81,7 +82,7 @@ CUresult complete(CUlinkState state, void** image, std::size_t* size) {
     if (image == nullptr || l->texts.empty()) return CUDA_ERROR_INVALID_VALUE;
     if (const status tried = try_instance(l->texts); !tried) {
       l->options.write_error(tried.error().message);
-      return CUDA_ERROR_INVALID_PTX;
+      return CUDA_ERROR_INVALID_SOURCE;
     }
     l->image = pack_texts(l->texts);
     if (size != nullptr) *size = l->image.size();

@@ -63,6 +63,7 @@ CUresult allocate_on(CUdeviceptr* out, std::size_t size, std::uint64_t handle, C
     if (const CUresult r = stream_of(c, stream, per_thread, s); r != CUDA_SUCCESS) return r;
     const pool_ptr p = here().pools.find(handle);
     if (p && s->capturing()) return capture_allocation(*s, size, out);
+    if (const CUresult r = capture_forbids_unsafe(); r != CUDA_SUCCESS) return r;
     return p ? allocate(*p, c, size, out) : CUDA_ERROR_INVALID_VALUE;
   });
 }
@@ -95,6 +96,7 @@ CUresult free_async(CUdeviceptr address, CUstream handle) {
     stream_ptr s;
     if (const CUresult r = stream_of(c, handle, PerThread, s); r != CUDA_SUCCESS) return r;
     if (s->capturing()) return capture_release(*s, address);
+    if (const CUresult r = capture_forbids_unsafe(); r != CUDA_SUCCESS) return r;
     const auto block = here().store->lookup(address);
     if (!block || block->begin != address) return CUDA_ERROR_INVALID_VALUE;
     if (block->owner == 0) {
@@ -145,7 +147,9 @@ CUresult set_access(CUmemoryPool handle, const CUmemAccessDesc* access, std::siz
   return with_pool(handle, [&](pool&) -> CUresult {
     if (access == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t i = 0; i < count; ++i) {
-      if (!on_this_device(access[i].location)) return CUDA_ERROR_INVALID_DEVICE;
+      // A device keeps the access to its own memory.
+      const bool taken = access[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+      if (!on_this_device(access[i].location) || taken) return CUDA_ERROR_INVALID_DEVICE;
       if (access[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -155,7 +159,7 @@ CUresult set_access(CUmemoryPool handle, const CUmemAccessDesc* access, std::siz
 CUresult get_access(CUmemAccess_flags* out, CUmemoryPool handle, CUmemLocation* where) {
   return with_pool(handle, [&](pool&) -> CUresult {
     if (out == nullptr || where == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (!on_this_device(*where)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!on_this_device(*where)) return CUDA_ERROR_INVALID_VALUE;
     return *out = CU_MEM_ACCESS_FLAGS_PROT_READWRITE, CUDA_SUCCESS;
   });
 }

@@ -85,6 +85,7 @@ CUresult wait_event(CUstream handle, CUevent event, unsigned flags) {
       const CUresult r = capture_wait(s, e, event, flags, done);
       if (r != CUDA_SUCCESS || done) return r;
     }
+    if (flags & CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // for captures alone
     if (e->shared != nullptr) return wait_for_another(s, *e), CUDA_SUCCESS;
     point_ptr point;
     {

@@ -18,7 +18,7 @@ bool channels_ok(unsigned n) { return n == 1 || n == 2 || n == 4; }
 /// Plain memory as an image of one level.
 CUresult memory_image(CUdeviceptr address, CUarray_format format, unsigned channels, std::uint64_t width,
                       std::uint64_t height, std::uint64_t pitch, ptx::image& out) {
-  if (!texel_of(format, out.format)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!texel_of(format, out.format)) return CUDA_ERROR_INVALID_VALUE;
   if (!channels_ok(channels) || address % limit(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0 || width == 0 ||
       height == 0) {
     return CUDA_ERROR_INVALID_VALUE;

@@ -178,7 +178,8 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* pArrayDescriptor, CU
 
 CUresult cuArrayDestroy(CUarray hArray) {
   const array_info* info = find_object<array_info>(hArray);
-  if (info && info->parent) return CUDA_ERROR_INVALID_HANDLE;  // it dies with what it is part of
+  // It dies with what it is part of; the driver lets it pass, too.
+  if (info && info->parent) return process::instance().gate(this_lane());
   return destroy<CUarray, array_info>(
       opcode::cuArrayDestroy, hArray, [](array_info & a) -> auto& { return a.planes; });
 }
@@ -204,14 +205,14 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray* pHandle, const CUDA_ARRAY3D_DE
                                 unsigned numMipmapLevels) {
   lane& own = this_lane();
   if (const CUresult code = gate<opcode::cuMipmappedArrayCreate>(own); code != CUDA_SUCCESS) return code;
-  if (!pHandle || !pMipmappedArrayDesc || !sound(*pMipmappedArrayDesc) || numMipmapLevels == 0)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (!pHandle || !pMipmappedArrayDesc || !sound(*pMipmappedArrayDesc)) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_ARRAY3D_DESCRIPTOR& about = *pMipmappedArrayDesc;
   const std::size_t longest = std::max({about.Width, about.Height, about.Depth, std::size_t{1}});
   auto info = std::make_unique<mipmapped_array_info>();
   info->about = about;
   // More levels than the size allows are cut (manual: clamped to 1 + floor(log2(largest))).
-  info->levels = std::min(numMipmapLevels, static_cast<unsigned>(64 - __builtin_clzll(longest)));
+  info->levels =
+      std::min(std::max(numMipmapLevels, 1u), static_cast<unsigned>(64 - __builtin_clzll(longest)));
   const unsigned levels = info->levels;
   return make(own, opcode::cuMipmappedArrayCreate, pHandle, std::move(info),
               [&](std::uint64_t handle) { return body_of(handle, about, levels); });

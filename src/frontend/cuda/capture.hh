@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 #include "api/cuda/functions.hh"
 #include "frontend/lane.hh"
@@ -19,10 +20,13 @@ CUresult capture_refusal();
 template <api::opcode Op, class End>
 CUresult unless_captured(End&& end) {
   // Allocations in stream order become nodes themselves.
-  constexpr bool node = api::function<Op>::name.starts_with("cuMemAllocAsync") ||
-                        api::function<Op>::name.starts_with("cuMemFreeAsync") ||
-                        api::function<Op>::name.starts_with("cuMemAllocFromPoolAsync");
-  if constexpr (api::function<Op>::about.unsafe && !node) {
+  constexpr std::string_view name = api::function<Op>::name;
+  constexpr bool node = name.starts_with("cuMemAllocAsync") || name.starts_with("cuMemFreeAsync") ||
+                        name.starts_with("cuMemAllocFromPoolAsync");
+  // The legacy stream's copies are refused beside a captured stream that waits for it only: they say so
+  // themselves.
+  constexpr bool copy = name.starts_with("cuMemcpy");
+  if constexpr (api::function<Op>::about.unsafe && !node && !copy) {
     if (any_capture_open()) {
       if (const CUresult refused = capture_refusal(); refused != CUDA_SUCCESS) return refused;
     }

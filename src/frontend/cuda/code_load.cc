@@ -110,7 +110,9 @@ CUresult nothing_chosen(const error& why, const marshal::image_target& target) {
 CUresult read_file(const char* path, std::vector<std::byte>& into) {
   const unique_fd file(::open(path, O_RDONLY | O_CLOEXEC));
   struct stat about {};
-  if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return CUDA_ERROR_FILE_NOT_FOUND;
+  if (!file || ::fstat(file.get(), &about) != 0) return CUDA_ERROR_FILE_NOT_FOUND;
+  if (S_ISDIR(about.st_mode)) return CUDA_ERROR_OUT_OF_MEMORY;  // as driver 580 says of a folder
+  if (!S_ISREG(about.st_mode)) return CUDA_ERROR_FILE_NOT_FOUND;
   if (static_cast<std::uint64_t>(about.st_size) > marshal::max_image_bytes) return CUDA_ERROR_INVALID_IMAGE;
   into.resize(static_cast<std::size_t>(about.st_size) + 1);  // the NUL
   std::size_t have = 0;

@@ -22,6 +22,7 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_vers
   if (!pctx) return CUDA_ERROR_INVALID_VALUE;
   const context_state* primary = p.primary(dev);
   if (!primary) return CUDA_ERROR_INVALID_DEVICE;
+  if (const int sticky = primary->sticky.load()) return static_cast<CUresult>(sticky);
   auto made = std::make_unique<context_state>();
   context_state* state = made.get();
   state->device = dev;
@@ -72,6 +73,14 @@ CUresult tell(T* out, Give&& give) {
   return CUDA_SUCCESS;
 }
 
+/// As cuCtxCreate and the primary context know them since CUDA 11.
+bool flags_ok(unsigned flags) {
+  const unsigned schedule = flags & CU_CTX_SCHED_MASK;
+  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 &&
+         (schedule == CU_CTX_SCHED_AUTO || schedule == CU_CTX_SCHED_SPIN || schedule == CU_CTX_SCHED_YIELD ||
+          schedule == CU_CTX_SCHED_BLOCKING_SYNC);
+}
+
 CUresult synchronize(lane& own) {
   const auto idle = idle_question::of_context(own);
   if (idle.known_idle()) return CUDA_SUCCESS;
@@ -104,12 +113,12 @@ CUresult ends::cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* params, unsign
 }
 
 CUresult ends::cuCtxDestroy_v2(CUcontext ctx) {
+  if (!ctx) return CUDA_ERROR_INVALID_VALUE;  // even before cuInit
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   context_state* context = find_context(ctx);
-  if (!context || context->primary || context->green)
-    return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_INVALID_VALUE;
+  if (!context || context->primary || context->green) return CUDA_ERROR_INVALID_CONTEXT;
   context_died(*context);
   request r(api::opcode::cuCtxDestroy_v2, own);
   marshal::put_body(r.in_context(0).body(), marshal::handle_body{context->handle});
@@ -124,6 +133,7 @@ CUresult ends::cuCtxDestroy(CUcontext ctx) { return ends::cuCtxDestroy_v2(ctx); 
 CUresult ends::cuCtxPushCurrent_v2(CUcontext ctx) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own, false); code != CUDA_SUCCESS) return code;
+  if (!ctx) return CUDA_ERROR_INVALID_VALUE;
   context_state* context = find_context(ctx);
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
   own.contexts.push_back(context);
@@ -162,6 +172,8 @@ CUresult ends::cuCtxGetCurrent(CUcontext* pctx) {
 }
 
 CUresult ends::cuCtxGetDevice(CUdevice* device) {
+  if (const CUresult code = process::instance().gate(this_lane(), false); code != CUDA_SUCCESS) return code;
+  if (!device) return CUDA_ERROR_INVALID_VALUE;
   return tell(device, [](const context_state& c) { return c.device; });
 }
 
@@ -180,6 +192,7 @@ CUresult ends::cuCtxGetFlags(unsigned* flags) {
 CUresult ends::cuCtxSetFlags(unsigned flags) {
   context_state* context = nullptr;
   if (const CUresult code = current(context); code != CUDA_SUCCESS) return code;
+  if (!flags_ok(flags)) return CUDA_ERROR_INVALID_VALUE;
   context->flags.store(flags);
   return CUDA_SUCCESS;
 }
@@ -187,6 +200,7 @@ CUresult ends::cuCtxSetFlags(unsigned flags) {
 CUresult ends::cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
   context_state* context = nullptr;
   if (const CUresult code = chosen(ctx, context); code != CUDA_SUCCESS) return code;
+  if (!context->active.load()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!ctxId) return CUDA_ERROR_INVALID_VALUE;
   *ctxId = context->id;
   return CUDA_SUCCESS;
@@ -195,6 +209,7 @@ CUresult ends::cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
 CUresult ends::cuCtxGetApiVersion(CUcontext ctx, unsigned* version) {
   context_state* context = nullptr;
   if (const CUresult code = chosen(ctx, context); code != CUDA_SUCCESS) return code;
+  if (!context->active.load()) return CUDA_ERROR_INVALID_CONTEXT;
   if (!version) return CUDA_ERROR_INVALID_VALUE;
   *version = context->api_version;
   return CUDA_SUCCESS;
@@ -222,10 +237,10 @@ CUresult ends::cuCtxSynchronize_v2(CUcontext ctx) {
 CUresult ends::cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   context_state* context = nullptr;
   if (const CUresult code = current(context); code != CUDA_SUCCESS) return code;
-  if (!pvalue) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = process::instance().gate(this_lane()); code != CUDA_SUCCESS) return code;
   const auto id = static_cast<std::size_t>(limit);
-  if (id >= context->limits.size() || context->limits[id].load() == ~0ull)
-    return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  if (!pvalue || id >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
+  if (context->limits[id].load() == ~0ull) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   *pvalue = context->limits[id].load();
   return CUDA_SUCCESS;
 }
@@ -233,6 +248,7 @@ CUresult ends::cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
 CUresult ends::cuCtxSetLimit(CUlimit limit, size_t value) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  if (static_cast<std::size_t>(limit) >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
   request r(api::opcode::cuCtxSetLimit, own);
   marshal::put_body(r.body(), marshal::limit_body{static_cast<std::int32_t>(limit), value});
   std::uint64_t in_force = 0;
@@ -250,6 +266,8 @@ CUresult ends::cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
 CUresult ends::cuCtxSetCacheConfig(CUfunc_cache config) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL)
+    return CUDA_ERROR_INVALID_VALUE;
   own.current()->cache_config.store(config);
   request r(api::opcode::cuCtxSetCacheConfig, own);
   marshal::put_body(r.body(), marshal::number_reply{config});
@@ -265,6 +283,9 @@ CUresult ends::cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
 CUresult ends::cuCtxSetSharedMemConfig(CUsharedconfig config) {
   context_state* context = nullptr;
   if (const CUresult code = current(context); code != CUDA_SUCCESS) return code;
+  if (config < CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE || config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   context->shared_config.store(config);
   return CUDA_SUCCESS;
 }
@@ -298,6 +319,9 @@ CUresult ends::cuCtxAttach(CUcontext* pctx, unsigned flags) {
   return tell(pctx, [](const context_state& c) { return handle_of(&c); });
 }
 
-CUresult ends::cuCtxDetach(CUcontext ctx) { return ends::cuCtxDestroy_v2(ctx); }
+CUresult ends::cuCtxDetach(CUcontext ctx) {
+  if (const CUresult code = process::instance().gate(this_lane(), false); code != CUDA_SUCCESS) return code;
+  return ctx ? ends::cuCtxDestroy_v2(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+}
 
 }  // namespace outboard::frontend::cuda

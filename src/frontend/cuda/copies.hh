@@ -22,6 +22,8 @@ CUresult settle(lane& own, const void* source);
 
 /// Device memory by our books, else host memory: every device address that a program can have is in them.
 bool on_device(std::uint64_t address);
+/// The same without managed memory: this process cannot touch it, whatever the program calls it.
+bool of_device_alone(std::uint64_t address);
 
 /// The range begins in a block that we know and ends outside of it and of those that touch it: every copy of
 /// it is refused by the driver, to the byte (measured: 580), before it has read or written anything.

@@ -54,9 +54,13 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
     if (size <= host->size - offset) return on_server(to, host->device_address + offset, size, stream, how);
   }
   if (const CUresult code = settle(own, from); code != CUDA_SUCCESS) return code;
+  if (of_device_alone(reinterpret_cast<std::uint64_t>(from))) {
+    return of_device_alone(to) ? on_server(to, reinterpret_cast<std::uint64_t>(from), size, stream, how)
+                               : CUDA_ERROR_INVALID_VALUE;
+  }
   // While streams may wait for host functions of ours the server must not be left with more than it can keep.
-  const bool known =
-      p.addresses().covers(to, size) && !p.server()->callbacks_expected() && may_run_behind(how);
+  const bool known = p.addresses().covers(to, size) && !p.server()->callbacks_expected() &&
+                     may_run_behind(how) && !(default_stream(stream) && any_capture_open());
   const auto* bytes = static_cast<const std::byte*>(from);
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);
@@ -84,6 +88,10 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   if (const auto host = shown(reinterpret_cast<std::uint64_t>(to))) {
     const std::uint64_t offset = reinterpret_cast<std::uint64_t>(to) - host->base;
     if (size <= host->size - offset) return on_server(host->device_address + offset, from, size, stream, how);
+  }
+  if (of_device_alone(reinterpret_cast<std::uint64_t>(to))) {
+    return of_device_alone(from) ? on_server(reinterpret_cast<std::uint64_t>(to), from, size, stream, how)
+                                 : CUDA_ERROR_INVALID_VALUE;
   }
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(to));
   const bool page_locked = block && is_host(block->kind);
@@ -146,6 +154,11 @@ CUresult settle(lane& own, const void* source) {
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(source));
   if (!block || !is_host(block->kind)) return CUDA_SUCCESS;
   return request(api::opcode::cuCtxSynchronize, own).call();
+}
+
+bool of_device_alone(std::uint64_t address) {
+  const auto block = process::instance().addresses().find(address);
+  return block && !is_host(block->kind) && block->kind != memory_kind::managed;
 }
 
 bool on_device(std::uint64_t address) {

@@ -152,7 +152,10 @@ CUresult ends::cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
 }
 
 CUresult ends::cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
-  return answer(pciBusId, dev, [&](const auto& f) { return copy_text(f.pci_bus_id, pciBusId, len); });
+  return answer(pciBusId, dev, [&](const auto& f) {
+    if (len <= static_cast<int>(f.pci_bus_id.size())) return CUDA_ERROR_INVALID_VALUE;
+    return copy_text(f.pci_bus_id, pciBusId, len);
+  });
 }
 
 CUresult ends::cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
@@ -166,7 +169,11 @@ CUresult ends::cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
     *dev = static_cast<CUdevice>(i);
     return CUDA_SUCCESS;
   }
-  return CUDA_ERROR_INVALID_DEVICE;
+  unsigned bus = 0, device = 0;
+  const char* const short_form = std::strchr(pciBusId, ':');
+  const bool understood = short_form && (std::sscanf(pciBusId, "%*x:%x:%x", &bus, &device) == 2 ||
+                                         std::sscanf(pciBusId, "%x:%x", &bus, &device) == 2);
+  return understood ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
 }
 
 /// The host is on another machine, or has a copy of its own: nothing that a kernel does to its memory is

@@ -200,8 +200,8 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* info) {
   OUTBOARD_GATE(cuGraphExecUpdate_v2);
-  if (!info) return CUDA_ERROR_INVALID_VALUE;
-  return update(own, exec, graph, *info);
+  CUgraphExecUpdateResultInfo unwanted{};
+  return update(own, exec, graph, info ? *info : unwanted);
 }
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* bad,
                            CUgraphExecUpdateResult* result) {

@@ -266,7 +266,7 @@ bool take_host(const node_parameters& from, CUDA_HOST_NODE_PARAMS_v1& p) {
 }
 
 CUresult put_event(CUgraphNodeType type, CUevent event, node_parameters& out) {
-  if (!find_object<object>(event)) return CUDA_ERROR_INVALID_HANDLE;
+  if (!find_object<object>(event)) return CUDA_ERROR_INVALID_VALUE;
   out.type = type;
   out.subject = value_of(event);
   return CUDA_SUCCESS;
@@ -352,6 +352,9 @@ CUresult keep_bodies(CUgraphNode node, const std::vector<std::uint64_t>& graphs,
 
 CUresult put_any(lane& own, const CUgraphNodeParams& p, node_parameters& out,
                  std::vector<std::uint64_t>& made) {
+  for (const int reserved : p.reserved0) {
+    if (reserved) return CUDA_ERROR_INVALID_VALUE;
+  }
   switch (p.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
@@ -388,7 +391,7 @@ CUresult put_any(lane& own, const CUgraphNodeParams& p, node_parameters& out,
       out.numbers = {static_cast<std::uint64_t>(p.conditional.type), p.conditional.size};
       return p.conditional.size && p.conditional.size <= 1024 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     default:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      return p.type > CU_GRAPH_NODE_TYPE_CONDITIONAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
   }
 }
 

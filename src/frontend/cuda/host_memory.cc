@@ -4,10 +4,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/fd.hh"
 #include "frontend/cuda/coherence.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/own_context.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -25,6 +28,13 @@ CUresult back_with_pages(pinned_chunk& chunk) {
   if (got == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   ::madvise(got, chunk.size, MADV_DONTFORK);
   return CUDA_SUCCESS;
+}
+
+/// Whether this process has memory there: pages without would be found by nobody before a copy faults.
+bool is_mapped(std::uint64_t address, std::uint64_t size) {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t begin = address / page * page, end = (address + size + page - 1) / page * page;
+  return ::msync(pointer(begin), end - begin, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
 /// The same pages as the server's, which made them, sealed their size and page-locked them: then copies are
@@ -70,7 +80,8 @@ CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own); code != CUDA_SUCCESS) return code;
-  if (!pp || bytesize == 0 || (flags & ~alloc_flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (!pp || (flags & ~alloc_flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (bytesize == 0) return *pp = nullptr, CUDA_SUCCESS;
   if (bytesize > 1ull << 46) return CUDA_ERROR_OUT_OF_MEMORY;
   memory_block block;
   const CUresult backed = p.arena().allocate(
@@ -96,10 +107,15 @@ CUresult wait_for_copies(lane& own) {
 CUresult find_host(void* pointer, memory_kind kind, memory_block& out) {
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = state_of_current(); code != CUDA_SUCCESS) return code;
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(pointer));
   if (!block || block->kind != kind || block->base != reinterpret_cast<std::uint64_t>(pointer)) {
-    return kind == memory_kind::registered ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : CUDA_ERROR_INVALID_VALUE;
+    const bool unknown = pointer && !block;
+    return unknown && kind == memory_kind::registered ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
+                                                      : CUDA_ERROR_INVALID_VALUE;
   }
+  const context_state* owner = p.find_context(block->context);
+  if (owner && !owner->primary && !owner->active.load()) return CUDA_ERROR_INVALID_VALUE;  // it went with it
   out = *block;
   return CUDA_SUCCESS;
 }
@@ -154,6 +170,7 @@ CUresult ends::cuMemAllocHost_v2(void** pp, size_t bytesize) { return allocate(p
 CUresult ends::cuMemAllocHost(void** pp, unsigned bytesize) { return allocate(pp, bytesize, 0); }
 
 CUresult ends::cuMemFreeHost(void* p) {
+  if (!p) return process::instance().gate(this_lane(), false);
   memory_block block;
   if (const CUresult code = find_host(p, memory_kind::pinned, block); code != CUDA_SUCCESS) return code;
   lane& own = this_lane();
@@ -203,9 +220,13 @@ CUresult ends::cuMemHostRegister_v2(void* p, size_t bytesize, unsigned Flags) {
   block.device = own.current()->device;
   block.flags = Flags;
   if (bytesize > ~block.base) return CUDA_ERROR_INVALID_VALUE;
-  if (state.addresses().find(block.base) || state.addresses().find(block.base + bytesize - 1)) {
-    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  const auto first = state.addresses().find(block.base);
+  const auto last = state.addresses().find(block.base + bytesize - 1);
+  if (first || last) {
+    const bool registered = (first ? first : last)->kind == memory_kind::registered;
+    return registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
   }
+  if (!is_mapped(block.base, bytesize)) return CUDA_ERROR_INVALID_VALUE;
   state.use_host_memory();
   state.addresses().insert(block);
   return CUDA_SUCCESS;

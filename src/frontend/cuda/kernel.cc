@@ -1,6 +1,7 @@
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
+#include "frontend/cuda/own_context.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -106,6 +107,7 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
   if (const CUresult code = name_function<api::opcode::cuFuncGetAttribute>(own, function, kernel);
       code != CUDA_SUCCESS)
     return code;
+  if (const CUresult code = state_of_context(function); code != CUDA_SUCCESS) return code;
   return get_attribute(own, kernel, attribute, value);
 }
 
@@ -169,6 +171,7 @@ CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config) {
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction function) {
+  if (!function) return CUDA_ERROR_INVALID_VALUE;  // even before cuInit
   lane& own = this_lane();
   named_kernel kernel;
   if (const CUresult code = name_function<api::opcode::cuFuncGetName>(own, function, kernel);
@@ -180,6 +183,7 @@ CUresult cuFuncGetName(const char** name, CUfunction function) {
 }
 
 CUresult cuKernelGetName(const char** name, CUkernel handle) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;  // even before cuInit
   lane& own = this_lane();
   named_kernel kernel;
   if (const CUresult code = name_kernel<api::opcode::cuKernelGetName>(own, handle, 0, kernel);
@@ -191,6 +195,7 @@ CUresult cuKernelGetName(const char** name, CUkernel handle) {
 }
 
 CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* size) {
+  if (!function) return CUDA_ERROR_INVALID_VALUE;  // even before cuInit
   lane& own = this_lane();
   named_kernel kernel;
   if (const CUresult code = name_function<api::opcode::cuFuncGetParamInfo>(own, function, kernel);
@@ -209,6 +214,7 @@ CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t index, std::size_t* o
 }
 
 CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
+  if (!function) return CUDA_ERROR_INVALID_VALUE;  // even before cuInit
   lane& own = this_lane();
   named_kernel kernel;
   if (const CUresult code = name_function<api::opcode::cuFuncGetModule>(own, function, kernel);

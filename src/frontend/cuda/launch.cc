@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <cstring>
+
+#include "frontend/cuda/capture.hh"
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/launch_attributes.hh"
@@ -6,6 +10,9 @@
 
 namespace outboard::frontend::cuda {
 namespace {
+
+/// More than any driver takes: 4 KiB, 32 KiB since CUDA 12.1.
+constexpr std::size_t most_parameter_bytes = 32 << 10;
 
 struct launch_order {
   CUfunction function = nullptr;
@@ -45,17 +52,34 @@ CUresult put_launch(wire::writer& w, const launch_order& order, const kernel_obj
     return CUDA_SUCCESS;
   }
   const auto packed = packed_buffer(order.extra);
-  if (!packed || packed->size() > marshal::max_parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
-  w.sized(*packed);
+  if (!packed || packed->size() > most_parameter_bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (packed->empty() && kernel.parameter_bytes != 0) return CUDA_ERROR_INVALID_VALUE;
+  // What the kernel has no room for is nobody's; what the program leaves out is zero.
+  w.put<std::uint64_t>(kernel.parameter_bytes);
+  const std::span<std::byte> room = w.room(kernel.parameter_bytes);
+  const std::size_t used = std::min<std::size_t>(packed->size(), room.size());
+  if (used) std::memcpy(room.data(), packed->data(), used);
   return CUDA_SUCCESS;
 }
 
 CUresult check_parameters(lane& own, const launch_order& order, kernel_object& kernel) {
-  if (order.parameters && order.extra) return CUDA_ERROR_INVALID_VALUE;
-  if (order.extra) return CUDA_SUCCESS;
   const CUresult code = know_layout(own, kernel, value_of(order.function));
   if (code != CUDA_SUCCESS) return code;
+  if (order.parameters && order.extra) {  // both only where one is empty
+    const auto packed = packed_buffer(order.extra);
+    return packed && packed->empty() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  if (order.extra) return CUDA_SUCCESS;
   return order.parameters || kernel.parameters.empty() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// A stream that the driver may refuse at once: of another context, or the legacy one beside a capture.
+bool elsewhere(const lane& own, const launch_order& order, const kernel_object& kernel) {
+  if (default_stream(order.stream)) {
+    return any_capture_open() || (kernel.context && kernel.context != own.context_handle());
+  }
+  const object* stream = find_object<object>(order.stream);
+  return stream && stream->context != (kernel.context ? kernel.context : own.context_handle());
 }
 
 CUresult launch(launch_order order) {
@@ -70,7 +94,8 @@ CUresult launch(launch_order order) {
 
   const prospect hope = judge(order.shape, *kernel, limits_of(own.current()->device));
   const bool doubted = hope == prospect::doubtful && !kernel->accepted.holds(shape_key(order.shape));
-  const bool waits = hope == prospect::bad || doubted || !kernel->launched.load(std::memory_order_acquire);
+  const bool waits = hope == prospect::bad || doubted || !kernel->launched.load(std::memory_order_acquire) ||
+                     odd_attributes(order.attributes) || elsewhere(own, order, *kernel);
 
   request r(order.shape.cooperative || !order.attributes.empty() ? api::opcode::cuLaunchKernelEx
                                                                  : api::opcode::cuLaunchKernel,

@@ -32,6 +32,33 @@ CUresult check_attributes(std::span<const CUlaunchAttribute> attributes, launch_
   return CUDA_SUCCESS;
 }
 
+bool odd_attributes(std::span<const CUlaunchAttribute> attributes) {
+  for (const CUlaunchAttribute& a : attributes) {
+    switch (a.id) {
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        if (!a.value.clusterDim.x || !a.value.clusterDim.y || !a.value.clusterDim.z) return true;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        if (a.value.clusterSchedulingPolicyPreference > CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING)
+          return true;
+        break;
+      case CU_LAUNCH_ATTRIBUTE_IGNORE:
+      case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+      case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+      case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        break;
+      default:
+        return true;
+    }
+  }
+  return false;
+}
+
 void put_attributes(wire::writer& w, std::span<const CUlaunchAttribute> attributes) {
   w.put<std::uint64_t>(attributes.size());
   for (const CUlaunchAttribute& a : attributes) {

@@ -12,6 +12,9 @@ namespace outboard::frontend::cuda {
 /// CUDA_SUCCESS, or the code of an attribute that cannot be sent; fills in what `shape` learns from them.
 CUresult check_attributes(std::span<const CUlaunchAttribute> attributes, launch_shape& shape);
 
+/// Whether the driver may refuse one of them at once: then the launch waits for its word.
+bool odd_attributes(std::span<const CUlaunchAttribute> attributes);
+
 /// u64 count, then marshal::launch_attribute each.
 void put_attributes(wire::writer& w, std::span<const CUlaunchAttribute> attributes);
 

@@ -8,7 +8,11 @@ namespace {
 /// The library's own options concern host tables (a function that reads them is not there yet) and who keeps
 /// the image (the server does): nothing of them travels.
 CUresult check_library_options(unsigned count, const CUlibraryOption* options) {
-  return count != 0 && !options ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  if (count != 0 && !options) return CUDA_ERROR_INVALID_VALUE;
+  for (const CUlibraryOption option : std::span(options, count)) {
+    if (option < 0 || option >= CU_LIBRARY_NUM_OPTIONS) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
 }
 
 CUresult finish(CUlibrary* library, CUresult code, std::uint64_t handle) {

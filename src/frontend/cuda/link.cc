@@ -15,6 +15,7 @@ CUresult add(lane& own, CUlinkState state, const input& what, unsigned count, CU
              void** values) {
   const auto* link = find_object<link_info>(state);
   if (!link) return CUDA_ERROR_INVALID_HANDLE;
+  if (!link->image.empty()) return CUDA_ERROR_INVALID_VALUE;  // it is complete
   if (what.data.size() > marshal::max_image_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   jit_options jit;
   if (const CUresult code = jit.take(count, options, values); code != CUDA_SUCCESS) return code;
@@ -87,8 +88,9 @@ CUresult cuLinkCreate(unsigned count, CUjit_option* options, void** values, CUli
 CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, std::size_t size,
                           const char* name, unsigned count, CUjit_option* options, void** values) {
   lane& own = this_lane();
+  if (!state) return CUDA_ERROR_INVALID_HANDLE;  // even before cuInit
   if (const CUresult code = gate<api::opcode::cuLinkAddData_v2>(own); code != CUDA_SUCCESS) return code;
-  if (!data || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!data || size == 0 || type < 0 || type >= CU_JIT_NUM_INPUT_TYPES) return CUDA_ERROR_INVALID_VALUE;
   return add(own, state, {type, {static_cast<const std::byte*>(data), size}, name}, count, options, values);
 }
 
@@ -100,6 +102,7 @@ CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void* data, std::
 CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* path, unsigned count,
                           CUjit_option* options, void** values) {
   lane& own = this_lane();
+  if (!state) return CUDA_ERROR_INVALID_HANDLE;  // even before cuInit
   if (const CUresult code = gate<api::opcode::cuLinkAddFile_v2>(own); code != CUDA_SUCCESS) return code;
   if (!path) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::byte> file;
@@ -117,17 +120,17 @@ CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char* path,
 
 CUresult cuLinkComplete(CUlinkState state, void** image, std::size_t* size) {
   lane& own = this_lane();
+  if (!state) return CUDA_ERROR_INVALID_HANDLE;  // even before cuInit
   if (const CUresult code = gate<api::opcode::cuLinkComplete>(own); code != CUDA_SUCCESS) return code;
   if (!image) return CUDA_ERROR_INVALID_VALUE;
   auto* link = find_object<link_info>(state);
   if (!link) return CUDA_ERROR_INVALID_HANDLE;
-  if (link->image.empty()) {
-    std::uint64_t all = 0;
-    do {
-      const CUresult code = fetch(own, state, *link, all);
-      if (code != CUDA_SUCCESS) return link->image.clear(), code;
-    } while (link->image.size() < all);
-  }
+  if (!link->image.empty()) return CUDA_ERROR_INVALID_HANDLE;  // once only
+  std::uint64_t all = 0;
+  do {
+    const CUresult code = fetch(own, state, *link, all);
+    if (code != CUDA_SUCCESS) return link->image.clear(), code;
+  } while (link->image.size() < all);
   *image = link->image.data();
   if (size) *size = link->image.size();
   return CUDA_SUCCESS;

@@ -2,6 +2,7 @@
 // them.
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/own_context.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -97,7 +98,7 @@ CUresult ends::cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t Widt
   const bool element_ok = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
   if (!dptr || !pPitch || !WidthInBytes || !Height || !element_ok) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t pitch = round_up(WidthInBytes, 512);  // what drivers of every current GPU give
-  if (pitch < WidthInBytes || pitch > (1ull << 50) / Height) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (pitch < WidthInBytes || pitch > ~std::uint64_t{0} / Height) return CUDA_ERROR_INVALID_VALUE;
   const CUresult code = allocate(own, pitch * Height, dptr);
   if (code == CUDA_SUCCESS) *pPitch = pitch;
   return code;
@@ -107,6 +108,7 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = state_of_current(); code != CUDA_SUCCESS) return code;
   if (dptr == 0 || free_external_mapping(dptr)) return CUDA_SUCCESS;
   const auto known = p.addresses().find(dptr);
   if (!known) return free_graph_memory(own, dptr);
@@ -139,7 +141,6 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
 CUresult ends::cuMemGetInfo_v2(size_t* free, size_t* total) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
-  if (!free && !total) return CUDA_ERROR_INVALID_VALUE;
   request r(api::opcode::cuMemGetInfo_v2, own);
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader outputs = r.reply();

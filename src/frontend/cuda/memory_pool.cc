@@ -28,8 +28,9 @@ struct allocation {
 };
 
 CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
-  if (!address || wanted.size == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!address) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(wanted.stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (wanted.size == 0) return *address = 0, CUDA_SUCCESS;
   request r(api::opcode::cuMemAllocAsync, own);
   marshal::put_body(
       r.body(), marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
@@ -58,11 +59,12 @@ CUresult allocate_from(lane& own, CUdeviceptr* address, const allocation& wanted
 
 CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_thread) {
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (address == 0) return CUDA_SUCCESS;
   address_table& addresses = process::instance().addresses();
   const auto block = addresses.find(address);
   const bool ours = block && block->base == address && !is_host(block->kind);
   if (block && (block->kind == memory_kind::managed || block->kind == memory_kind::virtual_range ||
-                block->kind == memory_kind::imported)) {
+                block->kind == memory_kind::imported || is_host(block->kind))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (ours && block->kind == memory_kind::device) {
@@ -105,19 +107,22 @@ CUresult default_pool(lane& own, context_state& primary, std::uint64_t& out) {
 
 /// Gate, null check, device; `give` chooses the pool.
 template <class Give>
-CUresult with_device(const void* out, CUdevice device, Give&& give) {
+CUresult with_device(const void* out, CUdevice device, Give&& give,
+                     CUresult no_such = CUDA_ERROR_INVALID_VALUE) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   context_state* primary = p.primary(device);
-  return primary ? give(own, *primary) : CUDA_ERROR_INVALID_DEVICE;
+  return primary ? give(own, *primary) : no_such;
 }
 
 /// What the location form of a question means: only pinned memory of devices has pools here (attributes 132
 /// and 134 of the device say so).
 CUresult device_of(const CUmemLocation* where, CUmemAllocationType type, CUdevice& device) {
-  if (!where) return CUDA_ERROR_INVALID_VALUE;
+  if (!where || where->type == CU_MEM_LOCATION_TYPE_INVALID || type == CU_MEM_ALLOCATION_TYPE_INVALID) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (where->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -182,7 +187,12 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own, false); code != CUDA_SUCCESS) return code;
   if (!pool || !wanted) return CUDA_ERROR_INVALID_VALUE;
-  if (wanted->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  if (wanted->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
+  if (wanted->location.type == CU_MEM_LOCATION_TYPE_INVALID) return CUDA_ERROR_INVALID_VALUE;
+  if (wanted->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+      !process::instance().primary(wanted->location.id)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   const bool exportable = wanted->handleTypes != 0;
   const std::uint64_t handle = reserve_pool(wanted->location.id, exportable);
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -221,12 +231,15 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, voi
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice device) {
-  return with_device(out, device, [&](lane& own, context_state& primary) {
-    std::uint64_t handle = 0;
-    const CUresult code = default_pool(own, primary, handle);
-    if (code == CUDA_SUCCESS) *out = reinterpret_cast<CUmemoryPool>(handle);
-    return code;
-  });
+  return with_device(
+      out, device,
+      [&](lane& own, context_state& primary) {
+        std::uint64_t handle = 0;
+        const CUresult code = default_pool(own, primary, handle);
+        if (code == CUDA_SUCCESS) *out = reinterpret_cast<CUmemoryPool>(handle);
+        return code;
+      },
+      CUDA_ERROR_INVALID_DEVICE);
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool* out, CUdevice device) {
@@ -254,7 +267,9 @@ CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
 CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* where, CUmemAllocationType type) {
   CUdevice device = 0;
   const CUresult code = device_of(where, type, device);
-  return code == CUDA_SUCCESS ? ends::cuDeviceGetDefaultMemPool(out, device) : code;
+  if (code != CUDA_SUCCESS) return code;
+  return process::instance().primary(device) ? ends::cuDeviceGetDefaultMemPool(out, device)
+                                             : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool* out, CUmemLocation* where, CUmemAllocationType type) {

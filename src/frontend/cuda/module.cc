@@ -1,6 +1,9 @@
+#include <algorithm>
+
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
+#include "frontend/cuda/own_context.hh"
 
 namespace outboard::frontend::cuda::ends {
 namespace {
@@ -37,7 +40,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
 CUresult cuModuleLoad(CUmodule* module, const char* path) {
   lane& own = this_lane();
   if (const CUresult code = gate<api::opcode::cuModuleLoad>(own); code != CUDA_SUCCESS) return code;
-  if (!module || !path) return CUDA_ERROR_INVALID_VALUE;
+  if (!module || !path || !*path) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::byte> file;
   if (const CUresult code = read_file(path, file); code != CUDA_SUCCESS) return code;
   std::uint64_t handle = 0;
@@ -53,6 +56,7 @@ CUresult cuModuleUnload(CUmodule module) {
   if (const CUresult code = gate<api::opcode::cuModuleUnload>(own); code != CUDA_SUCCESS) return code;
   const auto* info = find_object<module_info>(module);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult code = state_of_context(module); code != CUDA_SUCCESS) return code;
   if (info->library) return CUDA_ERROR_NOT_PERMITTED;  // it belongs to its library
   request r(api::opcode::cuModuleUnload, own);
   r.in_context(info->context);
@@ -65,9 +69,10 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   lane& own = this_lane();
   if (const CUresult code = gate<api::opcode::cuModuleGetFunction>(own); code != CUDA_SUCCESS) return code;
-  if (!function || !name) return CUDA_ERROR_INVALID_VALUE;
+  if (!function || !name || !*name) return CUDA_ERROR_INVALID_VALUE;
   auto* info = find_object<module_info>(module);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult code = state_of_context(module); code != CUDA_SUCCESS) return code;
   std::uint64_t handle = 0;
   const CUresult code = kernel_by_name(own, *info, value_of(module), name, handle);
   if (code == CUDA_SUCCESS) *function = reinterpret_cast<CUfunction>(handle);
@@ -106,6 +111,10 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* size, CUmodule 
   if (const CUresult code = gate<api::opcode::cuModuleGetGlobal_v2>(own); code != CUDA_SUCCESS) return code;
   auto* info = find_object<module_info>(module);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  const bool kernel =
+      name && std::ranges::any_of(info->contents->kernels,
+                                  [&](const marshal::kernel_info& k) { return k.name == name; });
+  if (kernel) return CUDA_ERROR_INVALID_VALUE;
   return variable_by_name(own, api::opcode::cuModuleGetGlobal_v2, *info, value_of(module), name, address,
                           size);
 }

@@ -92,7 +92,7 @@ CUresult search_block_size(lane& own, CUfunction function, CUoccupancyB2DSize sh
 CUresult best_block_size(int* grid, int* block, CUfunction function, CUoccupancyB2DSize shared_of,
                          std::size_t shared, int limit, unsigned flags) {
   lane& own = this_lane();
-  if (!grid || !block) return CUDA_ERROR_INVALID_VALUE;
+  if (!grid || !block || limit < 0) return CUDA_ERROR_INVALID_VALUE;
   if (!find_kernel(function)) return CUDA_ERROR_INVALID_HANDLE;
   block_size best;
   const CUresult code = shared_of ? search_block_size(own, function, shared_of, limit, flags, best)
@@ -103,7 +103,8 @@ CUresult best_block_size(int* grid, int* block, CUfunction function, CUoccupancy
 
 CUresult ask_clusters(api::opcode what, int* answer, CUfunction function, const CUlaunchConfig* config) {
   lane& own = this_lane();
-  if (!answer || !config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
+  if (!answer || !config || !function || (config->numAttrs && !config->attrs))
+    return CUDA_ERROR_INVALID_VALUE;
   if (!find_kernel(function)) return CUDA_ERROR_INVALID_HANDLE;
   const std::span<const CUlaunchAttribute> attributes{config->attrs, config->numAttrs};
   launch_shape shape;

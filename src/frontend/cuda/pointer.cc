@@ -148,7 +148,9 @@ CUresult ends::cuPointerGetAttributes(unsigned numAttributes, CUpointer_attribut
   if (numAttributes == 0 || !attributes || !data) return CUDA_ERROR_INVALID_VALUE;
   const auto block = p.addresses().find(ptr);
   for (unsigned i = 0; i < numAttributes; ++i) {
-    if (!data[i]) return CUDA_ERROR_INVALID_VALUE;
+    const bool known = attributes[i] >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+                       attributes[i] <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+    if (!data[i] || !known) return CUDA_ERROR_INVALID_VALUE;
     if (!block || attribute_of(*block, attributes[i], ptr, data[i]) != CUDA_SUCCESS)
       give_nothing(attributes[i], data[i]);
   }

@@ -56,7 +56,7 @@ CUresult ends::cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
   const std::lock_guard lock(primary_mutex());
   if (context->retained.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  if (--context->retained > 0) return CUDA_SUCCESS;
+  if (--context->retained > 0 || !context->active.load()) return CUDA_SUCCESS;
   context_died(*context);
   return tell(api::opcode::cuDevicePrimaryCtxRelease_v2, *context);
 }
@@ -68,8 +68,7 @@ CUresult ends::cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
   const std::lock_guard lock(primary_mutex());
   if (!context->active.load()) return CUDA_SUCCESS;
-  context_died(*context);
-  context->retained.store(0);
+  context_died(*context);  // those who retained it may release it still
   context->flags.store(0);
   return tell(api::opcode::cuDevicePrimaryCtxReset_v2, *context);
 }
@@ -79,7 +78,8 @@ CUresult ends::cuDevicePrimaryCtxReset(CUdevice dev) { return ends::cuDevicePrim
 CUresult ends::cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags) {
   context_state* context = nullptr;
   if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
-  if (flags & ~known_flags) return CUDA_ERROR_INVALID_VALUE;
+  const unsigned schedule = flags & CU_CTX_SCHED_MASK;
+  if ((flags & ~known_flags) || (schedule & (schedule - 1))) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(primary_mutex());
   context->flags.store(flags);
   return tell(api::opcode::cuDevicePrimaryCtxSetFlags_v2, *context);

@@ -4,8 +4,10 @@
 #include <variant>
 
 #include "frontend/cuda/capture.hh"
+#include "frontend/cuda/doubt.hh"
 #include "frontend/cuda/idle.hh"
 #include "frontend/cuda/objects.hh"
+#include "frontend/cuda/own_context.hh"
 #include "frontend/cuda/requests.hh"
 #include "marshal/request.hh"
 
@@ -32,12 +34,17 @@ CUresult check(const api::parameter& p, T argument) {
   if constexpr (api::handle_type<T>) {
     if constexpr (std::is_same_v<T, CUstream>)
       return stream_ok(argument) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-    if (!argument) return p.may_be_null ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    // Some kinds of handle are values to the driver.
+    constexpr bool value = std::is_same_v<T, CUmemoryPool> || std::is_same_v<T, CUarray>;
+    constexpr CUresult null = value ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+    constexpr CUresult dead =
+        std::is_same_v<T, CUmemoryPool> ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
+    if (!argument) return p.may_be_null ? CUDA_SUCCESS : null;
     if (wire::handle{value_of(argument)}.minted()) return CUDA_SUCCESS;  // the server knows
     if constexpr (std::is_same_v<T, CUfunction>) {  // a CUkernel is taken as a CUfunction
       if (find_object<object>(reinterpret_cast<CUkernel>(argument))) return CUDA_SUCCESS;
     }
-    return find_object<object>(argument) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return find_object<object>(argument) ? CUDA_SUCCESS : dead;
   } else if constexpr (marshal::pointer_parameter<T>) {
     return argument || p.may_be_null ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   } else {
@@ -111,6 +118,7 @@ bool must_wait(A... arguments) {
     constexpr unsigned plain = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     if ((pick<1>(arguments...) & ~plain) != 0) return true;
   }
+  if (doubtful<Op>(arguments...)) return true;
   [[maybe_unused]] const std::uint64_t bytes = extent(api::function<Op>::name, about, arguments...);
   std::size_t i = 0;
   return ((unknown_address(about.parameters[i++], arguments, bytes)) || ...);
@@ -126,6 +134,32 @@ auto question(const lane& own, A... arguments) {
   } else {
     return std::monostate{};
   }
+}
+
+/// Calls on an object alone: its handle is looked at even before cuInit, and its context must be alive.
+constexpr bool of_object(std::string_view name) {
+  for (const std::string_view prefix :
+       {"cuEventQuery", "cuEventSynchronize", "cuEventDestroy", "cuEventElapsedTime", "cuStreamDestroy"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+template <class T>
+CUresult check_object(T argument) {
+  if constexpr (std::is_same_v<T, CUevent> || std::is_same_v<T, CUstream>) {
+    return argument ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  } else if constexpr (std::is_same_v<T, float*>) {
+    return argument ? CUDA_SUCCESS
+                    : CUDA_ERROR_INVALID_HANDLE;  // as driver 580 says, of a missing output too
+  }
+  return CUDA_SUCCESS;
+}
+
+template <class T>
+CUresult check_object_context(T argument) {
+  if constexpr (std::is_same_v<T, CUevent> || std::is_same_v<T, CUstream>) return state_of_context(argument);
+  return CUDA_SUCCESS;
 }
 
 /// Destroyed handles die here at once; what the server makes of it cannot change that.
@@ -145,8 +179,18 @@ CUresult remote(A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   process& p = process::instance();
   lane& own = this_lane();
+  if constexpr (detail::of_object(api::function<Op>::name)) {
+    CUresult code = CUDA_SUCCESS;
+    ((code == CUDA_SUCCESS ? code = detail::check_object(arguments) : code), ...);
+    if (code != CUDA_SUCCESS) return code;
+  }
   if (const CUresult code = p.gate(about, own); code != CUDA_SUCCESS) return code;
   if (const CUresult code = detail::check_all<Op>(arguments...); code != CUDA_SUCCESS) return code;
+  if constexpr (detail::of_object(api::function<Op>::name)) {
+    CUresult code = CUDA_SUCCESS;
+    ((code == CUDA_SUCCESS ? code = detail::check_object_context(arguments) : code), ...);
+    if (code != CUDA_SUCCESS) return code;
+  }
   [[maybe_unused]] auto idle = detail::question<Op>(own, arguments...);
   if constexpr (asks_completion(Op)) {
     if (idle.known_idle()) return CUDA_SUCCESS;

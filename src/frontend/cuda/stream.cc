@@ -53,10 +53,14 @@ namespace {
 /// Gate, null check, live stream; `give` gets the stream's facts (those of the default streams are
 /// constants).
 template <class Give>
-CUresult answer(CUstream stream, const void* out, Give&& give) {
+CUresult answer(CUstream stream, const void* out, Give&& give, bool allowed_during_capture = false) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
+  if (!allowed_during_capture && any_capture_open() && !default_stream(stream) &&
+      stream_captures(own, stream, false)) {
+    return remote<api::opcode::cuStreamQuery>(stream);  // what that may not, this may not either
+  }
   stream_info standard;
   standard.context = own.context_handle();
   standard.id = value_of(stream) + 1;
@@ -69,7 +73,8 @@ CUresult answer(CUstream stream, const void* out, Give&& give) {
 }  // namespace
 
 CUresult ends::cuStreamGetPriority(CUstream hStream, int* priority) {
-  return answer(hStream, priority, [&](const stream_info& s) { *priority = s.priority; });
+  return answer(
+      hStream, priority, [&](const stream_info& s) { *priority = s.priority; }, true);
 }
 CUresult ends::cuStreamGetPriority_ptsz(CUstream hStream, int* priority) {
   return ends::cuStreamGetPriority(hStream, priority);
@@ -105,10 +110,13 @@ CUresult ends::cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId
 
 CUresult ends::cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   std::uint64_t green = 0;
-  const CUresult code = answer(hStream, pctx, [&](const stream_info& s) {
-    *pctx = reinterpret_cast<CUcontext>(s.context);
-    green = s.green;
-  });
+  const CUresult code = answer(
+      hStream, pctx,
+      [&](const stream_info& s) {
+        *pctx = reinterpret_cast<CUcontext>(s.context);
+        green = s.green;
+      },
+      true);
   if (code != CUDA_SUCCESS || !green) return code;
   return ends::cuCtxFromGreenCtx(pctx, reinterpret_cast<CUgreenCtx>(green));
 }

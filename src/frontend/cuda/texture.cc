@@ -57,11 +57,11 @@ CUresult put_resource(const CUDA_RESOURCE_DESC& r, marshal::texture_body& body) 
   switch (r.resType) {
     case CU_RESOURCE_TYPE_ARRAY:
       body.place = value_of(r.res.array.hArray);
-      return find_object<array_info>(r.res.array.hArray) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+      return find_object<array_info>(r.res.array.hArray) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
       body.place = value_of(r.res.mipmap.hMipmappedArray);
       return find_object<mipmapped_array_info>(r.res.mipmap.hMipmappedArray) ? CUDA_SUCCESS
-                                                                             : CUDA_ERROR_INVALID_HANDLE;
+                                                                             : CUDA_ERROR_INVALID_VALUE;
     case CU_RESOURCE_TYPE_LINEAR:
       body.place = r.res.linear.devPtr, body.format = r.res.linear.format;
       body.channels = r.res.linear.numChannels, body.width = r.res.linear.sizeInBytes;
@@ -166,8 +166,7 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* pTexDesc, CUtexObject texO
 
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* pResViewDesc, CUtexObject texObject) {
   return tell(pResViewDesc, handle_kind::texture_object, textures(), texObject, [&](const texture_info& t) {
-    if (!t.has_view) return CUDA_ERROR_INVALID_VALUE;  // the manual: none was specified
-    return *pResViewDesc = t.view, CUDA_SUCCESS;
+    return *pResViewDesc = t.view, CUDA_SUCCESS;  // without one all zero, though the manual says an error
   });
 }
 

@@ -40,6 +40,10 @@ marshal::allocation_body body_of(const CUmemAllocationProp& prop) {
 /// fabric manager looks after.
 CUresult check_properties(const CUmemAllocationProp* prop) {
   if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+  if (prop->location.type <= CU_MEM_LOCATION_TYPE_INVALID ||
+      prop->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
   if (!process::instance().primary(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
   if (prop->requestedHandleTypes & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
@@ -177,8 +181,7 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
   if (!info || size == 0 || !whole(ptr) || !whole(size) || !whole(offset) || flags != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (size > info->size) return CUDA_ERROR_NOT_SUPPORTED;  // as a 580 driver says it
-  if (offset > info->size - size) return CUDA_ERROR_INVALID_VALUE;
+  if (size > info->size || offset != 0) return CUDA_ERROR_NOT_SUPPORTED;  // as a 580 driver says it
   if (!p.virtual_memory().place({ptr, size, handle})) return CUDA_ERROR_INVALID_VALUE;
   info->mappings.fetch_add(1);
   request r(api::opcode::cuMemMap, own);
@@ -218,8 +221,12 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
   }
   marshal::access_body body{ptr, size, {}};
   for (std::size_t i = 0; i < count; ++i) {
+    const bool flags_ok = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+                          desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                          desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (!flags_ok || desc[i].location.type <= CU_MEM_LOCATION_TYPE_INVALID) return CUDA_ERROR_INVALID_VALUE;
     if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!p.primary(desc[i].location.id)) return CUDA_ERROR_INVALID_DEVICE;
+    if (!p.primary(desc[i].location.id)) return CUDA_ERROR_INVALID_VALUE;
     body.access.insert(body.access.end(), {static_cast<std::int32_t>(desc[i].location.type),
                                            desc[i].location.id, static_cast<std::int32_t>(desc[i].flags)});
   }

@@ -7,6 +7,7 @@
 
 #include "frontend/cuda/capture.hh"
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/own_context.hh"
 #include "frontend/cuda/remote.hh"
 #include "shim/cuda/traced.hh"
 
@@ -38,18 +39,22 @@ CUresult missing(api::opcode code);
     asm volatile(".globl " #symbol "\n.type " #symbol ", %%function\n.set " #symbol ", %c0" ::"i"(target)); \
   }
 
-#define OUTBOARD_STUB(symbol, how, body)                                                                     \
-  namespace {                                                                                                \
-  template <class F>                                                                                         \
-  struct stub_##symbol;                                                                                      \
-  template <class R, class... A>                                                                             \
-  struct stub_##symbol<R(A...)> {                                                                            \
-    [[gnu::used]] static R entry(A... arguments) {                                                           \
-      using outboard::api::opcode;                                                                           \
-      return outboard::shim::traced<opcode::symbol>([&](A... a) -> CUresult { return body; }, arguments...); \
-    }                                                                                                        \
-  };                                                                                                         \
-  }                                                                                                          \
+#define OUTBOARD_STUB(symbol, how, body)                                                                 \
+  namespace {                                                                                            \
+  template <class F>                                                                                     \
+  struct stub_##symbol;                                                                                  \
+  template <class R, class... A>                                                                         \
+  struct stub_##symbol<R(A...)> {                                                                        \
+    [[gnu::used]] static R entry(A... arguments) {                                                       \
+      using outboard::api::opcode;                                                                       \
+      return outboard::shim::traced<opcode::symbol>(                                                     \
+          [&](A... a) -> CUresult {                                                                      \
+            return outboard::frontend::cuda::in_its_context<opcode::symbol>([&] { return body; }, a...); \
+          },                                                                                             \
+          arguments...);                                                                                 \
+    }                                                                                                    \
+  };                                                                                                     \
+  }                                                                                                      \
   OUTBOARD_EXPORT(symbol, (&stub_##symbol<decltype(::symbol)>::entry))
 
 #define OUTBOARD_EXPORT_call(symbol) \

@@ -1,0 +1,70 @@
+// Calls that name a stream (or an array to destroy) need no current context: the driver takes the object's. A
+// thread without one has it for the length of the call. Thread-bound.
+#pragma once
+
+#include <type_traits>
+
+#include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/objects.hh"
+#include "frontend/cuda/requests.hh"
+
+namespace outboard::frontend::cuda {
+
+namespace detail {
+
+inline context_state* context_behind(const object* found) {
+  return found && found->context ? process::instance().find_context(found->context) : nullptr;
+}
+
+template <class T>
+context_state* context_named_by(T argument) {
+  if constexpr (std::is_same_v<T, CUstream>) {
+    return default_stream(argument) ? nullptr : context_behind(find_object<object>(argument));
+  } else if constexpr (std::is_same_v<T, const CUlaunchConfig*>) {
+    return argument ? context_named_by(argument->hStream) : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace detail
+
+template <api::opcode Op, class End, class... A>
+CUresult in_its_context(End&& end, A... arguments) {
+  constexpr bool names_stream =
+      ((std::is_same_v<A, CUstream> || std::is_same_v<A, const CUlaunchConfig*>) || ...);
+  constexpr bool array = Op == api::opcode::cuArrayDestroy || Op == api::opcode::cuMipmappedArrayDestroy;
+  if constexpr (names_stream || array) {
+    if (lane& own = this_lane(); !own.current()) [[unlikely]] {
+      context_state* context = nullptr;
+      if constexpr (array) {
+        ((context = detail::context_behind(find_object<object>(arguments))), ...);
+      } else {
+        ((context = context ? context : detail::context_named_by(arguments)), ...);
+      }
+      if (context) {
+        own.contexts.push_back(context);
+        const CUresult code = end();
+        own.contexts.pop_back();
+        return code;
+      }
+    }
+  }
+  return end();
+}
+
+/// What the driver says of an object whose context was destroyed or has failed, whatever is current.
+template <class H>
+CUresult state_of_context(H handle) {
+  const context_state* context = detail::context_behind(find_object<object>(handle));
+  if (!context) return CUDA_SUCCESS;
+  if (!context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return static_cast<CUresult>(context->sticky.load(std::memory_order_acquire));
+}
+
+/// A current context that was destroyed or has failed answers for what needs none.
+inline CUresult state_of_current() {
+  const lane& own = this_lane();
+  return own.current() ? process::instance().gate(own) : CUDA_SUCCESS;
+}
+
+}  // namespace outboard::frontend::cuda
