@@ -13,7 +13,9 @@ context_state* find_context(CUcontext handle);
 void context_died(context_state& context);
 
 /// What is remembered of a stream of a green context.
+namespace detail {
 std::unique_ptr<object> stream_in(std::uint64_t green, unsigned flags, int priority);
+}
 
 /// What the address of page-locked memory (a host block) is to kernels; it becomes visible to them.
 CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out);

@@ -212,7 +212,7 @@ CUresult ends::cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned
   if (!out || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   const auto& facts = p.facts().devices[static_cast<std::size_t>(green->device)];
   const int within = std::clamp(priority, facts.greatest_priority, facts.least_priority);
-  auto info = stream_in(value_of(handle), flags, within);
+  auto info = detail::stream_in(value_of(handle), flags, within);
   info->context = p.primary(green->device)->handle;
   return make(opcode::cuGreenCtxStreamCreate, out, std::move(info), [&](std::uint64_t made) {
     return marshal::green_stream_body{made, value_of(handle), flags, priority};
