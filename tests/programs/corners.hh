@@ -37,6 +37,7 @@ inline CUdeviceptr allocate(std::size_t bytes) {
   CUdeviceptr made = 0;
   MUST(cuMemAlloc(&made, bytes));
   MUST(cuMemsetD8(made, 0, bytes));
+  MUST(cuCtxSynchronize());  // streams of the programs do not wait for the default one
   return made;
 }
 

@@ -44,7 +44,7 @@ TEST(functions, the_kind_comes_from_the_line) {
   EXPECT_EQ(find_function("cuMemAlloc_v2")->about.how, kind::custom);
   EXPECT_EQ(find_function("cuStreamSynchronize")->about.how, kind::call);
   EXPECT_EQ(find_function("cuEventRecord")->about.how, kind::post);
-  EXPECT_EQ(find_function("cuMemAlloc")->about.how, kind::later);
+  EXPECT_EQ(find_function("cuMemAlloc")->about.how, kind::local);
   EXPECT_EQ(find_function("cuGLInit")->about.how, kind::refused);
 }
 
