@@ -35,10 +35,10 @@ void give(channel& to) {
   CUmemoryPool pool;
   MUST(cuMemPoolCreate(&pool, &p));
   MUST(cuMemAllocFromPoolAsync(&pooled, 1 << 20, pool, 0));
-  MUST(cuMemPoolExportPointer(&good.pointer, pooled));
   MUST(cuCtxSynchronize());
   int fd;
   MUST(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  MUST(cuMemPoolExportPointer(&good.pointer, pooled));
   to.put_descriptor(fd);
   to.put(good);
   to.hear();

@@ -153,7 +153,7 @@ void wait_for_late(channel& to) {
   MUST(cudaIpcCloseMemHandle(data));
 }
 
-// --- a copy that has returned is there for everybody
+// --- a copy that has been waited for is there for everybody
 
 void copy_and_tell(channel& to) {
   unsigned* data;
@@ -165,6 +165,7 @@ void copy_and_tell(channel& to) {
   for (unsigned round = 1; round <= 50; round++) {
     values[0] = values.back() = round;
     MUST(cudaMemcpy(data, values.data(), values.size() * 4, cudaMemcpyHostToDevice));
+    MUST(cudaDeviceSynchronize());  // a driver may return while its staging memory is still on the way
     to.tell();
     to.hear();
   }
