@@ -8,7 +8,7 @@ namespace {
 
 // One description serves all lines of these kinds: 435 of them would be 400 KB of zeros in every front-end
 // process.
-constexpr description later_description = parse(kind::later, "");
+[[maybe_unused]] constexpr description later_description = parse(kind::later, "");
 constexpr description refused_description = parse(kind::refused, "");
 
 #define OUTBOARD_ABOUT_call(symbol) function<opcode::symbol>::about

@@ -70,7 +70,8 @@ CUresult map(const lane& own, const external_info& memory, std::uint64_t offset,
   CUresult code = ends::cuMemMap(r.base, r.size, first, memory.memory, 0);
   if (code != CUDA_SUCCESS) return (void)ends::cuMemAddressFree(r.base, r.size), code;
   CUmemAccessDesc access{};
-  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {own.current()->device}};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = own.current()->device;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   code = ends::cuMemSetAccess(r.base, r.size, &access, 1);
   if (code != CUDA_SUCCESS) return unmap(r), code;
