@@ -64,6 +64,7 @@ TEST_F(stream_test, WhoWaitsForTheLegacyStreamWaitsForBlockingOnes) {
   waiting.join();
   EXPECT_EQ(table_.cuStreamQuery(other), CUDA_ERROR_NOT_READY);
   free.open = true;
+  EXPECT_EQ(table_.cuStreamSynchronize(other), CUDA_SUCCESS);  // the gate dies with this test
 }
 
 TEST_F(stream_test, QueryTellsWhetherWorkIsLeft) {
