@@ -61,9 +61,9 @@ class RoundTrips(SystemTest):
         for url in (daemon.unix, daemon.tcp):
             calls, _ = self.trace("idle_waits", url)
             answers = [how for function, how in calls if function in asked]
-            self.assertGreater(len(answers), 28000)
-            polls = 10 * 480  # while the program polls for work that runs
-            self.assertLess(answers.count("waited"), 480 * 6 + polls)
+            # 480 rounds of ten times six questions; the first of each may have to ask. How often the program polls for
+            # work that runs, too, is a matter of time.
+            self.assertGreaterEqual(answers.count("local"), 480 * 9 * 6)
 
 
 if __name__ == "__main__":
