@@ -1,6 +1,6 @@
 """Shared by the tests of the whole system: CUDA programs as client processes of a back-end that the test starts, and
 what must not be left when they are gone. Daemon, handshake and process helpers are those of tests/tool.
-Environment (see cmake/OutboardTests.cmake): OUTBOARD_BUILD, OUTBOARD_PRELOAD, OUTBOARD_TOOLKIT."""
+Environment (see cmake/OutboardTests.cmake): OUTBOARD_BUILD, OUTBOARD_PRELOAD, OUTBOARD_TOOLKIT, OUTBOARD_TEST_DEVICE."""
 import os
 import pathlib
 import subprocess
@@ -84,14 +84,14 @@ class Resources:
 
 
 class SystemTest(DaemonTest):
-    """A daemon on the cpu device, honest programs, and a check that nothing is left."""
+    """A daemon on the cpu device unless OUTBOARD_TEST_DEVICE says otherwise, honest programs, and a check that nothing is left."""
 
     def setUp(self):
         super().setUp()
         self.shared_memory_before = shared_memory()
 
     def serve(self, *flags, config=CONFIG, **options):
-        return super().serve(*flags, config=config, device=options.pop("device", "cpu"), **options)
+        return super().serve(*flags, config=config, device=options.pop("device", os.environ["OUTBOARD_TEST_DEVICE"]), **options)
 
     def start(self, command, server, **more):
         process = start_program(command, server, **more)
