@@ -8,7 +8,29 @@
 namespace outboard::device::mock {
 namespace {
 
+constexpr std::size_t global_size = 4096;
+
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+/// Is all of it in one block of `blocks` (address, size)?
+template <class Blocks>
+bool within(const Blocks& blocks, std::uint64_t address, std::uint64_t bytes) {
+  auto at = blocks.upper_bound(address);
+  if (at == blocks.begin()) return false;
+  --at;
+  return address - at->first <= at->second && bytes <= at->second - (address - at->first);
+}
+
+/// Memory that the mock gave out: an address of a stranger's must not be followed.
+bool is_given(CUdeviceptr address, std::uint64_t bytes) {
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  for (const auto* blocks : {&s.allocations, &s.host_blocks})
+    if (within(*blocks, address, bytes)) return true;
+  for (const auto& [name, at] : s.globals)
+    if (address >= at && address - at <= global_size && bytes <= global_size - (address - at)) return true;
+  return is_mapped(s, address, bytes);
+}
 
 /// Zeroed, 512-aligned as a driver's; 0 when the host has none.
 std::uint64_t allocate(std::uint64_t bytes) {
@@ -98,21 +120,26 @@ CUresult host_get_device_pointer(CUdeviceptr* address, void* block, unsigned) {
 }
 
 CUresult copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  if (bytes != 0) std::memmove(pointer(to), pointer(from), bytes);
-  return CUDA_SUCCESS;
+  if (bytes == 0) return CUDA_SUCCESS;
+  if (!is_given(to, bytes) || !is_given(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return std::memmove(pointer(to), pointer(from), bytes), CUDA_SUCCESS;
 }
 
 CUresult copy_async(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
   return copy(to, from, bytes);
 }
 CUresult copy_in(CUdeviceptr to, const void* from, std::size_t bytes) {
-  return copy(to, reinterpret_cast<CUdeviceptr>(from), bytes);
+  if (bytes == 0) return CUDA_SUCCESS;
+  if (!is_given(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return std::memmove(pointer(to), from, bytes), CUDA_SUCCESS;
 }
 CUresult copy_in_async(CUdeviceptr to, const void* from, std::size_t bytes, CUstream) {
   return copy_in(to, from, bytes);
 }
 CUresult copy_out(void* to, CUdeviceptr from, std::size_t bytes) {
-  return copy(reinterpret_cast<CUdeviceptr>(to), from, bytes);
+  if (bytes == 0) return CUDA_SUCCESS;
+  if (!is_given(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return std::memmove(to, pointer(from), bytes), CUDA_SUCCESS;
 }
 CUresult copy_out_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
   return copy_out(to, from, bytes);
@@ -120,7 +147,10 @@ CUresult copy_out_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream)
 
 template <class T>
 CUresult set_2d(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std::size_t height) {
+  std::size_t row = 0;
+  if (__builtin_mul_overflow(width, sizeof(T), &row)) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t y = 0; y < height; ++y) {
+    if (row != 0 && !is_given(to + y * pitch, row)) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t x = 0; x < width; ++x)
       std::memcpy(pointer(to + y * pitch + x * sizeof(T)), &value, sizeof(T));
   }
@@ -140,15 +170,14 @@ CUresult set_async(CUdeviceptr to, T value, std::size_t count, CUstream) {
   return set(to, value, count);
 }
 
-/// A variable of any module: 4 KiB of its own, the same for the same name.
+/// A variable of any module: memory of its own, the same for the same name.
 CUresult global_of(std::uint64_t owner, CUdeviceptr* address, std::size_t* bytes, const char* name) {
-  constexpr std::size_t size = 4096;
   state& s = here();
   std::lock_guard lock(s.mutex);
   std::uint64_t& block = s.globals[{owner, name}];
-  if (block == 0) block = allocate(size);
+  if (block == 0) block = allocate(global_size);
   if (address != nullptr) *address = block;
-  if (bytes != nullptr) *bytes = size;
+  if (bytes != nullptr) *bytes = global_size;
   return CUDA_SUCCESS;
 }
 

@@ -100,6 +100,31 @@ TEST_F(mock_test, CopiesRoundTripAndMemoryIsCounted) {
   EXPECT_EQ(device_->used_memory(), 4096u);
 }
 
+TEST_F(mock_test, AddressesOfStrangersAreNotFollowed) {
+  CUdeviceptr a = 0;
+  ASSERT_EQ(cuda_.cuMemAlloc_v2(&a, 4096), CUDA_SUCCESS);
+  char bytes[16] = {};
+  EXPECT_EQ(cuda_.cuMemcpyHtoD_v2(0x39ff'ffff'5059'28ff, bytes, sizeof bytes), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda_.cuMemcpyDtoH_v2(bytes, a + 4090, sizeof bytes), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda_.cuMemcpyDtoD_v2(a, a - 8, 16), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda_.cuMemsetD16_v2(~CUdeviceptr{0} - 1, 1, 4), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda_.cuMemsetD32_v2(a, 1, ~std::size_t{0} / 2), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda_.cuMemsetD2D8_v2(a, 4000, 1, 8, 3), CUDA_ERROR_INVALID_VALUE);
+  CUdeviceptr mapped = 0;
+  ASSERT_EQ(cuda_.cuMemAddressReserve(&mapped, 2 << 20, 0, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemsetD8_v2(mapped, 1, 1), CUDA_ERROR_INVALID_VALUE);
+  CUmemAllocationProp of{};
+  CUmemGenericAllocationHandle memory = 0;
+  ASSERT_EQ(cuda_.cuMemCreate(&memory, 2 << 20, &of, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuda_.cuMemMap(mapped, 2 << 20, 0, memory, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemsetD8_v2(mapped, 1, 1), CUDA_ERROR_INVALID_VALUE);
+  CUmemAccessDesc access{};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  ASSERT_EQ(cuda_.cuMemSetAccess(mapped, 2 << 20, &access, 1), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemsetD8_v2(mapped, 1, 2 << 20), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemsetD8_v2(mapped + 1, 1, 2 << 20), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(mock_test, MemoryRunsOutExactly) {
   device_->set_total_memory(1 << 20);
   CUdeviceptr a = 0, b = 0;

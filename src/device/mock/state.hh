@@ -25,6 +25,7 @@ struct physical {
 struct mapping {
   std::uint64_t size = 0;
   CUmemGenericAllocationHandle from = 0;
+  bool accessible = false;
 };
 
 /// A multicast object.
@@ -62,6 +63,9 @@ struct state {
 
 extern std::atomic<state*> current;
 inline state& here() { return *current.load(std::memory_order_acquire); }
+
+/// Does all of it lie in mappings that may be read and written? Under the mutex.
+bool is_mapped(const state& s, std::uint64_t address, std::uint64_t bytes);
 
 /// Values of the facts chapter (device, driver, attributes) and of the memory chapter: the functions that do
 /// something. Every other one is expanded generically.

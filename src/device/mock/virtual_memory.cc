@@ -102,7 +102,7 @@ CUresult map(CUdeviceptr address, std::size_t size, std::size_t offset, CUmemGen
                      static_cast<off_t>(offset));
   if (got == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   ++at->second.references;
-  s.mappings[address] = {size, handle};
+  s.mappings[address] = {size, handle, false};
   return CUDA_SUCCESS;
 }
 
@@ -125,8 +125,12 @@ CUresult set_access(CUdeviceptr address, std::size_t size, const CUmemAccessDesc
   state& s = here();
   std::lock_guard lock(s.mutex);
   if (count != 1 || !reserved(s, address, size)) return CUDA_ERROR_INVALID_VALUE;
-  const int protection = access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? PROT_NONE : PROT_READ | PROT_WRITE;
-  return ::mprotect(pointer(address), size, protection) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const bool accessible = access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  if (::mprotect(pointer(address), size, accessible ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (auto at = s.mappings.lower_bound(address); at != s.mappings.end() && at->first < address + size; ++at)
+    at->second.accessible = accessible;
+  return CUDA_SUCCESS;
 }
 
 CUresult get_granularity(std::size_t* size, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
@@ -142,6 +146,18 @@ CUresult get_properties(CUmemAllocationProp* properties, CUmemGenericAllocationH
 }
 
 }  // namespace
+
+bool is_mapped(const state& s, std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t end = address + bytes;
+  if (end < address) return false;
+  auto at = s.mappings.upper_bound(address);
+  if (at == s.mappings.begin()) return false;
+  for (--at; at != s.mappings.end() && at->first <= address && at->second.accessible; ++at) {
+    if (end - at->first <= at->second.size) return true;
+    address = at->first + at->second.size;
+  }
+  return false;
+}
 
 void set_virtual_memory_behaviours(api::driver_table& b) {
   b.cuMemAddressReserve = reserve;
