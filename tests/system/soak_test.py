@@ -107,4 +107,4 @@ class Soak(SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], warnings="ignore")
+    unittest.main(warnings="ignore")
