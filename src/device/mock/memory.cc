@@ -147,10 +147,12 @@ CUresult copy_out_async(void* to, CUdeviceptr from, std::size_t bytes, CUstream)
 
 template <class T>
 CUresult set_2d(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std::size_t height) {
+  if (width == 0 || height == 0) return CUDA_SUCCESS;
   std::size_t row = 0;
-  if (__builtin_mul_overflow(width, sizeof(T), &row)) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(width, sizeof(T), &row) || (height > 1 && pitch < row))
+    return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t y = 0; y < height; ++y) {
-    if (row != 0 && !is_given(to + y * pitch, row)) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_given(to + y * pitch, row)) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t x = 0; x < width; ++x)
       std::memcpy(pointer(to + y * pitch + x * sizeof(T)), &value, sizeof(T));
   }

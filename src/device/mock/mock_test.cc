@@ -110,6 +110,8 @@ TEST_F(mock_test, AddressesOfStrangersAreNotFollowed) {
   EXPECT_EQ(cuda_.cuMemsetD16_v2(~CUdeviceptr{0} - 1, 1, 4), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuda_.cuMemsetD32_v2(a, 1, ~std::size_t{0} / 2), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuda_.cuMemsetD2D8_v2(a, 4000, 1, 8, 3), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuda_.cuMemsetD2D8_v2(a, 0, 1, 0, ~std::size_t{0}), CUDA_SUCCESS);
+  EXPECT_EQ(cuda_.cuMemsetD2D8_v2(a, 0, 1, 1, ~std::size_t{0}), CUDA_ERROR_INVALID_VALUE);
   CUdeviceptr mapped = 0;
   ASSERT_EQ(cuda_.cuMemAddressReserve(&mapped, 2 << 20, 0, 0, 0), CUDA_SUCCESS);
   EXPECT_EQ(cuda_.cuMemsetD8_v2(mapped, 1, 1), CUDA_ERROR_INVALID_VALUE);
