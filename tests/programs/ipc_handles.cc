@@ -143,19 +143,24 @@ void import_blocks(channel& to) {
 void descriptors_hold_nothing_for_ever(channel& to) {
   start();
   const CUmemAllocationProp p = properties();
-  std::size_t before = 0, after = 0, total = 0;
-  MUST(cuMemGetInfo(&before, &total));
-  for (int i = 0; i < 200; i++) {
-    CUmemGenericAllocationHandle block;
-    int fd;
-    MUST(cuMemCreate(&block, block_size, &p, 0));
-    MUST(cuMemExportToShareableHandle(&fd, block, by_descriptor, 0));
-    if (i % 2) ::close(fd);
-    MUST(cuMemRelease(block));
-    if (i % 2 == 0) ::close(fd);
+  // Others come and go on the same device meanwhile; what is lost is lost in every round.
+  bool all_back = false;
+  for (int round = 0; round < 5 && !all_back; ++round) {
+    std::size_t before = 0, after = 0, total = 0;
+    MUST(cuMemGetInfo(&before, &total));
+    for (int i = 0; i < 200; i++) {
+      CUmemGenericAllocationHandle block;
+      int fd;
+      MUST(cuMemCreate(&block, block_size, &p, 0));
+      MUST(cuMemExportToShareableHandle(&fd, block, by_descriptor, 0));
+      if (i % 2) ::close(fd);
+      MUST(cuMemRelease(block));
+      if (i % 2 == 0) ::close(fd);
+    }
+    MUST(cuMemGetInfo(&after, &total));
+    all_back = after >= before || before - after <= 8 * block_size;
   }
-  MUST(cuMemGetInfo(&after, &total));
-  EXPECT(before - after <= 8 * block_size || after >= before);
+  EXPECT(all_back);
   to.tell();
 }
 void only_listen(channel& to) { to.hear(); }
