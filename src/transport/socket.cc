@@ -77,31 +77,32 @@ io_result socket_connection::send(std::span<const iovec> parts, deadline until) 
   return {io::done, sent};
 }
 
+io_result socket_connection::attempt(std::span<std::byte> into) {
+  for (;;) {
+    if (is_shut()) return {io::broken, 0};
+    ssize_t n = take(into);
+    if (n > 0) return {io::done, static_cast<std::size_t>(n)};
+    if (n == 0) return {is_shut() ? io::broken : io::closed, 0};
+    if (would_block(errno)) return {io::timed_out, 0};
+    if (errno != EINTR) return {io::broken, 0};
+  }
+}
+
 io_result socket_connection::receive(std::span<std::byte> into, deadline until) {
   if (into.empty()) return {io::done, 0};
-  auto attempt = [&]() -> io_result {  // timed_out: nothing there
-    for (;;) {
-      if (is_shut()) return {io::broken, 0};
-      ssize_t n = take(into);
-      if (n > 0) return {io::done, static_cast<std::size_t>(n)};
-      if (n == 0) return {is_shut() ? io::broken : io::closed, 0};
-      if (would_block(errno)) return {io::timed_out, 0};
-      if (errno != EINTR) return {io::broken, 0};
-    }
-  };
-  io_result got = attempt();
+  io_result got = attempt(into);
   if (got.status != io::timed_out) return got;
   if (spin_.count() > 0) {
     spin spinning(spin_, until);
     while (!wakeup_.raised() && spinning.again()) {
-      got = attempt();
+      got = attempt(into);
       if (got.status != io::timed_out) return got;
     }
   }
   for (;;) {
-    io waited = wait_as_receiver(POLLIN, until);
+    io waited = await_bytes(until);
     if (waited != io::done) return {waited, 0};
-    got = attempt();
+    got = attempt(into);
     if (got.status != io::timed_out) return got;
   }
 }

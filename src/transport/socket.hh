@@ -39,6 +39,10 @@ class socket_connection : public connection {
   /// One attempt to read, as recv(): count, 0 at the end, -1 with errno. The one system call of the fast
   /// path.
   virtual ssize_t take(std::span<std::byte> into);
+  /// One attempt to receive; timed_out: nothing is there.
+  virtual io_result attempt(std::span<std::byte> into);
+  /// Waits until an attempt may succeed: done, broken, timed_out, interrupted. Of the receiver.
+  virtual io await_bytes(deadline until) { return wait_as_receiver(POLLIN, until); }
   /// True when take() would give something that poll() does not show.
   virtual bool has_kept() const { return false; }
   /// For transports whose peer may vanish in silence: asked every `patience` while waiting.
@@ -49,6 +53,8 @@ class socket_connection : public connection {
   io wait_as_receiver(short events, deadline until);
   /// Waits for room; done, broken, timed_out. Of the sender.
   io wait_as_sender(deadline until);
+
+  bool interrupt_raised() const { return wakeup_.raised(); }
 
   std::chrono::microseconds spin_{0};
 

@@ -11,6 +11,7 @@
 #include "transport/faulty.hh"
 #include "transport/loopback/loopback.hh"
 #include "transport/plugin/plugin.hh"
+#include "transport/shm/shm.hh"
 #include "transport/spin.hh"
 #include "transport/tcp/tcp.hh"
 #include "transport/unix/unix.hh"
@@ -39,8 +40,11 @@ std::vector<medium> media() {
       {"loopback", [] { return make_loopback(); }, fresh_path},
       {"loaded_loopback", load_loopback, fresh_path},
       {"unix", make_unix, fresh_path},
+      {"shm", make_shm, fresh_path},
+      {"shm_rings", make_shm, fresh_path, false, true},
       {"tcp", [] { return make_tcp(); }, [] { return std::string("127.0.0.1:0"); }},
       {"choppy_unix", [] { return choppy(make_unix()); }, fresh_path},
+      {"choppy_rings", [] { return choppy(make_shm()); }, fresh_path, false, true},
       {"choppy_tcp", [] { return choppy(make_tcp()); }, [] { return std::string("127.0.0.1:0"); }},
       {"tcp6", [] { return make_tcp(); }, [] { return std::string("[::1]:0"); }, true},
   };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "transport/loopback/loopback.hh"
+#include "transport/shm/shm.hh"
 #include "transport/tcp/tcp.hh"
 #include "transport/transport.hh"
 #include "transport/unix/unix.hh"
@@ -90,7 +91,8 @@ bool with_peer(transport& t, const std::string& address, bool own_process, Serve
   std::string where = (*l)->url().substr(t.scheme().size() + 1);
   auto run = [&] {
     auto c = (*l)->accept(no_deadline);
-    if (c) serve(**c);
+    std::byte greeting{1};  // the server speaks first, as ours does
+    if (c && send_exactly(**c, {&greeting, 1})) serve(**c);
   };
   std::fflush(stdout);
   pid_t child = own_process ? ::fork() : -1;
@@ -103,7 +105,8 @@ bool with_peer(transport& t, const std::string& address, bool own_process, Serve
   {
     auto c = t.connect(where, no_deadline);
     if (!c) return std::fprintf(stderr, "%s\n", c.error().message.c_str()), false;
-    use(**c);
+    std::byte greeting;
+    if (receive_exactly(**c, {&greeting, 1})) use(**c);
   }
   if (own_process) ::waitpid(child, nullptr, 0);
   if (beside.joinable()) beside.join();
@@ -126,9 +129,10 @@ int run(int rounds, std::size_t bytes) {
   std::string path = "/tmp/outboard-measure-" + std::to_string(::getpid());
   auto loopback = make_loopback();
   auto unix_sockets = make_unix();
+  auto shm = make_shm();
   auto tcp = make_tcp();
   bool ok = measure(*loopback, "measure", false, rounds, bytes) &&
-            measure(*unix_sockets, path, true, rounds, bytes) &&
+            measure(*unix_sockets, path, true, rounds, bytes) && measure(*shm, path, true, rounds, bytes) &&
             measure(*tcp, "127.0.0.1:0", true, rounds, bytes);
   return ok ? 0 : 1;
 }

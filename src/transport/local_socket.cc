@@ -1,4 +1,4 @@
-#include "transport/unix/connection.hh"
+#include "transport/local_socket.hh"
 
 #include <array>
 #include <cerrno>
@@ -7,8 +7,6 @@
 #include "base/errno_text.hh"
 
 namespace outboard::transport {
-
-namespace {
 
 // One recvmsg with room for exactly one descriptor: the kernel closes further ones that a peer may send.
 // CMSG_SPACE would have room for two, by its padding.
@@ -30,16 +28,30 @@ ssize_t receive_message(int socket, std::span<std::byte> into, unique_fd& descri
   return n;
 }
 
-}  // namespace
+bool send_message(int socket, std::span<const std::byte> bytes, int descriptor) {
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* c = CMSG_FIRSTHDR(&message);
+  c->cmsg_level = SOL_SOCKET;
+  c->cmsg_type = SCM_RIGHTS;
+  c->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
+  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+}
 
-result<std::unique_ptr<connection>> unix_connection::make(unique_fd socket, std::string name) {
+result<std::unique_ptr<connection>> local_connection::make(unique_fd socket, std::string name) {
   result<unique_fd> event = wakeup::make_event();
   if (!event) return std::move(event).error();
   return std::unique_ptr<connection>(
-      new unix_connection(std::move(socket), std::move(event).value(), std::move(name)));
+      new local_connection(std::move(socket), std::move(event).value(), std::move(name)));
 }
 
-const capabilities& unix_connection::what() const {
+const capabilities& local_connection::what() const {
   static constexpr capabilities all{.same_host = true,
                                     .passes_descriptors = true,
                                     .detachable = true,
@@ -50,7 +62,7 @@ const capabilities& unix_connection::what() const {
 
 // The kernel ends a read after the byte that carries a descriptor, so the carrier is the last byte of what
 // was read.
-ssize_t unix_connection::take(std::span<std::byte> into) {
+ssize_t local_connection::take(std::span<std::byte> into) {
   if (kept_) {  // receive() in the carrier's place: the protocol above went wrong, the stream stays in order
     into[0] = kept_->byte;
     kept_.reset();
@@ -65,26 +77,17 @@ ssize_t unix_connection::take(std::span<std::byte> into) {
   return n;
 }
 
-status unix_connection::send_descriptor(int fd) {
-  std::byte byte{0xfd};
-  iovec part{&byte, 1};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* c = CMSG_FIRSTHDR(&message);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(c), &fd, sizeof fd);
+status local_connection::send_descriptor(int fd) { return send_carrier(std::byte{0xfd}, fd, no_deadline); }
+
+status local_connection::send_carrier(std::byte byte, int fd, deadline until) {
   for (;;) {
     if (is_shut()) return outboard::error{action::reconnect, describe() + " is closed"};
-    if (::sendmsg(descriptor_number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return {};
+    if (send_message(descriptor_number(), {&byte, 1}, fd)) return {};
     if (errno == EAGAIN) {
-      if (wait_as_sender(no_deadline) != io::done)
-        return outboard::error{action::reconnect, describe() + ": the peer is gone"};
+      const io waited = wait_as_sender(until);
+      if (waited == io::timed_out)
+        return outboard::error{action::retry, describe() + ": no room for a descriptor in time"};
+      if (waited != io::done) return outboard::error{action::reconnect, describe() + ": the peer is gone"};
     } else if (errno == ETOOMANYREFS) {
       return outboard::error{action::retry,
                              describe() + ": too many descriptors are under way to other processes"};
@@ -96,19 +99,26 @@ status unix_connection::send_descriptor(int fd) {
   }
 }
 
-result<unique_fd> unix_connection::receive_descriptor(deadline until) {
+result<unique_fd> local_connection::receive_descriptor(deadline until) {
+  result<carrier> got = receive_carrier(until);
+  if (!got) return std::move(got).error();
+  return std::move(got->descriptor);
+}
+
+result<local_connection::carrier> local_connection::receive_carrier(deadline until) {
   using outboard::error;
   if (kept_) {
-    unique_fd descriptor = std::move(kept_->descriptor);
+    carrier had = std::move(*kept_);
     kept_.reset();
-    return descriptor;
+    if (had.descriptor) return had;
+    return failure(describe() + ": the peer sent a byte where a descriptor was expected");
   }
   for (;;) {
     if (is_shut()) return error{action::reconnect, describe() + " is closed"};
     std::byte byte;
     unique_fd descriptor;
     ssize_t n = receive_message(descriptor_number(), {&byte, 1}, descriptor);
-    if (n == 1 && descriptor) return descriptor;
+    if (n == 1 && descriptor) return carrier{byte, std::move(descriptor)};
     if (n == 1) return failure(describe() + ": the peer sent a byte where a descriptor was expected");
     if (n == 0)
       return error{action::reconnect, describe() + ": the peer closed where a descriptor was expected"};
@@ -127,7 +137,7 @@ result<unique_fd> unix_connection::receive_descriptor(deadline until) {
   }
 }
 
-result<peer_identity> unix_connection::peer() const {
+result<peer_identity> local_connection::peer() const {
   ucred who;
   socklen_t size = sizeof who;
   if (::getsockopt(descriptor_number(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)

@@ -1,0 +1,49 @@
+// The memory of two rings, mapped: a sealed file without a name, made by the server and handed to the client.
+// Neither end can shrink it, so nothing that the other does with it makes an access fault. Owned by the
+// connection; not inherited by a forked child.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "base/fd.hh"
+#include "base/result.hh"
+#include "transport/shm/layout.hh"
+
+namespace outboard::transport::shm {
+
+struct ring_sizes {
+  /// Room for the posts of a program that runs ahead of the device (some 32,000 launches) ...
+  std::uint64_t up = 8u << 20;
+  /// ... and for answers and copied bytes, which the client takes at once.
+  std::uint64_t down = 2u << 20;
+};
+
+class memory {
+ public:
+  /// New memory, and the descriptor to hand over.
+  static result<std::pair<memory, unique_fd>> make(const ring_sizes& sizes);
+  /// Memory that a peer made: refused unless it is what make() makes.
+  static result<memory> adopt(int fd);
+
+  memory(memory&& other) noexcept;
+  memory& operator=(memory&&) = delete;
+  ~memory();
+
+  shared_words& words() const { return *static_cast<shared_words*>(base_); }
+  std::span<std::byte> up() const { return {bytes() + header_bytes, sizes_.up}; }
+  std::span<std::byte> down() const { return {bytes() + header_bytes + sizes_.up, sizes_.down}; }
+
+ private:
+  memory(void* base, std::size_t size, const ring_sizes& sizes) : base_(base), size_(size), sizes_(sizes) {}
+  static result<memory> map(int fd, std::size_t size);
+  std::byte* bytes() const { return static_cast<std::byte*>(base_); }
+
+  void* base_ = nullptr;
+  std::size_t size_ = 0;
+  ring_sizes sizes_;
+};
+
+}  // namespace outboard::transport::shm
