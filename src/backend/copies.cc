@@ -70,6 +70,12 @@ outcome ends::cuMemcpyDtoH_v2(call& c) {
 outcome ends::cuMemcpyAsync(call& c) {
   marshal::copy_across_body body;
   if (!take_all(c, body) || !known(body.how)) return outcome::malformed();
+  // The worker's own memory must not be named: only the first page of what both sides share.
+  constexpr std::uint64_t page = 4096;
+  if (body.done_at != 0 && (body.done_at % sizeof body.done != 0 || !marshal::on_stream(body.how) ||
+                            !c.session.mirrors().page_locked(body.done_at / page * page))) {
+    return outcome::malformed();
+  }
   CUstream stream = nullptr;
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
@@ -80,8 +86,13 @@ outcome ends::cuMemcpyAsync(call& c) {
   }
   const bool per_thread = marshal::per_thread(body.how);
   if (marshal::on_stream(body.how)) {
-    return outcome::answer(call_driver(per_thread ? d.cuMemcpyAsync_ptsz : d.cuMemcpyAsync, body.to,
-                                       body.from, body.size, stream));
+    code = call_driver(per_thread ? d.cuMemcpyAsync_ptsz : d.cuMemcpyAsync, body.to, body.from, body.size,
+                       stream);
+    if (code == CUDA_SUCCESS && body.done_at != 0) {
+      code = call_driver(per_thread ? d.cuStreamWriteValue32_v2_ptsz : d.cuStreamWriteValue32_v2, stream,
+                         body.done_at, body.done, CU_STREAM_WRITE_VALUE_DEFAULT);
+    }
+    return outcome::answer(code);
   }
   c.give_up_turn();
   return outcome::answer(

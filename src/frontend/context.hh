@@ -11,6 +11,7 @@
 #include "frontend/activity.hh"
 #include "frontend/handle_table.hh"
 #include "frontend/slab.hh"
+#include "frontend/staging_area.hh"
 
 namespace outboard::frontend {
 
@@ -31,6 +32,7 @@ struct context_state final : object {
   std::array<std::atomic<std::uint64_t>, 2> granularity{};  ///< primary: of virtual memory, once asked
   idle_mark idle, legacy_idle;                              ///< all of it; its legacy default stream
   slab_allocator small;                                     ///< allocations below a granule
+  staging_area staging;                                     ///< of large copies
   /// made of a green context: that one's handle, and the primary context that owns what is made here
   std::uint64_t green = 0;
   context_state* owner = nullptr;

@@ -145,11 +145,15 @@ struct copy_out_body {
   OUTBOARD_FIELDS(from, size, stream, how)
 };
 
-/// cuMemcpyAsync: a copy of which the server has both ends, one of them page-locked.
+/// cuMemcpyAsync: a copy of which the server has both ends, one of them page-locked. `done_at` not 0: a word
+/// in the first page of page-locked memory that both sides share; the device writes `done` there when the
+/// copy is complete.
 struct copy_across_body {
   std::uint64_t to = 0, from = 0, size = 0, stream = 0;
   flavour how = flavour::sync;
-  OUTBOARD_FIELDS(to, from, size, stream, how)
+  std::uint64_t done_at = 0;
+  std::uint32_t done = 0;
+  OUTBOARD_FIELDS(to, from, size, stream, how, done_at, done)
 };
 
 /// One option of the JIT; buffers travel as their size, logs come back in load_reply.

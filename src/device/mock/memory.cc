@@ -1,5 +1,6 @@
 // Memory of the mock: host memory behind device addresses, so that copies round-trip. Every copy is done
 // before the call returns, which the asynchronous entries may do too.
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -115,6 +116,28 @@ CUresult host_free(void* block) {
   return std::free(block), CUDA_SUCCESS;
 }
 
+CUresult host_register(void* block, std::size_t bytes, unsigned) {
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  s.host_blocks[reinterpret_cast<std::uint64_t>(block)] = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult host_unregister(void* block) {
+  state& s = here();
+  std::lock_guard lock(s.mutex);
+  return s.host_blocks.erase(reinterpret_cast<std::uint64_t>(block)) != 0
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+CUresult write_value(CUstream, CUdeviceptr address, cuuint32_t value, unsigned) {
+  if (!is_given(address, sizeof value)) return CUDA_ERROR_INVALID_VALUE;
+  std::atomic_ref<cuuint32_t>(*static_cast<cuuint32_t*>(pointer(address)))
+      .store(value, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
 CUresult host_get_device_pointer(CUdeviceptr* address, void* block, unsigned) {
   return *address = reinterpret_cast<CUdeviceptr>(block), CUDA_SUCCESS;
 }
@@ -204,6 +227,9 @@ void set_memory_behaviours(api::driver_table& b) {
   b.cuMemHostAlloc = host_alloc;
   b.cuMemAllocHost_v2 = host_alloc_plain;
   b.cuMemFreeHost = host_free;
+  b.cuMemHostRegister_v2 = host_register;
+  b.cuMemHostUnregister = host_unregister;
+  b.cuStreamWriteValue32_v2 = b.cuStreamWriteValue32_v2_ptsz = write_value;
   b.cuMemHostGetDevicePointer_v2 = host_get_device_pointer;
   b.cuMemcpy = b.cuMemcpy_ptds = copy;
   b.cuMemcpyAsync = b.cuMemcpyAsync_ptsz = copy_async;

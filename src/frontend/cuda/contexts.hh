@@ -20,6 +20,11 @@ std::unique_ptr<object> stream_in(std::uint64_t green, unsigned flags, int prior
 /// What the address of page-locked memory (a host block) is to kernels; it becomes visible to them.
 CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out);
 
+/// Page-locked memory of our own that the server shares, in the current context; and the end of it, which
+/// waits for the device.
+CUresult allocate_shared(lane& own, std::uint64_t size, std::uint64_t& address);
+void release_shared(lane& own, std::uint64_t address, std::uint64_t size);
+
 /// Frees what cuExternalMemoryGetMappedBuffer gave out; false: this is none of it.
 bool free_external_mapping(CUdeviceptr pointer);
 

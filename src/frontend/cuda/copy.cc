@@ -8,6 +8,7 @@
 #include "frontend/cuda/copies.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/remote.hh"
+#include "frontend/cuda/staged_copy.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::uint64_t piece = 16u << 20;
 CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
   address_table& addresses = process::instance().addresses();
   request r(api::opcode::cuMemcpyAsync, this_lane());
-  marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how});
+  marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how, 0, 0});
   // An address that is not in the books may be wrong: then the program hears of it now.
   const auto known = [&](CUdeviceptr at) { return shown(at) || addresses.covers(at, size); };
   return marshal::on_stream(how) && known(to) && known(from) ? r.post() : r.call();
@@ -61,6 +62,12 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   // While streams may wait for host functions of ours the server must not be left with more than it can keep.
   const bool known = p.addresses().covers(to, size) && !p.server()->callbacks_expected() &&
                      may_run_behind(how) && !(default_stream(stream) && any_capture_open());
+  // Asynchronous copies from page-locked memory must not wait for the stream.
+  if (known && size >= least_staged && !shown(to) &&
+      !(marshal::on_stream(how) && p.addresses().find(source))) {
+    auto* host = static_cast<std::byte*>(const_cast<void*>(from));
+    if (const auto code = stage_in(own, {to, host, size, stream, how})) return *code;
+  }
   const auto* bytes = static_cast<const std::byte*>(from);
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);
@@ -95,10 +102,15 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   }
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(to));
   const bool page_locked = block && is_host(block->kind);
+  const bool known = p.addresses().covers(from, size);
+  const bool later = page_locked && marshal::on_stream(how) && known;
+  if (known && !later && size >= least_staged && !shown(from)) {
+    if (const auto code = stage_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
+      return *code;
+  }
   request r(api::opcode::cuMemcpyDtoH_v2, own);
   marshal::put_body(r.body(), marshal::copy_out_body{from, size, value_of(stream), how});
   const landing land{static_cast<std::byte*>(to), size};
-  const bool later = page_locked && marshal::on_stream(how) && p.addresses().covers(from, size);
   return later ? r.post({}, &land) : r.call({}, &land);
 }
 

@@ -154,6 +154,16 @@ CUresult hide_registered(lane& own, const memory_block& block) {
 
 }  // namespace
 
+CUresult allocate_shared(lane& own, std::uint64_t size, std::uint64_t& address) {
+  return process::instance().arena().allocate(
+      size, [&](pinned_chunk& chunk) { return share_with_server(own, chunk); }, address);
+}
+
+void release_shared(lane& own, std::uint64_t address, std::uint64_t size) {
+  process::instance().arena().release(address, size,
+                                      [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
+}
+
 CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out) {
   if (block.kind == memory_kind::pinned) return out = address, show_pinned(own, address);
   std::uint64_t begin = 0;

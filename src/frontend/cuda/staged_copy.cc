@@ -1,0 +1,272 @@
+#include "frontend/cuda/staged_copy.hh"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "frontend/copy_crew.hh"
+#include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/remote.hh"
+#include "frontend/staging_area.hh"
+#include "transport/spin.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+/// Page-locking memory costs milliseconds: a process that copies little does without.
+constexpr std::uint64_t worth_an_area = 8u << 20;
+
+constexpr std::uint64_t page = 4096;
+
+/// The beginning of a copy to the host goes the ordinary way: it waits for the work before it without a
+/// thread that polls, and brings what waits bring (errors, output, what kernels wrote).
+constexpr std::uint64_t head = 64u << 10;
+
+/// Pieces small enough that several threads have some, large enough that what a piece costs besides is
+/// little.
+std::uint64_t piece_of(std::uint64_t size) {
+  return std::clamp((size / 8 + page - 1) / page * page, std::uint64_t{64} << 10, staging_area::block_size);
+}
+
+/// Waiting for the device or another thread: first at once, then with pauses, because the stream may be busy
+/// for long.
+class patience {
+ public:
+  void pause() {
+    ++rounds_;
+    static const bool spins = transport::default_spin().count() > 0;
+    if (rounds_ < 2000 && spins) return transport::spin_pause();
+    if (rounds_ < 4000) return void(::sched_yield());
+    const timespec nap{0, 50'000};
+    ::nanosleep(&nap, nullptr);
+  }
+  void restart() { rounds_ = 0; }
+  /// Now and then it is time to ask whether what is waited for will ever come.
+  bool doubtful() const { return rounds_ > 4000 && rounds_ % 256 == 0; }
+
+ private:
+  unsigned rounds_ = 0;
+};
+
+/// The area of the current context, locked, if there is one and copies may go through it.
+class use_of_area {
+ public:
+  use_of_area(lane& own, std::uint64_t size) : own_(own) {
+    process& p = process::instance();
+    if (!p.server()->passes_descriptors() || p.synchronous() || p.arena().has_private() ||
+        p.mirrors().any() || p.server()->callbacks_expected() || any_capture_open()) {
+      return;
+    }
+    staging_area& area = own.owner()->staging;
+    if (!area.use.try_lock()) return;
+    area_ = &area;
+    if (is_good() || make(size)) return;
+    area.use.unlock();
+    area_ = nullptr;
+  }
+  ~use_of_area() {
+    if (area_) area_->use.unlock();
+  }
+  use_of_area(const use_of_area&) = delete;
+
+  explicit operator bool() const { return area_ != nullptr; }
+  staging_area* operator->() { return area_; }
+
+  /// What is under way may write to it still: the server lets go of it when that has ended.
+  void abandon() {
+    release_shared(own_, area_->base, staging_area::size);
+    area_->base = 0;
+  }
+
+ private:
+  /// A reset of the context takes away what the server shared.
+  bool is_good() {
+    if (!area_->base) return false;
+    const auto chunk = process::instance().arena().chunk_of(area_->base);
+    const bool good = chunk && chunk->shared && chunk->context == own_.context_handle();
+    if (!good) abandon();
+    return good;
+  }
+  bool make(std::uint64_t size) {
+    area_->wanted += size;
+    if (area_->wanted < worth_an_area) return false;
+    area_->wanted = 0;
+    std::uint64_t at = 0;
+    if (allocate_shared(own_, staging_area::size, at) != CUDA_SUCCESS) return false;
+    area_->open(at);
+    return true;
+  }
+
+  lane& own_;
+  staging_area* area_ = nullptr;
+};
+
+/// One copy: what its threads share.
+class work {
+ public:
+  work(lane& own, use_of_area& area, const staged_copy& copy)
+      : own_(own),
+        area_(area),
+        copy_(copy),
+        piece_(piece_of(copy.size)),
+        ready_((copy.size + piece_ - 1) / piece_) {}
+
+  std::uint64_t count() const { return ready_.size(); }
+  std::uint64_t offset(std::uint64_t n) const { return n * piece_; }
+  std::uint64_t length(std::uint64_t n) const { return std::min(piece_, copy_.size - offset(n)); }
+  std::byte* block(std::uint64_t n) { return reinterpret_cast<std::byte*>(area_->place(n)); }
+
+  /// Threads take pieces in order. `may_begin(n)` says whether the bytes may be copied now.
+  template <class MayBegin, class Move>
+  void help(MayBegin&& may_begin, Move&& move) {
+    for (std::uint64_t n; (n = next_.fetch_add(1)) < count();) {
+      for (patience wait; !may_begin(n); wait.pause())
+        if (stop_.load(std::memory_order_relaxed)) return;
+      move(n);
+      ready_[n].store(true, std::memory_order_release);
+    }
+  }
+  /// The same for the thread that also hands pieces to the device: one piece, if it can be copied now.
+  template <class MayBegin, class Move>
+  bool help_once(MayBegin&& may_begin, Move&& move) {
+    std::uint64_t n = next_.load();
+    if (n >= count() || !may_begin(n) || !next_.compare_exchange_strong(n, n + 1)) return false;
+    move(n);
+    ready_[n].store(true, std::memory_order_release);
+    return true;
+  }
+  bool is_ready(std::uint64_t n) const { return ready_[n].load(std::memory_order_acquire); }
+
+  CUresult post(std::uint64_t n, bool to_device) {
+    const std::uint64_t there = copy_.device + offset(n), here = area_->place(n);
+    request r(api::opcode::cuMemcpyAsync, own_);
+    const auto how =
+        marshal::per_thread(copy_.how) ? marshal::flavour::stream_per_thread : marshal::flavour::stream;
+    marshal::put_body(
+        r.body(), marshal::copy_across_body{to_device ? there : here, to_device ? here : there, length(n),
+                                            value_of(copy_.stream), how, area_->word(n), area_->value(n)});
+    return r.post();
+  }
+
+  /// CUDA_SUCCESS: what is waited for may still come.
+  CUresult ask_stream() {
+    const CUresult code = marshal::per_thread(copy_.how)
+                              ? remote<api::opcode::cuStreamQuery_ptsz>(copy_.stream)
+                              : remote<api::opcode::cuStreamQuery>(copy_.stream);
+    return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
+  }
+
+  void stop() { stop_.store(true, std::memory_order_relaxed); }
+
+ private:
+  lane& own_;
+  use_of_area& area_;
+  const staged_copy& copy_;
+  const std::uint64_t piece_;
+  std::vector<std::atomic<bool>> ready_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<bool> stop_{false};
+};
+
+/// Runs `step` until it says that all is done; it returns whether it got on. Errors end the copy, with the
+/// helpers.
+template <class Step>
+CUresult drive(work& shared, Step&& step) {
+  CUresult code = CUDA_SUCCESS;
+  for (patience wait; code == CUDA_SUCCESS;) {
+    bool got_on = false;
+    if (step(got_on, code)) return code;
+    if (got_on) {
+      wait.restart();
+      continue;
+    }
+    wait.pause();
+    if (code == CUDA_SUCCESS && wait.doubtful()) code = shared.ask_stream();
+  }
+  shared.stop();
+  return code;
+}
+
+}  // namespace
+
+std::optional<CUresult> stage_in(lane& own, const staged_copy& copy) {
+  use_of_area area(own, copy.size);
+  if (!area) return std::nullopt;
+  work shared(own, area, copy);
+  const auto free = [&](std::uint64_t n) { return area->is_free(n); };
+  const auto fill = [&](std::uint64_t n) {
+    std::memcpy(shared.block(n), copy.host + shared.offset(n), shared.length(n));
+  };
+  const std::function<void()> help = [&] { shared.help(free, fill); };
+  std::uint64_t posted = 0;
+  CUresult code = CUDA_SUCCESS;
+  {
+    const copy_crew::shift shift(copy_crew::instance(), help);
+    code = drive(shared, [&](bool& got_on, CUresult& failed) {
+      while (posted < shared.count() && shared.is_ready(posted)) {
+        if ((failed = shared.post(posted, true)) != CUDA_SUCCESS) return false;
+        ++posted, got_on = true;
+      }
+      if (posted == shared.count()) return true;
+      got_on |= shared.help_once(free, fill);
+      return false;
+    });
+  }
+  if (code == CUDA_SUCCESS) {
+    area->end_copy(shared.count());
+  } else {
+    area.abandon();
+  }
+  return code;
+}
+
+std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
+  use_of_area area(own, whole.size);
+  if (!area) return std::nullopt;
+  request first(api::opcode::cuMemcpyDtoH_v2, own);
+  marshal::put_body(first.body(),
+                    marshal::copy_out_body{whole.device, head, value_of(whole.stream), whole.how});
+  const landing land{whole.host, head};
+  if (const CUresult code = first.call({}, &land); code != CUDA_SUCCESS) return code;
+  const staged_copy copy{whole.device + head, whole.host + head, whole.size - head, whole.stream, whole.how};
+  work shared(own, area, copy);
+  std::atomic<std::uint64_t> posted{0};
+  const auto arrived = [&](std::uint64_t n) {
+    return n < posted.load(std::memory_order_acquire) && area->is_done(n);
+  };
+  const auto empty = [&](std::uint64_t n) {
+    std::memcpy(copy.host + shared.offset(n), shared.block(n), shared.length(n));
+  };
+  const std::function<void()> help = [&] { shared.help(arrived, empty); };
+  std::uint64_t emptied = 0;
+  CUresult code = CUDA_SUCCESS;
+  {
+    const copy_crew::shift shift(copy_crew::instance(), help);
+    code = drive(shared, [&](bool& got_on, CUresult& failed) {
+      for (std::uint64_t n = posted; n < shared.count() && area->is_free(n); ++n) {
+        if (n >= staging_area::blocks && !shared.is_ready(n - staging_area::blocks))
+          break;  // still being copied out
+        if ((failed = shared.post(n, false)) != CUDA_SUCCESS) return false;
+        posted.store(n + 1, std::memory_order_release);
+        got_on = true;
+      }
+      while (emptied < shared.count() && shared.is_ready(emptied)) ++emptied, got_on = true;
+      if (emptied == shared.count()) return true;
+      got_on |= shared.help_once(arrived, empty);
+      return false;
+    });
+  }
+  if (code == CUDA_SUCCESS) {
+    area->end_copy(shared.count());
+  } else {
+    area.abandon();
+  }
+  return code;
+}
+
+}  // namespace outboard::frontend::cuda
