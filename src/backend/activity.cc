@@ -44,6 +44,14 @@ std::optional<shown_activity> shown_activity::open(const unique_fd& descriptor) 
   return shown_activity(static_cast<const activity_page*>(at));
 }
 
+std::uint64_t shown_activity::bytes_on(std::uint64_t board) const {
+  for (const shown_board& b : page_->boards) {
+    if (board != 0 && b.board.load(std::memory_order_relaxed) == board)
+      return b.bytes.load(std::memory_order_relaxed);
+  }
+  return 0;
+}
+
 shown_activity::~shown_activity() {
   if (page_) ::munmap(const_cast<activity_page*>(page_), page_size);
 }

@@ -3,7 +3,9 @@
 // helper, which believes nothing but that the numbers are numbers.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -12,9 +14,18 @@
 
 namespace outboard::backend {
 
-struct activity_page {
-  std::atomic<std::uint64_t> device_bytes;
+/// What the session holds of one board; `board` by its PCI address (board_number()), 0: none.
+struct shown_board {
+  std::atomic<std::uint64_t> board, bytes;
 };
+inline constexpr std::size_t most_shown_boards = 64;
+using shown_boards = std::array<shown_board, most_shown_boards>;
+
+struct activity_page {
+  std::atomic<std::uint64_t> device_bytes;  ///< by the device's own word; 0 where it has a driver that tells
+  shown_boards boards;                      ///< by the session's ledger
+};
+static_assert(sizeof(activity_page) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// The worker's side: lives as long as the process.
@@ -33,6 +44,8 @@ class shown_activity {
   shown_activity& operator=(shown_activity&&) = delete;
   ~shown_activity();
 
+  /// Of the session's ledger; 0 for a board that it does not use.
+  std::uint64_t bytes_on(std::uint64_t board) const;
   std::uint64_t device_bytes() const { return page_->device_bytes.load(std::memory_order_relaxed); }
 
  private:

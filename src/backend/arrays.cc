@@ -20,6 +20,7 @@ std::uint64_t least_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d, std::uint32_t levels
   const bool half = d.Format == CU_AD_FORMAT_HALF || d.Format == CU_AD_FORMAT_UNSIGNED_INT16 ||
                     d.Format == CU_AD_FORMAT_SIGNED_INT16;
   const bool layers = d.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+  if (d.Flags & CUDA_ARRAY3D_SPARSE) return 0;  // what is mapped into it counts
   std::uint64_t all = 0;
   for (std::uint32_t level = 0; level < std::max(levels, 1u) && level < 64; ++level) {
     const auto at_level = [&](std::uint64_t n) { return std::max<std::uint64_t>(n >> level, 1); };
@@ -29,12 +30,12 @@ std::uint64_t least_bytes(const CUDA_ARRAY3D_DESCRIPTOR& d, std::uint32_t levels
 }
 
 template <class H>
-outcome keep(call& c, const marshal::array_body& body, CUresult code, H native,
-             const CUDA_ARRAY3D_DESCRIPTOR& about) {
+outcome keep(call& c, const marshal::array_body& body, CUresult code, H native, std::uint64_t bytes,
+             CUdevice device) {
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   if (!c.objects().create(body.handle, native, c.as_record(), std::make_shared<derived_ids>()))
     return outcome::malformed();
-  c.session.memory().array_made(body.handle, least_bytes(about, body.levels), c.header.context);
+  c.session.memory().array_made(body.handle, bytes, device, c.header.context);
   return outcome::answer(CUDA_SUCCESS);
 }
 
@@ -46,14 +47,19 @@ outcome make(call& c, bool mipmapped) {
   about.Width = body.width, about.Height = body.height, about.Depth = body.depth;
   about.Format = static_cast<CUarray_format>(body.format);
   about.NumChannels = body.channels, about.Flags = body.flags;
+  const std::uint64_t bytes = least_bytes(about, body.levels);
+  CUdevice device = 0;
+  CUresult code = c.driver().cuCtxGetDevice(&device);
+  if (code == CUDA_SUCCESS) code = c.session.limits().admit(device, bytes);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
   if (mipmapped) {
     CUmipmappedArray made = nullptr;
-    const CUresult code = call_driver(c.driver().cuMipmappedArrayCreate, &made, &about, body.levels);
-    return keep(c, body, code, made, about);
+    code = call_driver(c.driver().cuMipmappedArrayCreate, &made, &about, body.levels);
+    return keep(c, body, code, made, bytes, device);
   }
   CUarray made = nullptr;
-  const CUresult code = call_driver(c.driver().cuArray3DCreate_v2, &made, &about);
-  return keep(c, body, code, made, about);
+  code = call_driver(c.driver().cuArray3DCreate_v2, &made, &about);
+  return keep(c, body, code, made, bytes, device);
 }
 
 /// `get` gives the native array of a part: a level or a plane.

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "backend/device_shape.hh"
 #include "backend/monitor.hh"
 #include "backend/notify.hh"
 #include "base/errno_text.hh"
@@ -124,7 +125,7 @@ worker_settings daemon::settings_for_workers() const {
   worker_settings s;
   s.command = settings_.command;
   s.device = device_.kind;
-  for (const auto& d : device_.snapshot.devices) s.uuids.push_back(format_uuid(d.uuid));
+  s.uuids = uuids_of(device_.snapshot);
   s.may_occupy_device = !exclusive_compute_mode(device_.snapshot);
   s.limits = settings_.configuration.limits;
   s.pool = settings_.configuration.pool;
@@ -137,6 +138,7 @@ monitor_settings daemon::settings_for_monitor() const {
   s.command = settings_.command;
   s.device = device_.kind;
   for (const auto& d : device_.snapshot.devices) s.visible.push_back(d.pci_bus_id);
+  s.in_order = !settings_.configuration.shape.visible.empty();
   s.own_environment = settings_.own_environment;
   return s;
 }
@@ -300,6 +302,27 @@ void daemon::serve() {
   log::info("stopped");
 }
 
+/// Only the devices that the configuration names, in its order, for every worker and for lists.
+status choose_visible(daemon_settings& settings, marshal::snapshot& snapshot) {
+  const std::vector<std::string>& wanted = settings.configuration.shape.visible;
+  if (wanted.empty()) return {};
+  const std::vector<std::string> uuids = uuids_of(snapshot);
+  const auto chosen = choose_devices(wanted, uuids);
+  if (!chosen.ok()) return chosen.error();
+  std::vector<marshal::device_facts> devices;
+  std::string list;
+  for (const std::size_t place : *chosen) {
+    devices.push_back(std::move(snapshot.devices[place]));
+    list.append(list.empty() ? "" : ",").append(uuids[place]);
+  }
+  snapshot.devices = std::move(devices);
+  settings.own_environment = [own = std::move(settings.own_environment),
+                              list = std::move(list)](const char* name) -> const char* {
+    return std::string_view(name) == "CUDA_VISIBLE_DEVICES" ? list.c_str() : own(name);
+  };
+  return {};
+}
+
 }  // namespace
 
 status run_daemon(daemon_settings settings) {
@@ -310,6 +333,8 @@ status run_daemon(daemon_settings settings) {
   raise_descriptor_limit();
   auto device = choose_device(settings.command, settings.configuration.device, settings.own_environment);
   if (!device.ok()) return std::move(device).error();
+  OUTBOARD_TRY(choose_visible(settings, device->snapshot));
+  apply_shape(settings.configuration.shape, device->snapshot);
   log::info(product, " serves ", device->snapshot.devices.size(), " device(s): ", device->description);
   // Before any socket is open: what a signal does must be settled by then.
   auto signals = take_signals();

@@ -189,11 +189,15 @@ outcome cuGraphLaunch(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   launch_order o;
   CUresult code = take_launch(c, body, o);
+  if (code == CUDA_SUCCESS) code = c.session.limits().admit_graph();
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   exec_needs& needs = *needs_of(c, body.exec);
-  if (needs.empty())
-    return outcome::answer(call_driver(
-        o.per_thread ? c.driver().cuGraphLaunch_ptsz : c.driver().cuGraphLaunch, o.exec, o.stream));
+  if (needs.empty()) {
+    code = call_driver(o.per_thread ? c.driver().cuGraphLaunch_ptsz : c.driver().cuGraphLaunch, o.exec,
+                       o.stream);
+    c.session.limits().graph_launched();
+    return outcome::answer(code);
+  }
   CUgraph captured = nullptr;
   code = graph_under_capture(c, o.stream, o.per_thread, captured);
   // No graph takes in the launch of another: the driver says so, and the capture is lost.

@@ -396,6 +396,11 @@ outcome cuGraphAddNode_v2(call& c) {
   if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
   if (code == CUDA_SUCCESS) code = find_all(c, body.dependencies, before);
   if (code == CUDA_SUCCESS) code = to_native(c, body.node, native);
+  if (code == CUDA_SUCCESS && native.p.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+    const std::int32_t device = native.p.alloc.poolProps.location.id;
+    code = c.session.limits().admit(device, native.p.alloc.bytesize);
+    c.session.limits().graph_memory_on(device);
+  }
   if (code == CUDA_SUCCESS) {
     const place where{&node, graph, before.data(), before.size()};
     const auto edges = edge_data(body.edges);

@@ -53,8 +53,12 @@ outcome cuMemAllocManaged(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   std::uint64_t address = 0;
-  const CUresult code =
-      c.session.mirrors().allocate_managed(body, c.header.context, c.header.ticket, address);
+  CUdevice device = 0;
+  CUresult code = c.driver().cuCtxGetDevice(&device);
+  // As on a device without page faults (attributes 88, 89, 100): what is managed fits on it.
+  if (code == CUDA_SUCCESS) code = c.session.limits().admit(device, mirrors::managed_size(body.size));
+  if (code == CUDA_SUCCESS)
+    code = c.session.mirrors().allocate_managed(body, device, c.header.context, c.header.ticket, address);
   marshal::put_body(c.reply, marshal::address_reply{address});
   return outcome::answer(code);
 }

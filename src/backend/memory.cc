@@ -12,8 +12,9 @@ outcome ends::cuMemAlloc_v2(call& c) {
   CUdevice device = 0;
   if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
     return outcome::answer(code);
-  const CUresult code =
-      c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
+  CUresult code = c.session.limits().admit(device, body.size);
+  if (code == CUDA_SUCCESS)
+    code = c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
   c.reply.put(body.address);
   return outcome::answer(code);
 }
@@ -29,7 +30,7 @@ outcome ends::cuMemFree_v2(call& c) {
   c.session.memory().forget_offer(body.address);
   if (body.size == 0) return outcome::answer(waited);
   CUresult code = CUDA_SUCCESS;
-  if (c.session.memory().pool_freed(body.address)) {
+  if (const auto device = c.session.memory().pool_freed(body.address)) {
     code = c.driver().cuMemFree_v2(body.address);
   } else if (c.session.mirrors().drop(body.address)) {
     code = CUDA_SUCCESS;  // managed
@@ -44,6 +45,14 @@ outcome ends::cuMemGetInfo_v2(call& c) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   std::size_t free_bytes = 0, total = 0;
   const CUresult code = c.driver().cuMemGetInfo_v2(&free_bytes, &total);
+  CUdevice device = 0;
+  if (code == CUDA_SUCCESS && c.session.limits().is_set() &&
+      c.driver().cuCtxGetDevice(&device) == CUDA_SUCCESS) {
+    const auto& devices = c.session.facts().devices;
+    if (static_cast<std::size_t>(device) < devices.size())
+      total = devices[static_cast<std::size_t>(device)].total_memory;
+    free_bytes = c.session.limits().free_of(device, free_bytes);
+  }
   marshal::put_body(c.reply, marshal::memory_info_reply{free_bytes, total});
   return outcome::answer(code);
 }

@@ -118,6 +118,7 @@ CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_
   address = made.address;
   mappings_[made.address] = made;
   bytes_ += size;
+  held_.add(device, size);
   return CUDA_SUCCESS;
 }
 
@@ -130,12 +131,18 @@ void memory_map::release(const mapping& m) {
   driver_.cuMemRelease(m.memory);
 }
 
+void memory_map::uncount(const mapping& gone) {
+  if (gone.imported) return;
+  bytes_ -= gone.size;
+  held_.take(gone.device, gone.size);
+}
+
 CUresult memory_map::unmap(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = mappings_.find(address);
   if (found == mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
   release(found->second);
-  if (!found->second.imported) bytes_ -= found->second.size;
+  uncount(found->second);
   mappings_.erase(found);
   return CUDA_SUCCESS;
 }
@@ -148,7 +155,7 @@ void memory_map::drop_context(std::uint64_t context, bool unmap_too) {
       continue;
     }
     if (unmap_too || slot_size_ != 0) release(at->second);
-    if (!at->second.imported) bytes_ -= at->second.size;
+    uncount(at->second);
     at = mappings_.erase(at);
   }
   std::erase_if(offers_, [&](const auto& entry) { return entry.second.context == context; });
@@ -158,21 +165,29 @@ void memory_map::drop_context(std::uint64_t context, bool unmap_too) {
   }
   std::erase_if(arrays_, [&](const auto& entry) {
     if (entry.second.context != context) return false;
-    array_bytes_ -= entry.second.size;
+    uncount(entry.second);
     return true;
   });
 }
 
-void memory_map::array_made(std::uint64_t id, std::uint64_t size, std::uint64_t context) {
+void memory_map::array_made(std::uint64_t id, std::uint64_t size, std::int32_t device,
+                            std::uint64_t context) {
   const std::lock_guard lock(mutex_);
-  if (arrays_.emplace(id, array{size, context}).second) array_bytes_ += size;
+  if (!arrays_.emplace(id, array{size, context, device}).second) return;
+  array_bytes_ += size;
+  held_.add(device, size);
+}
+
+void memory_map::uncount(const array& gone) {
+  array_bytes_ -= gone.size;
+  held_.take(gone.device, gone.size);
 }
 
 void memory_map::array_gone(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   const auto found = arrays_.find(id);
   if (found == arrays_.end()) return;
-  array_bytes_ -= found->second.size;
+  uncount(found->second);
   arrays_.erase(found);
 }
 
@@ -183,16 +198,22 @@ void memory_map::pool_allocated(const marshal::pool_body& made, std::int32_t dev
   pool_block block{made, context, ticket};
   block.made.stream = 0;  // the order of streams is over when records are replayed
   block.made.per_thread = false;
-  if (pooled_.emplace(made.address, block).second) pool_bytes_ += made.size;
+  block.device = device;
+  if (!pooled_.emplace(made.address, block).second) return;
+  pool_bytes_ += made.size;
+  held_.add_pooled(device, made.size);
 }
 
-bool memory_map::pool_freed(std::uint64_t address) {
+std::optional<std::int32_t> memory_map::pool_freed(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = pooled_.find(address);
-  if (found == pooled_.end()) return false;
-  if (!found->second.imported) pool_bytes_ -= found->second.made.size;
+  if (found == pooled_.end()) return std::nullopt;
+  const pool_block gone = std::move(found->second);
   pooled_.erase(found);
-  return true;
+  if (gone.imported) return gone.device;
+  pool_bytes_ -= gone.made.size;
+  held_.take_pooled(gone.device, gone.made.size);
+  return gone.device;
 }
 
 std::uint64_t memory_map::pool_bytes() const {

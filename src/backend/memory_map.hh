@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/cuda/driver_table.hh"
+#include "backend/device_tally.hh"
 #include "marshal/sharing_bodies.hh"
 #include "marshal/snapshot.hh"
 
@@ -41,11 +42,12 @@ struct pool_block {
   std::uint64_t context = 0, ticket = 0;
   std::optional<marshal::share_token> imported = {};       ///< another session's
   std::shared_ptr<const marshal::share_token> offer = {};  ///< of ours to other sessions
+  std::int32_t device = -1;                                ///< whose memory it is
 };
 
 class memory_map {
  public:
-  explicit memory_map(const api::driver_table& driver) : driver_(driver) {}
+  memory_map(const api::driver_table& driver, device_tally& held) : driver_(driver), held_(held) {}
 
   /// Reserves the window's slots for `devices` devices. False: this device has no such thing, or the
   /// addresses are taken; memory then comes from wherever the driver likes.
@@ -81,7 +83,8 @@ class memory_map {
   void pool_allocated(const marshal::pool_body& made, std::int32_t device, std::uint64_t context,
                       std::uint64_t ticket);
   std::vector<std::int32_t> pool_devices() const;  ///< on which anything came from a pool, ever
-  bool pool_freed(std::uint64_t address);          ///< false: it is not one
+  /// Whose memory it was; nothing: it is none.
+  std::optional<std::int32_t> pool_freed(std::uint64_t address);
 
   /// Another session's, in a pool of its own: in no ledger of ours.
   void pool_imported(const marshal::share_pointer_body& made, std::uint64_t context, std::uint64_t ticket);
@@ -89,7 +92,7 @@ class memory_map {
   std::optional<pool_block> pooled_at(std::uint64_t address) const;
   bool keep_pool_offer(std::uint64_t address, std::shared_ptr<const marshal::share_token> offer);
 
-  void array_made(std::uint64_t id, std::uint64_t size, std::uint64_t context);
+  void array_made(std::uint64_t id, std::uint64_t size, std::int32_t device, std::uint64_t context);
   void array_gone(std::uint64_t id);
 
   std::uint64_t bytes() const;       ///< mapped
@@ -99,22 +102,27 @@ class memory_map {
   std::vector<pool_block> all_pooled() const;
 
  private:
+  struct array {
+    std::uint64_t size = 0, context = 0;
+    std::int32_t device = -1;
+  };
+
   bool fits_window(std::uint64_t address, std::uint64_t size, std::int32_t device) const;
   CUresult map_window(const mapping& wanted, CUmemGenericAllocationHandle& memory);
   void release(const mapping& m);
+  void uncount(const mapping& gone);
+  void uncount(const array& gone);
   CUresult place(const mapping& m);
   std::vector<CUmemAccessDesc> access_to(std::int32_t device) const;
 
   const api::driver_table& driver_;
+  device_tally& held_;
   std::uint64_t base_ = 0, slot_size_ = 0;  // slot_size_ 0: no window
   bool by_descriptor_ = false;              // the device's memory can leave the process
   mutable std::mutex mutex_;
   std::map<std::uint64_t, mapping> mappings_;
   std::map<std::uint64_t, pool_block> pooled_;
   std::set<std::int32_t> pool_devices_;
-  struct array {
-    std::uint64_t size = 0, context = 0;
-  };
   std::map<std::uint64_t, array> arrays_;  // by id
   struct held_offer {
     std::uint64_t context = 0;

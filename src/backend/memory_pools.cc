@@ -21,6 +21,14 @@ CUresult allocate(call& c, const marshal::pool_body& body, CUstream stream, CUde
                      body.size, pool, stream);
 }
 
+/// Whose memory the pool gives out; -1: no device's.
+std::int32_t device_of(call& c, const marshal::pool_body& body) {
+  if (const auto found = c.session.limits().device_of(body.pool)) return *found;
+  CUdevice current = -1;
+  call_driver(c.driver().cuCtxGetDevice, &current);
+  return current;
+}
+
 CUresult release(call& c, CUdeviceptr address, CUstream stream, bool per_thread) {
   return call_driver(per_thread ? c.driver().cuMemFreeAsync_ptsz : c.driver().cuMemFreeAsync, address,
                      stream);
@@ -75,7 +83,9 @@ outcome cuMemAllocAsync(call& c) {
     return outcome::answer(code);
   }
   CUdeviceptr address = 0;
-  CUresult code = allocate(c, body, stream, address);
+  const std::int32_t device = device_of(c, body);
+  CUresult code = device >= 0 ? c.session.limits().admit_pooled(device, body.size) : CUDA_SUCCESS;
+  if (code == CUDA_SUCCESS) code = allocate(c, body, stream, address);
   if (code == CUDA_SUCCESS && body.address != 0 && body.address != address) {
     // A record of another worker's: pointers to it lie in the program's memory.
     release(c, address, stream, body.per_thread);
@@ -83,9 +93,8 @@ outcome cuMemAllocAsync(call& c) {
   }
   if (code == CUDA_SUCCESS) {
     body.address = address;
-    CUdevice device = 0;
-    c.driver().cuCtxGetDevice(&device);
     c.session.memory().pool_allocated(body, device, c.header.context, c.header.ticket);
+    if (device >= 0) c.session.limits().pools_changed(device);
   }
   marshal::put_body(c.reply, marshal::address_reply{address});
   return outcome::answer(code);
@@ -100,7 +109,10 @@ outcome cuMemFreeAsync(call& c) {
     return outcome::answer(code);
   }
   const CUresult code = release(c, body.address, stream, body.per_thread);
-  if (code == CUDA_SUCCESS) c.session.memory().pool_freed(body.address);
+  if (code == CUDA_SUCCESS) {
+    const auto device = c.session.memory().pool_freed(body.address);
+    if (device && *device >= 0) c.session.limits().pools_changed(*device);
+  }
   return outcome::answer(code);
 }
 
@@ -116,6 +128,10 @@ outcome cuMemPoolCreate(call& c) {
   properties.usage = body.usage;
   CUmemoryPool made = nullptr;
   const CUresult code = call_driver(c.driver().cuMemPoolCreate, &made, &properties);
+  if (code == CUDA_SUCCESS) {
+    const bool on_device = properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    c.session.limits().pool_made(body.handle, on_device ? properties.location.id : -1);
+  }
   const bool kept = code == CUDA_SUCCESS ? c.objects().create(body.handle, made, c.as_record())
                                          : c.objects().fail(body.handle, code);
   return kept ? outcome::answer(code) : outcome::malformed();

@@ -142,6 +142,7 @@ CUresult mirrors::insert(mirrored made) {
   }
   const std::lock_guard lock(mutex_);
   (made.kind == host_block::managed ? managed_ : pinned_) += made.owned || made.mapped ? made.size : 0;
+  if (made.owned) held_.add(made.device, made.size);
   blocks_[made.address] = made;
   return CUDA_SUCCESS;
 }
@@ -202,12 +203,10 @@ CUresult mirrors::map(const marshal::host_map_body& wanted, std::uint64_t contex
   return code;
 }
 
-CUresult mirrors::allocate_managed(const marshal::managed_body& wanted, std::uint64_t context,
-                                   std::uint64_t ticket, std::uint64_t& address) {
-  // Whole granules: no page is shared with anything else, and the ledger counts what is gone.
-  constexpr std::uint64_t granule = 2u << 20;
+CUresult mirrors::allocate_managed(const marshal::managed_body& wanted, std::int32_t device,
+                                   std::uint64_t context, std::uint64_t ticket, std::uint64_t& address) {
   if (wanted.size == 0 || wanted.size > most_addresses) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t size = (wanted.size + granule - 1) / granule * granule;
+  const std::uint64_t size = managed_size(wanted.size);
   CUdeviceptr got = 0;
   CUresult code = call_driver(driver_.cuMemAllocManaged, &got, size, wanted.flags);
   if (code != CUDA_SUCCESS) return code;
@@ -220,6 +219,7 @@ CUresult mirrors::allocate_managed(const marshal::managed_body& wanted, std::uin
   m.flags = wanted.flags;
   m.context = context;
   m.ticket = ticket;
+  m.device = device;
   if (wanted.address && wanted.address != got) {
     release(m);
     return CUDA_ERROR_MAP_FAILED;
@@ -254,6 +254,7 @@ bool mirrors::drop(std::uint64_t address) {
     gone = found->second;
     ++stores_;
     (gone.kind == host_block::managed ? managed_ : pinned_) -= gone.owned || gone.mapped ? gone.size : 0;
+    if (gone.owned) held_.take(gone.device, gone.size);
     blocks_.erase(found);
   }
   release(gone);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/cuda/driver_table.hh"
+#include "backend/device_tally.hh"
 #include "backend/staging.hh"
 #include "base/fd.hh"
 #include "marshal/bodies.hh"
@@ -29,11 +30,13 @@ struct mirrored {
   bool owned = false;           ///< managed: allocated for the client, freed with the block
   unsigned flags = 0;           ///< managed: of the allocation
   std::uint64_t context = 0, ticket = 0;
+  std::int32_t device = -1;  ///< managed and owned: which device's memory it counts as
 };
 
 class mirrors {
  public:
-  mirrors(const api::driver_table& driver, staging& stage) : driver_(driver), staging_(stage) {}
+  mirrors(const api::driver_table& driver, staging& stage, device_tally& held)
+      : driver_(driver), staging_(stage), held_(held) {}
   ~mirrors();
 
   /// Knows from the snapshot how managed memory may be touched. Before any other call.
@@ -45,8 +48,12 @@ class mirrors {
                std::uint64_t& device_address);
   /// Page-locked memory at this address that the client maps too; it is zero, and its size is sealed.
   CUresult share(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd& memory);
-  CUresult allocate_managed(const marshal::managed_body& wanted, std::uint64_t context, std::uint64_t ticket,
-                            std::uint64_t& address);
+  /// Whole granules: no page is shared with anything else, and the ledger counts what is gone.
+  static std::uint64_t managed_size(std::uint64_t wanted) {
+    return (wanted + granule - 1) / granule * granule;
+  }
+  CUresult allocate_managed(const marshal::managed_body& wanted, std::int32_t device, std::uint64_t context,
+                            std::uint64_t ticket, std::uint64_t& address);
   /// False: no such block. The device must be done with it.
   bool drop(std::uint64_t address);
   bool page_locked(std::uint64_t address) const;  ///< a block of ours starts here
@@ -64,6 +71,7 @@ class mirrors {
   std::vector<mirrored> all() const;  ///< for records: without variables
 
  private:
+  static constexpr std::uint64_t granule = 2u << 20;
   using blocks = std::map<std::uint64_t, mirrored>;
   CUresult insert(mirrored made);
   void release(const mirrored& m);
@@ -78,6 +86,7 @@ class mirrors {
 
   const api::driver_table& driver_;
   staging& staging_;
+  device_tally& held_;
   std::mutex shape_mutex_;  // whoever adds and removes blocks; held in the driver
   mutable std::mutex
       mutex_;  // what follows; a host function of the client may wait for it, and the driver for that

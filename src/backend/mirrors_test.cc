@@ -47,7 +47,8 @@ class MirrorsTest : public testing::Test {
   std::unique_ptr<device::mock::mock_device> device_;
   const api::driver_table& table_;
   staging stage_{table_};
-  mirrors blocks_{table_, stage_};
+  device_tally held_;
+  mirrors blocks_{table_, stage_, held_};
   std::uint64_t there_ = 0;
 };
 
@@ -178,21 +179,23 @@ TEST_F(MirrorsTest, AContextTakesItsBlocksWithIt) {
 
 TEST_F(MirrorsTest, ManagedMemoryIsWholeGranulesAndFreedWithItsBlock) {
   std::uint64_t address = 0;
-  ASSERT_EQ(blocks_.allocate_managed({5000, 0, CU_MEM_ATTACH_GLOBAL}, 1, 1, address), CUDA_SUCCESS);
+  ASSERT_EQ(blocks_.allocate_managed({5000, 0, CU_MEM_ATTACH_GLOBAL}, 0, 1, 1, address), CUDA_SUCCESS);
   EXPECT_EQ(blocks_.managed_bytes(), 2u << 20);
+  EXPECT_EQ(held_.bytes(0), 2u << 20);
   EXPECT_EQ(blocks_.all().size(), 1u);
   EXPECT_TRUE(blocks_.drop(address));
   EXPECT_EQ(blocks_.managed_bytes(), 0u);
+  EXPECT_EQ(held_.bytes(0), 0u);
   EXPECT_EQ(table_.cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE);  // the driver has it back
   std::uint64_t wished = 0x1234;
-  EXPECT_EQ(blocks_.allocate_managed({5000, wished, CU_MEM_ATTACH_GLOBAL}, 1, 1, address),
+  EXPECT_EQ(blocks_.allocate_managed({5000, wished, CU_MEM_ATTACH_GLOBAL}, 0, 1, 1, address),
             CUDA_ERROR_MAP_FAILED);
   EXPECT_EQ(blocks_.managed_bytes(), 0u);
 }
 
 TEST_F(MirrorsTest, ManagedMemoryIsReadByTheDriversCopies) {
   std::uint64_t address = 0;
-  ASSERT_EQ(blocks_.allocate_managed({5u << 20, 0, CU_MEM_ATTACH_GLOBAL}, 1, 1, address), CUDA_SUCCESS);
+  ASSERT_EQ(blocks_.allocate_managed({5u << 20, 0, CU_MEM_ATTACH_GLOBAL}, 0, 1, 1, address), CUDA_SUCCESS);
   EXPECT_TRUE(found().empty());
   ASSERT_EQ(table_.cuMemsetD8_v2(address + (4u << 20) + 9, 7, 1), CUDA_SUCCESS);
   EXPECT_EQ(found(), one_byte(address, 6u << 20, (4u << 20) + 9, std::byte{7}));

@@ -27,6 +27,7 @@ status monitor::start() {
                    {"--parent", std::to_string(::getpid()), "--device", settings_.device, "--monitor"});
   for (const std::string& address : settings_.visible)
     arguments.insert(arguments.end(), {"--visible", address});
+  if (settings_.in_order) arguments.emplace_back("--visible-in-order");
   auto helper =
       start_child(settings_.command.program, arguments, worker_environment({}, settings_.own_environment));
   if (!helper.ok()) return std::move(helper).error();

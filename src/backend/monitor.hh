@@ -18,6 +18,7 @@ struct monitor_settings {
   worker_command command;
   std::string device;                ///< "vendor", "cpu", "mock"
   std::vector<std::string> visible;  ///< PCI addresses of the devices that the daemon lends
+  bool in_order = false;             ///< clients see them in that order, else in NVML's own
   variable_source own_environment;
 };
 

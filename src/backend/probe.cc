@@ -85,14 +85,21 @@ result<probed_device> choose_device(const worker_command& command, device_choice
   return probe_device(command, "cpu", own_environment);
 }
 
-std::string format_uuid(const std::array<std::byte, 16>& uuid) {
-  std::string text = "GPU-";
+std::string format_uuid(const std::array<std::byte, 16>& uuid, std::string_view prefix) {
+  std::string text(prefix);
   for (std::size_t i = 0; i < uuid.size(); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
     text += "0123456789abcdef"[std::to_integer<int>(uuid[i] >> 4)];
     text += "0123456789abcdef"[std::to_integer<int>(uuid[i] & std::byte{15})];
   }
   return text;
+}
+
+std::vector<std::string> uuids_of(const marshal::snapshot& snapshot) {
+  std::vector<std::string> list;
+  for (const marshal::device_facts& d : snapshot.devices)
+    list.push_back(d.uuid == d.uuid_v2 ? format_uuid(d.uuid) : format_uuid(d.uuid_v2, "MIG-"));
+  return list;
 }
 
 bool exclusive_compute_mode(const marshal::snapshot& snapshot) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/workers.hh"
@@ -26,7 +27,10 @@ result<probed_device> choose_device(const worker_command& command, device_choice
                                     const variable_source& own_environment);
 
 /// "GPU-xxxxxxxx-…", as nvidia-smi and CUDA_VISIBLE_DEVICES write it.
-std::string format_uuid(const std::array<std::byte, 16>& uuid);
+std::string format_uuid(const std::array<std::byte, 16>& uuid, std::string_view prefix = "GPU-");
+
+/// As CUDA_VISIBLE_DEVICES names the devices: a part of a board (MIG) by its own UUID.
+std::vector<std::string> uuids_of(const marshal::snapshot& snapshot);
 
 /// True where a device refuses a second process, so that no warm worker may hold a context.
 bool exclusive_compute_mode(const marshal::snapshot& snapshot);

@@ -1,5 +1,6 @@
 #include "backend/session.hh"
 
+#include "backend/device_shape.hh"
 #include "backend/session_core.hh"
 #include "base/version.hh"
 #include "transport/spin.hh"
@@ -42,10 +43,11 @@ session_core::session_core(session_request request)
       connection_(*request_.connection),
       driver_(request_.device->cuda()),
       from_(connection_),
-      memory_(driver_),
-      virtual_(driver_),
+      quota_(driver_, objects_, held_),
+      memory_(driver_, held_),
+      virtual_(driver_, held_),
       staging_(driver_),
-      mirrors_(driver_, staging_),
+      mirrors_(driver_, staging_, held_),
       copies_(driver_, staging_,
               [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
                 std::vector<std::byte> prefix;
@@ -84,6 +86,9 @@ void session_core::welcome() {
     return end(false, facts.error().message);
   }
   facts_ = std::move(facts).value();
+  apply_shape(request_.shape, facts_);
+  held_.open(facts_, request_.activity);
+  quota_.open(request_.shape.memory);
   facts_.device_kind = request_.device->kind();
   facts_.device_description = request_.device->describe();
   facts_.window_base = request_.hello.window_base;

@@ -8,8 +8,10 @@
 #include <memory>
 #include <string>
 
+#include "backend/activity.hh"
 #include "backend/broker_link.hh"
 #include "backend/device_output.hh"
+#include "base/config.hh"
 #include "device/device.hh"
 #include "transport/transport.hh"
 #include "wire/hello.hh"
@@ -20,9 +22,11 @@ struct session_request {
   std::unique_ptr<transport::connection> connection;
   wire::hello hello;
   std::uint64_t id = 0;
-  device::device* device = nullptr;  ///< cuInit has been called; outlives the session
-  device_output* output = nullptr;   ///< what the device prints in this process; null: nobody listens
-  broker_link* broker = nullptr;     ///< null: nothing can be shared with other sessions
+  device::device* device = nullptr;   ///< cuInit has been called; outlives the session
+  device_output* output = nullptr;    ///< what the device prints in this process; null: nobody listens
+  broker_link* broker = nullptr;      ///< null: nothing can be shared with other sessions
+  shape_settings shape = {};          ///< what the client sees of the devices
+  activity_page* activity = nullptr;  ///< where the session tells what it holds; null: nowhere
 };
 
 struct session_end {

@@ -16,6 +16,7 @@
 #include "backend/host_calls.hh"
 #include "backend/memory_map.hh"
 #include "backend/mirrors.hh"
+#include "backend/quota.hh"
 #include "backend/resource_book.hh"
 #include "backend/session.hh"
 #include "backend/staging.hh"
@@ -58,6 +59,7 @@ class session_core {
 
   const api::driver_table& driver() const { return driver_; }
   object_tables& objects() { return objects_; }          ///< with the turn
+  quota& limits() { return quota_; }                     ///< with the turn
   memory_map& memory() { return memory_; }               ///< own lock
   virtual_ranges& virtual_memory() { return virtual_; }  ///< with the turn
   staging& stage() { return staging_; }                  ///< own lock
@@ -137,6 +139,8 @@ class session_core {
   std::map<std::uint64_t, std::uint64_t> owners_;  // of contexts made of green ones; with the turn
   std::vector<std::byte> upload_, export_;
   std::map<marshal::share_token, std::shared_ptr<void>> lasting_offers_;
+  device_tally held_;
+  quota quota_;
   memory_map memory_;
   virtual_ranges virtual_;
   staging staging_;

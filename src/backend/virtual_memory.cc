@@ -54,12 +54,14 @@ outcome cuMemCreate(call& c) {
   prop.requestedHandleTypes =
       static_cast<CUmemAllocationHandleType>(body.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CUmemGenericAllocationHandle made = 0;
-  const CUresult code = call_driver(c.driver().cuMemCreate, &made, body.size, &prop, 0);
+  const std::int32_t device = body.location_type == CU_MEM_LOCATION_TYPE_DEVICE ? body.location : -1;
+  CUresult code = device >= 0 ? c.session.limits().admit(device, body.size) : CUDA_SUCCESS;
+  if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuMemCreate, &made, body.size, &prop, 0);
   const bool kept = code == CUDA_SUCCESS
                         ? c.objects().create(body.handle, reinterpret_cast<void*>(made), c.as_record())
                         : c.objects().fail(body.handle, code);
   if (!kept) return outcome::malformed();
-  if (code == CUDA_SUCCESS) c.session.virtual_memory().created(body.handle, body.size);
+  if (code == CUDA_SUCCESS) c.session.virtual_memory().created(body.handle, body.size, device);
   return outcome::answer(code);
 }
 

@@ -44,22 +44,32 @@ CUresult virtual_ranges::free(std::uint64_t address, std::uint64_t size) {
   return code;
 }
 
-void virtual_ranges::created(std::uint64_t handle, std::uint64_t size) {
-  sizes_[handle] = size;
+void virtual_ranges::created(std::uint64_t handle, std::uint64_t size, std::int32_t device) {
+  memory_[handle] = {size, device};
   bytes_ += size;
+  held_.add(device, size);
 }
 
 void virtual_ranges::released(std::uint64_t handle) {
-  const auto found = sizes_.find(handle);
-  if (found == sizes_.end()) return;
-  bytes_ -= found->second;
-  sizes_.erase(found);
+  const auto found = memory_.find(handle);
+  if (found == memory_.end()) return;
+  found->second.released = true;
+  forget_if_gone(found);
+}
+
+void virtual_ranges::forget_if_gone(std::map<std::uint64_t, physical>::iterator memory) {
+  if (!memory->second.released || memory->second.mappings != 0) return;
+  bytes_ -= memory->second.size;
+  held_.take(memory->second.device, memory->second.size);
+  memory_.erase(memory);
 }
 
 CUresult virtual_ranges::map(const marshal::mapping_body& wanted, CUmemGenericAllocationHandle memory,
                              std::uint64_t ticket) {
   const CUresult code = call_driver(driver_.cuMemMap, wanted.address, wanted.size, wanted.offset, memory, 0);
-  if (code == CUDA_SUCCESS) placed_[wanted.address] = {wanted, ticket, {}};
+  if (code != CUDA_SUCCESS) return code;
+  placed_[wanted.address] = {wanted, ticket, {}};
+  if (const auto found = memory_.find(wanted.handle); found != memory_.end()) ++found->second.mappings;
   return code;
 }
 
@@ -67,7 +77,13 @@ CUresult virtual_ranges::unmap(std::uint64_t address, std::uint64_t size) {
   const CUresult code = call_driver(driver_.cuMemUnmap, address, size);
   if (code != CUDA_SUCCESS) return code;
   auto at = placed_.lower_bound(address);
-  while (at != placed_.end() && at->first - address < size) at = placed_.erase(at);
+  while (at != placed_.end() && at->first - address < size) {
+    const auto memory = memory_.find(at->second.made.handle);
+    at = placed_.erase(at);
+    if (memory == memory_.end()) continue;
+    memory->second.mappings -= memory->second.mappings > 0;
+    forget_if_gone(memory);
+  }
   return code;
 }
 

@@ -9,19 +9,22 @@
 #include <vector>
 
 #include "api/cuda/driver_table.hh"
+#include "backend/device_tally.hh"
 #include "marshal/bodies.hh"
 
 namespace outboard::backend {
 
 class virtual_ranges {
  public:
-  explicit virtual_ranges(const api::driver_table& driver) : driver_(driver) {}
+  virtual_ranges(const api::driver_table& driver, device_tally& held) : driver_(driver), held_(held) {}
 
   /// Where the driver likes; with an address: there or not at all (CUDA_ERROR_MAP_FAILED).
   CUresult reserve(const marshal::range_body& wanted, std::uint64_t ticket, std::uint64_t& address);
   CUresult free(std::uint64_t address, std::uint64_t size);
 
-  void created(std::uint64_t handle, std::uint64_t size);
+  /// `device`: whose memory it is; -1: no device's.
+  void created(std::uint64_t handle, std::uint64_t size, std::int32_t device);
+  /// Memory that is mapped lives, and counts, until it is mapped nowhere.
   void released(std::uint64_t handle);
 
   CUresult map(const marshal::mapping_body& wanted, CUmemGenericAllocationHandle memory,
@@ -44,9 +47,18 @@ class virtual_ranges {
   };
 
   const api::driver_table& driver_;
+  device_tally& held_;
   std::map<std::uint64_t, range> ranges_;
   std::map<std::uint64_t, placed> placed_;
-  std::map<std::uint64_t, std::uint64_t> sizes_;  // of physical memory, by handle
+  struct physical {
+    std::uint64_t size = 0;
+    std::int32_t device = -1;
+    std::uint32_t mappings = 0;
+    bool released = false;
+  };
+  void forget_if_gone(std::map<std::uint64_t, physical>::iterator memory);
+
+  std::map<std::uint64_t, physical> memory_;  // by handle
   std::uint64_t bytes_ = 0;
 };
 

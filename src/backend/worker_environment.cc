@@ -56,7 +56,8 @@ std::optional<std::size_t> as_index(std::string_view text) {
   return index;
 }
 
-/// The ordinal that one entry of the client's list means, among what the daemon sees.
+}  // namespace
+
 std::optional<std::size_t> find_device(std::string_view entry, std::span<const std::string> uuids) {
   if (const auto index = as_index(entry)) return *index < uuids.size() ? index : std::nullopt;
   if (entry.size() < 5) return std::nullopt;  // the driver wants "GPU-" and something that is unambiguous
@@ -68,8 +69,6 @@ std::optional<std::size_t> find_device(std::string_view entry, std::span<const s
   }
   return found;
 }
-
-}  // namespace
 
 std::optional<std::string> compose_visible_devices(std::optional<std::string_view> server,
                                                    std::optional<std::string_view> client,

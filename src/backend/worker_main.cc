@@ -111,7 +111,9 @@ int serve(const worker_options& options, device::device& device, device_output* 
                                          .id = assign->session,
                                          .device = &device,
                                          .output = output,
-                                         .broker = &broker});
+                                         .broker = &broker,
+                                         .shape = options.shape,
+                                         .activity = options.page});
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
   if (end.stuck) ::_exit(0);
   return 0;

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "backend/activity.hh"
+#include "base/config.hh"
 #include "device/device.hh"
 #include "transport/transport.hh"
 
@@ -21,7 +23,9 @@ struct worker_options {
   bool warm = false;   ///< open the device and a context before there is a session
   std::function<result<std::unique_ptr<device::device>>()> open_device;
   const transport::registry* transports = nullptr;
-  int activity = -1;  ///< the descriptor of this worker's activity page, if its device keeps one
+  int activity = -1;  ///< the descriptor of this worker's activity page, or -1
+  activity_page* page = nullptr;
+  shape_settings shape = {};  ///< what the client sees of the devices
   /// Free memory in bytes of the device with this PCI address, asked without a context; or nothing.
   std::function<std::optional<std::uint64_t>(const std::string& pci_bus_id)> free_memory;
 };

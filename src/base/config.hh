@@ -36,6 +36,16 @@ struct cpu_settings {
   std::uint32_t kernel_timeout_seconds = 0;  ///< a kernel that runs longer fails; 0: never
 };
 
+/// In shape_settings::name.
+inline constexpr std::string_view board_name_mark = "{name}";
+
+/// What clients see of the devices lent, where it is not all that there is.
+struct shape_settings {
+  std::vector<std::string> visible;  ///< indices or beginnings of UUIDs, in the clients' order; empty: all
+  std::string name;                  ///< "{name}" in it stands for the board's own; empty: that alone
+  std::uint64_t memory = 0;          ///< most bytes of one device that a session may hold; 0: all
+};
+
 struct pool_settings {
   std::uint32_t per_key = 1;        ///< idle warm workers for one device and driver environment; 0: none
   std::uint32_t most = 8;           ///< idle warm workers of all keys
@@ -70,6 +80,7 @@ struct config {
   limit_settings limits;
   pool_settings pool;
   cpu_settings cpu;
+  shape_settings shape;
 
   std::vector<std::string> sources;  ///< the files that were read, for `doctor`
 };

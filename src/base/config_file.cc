@@ -3,6 +3,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <span>
@@ -132,14 +133,41 @@ status set_capability(const input& in) {
   return {};
 }
 
-status set_memory(const input& in) {
+status set_memory(const input& in, std::uint64_t& to, std::uint64_t least, std::string_view accepted) {
   const auto number = in.value.value_exact<std::int64_t>();
   const auto size = number ? std::optional<std::uint64_t>(static_cast<std::uint64_t>(*number))
                            : parse_size(in.value.value_or(std::string_view()));
-  if (!size || *size < (16u << 20) || *size > (1ull << 44))
-    return in.bad("a size like \"4GiB\", from 16MiB to 16TiB");
-  in.into.cpu.memory = *size;
+  if (!size || *size < least || *size > (1ull << 44)) return in.bad(accepted);
+  to = *size;
   return {};
+}
+
+/// What programs print and compare: one line, and no longer than the vendor's libraries have room for.
+status set_name(const input& in) {
+  const auto text = in.value.value_exact<std::string>();
+  constexpr std::size_t room = 95;
+  bool good = text && !text->empty() && text->size() <= room &&
+              std::all_of(text->begin(), text->end(), [](unsigned char c) { return c >= ' ' && c != 127; });
+  if (good) {
+    std::string rest = *text;
+    if (const std::size_t at = rest.find(board_name_mark); at != rest.npos)
+      rest.erase(at, board_name_mark.size());
+    good = rest.find_first_of("{}") == rest.npos;
+  }
+  if (!good) return in.bad("a line of 1 to 95 bytes, in which {name} once stands for the board's own name");
+  in.into.shape.name = *text;
+  return {};
+}
+
+status set_visible(const input& in) {
+  constexpr std::string_view accepted =
+      "a list of indices (\"0\") and beginnings of UUIDs (\"GPU-1a2b\"), each device once";
+  OUTBOARD_TRY(set_texts(in, in.into.shape.visible, accepted));
+  const auto& list = in.into.shape.visible;
+  for (auto at = list.begin(); at != list.end(); ++at) {
+    if (at->empty() || std::find(list.begin(), at, *at) != at) return in.bad(accepted);
+  }
+  return list.empty() ? in.bad(accepted) : status{};
 }
 
 status set_grace(const input& in) {
@@ -180,9 +208,22 @@ constexpr key pool_keys[]{
     {"idle_minutes", [](const input& in) { return set_number(in, in.into.pool.idle_minutes, 1, 10080); }},
 };
 
+constexpr key device_keys[]{
+    {"visible", set_visible},
+    {"name", set_name},
+    {"memory",
+     [](const input& in) {
+       // Less than this and no runtime starts: contexts, printf buffers, a first block.
+       return set_memory(in, in.into.shape.memory, 64u << 20, "a size like \"8GiB\", from 64MiB to 16TiB");
+     }},
+};
+
 constexpr key cpu_keys[]{
     {"compute_capability", set_capability},
-    {"memory", set_memory},
+    {"memory",
+     [](const input& in) {
+       return set_memory(in, in.into.cpu.memory, 16u << 20, "a size like \"4GiB\", from 16MiB to 16TiB");
+     }},
     {"cores", [](const input& in) { return set_number(in, in.into.cpu.cores, 0, 4096); }},
     {"kernel_timeout_seconds",
      [](const input& in) { return set_number(in, in.into.cpu.kernel_timeout_seconds, 0, 86400); }},
@@ -192,7 +233,9 @@ struct section {
   std::string_view name;
   std::span<const key> keys;
 };
-constexpr section sections[]{{"limits", limit_keys}, {"pool", pool_keys}, {"cpu", cpu_keys}};
+constexpr section sections[]{
+    {"limits", limit_keys}, {"pool", pool_keys}, {"devices", device_keys}, {"cpu", cpu_keys}};
+constexpr std::string_view section_names = "[limits], [pool], [devices], [cpu], [transport.NAME]";
 
 class layer {
  public:
@@ -203,8 +246,7 @@ class layer {
       if (const toml::table* table = value.as_table()) {
         OUTBOARD_TRY(apply_section(name.str(), *table, value));
       } else {
-        OUTBOARD_TRY(
-            apply_key(top_keys, "", name.str(), value, ", [limits], [pool], [cpu], [transport.NAME]"));
+        OUTBOARD_TRY(apply_key(top_keys, "", name.str(), value, ", " + std::string(section_names)));
       }
     }
     return {};
@@ -220,7 +262,7 @@ class layer {
       }
       return {};
     }
-    return unknown("table [" + std::string(name) + "]", value, "[limits], [pool], [cpu], [transport.NAME]");
+    return unknown("table [" + std::string(name) + "]", value, section_names);
   }
 
   status apply_key(std::span<const key> known, const std::string& prefix, std::string_view name,

@@ -48,6 +48,22 @@ TEST_F(config_test, has_defaults_without_any_layer) {
   EXPECT_EQ(c->limits.keepalive_seconds, 30u);
 }
 
+TEST_F(config_test, reads_what_clients_are_to_see_and_refuses_nonsense) {
+  write("user.toml", "[devices]\nvisible = [\"1\", \"GPU-ab\"]\nname = \"Lab {name}\"\nmemory = \"8GiB\"\n");
+  const auto c = load_config(sources);
+  ASSERT_TRUE(c.ok()) << c.error().message;
+  EXPECT_EQ(c->shape.visible, (std::vector<std::string>{"1", "GPU-ab"}));
+  EXPECT_EQ(c->shape.name, "Lab {name}");
+  EXPECT_EQ(c->shape.memory, 8ull << 30);
+  for (const char* bad :
+       {"visible = []", "visible = [\"0\", \"0\"]", "visible = 0", "visible = [\"\"]", "name = \"\"",
+        "name = 3", "name = \"a\\nb\"", "name = \"{nmae}\"", "name = \"{name} {name}\"", "memory = \"1MiB\"",
+        "memory = -1", "memory = \"a lot\"", "memory = \"99999TiB\""}) {
+    write("user.toml", "[devices]\n" + std::string(bad) + "\n");
+    EXPECT_EQ(problem().substr(0, 20), "user.toml:2: devices") << bad << ": " << problem();
+  }
+}
+
 TEST_F(config_test, lays_user_over_system_and_environment_over_both) {
   write("system.toml", "server = [\"unix:/run/a\", \"tcp:gpu\"]\nlog = \"warn\"\ndevice = \"cpu\"\n");
   write("user.toml", "log = \"info\"\n[pool]\nper_key = 3\n");
@@ -100,14 +116,15 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   EXPECT_EQ(
       problem(),
       "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, log, log_format, "
-      "device, listen, insecure, allow_users, [limits], [pool], [cpu], [transport.NAME]");
+      "device, listen, insecure, allow_users, [limits], [pool], [devices], [cpu], [transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
   EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
   write("user.toml", "[pool]\nper_key = 65\n");
   EXPECT_EQ(problem(), "user.toml:2: pool.per_key has a bad value, accepted: a number from 0 to 64");
   write("user.toml", "[pools]\nx = 1\n");
-  EXPECT_EQ(problem(),
-            "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cpu], [transport.NAME]");
+  EXPECT_EQ(
+      problem(),
+      "user.toml:1: unknown table [pools], accepted: [limits], [pool], [devices], [cpu], [transport.NAME]");
   write("user.toml", "server = [\"nowhere\"]\n");
   EXPECT_EQ(problem(),
             "user.toml:1: server has a bad value, accepted: one or a list of unix:/path, tcp:host[:port]");

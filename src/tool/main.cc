@@ -71,6 +71,9 @@ CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) 
   verb->add_flag("--warm", worker.warm);
   verb->add_flag("--monitor", worker.monitor);
   verb->add_option("--visible", worker.visible)->take_all();
+  verb->add_flag("--visible-in-order", worker.visible_in_order);
+  verb->add_option("--shape-name", worker.shape.name);
+  verb->add_option("--shape-memory", worker.shape.memory);
   verb->add_option("--device", common.device)->required();
   verb->add_option("--log-level", worker.log_level);
   verb->add_option("--log-format", worker.log_format);

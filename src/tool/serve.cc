@@ -116,6 +116,8 @@ backend::worker_command worker_command_line(const config& c) {
   add("--cpu-memory", std::to_string(c.cpu.memory));
   add("--cpu-cores", std::to_string(c.cpu.cores));
   add("--cpu-kernel-timeout", std::to_string(c.cpu.kernel_timeout_seconds));
+  if (!c.shape.name.empty()) add("--shape-name", c.shape.name);
+  if (c.shape.memory != 0) add("--shape-memory", std::to_string(c.shape.memory));
   for (const auto& [name, library] : c.plugins) add("--plugin", name + "=" + library);
   return command;
 }
@@ -147,17 +149,19 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
     return backend::nvml::run_helper(
         {.parent = flags.parent,
          .visible = flags.visible,
+         .in_order = flags.visible_in_order,
+         .shape = flags.shape,
          .open =
              [&](device::activity_source workers) { return open_nvml(*kind, flags.cpu, std::move(workers)); },
          .transports = &*transports});
   }
   // A driver tells others what its device holds; the cpu device tells by a page. Without one it shows
-  // nothing.
+  // nothing. Where memory is limited the page holds what counts against the limit.
   backend::own_activity activity;
-  if (*kind == device_choice::cpu && !flags.probe) {
+  if ((*kind == device_choice::cpu || flags.shape.memory != 0) && !flags.probe) {
     if (auto made = backend::own_activity::make(); made.ok()) {
       activity = std::move(*made);
-      device::cpu::show_used_bytes_in(&activity.page->device_bytes);
+      if (*kind == device_choice::cpu) device::cpu::show_used_bytes_in(&activity.page->device_bytes);
     }
   }
   return backend::run_worker(
@@ -167,6 +171,8 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
        .open_device = [&] { return open_device(*kind, flags.cpu); },
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,
+       .page = activity.page,
+       .shape = flags.shape,
        .free_memory = *kind == device_choice::vendor ? nvml_free_memory : no_memory_meter});
 }
 

@@ -36,7 +36,9 @@ struct worker_flags {
   bool monitor = false;              ///< no worker: the helper that answers NVML
   std::vector<std::string> visible;  ///< of the helper: PCI addresses
   std::string log_level, log_format;
+  bool visible_in_order = false;  ///< clients see them in that order, else in NVML's own
   cpu_settings cpu;
+  shape_settings shape;
   std::uint32_t keepalive_seconds = 30;
   std::vector<std::string> plugins;  ///< NAME=LIBRARY
 };

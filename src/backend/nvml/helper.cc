@@ -30,6 +30,7 @@ constexpr std::chrono::seconds pause_between_tries{5};
 struct client {
   std::unique_ptr<transport::connection> connection;
   identity who;
+  unsigned process = 0;  ///< by its own word
   std::uint64_t id = 0;
 };
 
@@ -77,7 +78,11 @@ std::string converse(transport::connection& with, visitor& own) {
 
 class helper {
  public:
-  explicit helper(const helper_options& options) : options_(options) { house_.visible = options.visible; }
+  explicit helper(const helper_options& options) : options_(options) {
+    house_.visible = options.visible;
+    house_.in_order = options.in_order;
+    house_.shape = options.shape;
+  }
 
   int run() {
     open_device();
@@ -132,14 +137,17 @@ class helper {
                     std::to_string(most_clients) + " programs ask NVML, which is the limit");
     }
     ++clients_;
-    std::thread([this, c = client{std::move(*connection), {about.peer, hello->host}, about.assign.session}] {
+    std::thread([this, c = client{std::move(*connection),
+                                  {about.peer, hello->host},
+                                  static_cast<unsigned>(hello->process),
+                                  about.assign.session}] {
       serve(c);
       --clients_;
     }).detach();
   }
 
   void serve(const client& c) {
-    visitor own(house_, c.who);
+    visitor own(house_, c.who, c.process);
     if (!welcome(*c.connection, c.id)) return;
     const std::string why = converse(*c.connection, own);
     if (!why.empty())

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config.hh"
 #include "device/nvml.hh"
 #include "transport/transport.hh"
 
@@ -18,6 +19,8 @@ namespace outboard::backend::nvml {
 struct helper_options {
   pid_t parent = -1;                 ///< the daemon: this process ends with it
   std::vector<std::string> visible;  ///< PCI addresses of the devices that it lends
+  bool in_order = false;             ///< clients see them in that order, else in NVML's own
+  shape_settings shape = {};         ///< their names and memory as clients see them
   std::function<result<std::unique_ptr<device::nvml_device>>(device::activity_source)> open;
   const transport::registry* transports = nullptr;
 };

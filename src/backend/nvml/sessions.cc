@@ -28,6 +28,21 @@ std::vector<own_process> session_book::of(const identity& who) const {
   return list;
 }
 
+std::uint64_t session_book::held_on(std::uint64_t board, const identity& who, unsigned process) const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t own = 0, everybodys = 0;
+  bool has_own = false;
+  for (const auto& [worker, e] : sessions_) {
+    if (!(e.who == who)) continue;
+    const std::uint64_t bytes = e.activity ? e.activity->bytes_on(board) : 0;
+    everybodys += bytes;
+    if (e.client_process != process) continue;
+    has_own = true;
+    own += bytes;
+  }
+  return has_own ? own : everybodys;
+}
+
 std::vector<device::worker_activity> session_book::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<device::worker_activity> list;

@@ -37,6 +37,9 @@ class session_book {
 
   std::vector<own_process> of(const identity& who) const;
   std::vector<device::worker_activity> all() const;
+  /// Bytes of a board (board_number()) that the sessions of this process hold by their ledgers; if it has
+  /// none, those of all of this peer's.
+  std::uint64_t held_on(std::uint64_t board, const identity& who, unsigned process) const;
 
  private:
   struct entry {

@@ -8,6 +8,8 @@ namespace outboard::backend::nvml {
 
 /// The list of devices is that of the devices lent.
 void shield_devices(api::nvml::function_table& t);
+/// Names and memory are what the server's configuration makes of them.
+void shield_shape(api::nvml::function_table& t);
 /// Processes are the client's own, by its own numbers.
 void shield_processes(api::nvml::function_table& t);
 /// What a client makes is counted, forgotten when freed, and waits in small pieces.

@@ -50,6 +50,7 @@ const function_table& shielded() {
     function_table t;
     shield_devices(t);
     shield_processes(t);
+    shield_shape(t);
     shield_objects(t);
     return t;
   }();

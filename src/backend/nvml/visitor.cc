@@ -76,7 +76,10 @@ visitor& current_visitor() {
   return *answering;
 }
 
-visitor::visitor(house& where, identity who) : house_(where), who_(std::move(who)) { find_devices(); }
+visitor::visitor(house& where, identity who, unsigned process)
+    : house_(where), who_(std::move(who)), process_(process) {
+  find_devices();
+}
 
 visitor::~visitor() {
   // What it made and did not free.
@@ -92,6 +95,7 @@ visitor::~visitor() {
 void visitor::find_devices() {
   const function_table& table = real();
   unsigned count = 0;
+  std::vector<std::pair<std::ptrdiff_t, nvmlDevice_t>> found;
   if (!table.nvmlDeviceGetCount_v2 || table.nvmlDeviceGetCount_v2(&count) != NVML_SUCCESS) return;
   for (unsigned i = 0; i < count; ++i) {
     nvmlDevice_t device = nullptr;
@@ -100,9 +104,13 @@ void visitor::find_devices() {
         table.nvmlDeviceGetPciInfo_v3(device, &pci) != NVML_SUCCESS)
       continue;
     pci.busId[sizeof pci.busId - 1] = '\0';
-    const bool lent = std::ranges::any_of(
+    const auto lent = std::ranges::find_if(
         house_.visible, [&](const std::string& address) { return same_address(address, pci.busId); });
-    if (!lent) continue;
+    if (lent == house_.visible.end()) continue;
+    found.emplace_back(house_.in_order ? lent - house_.visible.begin() : 0, device);
+  }
+  std::ranges::stable_sort(found, {}, &std::pair<std::ptrdiff_t, nvmlDevice_t>::first);
+  for (const auto& [place, device] : found) {
     devices_.push_back(device);
     handle_of(handle_kind::device, device);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/nvml/sessions.hh"
+#include "base/config.hh"
 #include "device/nvml.hh"
 #include "marshal/nvml/question.hh"
 
@@ -19,12 +20,15 @@ namespace outboard::backend::nvml {
 struct house {
   const device::nvml_device* device = nullptr;
   std::vector<std::string> visible;  ///< PCI addresses of the devices that this server lends
+  bool in_order = false;             ///< they are shown in that order, else in the device's own
+  shape_settings shape;              ///< names and memory as clients see them
   session_book sessions;
 };
 
 class visitor final : public marshal::nvml::handle_book {
  public:
-  visitor(house& where, identity who);
+  /// `process`: the client's, by its own word.
+  visitor(house& where, identity who, unsigned process = 0);
   ~visitor() override;
   visitor(const visitor&) = delete;
   visitor& operator=(const visitor&) = delete;
@@ -35,10 +39,13 @@ class visitor final : public marshal::nvml::handle_book {
   void* find(api::nvml::handle_kind kind, std::uint64_t handle) override;
   std::uint64_t handle_of(api::nvml::handle_kind kind, void* object) override;
 
-  /// In the order of the device's own list.
+  /// As this client sees them, in its order.
   std::span<const api::nvml::nvmlDevice_t> devices() const { return devices_; }
   const api::nvml::function_table& real() const { return house_.device->nvml(); }
   std::vector<own_process> processes() const { return house_.sessions.of(who_); }
+  const shape_settings& shape() const { return house_.shape; }
+  /// What the client's own process holds of a board, or if that holds no session all its processes.
+  std::uint64_t held_on(std::uint64_t board) const { return house_.sessions.held_on(board, who_, process_); }
   void forget(api::nvml::handle_kind kind, void* object);
   bool is_full(api::nvml::handle_kind kind) const;  ///< no more handles of this kind
 
@@ -55,6 +62,7 @@ class visitor final : public marshal::nvml::handle_book {
 
   house& house_;
   const identity who_;
+  const unsigned process_;
   std::vector<api::nvml::nvmlDevice_t> devices_;
   std::array<book, static_cast<std::size_t>(api::nvml::handle_kind::count)> books_;
 };

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "backend/device_tally.hh"
 #include "device/mock/nvml.hh"
 
 namespace outboard::backend::nvml {
@@ -240,6 +241,50 @@ TEST_F(visitor_test, counts_beyond_all_reason_are_cut) {
                 {to_word(device_handle()), to_word(&count), to_word(list.data())}),
             NVML_SUCCESS);
   EXPECT_EQ(count, 0u);
+}
+
+TEST_F(visitor_test, boards_stand_in_the_configurations_order) {
+  house_.visible = {"0000:1C:00.0", "0000:1B:00.0"};
+  house_.in_order = true;
+  visitor_ = std::make_unique<visitor>(house_, identity{"user 1", "host"});
+  nvmlPciInfo_t pci{};
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetPciInfo_v3, {to_word(device_handle()), to_word(&pci)}), NVML_SUCCESS);
+  EXPECT_EQ(pci.bus, 0x1cu);
+  unsigned index = 9;
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetIndex, {to_word(device_handle()), to_word(&index)}), NVML_SUCCESS);
+  EXPECT_EQ(index, 0u);
+}
+
+TEST_F(visitor_test, name_and_memory_are_as_the_configuration_shapes_them) {
+  house_.shape = {.visible = {}, .name = "Lab {name}", .memory = 8ull << 30};
+  char name[96] = "";
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetName, {to_word(device_handle()), to_word(name), sizeof name}),
+            NVML_SUCCESS);
+  EXPECT_STREQ(name, "Lab Outboard mock device");
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetName, {to_word(device_handle()), to_word(name), 10}),
+            NVML_ERROR_INSUFFICIENT_SIZE);
+  // Two sessions of this user and host, one of them the asking process's own.
+  auto own = own_activity::make(), other = own_activity::make();
+  ASSERT_TRUE(own.ok() && other.ok());
+  for (auto* page : {own->page, other->page}) page->boards[3].board = board_number("0000:1B:00.0");
+  own->page->boards[3].bytes = 3ull << 30;
+  other->page->boards[3].bytes = 1ull << 30;
+  house_.sessions.began({.worker = 100, .client_process = 7, .peer = "user 1", .host = "host"},
+                        own->descriptor);
+  house_.sessions.began({.worker = 101, .client_process = 8, .peer = "user 1", .host = "host"},
+                        other->descriptor);
+  const auto used_by = [&](unsigned process) {
+    visitor_ = std::make_unique<visitor>(house_, identity{"user 1", "host"}, process);
+    nvmlMemory_t memory{};
+    EXPECT_EQ(ask(opcode::nvmlDeviceGetMemoryInfo, {to_word(device_handle()), to_word(&memory)}),
+              NVML_SUCCESS);
+    EXPECT_EQ(memory.total, 8ull << 30);
+    EXPECT_EQ(memory.free, memory.total - memory.used);
+    return memory.used;
+  };
+  EXPECT_EQ(used_by(7), 3ull << 30);
+  EXPECT_EQ(used_by(8), 1ull << 30);
+  EXPECT_EQ(used_by(9), 4ull << 30);
 }
 
 TEST_F(visitor_test, processes_are_the_clients_own) {

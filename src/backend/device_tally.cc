@@ -1,0 +1,36 @@
+#include "backend/device_tally.hh"
+
+#include <cstdio>
+#include <string>
+
+namespace outboard::backend {
+
+std::uint64_t board_number(std::string_view pci_bus_id) {
+  unsigned domain = 0, bus = 0, device = 0;
+  if (std::sscanf(std::string(pci_bus_id).c_str(), "%x:%x:%x", &domain, &bus, &device) != 3) return 0;
+  return (std::uint64_t{domain} << 16 | (bus & 0xff) << 8 | (device & 0xff)) + 1;
+}
+
+void device_tally::open(const marshal::snapshot& facts, activity_page* page) {
+  if (page) boards_ = &page->boards;
+  for (std::size_t i = 0; i < facts.devices.size() && i < most_shown_boards; ++i)
+    (*boards_)[i].board.store(board_number(facts.devices[i].pci_bus_id), std::memory_order_relaxed);
+}
+
+void device_tally::change(std::int32_t device, std::uint64_t bytes, std::uint64_t pooled) {
+  if (!known(device)) return;
+  const auto at = static_cast<std::size_t>(device);
+  (*boards_)[at].bytes.fetch_add(bytes, std::memory_order_relaxed);
+  pooled_[at].fetch_add(pooled, std::memory_order_relaxed);
+}
+
+std::uint64_t device_tally::bytes(std::int32_t device) const {
+  if (!known(device)) return 0;
+  return (*boards_)[static_cast<std::size_t>(device)].bytes.load(std::memory_order_relaxed);
+}
+
+std::uint64_t device_tally::pooled(std::int32_t device) const {
+  return known(device) ? pooled_[static_cast<std::size_t>(device)].load(std::memory_order_relaxed) : 0;
+}
+
+}  // namespace outboard::backend
