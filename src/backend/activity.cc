@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <new>
+#include <string>
 
 #include "base/errno_text.hh"
 
@@ -16,6 +18,12 @@ namespace {
 constexpr std::size_t page_size = 4096;
 
 }  // namespace
+
+std::uint64_t board_number(std::string_view pci_bus_id) {
+  unsigned domain = 0, bus = 0, device = 0;
+  if (std::sscanf(std::string(pci_bus_id).c_str(), "%x:%x:%x", &domain, &bus, &device) != 3) return 0;
+  return (std::uint64_t{domain} << 16 | (bus & 0xff) << 8 | (device & 0xff)) + 1;
+}
 
 result<own_activity> own_activity::make() {
   own_activity own;

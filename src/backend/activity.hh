@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/fd.hh"
 #include "base/result.hh"
@@ -20,6 +21,9 @@ struct shown_board {
 };
 inline constexpr std::size_t most_shown_boards = 64;
 using shown_boards = std::array<shown_board, most_shown_boards>;
+
+/// "0000:1B:00.0" as one number, never 0; 0: no such address. Equal for all spellings.
+std::uint64_t board_number(std::string_view pci_bus_id);
 
 struct activity_page {
   std::atomic<std::uint64_t> device_bytes;  ///< by the device's own word; 0 where it has a driver that tells

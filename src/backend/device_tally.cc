@@ -1,15 +1,6 @@
 #include "backend/device_tally.hh"
 
-#include <cstdio>
-#include <string>
-
 namespace outboard::backend {
-
-std::uint64_t board_number(std::string_view pci_bus_id) {
-  unsigned domain = 0, bus = 0, device = 0;
-  if (std::sscanf(std::string(pci_bus_id).c_str(), "%x:%x:%x", &domain, &bus, &device) != 3) return 0;
-  return (std::uint64_t{domain} << 16 | (bus & 0xff) << 8 | (device & 0xff)) + 1;
-}
 
 void device_tally::open(const marshal::snapshot& facts, activity_page* page) {
   if (page) boards_ = &page->boards;

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <string_view>
 
 #include "backend/activity.hh"
 #include "marshal/snapshot.hh"
@@ -38,8 +37,5 @@ class device_tally {
   shown_boards* boards_ = &own_;
   std::array<std::atomic<std::uint64_t>, most_shown_boards> pooled_{};
 };
-
-/// "0000:1B:00.0" as one number, never 0; 0: no such address. Equal for all spellings.
-std::uint64_t board_number(std::string_view pci_bus_id);
 
 }  // namespace outboard::backend

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/activity.hh"
 #include "backend/device_shape.hh"
-#include "backend/device_tally.hh"
 #include "backend/nvml/shield.hh"
 
 namespace outboard::backend::nvml {

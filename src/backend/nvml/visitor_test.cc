@@ -8,7 +8,6 @@
 #include <cstring>
 #include <random>
 
-#include "backend/device_tally.hh"
 #include "device/mock/nvml.hh"
 
 namespace outboard::backend::nvml {
