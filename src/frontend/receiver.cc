@@ -70,6 +70,8 @@ status receiver::receive_frame() {
   const auto decoded = wire::decode_header(raw, wire::max_frame_payload);
   if (!decoded) return decoded.error();
   const wire::frame_header& header = *decoded;
+  received_.store(received_.load(std::memory_order_relaxed) + raw.size() + header.size,
+                  std::memory_order_relaxed);
   switch (header.kind) {
     case wire::frame_kind::reply: {
       std::vector<std::byte>* target = sink_.reply_target(header.ticket);

@@ -2,6 +2,7 @@
 // from the connection into the program's memory. One thread at a time (the session's leader).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -37,8 +38,9 @@ class frame_sink {
 
 class receiver {
  public:
-  receiver(transport::connection& connection, frame_sink& sink)
-      : connection_(connection), from_(connection), sink_(sink) {}
+  /// `received` grows by the bytes of each frame.
+  receiver(transport::connection& connection, frame_sink& sink, std::atomic<std::uint64_t>& received)
+      : connection_(connection), from_(connection), sink_(sink), received_(received) {}
 
   /// Reads and delivers one frame, waiting for it. An error: the connection is lost or the server broke the
   /// protocol.
@@ -54,6 +56,7 @@ class receiver {
   transport::connection& connection_;
   transport::buffered_receiver from_;
   frame_sink& sink_;
+  std::atomic<std::uint64_t>& received_;
   std::vector<std::byte> body_;
   std::vector<std::span<std::byte>> places_;
 };

@@ -59,6 +59,11 @@ struct session_events {
   std::function<std::byte*(std::uint64_t id, std::uint64_t offset, std::uint64_t size)> graph_place;
 };
 
+/// Bytes of frames, headers included.
+struct traffic {
+  std::uint64_t sent = 0, received = 0;
+};
+
 class session final : private frame_sink {
  public:
   session(std::unique_ptr<transport::connection> connection, session_events events);
@@ -96,6 +101,10 @@ class session final : private frame_sink {
   /// Can the server hand us descriptors, so that memory can be shared?
   bool passes_descriptors() const { return connection_->what().passes_descriptors; }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
+  /// What went over the connection so far. Memory that both sides share moves without it. Any thread.
+  traffic moved() const {
+    return {sent_.load(std::memory_order_relaxed), received_.load(std::memory_order_relaxed)};
+  }
   std::uint64_t session_id = 0;
 
  private:
@@ -130,10 +139,12 @@ class session final : private frame_sink {
 
   std::unique_ptr<transport::connection> connection_;
   session_events events_;
+  std::atomic<std::uint64_t> received_{0};  ///< written by the leader alone
   std::unique_ptr<receiver> receiver_;
 
   std::mutex send_mutex_;
-  std::uint64_t last_ticket_ = 0;  // under send_mutex_
+  std::uint64_t last_ticket_ = 0;       // under send_mutex_
+  std::atomic<std::uint64_t> sent_{0};  // written under send_mutex_
   std::atomic<std::uint64_t> last_answered_{0};
 
   std::mutex state_mutex_;  // guards what follows; never held while sending or receiving

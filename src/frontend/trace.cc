@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/log.hh"
+#include "frontend/session.hh"
 
 namespace outboard::frontend::trace {
 namespace {
@@ -98,13 +99,15 @@ void start(const char* file) {
   enabled.store(true, std::memory_order_relaxed);
 }
 
-void finish() {
+void finish(const traffic& moved) {
   if (!enabled.exchange(false)) return;
   state& s = the_state();
   const std::lock_guard lock(s.mutex);
-  char line[128];
-  std::snprintf(line, sizeof line, "local %" PRIu64 ", posted %" PRIu64 ", waited %" PRIu64 "\n", s.counts[0],
-                s.counts[1], s.counts[2]);
+  char line[192];
+  std::snprintf(line, sizeof line,
+                "sent %" PRIu64 " bytes, received %" PRIu64 " bytes\nlocal %" PRIu64 ", posted %" PRIu64
+                ", waited %" PRIu64 "\n",
+                moved.sent, moved.received, s.counts[0], s.counts[1], s.counts[2]);
   s.buffer += line;
   flush(s);
   ::close(s.fd);

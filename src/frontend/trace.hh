@@ -1,6 +1,6 @@
 // OUTBOARD_TRACE=file: every API call with its arguments, how it was answered and how long it took; the file
-// ends with a summary whose last line reads `local N, posted N, waited N`. Any thread; costs one load of a
-// flag when off.
+// ends with a summary: `sent N bytes, received N bytes`, and last `local N, posted N, waited N`. Any thread;
+// costs one load of a flag when off.
 #pragma once
 
 #include <array>
@@ -13,7 +13,11 @@
 #include "api/cuda/functions.hh"
 #include "frontend/lane.hh"
 
-namespace outboard::frontend::trace {
+namespace outboard::frontend {
+
+struct traffic;
+
+namespace trace {
 
 enum class form : std::uint8_t { signed_number, unsigned_number, address, real, text, pointer };
 
@@ -30,11 +34,12 @@ bool on();
 /// error on stderr and no trace.
 void start(const char* file);
 /// Writes the summary and closes. A disk that filled up is reported once.
-void finish();
+void finish(const traffic& moved);
 /// In a forked child: the trace is the parent's.
 void forked();
 
 void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
             answered how, std::chrono::nanoseconds took);
 
-}  // namespace outboard::frontend::trace
+}  // namespace trace
+}  // namespace outboard::frontend

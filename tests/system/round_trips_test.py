@@ -13,6 +13,8 @@ BEFORE_FIRST_KERNEL = 6
 BUDGETS = {"vector_add": (BEFORE_FIRST_KERNEL, 8), "vector_add_shared": (BEFORE_FIRST_KERNEL, 8),
            "matmul": (BEFORE_FIRST_KERNEL, 9), "symbols": (8, 11)}
 LINE = re.compile(r"^(\w+)\(.*\) = \d+ (local|posted|waited) \d+\.\d{3} us$")
+COPY = re.compile(r"^cuMemcpy(HtoD|DtoH)(?:Async)?_v2(?:_ptds|_ptsz)?\(.*ByteCount=(\d+)")
+MOVED = re.compile(r"^sent (\d+) bytes, received (\d+) bytes$")
 SUMMARY = re.compile(r"^local (\d+), posted (\d+), waited (\d+)$")
 
 
@@ -22,7 +24,9 @@ class RoundTrips(SystemTest):
         done = run_program(program(name), url, OUTBOARD_TRACE=file)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         with open(file, encoding="utf-8", errors="replace") as lines:
-            *calls, last = lines.read().splitlines()
+            *calls, moved, last = lines.read().splitlines()
+        self.moved, self.calls = MOVED.match(moved), calls
+        self.assertTrue(self.moved, moved)
         return [self.parsed(line) for line in calls], last
 
     def parsed(self, line):
@@ -46,6 +50,19 @@ class RoundTrips(SystemTest):
                 self.assertEqual(calls[0][1], "waited", "the hello counts")
                 self.assertLessEqual(before, until_kernel, name)
                 self.assertLessEqual(counted[2], whole, name)
+
+    def test_the_bytes_that_copies_move_are_counted(self):
+        daemon = self.serve()
+        for url in (daemon.unix, daemon.tcp):
+            self.trace("vector_add", url)
+            copied = {"HtoD": 0, "DtoH": 0}
+            for found in filter(None, map(COPY.match, self.calls)):
+                copied[found[1]] += int(found[2])
+            self.assertGreater(min(copied.values()), 0)
+            for way, moved in zip(("HtoD", "DtoH"), map(int, self.moved.groups())):
+                # The rest: module, hello, requests, replies.
+                self.assertGreaterEqual(moved, copied[way])
+                self.assertLess(moved, copied[way] + (1 << 20), way)
 
     def test_a_second_launch_is_posted(self):
         daemon = self.serve()

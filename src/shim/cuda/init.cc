@@ -93,7 +93,8 @@ __attribute__((constructor)) void start() {
 
 __attribute__((destructor)) void stop() {
   process::instance().shut_down();
-  frontend::trace::finish();
+  const frontend::session* const server = process::instance().server();
+  frontend::trace::finish(server ? server->moved() : frontend::traffic{});
 }
 
 }  // namespace
