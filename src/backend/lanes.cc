@@ -2,6 +2,7 @@
 // answer.
 #include <array>
 
+#include "backend/any_thread.hh"
 #include "backend/session_core.hh"
 
 namespace outboard::backend {
@@ -177,6 +178,8 @@ bool session_core::deliver(lane* own) {
     if (!target->answered.load())
       return end(false, "protocol error: a request of a thread that waits for a reply"), false;
     if (!turn_.await_idle(*target)) return false;
+    // Handing over the turn costs more than most calls do.
+    if (own && any_thread_may(at_hand_.header, at_hand_.payload)) return carry_out(*own, *target, at_hand_);
   }
   std::swap(target->inbox, at_hand_);
   target->has_frame = true;
@@ -215,21 +218,26 @@ void session_core::lane_main(lane& own) {
 /// Runs the lane's frame. True: the turn is still ours.
 bool session_core::execute(lane& own) {
   own.has_frame = false;
+  if (own.inbox.header.kind == wire::frame_kind::lane_end) return own.finished = true;
+  return carry_out(own, own, own.inbox);
+}
+
+/// What `asking` sent, on the thread of `own`. True: the turn is still ours.
+bool session_core::carry_out(lane& own, lane& asking, frame& request) {
   own.gave_up_turn = false;
-  const wire::frame_header& header = own.inbox.header;
-  if (header.kind == wire::frame_kind::lane_end) return own.finished = true;
-  own.answered.store(header.kind == wire::frame_kind::post);
+  const wire::frame_header& header = request.header;
+  asking.answered.store(header.kind == wire::frame_kind::post);
   own.reply.assign(sizeof(std::int32_t), std::byte{0});
   wire::writer reply(own.reply);
   std::array<std::byte, scratch_size> first;
   std::pmr::monotonic_buffer_resource scratch(first.data(), first.size());
-  call c{*this, own, header, wire::reader(own.inbox.payload), reply, scratch};
+  call c{*this, own, header, wire::reader(request.payload), reply, scratch};
   outcome what;
   executing_.store(true);
   if (const handler handle = find_handler(header.opcode)) {
     c.refused = enter_context(own, header.context);
     if (const auto owner = owners_.find(header.context); owner != owners_.end()) [[unlikely]]
-      own.inbox.header.context = owner->second;
+      request.header.context = owner->second;
     what = handle(c);
   } else {
     what = outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
@@ -237,7 +245,7 @@ bool session_core::execute(lane& own) {
   const bool kept = !own.gave_up_turn;
   if (what.well_formed) {
     executed_.store(header.ticket, std::memory_order_relaxed);
-    answer(own, header, what, c.keep_outputs_on_error);
+    answer(own, asking, header, what, c.keep_outputs_on_error);
   } else {
     end(false, "protocol error: malformed request " + std::to_string(header.opcode));
   }
@@ -261,23 +269,24 @@ CUresult session_core::replay(lane& own, const wire::frame_header& header, std::
   return what.well_formed ? what.code : CUDA_ERROR_INVALID_VALUE;
 }
 
-void session_core::answer(lane& own, const wire::frame_header& header, outcome what, bool keep_outputs) {
+void session_core::answer(lane& own, lane& asking, const wire::frame_header& header, outcome what,
+                          bool keep_outputs) {
   CUresult code = what.code;
   if (is_sticky(code)) tell_sticky(header.context, code);
   if (header.kind == wire::frame_kind::post) {
-    if (code != CUDA_SUCCESS && !is_sticky(code) && own.deferred == CUDA_SUCCESS) own.deferred = code;
+    if (code != CUDA_SUCCESS && !is_sticky(code) && asking.deferred == CUDA_SUCCESS) asking.deferred = code;
     return;
   }
   const api::function_info* function = api::find_function(header.opcode);
   if (function && function->about.deferred) {
     copies_.flush();
-    if (code == CUDA_SUCCESS) code = std::exchange(own.deferred, CUDA_SUCCESS);
+    if (code == CUDA_SUCCESS) code = std::exchange(asking.deferred, CUDA_SUCCESS);
   }
   const auto number = static_cast<std::int32_t>(code);
   std::memcpy(own.reply.data(), &number, sizeof number);
   if (what.code != CUDA_SUCCESS && !keep_outputs) own.reply.resize(sizeof number);
   send_output();
-  own.answered.store(true);  // partner: deliver(), which may see the client's next request at once
+  asking.answered.store(true);  // partner: deliver(), which may see the client's next request at once
   send(reply_to(header), own.reply);
 }
 

@@ -115,7 +115,8 @@ class session_core {
   lane* find_lane(std::uint32_t number);
   void reap_lanes();
   bool execute(lane& own);
-  void answer(lane& own, const wire::frame_header& header, outcome what, bool keep_outputs);
+  bool carry_out(lane& own, lane& asking, frame& request);
+  void answer(lane& own, lane& asking, const wire::frame_header& header, outcome what, bool keep_outputs);
   void tell_sticky(std::uint64_t context, CUresult code);
   void send_output();
   void send_block(const boxed_bytes& b);

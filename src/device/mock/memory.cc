@@ -26,7 +26,7 @@ bool within(const Blocks& blocks, std::uint64_t address, std::uint64_t bytes) {
 bool is_given(CUdeviceptr address, std::uint64_t bytes) {
   state& s = here();
   std::lock_guard lock(s.mutex);
-  for (const auto* blocks : {&s.allocations, &s.host_blocks})
+  for (const auto* blocks : {&s.allocations, &s.host_blocks, &s.registered})
     if (within(*blocks, address, bytes)) return true;
   for (const auto& [name, at] : s.globals)
     if (address >= at && address - at <= global_size && bytes <= global_size - (address - at)) return true;
@@ -119,14 +119,14 @@ CUresult host_free(void* block) {
 CUresult host_register(void* block, std::size_t bytes, unsigned) {
   state& s = here();
   std::lock_guard lock(s.mutex);
-  s.host_blocks[reinterpret_cast<std::uint64_t>(block)] = bytes;
+  s.registered[reinterpret_cast<std::uint64_t>(block)] = bytes;
   return CUDA_SUCCESS;
 }
 
 CUresult host_unregister(void* block) {
   state& s = here();
   std::lock_guard lock(s.mutex);
-  return s.host_blocks.erase(reinterpret_cast<std::uint64_t>(block)) != 0
+  return s.registered.erase(reinterpret_cast<std::uint64_t>(block)) != 0
              ? CUDA_SUCCESS
              : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

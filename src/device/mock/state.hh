@@ -49,6 +49,7 @@ struct state {
   int primary_references = 0;
   std::map<std::uint64_t, std::uint64_t> allocations;   // cuMemAlloc: address, size
   std::map<std::uint64_t, std::uint64_t> host_blocks;   // cuMemHostAlloc: address, size
+  std::map<std::uint64_t, std::uint64_t> registered;    // cuMemHostRegister: address, size; not ours
   std::map<std::uint64_t, std::uint64_t> reservations;  // address, size
   std::map<std::uint64_t, mapping> mappings;            // address
   std::map<CUmemGenericAllocationHandle, physical> physicals;

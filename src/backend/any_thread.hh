@@ -1,0 +1,16 @@
+// Which requests do the same on whichever thread of the worker they are made: then the thread that has read
+// one need not hand it to the one that stands for the program's.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "wire/frame.hh"
+
+namespace outboard::backend {
+
+/// Posts on streams that are no thread's own. The driver keeps for a thread its current context (entered for
+/// each request), its capture mode (which forbids nothing of these) and its own default stream.
+bool any_thread_may(const wire::frame_header& header, std::span<const std::byte> payload);
+
+}  // namespace outboard::backend
