@@ -8,22 +8,20 @@
 namespace outboard::backend {
 namespace {
 
-/// Specialised for the calls that can be asked whether they would wait.
+/// What a question about completion says, asked for a while: CUDA_ERROR_NOT_READY stands for calls that
+/// cannot be asked, too.
 template <api::opcode Op, class Execution>
-bool would_wait(call& c, Execution& e) {
+CUresult ask_completion(call& c, Execution& e) {
+  CUresult state = CUDA_ERROR_NOT_READY;
   if constexpr (Op == api::opcode::cuStreamSynchronize || Op == api::opcode::cuStreamSynchronize_ptsz) {
     auto* query =
         Op == api::opcode::cuStreamSynchronize ? c.driver().cuStreamQuery : c.driver().cuStreamQuery_ptsz;
-    CUresult state = CUDA_ERROR_NOT_READY;
     spin_while([&] { return (state = query(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
-    return state == CUDA_ERROR_NOT_READY;
   } else if constexpr (Op == api::opcode::cuEventSynchronize) {
-    CUresult state = CUDA_ERROR_NOT_READY;
     spin_while(
         [&] { return (state = c.driver().cuEventQuery(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
-    return state == CUDA_ERROR_NOT_READY;
   }
-  return true;
+  return state;
 }
 
 template <api::opcode Op>
@@ -41,10 +39,12 @@ outcome generated(call& c) {
   auto* entry = entry_of<Op>(c.driver());
   if (code == CUDA_SUCCESS && !entry) code = CUDA_ERROR_NOT_SUPPORTED;
   if (code == CUDA_SUCCESS) {
-    if constexpr (about.waits) {
-      if (would_wait<Op>(c, execution)) c.give_up_turn();
-    }
-    code = execution.run(entry);
+    CUresult complete = CUDA_SUCCESS;
+    if constexpr (about.waits) complete = ask_completion<Op>(c, execution);
+    if (complete == CUDA_ERROR_NOT_READY) c.give_up_turn();
+    // A refusal is final: asked again, a lost capture has another answer.
+    const bool refused = complete != CUDA_SUCCESS && complete != CUDA_ERROR_NOT_READY;
+    code = refused ? complete : execution.run(entry);
   }
   if constexpr (about.creates != api::no_parameter) {
     const bool kept = code == CUDA_SUCCESS

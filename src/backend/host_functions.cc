@@ -20,8 +20,8 @@ CUresult enqueue(call& c, const marshal::host_function_body& body, CUstream stre
 CUresult launch(call& c, const marshal::host_function_body& body, CUstream stream) {
   host_calls& host = c.session.host();
   CUgraph graph = nullptr;
-  if (const CUresult code = graph_under_capture(c, stream, body.per_thread, graph); code != CUDA_SUCCESS)
-    return code;
+  // Where that is refused the call itself is: a capture may be lost by it.
+  (void)graph_under_capture(c, stream, body.per_thread, graph);
   auto* function = host.make(body.id, graph == nullptr);
   const CUresult code = enqueue(c, body, stream, function);
   if (code != CUDA_SUCCESS) return delete function, code;

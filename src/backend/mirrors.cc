@@ -326,6 +326,7 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
   const std::size_t size = std::min<std::size_t>(m.size - at, 4u << 20);
   const std::uint64_t stores = stores_;
   lock.unlock();
+  const beside_captures relaxed(driver_);  // looking for a block asks for events
   const staging::block copy = staging_.take(size, context);
   const CUresult done = copy.data ? read(m.address + at, copy.data, size, context) : CUDA_ERROR_OUT_OF_MEMORY;
   lock.lock();

@@ -37,7 +37,7 @@ bool address_table::covers(std::uint64_t address, std::uint64_t size) const {
     if (after == blocks_.begin()) return false;
     const memory_block& block = std::prev(after)->second;
     if (address - block.base >= block.size || is_host(block.kind)) return false;
-    if (block.kind == memory_kind::graph) return false;
+    if (block.kind == memory_kind::graph || block.closed) return false;
     if (end <= block.base + block.size) return true;
     address = block.base + block.size;  // a copy may run over adjacent blocks of one device
   }
@@ -50,6 +50,12 @@ bool address_table::set_sync_memops(std::uint64_t address, bool on) {
   memory_block& block = std::prev(after)->second;
   if (address - block.base >= block.size) return false;
   return block.sync_memops = on, true;
+}
+
+void address_table::set_closed(std::uint64_t base, std::uint64_t size, bool closed) {
+  const std::unique_lock lock(mutex_);
+  for (auto at = blocks_.lower_bound(base); at != blocks_.end() && at->first - base < size; ++at)
+    at->second.closed = closed;
 }
 
 std::vector<memory_block> address_table::remove_if(const std::function<bool(const memory_block&)>& which) {

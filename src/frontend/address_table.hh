@@ -34,6 +34,7 @@ struct memory_block {
   bool variable = false;      ///< managed: of a module
   std::uint64_t host = 0;     ///< alias: the program's address
   bool sync_memops = false;   ///< copies and fills of it wait
+  bool closed = false;        ///< virtual_range: no device has been given all access
   unsigned flags = 0;         ///< pinned: cuMemHostAlloc flags
   std::uint64_t id = 0;       ///< CU_POINTER_ATTRIBUTE_BUFFER_ID, unique in the process
 };
@@ -49,10 +50,13 @@ class address_table {
   std::optional<memory_block> remove(std::uint64_t base);
   /// The block that holds the address.
   std::optional<memory_block> find(std::uint64_t address) const;
-  /// Is [address, address + size) inside device memory that we know to be there, contiguously?
+  /// Is [address, address + size) inside device memory that we know to be there, contiguously, and that
+  /// devices may read and write?
   bool covers(std::uint64_t address, std::uint64_t size) const;
   /// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS of the block that holds the address. False: none does.
   bool set_sync_memops(std::uint64_t address, bool on);
+  /// The blocks that begin in [base, base + size).
+  void set_closed(std::uint64_t base, std::uint64_t size, bool closed);
   /// Takes out and returns all that `which` picks.
   std::vector<memory_block> remove_if(const std::function<bool(const memory_block&)>& which);
 

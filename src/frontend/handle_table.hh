@@ -20,7 +20,8 @@ namespace outboard::frontend {
 /// What the front-end remembers of an object; each kind derives its own.
 struct object {
   virtual ~object() = default;
-  std::uint64_t context = 0;  ///< handle of the context it belongs to; 0: none
+  std::uint64_t context = 0;      ///< handle of the context it belongs to; 0: none
+  std::atomic<bool> late{false};  ///< of an earlier life of that context (a primary one, since reset)
 };
 
 class handle_table {

@@ -27,7 +27,10 @@ struct lane {
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }
   /// Where requests run.
-  std::uint64_t running_context() const { return current() ? current()->handle : 0; }
+  std::uint64_t running_context() const {
+    const context_state* now = current();
+    return now && now->active.load(std::memory_order_acquire) ? now->handle : 0;
+  }
   /// What owns that which is made now: of a green context its primary one, else the current one itself.
   context_state* owner() const {
     context_state* now = current();

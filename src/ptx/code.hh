@@ -90,8 +90,9 @@ struct code {
 std::uint64_t signature_of(const std::vector<variable>& returns, const std::vector<variable>& parameters);
 
 using variable_addresses = std::map<const variable*, std::uint64_t>;
-/// The error names what is refused, a statement a line, up to `most_refused` of them.
+/// The error names what is refused, a statement a line, up to `most_refused` of them. `open`: symbols that
+/// are declared .extern may lack a definition; what comes out cannot be run then.
 result<std::unique_ptr<code>> decode(const program& p, const variable_addresses& addresses,
-                                     std::size_t most_refused = 20);
+                                     std::size_t most_refused = 20, bool open = false);
 
 }  // namespace outboard::ptx

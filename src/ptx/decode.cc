@@ -41,6 +41,11 @@ std::uint64_t signature_of(const std::vector<variable>& returns, const std::vect
 decoder::decoder(decode_context& context, function_code& out)
     : context_(context), out_(out), f_(*out.source) {}
 
+void decoder::unresolved(const std::string& name) {
+  if (ok_) missing_ = true;
+  fail("unresolved " + name);
+}
+
 void decoder::fail(const std::string& why) {
   if (!ok_) return;
   ok_ = false;
@@ -322,7 +327,8 @@ status decoder::run() {
   for (std::size_t n = 0; n < f_.body.size() && context_.refused.size() < context_.most_refused; ++n) {
     starts_.push_back(static_cast<std::uint32_t>(out_.body.size()));
     statement(n);
-    if (!ok_) context_.refused.push_back(message_), ok_ = true;
+    if (!ok_ && !(missing_ && context_.open)) context_.refused.push_back(message_);
+    ok_ = true, missing_ = false;
   }
   if (!context_.refused.empty()) return {};
   // Falling off the end returns.
@@ -338,11 +344,11 @@ status decoder::run() {
 }
 
 result<std::unique_ptr<code>> decode(const program& p, const variable_addresses& addresses,
-                                     std::size_t most_refused) {
+                                     std::size_t most_refused, bool open) {
   auto out = std::make_unique<code>();
   const auto shared = shared_of(p);
   if (!shared) return shared.error();
-  decode_context context{p, *out, *shared, addresses, {}, most_refused, {}};
+  decode_context context{p, *out, *shared, addresses, {}, most_refused, open, {}};
   for (const auto& v : p.variables) {
     // The definition wins over extern declarations, shared arrays without bound count as defined.
     auto& known = context.variables[v.name];

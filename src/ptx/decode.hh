@@ -29,6 +29,7 @@ struct decode_context {
   const variable_addresses& addresses;
   std::map<std::string_view, const variable*> variables;
   std::size_t most_refused = 20;
+  bool open = false;  ///< a part of what will be linked: what it declares .extern may be missing
   std::vector<std::string> refused;  ///< a line of text for each statement that cannot be run
 };
 
@@ -45,6 +46,7 @@ class decoder {
  private:
   // ---- bookkeeping (decode.cc)
   void fail(const std::string& why);
+  void unresolved(const std::string& name);  ///< declared .extern, and nobody defines it
   void statement(std::size_t number);
   void pre_layout();
   void patch_branches();
@@ -234,7 +236,7 @@ class decoder {
   decode_context& context_;
   function_code& out_;
   const function& f_;
-  bool ok_ = true;
+  bool ok_ = true, missing_ = false;  ///< missing: the failure is a symbol that a part may leave open
   std::string message_;
   const instruction* now_ = nullptr;
   std::size_t number_ = 0;

@@ -121,8 +121,7 @@ void decoder::do_call() {
       site->provided = builtin::set_conditional;
     } else {
       site->provided = child_builtin(*callee);
-      if (site->provided == builtin::none)
-        return fail("unresolved extern function " + std::string(what.name));
+      if (site->provided == builtin::none) return unresolved("extern function " + std::string(what.name));
     }
     if (site->provided != builtin::none) {
       for (const auto& v : *formal_parameters) {

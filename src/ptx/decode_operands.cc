@@ -160,7 +160,7 @@ std::uint32_t decoder::address_value(const operand& o, std::uint32_t bytes) {
   if (v->where == space::global || v->where == space::constant) {
     if (bytes != 8) return fail("a 32-bit address of a global variable"), 0;
     const auto found = context_.addresses.find(v);
-    if (found == context_.addresses.end()) return fail("unresolved variable " + std::string(v->name)), 0;
+    if (found == context_.addresses.end()) return unresolved("variable " + std::string(v->name)), 0;
     return constant(found->second + addend, 8);
   }
   const auto index = static_cast<std::size_t>(v - f_.variables.data());

@@ -27,6 +27,11 @@ void* loaded_module::address(std::string_view variable) const {
 namespace {
 
 /// Writes what the text gives; the rest of the variable is zero.
+/// Module variables that have memory of their own.
+bool is_placed(const variable& v) {
+  return (v.where == space::global || v.where == space::constant) && v.link != linkage::external;
+}
+
 status initialise(const variable& v, void* memory, const code& functions, const program& p,
                   const variable_addresses& addresses) {
   auto* bytes = static_cast<char*>(memory);
@@ -51,13 +56,23 @@ status initialise(const variable& v, void* memory, const code& functions, const 
 
 }  // namespace
 
+status check_part(const module& part) {
+  variable_addresses addresses;
+  for (const auto& v : part.tree().variables) {
+    if (is_placed(v)) addresses[&v] = 0;  // any address will do
+  }
+  const auto decoded = decode(part.tree(), addresses, 20, true);
+  if (!decoded) return decoded.error();
+  return {};
+}
+
 result<loaded_module_ptr> instantiate(module_ptr source, const place_variable& place) {
   const program& p = source->tree();
   variable_addresses addresses;
   std::vector<const variable*> placed;
   for (const auto& v : p.variables) {
     // Decoding comes before placing, so that what is refused takes no memory: any address will do for it.
-    if ((v.where == space::global || v.where == space::constant) && v.link != linkage::external) {
+    if (is_placed(v)) {
       addresses[&v] = 0;
       placed.push_back(&v);
     }

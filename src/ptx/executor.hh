@@ -77,6 +77,10 @@ using place_variable = std::function<result<void*>(const variable_info&)>;
 /// line), places every variable and initialises it.
 result<loaded_module_ptr> instantiate(module_ptr source, const place_variable& place);
 
+/// What instantiate() would refuse of a module that others will be linked with: its .extern symbols may lack
+/// their definitions.
+status check_part(const module& part);
+
 using dimensions = std::array<std::uint32_t, 3>;
 
 struct launch_request {

@@ -194,6 +194,12 @@ bool module::uses_heap() const {
 
 int module::ptx_version() const { return tree_->version; }
 
+bool is_target(int capability) {
+  static constexpr int all[] = {10, 11, 12, 13, 20, 21, 30, 32, 35, 37,  50,  52,  53,  60,  61, 62,
+                                70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
+  return std::find(std::begin(all), std::end(all), capability) != std::end(all);
+}
+
 result<module_ptr> parse(std::string_view text) {
   auto tree = parse_program(std::make_shared<const std::string>(text));
   if (!tree) return std::move(tree).error();

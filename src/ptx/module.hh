@@ -73,6 +73,9 @@ class module {
 
 using module_ptr = std::shared_ptr<const module>;
 
+/// Compute capabilities (90 for 9.0) that PTX 9.0 has a .target for.
+bool is_target(int capability);
+
 /// Parses and checks one text. Unknown instructions, types and directives are errors; unresolved .extern
 /// symbols are not yet (see link and instantiate).
 result<module_ptr> parse(std::string_view text);

@@ -52,6 +52,13 @@ TEST(module_test, variables_and_memory_of_kernels) {
   EXPECT_EQ(k->constant_bytes, 32u);
 }
 
+TEST(module_test, targets_are_those_of_the_language) {
+  for (const char* target : {"sm_50", "sm_90a", "sm_100f, debug"})
+    EXPECT_EQ(message(".version 9.0\n.target " + std::string(target) + "\n.address_size 64\n"), "") << target;
+  for (const char* target : {"sm_999", "sm_7", "sm_90x", "sm_90ab"})
+    EXPECT_NE(message(".version 9.0\n.target " + std::string(target) + "\n.address_size 64\n"), "") << target;
+}
+
 TEST(module_test, kernels_of_linked_texts_keep_the_target_of_their_own) {
   const auto mine = parse(head + ".visible .entry k() { ret; }"),
              newer = parse(".version 9.0\n.target sm_121\n.address_size 64\n.visible .entry l() { ret; }");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ptx/declarations.hh"
+#include "ptx/module.hh"
 
 namespace outboard::ptx {
 namespace {
@@ -95,10 +96,12 @@ class parser : declaration_parser {
       const auto name = expect_name();
       if (name.substr(0, 3) == "sm_") {
         int number = 0;
-        for (char c : name.substr(3)) {
-          if (c < '0' || c > '9' || number > 1000) break;
-          number = number * 10 + (c - '0');
-        }
+        std::size_t n = 3;
+        for (; n < name.size() && name[n] >= '0' && name[n] <= '9' && number < 1000; ++n)
+          number = number * 10 + (name[n] - '0');
+        if (!is_target(number) ||
+            (n < name.size() && (n + 1 < name.size() || (name[n] != 'a' && name[n] != 'f'))))
+          return fail("there is no target " + std::string(name));
         tree_->target = number;
       }  // texmode_independent (OpenCL), debug: no difference but to textures by name
     } while (accept(','));

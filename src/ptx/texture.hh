@@ -16,7 +16,8 @@ inline std::uint32_t bytes_of(texel t) {
   return t <= texel::s8 ? 1 : t <= texel::s16 || t == texel::f16 ? 2 : 4;
 }
 
-/// One mipmap level; sizes in texels, never 0. Layers and faces of a cube lie along `depth`.
+/// One mipmap level; sizes in texels, never 0 but for the width of `in_memory`. Layers and faces of a cube
+/// lie along `depth`.
 struct image_level {
   char* data = nullptr;
   std::uint32_t width = 1, height = 1, depth = 1;
@@ -28,6 +29,7 @@ struct image {
   std::uint32_t channels = 1;
   bool layered = false, cube = false;
   bool in_memory = false;           ///< plain memory in a row: what is outside reads as zero
+  bool borrowed = false;            ///< the program's own memory: nobody promises that it is there
   std::vector<image_level> levels;  ///< at least one
 
   std::uint32_t texel_bytes() const { return bytes_of(format) * channels; }

@@ -34,7 +34,7 @@ class run {
       case texture_action::gather:
       case texture_action::query_texture:
         if (!find_texture(handle)) return bad_handle(l, handle);
-        return on_texture(l), nullptr;
+        return on_texture(l);
       default:
         if (!find_surface(handle)) return bad_handle(l, handle);
         return on_surface(l);
@@ -50,7 +50,33 @@ class run {
     if (texture_ && handle == known_) return true;
     texture_ = source_ ? source_->find_texture(handle) : nullptr;
     known_ = handle;
+    whole_ = texture_ == nullptr || !texture_->memory.borrowed || is_there(texture_->memory);
     return texture_ != nullptr;
+  }
+
+  /// All of what a texture over plain memory covers is memory of this launch.
+  bool is_there(const image& m) const {
+    const image_level& level = m.levels.front();
+    if (level.width == 0) return false;
+    const std::uint64_t size =
+        (level.height - 1) * level.pitch + std::uint64_t{level.width} * m.texel_bytes();
+    return level.data != nullptr && is_there(reinterpret_cast<std::uint64_t>(level.data), size);
+  }
+  bool is_there(std::uint64_t begin, std::uint64_t size) const {
+    const address_space* memory = w_->owner->launch->memory;
+    memory_range range;
+    return memory == nullptr || (memory->find(begin, range) && range.begin + range.size - begin >= size);
+  }
+  /// Where a lane reads what is not there; 0: it reads what is, or nothing.
+  std::uint64_t hole(const texture_query& q) const {
+    const image& m = texture_->memory;
+    const image_level& level = m.levels.front();
+    const auto begin = reinterpret_cast<std::uint64_t>(level.data);
+    if (!q.by_index || !m.in_memory) return begin != 0 ? begin : 1;
+    const auto x = static_cast<std::uint32_t>(q.index[0]);
+    if (x >= level.width) return 0;
+    const std::uint64_t texel = begin + std::uint64_t{x} * m.texel_bytes();
+    return is_there(texel, m.texel_bytes()) ? 0 : texel;
   }
   bool find_surface(std::uint64_t handle) {
     if (surface_ && handle == known_) return true;
@@ -87,12 +113,14 @@ class run {
     return q;
   }
 
-  void on_texture(int l) {
+  const inst* on_texture(int l) {
     if (site_.action == texture_action::query_texture) {
       put(w_, site_.data[0], l, fact(texture_->memory, &texture_->how));
-      return;
+      return nullptr;
     }
     const texture_query q = query(l);
+    if (const std::uint64_t address = whole_ ? 0 : hole(q))
+      return warp_fault(w_, i_, fault::address, l, address);
     const texel_bits bits = site_.action == texture_action::gather
                                 ? texture_gather(*texture_, q, site_.component)
                                 : texture_sample(*texture_, q);
@@ -106,6 +134,7 @@ class run {
         put(w_, site_.data[n], l, bits[n]);
       }
     }
+    return nullptr;
   }
 
   std::uint32_t fact(const image& m, const sampling* how) const {
@@ -281,6 +310,7 @@ class run {
   const texture_source* source_;
   const texture* texture_ = nullptr;
   const image* surface_ = nullptr;
+  bool whole_ = true;
   std::uint64_t known_ = 0;
 };
 

@@ -32,6 +32,9 @@ struct mipmapped_array_object {
 /// The texel format of a CUarray_format. False: one that this device does not have.
 bool texel_of(CUarray_format format, ptx::texel& out);
 
+/// Whether the driver API defines the format; few of them have texels here.
+bool is_format(CUarray_format format);
+
 /// An array's sizes for a kernel or copy, none of them 0.
 struct array_size {
   std::uint32_t width = 1, height = 1, depth = 1;

@@ -31,6 +31,16 @@ bool texel_of(CUarray_format format, ptx::texel& out) {
   }
 }
 
+bool is_format(CUarray_format format) {
+  ptx::texel texel{};
+  const auto n = static_cast<unsigned>(format);
+  const auto within = [n](unsigned first, unsigned last) { return n >= first && n <= last; };
+  return texel_of(format, texel) || n == CU_AD_FORMAT_UNORM_INT_101010_2 || n == CU_AD_FORMAT_NV12 ||
+         (within(CU_AD_FORMAT_BC1_UNORM, CU_AD_FORMAT_Y410) && n != 0xa0) ||
+         within(CU_AD_FORMAT_Y416, CU_AD_FORMAT_Y444_PLANAR10) ||
+         within(CU_AD_FORMAT_UNORM_INT8X1, CU_AD_FORMAT_SNORM_INT16X4);
+}
+
 array_size size_of(const CUDA_ARRAY3D_DESCRIPTOR& about) {
   const auto some = [](std::size_t n) { return static_cast<std::uint32_t>(std::max<std::size_t>(n, 1)); };
   return {some(about.Width), some(about.Height), some(about.Depth)};

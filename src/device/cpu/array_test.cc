@@ -34,6 +34,24 @@ constexpr const char* sampling_ptx = R"(
 }
 )";
 
+constexpr const char* fetching_ptx = R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry fetch(.param .u64 t, .param .u32 x, .param .u64 out)
+{
+  .reg .f32 %f<5>;
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [t];
+  ld.param.u32 %r1, [x];
+  ld.param.u64 %rd2, [out];
+  tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1}];
+  st.global.f32 [%rd2], %f1;
+  ret;
+}
+)";
+
 class array_test : public device_test {
  protected:
   CUarray make(std::size_t width, std::size_t height, std::size_t depth, unsigned flags = 0,
@@ -154,7 +172,7 @@ TEST_F(array_test, ShapesThatNoBoardHasAreRefused) {
 TEST_F(array_test, TexturesThatMakeNoSenseAreRefused) {
   const CUarray integers = make(4, 4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32);
   texture_over(integers, 0, CU_TR_FILTER_MODE_LINEAR);
-  EXPECT_EQ(code_, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(code_, CUDA_SUCCESS) << "a driver lets it pass; nothing is mixed";
   texture_over(integers, CU_TRSF_SEAMLESS_CUBEMAP);
   EXPECT_EQ(code_, CUDA_ERROR_INVALID_VALUE);
   texture_over(nullptr);
@@ -172,6 +190,40 @@ TEST_F(array_test, TexturesThatMakeNoSenseAreRefused) {
   EXPECT_EQ(told.res.linear.devPtr, r.res.linear.devPtr);
   CUDA_RESOURCE_VIEW_DESC view{};
   EXPECT_EQ(table_.cuTexObjectGetResourceViewDesc(&view, made), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(array_test, TexturesOfMemoryThatIsNotThereFaultWhereTheyAreRead) {
+  CUDA_RESOURCE_DESC r{};
+  r.resType = CU_RESOURCE_TYPE_LINEAR;
+  const CUdeviceptr out = allocate(4), block = allocate(2 << 20);
+  r.res.linear = {block, CU_AD_FORMAT_FLOAT, 1, 64 << 20};  // far over its end
+  CUDA_TEXTURE_DESC t{};
+  CUtexObject over = 0, nowhere = 0, nothing = 0;
+  ASSERT_EQ(table_.cuTexObjectCreate(&over, &r, &t, nullptr), CUDA_SUCCESS);
+  r.res.linear.sizeInBytes = 0;
+  ASSERT_EQ(table_.cuTexObjectCreate(&nothing, &r, &t, nullptr), CUDA_SUCCESS);
+  r.res.linear = {0x600000000000, CU_AD_FORMAT_FLOAT, 1, 4096};
+  ASSERT_EQ(table_.cuTexObjectCreate(&nowhere, &r, &t, nullptr), CUDA_SUCCESS);
+  const CUfunction fetch = function(load(fetching_ptx), "fetch");
+  ASSERT_EQ(table_.cuMemsetD32_v2(block, 7, 1024), CUDA_SUCCESS);
+  ASSERT_EQ(launch(fetch, nullptr, over, 100u, out), CUDA_SUCCESS);
+  EXPECT_EQ(read(out), 7u);
+  ASSERT_EQ(launch(fetch, nullptr, nothing, 0u, out), CUDA_SUCCESS);
+  EXPECT_EQ(read(out), 0u);
+  ASSERT_EQ(launch(fetch, nullptr, nowhere, 0u, out), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(array_test, APartOfATextureThatIsNotThereFaultsAlone) {
+  CUDA_RESOURCE_DESC r{};
+  r.resType = CU_RESOURCE_TYPE_LINEAR;
+  const CUdeviceptr out = allocate(4);
+  r.res.linear = {allocate(2 << 20), CU_AD_FORMAT_FLOAT, 1, 400 << 20};
+  CUDA_TEXTURE_DESC t{};
+  CUtexObject over = 0;
+  ASSERT_EQ(table_.cuTexObjectCreate(&over, &r, &t, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(launch(function(load(fetching_ptx), "fetch"), nullptr, over, 80u << 20, out), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 TEST_F(array_test, ViewsReadTheSameBytesOtherwise) {

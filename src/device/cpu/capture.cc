@@ -122,6 +122,19 @@ CUresult capture_end(stream& s, graph_ptr& out) {
   return result;
 }
 
+void capture_forget(stream& s) {
+  machine& m = here();
+  const std::lock_guard lock(m.graphs_mutex);
+  const capture_ptr c = capture_of(s);
+  if (c == nullptr) return;
+  if (c->origin != &s) {
+    c->invalidated = true;
+    return;
+  }
+  leave(c);
+  if (!c->into_existing) m.graphs.remove(c->graph->handle);
+}
+
 CUresult capture_forbids(stream& s) {
   const std::lock_guard lock(here().graphs_mutex);
   const capture_ptr c = capture_of(s);

@@ -35,6 +35,8 @@ CUresult capture_node(stream& s, CUgraphNodeType type, node_work work);
 CUresult capture_begin(const stream_ptr& s, CUstreamCaptureMode mode, graph_ptr into,
                        const std::vector<graph_node*>& tails);
 CUresult capture_end(stream& s, graph_ptr& out);
+/// The program destroys the stream: a capture that began in it is over, any other has lost a member.
+void capture_forget(stream& s);
 /// Null: not under capture.
 capture_ptr capture_of(stream& s);
 

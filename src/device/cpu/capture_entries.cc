@@ -5,11 +5,11 @@ namespace outboard::device::cpu {
 namespace {
 
 /// Calls body(queue) with the stream behind the handle and the graphs locked.
-template <class Body>
+template <CUresult (*Find)(const context_ptr&, CUstream, bool, stream_ptr&) = stream_of, class Body>
 CUresult on_stream(CUstream handle, bool per_thread, Body&& body) {
   return with_context([&](context&, const context_ptr& c) -> CUresult {
     stream_ptr s;
-    if (const CUresult r = stream_of(c, handle, per_thread, s); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = Find(c, handle, per_thread, s); r != CUDA_SUCCESS) return r;
     const std::lock_guard lock(here().graphs_mutex);
     return body(s);
   });
@@ -63,8 +63,8 @@ CUstreamCaptureStatus status_of(const capture_ptr& c) {
 template <bool PerThread>
 CUresult is_capturing(CUstream handle, CUstreamCaptureStatus* out) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return on_stream(handle, PerThread,
-                   [&](const stream_ptr& s) { return *out = status_of(capture_of(*s)), CUDA_SUCCESS; });
+  return on_stream<stream_to_ask>(
+      handle, PerThread, [&](const stream_ptr& s) { return *out = status_of(capture_of(*s)), CUDA_SUCCESS; });
 }
 
 struct info_outputs {
@@ -78,7 +78,7 @@ struct info_outputs {
 
 CUresult info(CUstream handle, bool per_thread, const info_outputs& out) {
   if (out.status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return on_stream(handle, per_thread, [&](const stream_ptr& s) {
+  return on_stream<stream_to_ask>(handle, per_thread, [&](const stream_ptr& s) {
     const capture_ptr c = capture_of(*s);
     *out.status = status_of(c);
     if (*out.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;

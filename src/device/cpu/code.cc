@@ -93,11 +93,22 @@ jit_options::jit_options(unsigned count, const CUjit_option* options, void** val
     // Nothing is ever written to the information log: say so.
     if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_size_ = &values[i];
     if (options[i] == CU_JIT_INFO_LOG_BUFFER) info_buffer_ = static_cast<char*>(values[i]);
+    if (options[i] == CU_JIT_TARGET_FROM_CUCONTEXT) target_of_context_ = true;
+    if (options[i] != CU_JIT_TARGET) continue;
+    has_target_ = true;
+    target_ = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(values[i]));
   }
   if (info_size_ != nullptr && info_buffer_ != nullptr && reinterpret_cast<std::size_t>(*info_size_) > 0) {
     *info_buffer_ = 0;
     *info_size_ = nullptr;
   }
+}
+
+CUresult jit_options::refusal() const {
+  if (!has_target_) return CUDA_SUCCESS;
+  if (target_of_context_) return CUDA_ERROR_INVALID_SOURCE;  // both cannot be
+  // Architecture- and family-specific targets have bits of their own above the number.
+  return ptx::is_target(static_cast<int>(target_ & 0xffff)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
 void jit_options::write_error(const std::string& text) {
@@ -113,6 +124,7 @@ void jit_options::write_error(const std::string& text) {
 
 CUresult load_image(const void* image, jit_options& options, ptx::module_ptr& out) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = options.refusal(); r != CUDA_SUCCESS) return r;
   std::uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof magic);
   std::vector<std::string> texts;

@@ -26,6 +26,8 @@ class jit_options {
  public:
   jit_options() = default;
   jit_options(unsigned count, const CUjit_option* options, void** values);
+  /// What the options that choose a target make of any load: success where they can be obeyed.
+  CUresult refusal() const;
   void write_error(const std::string& text);
 
  private:
@@ -33,6 +35,8 @@ class jit_options {
   char* error_buffer_ = nullptr;
   void** info_size_ = nullptr;
   char* info_buffer_ = nullptr;
+  bool has_target_ = false, target_of_context_ = false;
+  unsigned target_ = 0;
 };
 
 /// PTX text, fatbin, wrapper or linked image -> module. Errors: 200 no image we know, 209 machine code only,
@@ -101,6 +105,7 @@ struct function_object {
 
 struct link_object {
   std::vector<std::string> texts;
+  std::vector<ptx::module_ptr> parts;  ///< the texts, parsed
   jit_options options;
   std::vector<std::byte> image;
 };

@@ -60,6 +60,14 @@ CUresult context_of(CUcontext handle, context_ptr& out) {
   return CUDA_SUCCESS;
 }
 
+CUresult stream_to_ask(const context_ptr& c, CUstream handle, bool per_thread, stream_ptr& out) {
+  const bool legacy = handle == CU_STREAM_LEGACY || (handle == nullptr && !per_thread);
+  if (!legacy) return stream_of(c, handle, per_thread, out);
+  out = c->legacy;
+  return c->group->capturing.load(std::memory_order_relaxed) == 0 ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+}
+
 CUresult stream_of(const context_ptr& c, CUstream handle, bool per_thread, stream_ptr& out) {
   if (handle == nullptr) handle = per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   if (handle == CU_STREAM_LEGACY) {

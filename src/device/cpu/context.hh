@@ -68,6 +68,8 @@ CUresult context_of(CUcontext handle, context_ptr& out);
 
 /// The queue behind a stream handle; 0, 1, 2 are the default streams, `per_thread` says what 0 is.
 CUresult stream_of(const context_ptr& c, CUstream handle, bool per_thread, stream_ptr& out);
+/// The same for mere questions about captures: the legacy stream is refused beside one, which is not lost.
+CUresult stream_to_ask(const context_ptr& c, CUstream handle, bool per_thread, stream_ptr& out);
 
 /// Runs an entry's body with the current context; exceptions (memory of the host) end here.
 template <class Body>

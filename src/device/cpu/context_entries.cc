@@ -1,4 +1,5 @@
 // Entries of the chapters context and primary context.
+#include "device/cpu/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
@@ -209,6 +210,8 @@ CUresult get_api_version(CUcontext handle, unsigned* out) {
 }
 
 CUresult synchronize_context(const context_ptr& c) {
+  // Of whatever mode: what a captured stream will do cannot be waited for.
+  if (const CUresult r = capture_forbids_context(*c->group); r != CUDA_SUCCESS) return r;
   here().work.synchronize(c->group);
   return static_cast<CUresult>(c->error());
 }
@@ -284,9 +287,21 @@ CUresult set_shared_config(CUsharedconfig) {
   return with_context([](context&, const context_ptr&) { return CUDA_SUCCESS; });
 }
 
+/// Nobody writes to this device's memory from outside.
+CUresult flush_writes_of_others(CUflushGPUDirectRDMAWritesTarget target,
+                                CUflushGPUDirectRDMAWritesScope scope) {
+  return with_context([&](context&, const context_ptr&) -> CUresult {
+    const bool known = target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
+                       (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+                        scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
+    return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
 }  // namespace
 
 void fill_context_entries(api::driver_table& t) {
+  t.cuFlushGPUDirectRDMAWrites = flush_writes_of_others;
   t.cuDevicePrimaryCtxRetain = primary_retain;
   t.cuDevicePrimaryCtxRelease = t.cuDevicePrimaryCtxRelease_v2 = primary_release;
   t.cuDevicePrimaryCtxReset = t.cuDevicePrimaryCtxReset_v2 = primary_reset;

@@ -69,12 +69,18 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std
     if (const CUresult bad = stream_of(c, handle, per_thread, s); bad != CUDA_SUCCESS) return bad;
     if (width == 0 || height == 0) return CUDA_SUCCESS;
     if (to % sizeof(T) != 0 || (height > 1 && pitch % sizeof(T) != 0)) return CUDA_ERROR_INVALID_VALUE;
-    if (width > ~std::size_t{0} / sizeof(T)) return CUDA_ERROR_INVALID_VALUE;
+    // In a row a driver's bytes are as many as fit in 64 bits.
+    if (height > 1 && width > ~std::size_t{0} / sizeof(T)) return CUDA_ERROR_INVALID_VALUE;
+    width = width * sizeof(T) / sizeof(T);
+    if (width == 0) return CUDA_SUCCESS;
     const copy_shape size{.width = width * sizeof(T), .height = height, .to_pitch = pitch};
     if (height > 1 && pitch < size.width) return CUDA_ERROR_INVALID_VALUE;
-    if (!here().store->accessible(to, size.extent(pitch, 0), true)) return CUDA_ERROR_INVALID_VALUE;
+    const std::uint64_t extent = size.extent(pitch, 0);
+    // Of a captured fill the address is nobody's business before the graph runs.
+    if (!s->capturing() && !here().store->accessible(to, extent, true)) return CUDA_ERROR_INVALID_VALUE;
     const auto body = [=] {
       const memory::flight flight(*here().store);
+      if (!here().store->accessible(to, extent, true)) return CUDA_ERROR_ILLEGAL_ADDRESS;
       for (std::size_t y = 0; y < height; ++y) fill_row(to + y * pitch, value, width);
       return CUDA_SUCCESS;
     };

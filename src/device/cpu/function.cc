@@ -263,6 +263,37 @@ CUresult best_block_with_flags(int* grid, int* block, CUfunction function, CUocc
   return best_block(grid, block, function, shared_of, shared, limit);
 }
 
+/// Attribute 120 says that there are no clusters: of one block each there are as many as blocks.
+CUresult cluster_blocks(CUfunction function, const CUlaunchConfig* config, int& blocks) {
+  if (config == nullptr || (config->numAttrs > 0 && config->attrs == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const CUlaunchAttribute& a = config->attrs[i];
+    const auto& size = a.value.clusterDim;
+    if (a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (size.x != 1 || size.y != 1 || size.z != 1))
+      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  const std::uint64_t threads = std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
+  if (threads == 0 || threads > ptx::executor_limits::max_threads) return CUDA_ERROR_INVALID_VALUE;
+  return occupancy(&blocks, function, static_cast<int>(threads), config->sharedMemBytes);
+}
+
+CUresult active_clusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
+  if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  int blocks = 0;
+  const CUresult r = cluster_blocks(function, config, blocks);
+  if (r == CUDA_SUCCESS) *clusters = blocks * static_cast<int>(here().facts.cores);
+  return r;
+}
+
+CUresult potential_cluster(int* size, CUfunction function, const CUlaunchConfig* config) {
+  if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  int blocks = 0;
+  const CUresult r = cluster_blocks(function, config, blocks);
+  if (r == CUDA_SUCCESS) *size = 1;
+  return r;
+}
+
 CUresult available_shared(std::size_t* bytes, CUfunction function, int blocks, int threads) {
   if (bytes == nullptr || blocks <= 0 || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
   return about(function, [&](const ptx::kernel_info& info, const function_settings&) -> CUresult {
@@ -297,6 +328,8 @@ void fill_function_entries(api::driver_table& t) {
   t.cuOccupancyMaxPotentialBlockSize = best_block;
   t.cuOccupancyMaxPotentialBlockSizeWithFlags = best_block_with_flags;
   t.cuOccupancyAvailableDynamicSMemPerBlock = available_shared;
+  t.cuOccupancyMaxActiveClusters = active_clusters;
+  t.cuOccupancyMaxPotentialClusterSize = potential_cluster;
 }
 
 }  // namespace outboard::device::cpu

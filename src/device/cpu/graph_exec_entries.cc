@@ -1,10 +1,16 @@
 // Entries of the chapter graph about executable graphs: made, changed, launched.
+#include <algorithm>
 #include <cstring>
 
 #include "device/cpu/graph_nodes.hh"
 
 namespace outboard::device::cpu {
 namespace {
+
+bool does_work(const std::shared_ptr<graph_node>& node) {
+  return node->type == CU_GRAPH_NODE_TYPE_KERNEL || node->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+         node->type == CU_GRAPH_NODE_TYPE_MEMSET || node->type == CU_GRAPH_NODE_TYPE_GRAPH;
+}
 
 CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags) {
   constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
@@ -14,7 +20,11 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags)
   return with_graphs([&]() -> CUresult {
     const graph_ptr graph = find_graph(handle);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) {
+      // Graphs that no board could launch from a kernel are wrong before they are too much to ask.
+      const bool fit = std::ranges::any_of(graph->nodes, does_work);
+      return fit ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    }
     if ((flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
     auto made = std::make_shared<graph_exec>();
     made->flags = flags;

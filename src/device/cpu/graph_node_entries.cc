@@ -1,4 +1,5 @@
 // Entries of the chapter graph that make nodes and tell or change their parameters.
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -14,6 +15,17 @@ struct place {
   std::size_t count;
 };
 
+/// A conditional handle is of one graph, and a graph frees an address once.
+bool belongs(const graph_object& graph, const node_work& work) {
+  if (const auto* conditional = std::get_if<conditional_work>(&work))
+    return std::ranges::find(graph.conditions, conditional->value) != graph.conditions.end();
+  const auto* release = std::get_if<release_work>(&work);
+  return release == nullptr || std::ranges::none_of(graph.nodes, [&](const auto& node) {
+           const auto* other = std::get_if<release_work>(&node->work);
+           return other != nullptr && other->address == release->address;
+         });
+}
+
 /// `make` gives the work, once everything else is in order.
 template <class Make>
 CUresult add(const place& where, CUgraphNodeType type, Make&& make, CUgraph** conditional = nullptr) {
@@ -24,6 +36,7 @@ CUresult add(const place& where, CUgraphNodeType type, Make&& make, CUgraph** co
     if (const CUresult r = find_nodes(*graph, where.before, where.count, before); r != CUDA_SUCCESS) return r;
     node_work work;
     if (const CUresult r = make(work); r != CUDA_SUCCESS) return r;
+    if (!belongs(*graph, work)) return CUDA_ERROR_INVALID_VALUE;
     graph_node* made = add_node(*graph, type, std::move(work), before);
     if (conditional != nullptr) *conditional = std::get<conditional_work>(made->work).handles.data();
     return *where.out = handle_of(*made), CUDA_SUCCESS;

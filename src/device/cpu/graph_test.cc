@@ -245,13 +245,74 @@ TEST_F(graphs, user_objects_outlive_what_refers_to_them) {
   ASSERT_EQ(table_.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE), CUDA_SUCCESS);
   ASSERT_EQ(table_.cuGraphClone(&clone, graph), CUDA_SUCCESS);
   CUgraphExec exec = instantiated(clone);
-  EXPECT_EQ(table_.cuUserObjectRelease(object, 2), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(table_.cuUserObjectRelease(object, 1), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuUserObjectRelease(object, 2), CUDA_SUCCESS) << "more than it has is all that it has";
   EXPECT_EQ(table_.cuGraphDestroy(graph), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuGraphDestroy(clone), CUDA_SUCCESS);
   EXPECT_EQ(gone, 0);
   EXPECT_EQ(table_.cuGraphExecDestroy(exec), CUDA_SUCCESS);
   EXPECT_EQ(gone, 1);
+}
+
+TEST_F(graphs, a_stream_that_is_destroyed_ends_its_capture) {
+  ASSERT_EQ(table_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuStreamDestroy_v2(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+TEST_F(graphs, a_refused_launch_loses_the_capture) {
+  ASSERT_EQ(table_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuLaunchKernel(function(module_, "increment"), 1, 1, 1, 4096, 1, 1, 0, stream_, nullptr,
+                                  nullptr),
+            CUDA_ERROR_INVALID_VALUE);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(table_.cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+TEST_F(graphs, a_fill_of_nowhere_is_captured_and_faults_when_it_runs) {
+  ASSERT_EQ(table_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuMemsetD8Async(0x600000000000, 1, 64, stream_), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  ASSERT_EQ(table_.cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuGraphLaunch(instantiated(graph), stream_), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuStreamSynchronize(stream_), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(graphs, a_context_cannot_be_waited_for_while_one_of_its_streams_captures) {
+  ASSERT_EQ(table_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(table_.cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+TEST_F(graphs, asking_for_captures_beside_one_loses_none) {
+  CUstream blocking = nullptr;
+  ASSERT_EQ(table_.cuStreamCreate(&blocking, 0), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  CUstreamCaptureStatus status{};
+  EXPECT_EQ(table_.cuStreamIsCapturing(nullptr, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+  CUgraph graph = nullptr;
+  EXPECT_EQ(table_.cuStreamEndCapture(blocking, &graph), CUDA_SUCCESS);
+}
+
+TEST_F(graphs, handles_and_addresses_belong_to_one_graph_and_one_node) {
+  CUgraph mine = nullptr, other = nullptr;
+  ASSERT_EQ(table_.cuGraphCreate(&mine, 0), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuGraphCreate(&other, 0), CUDA_SUCCESS);
+  CUgraphNodeParams p{};
+  p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+  p.conditional.type = CU_GRAPH_COND_TYPE_IF, p.conditional.size = 1, p.conditional.ctx = context_;
+  ASSERT_EQ(table_.cuGraphConditionalHandleCreate(&p.conditional.handle, other, context_, 0, 0),
+            CUDA_SUCCESS);
+  CUgraphNode node = nullptr, freeing = nullptr;
+  EXPECT_EQ(table_.cuGraphAddNode(&node, mine, nullptr, 0, &p), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(table_.cuGraphAddNode(&node, other, nullptr, 0, &p), CUDA_SUCCESS);
+  CUDA_MEM_ALLOC_NODE_PARAMS_v1 block{};
+  block.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  block.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  block.bytesize = 4096;
+  ASSERT_EQ(table_.cuGraphAddMemAllocNode(&node, mine, nullptr, 0, &block), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuGraphAddMemFreeNode(&freeing, mine, &node, 1, block.dptr), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuGraphAddMemFreeNode(&freeing, mine, &node, 1, block.dptr), CUDA_ERROR_INVALID_VALUE);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ enum class handle_type : std::uint8_t {
   pool,
   array,
   mipmapped_array,
+  texture_reference,
 };
 
 inline handle_type type_of(std::uint64_t value) { return static_cast<handle_type>(value >> 56); }

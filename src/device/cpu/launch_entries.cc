@@ -109,8 +109,10 @@ CUresult launch_on(const context_ptr& c, const stream_ptr& s, CUfunction functio
                    void** parameters, void** extra, std::vector<CUlaunchAttribute> attributes = {}) {
   if (s->group() != c->group) return CUDA_ERROR_INVALID_HANDLE;
   kernel_work work;
-  if (const CUresult r = prepare_kernel(c, function, how, parameters, extra, work); r != CUDA_SUCCESS)
+  if (const CUresult r = prepare_kernel(c, function, how, parameters, extra, work); r != CUDA_SUCCESS) {
+    if (s->capturing()) static_cast<void>(capture_forbids(*s));  // a refused launch loses the capture
     return r;
+  }
   if (s->capturing()) {
     work.attributes = std::move(attributes);
     return capture_node(*s, CU_GRAPH_NODE_TYPE_KERNEL, std::move(work));

@@ -55,6 +55,12 @@ CUresult get_kernel(CUkernel* out, CUlibrary handle, const char* name) {
     if (l == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const ptx::kernel_info* info = l->source->find_kernel(name);
     if (info == nullptr) return CUDA_ERROR_NOT_FOUND;
+    // The first kernel of a library in a context loads it there: what does not load is said now.
+    const thread_state& own = own_thread();
+    if (context_ptr c; !own.stack.empty() && current_context(c) == CUDA_SUCCESS) {
+      instance_ptr code;
+      if (const CUresult r = l->in_context(c, code); r != CUDA_SUCCESS) return r;
+    }
     const auto index = static_cast<std::size_t>(info - l->source->kernels().data());
     return *out = reinterpret_cast<CUkernel>(l->kernels[index]), CUDA_SUCCESS;
   });

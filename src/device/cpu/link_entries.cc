@@ -11,6 +11,8 @@ namespace {
 
 using link_ptr = std::shared_ptr<link_object>;
 
+constexpr char empty_module[] = ".version 7.0\n.target sm_50\n.address_size 64\n";
+
 link_ptr find(CUlinkState state) { return here().links.find(reinterpret_cast<std::uint64_t>(state)); }
 
 CUresult create(unsigned count, CUjit_option* options, void** values, CUlinkState* out) {
@@ -28,11 +30,22 @@ CUresult add_text(link_object& l, std::span<const std::byte> image) {
     l.options.write_error(text.error().message);
     return text.error().next == action::fall_back ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_ERROR_INVALID_IMAGE;
   }
-  // Parsed now, so that an error names this input.
-  if (auto parsed = ptx::parse(*text); !parsed) {
+  // Compiled now, so that an error names this input.
+  auto parsed = ptx::parse(*text);
+  if (!parsed) {
     l.options.write_error(parsed.error().message);
     return parsed.error().next == action::fall_back ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION
                                                     : CUDA_ERROR_INVALID_PTX;
+  }
+  if (const status known = ptx::check_part(**parsed); !known) {
+    l.options.write_error(known.error().message);
+    return CUDA_ERROR_INVALID_PTX;
+  }
+  l.parts.push_back(std::move(*parsed));
+  if (const auto linked = ptx::link(l.parts); !linked) {  // two definitions of one name
+    l.options.write_error(linked.error().message);
+    l.parts.pop_back();
+    return CUDA_ERROR_INVALID_SOURCE;
   }
   l.texts.push_back(std::move(*text));
   return CUDA_SUCCESS;
@@ -54,13 +67,7 @@ CUresult add_data(CUlinkState state, CUjitInputType type, void* data, std::size_
 }
 
 /// Unresolved symbols show when code gets its addresses: a trial in memory of the host.
-result<void> try_instance(const std::vector<std::string>& texts) {
-  std::vector<ptx::module_ptr> parts;
-  for (const std::string& text : texts) {
-    auto parsed = ptx::parse(text);
-    if (!parsed) return parsed.error();
-    parts.push_back(std::move(*parsed));
-  }
+result<void> try_instance(const std::vector<ptx::module_ptr>& parts) {
   auto linked = ptx::link(parts);
   if (!linked) return linked.error();
   std::vector<std::unique_ptr<std::byte, decltype(&std::free)>> blocks;
@@ -79,8 +86,12 @@ CUresult complete(CUlinkState state, void** image, std::size_t* size) {
   return with_context([&](context&, const context_ptr&) -> CUresult {
     const link_ptr l = find(state);
     if (l == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (image == nullptr || l->texts.empty()) return CUDA_ERROR_INVALID_VALUE;
-    if (const status tried = try_instance(l->texts); !tried) {
+    if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (l->texts.empty()) {  // of nothing comes an image of nothing
+      if (const CUresult r = add_text(*l, std::as_bytes(std::span(empty_module))); r != CUDA_SUCCESS)
+        return r;
+    }
+    if (const status tried = try_instance(l->parts); !tried) {
       l->options.write_error(tried.error().message);
       return CUDA_ERROR_INVALID_SOURCE;
     }

@@ -52,7 +52,10 @@ class cpu_device final : public device {
     fill_shaped_copy_entries(table_);
     fill_array_entries(table_);
     fill_texture_entries(table_);
+    fill_texture_reference_entries(table_);
+    fill_tensor_map_entries(table_);
     fill_stream_entries(table_);
+    fill_stream_attribute_entries(table_);
     fill_event_entries(table_);
     fill_ipc_entries(table_);
     fill_module_entries(table_);

@@ -20,6 +20,7 @@
 #include "device/cpu/profile.hh"
 #include "device/cpu/scheduler.hh"
 #include "device/cpu/texture.hh"
+#include "device/cpu/texture_reference.hh"
 #include "device/cpu/watchdog.hh"
 
 namespace outboard::device::cpu {
@@ -91,6 +92,8 @@ struct machine {
   handle_table<array_object, handle_type::array> arrays;
   handle_table<mipmapped_array_object, handle_type::mipmapped_array> mipmapped_arrays;
   texture_table textures;
+  std::mutex texture_references_mutex;
+  handle_table<texture_reference, handle_type::texture_reference> texture_references;
 
   std::recursive_mutex graphs_mutex;  ///< guards graphs, captures and what they are made of
   graph_memory_account graph_account;
@@ -128,7 +131,10 @@ void fill_copy_entries(api::driver_table& table);
 void fill_shaped_copy_entries(api::driver_table& table);
 void fill_array_entries(api::driver_table& table);
 void fill_texture_entries(api::driver_table& table);
+void fill_texture_reference_entries(api::driver_table& table);
+void fill_tensor_map_entries(api::driver_table& table);
 void fill_stream_entries(api::driver_table& table);
+void fill_stream_attribute_entries(api::driver_table& table);
 void fill_event_entries(api::driver_table& table);
 void fill_ipc_entries(api::driver_table& table);
 void fill_module_entries(api::driver_table& table);

@@ -188,6 +188,13 @@ CUresult memory::release(std::uint64_t address) {
   return block == regions_.end() ? CUDA_ERROR_INVALID_VALUE : release_locked(block);
 }
 
+bool memory::leave(std::uint64_t address, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  const auto block = regions_.find(address);
+  if (block == regions_.end() || block->second.id != id || block->second.leaving) return false;
+  return block->second.leaving = true;
+}
+
 CUresult memory::take_granules(std::uint64_t size, std::uint64_t& out) {
   const std::lock_guard lock(mutex_);
   if (size > total_ - used_) return CUDA_ERROR_OUT_OF_MEMORY;

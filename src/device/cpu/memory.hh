@@ -36,6 +36,7 @@ struct region {
   std::uint64_t reserved = 0;  ///< device, managed: bytes taken from the range, >= size
   std::uint64_t physical = 0;  ///< mapped: handle
   std::uint64_t pool = 0;      ///< pooled: handle
+  bool leaving = false;        ///< freed in stream order, which has not come to it yet
 };
 
 class memory final : public ptx::address_space {
@@ -58,6 +59,8 @@ class memory final : public ptx::address_space {
   CUresult allocate(std::uint64_t size, std::uint64_t align, memory_kind kind, std::uint64_t owner,
                     unsigned flags, std::uint64_t& out);
   CUresult release(std::uint64_t address);
+  /// A release in stream order begins. False: it has begun, or there is no such block.
+  bool leave(std::uint64_t address, std::uint64_t id);
 
   /// Memory of a pool: whole granules, and blocks that the pool cuts out of them.
   CUresult take_granules(std::uint64_t size, std::uint64_t& out);

@@ -101,10 +101,21 @@ CUresult get_global(CUdeviceptr* address, std::size_t* size, CUmodule handle, co
   });
 }
 
+/// Texture and surface references by name belong to PTX that this device refuses: no module has any.
+template <class Reference>
+CUresult get_reference(Reference* out, CUmodule handle, const char* name) {
+  return with_context([&](context&, const context_ptr&) -> CUresult {
+    if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return find(handle) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_FOUND;
+  });
+}
+
 }  // namespace
 
 void fill_module_entries(api::driver_table& t) {
   t.cuModuleLoadData = load_data;
+  t.cuModuleGetTexRef = get_reference<CUtexref>;
+  t.cuModuleGetSurfRef = get_reference<CUsurfref>;
   t.cuModuleLoadDataEx = load;
   t.cuModuleLoadFatBinary = load_data;
   t.cuModuleUnload = unload;

@@ -106,6 +106,7 @@ CUresult free_async(CUdeviceptr address, CUstream handle) {
       here().work.submit(s, make_task([kept = std::move(freed)] { return CUDA_SUCCESS; }));
       return CUDA_SUCCESS;
     }
+    if (!here().store->leave(address, block->id)) return CUDA_ERROR_INVALID_VALUE;
     here().work.submit(s, make_task([freed = *block] { return release(freed), CUDA_SUCCESS; }));
     return CUDA_SUCCESS;
   });

@@ -166,5 +166,20 @@ TEST_F(pool_test, AdviceIsKeptByRangesAndOnlyForManagedMemory) {
   EXPECT_EQ(table_.cuMemFree_v2(at), CUDA_SUCCESS);
 }
 
+TEST_F(pool_test, a_block_is_freed_once_even_before_the_stream_comes_to_it) {
+  const CUdeviceptr flag = allocate(4), pooled = take(make(), mib), plain = allocate(mib);
+  ASSERT_EQ(table_.cuMemsetD32_v2(flag, 0, 1), CUDA_SUCCESS);
+  CUstream stream = nullptr, other = nullptr;
+  ASSERT_EQ(table_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(launch(function(load(), "spin_until"), stream, flag), CUDA_SUCCESS);
+  for (const CUdeviceptr block : {pooled, plain}) {
+    EXPECT_EQ(table_.cuMemFreeAsync(block, stream), CUDA_SUCCESS);
+    EXPECT_EQ(table_.cuMemFreeAsync(block, stream), CUDA_ERROR_INVALID_VALUE);
+  }
+  ASSERT_EQ(table_.cuMemsetD32Async(flag, 1, 1, other), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuStreamSynchronize(stream), CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace outboard::device::cpu

@@ -15,6 +15,7 @@
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -75,6 +76,12 @@ using group_ptr = std::shared_ptr<stream_group>;
 
 enum class stream_kind { legacy, blocking, non_blocking };
 
+/// What a program has set of a stream (cuStreamSetAttribute).
+struct stream_attributes {
+  std::mutex mutex;  // guards what follows
+  std::map<CUstreamAttrID, CUstreamAttrValue> set;
+};
+
 class stream : public std::enable_shared_from_this<stream> {
  public:
   stream(group_ptr group, stream_kind kind) : group_(std::move(group)), kind_(kind) {}
@@ -84,6 +91,8 @@ class stream : public std::enable_shared_from_this<stream> {
   /// Under capture: what is submitted becomes nodes of a graph (capture.hh, which sets it).
   bool capturing() const { return capturing_.load(std::memory_order_acquire); }
   void set_capturing(bool on) { capturing_.store(on, std::memory_order_release); }
+
+  stream_attributes attributes;
 
  private:
   friend class scheduler;

@@ -16,7 +16,7 @@ struct box_end {
   CUmemorytype type;
   std::uint64_t host, device;
   CUarray array;
-  std::uint64_t x, y, z, level, pitch, rows;
+  std::uint64_t x, y, z, pitch, rows;  ///< no level: drivers do not look at it
 };
 
 /// The same as memory.
@@ -36,8 +36,8 @@ CUresult array_place(const box_end& e, const extents& size, place& out) {
   if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const ptx::image_level& m = found->memory.levels.front();
   const std::uint64_t texel = found->memory.texel_bytes();
-  if (e.x % texel != 0 || size.width % texel != 0 || !fits(e.x, size.width, m.width * texel) ||
-      !fits(e.y, size.height, m.height) || !fits(e.z, size.depth, m.depth)) {
+  if (!fits(e.x, size.width, m.width * texel) || !fits(e.y, size.height, m.height) ||
+      !fits(e.z, size.depth, m.depth)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   out = {address_of(m.data) + e.z * m.slice + e.y * m.pitch + e.x, m.pitch, m.slice, side::device};
@@ -45,7 +45,6 @@ CUresult array_place(const box_end& e, const extents& size, place& out) {
 }
 
 CUresult place_of(const box_end& e, const extents& size, place& out) {
-  if (e.level != 0) return CUDA_ERROR_INVALID_VALUE;
   switch (e.type) {
     case CU_MEMORYTYPE_ARRAY:
       return array_place(e, size, out);
@@ -104,7 +103,6 @@ CUresult request_of(const P& p, copy_request& r) {
              p.dstXInBytes,
              p.dstY,
              0,
-             0,
              p.dstPitch,
              0};
   box_end from{p.srcMemoryType,
@@ -114,13 +112,12 @@ CUresult request_of(const P& p, copy_request& r) {
                p.srcXInBytes,
                p.srcY,
                0,
-               0,
                p.srcPitch,
                0};
   extents size{p.WidthInBytes, p.Height, 1};
   if constexpr (requires { p.Depth; }) {
-    to.z = p.dstZ, to.level = p.dstLOD, to.rows = p.dstHeight;
-    from.z = p.srcZ, from.level = p.srcLOD, from.rows = p.srcHeight;
+    to.z = p.dstZ, to.rows = p.dstHeight;
+    from.z = p.srcZ, from.rows = p.srcHeight;
     size.depth = p.Depth;
   }
   if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_SUCCESS;

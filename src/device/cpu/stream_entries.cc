@@ -28,8 +28,10 @@ CUresult create(CUstream* out, unsigned flags) { return create_with_priority(out
 CUresult destroy(CUstream handle) {
   return with_context([&](context&, const context_ptr&) -> CUresult {
     // What is queued still runs: the scheduler keeps the queue.
-    return here().streams.remove(reinterpret_cast<std::uint64_t>(handle)) ? CUDA_SUCCESS
-                                                                          : CUDA_ERROR_INVALID_HANDLE;
+    const auto gone = here().streams.remove(reinterpret_cast<std::uint64_t>(handle));
+    if (gone == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (gone->queue->capturing()) capture_forget(*gone->queue);
+    return CUDA_SUCCESS;
   });
 }
 
@@ -173,7 +175,7 @@ CUresult get_context(CUstream handle, CUcontext* out) {
 
 CUresult exchange_capture_mode(CUstreamCaptureMode* mode) {
   return after_init([&]() -> CUresult {
-    if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return std::swap(own_thread().capture_mode, *mode), CUDA_SUCCESS;
   });
 }

@@ -287,5 +287,29 @@ TEST_F(stream_test, AThousandThreadsWorkAtOnce) {
   EXPECT_EQ(read(at), 2000u);
 }
 
+TEST_F(stream_test, AttributesAreKeptAndCopied) {
+  CUstream from = nullptr, to = nullptr;
+  ASSERT_EQ(table_.cuStreamCreate(&from, 0), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuStreamCreate(&to, 0), CUDA_SUCCESS);
+  CUstreamAttrValue value{};
+  EXPECT_EQ(table_.cuStreamGetAttribute(from, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
+            CUDA_SUCCESS);
+  EXPECT_EQ(value.syncPolicy, CU_SYNC_POLICY_AUTO);
+  value.syncPolicy = CU_SYNC_POLICY_YIELD;
+  EXPECT_EQ(table_.cuStreamSetAttribute(from, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
+            CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuStreamCopyAttributes(to, from), CUDA_SUCCESS);
+  value = {};
+  EXPECT_EQ(table_.cuStreamGetAttribute(to, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value),
+            CUDA_SUCCESS);
+  EXPECT_EQ(value.syncPolicy, CU_SYNC_POLICY_YIELD);
+  value = {};
+  value.accessPolicyWindow.hitRatio = 2;
+  EXPECT_EQ(table_.cuStreamSetAttribute(to, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(table_.cuStreamGetAttribute(to, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value),
+            CUDA_ERROR_INVALID_VALUE);
+}
+
 }  // namespace
 }  // namespace outboard::device::cpu

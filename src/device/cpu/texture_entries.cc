@@ -15,19 +15,18 @@ std::uint64_t limit(CUdevice_attribute id) {
 
 bool channels_ok(unsigned n) { return n == 1 || n == 2 || n == 4; }
 
-/// Plain memory as an image of one level.
+/// Plain memory as an image of one level. Whether it is there shows when a kernel reads it.
 CUresult memory_image(CUdeviceptr address, CUarray_format format, unsigned channels, std::uint64_t width,
                       std::uint64_t height, std::uint64_t pitch, ptx::image& out) {
   if (!texel_of(format, out.format)) return CUDA_ERROR_INVALID_VALUE;
-  if (!channels_ok(channels) || address % limit(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0 || width == 0 ||
-      height == 0) {
+  if (!channels_ok(channels) || address == 0 || address % limit(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  }
   out.channels = channels;
   const std::uint64_t row = width * out.texel_bytes();
   if (height > 1 && pitch < row) return CUDA_ERROR_INVALID_VALUE;
-  if (!here().store->accessible(address, (height - 1) * pitch + row, false)) return CUDA_ERROR_INVALID_VALUE;
+  out.borrowed = true;
   ptx::image_level level;
+  if (!out.in_memory && (width == 0 || height == 0)) return out.levels = {level}, CUDA_SUCCESS;  // nothing
   level.data = reinterpret_cast<char*>(address);
   level.width = static_cast<std::uint32_t>(width), level.height = static_cast<std::uint32_t>(height);
   level.pitch = pitch, level.slice = pitch * height;
@@ -51,7 +50,8 @@ CUresult image_of(const CUDA_RESOURCE_DESC& r, ptx::image& out) {
     }
     case CU_RESOURCE_TYPE_LINEAR: {
       const auto& m = r.res.linear;
-      if (!texel_of(m.format, out.format)) return CUDA_ERROR_NOT_SUPPORTED;
+      if (!texel_of(m.format, out.format))
+        return is_format(m.format) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
       if (!channels_ok(m.numChannels)) return CUDA_ERROR_INVALID_VALUE;
       const std::uint64_t width = m.sizeInBytes / (ptx::bytes_of(out.format) * m.numChannels);
       if (width > limit(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH)) return CUDA_ERROR_INVALID_VALUE;
@@ -128,7 +128,7 @@ CUresult sampling_of(const CUDA_TEXTURE_DESC& t, const CUDA_RESOURCE_DESC& r, co
   std::copy(std::begin(t.borderColor), std::end(t.borderColor), out.border.begin());
   if (out.seamless && !image.cube) return CUDA_ERROR_INVALID_VALUE;
   if (r.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY && !out.normalized) return CUDA_ERROR_INVALID_VALUE;
-  if (out.linear && out.gives_integers(image.format)) return CUDA_ERROR_INVALID_VALUE;
+  if (out.gives_integers(image.format)) out.linear = false;  // integers are not mixed, whatever is asked
   return CUDA_SUCCESS;
 }
 
@@ -149,8 +149,9 @@ CUresult create_texture(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
     if (view != nullptr) {
       const bool viewable = resource->resType == CU_RESOURCE_TYPE_ARRAY ||
                             resource->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-      if (!viewable) return CUDA_ERROR_INVALID_VALUE;
-      if (const CUresult r = apply_view(*view, t.memory); r != CUDA_SUCCESS) return r;
+      // Of plain memory a view is taken and means nothing.
+      if (const CUresult r = viewable ? apply_view(*view, t.memory) : CUDA_SUCCESS; r != CUDA_SUCCESS)
+        return r;
       made->view = *view, made->has_view = true;
     }
     if (const CUresult r = sampling_of(*sampling, *resource, t.memory, t.how); r != CUDA_SUCCESS) return r;

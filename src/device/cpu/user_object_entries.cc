@@ -1,11 +1,13 @@
 // Entries of the chapter graph about user objects: the program's data that live as long as graphs refer to
 // them.
+#include <algorithm>
+
 #include "device/cpu/graph_handles.hh"
 
 namespace outboard::device::cpu {
 namespace {
 
-constexpr unsigned most_references = 0x7fffffff;
+constexpr unsigned most_references = ~0u;
 
 std::shared_ptr<user_reference> find(CUuserObject handle) { return here().user_objects.find(number(handle)); }
 
@@ -15,16 +17,15 @@ CUresult drop(CUuserObject handle, unsigned count) {
   return after_init([&]() -> CUresult {
     const std::lock_guard lock(here().graphs_mutex);
     const auto reference = find(handle);
-    if (reference == nullptr || count == 0 || count > reference->count) return CUDA_ERROR_INVALID_VALUE;
-    reference->count -= count;
+    if (reference == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    reference->count -= std::min(count, reference->count);  // as a driver: more than there are is all
     if (reference->count == 0) dying = std::move(reference->held);
     return CUDA_SUCCESS;
   });
 }
 
 CUresult create(CUuserObject* out, void* data, CUhostFn destroy, unsigned count, unsigned flags) {
-  if (out == nullptr || destroy == nullptr || count == 0 || count > most_references ||
-      flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) {
+  if (out == nullptr || destroy == nullptr || count == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   return with_graphs([&] {
@@ -74,8 +75,8 @@ CUresult graph_release(CUgraph graph_handle, CUuserObject handle, unsigned count
     const auto reference = find(handle);
     if (graph == nullptr || reference == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     const auto held = graph->objects.find(reference->object.lock());
-    if (held == graph->objects.end() || held->second < count) return CUDA_ERROR_INVALID_VALUE;
-    held->second -= count;
+    if (held == graph->objects.end()) return CUDA_SUCCESS;  // as a driver says of what it never had
+    held->second -= std::min(count, held->second);
     if (held->second == 0) {
       dying = held->first;
       graph->objects.erase(held);

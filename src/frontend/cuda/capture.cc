@@ -8,6 +8,7 @@
 #include "frontend/cuda/gate.hh"
 #include "frontend/cuda/graph_nodes.hh"
 #include "frontend/cuda/objects.hh"
+#include "frontend/cuda/remote.hh"
 #include "frontend/cuda/requests.hh"
 #include "marshal/graph_bodies.hh"
 
@@ -218,6 +219,13 @@ bool stream_captures(lane& own, CUstream stream, bool per_thread) {
          status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+CUresult refuse_captured(lane& own, CUstream stream, bool per_thread) {
+  if (!stream_captures(own, stream, per_thread)) return CUDA_SUCCESS;
+  // The question that no captured stream bears.
+  return per_thread ? remote<api::opcode::cuStreamQuery_ptsz>(stream)
+                    : remote<api::opcode::cuStreamQuery>(stream);
+}
+
 CUresult capture_copy(lane& own, const captured_copy& copy) {
   process& p = process::instance();
   host_box box;
@@ -396,7 +404,8 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   lane& own = this_lane();
   if (const CUresult code = gate<api::opcode::cuThreadExchangeStreamCaptureMode>(own); code != CUDA_SUCCESS)
     return code;
-  if (!mode || !is_mode(*mode)) return CUDA_ERROR_INVALID_VALUE;
+  // Drivers take any number for a mode.
+  if (!mode || static_cast<int>(*mode) == marshal::ask_capture) return CUDA_ERROR_INVALID_VALUE;
   const auto before = static_cast<CUstreamCaptureMode>(own.capture_mode);
   if (*mode != before) {
     request r(api::opcode::cuThreadExchangeStreamCaptureMode, own);

@@ -37,6 +37,9 @@ CUresult unless_captured(End&& end) {
 /// Asks the server while any capture is open: an event may have brought the stream into one.
 bool stream_captures(lane& own, CUstream stream, bool per_thread);
 
+/// What cannot be captured is not looked at on a stream that captures: the capture is lost, and this says so.
+CUresult refuse_captured(lane& own, CUstream stream, bool per_thread);
+
 /// A copy between the device and the program's memory as a node of the graph under capture: it reads or
 /// writes that memory at each launch.
 struct captured_copy {

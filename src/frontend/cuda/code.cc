@@ -114,14 +114,19 @@ kernel_object* find_kernel(CUfunction function) {
 
 CUresult kernel_by_name(lane& own, module_info& owner, std::uint64_t owner_handle, std::string_view name,
                         std::uint64_t& handle) {
+  if (owner.failure != CUDA_SUCCESS) return owner.failure;
   const std::lock_guard lock(owner.mutex);
   if (const auto known = owner.kernels.find(name); known != owner.kernels.end()) {
     handle = known->second;
     return CUDA_SUCCESS;
   }
   // An image that our reader could not read has an empty table: then the driver says.
-  const bool ask = owner.contents->source == marshal::kernel_source::none;
-  if (!ask && !owner.contents->find_kernel(name)) return CUDA_ERROR_NOT_FOUND;
+  const marshal::kernel_source source = owner.contents->source;
+  if (source != marshal::kernel_source::none && !owner.contents->find_kernel(name))
+    return CUDA_ERROR_NOT_FOUND;
+  // The first kernel of a library makes a driver compile its PTX, and that may fail.
+  const bool compiles = owner.is_library && source == marshal::kernel_source::ptx && owner.kernels.empty();
+  const bool ask = source == marshal::kernel_source::none || compiles;
   const auto kind = owner.is_library ? api::handle_kind::kernel : api::handle_kind::function;
   const auto code = owner.is_library ? api::opcode::cuLibraryGetKernel : api::opcode::cuModuleGetFunction;
   std::uint64_t made = 0;
@@ -139,6 +144,7 @@ CUresult kernel_by_name(lane& own, module_info& owner, std::uint64_t owner_handl
 CUresult module_of_library(lane& own, CUlibrary library, CUmodule& module) {
   auto* info = find_object<module_info>(library);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  if (info->failure != CUDA_SUCCESS) return info->failure;
   const std::lock_guard lock(info->mutex);
   const std::uint64_t context = own.context_handle();
   std::uint64_t& known = info->modules[context];
@@ -181,6 +187,7 @@ CUresult function_of_kernel(lane& own, CUkernel kernel, CUfunction& function) {
 CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::uint64_t owner_handle,
                           const char* name, CUdeviceptr* address, std::size_t* size) {
   if (!name || (!address && !size)) return CUDA_ERROR_INVALID_VALUE;
+  if (owner.failure != CUDA_SUCCESS) return owner.failure;
   const std::lock_guard lock(owner.mutex);
   // Managed variables are the same in all contexts, and there before any.
   const bool anywhere = code == api::opcode::cuLibraryGetManaged;

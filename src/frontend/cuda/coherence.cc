@@ -21,7 +21,11 @@ bool begins_work(const api::function_info& about) {
 /// Reads memory of the device only, for ordinary memory of the program.
 bool only_reads(const api::function_info& about) { return about.name.starts_with("cuMemcpyDtoH"); }
 
+/// Launches and fills may carry the error of an earlier one, but say nothing of what is complete.
 bool learns_of_completion(const api::function_info& about) {
+  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuGraphUpload", "cuMemset"}) {
+    if (about.name.starts_with(name)) return false;
+  }
   return about.about.deferred || about.about.waits;
 }
 

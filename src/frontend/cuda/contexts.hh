@@ -12,6 +12,11 @@ context_state* find_context(CUcontext handle);
 /// Everything that belongs to the context ends: memory, context-local storage, handles stay dead.
 void context_died(context_state& context);
 
+/// A primary context begins a new life: what it had in the last one is dead, though its handle is the same.
+void forget_last_life(lane& own, const context_state& context);
+/// Page-locked memory of that life.
+void forget_page_locked(lane& own, std::uint64_t context);
+
 /// What is remembered of a stream of a green context.
 namespace detail {
 std::unique_ptr<object> stream_in(std::uint64_t green, unsigned flags, int priority);

@@ -16,6 +16,7 @@ constexpr std::uint64_t piece = 16u << 20;
 
 CUresult begin(lane& own, CUarray array, const void* host, std::size_t size, CUstream stream) {
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
+  if (!array) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(stream) || !find_object<array_info>(array)) return CUDA_ERROR_INVALID_HANDLE;
   return !host && size != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -20,6 +20,11 @@ inline bool apart(CUevent event, CUstream stream) {
   return e && e->context && e->context != context;
 }
 
+/// What was recorded in a capture cannot be waited for outside, even when the capture is over.
+inline void note_record(CUevent event) {
+  if (auto* e = find_object<event_info>(event)) e->captured.store(any_capture_open());
+}
+
 template <class T>
 bool on_default(T argument) {
   if constexpr (std::is_same_v<T, CUstream>) return default_stream(argument);
@@ -51,11 +56,14 @@ bool doubtful(A... arguments) {
     constexpr unsigned common = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     return (std::get<1>(a) & ~common) != 0;
   } else if constexpr (name.starts_with("cuEventRecordWithFlags")) {
+    note_record(std::get<0>(a));
     return std::get<2>(a) != 0 || apart(std::get<0>(a), std::get<1>(a));
   } else if constexpr (name.starts_with("cuEventRecord")) {
+    note_record(std::get<0>(a));
     return apart(std::get<0>(a), std::get<1>(a));
   } else if constexpr (name.starts_with("cuStreamWaitEvent")) {
-    return std::get<2>(a) != 0 || any_capture_open();
+    const auto* event = find_object<event_info>(std::get<1>(a));
+    return std::get<2>(a) != 0 || any_capture_open() || (event && event->captured.load());
   } else if constexpr (name.starts_with("cuMemsetD2D")) {
     return odd_fill(std::get<0>(a), std::get<1>(a), std::get<3>(a), std::get<4>(a), element);
   } else if constexpr (name.starts_with("cuMemsetD")) {

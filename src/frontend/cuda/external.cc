@@ -138,8 +138,10 @@ CUresult cuImportExternalMemory(CUexternalMemory* out, const CUDA_EXTERNAL_MEMOR
   if (about->type == 0) return CUDA_ERROR_INVALID_VALUE;
   if (about->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD) {
     // Of other systems: drivers look for a handle before they refuse it.
-    const bool other = about->type > CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF || about->handle.win32.handle ||
-                       about->handle.win32.name;
+    constexpr auto last =
+        static_cast<int>(CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF) + 1;  // a DMA buffer, since 12.9
+    if (about->type > last) return CUDA_ERROR_INVALID_VALUE;
+    const bool other = about->type == last || about->handle.win32.handle || about->handle.win32.name;
     return other ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
   auto info = std::make_unique<external_info>();

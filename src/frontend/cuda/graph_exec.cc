@@ -91,8 +91,9 @@ CUresult feed(lane& own, CUgraphExec exec, const std::vector<std::uint64_t>& sou
 
 CUresult launch(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {
   exec_info* info = find_object<exec_info>(exec);
+  if (!stream_ok(stream)) return info ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = refuse_captured(own, stream, per_thread); code != CUDA_SUCCESS) return code;
   if (!info) return CUDA_ERROR_INVALID_VALUE;
-  if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   const std::lock_guard lock(info->mutex);
   if (!info->sources.empty()) {
     if (const CUresult code = feed(own, exec, info->sources); code != CUDA_SUCCESS) return code;

@@ -81,7 +81,7 @@ CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
 
 CUresult cuUserObjectCreate(CUuserObject* out, void* data, CUhostFn destroy, unsigned count, unsigned flags) {
   OUTBOARD_GATE(cuUserObjectCreate);
-  if (!out || !destroy || !count || count > 0x7fffffffu || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+  if (!out || !destroy || !count || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
   process& p = process::instance();
   handle_table& table = p.handles(api::handle_kind::user_object);
@@ -103,6 +103,7 @@ CUresult cuUserObjectRetain(CUuserObject object, unsigned count) {
   return change_references(own, api::opcode::cuUserObjectRetain, nullptr, object, count, 0);
 }
 CUresult cuUserObjectRelease(CUuserObject object, unsigned count) {
+  if (!object || count == 0) return CUDA_ERROR_INVALID_VALUE;  // even before cuInit
   OUTBOARD_GATE(cuUserObjectRelease);
   return change_references(own, api::opcode::cuUserObjectRelease, nullptr, object, count, 0);
 }

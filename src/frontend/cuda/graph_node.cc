@@ -373,7 +373,15 @@ CUresult cuGraphAddNode(OUTBOARD_PLACE, CUgraphNodeParams* p) {
   return ends::cuGraphAddNode_v2(out, graph, before, nullptr, count, p);
 }
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* p) {
-  OUTBOARD_SET_NODE(cuGraphNodeSetParams, p, put_any(own, *p, to, made));
+  OUTBOARD_GATE(cuGraphNodeSetParams);
+  if (!p) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult code =
+      set(own, nullptr, node, [&](node_parameters& to, ids& made) { return put_any(own, *p, to, made); });
+  CUgraphNodeType type{};
+  // Of what is wrong with parameters for another type of node the driver sees nothing.
+  const bool other = code == CUDA_ERROR_INVALID_HANDLE &&
+                     ends::cuGraphNodeGetType(node, &type) == CUDA_SUCCESS && type != p->type;
+  return other ? CUDA_ERROR_INVALID_VALUE : code;
 }
 CUresult cuGraphExecNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraphNodeParams* p) {
   OUTBOARD_SET(cuGraphExecNodeSetParams, p, exec, put_any(own, *p, to, made));

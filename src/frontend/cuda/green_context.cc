@@ -51,8 +51,15 @@ CUresult ask(opcode code, const Body& body, marshal::resources_reply& reply) {
   return from.finished() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
+/// Those of CUDA 13: multiprocessors, work queues and their settings.
+bool is_type(CUdevResourceType type) {
+  const auto n = static_cast<int>(type);
+  return n == CU_DEV_RESOURCE_TYPE_SM || n == 1000 || n == 10000;
+}
+
 CUresult query(opcode code, std::uint64_t of, CUdevResource* out, CUdevResourceType type) {
   if (!out) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_type(type)) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   marshal::resources_reply reply;
   const CUresult result = ask(code, marshal::resource_query_body{of, type}, reply);
   if (result != CUDA_SUCCESS) return result;

@@ -164,6 +164,15 @@ void release_shared(lane& own, std::uint64_t address, std::uint64_t size) {
                                       [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
 }
 
+void forget_page_locked(lane& own, std::uint64_t context) {
+  process& p = process::instance();
+  for (const memory_block& block : p.addresses().remove_if(
+           [&](const memory_block& b) { return b.context == context && is_host(b.kind); })) {
+    if (block.kind == memory_kind::pinned)
+      p.arena().release(block.base, block.size, [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
+  }
+}
+
 CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out) {
   if (block.kind == memory_kind::pinned) return out = address, show_pinned(own, address);
   std::uint64_t begin = 0;

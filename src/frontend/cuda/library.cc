@@ -15,9 +15,30 @@ CUresult check_library_options(unsigned count, const CUlibraryOption* options) {
   return CUDA_SUCCESS;
 }
 
-CUresult finish(CUlibrary* library, CUresult code, std::uint64_t handle) {
-  if (code == CUDA_SUCCESS) *library = reinterpret_cast<CUlibrary>(handle);
-  return code;
+/// Drivers that load lazily look at the image when something of it is first used. The driver at hand does so
+/// itself; this is for what it never sees and for the cpu device, which looks at once.
+bool fails_later(CUresult code, bool understood) {
+  const marshal::snapshot& facts = process::instance().facts();
+  if (facts.loading_mode != CU_MODULE_LAZY_LOADING) return false;
+  if (understood && facts.device_kind == "vendor") return false;
+  return code == CUDA_ERROR_INVALID_IMAGE || code == CUDA_ERROR_INVALID_PTX ||
+         code == CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+}
+
+CUresult load(lane& own, CUlibrary* library, const result<marshal::image_view>& image,
+              const jit_options& jit) {
+  std::uint64_t handle = 0;
+  const CUresult code = load_code(own, {api::opcode::cuLibraryLoadData, true, &jit}, image, handle);
+  if (code != CUDA_SUCCESS) {
+    if (!fails_later(code, bool(image))) return code;
+    auto info = std::make_unique<module_info>();
+    info->is_library = true;
+    info->failure = code;
+    info->contents = std::make_shared<const marshal::kernel_table>();
+    handle = process::instance().handles(api::handle_kind::library).reserve(std::move(info));
+    if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return *library = reinterpret_cast<CUlibrary>(handle), CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -31,10 +52,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* 
     return code;
   jit_options jit;
   if (const CUresult code = jit.take(count, options, values); code != CUDA_SUCCESS) return code;
-  std::uint64_t handle = 0;
-  const load_order order{api::opcode::cuLibraryLoadData, true, &jit};
-  const CUresult code = load_code(own, order, marshal::image_extent(image), handle);
-  return finish(library, code, handle);
+  return load(own, library, marshal::image_extent(image), jit);
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option* options, void** values,
@@ -49,17 +67,16 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_optio
   if (const CUresult code = jit.take(count, options, values); code != CUDA_SUCCESS) return code;
   std::vector<std::byte> file;
   if (const CUresult code = read_file(path, file); code != CUDA_SUCCESS) return code;
-  std::uint64_t handle = 0;
-  const load_order order{api::opcode::cuLibraryLoadData, true, &jit};
-  const auto image = marshal::image_extent(std::span<const std::byte>(file));
-  const CUresult code = load_code(own, order, image, handle);
-  return finish(library, code, handle);
+  return load(own, library, marshal::image_extent(std::span<const std::byte>(file)), jit);
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
   lane& own = this_lane();
   if (const CUresult code = gate<api::opcode::cuLibraryUnload>(own); code != CUDA_SUCCESS) return code;
-  if (!find_object<module_info>(library)) return CUDA_ERROR_INVALID_HANDLE;
+  const auto* info = find_object<module_info>(library);
+  if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  if (info->failure != CUDA_SUCCESS)
+    return forget_code(api::handle_kind::library, value_of(library)), CUDA_SUCCESS;
   request r(api::opcode::cuLibraryUnload, own);
   marshal::put_body(r.body(), marshal::handle_body{value_of(library)});
   forget_code(api::handle_kind::library, value_of(library));
@@ -85,6 +102,7 @@ CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
   if (!count) return CUDA_ERROR_INVALID_VALUE;
   const auto* info = find_object<module_info>(library);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  if (info->failure != CUDA_SUCCESS) return info->failure;
   *count = static_cast<unsigned>(info->contents->kernels.size());
   return CUDA_SUCCESS;
 }
@@ -96,6 +114,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned capacity, CUlibra
   if (!kernels) return CUDA_ERROR_INVALID_VALUE;
   auto* info = find_object<module_info>(library);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
+  if (info->failure != CUDA_SUCCESS) return info->failure;
   unsigned n = 0;
   for (const marshal::kernel_info& facts : info->contents->kernels) {
     if (n == capacity) break;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/log.hh"
+#include "frontend/cuda/capture.hh"
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/coherence.hh"
 #include "frontend/cuda/contexts.hh"
@@ -83,6 +84,7 @@ CUresult prefetch(CUdeviceptr at, std::size_t size, const CUmemLocation& where, 
   lane& own = this_lane();
   if (const CUresult code = p.gate(own); code != CUDA_SUCCESS) return code;
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult code = refuse_captured(own, stream, per_thread); code != CUDA_SUCCESS) return code;
   if (flags != 0 || !managed_range(at, size)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult code = check_location(where); code != CUDA_SUCCESS) return code;
   request r(api::opcode::cuMemPrefetchAsync_v2, own);
@@ -99,7 +101,7 @@ CUresult advise(CUdeviceptr at, std::size_t size, CUmem_advise advice, const CUm
   const bool about_all = advice == CU_MEM_ADVISE_SET_READ_MOSTLY ||
                          advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
                          advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;  // their location means nothing
-  if (const CUresult code = check_location(where); code != CUDA_SUCCESS && !about_all) return code;
+  if (check_location(where) != CUDA_SUCCESS && !about_all) return CUDA_ERROR_INVALID_VALUE;
   request r(api::opcode::cuMemAdvise_v2, own);
   marshal::put_body(r.body(), marshal::advise_body{at, size, static_cast<std::int32_t>(advice),
                                                    static_cast<std::int32_t>(where.type), where.id});

@@ -68,6 +68,8 @@ CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_threa
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (ours && block->kind == memory_kind::device) {
+    // Not of the capture: it loses nothing by the refusal.
+    if (stream_captures(own, stream, per_thread)) return CUDA_ERROR_INVALID_VALUE;
     // cuMemAlloc's memory is none of the driver's pools here: freed once the stream has come to it.
     const CUresult code = per_thread ? remote<api::opcode::cuStreamSynchronize_ptsz>(stream)
                                      : remote<api::opcode::cuStreamSynchronize>(stream);

@@ -1,5 +1,7 @@
 // Chapter multicast. Devices of the vendor's driver are reported without it (attribute 132): see
 // src/backend/multicast.cc.
+#include <algorithm>
+
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
@@ -18,7 +20,13 @@ allocation_info* find(CUmemGenericAllocationHandle handle) {
 CUresult ready() {
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
-  return p.facts().device_kind == "vendor" ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+  // Before any argument is looked at, as drivers of boards without it do.
+  constexpr auto id = static_cast<std::size_t>(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+  const auto able = [](const marshal::device_facts& device) {
+    return id < device.attributes.size() && device.attributes[id].result == CUDA_SUCCESS &&
+           device.attributes[id].value != 0;
+  };
+  return std::ranges::any_of(p.facts().devices, able) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult tell(api::opcode what, const marshal::multicast_body& body) {

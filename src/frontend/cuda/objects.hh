@@ -30,7 +30,8 @@ struct stream_info final : object {
 struct event_info final : object {
   unsigned flags = 0;
   idle_mark idle;
-  bool imported = false;  ///< another process's
+  bool imported = false;              ///< another process's
+  std::atomic<bool> captured{false};  ///< last recorded while a capture was open: it may be a part of one
 };
 
 /// A green context; the context that is made of it is made once.
@@ -66,7 +67,8 @@ struct global_address {
 struct module_info final : object {
   using handles_by_name = std::map<std::string, std::uint64_t, std::less<>>;
   bool is_library = false;
-  std::uint64_t library = 0;  ///< of a module that is a library's (cuLibraryGetModule)
+  std::uint64_t library = 0;        ///< of a module that is a library's (cuLibraryGetModule)
+  CUresult failure = CUDA_SUCCESS;  ///< of a library that does not load: its first use says so
   std::shared_ptr<const marshal::kernel_table> contents;
   std::mutex mutex;                    // guards what follows
   handles_by_name kernels;             ///< CUkernel or CUfunction

@@ -55,9 +55,11 @@ CUresult in_its_context(End&& end, A... arguments) {
 /// What the driver says of an object whose context was destroyed or has failed, whatever is current.
 template <class H>
 CUresult state_of_context(H handle) {
-  const context_state* context = detail::context_behind(find_object<object>(handle));
+  const object* found = find_object<object>(handle);
+  const context_state* context = detail::context_behind(found);
   if (!context) return CUDA_SUCCESS;
   if (!context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (found->late.load(std::memory_order_relaxed)) return CUDA_ERROR_INVALID_CONTEXT;
   return static_cast<CUresult>(context->sticky.load(std::memory_order_acquire));
 }
 

@@ -43,6 +43,7 @@ CUresult ends::cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   if (!context->active.load()) {
     if (const CUresult code = tell(api::opcode::cuDevicePrimaryCtxRetain, *context); code != CUDA_SUCCESS)
       return code;
+    if (context->died.load()) forget_last_life(this_lane(), *context);
     context->sticky.store(0);
     context->active.store(true, std::memory_order_release);
   }
@@ -98,9 +99,20 @@ CUresult ends::cuDevicePrimaryCtxGetState(CUdevice dev, unsigned* flags, int* ac
   return CUDA_SUCCESS;
 }
 
+void forget_last_life(lane& own, const context_state& context) {
+  process& p = process::instance();
+  for (const api::handle_kind kind : {api::handle_kind::stream, api::handle_kind::event}) {
+    p.handles(kind).each([&](std::uint64_t, object& o) {
+      if (o.context == context.handle) o.late.store(true);
+    });
+  }
+  forget_page_locked(own, context.handle);
+}
+
 void context_died(context_state& context) {
   process& p = process::instance();
   context.active.store(false, std::memory_order_release);
+  context.died.store(true);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
   forget_code_of_context(context.handle);
   p.mirrors().remove_context(context.handle);

@@ -162,6 +162,16 @@ CUresult check_object_context(T argument) {
   return CUDA_SUCCESS;
 }
 
+/// An event that the context did not take into its next life.
+template <class T>
+bool late_event(T argument) {
+  if constexpr (std::is_same_v<T, CUevent>) {
+    const object* found = find_object<object>(argument);
+    return found && found->late.load(std::memory_order_relaxed);
+  }
+  return false;
+}
+
 /// Destroyed handles die here at once; what the server makes of it cannot change that.
 template <api::opcode Op, class... A>
 void release_destroyed(A... arguments) {
@@ -191,6 +201,7 @@ CUresult remote(A... arguments) {
     ((code == CUDA_SUCCESS ? code = detail::check_object_context(arguments) : code), ...);
     if (code != CUDA_SUCCESS) return code;
   }
+  if ((detail::late_event(arguments) || ...)) return CUDA_ERROR_INVALID_HANDLE;
   [[maybe_unused]] auto idle = detail::question<Op>(own, arguments...);
   if constexpr (asks_completion(Op)) {
     if (idle.known_idle()) return CUDA_SUCCESS;

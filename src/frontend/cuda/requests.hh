@@ -104,6 +104,10 @@ Info* find_object(H handle) {
 /// 0, 1 (legacy) and 2 (per-thread) stand for the default streams.
 inline bool default_stream(CUstream stream) { return value_of(stream) <= 2; }
 
-inline bool stream_ok(CUstream stream) { return default_stream(stream) || find_object<object>(stream); }
+inline bool stream_ok(CUstream stream) {
+  if (default_stream(stream)) return true;
+  const object* found = find_object<object>(stream);
+  return found && !found->late.load(std::memory_order_relaxed);
+}
 
 }  // namespace outboard::frontend::cuda

@@ -103,6 +103,7 @@ void book(const placement& made, const allocation_info& info) {
   block.base = made.base;
   block.size = made.size;
   block.kind = memory_kind::virtual_range;
+  block.closed = true;
   block.device = info.properties.location.id;
   process::instance().addresses().insert(block);
 }
@@ -232,7 +233,12 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
   }
   request r(api::opcode::cuMemSetAccess, own);
   marshal::put_body(r.in_context(0).body(), body);
-  return r.call();
+  const CUresult code = r.call();
+  const bool open = std::all_of(desc, desc + count, [](const CUmemAccessDesc& d) {
+    return d.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  });
+  if (code == CUDA_SUCCESS) p.addresses().set_closed(ptr, size, !open);
+  return code;
 }
 
 CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
@@ -243,12 +249,16 @@ CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAll
   const bool known =
       option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
   if (!granularity || !known) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult code = check_properties(prop); code != CUDA_SUCCESS) return code;
+  const CUresult checked = check_properties(prop);
+  // A driver does not look which device it is.
+  const bool no_such = checked == CUDA_ERROR_INVALID_DEVICE;
+  if (checked != CUDA_SUCCESS && !no_such) return checked;
   // Asked before each allocation, and what the handle may be shared as does not change it.
-  std::atomic<std::uint64_t>& cached = p.primary(prop->location.id)->granularity[option];
+  std::atomic<std::uint64_t>& cached = p.primary(no_such ? 0 : prop->location.id)->granularity[option];
   std::uint64_t value = cached.load();
   if (!value) {
     marshal::allocation_body body = body_of(*prop);
+    if (no_such) body.location = 0;
     body.option = option;
     request r(api::opcode::cuMemGetAllocationGranularity, own);
     marshal::put_body(r.in_context(0).body(), body);
