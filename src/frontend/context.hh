@@ -22,6 +22,7 @@ struct context_state final : object {
   std::atomic<int> retained{0};         ///< primary: outstanding cuDevicePrimaryCtxRetain
   std::atomic<bool> active{false};      ///< calls may run in it
   std::atomic<bool> died{false};        ///< at least once
+  std::atomic<bool> lost{false};        ///< reset after a fault, on a device that does not recover from that
   std::atomic<std::int32_t> sticky{0};  ///< every later call's code, once a kernel has faulted
   std::atomic<unsigned> flags{0};
   unsigned api_version = 3020;

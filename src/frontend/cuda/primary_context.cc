@@ -40,6 +40,7 @@ CUresult ends::cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
   if (!pctx) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(primary_mutex());
+  if (context->lost.load()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (!context->active.load()) {
     if (const CUresult code = tell(api::opcode::cuDevicePrimaryCtxRetain, *context); code != CUDA_SUCCESS)
       return code;
@@ -69,6 +70,9 @@ CUresult ends::cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   if (const CUresult code = find(dev, context); code != CUDA_SUCCESS) return code;
   const std::lock_guard lock(primary_mutex());
   if (!context->active.load()) return CUDA_SUCCESS;
+  // Measured on driver 580: a process whose context a fault has ended gets no other one.
+  const bool vendor = process::instance().facts().device_kind == "vendor";
+  if (vendor && context->sticky.load() != 0) context->lost.store(true);
   context_died(*context);  // those who retained it may release it still
   context->flags.store(0);
   return tell(api::opcode::cuDevicePrimaryCtxReset_v2, *context);
