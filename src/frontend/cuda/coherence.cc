@@ -141,7 +141,8 @@ CUresult after_call(lane& own, api::opcode code, std::uint64_t mark) {
   if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
   const CUresult fetched = p.mirrors().fetch(*p.server(), own);
   // A free waits for all work of the context, too.
-  if (fetched == CUDA_SUCCESS && (code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2)) {
+  if (fetched == CUDA_SUCCESS &&
+      (code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2)) {
     p.mirrors().work_is_done(own.context_handle(), mark);
   }
   return fetched;
