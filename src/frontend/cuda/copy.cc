@@ -15,8 +15,9 @@ namespace {
 
 using marshal::flavour;
 
-/// Bytes of one frame; larger copies are cut.
-constexpr std::uint64_t piece = 16u << 20;
+/// Bytes of one frame; larger copies are cut. What is received is copied once more: it should still be in the cache then (tcp
+/// with one connection, H200: 2.7 GB/s; with 16 MiB 2.0).
+constexpr std::uint64_t piece = 1u << 20;
 
 /// A copy of which the server has both ends. The synchronous kinds wait there.
 CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
