@@ -165,7 +165,8 @@ status daemon::listen_on(const std::string& url) {
   auto listener = settings_.transports->listen(url, options);
   if (!listener.ok()) return std::move(listener).error();
   // The socket file is 0600; who else may come in is then decided by the peer's credentials.
-  if (url.starts_with("unix:") && any_local_user_ && ::chmod(url.c_str() + 5, 0666) != 0) {
+  const bool has_file = url.starts_with("unix:") || url.starts_with("shm:");
+  if (has_file && any_local_user_ && ::chmod(url.c_str() + url.find(':') + 1, 0666) != 0) {
     return failure("cannot open " + url + " to the users of allow_users: " + errno_text(errno));
   }
   add(std::move(*listener), url.substr(0, url.find(':')));
@@ -328,6 +329,7 @@ status choose_visible(daemon_settings& settings, marshal::snapshot& snapshot) {
 status run_daemon(daemon_settings settings) {
   guest_rules rules;
   rules.limits = settings.configuration.limits;
+  rules.rings = settings.configuration.rings;
   OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
   rules.token = std::move(settings.token);
   raise_descriptor_limit();

@@ -50,13 +50,13 @@ std::string identity_of(const transport::connection& connection, bool token_requ
 
 struct guests::guest {
   guest(guest_id i, std::string s, std::string f, std::string p, std::string who,
-        std::span<const std::byte> token)
+        std::span<const std::byte> token, std::uint64_t features)
       : id(i),
         scheme(std::move(s)),
         from(std::move(f)),
         peer(std::move(p)),
         identity(std::move(who)),
-        shake(token, fresh_challenge()) {}
+        shake(token, fresh_challenge(), features) {}
 
   guest_id id;
   std::string scheme, from, peer, identity;
@@ -98,6 +98,8 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   const std::string from = connection->describe();
   std::string peer = peer_of(*connection);
   std::string identity = identity_of(*connection, !rules_.token.empty());
+  const bool may_share =
+      rules_.rings && connection->what().same_host && connection->what().passes_descriptors;
   auto socket = connection->detach();
   if (!socket.ok()) {
     log::warn("refused ", from, ": ", socket.error().message);
@@ -107,7 +109,8 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   const guest_id id = next_++;
   auto& g = *guests_
                  .emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), std::move(identity),
-                                                      rules_.token))
+                                                      rules_.token,
+                                                      may_share ? wire::feature_rings : wire::feature_none))
                  .first->second;
   g.socket = std::move(*socket);
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
@@ -155,8 +158,9 @@ void guests::finish_hello(guest& g) {
   if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);
   loop_.forget(std::exchange(g.watch, 0));
   // The session owns the descriptor from here; if it is refused it comes back to be told so.
+  // Where rings are wanted the worker turns the socket into them.
   accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)),
-                           g.scheme,
+                           g.scheme == "shm" ? "unix" : g.scheme,
                            g.from,
                            g.peer,
                            g.identity,

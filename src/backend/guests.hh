@@ -32,6 +32,7 @@ struct guest_rules {
   std::vector<std::byte> token;           ///< empty: none is asked for
   std::vector<std::uint32_t> peer_users;  ///< user ids besides root and ours that unix: serves
   bool any_peer_user = false;
+  bool rings = true;  ///< offered to clients that could share memory with us
   limit_settings limits;
 };
 

@@ -13,11 +13,12 @@ std::vector<std::byte> make_frame(wire::frame_kind kind, std::span<const std::by
   return frame;
 }
 
-handshake::handshake(std::span<const std::byte> token, const wire::nonce& challenge)
-    : token_(token), challenge_(challenge) {}
+handshake::handshake(std::span<const std::byte> token, const wire::nonce& challenge, std::uint64_t features)
+    : token_(token), challenge_(challenge), features_(features) {}
 
 std::vector<std::byte> handshake::greeting() const {
   wire::greeting m;
+  m.features = features_;
   m.token_required = !token_.empty();
   m.challenge = challenge_;
   m.product = product;
@@ -59,10 +60,10 @@ handshake::state handshake::hello_complete() {
                       " is not spoken by " + std::string(product) + ", which speaks " +
                       std::to_string(wire::protocol_min) + " to " + std::to_string(wire::protocol_max));
   }
-  if ((hello->features & ~wire::features_known) != 0) {
+  if ((hello->features & ~features_) != 0) {
     return refuse(wire::refusal_reason::protocol, "features " + std::to_string(hello->features) +
                                                       " were asked for, offered were " +
-                                                      std::to_string(wire::features_known));
+                                                      std::to_string(features_));
   }
   if (!token_.empty() && !equal_in_constant_time(hello->answer, hmac_sha256(token_, challenge_))) {
     return refuse(wire::refusal_reason::token, "the token is wrong");

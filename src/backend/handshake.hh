@@ -17,8 +17,10 @@ class handshake {
  public:
   enum class state { wants_bytes, accepted, refused };
 
-  /// `token` (empty: none is asked for) must outlive the handshake; `challenge` is fresh random bytes.
-  handshake(std::span<const std::byte> token, const wire::nonce& challenge);
+  /// `token` (empty: none is asked for) must outlive the handshake; `challenge` is fresh random bytes;
+  /// `features` are those to offer.
+  handshake(std::span<const std::byte> token, const wire::nonce& challenge,
+            std::uint64_t features = wire::feature_none);
 
   /// The first bytes of the connection, ready to send.
   std::vector<std::byte> greeting() const;
@@ -37,6 +39,7 @@ class handshake {
 
   std::span<const std::byte> token_;
   wire::nonce challenge_;
+  std::uint64_t features_;
   std::array<std::byte, wire::header_size> header_{};
   std::vector<std::byte> payload_;
   std::size_t received_ = 0;

@@ -111,8 +111,22 @@ TEST(handshake, names_what_it_does_not_speak) {
 
   hello = {};
   hello.features = ~wire::features_known;
-  handshake features({}, challenge);
+  handshake features({}, challenge, wire::features_known);
   EXPECT_EQ(feed(features, hello_frame(hello)), state::refused);
+}
+
+TEST(handshake, takes_the_features_that_it_offered) {
+  wire::hello hello;
+  hello.features = wire::feature_rings;
+  handshake offered({}, challenge, wire::feature_rings);
+  const std::vector<std::byte> greeting = offered.greeting();
+  const auto sent = wire::decode_greeting(std::span(greeting).subspan(wire::header_size));
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(sent->features, wire::feature_rings);
+  EXPECT_EQ(feed(offered, hello_frame(hello)), state::accepted);
+  EXPECT_EQ(offered.hello().features, wire::feature_rings);
+  handshake not_offered({}, challenge);
+  EXPECT_EQ(feed(not_offered, hello_frame(hello)), state::refused);
 }
 
 TEST(handshake, survives_every_bit_flip_and_every_cut) {

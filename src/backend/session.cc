@@ -96,6 +96,7 @@ void session_core::welcome() {
   mirrors_.open(facts_);
   facts_.own_addresses = memory_.reserve_window(facts_.window_base, facts_.window_slot_size, facts_);
   wire::welcome w;
+  w.features = request_.hello.features;
   w.session = request_.id;
   w.product = product;
   w.content = marshal::encode(facts_);

@@ -89,6 +89,26 @@ std::unique_ptr<device::device> warm_up(const worker_options& options, device::d
   return warm.ok() ? std::move(*warm) : nullptr;
 }
 
+/// How long the byte behind a hello may take that says whether the client could share memory with us.
+constexpr std::chrono::seconds probe_patience{5};
+
+/// A client on a Unix socket of ours may ask for rings. What stands between us may be a relay to another
+/// host: only a descriptor that arrives shows that nothing does.
+result<std::unique_ptr<transport::connection>> share_memory(
+    const worker_options& options, std::unique_ptr<transport::connection> by_socket) {
+  transport::transport* rings = options.transports->find("shm");
+  CHECK(rings != nullptr);
+  const auto probe = by_socket->receive_descriptor(transport::clock::now() + probe_patience);
+  if (!probe.ok()) {
+    if (probe.error().next != action::fail) return probe.error();
+    log::debug("no rings: ", probe.error().message);
+    return by_socket;
+  }
+  auto socket = by_socket->detach();
+  if (!socket.ok()) return std::move(socket).error();
+  return rings->attach(std::move(*socket));
+}
+
 int serve(const worker_options& options, device::device& device, device_output* output) {
   auto message = receive_control(control, true);
   if (!message.ok() || !*message) return 0;  // the daemon has no use for this worker
@@ -105,6 +125,15 @@ int serve(const worker_options& options, device::device& device, device_output* 
     return 1;
   }
   (void)send_control(control, control_kind::serving, {}, options.activity).ok();
+  if ((hello->features & wire::feature_rings) != 0) {
+    connection = share_memory(options, std::move(*connection));
+    if (!connection.ok()) {
+      (void)send_control(control, control_kind::ended,
+                         encode(ended_message{false, connection.error().message}))
+          .ok();
+      return 0;
+    }
+  }
   broker_link broker(control);
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),

@@ -46,6 +46,10 @@ status apply_environment(config& c, const std::function<const char*(const char*)
     if (text != "0" && text != "1") return bad_variable("OUTBOARD_SYNC", text, "0, 1");
     c.sync = text == "1";
   }
+  if (const auto text = value("OUTBOARD_RINGS"); !text.empty()) {
+    if (text != "0" && text != "1") return bad_variable("OUTBOARD_RINGS", text, "0, 1");
+    c.rings = text == "1";
+  }
   if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
   if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;
   if (const auto text = value("OUTBOARD_DEVICE"); !text.empty()) {
@@ -139,7 +143,8 @@ result<std::vector<std::string>> parse_endpoints(std::string_view text) {
     const std::string_view part = text.substr(0, comma);
     const std::size_t colon = part.find(':');
     if (colon == 0 || colon == std::string_view::npos || colon + 1 == part.size()) {
-      return failure("\"" + std::string(part) + "\" is no endpoint; accepted: unix:/path, tcp:host[:port]");
+      return failure("\"" + std::string(part) +
+                     "\" is no endpoint; accepted: unix:/path, shm:/path, tcp:host[:port]");
     }
     endpoints.push_back(with_default_port(part));
     if (comma == std::string_view::npos) return endpoints;

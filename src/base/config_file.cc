@@ -83,7 +83,7 @@ status set_texts(const input& in, std::vector<std::string>& to, std::string_view
 }
 
 status set_endpoints(const input& in, std::vector<std::string>& to) {
-  constexpr std::string_view accepted = "one or a list of unix:/path, tcp:host[:port]";
+  constexpr std::string_view accepted = "one or a list of unix:/path, shm:/path, tcp:host[:port]";
   std::vector<std::string> texts, endpoints;
   OUTBOARD_TRY(set_texts(in, texts, accepted));
   for (const std::string& text : texts) {
@@ -180,6 +180,7 @@ constexpr key top_keys[]{
     {"sync", [](const input& in) { return set_flag(in, in.into.sync); }},
     {"trace", [](const input& in) { return set_path(in, in.into.trace); }},
     {"token_file", [](const input& in) { return set_path(in, in.into.token_file); }},
+    {"rings", [](const input& in) { return set_flag(in, in.into.rings); }},
     {"log", set_log},
     {"log_format", set_format},
     {"device", set_device},

@@ -86,6 +86,7 @@ insecure = true
 allow_users = ["alice", "1001"]
 log_format = "json"
 sync = true
+rings = false
 trace = "/tmp/t"
 [limits]
 sessions = 7
@@ -103,6 +104,7 @@ library = "/opt/ring.so"
   ASSERT_TRUE(c.ok()) << c.error().message;
   EXPECT_EQ(c->servers, std::vector<std::string>{"tcp:[::1]:26882"});
   EXPECT_EQ(c->listen.size(), 2u);
+  EXPECT_FALSE(c->rings);
   EXPECT_EQ(c->token_file, folder + "/secret");
   EXPECT_EQ(c->format, log_format::json);
   EXPECT_EQ(c->limits.sessions, 7u);
@@ -113,10 +115,10 @@ library = "/opt/ring.so"
 
 TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "log = \"info\"\n\ndevices = \"cpu\"\n");
-  EXPECT_EQ(
-      problem(),
-      "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, log, log_format, "
-      "device, listen, insecure, allow_users, [limits], [pool], [devices], [cpu], [transport.NAME]");
+  EXPECT_EQ(problem(),
+            "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, log, "
+            "log_format, device, listen, insecure, allow_users, [limits], [pool], [devices], [cpu], "
+            "[transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
   EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
   write("user.toml", "[pool]\nper_key = 65\n");
@@ -127,7 +129,8 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
       "user.toml:1: unknown table [pools], accepted: [limits], [pool], [devices], [cpu], [transport.NAME]");
   write("user.toml", "server = [\"nowhere\"]\n");
   EXPECT_EQ(problem(),
-            "user.toml:1: server has a bad value, accepted: one or a list of unix:/path, tcp:host[:port]");
+            "user.toml:1: server has a bad value, accepted: one or a list of unix:/path, shm:/path, "
+            "tcp:host[:port]");
   write("user.toml", "log = \n");
   EXPECT_EQ(problem().substr(0, 12), "user.toml:1:");
 }
@@ -146,6 +149,7 @@ TEST_F(config_test, takes_compute_capabilities_as_they_are_written) {
 TEST_F(config_test, refuses_every_bad_value_without_crashing) {
   for (const std::string key : {"server",
                                 "sync",
+                                "rings",
                                 "trace",
                                 "token_file",
                                 "log",

@@ -1,6 +1,7 @@
 #include "frontend/dial.hh"
 
 #include <errno.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@ namespace {
 
 using transport::deadline;
 using transport::io;
+
+constexpr std::string_view rings_scheme = "shm";
 
 outboard::error not_there(std::string message) { return {action::reconnect, std::move(message)}; }
 
@@ -78,7 +81,7 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::
                    ") speak " + std::to_string(wire::protocol_min) + " to " +
                    std::to_string(wire::protocol_max) + "; install the same version on both sides");
   }
-  hello.features = wire::features_known & greeting.features;
+  hello.features &= greeting.features;
   if (!greeting.token_required) return {};
   if (token.empty()) {
     return failure(
@@ -105,18 +108,38 @@ outboard::error refused(const wire::refusal& refusal) {
           "it refused: " + refusal.message};
 }
 
-result<dialed> shake_hands(std::unique_ptr<transport::connection> link, wire::hello hello,
-                           std::span<const std::byte> token, deadline until) {
+/// The same connection by the transport of rings, once the server has seen that it reaches us without a
+/// relay.
+result<std::unique_ptr<transport::connection>> prepare_for_rings(
+    const transport::registry& transports, std::unique_ptr<transport::connection> link) {
+  const unique_fd probe(::eventfd(0, EFD_CLOEXEC));
+  if (!probe) return outboard::error{action::retry, "no descriptor to show that we share this host"};
+  OUTBOARD_TRY(link->send_descriptor(probe.get()));
+  auto socket = link->detach();
+  if (!socket.ok()) return std::move(socket).error();
+  return transports.find(rings_scheme)->attach(std::move(*socket));
+}
+
+result<dialed> shake_hands(const transport::registry& transports, std::unique_ptr<transport::connection> link,
+                           wire::hello hello, std::span<const std::byte> token, bool only_rings,
+                           deadline until) {
   auto greeting = receive_greeting(*link, until);
   if (!greeting.ok()) return std::move(greeting).error();
   OUTBOARD_TRY(answer_greeting(hello, *greeting, token));
+  if (only_rings && (hello.features & wire::feature_rings) == 0)
+    return failure("it shares no memory (`rings` is off there, or it is older than that); use unix:");
   const std::vector<std::byte> payload = wire::encode(hello);
   if (payload.size() > wire::max_hello_payload) {
     return failure("our hello would be " + std::to_string(payload.size()) + " bytes, the limit is " +
                    std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
   }
   // A refusal that came early makes sending fail; its reason is still there to be read.
-  const status sent = send_frame(*link, wire::frame_kind::hello, payload, until);
+  status sent = send_frame(*link, wire::frame_kind::hello, payload, until);
+  if (sent.ok() && (hello.features & wire::feature_rings) != 0) {
+    auto prepared = prepare_for_rings(transports, std::move(link));
+    if (!prepared.ok()) return std::move(prepared).error();
+    link = std::move(*prepared);
+  }
   auto reply = receive_frame(*link, wire::max_frame_payload, until);
   if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
   if (reply->header.kind == wire::frame_kind::refusal) {
@@ -143,7 +166,16 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
     return outboard::error{action::reconnect,
                            "no server at " + std::string(url) + ": " + link.error().message};
   }
-  auto done = shake_hands(std::move(*link), std::move(hello), token, until);
+  const transport::capabilities& can = (*link)->what();
+  const bool by_rings = url.starts_with(std::string(rings_scheme) + ":");
+  const bool may_share = can.same_host && can.passes_descriptors && transports.find(rings_scheme) != nullptr;
+  if (hello.wanted != wire::purpose::session || !may_share) {
+    hello.features &= ~std::uint64_t{wire::feature_rings};
+  } else if (by_rings) {
+    hello.features |= wire::feature_rings;
+  }
+  const bool only_rings = by_rings && hello.wanted == wire::purpose::session;
+  auto done = shake_hands(transports, std::move(*link), std::move(hello), token, only_rings, until);
   if (!done.ok()) {
     const bool answered = done.error().next != action::reconnect;
     return outboard::error{done.error().next, std::string(answered ? "server " : "no Outboard server at ") +

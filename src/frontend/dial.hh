@@ -24,8 +24,9 @@ struct dialed {
   std::string server_product;
 };
 
-/// Opens one session or asks one admin question. `hello.answer`, `.protocol` and `.features` are filled in
-/// here. The error is one sentence that names the URL; its action says how far it came: reconnect: no
+/// Opens one session or asks one admin question. `hello.answer` and `.protocol` are filled in here;
+/// `.features` are those wanted, if the server has them; rings where a connection cannot have them are not
+/// asked for. The error is one sentence that names the URL; its action says how far it came: reconnect: no
 /// Outboard server answered there; retry: it is busy or drains; fail: it refused (version, token, device,
 /// question).
 result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,

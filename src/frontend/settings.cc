@@ -9,7 +9,8 @@ result<settings> client_settings() {
   if (!c) return std::move(c).error();
   if (c->servers.empty()) {
     return failure(
-        "no server: set OUTBOARD_SERVER (unix:/path or tcp:host:port), or start the program with `outboard "
+        "no server: set OUTBOARD_SERVER (unix:/path, shm:/path or tcp:host:port), or start the program with "
+        "`outboard "
         "run`");
   }
   settings s;
@@ -20,14 +21,16 @@ result<settings> client_settings() {
   }
   s.servers = std::move(c->servers);
   s.synchronous = c->sync;
+  s.rings = c->rings;
   s.trace_file = std::move(c->trace);
   if (c->log_given) s.log = c->log;
   s.plugins = std::move(c->plugins);
   return s;
 }
 
-result<dialed> dial_any(const settings& s, const transport::registry& transports, const wire::hello& hello,
+result<dialed> dial_any(const settings& s, const transport::registry& transports, wire::hello hello,
                         transport::deadline until) {
+  if (s.rings) hello.features |= wire::feature_rings;
   std::string reasons;
   for (const std::string& url : s.servers) {
     auto got = dial(transports, url, hello, s.token, until);

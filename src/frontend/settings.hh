@@ -19,6 +19,7 @@ struct settings {
   std::vector<std::string> servers;  ///< tried in order
   std::vector<std::byte> token;      ///< empty: none is configured
   bool synchronous = false;
+  bool rings = true;  ///< where they can be had
   std::string trace_file;
   std::optional<log::level> log;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport name, library
@@ -27,8 +28,8 @@ struct settings {
 /// The configuration files and the environment, as the command reads them: a program needs no `outboard run`.
 result<settings> client_settings();
 
-/// The first server that welcomes us; else one error that names each with its reason.
-result<dialed> dial_any(const settings& s, const transport::registry& transports, const wire::hello& hello,
+/// The first server that welcomes us; else one error that names each with its reason. Sessions ask for rings.
+result<dialed> dial_any(const settings& s, const transport::registry& transports, wire::hello hello,
                         transport::deadline until);
 
 }  // namespace outboard::frontend

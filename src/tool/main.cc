@@ -12,7 +12,7 @@ namespace outboard::tool {
 namespace {
 
 constexpr const char* footer =
-    "URLs: unix:/path, tcp:host[:port] (port 26882 if none is given).\n"
+    "URLs: unix:/path, shm:/path, tcp:host[:port] (port 26882 if none is given).\n"
     "Configuration: /etc/outboard/outboard.toml, then ~/.config/outboard/outboard.toml, then the "
     "environment\n"
     "(OUTBOARD_SERVER, OUTBOARD_DEVICE, OUTBOARD_TOKEN_FILE, OUTBOARD_LOG, OUTBOARD_SYNC, OUTBOARD_TRACE), "

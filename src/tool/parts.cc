@@ -9,6 +9,7 @@
 #include "device/vendor/nvml.hh"
 #include "device/vendor/vendor.hh"
 #include "transport/plugin/plugin.hh"
+#include "transport/shm/shm.hh"
 #include "transport/tcp/tcp.hh"
 #include "transport/unix/unix.hh"
 
@@ -36,6 +37,7 @@ device::cpu::options cpu_options(const cpu_settings& cpu) {
 result<transport::registry> make_transports(const config& c) {
   transport::registry transports;
   transports.add(transport::make_unix());
+  transports.add(transport::make_shm());
   transports.add(transport::make_tcp({.silence = std::chrono::seconds(c.limits.keepalive_seconds)}));
   for (const auto& [name, library] : c.plugins) {
     auto plugin = transport::plugin::load(library);

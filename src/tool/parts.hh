@@ -13,7 +13,7 @@
 
 namespace outboard::tool {
 
-/// unix:, tcp: and the plug-ins of the configuration.
+/// unix:, shm:, tcp: and the plug-ins of the configuration.
 result<transport::registry> make_transports(const config& c);
 
 /// "vendor", "cpu" or "mock".

@@ -49,7 +49,7 @@ TEST(registry, an_unknown_transport_names_the_known_ones) {
   EXPECT_THAT(all.connect("host:1", no_deadline).error().message,
               HasSubstr("no transport is called 'host:'"));
   EXPECT_THAT(all.connect("/run/x", no_deadline).error().message,
-              HasSubstr("expected unix:/path or tcp:host:port"));
+              HasSubstr("expected unix:/path, shm:/path or tcp:host:port"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t longest_url = 4096;  // PATH_MAX; a host name has at most 253 characters
 constexpr std::size_t longest_scheme = 16;
-constexpr std::string_view expected = "expected unix:/path or tcp:host:port";
+constexpr std::string_view expected = "expected unix:/path, shm:/path or tcp:host:port";
 
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -12,6 +12,7 @@
 
 #include "frontend/cuda/cls.hh"
 #include "frontend/process.hh"
+#include "transport/shm/shm.hh"
 #include "transport/unix/unix.hh"
 
 namespace outboard::tests {
@@ -34,6 +35,7 @@ std::string command() {
 
 status add_unix(transport::registry& transports, const std::vector<std::pair<std::string, std::string>>&) {
   transports.add(transport::make_unix());
+  transports.add(transport::make_shm());
   return {};
 }
 

@@ -148,7 +148,7 @@ class Errors(DaemonTest):
     def test_usage(self):
         for arguments in ([], ["frobnicate"], ["devices", "--frobnicate"], ["run"], ["run", "--"], ["serve", "--drain", "x"]):
             self.expect(run(*arguments), USAGE)
-        self.expect(run("devices", "--server", "nowhere"), CONFIGURATION, "unix:/path, tcp:host[:port]")
+        self.expect(run("devices", "--server", "nowhere"), CONFIGURATION, "unix:/path, shm:/path, tcp:host[:port]")
         self.expect(run("devices", "--device", "gpu"), CONFIGURATION, "auto, vendor, cpu")
 
     def test_help(self):

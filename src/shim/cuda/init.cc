@@ -17,6 +17,7 @@
 #include "frontend/trace.hh"
 #include "shim/cuda/exports.hh"
 #include "transport/plugin/plugin.hh"
+#include "transport/shm/shm.hh"
 #include "transport/tcp/tcp.hh"
 #include "transport/unix/unix.hh"
 
@@ -32,6 +33,7 @@ using frontend::process;
 status add_transports(transport::registry& transports,
                       const std::vector<std::pair<std::string, std::string>>& plugins) {
   transports.add(transport::make_unix());
+  transports.add(transport::make_shm());
   transports.add(transport::make_tcp());
   for (const auto& [name, library] : plugins) {
     auto plugin = transport::plugin::load(library);

@@ -6,6 +6,7 @@
 #include "base/log.hh"
 #include "frontend/nvml/monitor.hh"
 #include "transport/plugin/plugin.hh"
+#include "transport/shm/shm.hh"
 #include "transport/tcp/tcp.hh"
 #include "transport/unix/unix.hh"
 
@@ -21,6 +22,7 @@ using frontend::nvml::monitor;
 status add_transports(transport::registry& transports,
                       const std::vector<std::pair<std::string, std::string>>& plugins) {
   transports.add(transport::make_unix());
+  transports.add(transport::make_shm());
   transports.add(transport::make_tcp());
   for (const auto& [name, library] : plugins) {
     auto plugin = transport::plugin::load(library);
