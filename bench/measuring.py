@@ -135,8 +135,14 @@ def native(command):
     return command, clean_environment(LD_LIBRARY_PATH=library_path())
 
 
+TRANSPORTS = ["unix", "shm", "tcp"]
+
+
 def through(build, command, url=None, device=None, environment=None):
-    """(command, environment) of a program through `outboard run`: a server's, or a private back-end's device."""
+    """(command, environment) of a program through `outboard run`: a server's, or a private back-end's device. unix: is
+    measured as what it says, though it shares memory where it can."""
+    if url and url.startswith("unix:"):
+        environment = {"OUTBOARD_RINGS": "0", **(environment or {})}
     flags = ["--server", url] if url else ["--device", device]
     prefix = ["env", *sanitizer()] if sanitizer() else []
     return ([str(build.outboard), "run", *flags, "--", *prefix, *command],
@@ -177,7 +183,7 @@ class Backend:
         self.build, self.device = build, device
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="outboard-bench-"))
         self.log = self.folder / "serve.log"
-        self.unix = f"unix:{self.folder}/socket"
+        self.unix, self.shm = f"unix:{self.folder}/socket", f"shm:{self.folder}/socket"
         (self.folder / "serve.toml").write_text(f"{config}\n[pool]\nper_key = {pool}\n")
         self.shared_memory = set(os.listdir("/dev/shm"))
         reader, writer = os.pipe()

@@ -14,6 +14,7 @@
 #include "base/errno_text.hh"
 #include "base/log.hh"
 #include "base/version.hh"
+#include "wire/features.hh"
 
 namespace outboard::backend {
 namespace {
@@ -109,8 +110,7 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   const guest_id id = next_++;
   auto& g = *guests_
                  .emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), std::move(identity),
-                                                      rules_.token,
-                                                      may_share ? wire::feature_rings : wire::feature_none))
+                                                      rules_.token, may_share ? wire::feature_rings : 0))
                  .first->second;
   g.socket = std::move(*socket);
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/sha256.hh"
+#include "wire/features.hh"
 
 namespace outboard::backend {
 namespace {
@@ -110,8 +111,8 @@ TEST(handshake, names_what_it_does_not_speak) {
   EXPECT_NE(protocol.refusal().message.find("protocol 9 of outboard 7"), std::string::npos);
 
   hello = {};
-  hello.features = ~wire::features_known;
-  handshake features({}, challenge, wire::features_known);
+  hello.features = ~wire::feature_rings;
+  handshake features({}, challenge, wire::feature_rings);
   EXPECT_EQ(feed(features, hello_frame(hello)), state::refused);
 }
 

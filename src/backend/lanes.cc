@@ -38,6 +38,17 @@ bool is_sticky(CUresult code) {
   }
 }
 
+/// May a client conclude from the reply that kernels have ended? (A look at what they printed is system
+/// calls.)
+bool may_tell_of_the_end(const wire::frame_header& request) {
+  const api::function_info* function = api::find_function(request.opcode);
+  if (!function) return true;  // a service
+  const api::description& about = function->about;
+  if (about.waits || about.deferred || about.fence || about.destroys != api::no_parameter) return true;
+  const auto code = static_cast<api::opcode>(request.opcode);
+  return code == api::opcode::cuEventElapsedTime || code == api::opcode::cuEventElapsedTime_v2;
+}
+
 bool is_update(const wire::frame_header& h) {
   return h.kind == wire::frame_kind::post &&
          h.opcode == static_cast<std::uint32_t>(marshal::service::memory_update);
@@ -285,7 +296,7 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
   const auto number = static_cast<std::int32_t>(code);
   std::memcpy(own.reply.data(), &number, sizeof number);
   if (what.code != CUDA_SUCCESS && !keep_outputs) own.reply.resize(sizeof number);
-  send_output();
+  if (request_.output && may_tell_of_the_end(header)) send_output();
   asking.answered.store(true);  // partner: deliver(), which may see the client's next request at once
   send(reply_to(header), own.reply);
 }

@@ -13,6 +13,7 @@
 #include "backend/warm_device.hh"
 #include "base/log.hh"
 #include "marshal/snapshot.hh"
+#include "wire/features.hh"
 
 namespace outboard::backend {
 namespace {

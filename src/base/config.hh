@@ -69,7 +69,7 @@ struct config {
   // Both.
   std::string token_file;
   log::level log = log::level::error;
-  bool rings = true;  ///< shared memory between processes of one host, where both ends have it
+  bool rings = true;       ///< shared memory with a peer on this host, where both ends have it
   bool log_given = false;  ///< some layer said it: the server's own default is info
   device_choice device = device_choice::automatic;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport scheme, shared object

@@ -11,6 +11,7 @@
 #include "base/sha256.hh"
 #include "base/version.hh"
 #include "marshal/driver_variables.hh"
+#include "wire/features.hh"
 #include "wire/frame.hh"
 
 namespace outboard::frontend {
@@ -170,7 +171,7 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
   const bool by_rings = url.starts_with(std::string(rings_scheme) + ":");
   const bool may_share = can.same_host && can.passes_descriptors && transports.find(rings_scheme) != nullptr;
   if (hello.wanted != wire::purpose::session || !may_share) {
-    hello.features &= ~std::uint64_t{wire::feature_rings};
+    hello.features &= ~wire::feature_rings;
   } else if (by_rings) {
     hello.features |= wire::feature_rings;
   }

@@ -1,6 +1,7 @@
 #include "frontend/settings.hh"
 
 #include "base/config.hh"
+#include "wire/features.hh"
 
 namespace outboard::frontend {
 

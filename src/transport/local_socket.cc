@@ -57,7 +57,12 @@ const capabilities& local_connection::what() const {
                                     .detachable = true,
                                     .peer_identity = true,
                                     .preferred_chunk = 256 << 10};
-  return all;
+  static constexpr capabilities relayed{.same_host = false,
+                                        .passes_descriptors = false,
+                                        .detachable = true,
+                                        .peer_identity = true,
+                                        .preferred_chunk = 256 << 10};
+  return passes_descriptors_.load(std::memory_order_relaxed) ? all : relayed;
 }
 
 // The kernel ends a read after the byte that carries a descriptor, so the carrier is the last byte of what
@@ -111,6 +116,7 @@ result<local_connection::carrier> local_connection::receive_carrier(deadline unt
     carrier had = std::move(*kept_);
     kept_.reset();
     if (had.descriptor) return had;
+    passes_descriptors_.store(false, std::memory_order_relaxed);
     return failure(describe() + ": the peer sent a byte where a descriptor was expected");
   }
   for (;;) {
@@ -119,7 +125,10 @@ result<local_connection::carrier> local_connection::receive_carrier(deadline unt
     unique_fd descriptor;
     ssize_t n = receive_message(descriptor_number(), {&byte, 1}, descriptor);
     if (n == 1 && descriptor) return carrier{byte, std::move(descriptor)};
-    if (n == 1) return failure(describe() + ": the peer sent a byte where a descriptor was expected");
+    if (n == 1) {
+      passes_descriptors_.store(false, std::memory_order_relaxed);
+      return failure(describe() + ": the peer sent a byte where a descriptor was expected");
+    }
     if (n == 0)
       return error{action::reconnect, describe() + ": the peer closed where a descriptor was expected"};
     if (errno == EINTR) continue;

@@ -44,6 +44,10 @@ class local_connection : public socket_connection {
   result<carrier> receive_carrier(deadline until);
 
   std::optional<carrier> kept_;
+
+ private:
+  // False once a byte came without the descriptor that it had to bring: a relay stands between.
+  std::atomic<bool> passes_descriptors_{true};
 };
 
 }  // namespace outboard::transport

@@ -22,11 +22,8 @@ inline constexpr std::uint16_t protocol_max = 1;
 /// Features by bit, never reused. Both sides use the intersection.
 enum feature : std::uint64_t {
   feature_none = 0,
-  /// After its hello the client sends one byte that carries a descriptor. Where it arrives, both ends stand
-  /// on one Unix socket, and the worker offers rings in shared memory (transport/shm).
-  feature_rings = 1,
 };
-inline constexpr std::uint64_t features_known = feature_rings;
+inline constexpr std::uint64_t features_known = feature_none;
 
 using nonce = std::array<std::byte, 32>;
 using proof = std::array<std::byte, 32>;
@@ -34,7 +31,7 @@ using proof = std::array<std::byte, 32>;
 struct greeting {
   std::uint16_t protocol_lowest = protocol_min;
   std::uint16_t protocol_highest = protocol_max;
-  std::uint64_t features = feature_none;
+  std::uint64_t features = features_known;
   bool token_required = false;
   nonce challenge{};    ///< fresh random bytes, never used twice
   std::string product;  ///< "outboard 0.1.0", for messages
@@ -47,7 +44,7 @@ enum class purpose : std::uint8_t {
 
 struct hello {
   std::uint16_t protocol = protocol_max;
-  std::uint64_t features = feature_none;  ///< of those of the greeting
+  std::uint64_t features = features_known;
   wire::purpose wanted = purpose::session;
   proof answer{};                   ///< HMAC-SHA256(token, challenge); zeros without a token
   std::string product;              ///< front-end's version
@@ -61,7 +58,7 @@ struct hello {
 
 struct welcome {
   std::uint16_t protocol = protocol_max;
-  std::uint64_t features = feature_none;  ///< those of the hello
+  std::uint64_t features = features_known;
   std::uint64_t session = 0;
   std::string product;
   std::vector<std::byte> content;  ///< session: the snapshot (marshal/snapshot.hh); admin: JSON text

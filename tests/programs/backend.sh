@@ -1,6 +1,6 @@
 # Sourced by the tests of this folder: a back-end for one test, and a program run through it.
 # through_outboard [run's flags] -- PROGRAM...   runs it, with its exit status
-# start_backend unix|tcp DEVICE                  sets server (the URL) and backend (the process); ends with the test
+# start_backend unix|shm|tcp DEVICE              sets server (the URL) and backend (the process); ends with the test
 # stop_backend                                   SIGTERM; fails unless the daemon ends cleanly with nothing left behind
 
 build=${OUTBOARD_BUILD:?is the build folder, for example build/release}
@@ -65,8 +65,10 @@ through_outboard() {
 
 start_backend() {
   local kind=$1 device=$2 try
-  if [ "$kind" = unix ]; then
-    server=unix:$scratch/socket
+  if [ "$kind" != tcp ]; then
+    server=$kind:$scratch/socket
+    # unix: alone would share memory, as shm: does and a private back-end does.
+    if [ "$kind" = unix ]; then export OUTBOARD_RINGS=0; fi
   else
     server=tcp:127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   fi

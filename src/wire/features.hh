@@ -1,0 +1,13 @@
+// What a server may offer in its greeting and a client ask for in its hello, by bit; bits are never used
+// again. The session has what both have. Values; no thread rules.
+#pragma once
+
+#include <cstdint>
+
+namespace outboard::wire {
+
+/// After its hello the client sends one byte that carries a descriptor. Where it arrives, both ends stand on
+/// one Unix socket, and the worker offers rings in shared memory (transport/shm).
+inline constexpr std::uint64_t feature_rings = 1;
+
+}  // namespace outboard::wire
