@@ -19,8 +19,7 @@ class handshake {
 
   /// `token` (empty: none is asked for) must outlive the handshake; `challenge` is fresh random bytes;
   /// `features` are those to offer.
-  handshake(std::span<const std::byte> token, const wire::nonce& challenge,
-            std::uint64_t features = 0);
+  handshake(std::span<const std::byte> token, const wire::nonce& challenge, std::uint64_t features = 0);
 
   /// The first bytes of the connection, ready to send.
   std::vector<std::byte> greeting() const;
