@@ -8,6 +8,12 @@ namespace {
 /// Chunks are multiples of this on every page size in use (4, 16, 64 KiB).
 constexpr std::uint64_t unit = 64u << 10;
 
+/// Where the first chunk lies. What a program copies is searched for addresses of chunks, and one that is
+/// found is compared at every launch from then on. Seen as two integers, an address right at the arena's base
+/// is a pair such as (5000, 10240), which any table of counts holds; behind this distance the first number of
+/// the pair is beyond 2 * 10^9.
+constexpr std::uint64_t unlikely_numbers = 0x7a00'0000;
+
 std::uint64_t whole(std::uint64_t size) { return (size + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -16,7 +22,8 @@ void pinned_arena::open(std::uint64_t base, std::uint64_t size, std::uint64_t sm
   base_ = base;
   size_ = size;
   small_chunk_ = small;
-  free_ = std::make_unique<slot_addresses>(base, size);
+  const std::uint64_t first = size >= 8 * unlikely_numbers ? unlikely_numbers : 0;
+  free_ = std::make_unique<slot_addresses>(base + first, size - first);
 }
 
 void pinned_arena::set_small_chunk(std::uint64_t size) {

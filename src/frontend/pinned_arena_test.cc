@@ -37,6 +37,19 @@ TEST_F(PinnedArena, small_blocks_share_a_chunk_and_large_ones_do_not) {
   EXPECT_FALSE(arena.chunk_of(c));
 }
 
+TEST_F(PinnedArena, no_address_is_a_pair_of_small_integers) {
+  pinned_arena large;
+  large.open(base, 1ull << 40, small);
+  for (int n = 0; n < 64; ++n) {
+    std::uint64_t address = 0;
+    ASSERT_EQ(large.allocate(
+                  1u << 20, [](pinned_chunk&) { return CUDA_SUCCESS; }, address),
+              CUDA_SUCCESS);
+    EXPECT_GT(address & 0xffff'ffff, 2'000'000'000u);
+    EXPECT_TRUE(large.holds(address));
+  }
+}
+
 TEST_F(PinnedArena, is_full_when_its_addresses_are_and_whole_again_afterwards) {
   std::vector<std::uint64_t> all;
   std::uint64_t address = 0;
