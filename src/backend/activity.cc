@@ -40,16 +40,34 @@ result<own_activity> own_activity::make() {
   return own;
 }
 
-std::optional<shown_activity> shown_activity::open(const unique_fd& descriptor) {
+namespace {
+
+void* map_sealed(const unique_fd& descriptor, int protection) {
   struct stat about {};
   const int seals = ::fcntl(descriptor.get(), F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(descriptor.get(), &about) != 0 ||
       about.st_size < static_cast<off_t>(page_size)) {
-    return std::nullopt;
+    return MAP_FAILED;
   }
-  const void* at = ::mmap(nullptr, page_size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
+  return ::mmap(nullptr, page_size, protection, MAP_SHARED, descriptor.get(), 0);
+}
+
+}  // namespace
+
+std::optional<shown_activity> shown_activity::open(const unique_fd& descriptor) {
+  const void* at = map_sealed(descriptor, PROT_READ);
   if (at == MAP_FAILED) return std::nullopt;
   return shown_activity(static_cast<const activity_page*>(at));
+}
+
+std::optional<session_hold> session_hold::open(const unique_fd& descriptor) {
+  void* at = map_sealed(descriptor, PROT_READ | PROT_WRITE);
+  if (at == MAP_FAILED) return std::nullopt;
+  return session_hold(static_cast<activity_page*>(at));
+}
+
+session_hold::~session_hold() {
+  if (page_) ::munmap(page_, page_size);
 }
 
 std::uint64_t shown_activity::bytes_on(std::uint64_t board) const {

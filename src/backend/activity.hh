@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/fd.hh"
 #include "base/result.hh"
@@ -28,6 +29,11 @@ std::uint64_t board_number(std::string_view pci_bus_id);
 struct activity_page {
   std::atomic<std::uint64_t> device_bytes;  ///< by the device's own word; 0 where it has a driver that tells
   shown_boards boards;                      ///< by the session's ledger
+  // A locked session (cuCheckpointProcessLock): the daemon sets `held` and waits until `busy` is 0, the
+  // worker counts itself busy and looks at `held` then, so one of them sees the other (sequentially
+  // consistent).
+  std::atomic<std::uint32_t> held;
+  std::atomic<std::uint32_t> busy;  ///< requests under way
 };
 static_assert(sizeof(activity_page) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -55,6 +61,27 @@ class shown_activity {
  private:
   explicit shown_activity(const activity_page* page) : page_(page) {}
   const activity_page* page_;
+};
+
+/// The daemon's side of a session that can be locked. One thread.
+class session_hold {
+ public:
+  /// Nothing where the descriptor is no sealed page.
+  static std::optional<session_hold> open(const unique_fd& descriptor);
+  session_hold(session_hold&& other) noexcept
+      : state(other.state), page_(std::exchange(other.page_, nullptr)) {}
+  session_hold& operator=(session_hold&&) = delete;
+  ~session_hold();
+
+  int state = 0;  ///< CUprocessState
+
+  void set(bool held) { page_->held.store(held ? 1 : 0); }
+  bool is_held() const { return page_->held.load() != 0; }
+  bool at_rest() const { return page_->busy.load() == 0; }
+
+ private:
+  explicit session_hold(activity_page* page) : page_(page) {}
+  activity_page* page_;
 };
 
 }  // namespace outboard::backend

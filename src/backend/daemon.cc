@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "backend/checkpoints.hh"
 #include "backend/device_shape.hh"
 #include "backend/monitor.hh"
 #include "backend/notify.hh"
@@ -80,6 +81,7 @@ class daemon {
         any_local_user_(rules.any_peer_user || !rules.peer_users.empty()),
         workers_(loop_, settings_for_workers(), [this] { session_ended(); }),
         monitor_(settings_for_monitor(), workers_),
+        checkpoints_(loop_, {settings_.command, device_.kind, settings_.own_environment}, workers_),
         guests_(
             loop_, std::move(rules), [this](accepted_session&& s) { return begin(std::move(s)); },
             [this](const std::string& question) { return answer(question); }) {}
@@ -115,6 +117,7 @@ class daemon {
   bool token_required_, any_local_user_;
   workers workers_;
   monitor monitor_;
+  checkpoints checkpoints_;
   guests guests_;
   std::vector<endpoint> endpoints_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
@@ -144,6 +147,7 @@ monitor_settings daemon::settings_for_monitor() const {
 }
 
 std::optional<wire::refusal> daemon::begin(accepted_session&& guest) {
+  if (guest.hello.wanted == wire::purpose_checkpoint) return checkpoints_.begin(std::move(guest));
   if (guest.hello.wanted != wire::purpose_monitor) return workers_.begin_session(std::move(guest));
   if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
   return monitor_.begin(std::move(guest));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backend/worker_environment.hh"
+#include "api/cuda/visible_devices.hh"
 
 namespace outboard::backend {
 namespace {
@@ -36,7 +36,7 @@ result<std::vector<std::size_t>> choose_devices(std::span<const std::string> wan
                                                 std::span<const std::string> uuids) {
   std::vector<std::size_t> chosen;
   for (const std::string& entry : wanted) {
-    const auto place = find_device(entry, uuids);
+    const auto place = api::find_visible_device(entry, uuids);
     const bool twice = place && std::find(chosen.begin(), chosen.end(), *place) != chosen.end();
     if (place && !twice) {
       chosen.push_back(*place);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/probe.hh"
+#include "backend/worker_environment.hh"
+
 namespace outboard::backend {
 namespace {
 
@@ -37,6 +40,18 @@ TEST(device_shape, devices_are_chosen_by_index_and_by_the_beginning_of_a_uuid) {
   const auto chosen = choose_devices(wanted, boards);
   ASSERT_TRUE(chosen.ok()) << chosen.error().message;
   EXPECT_EQ(*chosen, (std::vector<std::size_t>{2, 1}));
+}
+
+TEST(device_shape, a_part_of_a_board_goes_by_its_own_uuid) {
+  marshal::snapshot s;
+  s.devices.resize(2);
+  s.devices[0].uuid[0] = s.devices[0].uuid_v2[0] = std::byte{0xab};
+  s.devices[1].uuid[0] = std::byte{0xab}, s.devices[1].uuid_v2[0] = std::byte{0xcd};
+  const std::vector<std::string> uuids = uuids_of(s);
+  EXPECT_EQ(uuids[0], "GPU-ab000000-0000-0000-0000-000000000000");
+  EXPECT_EQ(uuids[1], "MIG-cd000000-0000-0000-0000-000000000000");
+  // A client's names, within what the server lends.
+  EXPECT_EQ(compose_visible_devices("0", "MIG-cd,GPU-ab", uuids), uuids[1] + "," + uuids[0]);
 }
 
 TEST(device_shape, an_entry_that_names_no_device_is_an_error_that_lists_what_there_is) {

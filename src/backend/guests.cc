@@ -41,6 +41,12 @@ std::string peer_of(const transport::connection& connection) {
   return name.substr(0, name.rfind(':'));
 }
 
+std::int32_t process_of(const transport::connection& connection) {
+  if (!connection.what().peer_identity) return -1;
+  const auto peer = connection.peer();
+  return peer.ok() ? peer->process : -1;
+}
+
 /// The kernel vouches for the user of a local socket; otherwise all who know the token are one.
 std::string identity_of(const transport::connection& connection, bool token_required) {
   if (connection.what().peer_identity) return peer_of(connection);
@@ -50,17 +56,19 @@ std::string identity_of(const transport::connection& connection, bool token_requ
 }  // namespace
 
 struct guests::guest {
-  guest(guest_id i, std::string s, std::string f, std::string p, std::string who,
+  guest(guest_id i, std::string s, std::string f, std::string p, std::string who, std::int32_t number,
         std::span<const std::byte> token, std::uint64_t features)
       : id(i),
         scheme(std::move(s)),
         from(std::move(f)),
         peer(std::move(p)),
         identity(std::move(who)),
+        process(number),
         shake(token, fresh_challenge(), features) {}
 
   guest_id id;
   std::string scheme, from, peer, identity;
+  std::int32_t process;
   handshake shake;
   unique_fd socket;
   event_loop::id watch = 0, timer = 0;
@@ -101,6 +109,7 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   std::string identity = identity_of(*connection, !rules_.token.empty());
   const bool may_share =
       rules_.rings && connection->what().same_host && connection->what().passes_descriptors;
+  const std::int32_t process = process_of(*connection);
   auto socket = connection->detach();
   if (!socket.ok()) {
     log::warn("refused ", from, ": ", socket.error().message);
@@ -108,10 +117,11 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
     return;
   }
   const guest_id id = next_++;
-  auto& g = *guests_
-                 .emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), std::move(identity),
-                                                      rules_.token, may_share ? wire::feature_rings : 0))
-                 .first->second;
+  auto& g =
+      *guests_
+           .emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), std::move(identity),
+                                                process, rules_.token, may_share ? wire::feature_rings : 0))
+           .first->second;
   g.socket = std::move(*socket);
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
   g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {
@@ -164,6 +174,7 @@ void guests::finish_hello(guest& g) {
                            g.from,
                            g.peer,
                            g.identity,
+                           g.process,
                            std::move(g.shake.hello())};
   if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
   const auto refusal = begin_session_(std::move(session));

@@ -25,6 +25,8 @@ struct accepted_session {
   std::string peer;    ///< who it is as far as the transport knows: a user of this machine, a host
   /// Whose session it is: what sessions share stays among those of one identity.
   std::string identity;
+  /// The process at the other end, if the kernel vouches for it; -1: nobody does.
+  std::int32_t process = -1;
   wire::hello hello;
 };
 

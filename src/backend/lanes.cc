@@ -226,6 +226,23 @@ void session_core::lane_main(lane& own) {
   own.gone.store(true, std::memory_order_release);
 }
 
+/// A locked session's requests wait here. False: it ended meanwhile.
+bool session_core::may_begin() {
+  activity_page* page = request_.activity;
+  if (!page) return true;
+  while (true) {
+    page->busy.fetch_add(1);
+    if (page->held.load() == 0) return true;
+    page->busy.fetch_sub(1);
+    if (turn_.ended()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+void session_core::request_over() {
+  if (request_.activity) request_.activity->busy.fetch_sub(1);
+}
+
 /// Runs the lane's frame. True: the turn is still ours.
 bool session_core::execute(lane& own) {
   own.has_frame = false;
@@ -238,6 +255,7 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
   own.gave_up_turn = false;
   const wire::frame_header& header = request.header;
   asking.answered.store(header.kind == wire::frame_kind::post);
+  if (!may_begin()) return true;
   own.reply.assign(sizeof(std::int32_t), std::byte{0});
   wire::writer reply(own.reply);
   std::array<std::byte, scratch_size> first;
@@ -261,6 +279,7 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
     end(false, "protocol error: malformed request " + std::to_string(header.opcode));
   }
   if (kept) executing_.store(false);
+  request_over();
   return kept;
 }
 

@@ -117,6 +117,8 @@ class session_core {
   bool execute(lane& own);
   bool carry_out(lane& own, lane& asking, frame& request);
   void answer(lane& own, lane& asking, const wire::frame_header& header, outcome what, bool keep_outputs);
+  bool may_begin();
+  void request_over();
   void tell_sticky(std::uint64_t context, CUresult code);
   void send_output();
   void send_block(const boxed_bytes& b);

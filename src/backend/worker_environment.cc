@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 
+#include "api/cuda/visible_devices.hh"
 #include "marshal/driver_variables.hh"
 
 namespace outboard::backend {
@@ -36,39 +36,7 @@ constexpr std::array<std::string_view, 20> base_variables{
     "XDG_RUNTIME_DIR",
 };
 
-std::vector<std::string_view> split(std::string_view list) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t comma = list.find(',');
-    std::string_view part = list.substr(0, comma);
-    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
-    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
-    parts.push_back(part);
-    if (comma == std::string_view::npos) return parts;
-    list.remove_prefix(comma + 1);
-  }
-}
-
-std::optional<std::size_t> as_index(std::string_view text) {
-  std::size_t index = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return index;
-}
-
 }  // namespace
-
-std::optional<std::size_t> find_device(std::string_view entry, std::span<const std::string> uuids) {
-  if (const auto index = as_index(entry)) return *index < uuids.size() ? index : std::nullopt;
-  if (entry.size() < 5) return std::nullopt;  // the driver wants "GPU-" and something that is unambiguous
-  std::optional<std::size_t> found;
-  for (std::size_t i = 0; i < uuids.size(); ++i) {
-    if (!uuids[i].starts_with(entry)) continue;
-    if (found) return std::nullopt;
-    found = i;
-  }
-  return found;
-}
 
 std::optional<std::string> compose_visible_devices(std::optional<std::string_view> server,
                                                    std::optional<std::string_view> client,
@@ -80,12 +48,8 @@ std::optional<std::string> compose_visible_devices(std::optional<std::string_vie
   if (!client) {
     for (std::size_t i = 0; i < uuids.size(); ++i) add(i);
   } else {
-    // As the driver does it: the first entry that means nothing ends the list.
-    for (const std::string_view entry : split(*client)) {
-      const auto ordinal = find_device(entry, uuids);
-      if (!ordinal) break;
-      add(*ordinal);
-    }
+    // One that is named twice stays so: the driver then refuses the list.
+    for (const std::size_t ordinal : api::read_visible_devices(*client, uuids).ordinals) add(ordinal);
   }
   return list.empty() ? "-1" : list;
 }

@@ -24,10 +24,6 @@ variables driver_environment(const variables& from_client, const variable_source
 /// "NAME=value" lines for exec: base and driver variables.
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own);
 
-/// The ordinal that one entry of a CUDA_VISIBLE_DEVICES means among these devices: an index, or the beginning
-/// of one UUID.
-std::optional<std::size_t> find_device(std::string_view entry, std::span<const std::string> uuids);
-
 /// The client's CUDA_VISIBLE_DEVICES within the daemon's. nullopt: not set.
 std::optional<std::string> compose_visible_devices(std::optional<std::string_view> server,
                                                    std::optional<std::string_view> client,

@@ -24,7 +24,9 @@ TEST(visible_devices, are_chosen_within_what_the_server_restricts) {
   EXPECT_EQ(compose("4,5,6", {}), "GPU-aaaa0000,GPU-aabb1111,GPU-cccc2222");
   EXPECT_EQ(compose("4,5,6", "2,0"), "GPU-cccc2222,GPU-aaaa0000");
   EXPECT_EQ(compose("4,5,6", "1,4,0"), "GPU-aabb1111") << "an index beyond ends the list";
-  EXPECT_EQ(compose("4,5,6", "GPU-c, 0"), "GPU-cccc2222,GPU-aaaa0000");
+  EXPECT_EQ(compose("4,5,6", "GPU-c,GPU-aaaa"), "GPU-cccc2222,GPU-aaaa0000");
+  EXPECT_EQ(compose("4,5,6", "GPU-c,0"), "GPU-cccc2222") << "a list of UUIDs has no indices";
+  EXPECT_EQ(compose("4,5,6", "1,1"), "GPU-aabb1111,GPU-aabb1111") << "which the driver refuses";
   EXPECT_EQ(compose("4,5,6", "GPU-a"), "-1") << "ambiguous";
   EXPECT_EQ(compose("4,5,6", "GPU-dddd"), "-1") << "a device that the operator kept back";
   EXPECT_EQ(compose("4,5,6", ""), "-1");

@@ -58,6 +58,7 @@ struct workers::worker {
   std::optional<ended_message> end;
   bool client_gone = false;
   unique_fd activity;  ///< its page, once it serves
+  std::optional<session_hold> hold;
 };
 
 workers::workers(event_loop& loop, worker_settings settings, std::function<void()> changed)
@@ -136,6 +137,7 @@ status workers::assign(worker& w, accepted_session& session) {
                            .program = hello.program,
                            .client_product = hello.product,
                            .client_process = hello.process,
+                           .peer_process = session.process,
                            .worker = w.process.process,
                            .warm = w.warm,
                            .serving = false,
@@ -202,6 +204,9 @@ void workers::on_message(worker& w, control_message& m) {
       if (!w.session || w.session->serving) return;
       w.session->serving = true;
       w.activity = std::move(m.descriptor);
+      if (w.activity) {
+        if (auto hold = session_hold::open(w.activity)) w.hold.emplace(std::move(*hold));
+      }
       if (watcher_) watcher_->session_began(*w.session, w.activity ? w.activity.get() : -1);
       return;
     case control_kind::ended:
@@ -294,7 +299,8 @@ bool workers::begin_again(worker& w, int wait_status) {
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
   accepted_session session{std::move(w.connection), w.scheme,   w.session->from,
-                           w.session->peer,         w.identity, std::move(w.hello)};
+                           w.session->peer,         w.identity, w.session->peer_process,
+                           std::move(w.hello)};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
     w.connection = std::move(session.connection);
@@ -361,6 +367,24 @@ void workers::tell_all(session_watcher& watcher) const {
     if (w->session && w->session->serving)
       watcher.session_began(*w->session, w->activity ? w->activity.get() : -1);
   }
+}
+
+std::optional<session_info> workers::find_session(const std::string& identity, const std::string& host,
+                                                  std::int32_t process) const {
+  for (const auto& [id, w] : workers_) {
+    if (!w->session || !w->session->serving || w->client_gone) continue;
+    const session_info& s = *w->session;
+    const bool vouched = s.peer_process == -1 || s.peer_process == process;
+    if (w->identity == identity && s.host == host && s.client_process == process && vouched) return s;
+  }
+  return std::nullopt;
+}
+
+session_hold* workers::hold_of(std::uint64_t session) const {
+  for (const auto& [id, w] : workers_) {
+    if (w->session && w->session->id == session && w->session->serving) return w->hold ? &*w->hold : nullptr;
+  }
+  return nullptr;
 }
 
 std::vector<session_info> workers::list_sessions() const {

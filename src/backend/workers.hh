@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/activity.hh"
 #include "backend/broker.hh"
 #include "backend/child.hh"
 #include "backend/control.hh"
@@ -43,7 +44,8 @@ struct worker_settings {
 struct session_info {
   std::uint64_t id = 0;
   std::string from, peer, host, user, program, client_product;
-  std::int32_t client_process = 0;
+  std::int32_t client_process = 0;  ///< by the client's own word
+  std::int32_t peer_process = -1;   ///< by the kernel's, where it vouches
   pid_t worker = -1;
   bool warm = false, serving = false;
   std::chrono::system_clock::time_point started;
@@ -94,6 +96,13 @@ class workers {
   void reap();
 
   std::size_t sessions() const { return sessions_; }
+  /// The session that serves this process of this host, among those of one identity. Over local sockets the
+  /// kernel must say the same number: nobody takes another's name.
+  std::optional<session_info> find_session(const std::string& identity, const std::string& host,
+                                           std::int32_t process) const;
+  /// Null: there is no such session, or its worker cannot be held up.
+  session_hold* hold_of(std::uint64_t session) const;
+
   std::vector<session_info> list_sessions() const;
   std::vector<warm_info> list_warm() const;
   const pool::counts& pool_counts() const { return pool_.counted(); }

@@ -125,6 +125,18 @@ CUresult process::connect() {
   return connect_code_;
 }
 
+result<wire::welcome> process::ask_aside(wire::hello question, transport::deadline until) const {
+  if (::getauxval(AT_SECURE)) return failure("a program with privileges asks no server");
+  const auto settings = client_settings();
+  if (!settings) return settings.error();
+  // Of its own, so that a child of fork() may ask too.
+  transport::registry transports;
+  if (auto added = options_.add_transports(transports, settings->plugins); !added) return added.error();
+  auto dialed = dial_any(*settings, transports, question, until);
+  if (!dialed) return std::move(dialed).error();
+  return std::move(dialed->welcome);
+}
+
 CUresult process::connect_locked() {
   if (::getauxval(AT_SECURE)) {
     log::error(

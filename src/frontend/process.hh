@@ -68,6 +68,10 @@ class process {
   CUresult gate(const lane& own, bool needs_context = true) const;
   bool usable() const { return life_.load(std::memory_order_acquire) == life::running; }
 
+  /// One question to a configured server beside the session, which need not be there: what the welcome of
+  /// this hello says.
+  result<wire::welcome> ask_aside(wire::hello question, transport::deadline until) const;
+
   session* server() const { return session_.get(); }
   const marshal::snapshot& facts() const { return facts_; }
   void* find_export(std::string_view symbol) const { return options_.find_export(symbol); }

@@ -70,6 +70,7 @@ CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) 
   verb->add_flag("--probe", worker.probe);
   verb->add_flag("--warm", worker.warm);
   verb->add_flag("--monitor", worker.monitor);
+  verb->add_option("--checkpoint", worker.checkpoint);
   verb->add_option("--visible", worker.visible)->take_all();
   verb->add_flag("--visible-in-order", worker.visible_in_order);
   verb->add_option("--shape-name", worker.shape.name);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "backend/activity.hh"
+#include "backend/checkpoint_helper.hh"
 #include "backend/daemon.hh"
 #include "backend/nvml/helper.hh"
 #include "backend/worker_main.hh"
@@ -145,6 +146,12 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
   auto transports = make_transports(c);
   if (!kind || !transports.ok())
     return complain(exit_usage, "outboard worker is started by outboard serve only");
+  if (flags.checkpoint > 0) {
+    return backend::run_checkpoint_helper({.parent = flags.parent,
+                                           .worker = flags.checkpoint,
+                                           .open_device = [&] { return open_device(*kind, flags.cpu); },
+                                           .transports = &*transports});
+  }
   if (flags.monitor) {
     return backend::nvml::run_helper(
         {.parent = flags.parent,
@@ -156,9 +163,10 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
          .transports = &*transports});
   }
   // A driver tells others what its device holds; the cpu device tells by a page. Without one it shows
-  // nothing. Where memory is limited the page holds what counts against the limit.
+  // nothing. Where memory is limited the page holds what counts against the limit, and where no driver can
+  // lock a process the daemon holds the session up by it.
   backend::own_activity activity;
-  if ((*kind == device_choice::cpu || flags.shape.memory != 0) && !flags.probe) {
+  if ((*kind != device_choice::vendor || flags.shape.memory != 0) && !flags.probe) {
     if (auto made = backend::own_activity::make(); made.ok()) {
       activity = std::move(*made);
       if (*kind == device_choice::cpu) device::cpu::show_used_bytes_in(&activity.page->device_bytes);

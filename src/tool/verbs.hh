@@ -34,6 +34,7 @@ struct worker_flags {
   pid_t parent = -1;
   bool probe = false, warm = false;
   bool monitor = false;              ///< no worker: the helper that answers NVML
+  pid_t checkpoint = -1;             ///< no worker: changes the state of this one and ends
   std::vector<std::string> visible;  ///< of the helper: PCI addresses
   std::string log_level, log_format;
   bool visible_in_order = false;  ///< clients see them in that order, else in NVML's own

@@ -1,5 +1,6 @@
 #include "wire/hello.hh"
 
+#include "wire/checkpoint.hh"
 #include "wire/cursor.hh"
 #include "wire/monitor.hh"
 
@@ -71,7 +72,8 @@ result<hello> decode_hello(std::span<const std::byte> payload) {
   m.protocol = r.get<std::uint16_t>();
   m.features = r.get<std::uint64_t>();
   m.wanted = r.get<purpose>();
-  if (m.wanted != purpose::session && m.wanted != purpose::admin && m.wanted != purpose_monitor)
+  if (m.wanted != purpose::session && m.wanted != purpose::admin && m.wanted != purpose_monitor &&
+      m.wanted != purpose_checkpoint)
     return failure("hello with unknown purpose");
   m.answer = r.get<proof>();
   for (std::string* s : {&m.product, &m.host, &m.user, &m.program}) *s = take_text(r);

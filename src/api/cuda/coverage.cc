@@ -34,18 +34,21 @@ struct limited {
 
 constexpr limited limits[] = {
     {"Core dumps",
-     "The attributes are kept and told, of the process and of contexts. Dumping itself cannot be switched on "
-     "(CUDA_ERROR_NOT_SUPPORTED): the driver would write the file in the worker, and a client names no path "
-     "on "
-     "a server.",
+     "The attributes are kept and told, of the process and of contexts, and begin with what the environment "
+     "says. Dumping itself cannot be switched on for contexts to come (CUDA_ERROR_NOT_SUPPORTED; by the "
+     "environment: a line on stderr): the driver would write the file in the worker, and a client names no "
+     "path on a server. For a context that lives already the switch turns and does nothing, as with a "
+     "driver.",
      "cuCoredumpSetAttribute cuCoredumpSetAttributeGlobal"},
     {"Checkpoints",
-     "Of the calling process only: another process's calls are not seen from here (as a process without "
-     "CUDA: "
-     "CUDA_ERROR_NOT_INITIALIZED). Locking and unlocking work; releasing the device needs the contents of "
-     "every "
-     "variable and array saved, which is not done yet (CUDA_ERROR_NOT_SUPPORTED).",
-     "cuCheckpointProcessCheckpoint cuCheckpointProcessGetRestoreThreadId cuCheckpointProcessRestore"},
+     "A process number means that process's session on the same back-end, among those of one identity; any "
+     "other is a process without CUDA (CUDA_ERROR_NOT_INITIALIZED). The server's driver takes the worker to "
+     "pieces and puts it together again; the cpu device has nothing to release, there it is a matter of "
+     "states. The thread that restores is the worker's and has no number on the client "
+     "(CUDA_ERROR_NOT_SUPPORTED). While another process holds the lock, what the front-end answers by itself "
+     "does not wait.",
+     "cuCheckpointProcessCheckpoint cuCheckpointProcessGetRestoreThreadId cuCheckpointProcessLock "
+     "cuCheckpointProcessRestore"},
     {"Foreign memory and semaphores",
      "A descriptor on the client leads to a GPU of the server only if it came from "
      "cuMemExportToShareableHandle: such memory is imported and mapped. Anything else is an object of a "

@@ -2,26 +2,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
-#include <string_view>
 
+#include "api/cuda/visible_devices.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
 namespace {
 
-/// CUDA_VISIBLE_DEVICES as the driver reads it: a list of indices and beginnings of UUIDs, which ends at the
-/// first entry that means nothing. There is one device, so the first entry decides.
-bool hidden() {
-  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (list == nullptr) return false;
-  std::string_view entry(list);
-  entry = entry.substr(0, entry.find(','));
-  while (entry.starts_with(' ')) entry.remove_prefix(1);
-  while (entry.ends_with(' ')) entry.remove_suffix(1);
-  if (!entry.starts_with("GPU-")) return entry.empty() || entry.find_first_not_of('0') != entry.npos;
-  entry.remove_prefix(4);
-  std::string uuid;
+std::string own_uuid() {
+  std::string uuid = "GPU-";
   for (std::size_t i = 0; i < here().facts.uuid.size(); ++i) {
     char digits[4];
     const bool dash = i == 4 || i == 6 || i == 8 || i == 10;
@@ -29,12 +20,21 @@ bool hidden() {
                   std::to_integer<unsigned>(here().facts.uuid[i]));
     uuid += digits;
   }
-  return entry.empty() || !uuid.starts_with(entry);
+  return uuid;
+}
+
+CUresult look_at_visible_devices() {
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (list == nullptr) return CUDA_SUCCESS;
+  const std::string uuid = own_uuid();
+  const api::visible_devices visible = api::read_visible_devices(list, std::span(&uuid, 1));
+  if (visible.twice) return CUDA_ERROR_INVALID_DEVICE;
+  return visible.ordinals.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
 CUresult init(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (hidden()) return CUDA_ERROR_NO_DEVICE;
+  if (const CUresult code = look_at_visible_devices(); code != CUDA_SUCCESS) return code;
   here().initialised.store(true, std::memory_order_release);
   return CUDA_SUCCESS;
 }

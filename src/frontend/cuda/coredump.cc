@@ -1,12 +1,20 @@
-// Chapter coredump. The attributes are kept here, those of a context over those of the process. A core of the
-// GPU would be written by the driver in the worker, to a path on its machine, and no client names one there:
-// so dumps cannot be switched on (NOT_SUPPORTED), and nothing else about them is refused.
+// Chapter coredump. The attributes are kept here, those of a context over those of the process, and begin
+// with what the environment says at cuInit. A core of the GPU would be written by the driver in the worker,
+// to a path on its machine, and no client names one there: so dumps cannot be switched on (NOT_SUPPORTED),
+// and nothing else about them is refused. A context that lives already makes none with a driver either: there
+// the switch turns and does nothing.
+#include <unistd.h>
+
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/log.hh"
+#include "frontend/cuda/coredump_environment.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/process.hh"
 
@@ -22,6 +30,7 @@ struct book {
   std::mutex mutex;  // guards what follows
   values process;
   std::map<std::uint64_t, values> contexts;
+  bool environment_taken = false;
 };
 
 book& the_book() {
@@ -116,16 +125,36 @@ CUresult set(CUcoredumpSettings attribute, const void* in, std::size_t* size, bo
   if (is_text(attribute) ? *size > longest : *size != size_of(attribute)) return CUDA_ERROR_INVALID_VALUE;
   const auto* bytes = static_cast<const char*>(in);
   std::string value(bytes, is_text(attribute) ? ::strnlen(bytes, *size) : *size);
-  if (switches_on(attribute) && value[0] != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (switches_on(attribute) && value[0] != 0 && !context) return CUDA_ERROR_NOT_SUPPORTED;
   if (attribute == CU_COREDUMP_PIPE) return CUDA_ERROR_NOT_SUPPORTED;  // drivers too
   book& b = the_book();
   const std::lock_guard lock(b.mutex);
   if (!context) leave_contexts(b, attribute);
-  (context ? b.contexts[context] : b.process)[attribute] = std::move(value);
+  values& into = context ? b.contexts[context] : b.process;
+  if (attribute == CU_COREDUMP_GENERATION_FLAGS) {
+    if (!context) leave_contexts(b, CU_COREDUMP_TRIGGER_HOST);
+    into[CU_COREDUMP_TRIGGER_HOST] = std::string(1, value[0] & CU_COREDUMP_SKIP_ABORT ? '\0' : '\1');
+  }
+  into[attribute] = std::move(value);
   return CUDA_SUCCESS;
 }
 
 }  // namespace
+
+void take_coredump_environment() {
+  book& b = the_book();
+  const std::lock_guard lock(b.mutex);
+  if (std::exchange(b.environment_taken, true)) return;
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const coredump_wishes wishes = read_coredump_environment(
+      std::getenv, {host, ::getpid(), static_cast<std::int64_t>(std::time(nullptr))});
+  for (const auto& [attribute, value] : wishes.values) b.process.try_emplace(attribute, value);
+  for (const std::string& word : wishes.unknown)
+    log::error("CUDA_COREDUMP_GENERATION_FLAGS: '", word, "' is no flag and is ignored");
+  if (wishes.dump)
+    log::error("the environment asks for core dumps of the GPU, which are not written through Outboard");
+}
 
 namespace ends {
 

@@ -1,5 +1,6 @@
 // Chapters initialization, version and entry_point: what a runtime asks before anything else.
 #include "api/cuda/proc_address.hh"
+#include "frontend/cuda/coredump_environment.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/export_tables.hh"
 #include "frontend/process.hh"
@@ -17,7 +18,9 @@ int driver_version() {
 
 CUresult ends::cuInit(unsigned Flags) {
   if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  return process::instance().init();
+  const CUresult code = process::instance().init();
+  if (code == CUDA_SUCCESS) take_coredump_environment();
+  return code;
 }
 
 CUresult ends::cuDriverGetVersion(int* driverVersion) {

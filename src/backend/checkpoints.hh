@@ -1,0 +1,48 @@
+// The daemon's part in cuCheckpointProcess*: it finds the session that a process number means, among those of
+// the asker's identity, and has the step done. With a driver by a process of its own for each question, which
+// tells the driver of the worker and answers the client itself; on a device without one (cpu, mock) by the
+// worker, which holds its requests up while it is locked. Owned by the daemon; its one thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "backend/event_loop.hh"
+#include "backend/workers.hh"
+#include "wire/checkpoint.hh"
+
+namespace outboard::backend {
+
+struct checkpoint_settings {
+  worker_command command;
+  std::string device;  ///< "vendor", "cpu", "mock"
+  variable_source own_environment;
+};
+
+class checkpoints {
+ public:
+  /// `loop` and `w` outlive this object.
+  checkpoints(event_loop& loop, checkpoint_settings settings, workers& w);
+  ~checkpoints();
+
+  std::optional<wire::refusal> begin(accepted_session&& asker);
+
+ private:
+  struct waiting;
+  using asker_id = std::uint64_t;
+
+  std::optional<wire::refusal> ask_driver(accepted_session& asker, const wire::checkpoint_question& q,
+                                          pid_t worker);
+  void step(asker_id id);
+  void look_again(asker_id id);
+  void answer(asker_id id, std::int32_t code, std::int32_t state = 0);
+
+  event_loop& loop_;
+  checkpoint_settings settings_;
+  workers& workers_;
+  std::map<asker_id, std::unique_ptr<waiting>> askers_;  ///< of devices without a driver
+  asker_id next_ = 1;
+};
+
+}  // namespace outboard::backend
