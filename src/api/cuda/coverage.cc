@@ -46,7 +46,7 @@ constexpr limited limits[] = {
      "pieces and puts it together again; the cpu device has nothing to release, there it is a matter of "
      "states. The thread that restores is the worker's and has no number on the client "
      "(CUDA_ERROR_NOT_SUPPORTED). While another process holds the lock, what the front-end answers by itself "
-     "does not wait.",
+     "does not wait; on the cpu device kernels that were launched go on.",
      "cuCheckpointProcessCheckpoint cuCheckpointProcessGetRestoreThreadId cuCheckpointProcessLock "
      "cuCheckpointProcessRestore"},
     {"Foreign memory and semaphores",
