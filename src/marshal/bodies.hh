@@ -23,6 +23,7 @@ enum class service : std::uint32_t {
   memory_fetch = 6,    ///< call: what kernels have changed in it
   graph_feed = 7,      ///< post: bytes that the next launch of an executable graph copies to the device
   share_forget = 8,    ///< call: no descriptor of released memory is open any more
+  board_layout = 9,    ///< call: where the multiprocessors of the context's device lie
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
@@ -555,6 +556,13 @@ struct ledger_reply {
   std::uint64_t pinned = 0, staged = 0, arrays = 0;
   std::uint64_t device() const { return mapped + pooled + virtual_memory + managed + arrays; }
   OUTBOARD_FIELDS(mapped, pooled, virtual_memory, managed, pinned, staged, arrays)
+};
+
+/// Two bytes for each pair of multiprocessors, as the driver's export table 1734dc26 gives them to libraries:
+/// the cluster it belongs to, and its number there (as read off an H200).
+struct board_layout_reply {
+  std::vector<std::uint8_t> clusters, numbers;
+  OUTBOARD_FIELDS(clusters, numbers)
 };
 
 #undef OUTBOARD_FIELDS

@@ -247,6 +247,37 @@ void odds_and_ends() {
                               CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
+/// cuBLASLt calls into this table of the driver's without asking whether it is there.
+void layout_of_the_board() {
+  constexpr unsigned char bytes[16] = {0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45,
+                                       0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca};
+  CUuuid id;
+  std::memcpy(&id, bytes, sizeof id);
+  const void* found = nullptr;
+  MUST(cuGetExportTable(&found, &id));
+  const auto* words = static_cast<void* const*>(found);
+  auto get = reinterpret_cast<CUresult (*)(unsigned char**, unsigned char**)>(words[4]);
+  auto release = reinterpret_cast<CUresult (*)(unsigned char*, unsigned char*)>(words[13]);
+  unsigned char *clusters = nullptr, *numbers = nullptr;
+  const CUresult code = get(&clusters, &numbers);
+  if (code == CUDA_ERROR_NOT_SUPPORTED) return;  // the cpu device has no board
+  MUST(code);
+  int multiprocessors = 0;
+  MUST(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device));
+  unsigned sum = 0;
+  for (int n = 0; n < multiprocessors / 2; ++n) sum = sum * 31 + clusters[n] * 256u + numbers[n];
+  std::printf("CHECK layout of the board %u\n", sum);
+  MUST(release(clusters, numbers));
+  // Each place is one pair's.
+  bool taken[256][256] = {};
+  MUST(get(&clusters, &numbers));
+  for (int n = 0; n < multiprocessors / 2; ++n) {
+    EXPECT(!taken[clusters[n]][numbers[n]]);
+    taken[clusters[n]][numbers[n]] = true;
+  }
+  MUST(release(clusters, numbers));
+}
+
 }  // namespace
 
 int main(int count, char** values) {
@@ -257,5 +288,6 @@ int main(int count, char** values) {
   first_versions();
   cooperative_on_devices();
   odds_and_ends();
+  layout_of_the_board();
   return pass("gpu_corners");
 }

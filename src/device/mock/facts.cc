@@ -1,5 +1,6 @@
 // Device facts of the mock: driver version, one sm_90 board (132 multiprocessors, 80 GiB), its attributes.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "device/mock/state.hh"
@@ -38,6 +39,37 @@ constexpr attribute sm90[] = {
 constexpr char board_name[] = "Outboard mock device";
 constexpr unsigned char board_uuid[16] = {0x6d, 0x6f, 0x63, 0x6b, 0, 0, 0x40, 0, 0x80, 0, 0, 0, 0, 0, 0, 1};
 constexpr char bus_id[] = "0000:1B:00.0";
+
+// The driver's table 1734dc26: clusters of eight pairs of multiprocessors.
+CUresult layout_get(std::uint8_t** clusters, std::uint8_t** numbers) {
+  constexpr std::size_t pairs = 66;
+  *clusters = static_cast<std::uint8_t*>(std::malloc(pairs));
+  *numbers = static_cast<std::uint8_t*>(std::malloc(pairs));
+  for (std::size_t n = 0; n < pairs; ++n) {
+    (*clusters)[n] = static_cast<std::uint8_t>(n % 8);
+    (*numbers)[n] = static_cast<std::uint8_t>(n / 8);
+  }
+  return CUDA_SUCCESS;
+}
+CUresult layout_release(std::uint8_t* clusters, std::uint8_t* numbers) {
+  std::free(clusters);
+  std::free(numbers);
+  return CUDA_SUCCESS;
+}
+union word {
+  std::size_t size;
+  CUresult (*get)(std::uint8_t**, std::uint8_t**);
+  CUresult (*release)(std::uint8_t*, std::uint8_t*);
+};
+constexpr word layout[17] = {
+    {.size = sizeof layout},     {}, {}, {}, {.get = layout_get}, {}, {}, {}, {}, {}, {}, {}, {},
+    {.release = layout_release}, {}, {}, {}};
+
+CUresult get_export_table(const void** table, const CUuuid* id) {
+  if (static_cast<unsigned char>(id->bytes[0]) != 0x17 || static_cast<unsigned char>(id->bytes[1]) != 0x34)
+    return CUDA_ERROR_INVALID_VALUE;
+  return *table = layout, CUDA_SUCCESS;
+}
 
 CUresult init(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -174,6 +206,7 @@ void set_default_attributes(state& s) {
 
 void set_fact_behaviours(api::driver_table& b) {
   b.cuInit = init;
+  b.cuGetExportTable = get_export_table;
   b.cuDriverGetVersion = driver_get_version;
   b.cuDeviceGetCount = device_get_count;
   b.cuDeviceGet = device_get;

@@ -15,8 +15,8 @@ namespace {
 
 using marshal::flavour;
 
-/// Bytes of one frame; larger copies are cut. What is received is copied once more: it should still be in the cache then (tcp
-/// with one connection, H200: 2.7 GB/s; with 16 MiB 2.0).
+/// Bytes of one frame; larger copies are cut. What is received is copied once more: it should still be in the
+/// cache then (tcp with one connection, H200: 2.7 GB/s; with 16 MiB 2.0).
 constexpr std::uint64_t piece = 1u << 20;
 
 /// A copy of which the server has both ends. The synchronous kinds wait there.

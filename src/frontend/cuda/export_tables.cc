@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -17,7 +18,17 @@ namespace {
 constinit export_hooks hooks{};
 
 /// Which table a slot that nobody has understood belongs to; only for the log.
-enum class id { cudart, callbacks, tools_tls, context_checks, integrity, tools, functions, create_bypass };
+enum class id {
+  cudart,
+  callbacks,
+  tools_tls,
+  context_checks,
+  integrity,
+  tools,
+  functions,
+  create_bypass,
+  layout
+};
 
 constexpr const char* name_of(id table) {
   switch (table) {
@@ -37,6 +48,8 @@ constexpr const char* name_of(id table) {
       return "6e163fbe (module functions)";
     case id::create_bypass:
       return "0ca50b8c (context creation)";
+    case id::layout:
+      return "1734dc26 (layout of the board)";
   }
   return "?";
 }
@@ -208,6 +221,20 @@ CUresult bypass_create(CUcontext* out, std::uint32_t flags, CUdevice device) {
 
 CUresult integrity_check(std::uint32_t version, std::uint64_t unix_seconds, std::uint8_t* value);
 
+// --- 1734dc26: layout of the board. cuBLASLt calls it without asking whether the table is there
+// -----------------------------------------------------------------------------------------------
+
+CUresult layout_get(std::uint8_t** clusters, std::uint8_t** numbers) {
+  if (!clusters || !numbers) return CUDA_ERROR_INVALID_VALUE;
+  return hooks.board_layout(clusters, numbers);
+}
+
+CUresult layout_release(std::uint8_t* clusters, std::uint8_t* numbers) {
+  std::free(clusters);
+  std::free(numbers);
+  return CUDA_SUCCESS;
+}
+
 // --- the tables
 // -----------------------------------------------------------------------------------------------
 
@@ -233,6 +260,8 @@ union word {
   std::uint64_t (*functions)(CUcontext, CUmodule, function_callback, void*, CUmodule);
   CUresult (*create)(CUcontext*, std::uint32_t, CUdevice);
   CUresult (*check)(std::uint32_t, std::uint64_t, std::uint8_t*);
+  CUresult (*layout)(std::uint8_t**, std::uint8_t**);
+  CUresult (*release)(std::uint8_t*, std::uint8_t*);
 };
 static_assert(sizeof(word) == 8);
 
@@ -313,6 +342,13 @@ constexpr auto make_create_bypass() {
   return t;
 }
 
+constexpr auto make_layout() {
+  auto t = unknown_table<id::layout, 17>();
+  t.words[4] = {.layout = layout_get};
+  t.words[13] = {.release = layout_release};
+  return t;
+}
+
 constinit const auto cudart_table = make_cudart();
 constinit const auto hooks_table = make_hooks();
 constinit const auto tools_tls_table = make_tools_tls();
@@ -321,6 +357,7 @@ constinit const auto integrity_table = make_integrity();
 constinit const auto tools_table = make_tools();
 constinit const auto functions_table = make_functions();
 constinit const auto create_bypass_table = make_create_bypass();
+constinit const auto layout_table = make_layout();
 /// The one table without a size word: it ends with a null.
 constinit const table<4> storage_table = {
     {{.put = storage_put}, {.remove = storage_delete}, {.get = storage_get}, {.plain = nullptr}}};
@@ -374,6 +411,8 @@ const served served_tables[] = {
      &functions_table},
     {{0x0c, 0xa5, 0x0b, 0x8c, 0x10, 0x04, 0x92, 0x9a, 0x89, 0xa7, 0xd0, 0xdf, 0x10, 0xe7, 0x72, 0x86},
      &create_bypass_table},
+    {{0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca},
+     &layout_table},
 };
 
 }  // namespace

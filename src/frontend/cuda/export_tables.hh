@@ -28,6 +28,9 @@ struct export_hooks {
   /// Calls `each` once per function of the module. On an error nothing was called.
   CUresult (*module_functions)(CUmodule module, void* opaque,
                                void (*each)(void* opaque, CUfunction function));
+  /// Of the current context's device, two bytes for each pair of multiprocessors. The caller frees both with
+  /// free().
+  CUresult (*board_layout)(std::uint8_t** clusters, std::uint8_t** numbers);
   void (*log)(const char* line);  ///< one warning line, no newline; must not throw
 };
 

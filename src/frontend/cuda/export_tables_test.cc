@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -52,6 +53,12 @@ export_hooks test_hooks() {
     }
     return functions_result;
   };
+  hooks.board_layout = [](std::uint8_t** clusters, std::uint8_t** numbers) {
+    *clusters = static_cast<std::uint8_t*>(std::malloc(1));
+    *numbers = static_cast<std::uint8_t*>(std::malloc(1));
+    **clusters = 3, **numbers = 4;
+    return CUDA_SUCCESS;
+  };
   hooks.log = [](const char* line) { lines.emplace_back(line); };
   return hooks;
 }
@@ -79,6 +86,7 @@ const char* const checks_id = "263e8860-7cd2-6143-92f6-bbd5006dfa7e";
 const char* const integrity_id = "d4082055-bde6-704b-8d34-ba123c66e1f2";
 const char* const tools_id = "21318c60-9714-3248-8ca6-41ff7324c8f2";
 const char* const functions_id = "6e163fbe-b958-444d-835c-e182aff1991e";
+const char* const layout_id = "1734dc26-800d-4745-8726-c0f1e7dd8bca";
 const char* const bypass_id = "0ca50b8c-1004-929a-89a7-d0df10e77286";
 
 struct export_tables : testing::Test {
@@ -104,8 +112,8 @@ struct export_tables : testing::Test {
 
 TEST_F(export_tables, have_the_sizes_and_holes_of_a_real_driver) {
   const std::pair<const char*, std::size_t> sized[] = {
-      {cudart_id, 13},   {callbacks_id, 7}, {tools_tls_id, 3},  {checks_id, 15},
-      {integrity_id, 3}, {tools_id, 93},    {functions_id, 99}, {bypass_id, 2}};
+      {cudart_id, 13}, {callbacks_id, 7},  {tools_tls_id, 3}, {checks_id, 15}, {integrity_id, 3},
+      {tools_id, 93},  {functions_id, 99}, {bypass_id, 2},    {layout_id, 17}};
   for (const auto& [id, words] : sized) {
     const auto* t = table(id);
     EXPECT_EQ(reinterpret_cast<std::size_t>(t[0]), 8 * words) << id;
@@ -227,6 +235,17 @@ TEST_F(export_tables, answer_what_libraries_ask) {
   CUcontext made = nullptr;
   EXPECT_EQ(slot<CUresult(CUcontext*, unsigned, CUdevice)>(bypass_id, 1)(&made, 1, 0), CUDA_SUCCESS);
   EXPECT_EQ(made, primary_of(1));
+}
+
+TEST_F(export_tables, the_boards_layout_is_allocated_and_released) {
+  std::uint8_t *clusters = nullptr, *numbers = nullptr;
+  EXPECT_EQ(slot<CUresult(std::uint8_t**, std::uint8_t**)>(layout_id, 4)(&clusters, &numbers), CUDA_SUCCESS);
+  ASSERT_NE(clusters, nullptr);
+  EXPECT_EQ(*clusters, 3);
+  EXPECT_EQ(*numbers, 4);
+  EXPECT_EQ(slot<CUresult(std::uint8_t*, std::uint8_t*)>(layout_id, 13)(clusters, numbers), CUDA_SUCCESS);
+  EXPECT_EQ(slot<CUresult(std::uint8_t**, std::uint8_t**)>(layout_id, 4)(nullptr, nullptr),
+            CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(export_tables, iterator_visits_every_function) {

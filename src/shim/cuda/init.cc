@@ -9,6 +9,7 @@
 
 #include "base/log.hh"
 #include "base/version.hh"
+#include "frontend/cuda/board_layout.hh"
 #include "frontend/cuda/cls.hh"
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/ends.hh"
@@ -77,6 +78,7 @@ frontend::cuda::export_hooks hooks() {
   h.load_module = [](CUmodule* out, const void* image) {
     return frontend::cuda::ends::cuModuleLoadData(out, image);
   };
+  h.board_layout = frontend::cuda::board_layout;
   h.module_functions = frontend::cuda::for_each_function;
   h.log = [](const char* line) { log::warn(line); };
   return h;
