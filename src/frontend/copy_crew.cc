@@ -63,7 +63,9 @@ void copy_crew::start_missing() {
 void copy_crew::work() {
   std::unique_lock lock(mutex_);
   for (unsigned long seen = 0;;) {
-    const bool called = begun_.wait_for(lock, idle_for, [&] { return help_ && number_ != seen; });
+    // By the system's clock: the wait by the steady one asks for a C library newer than we promise (2.34).
+    const bool called = begun_.wait_until(lock, std::chrono::system_clock::now() + idle_for,
+                                          [&] { return help_ && number_ != seen; });
     if (!called) break;
     seen = number_;
     ++busy_;

@@ -25,7 +25,9 @@ class Held:
 
     def __init__(self, process):
         root = pathlib.Path(f"/proc/{process}")
-        self.memory = int((root / "statm").read_text().split()[1]) * 4096
+        # Its own: rings and page-locked memory that both sides share have a fixed size and fill up as they are used.
+        resident, shared = map(int, (root / "statm").read_text().split()[1:3])
+        self.memory = (resident - shared) * 4096
         self.descriptors = len(os.listdir(root / "fd"))
         self.threads = len(os.listdir(root / "task"))
         self.device_memory = GPU.used() if GPU else 0  # of everybody: nobody else may use the GPU

@@ -122,7 +122,9 @@ CUresult lock_own(std::uint32_t milliseconds) {
 void api_lock::wait() {
   lock_state& s = state();
   std::unique_lock lock(s.mutex);
-  while (!s.released.wait_for(lock, watch_interval, [] { return !held(); })) {
+  // By the system's clock: the wait by the steady one asks for a C library newer than we promise (2.34).
+  while (!s.released.wait_until(lock, std::chrono::system_clock::now() + watch_interval,
+                                [] { return !held(); })) {
     if (!s.is_over || s.asking) continue;
     s.asking = true;
     bool (*const is_over)() = s.is_over;

@@ -124,8 +124,10 @@ CUresult kernel_by_name(lane& own, module_info& owner, std::uint64_t owner_handl
   const marshal::kernel_source source = owner.contents->source;
   if (source != marshal::kernel_source::none && !owner.contents->find_kernel(name))
     return CUDA_ERROR_NOT_FOUND;
-  // The first kernel of a library makes a driver compile its PTX, and that may fail.
-  const bool compiles = owner.is_library && source == marshal::kernel_source::ptx && owner.kernels.empty();
+  // The first kernel of a library makes a driver compile its PTX, and that may fail. The cpu device would say
+  // so, too, but costs a wait more: there the launch says it.
+  const bool compiles = owner.is_library && source == marshal::kernel_source::ptx && owner.kernels.empty() &&
+                        process::instance().facts().device_kind == "vendor";
   const bool ask = source == marshal::kernel_source::none || compiles;
   const auto kind = owner.is_library ? api::handle_kind::kernel : api::handle_kind::function;
   const auto code = owner.is_library ? api::opcode::cuLibraryGetKernel : api::opcode::cuModuleGetFunction;
