@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -54,6 +55,31 @@ class spawn_settings {
   posix_spawnattr_t attributes_;
 };
 
+/// Children map their memory from below (at 0x2aaa...), where programs have none of theirs: a driver puts
+/// variables of modules and managed memory at addresses of its choice, and a program that has something of
+/// its own there cannot use them (seen: one cuFFT plan of many). Of this thread, for its time.
+class mapping_from_below {
+ public:
+#if defined(__SANITIZE_THREAD__)
+#define OUTBOARD_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define OUTBOARD_TSAN 1
+#endif
+#endif
+#ifndef OUTBOARD_TSAN  // which knows no mappings there
+  mapping_from_below() : before_(::personality(0xffffffff)) {
+    if (before_ != -1) ::personality(static_cast<unsigned long>(before_) | ADDR_COMPAT_LAYOUT);
+  }
+  ~mapping_from_below() {
+    if (before_ != -1) ::personality(static_cast<unsigned long>(before_));
+  }
+
+ private:
+  const int before_;
+#endif
+};
+
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> list;
   for (const std::string& text : texts) list.push_back(const_cast<char*>(text.c_str()));
@@ -76,6 +102,7 @@ result<child> start_child(const std::string& program, const std::vector<std::str
   settings.give(theirs.get());
   settings.reset_signals();
   const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
+  [[maybe_unused]] const mapping_from_below layout;
   const int code = ::posix_spawn(&c.process, program.c_str(), &settings.actions_, &settings.attributes_,
                                  argv.data(), envp.data());
   if (code != 0) return outboard::error{action::retry, "cannot start a worker: " + errno_text(code)};
