@@ -192,6 +192,15 @@ CUresult drive(work& shared, Step&& step) {
   return code;
 }
 
+CUresult ended(use_of_area& area, std::uint64_t count, CUresult code) {
+  if (code == CUDA_SUCCESS) {
+    area->end_copy(count);
+  } else {
+    area.abandon();
+  }
+  return code;
+}
+
 }  // namespace
 
 std::optional<CUresult> stage_in(lane& own, const staged_copy& copy) {
@@ -217,12 +226,7 @@ std::optional<CUresult> stage_in(lane& own, const staged_copy& copy) {
       return false;
     });
   }
-  if (code == CUDA_SUCCESS) {
-    area->end_copy(shared.count());
-  } else {
-    area.abandon();
-  }
-  return code;
+  return ended(area, shared.count(), code);
 }
 
 std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
@@ -261,12 +265,7 @@ std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
       return false;
     });
   }
-  if (code == CUDA_SUCCESS) {
-    area->end_copy(shared.count());
-  } else {
-    area.abandon();
-  }
-  return code;
+  return ended(area, shared.count(), code);
 }
 
 }  // namespace outboard::frontend::cuda
