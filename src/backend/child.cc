@@ -13,6 +13,7 @@
 #include <array>
 
 #include "base/errno_text.hh"
+#include "base/sanitizers.hh"
 
 namespace outboard::backend {
 namespace {
@@ -60,24 +61,17 @@ class spawn_settings {
 /// its own there cannot use them (seen: one cuFFT plan of many). Of this thread, for its time.
 class mapping_from_below {
  public:
-#if defined(__SANITIZE_THREAD__)
-#define OUTBOARD_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define OUTBOARD_TSAN 1
-#endif
-#endif
-#ifndef OUTBOARD_TSAN  // which knows no mappings there
-  mapping_from_below() : before_(::personality(0xffffffff)) {
+  mapping_from_below()
+      : before_(under_tsan ? -1 : ::personality(0xffffffff)) {  // TSan knows no mappings there
     if (before_ != -1) ::personality(static_cast<unsigned long>(before_) | ADDR_COMPAT_LAYOUT);
   }
   ~mapping_from_below() {
     if (before_ != -1) ::personality(static_cast<unsigned long>(before_));
   }
+  mapping_from_below(const mapping_from_below&) = delete;
 
  private:
   const int before_;
-#endif
 };
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -102,7 +96,7 @@ result<child> start_child(const std::string& program, const std::vector<std::str
   settings.give(theirs.get());
   settings.reset_signals();
   const std::vector<char*> argv = pointers(arguments), envp = pointers(environment);
-  [[maybe_unused]] const mapping_from_below layout;
+  const mapping_from_below layout;
   const int code = ::posix_spawn(&c.process, program.c_str(), &settings.actions_, &settings.attributes_,
                                  argv.data(), envp.data());
   if (code != 0) return outboard::error{action::retry, "cannot start a worker: " + errno_text(code)};

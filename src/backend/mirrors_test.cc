@@ -7,12 +7,13 @@
 #include <cstring>
 #include <thread>
 
+#include "base/sanitizers.hh"
 #include "device/mock/mock.hh"
 
 namespace outboard::backend {
 namespace {
 
-constexpr std::uint64_t base = 0x2088'0000'0000, page = 4096;
+constexpr std::uint64_t base = under_tsan ? 0x7e88'0000'0000 : 0x2088'0000'0000, page = 4096;
 
 class MirrorsTest : public testing::Test {
  protected:
