@@ -1,12 +1,12 @@
 #include "frontend/copy_crew.hh"
 
-#include <sched.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
 #include <system_error>
 #include <thread>
+
+#include "base/blocked_signals.hh"
+#include "base/cores.hh"
 
 namespace outboard::frontend {
 namespace {
@@ -15,11 +15,7 @@ constexpr std::chrono::seconds idle_for{2};
 
 /// Four copying threads saturate what a host's memory gives (measured: 42-46 GB/s); the caller is one of
 /// them.
-int helpers() {
-  cpu_set_t usable;
-  const int cores = ::sched_getaffinity(0, sizeof usable, &usable) == 0 ? CPU_COUNT(&usable) : 1;
-  return std::clamp(cores - 1, 0, 3);
-}
+int helpers() { return std::clamp(usable_cores() - 1, 0, 3); }
 
 }  // namespace
 
@@ -47,9 +43,7 @@ copy_crew::shift::~shift() {
 }
 
 void copy_crew::start_missing() {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const blocked_signals blocked;
   for (; threads_ < most_; ++threads_) {
     try {
       std::thread([this] { work(); }).detach();
@@ -57,7 +51,6 @@ void copy_crew::start_missing() {
       break;  // the process may have no more threads: then fewer help
     }
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void copy_crew::work() {

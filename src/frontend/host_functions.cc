@@ -1,10 +1,10 @@
 #include "frontend/host_functions.hh"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "base/blocked_signals.hh"
 #include "frontend/lane.hh"
 
 namespace outboard::frontend {
@@ -54,11 +54,8 @@ std::uint64_t host_functions::keep(session& from, entry e) {
     started_ = true;
     gone_.store(false, std::memory_order_relaxed);
     // Signals are the program's business (design section 5.4).
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const blocked_signals blocked;
     std::thread([this, &from] { work(from); }).detach();
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   entries_[++last_] = std::move(e);
   return last_;

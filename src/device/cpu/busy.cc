@@ -1,6 +1,5 @@
 #include "device/cpu/busy.hh"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "base/blocked_signals.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -33,11 +34,8 @@ double cpu_seconds(pid_t process) {
 
 busy_meter::busy_meter(unsigned cores, activity_source workers)
     : cores_(std::max(cores, 1u)), workers_(std::move(workers)) {
-  sigset_t all, before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const blocked_signals blocked;
   thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 busy_meter::~busy_meter() {

@@ -1,9 +1,9 @@
 #include "device/cpu/machine.hh"
 
-#include <sched.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/cores.hh"
 #include "device/cpu/capture.hh"
 #include "device/cpu/profile_of.hh"
 
@@ -17,12 +17,6 @@ std::atomic<std::uint64_t> last_generation{0};
 
 // Kernels of this many streams run at the same time, as many as a board runs; more wait their turn.
 constexpr std::size_t most_stream_threads = 128;
-
-unsigned usable_cores() {
-  cpu_set_t set;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<unsigned>(std::max(1, CPU_COUNT(&set)));
-}
 
 std::uint64_t half_of_ram() {
   struct sysinfo about {};
@@ -168,7 +162,7 @@ void machine::end_context(const context_ptr& c) {
 
 profile profile_of(const options& how) {
   const std::uint64_t bytes = how.memory_bytes != 0 ? how.memory_bytes : half_of_ram();
-  return make_profile(how.capability, how.cores != 0 ? how.cores : usable_cores(),
+  return make_profile(how.capability, how.cores != 0 ? how.cores : static_cast<unsigned>(usable_cores()),
                       bytes / memory::granularity * memory::granularity, how.kernel_timeout.count() > 0);
 }
 

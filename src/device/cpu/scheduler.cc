@@ -1,9 +1,8 @@
 #include "device/cpu/scheduler.hh"
 
-#include <signal.h>
-
 #include <algorithm>
 
+#include "base/blocked_signals.hh"
 #include "base/check.hh"
 
 namespace outboard::device::cpu {
@@ -13,24 +12,6 @@ struct waiter {
   std::uint64_t target = 0;
   std::condition_variable reached;
 };
-
-namespace {
-
-/// Our threads take no signals: those are the program's business.
-class blocked_signals {
- public:
-  blocked_signals() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~blocked_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
-
-}  // namespace
 
 scheduler::~scheduler() {
   {

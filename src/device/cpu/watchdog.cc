@@ -1,6 +1,6 @@
 #include "device/cpu/watchdog.hh"
 
-#include <signal.h>
+#include "base/blocked_signals.hh"
 
 namespace outboard::device::cpu {
 
@@ -8,11 +8,8 @@ using clock = std::chrono::steady_clock;
 
 watchdog::watchdog(std::chrono::milliseconds limit) : limit_(limit) {
   if (limit_.count() <= 0) return;
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const blocked_signals blocked;
   thread_ = std::thread([this] { work(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 watchdog::~watchdog() {
