@@ -143,7 +143,8 @@ void staging::give_back_after(block b, CUstream stream, bool per_thread) {
   auto* record = per_thread ? driver_.cuEventRecord_ptsz : driver_.cuEventRecord;
   if (!b.done && driver_.cuEventCreate(&b.done, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) b.done = nullptr;
   if (!b.done || record(b.done, stream) != CUDA_SUCCESS) {
-    driver_.cuCtxSynchronize();  // rather slow than bytes overwritten under a copy
+    // Rather slow than bytes overwritten under a copy. Of the stream: it may be another context's.
+    (per_thread ? driver_.cuStreamSynchronize_ptsz : driver_.cuStreamSynchronize)(stream);
     return give_back(b);
   }
   const std::lock_guard lock(mutex_);

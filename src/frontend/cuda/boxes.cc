@@ -166,7 +166,7 @@ CUresult from_host(lane& own, const box& copy, const box_extent& size, CUstream 
     body.to.x += p.x, body.to.y += p.y, body.to.z += p.z;
     body.width = p.size.width, body.height = p.size.height, body.depth = p.size.depth;
     request r(api::opcode::cuMemcpy3D_v2, own);
-    marshal::put_body(r.body(), body);
+    marshal::put_body(in_context_of(r, own, stream).body(), body);
     const std::span<const std::byte> part = packed(copy.from, first, p, own.gathered);
     if (const CUresult code = may_post ? r.post(part) : r.call(part); code != CUDA_SUCCESS) return code;
     done += p.bytes();
@@ -183,7 +183,7 @@ CUresult to_host(lane& own, const box& copy, const box_extent& size, CUstream st
   land.row = size.width, land.pitch = copy.to.pitch;
   land.rows = size.height, land.slice = copy.to.pitch * copy.to.rows;
   request r(api::opcode::cuMemcpy3D_v2, own);
-  marshal::put_body(r.body(), body_of(copy, stream, how));
+  marshal::put_body(in_context_of(r, own, stream).body(), body_of(copy, stream, how));
   const bool later = may_post && marshal::on_stream(how) && page_locked(begin, bytes);
   return later ? r.post({}, &land) : r.call({}, &land);
 }

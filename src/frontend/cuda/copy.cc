@@ -73,7 +73,8 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);
     request r(api::opcode::cuMemcpyHtoD_v2, own);
-    marshal::put_body(r.body(), marshal::copy_in_body{to + done, value_of(stream), how});
+    marshal::put_body(in_context_of(r, own, stream).body(),
+                      marshal::copy_in_body{to + done, value_of(stream), how});
     const std::span<const std::byte> part(bytes + done, n);
     const CUresult code = known ? r.post(part) : r.call(part);
     if (code != CUDA_SUCCESS) return code;
@@ -110,7 +111,8 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
       return *code;
   }
   request r(api::opcode::cuMemcpyDtoH_v2, own);
-  marshal::put_body(r.body(), marshal::copy_out_body{from, size, value_of(stream), how});
+  marshal::put_body(in_context_of(r, own, stream).body(),
+                    marshal::copy_out_body{from, size, value_of(stream), how});
   const landing land{static_cast<std::byte*>(to), size};
   return later ? r.post({}, &land) : r.call({}, &land);
 }
@@ -167,6 +169,13 @@ CUresult settle(lane& own, const void* source) {
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(source));
   if (!block || !is_host(block->kind)) return CUDA_SUCCESS;
   return request(api::opcode::cuCtxSynchronize, own).call();
+}
+
+request& in_context_of(request& r, const lane& own, CUstream stream) {
+  if (default_stream(stream)) return r;
+  const object* found = find_object<object>(stream);
+  const bool elsewhere = found && found->context && found->context != own.context_handle();
+  return elsewhere ? r.in_context(found->context) : r;
 }
 
 bool of_device_alone(std::uint64_t address) {
