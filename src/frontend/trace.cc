@@ -56,9 +56,30 @@ void append_text(std::string& to, const char* text) {
   to += '"';
 }
 
+/// As a launch without a configuration shows its sizes; attributes by number, with the first words of each.
+void append_launch(std::string& to, const CUlaunchConfig& c) {
+  char text[192];
+  std::snprintf(text, sizeof text, "{grid %u,%u,%u block %u,%u,%u shared %u stream 0x%" PRIx64, c.gridDimX,
+                c.gridDimY, c.gridDimZ, c.blockDimX, c.blockDimY, c.blockDimZ, c.sharedMemBytes,
+                reinterpret_cast<std::uint64_t>(c.hStream));
+  to += text;
+  for (unsigned i = 0; c.attrs && i < c.numAttrs; ++i) {
+    std::uint32_t words[3];
+    std::memcpy(words, &c.attrs[i].value, sizeof words);
+    std::snprintf(text, sizeof text, " attribute %d:%u,%u,%u", static_cast<int>(c.attrs[i].id), words[0],
+                  words[1], words[2]);
+    to += text;
+  }
+  to += '}';
+}
+
 void append_argument(std::string& to, const argument& a) {
   char number[40];
   switch (a.as) {
+    case form::launch:
+      if (a.bits) return append_launch(to, *reinterpret_cast<const CUlaunchConfig*>(a.bits));
+      std::snprintf(number, sizeof number, "0x0");
+      break;
     case form::signed_number:
       std::snprintf(number, sizeof number, "%" PRId64, static_cast<std::int64_t>(a.bits));
       break;
@@ -76,6 +97,9 @@ void append_argument(std::string& to, const argument& a) {
       std::snprintf(number, sizeof number, "0x%" PRIx64, a.bits);
       break;
   }
+  to += number;
+  if (!a.gives) return;
+  std::snprintf(number, sizeof number, ":0x%" PRIx64, a.given);
   to += number;
 }
 
@@ -116,7 +140,7 @@ void finish(const traffic& moved) {
 void forked() { enabled.store(false, std::memory_order_relaxed); }
 
 void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
-            answered how, std::chrono::nanoseconds took) {
+            answered how, std::chrono::nanoseconds took, std::uint32_t lane) {
   state& s = the_state();
   const std::lock_guard lock(s.mutex);
   if (!on()) return;
@@ -133,7 +157,8 @@ void record(const api::function_info& function, std::span<const argument> argume
   std::snprintf(tail, sizeof tail, ") = %d ", static_cast<int>(result));
   out += tail;
   out += name_of(how);
-  std::snprintf(tail, sizeof tail, " %.3f us\n", static_cast<double>(took.count()) / 1e3);
+  std::snprintf(tail, sizeof tail, " %.3f us lane %" PRIu32 "\n", static_cast<double>(took.count()) / 1e3,
+                lane);
   out += tail;
   if (out.size() >= flush_at) flush(s);
 }

@@ -1,6 +1,7 @@
-// OUTBOARD_TRACE=file: every API call with its arguments, how it was answered and how long it took; the file
-// ends with a summary: `sent N bytes, received N bytes`, and last `local N, posted N, waited N`. Any thread;
-// costs one load of a flag when off.
+// OUTBOARD_TRACE=file: every API call with its arguments, how it was answered, how long it took and in which
+// lane; behind a pointer and a colon, the handle or address that the call gave. The file ends with a summary:
+// `sent N bytes, received N bytes`, and last `local N, posted N, waited N`. Any thread; costs one load of a
+// flag when off.
 #pragma once
 
 #include <array>
@@ -19,14 +20,17 @@ struct traffic;
 
 namespace trace {
 
-enum class form : std::uint8_t { signed_number, unsigned_number, address, real, text, pointer };
+enum class form : std::uint8_t { signed_number, unsigned_number, address, real, text, pointer, launch };
 
-/// One argument as the formatter sees it. `text` points at the program's string; nothing is read through
-/// `pointer`.
+/// One argument as the formatter sees it. `text` points at the program's string and `launch` at its
+/// CUlaunchConfig; nothing is read through `pointer`. What a call that succeeded gave through it is `given`:
+/// a handle or an address.
 struct argument {
   form as = form::unsigned_number;
   std::uint64_t bits = 0;
   double number = 0;
+  std::uint64_t given = 0;
+  bool gives = false;
 };
 
 bool on();
@@ -39,7 +43,7 @@ void finish(const traffic& moved);
 void forked();
 
 void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
-            answered how, std::chrono::nanoseconds took);
+            answered how, std::chrono::nanoseconds took, std::uint32_t lane);
 
 }  // namespace trace
 }  // namespace outboard::frontend

@@ -19,6 +19,8 @@ frontend::trace::argument view(T value) {
   using frontend::trace::form;
   if constexpr (std::is_same_v<T, const char*>) {
     return {form::text, reinterpret_cast<std::uint64_t>(value)};
+  } else if constexpr (std::is_same_v<T, const CUlaunchConfig*>) {
+    return {form::launch, reinterpret_cast<std::uint64_t>(value)};
   } else if constexpr (std::is_pointer_v<T>) {
     return {form::pointer, reinterpret_cast<std::uint64_t>(value)};
   } else if constexpr (std::is_same_v<T, CUdeviceptr>) {
@@ -33,6 +35,37 @@ frontend::trace::argument view(T value) {
   } else {
     return {form::pointer, 0};  // a struct by value
   }
+}
+
+/// Adds what a call that succeeded gave through the pointer: one handle or address, no list.
+template <class T>
+frontend::trace::argument given(frontend::trace::argument seen, T value, const api::parameter& p) {
+  if constexpr (std::is_pointer_v<T>) {
+    using pointee = std::remove_pointer_t<T>;
+    if constexpr (!std::is_const_v<pointee> &&
+                  (std::is_pointer_v<pointee> || std::is_same_v<pointee, CUdeviceptr>)) {
+      if (value && p.dir == api::direction::out && p.count == api::count_kind::one) {
+        seen.gives = true;
+        if constexpr (std::is_pointer_v<pointee>) {
+          seen.given = reinterpret_cast<std::uint64_t>(*value);
+        } else {
+          seen.given = *value;
+        }
+      }
+    }
+  }
+  return seen;
+}
+
+/// All arguments of one call, after it.
+template <api::opcode Op, class... A>
+auto views(CUresult result, A... arguments) {
+  std::array<frontend::trace::argument, sizeof...(A) + 1> seen{view(arguments)..., {}};
+  if (result == CUDA_SUCCESS) {
+    std::size_t i = 0;
+    ((seen[i] = given(seen[i], arguments, api::function<Op>::about.parameters[i]), ++i), ...);
+  }
+  return seen;
 }
 
 }  // namespace detail
@@ -63,10 +96,10 @@ CUresult traced(End&& end, A... arguments) {
   const CUresult result = noted<Op>(end(arguments...));
   --own.depth;
   if (outermost) {
-    const std::array<frontend::trace::argument, sizeof...(A) + 1> views{detail::view(arguments)..., {}};
+    const auto seen = detail::views<Op>(result, arguments...);
     frontend::trace::record(*api::find_function(static_cast<std::uint32_t>(Op)),
-                            std::span(views).first(sizeof...(A)), result, own.how,
-                            std::chrono::steady_clock::now() - begin);
+                            std::span(seen).first(sizeof...(A)), result, own.how,
+                            std::chrono::steady_clock::now() - begin, own.id);
   }
   return result;
 }
