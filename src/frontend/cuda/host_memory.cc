@@ -10,6 +10,7 @@
 #include "frontend/cuda/coherence.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/idle.hh"
 #include "frontend/cuda/own_context.hh"
 
 namespace outboard::frontend::cuda {
@@ -104,6 +105,22 @@ CUresult wait_for_copies(lane& own) {
   return request(api::opcode::cuCtxSynchronize, own).call();
 }
 
+/// Kernels too, if they can have seen the block: its place may be somebody's at once. Not beside a capture:
+/// the wait would lose it, and a chunk that goes as a whole is waited for by the server in any case.
+CUresult wait_for_users(lane& own, const memory_block& block) {
+  if (const CUresult code = wait_for_copies(own); code != CUDA_SUCCESS) return code;
+  process& p = process::instance();
+  const auto chunk = p.arena().chunk_of(block.base);
+  if (!chunk || (!chunk->shared && !p.mirrors().find(chunk->base)) || any_capture_open()) return CUDA_SUCCESS;
+  const bool here = own.current() && own.current()->handle == block.context;
+  const idle_question idle = idle_question::of_context(own);
+  if (here && idle.known_idle()) return CUDA_SUCCESS;
+  request r(api::opcode::cuCtxSynchronize, own);
+  const CUresult code = r.in_context(block.context).call();
+  if (here && code == CUDA_SUCCESS) idle.now_idle();
+  return code;
+}
+
 CUresult find_host(void* pointer, memory_kind kind, memory_block& out) {
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
@@ -193,7 +210,7 @@ CUresult ends::cuMemFreeHost(void* p) {
   memory_block block;
   if (const CUresult code = find_host(p, memory_kind::pinned, block); code != CUDA_SUCCESS) return code;
   lane& own = this_lane();
-  if (const CUresult code = wait_for_copies(own); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = wait_for_users(own, block); code != CUDA_SUCCESS) return code;
   process& state = process::instance();
   if (!state.addresses().remove(block.base)) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
   state.arena().release(block.base, block.size, [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
