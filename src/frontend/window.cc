@@ -141,8 +141,10 @@ void slot_addresses::give_back(std::uint64_t base, std::uint64_t size) {
 }
 
 std::vector<std::uint64_t> window_base_candidates() {
+  // The last ones for programs that have something at all of the others. Programs linked to run anywhere lie
+  // from 0x5555'0000'0000 on; 0x4000'0000'0000 and 0x5000'0000'0000 are the cpu device's.
   return {0x2000'0000'0000, 0x3000'0000'0000, 0x6000'0000'0000, 0x7e80'0000'0000 & ~0xffffffffffull,
-          0x40'0000'0000};
+          0x40'0000'0000,   0x3400'0000'0000, 0x4200'0000'0000, 0x1800'0000'0000};
 }
 
 }  // namespace outboard::frontend
