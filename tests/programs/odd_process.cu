@@ -1,9 +1,12 @@
 // Programs that treat their process in a way that a driver library may not survive. usage: odd_process HOW.
 // Each says PASS when the library did what Outboard promises; a real driver promises less.
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -98,6 +101,69 @@ int in_little_space() {
   return 0;
 }
 
+/// What both ends share is not the child's: it could disturb the parent by it.
+void not_inherited() {
+  constexpr std::size_t bytes = 4 << 20;
+  char* pinned = nullptr;
+  MUST(cudaMallocHost(&pinned, bytes));
+  std::memset(pinned, 7, bytes);
+  MUST(work());
+  const pid_t child = fork();
+  if (child == 0) {
+    std::FILE* maps = std::fopen("/proc/self/maps", "r");
+    char line[4096];
+    while (maps && std::fgets(line, sizeof line, maps)) {
+      unsigned long begin = 0, end = 0;
+      if (std::sscanf(line, "%lx-%lx", &begin, &end) != 2) _exit(2);
+      const auto at = reinterpret_cast<unsigned long>(pinned);
+      const bool reachable = std::strstr(line, " ---p") == nullptr;
+      if ((reachable && begin <= at && at < end) || std::strstr(line, "outboard-rings")) _exit(3);
+    }
+    _exit(maps ? 0 : 4);
+  }
+  int status = 0;
+  EXPECT(child > 0 && waitpid(child, &status, 0) == child);
+  EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  MUST(work());
+  for (std::size_t i = 0; i < bytes; ++i) EXPECT(pinned[i] == 7);
+  MUST(cudaFreeHost(pinned));
+}
+
+/// A signal for the process is never handled on a thread that the program did not make.
+void no_signals_for_our_threads() {
+  constexpr std::size_t bytes = 64 << 20;
+  std::vector<char> host(bytes);
+  char* device = nullptr;
+  MUST(cudaMalloc(&device, bytes));
+  MUST(cudaMemcpy(device, host.data(), bytes,
+                  cudaMemcpyHostToDevice));  // large: with helpers, if there are any
+  static volatile int called = 0;
+  MUST(cudaLaunchHostFunc(
+      nullptr, [](void*) { called = 1; }, nullptr));
+  MUST(cudaDeviceSynchronize());
+  EXPECT(called == 1);
+  int others = 0;
+  DIR* tasks = opendir("/proc/self/task");
+  EXPECT(tasks != nullptr);
+  while (const dirent* task = readdir(tasks)) {
+    if (task->d_name[0] == '.' || std::atoi(task->d_name) == getpid()) continue;
+    std::FILE* status = std::fopen((std::string("/proc/self/task/") + task->d_name + "/status").c_str(), "r");
+    char line[256];
+    unsigned long long blocked = 0;
+    while (status && std::fgets(line, sizeof line, status)) std::sscanf(line, "SigBlk: %llx", &blocked);
+    if (!status) continue;  // it has ended meanwhile
+    std::fclose(status);
+    // Not to be blocked by anybody: SIGKILL, SIGSTOP, and the C library's own two.
+    for (int number : {SIGKILL, SIGSTOP, 32, 33}) blocked |= 1ull << (number - 1);
+    std::printf("thread %s blocks %llx\n", task->d_name, blocked);
+    EXPECT(blocked == ~0ull);
+    ++others;
+  }
+  closedir(tasks);
+  EXPECT(others > 0);
+  MUST(cudaFree(device));
+}
+
 }  // namespace
 
 int main(int count, char** values) {
@@ -114,6 +180,10 @@ int main(int count, char** values) {
     for (int i = 0; i < 10; ++i) MUST(work());
   } else if (how == "elsewhere") {
     elsewhere(folder);
+  } else if (how == "not inherited") {
+    not_inherited();
+  } else if (how == "signals of threads") {
+    no_signals_for_our_threads();
   } else if (how == "little space") {
     limit(RLIMIT_AS, rlim_t{1} << 30);
     in_little_space();

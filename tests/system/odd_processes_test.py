@@ -21,6 +21,7 @@ class OddProcesses(SystemTest):
 
     def silently(self, how, *arguments):
         daemon = self.serve()
+        # unix: with rings, as both ends choose by themselves.
         for done in self.does(how, (daemon.unix, daemon.tcp), *arguments):
             self.assertEqual(done.stderr, "")
         self.sessions_are_gone(daemon)
@@ -37,6 +38,12 @@ class OddProcesses(SystemTest):
 
     def test_another_folder_root_and_user(self):
         self.silently("elsewhere", self.folder)
+
+    def test_a_child_inherits_nothing_that_is_shared(self):
+        self.silently("not inherited")
+
+    def test_threads_of_ours_get_no_signals(self):
+        self.silently("signals of threads")
 
     @unittest.skipIf(SANITIZED, "the interpreter leaks")
     def test_python_starts_children_in_every_way(self):

@@ -12,16 +12,16 @@ BEFORE_FIRST_KERNEL = 6
 # reads its variables back before it launches anything.
 BUDGETS = {"vector_add": (BEFORE_FIRST_KERNEL, 8), "vector_add_shared": (BEFORE_FIRST_KERNEL, 8),
            "matmul": (BEFORE_FIRST_KERNEL, 9), "symbols": (8, 11)}
-LINE = re.compile(r"^(\w+)\(.*\) = \d+ (local|posted|waited) \d+\.\d{3} us$")
+LINE = re.compile(r"^(\w+)\(.*\) = \d+ (local|posted|waited) \d+\.\d{3} us lane \d+$")
 COPY = re.compile(r"^cuMemcpy(HtoD|DtoH)(?:Async)?_v2(?:_ptds|_ptsz)?\(.*ByteCount=(\d+)")
 MOVED = re.compile(r"^sent (\d+) bytes, received (\d+) bytes$")
 SUMMARY = re.compile(r"^local (\d+), posted (\d+), waited (\d+)$")
 
 
 class RoundTrips(SystemTest):
-    def trace(self, name, url):
+    def trace(self, name, url, *arguments, **environment):
         file = os.path.join(self.folder, "trace")
-        done = run_program(program(name), url, OUTBOARD_TRACE=file)
+        done = run_program(program(name, *arguments), url, OUTBOARD_TRACE=file, **environment)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         with open(file, encoding="utf-8", errors="replace") as lines:
             *calls, moved, last = lines.read().splitlines()
@@ -81,6 +81,32 @@ class RoundTrips(SystemTest):
             # 480 rounds of ten times six questions; the first of each may have to ask. How often the program polls for
             # work that runs, too, is a matter of time.
             self.assertGreaterEqual(answers.count("local"), 480 * 9 * 6)
+
+    def test_what_frameworks_ask_before_every_operation_asks_nobody(self):
+        daemon = self.serve()
+        asked = {"cuCtxGetDevice", "cuCtxGetCurrent", "cuDevicePrimaryCtxGetState", "cuStreamIsCapturing",
+                 "cuThreadExchangeStreamCaptureMode", "cuDeviceGetAttribute", "cuPointerGetAttribute",
+                 "cuOccupancyMaxActiveBlocksPerMultiprocessor"}
+        for url in (daemon.unix, daemon.tcp):
+            calls, _ = self.trace("small_questions", url, 500)
+            how = {function: [answer for name, answer in calls if name == function] for function in asked}
+            for function, answers in how.items():
+                self.assertGreaterEqual(len(answers), 500, function)
+                # The first one may have to ask. A thread's capture mode is the server's too: told when it changes, not waited for.
+                self.assertLessEqual(answers.count("waited"), 1, function)
+                if function != "cuThreadExchangeStreamCaptureMode":
+                    self.assertGreaterEqual(answers.count("local"), len(answers) - 1, function)
+
+    def test_nothing_is_posted_where_every_call_shall_wait(self):
+        daemon = self.serve()
+        for name in ("streams", "vector_add"):
+            calls, _ = self.trace(name, daemon.unix)
+            self.assertIn("posted", {how for _, how in calls})
+            synchronous, _ = self.trace(name, daemon.unix, OUTBOARD_SYNC="1")
+            self.assertNotIn("posted", {how for _, how in synchronous})
+            launches = [how for function, how in synchronous if function.startswith("cuLaunchKernel")]
+            self.assertGreater(len(launches), 0)
+            self.assertEqual(set(launches), {"waited"})
 
 
 if __name__ == "__main__":
