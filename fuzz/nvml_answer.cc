@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "marshal/nvml/program_structs.hh"
 #include "marshal/nvml/question.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,6 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const function_form& form = list[r.get<std::uint16_t>() % list.size()];
   // Exactly as much memory as the line says: the sanitizer sees the first byte behind it.
   std::array<std::vector<std::byte>, max_arguments> memory;
+  marshal::nvml::program_structs structs;
   words arguments{};
   for (std::size_t i = 0; i < form.parameters.size(); ++i) {
     const parameter_form& p = form.parameters[i];
@@ -26,12 +28,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       n = told ? 3 : marshal::nvml::unsized_elements;
     }
     memory[i].assign(n * p.size, std::byte{0});
-    unsigned first = 3;  // of a count
-    if (p.layout && p.layout()->version != 0) first = p.size | p.layout()->version << 24;
-    if (memory[i].size() >= sizeof first) std::memcpy(memory[i].data(), &first, sizeof first);
+    const unsigned first = 3;  // of a count
+    if (p.layout) {
+      std::size_t there = 0;
+      for (std::size_t e = 0; e < n; ++e)
+        there = structs.lay_out(*p.layout(), memory[i].data() + e * p.size, first);
+      if (n == 1) memory[i].resize(there), memory[i].shrink_to_fit();
+    } else if (memory[i].size() >= sizeof first) {
+      std::memcpy(memory[i].data(), &first, sizeof first);
+    }
     arguments[i] = to_word(memory[i].data());
   }
   nvmlReturn_t code{};
-  (void)marshal::nvml::decode_answer(r, form, arguments, code);
+  marshal::nvml::text_pool texts;
+  (void)marshal::nvml::decode_answer(r, form, arguments, code, texts);
   return 0;
 }

@@ -63,6 +63,20 @@ class Hostile(DaemonTest):
         yield call(OPCODES["nvmlDeviceGetHandleByUUID"], b"\1" + struct.pack("<Q", 1 << 62) + b"GPU-" + b"\1")
         yield call(OPCODES["nvmlDeviceGetMemoryInfo_v2"],
                    struct.pack("<QBIII", FIRST_DEVICE, 1, 1, 0xFFFFFFF0, 0x02FFFFFF))
+        # Lists in structs: more elements than there are bytes, than the struct counts, than anybody has; lists in lists.
+        places = struct.pack("<IIIIQ", 24 | 1 << 24, 0, 4, 0, 0x1234560)
+        for said in (5, 0x4000, 0xFFFFFFFF):
+            yield call(OPCODES["nvmlDeviceGetVgpuTypeSupportedPlacements"],
+                       struct.pack("<QIBII", FIRST_DEVICE, 11, 1, 1, 24) + places + struct.pack("<BI", 1, said) + bytes(16))
+        yield call(OPCODES["nvmlDeviceGetVgpuTypeSupportedPlacements"],  # of a version that nobody knows
+                   struct.pack("<QIBII", FIRST_DEVICE, 11, 1, 1, 64) + struct.pack("<I", 64 | 3 << 24) + bytes(61))
+        slots = struct.pack("<IIQ", 0xFFFF, 0, 0)
+        yield call(OPCODES["nvmlDeviceGetNvLinkTelemetrySamples_v1"],
+                   struct.pack("<QBII", FIRST_DEVICE, 1, 1, 16) + slots + struct.pack("<BI", 1, 0x3FFF)
+                   + (struct.pack("<I", 32) + struct.pack("<IIIIQQ", 0, 0, 0x4000, 0, 0, 0) + struct.pack("<BI", 1, 0x3F)) * 300)
+        for metrics in (477, 478, 0xFFFFFFFF):
+            yield call(OPCODES["nvmlGpmMetricsGet"],
+                       struct.pack("<BII", 1, 1, 24) + struct.pack("<IIQQ", 1, metrics, FIRST_DEVICE, 0x4E4D_0600_0100_0010))
         while True:
             payload = chance.randbytes(chance.randrange(64))
             if chance.random() < 0.5:  # a right beginning gets further

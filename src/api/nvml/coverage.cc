@@ -19,6 +19,12 @@ constexpr family families[] = {
      "It would bind threads of the client to processors near a board that is in another machine: "
      "NVML_ERROR_NOT_SUPPORTED."},
     {"tenants", "It tells about virtual machines of other tenants: NVML_ERROR_NOT_SUPPORTED."},
+    {"root",
+     "It shows error records of the whole machine, which the driver shows to root alone: "
+     "NVML_ERROR_NO_PERMISSION."},
+    {"cgroup",
+     "It takes the path of a control group, and the boards' machine is not the one where the program has its "
+     "own: NVML_ERROR_NOT_SUPPORTED."},
 };
 
 struct kind_row {

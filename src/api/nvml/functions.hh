@@ -64,6 +64,7 @@ enum class handle_kind : std::uint8_t {
   compute_instance = 4,
   event_set = 5,
   gpm_sample = 6,
+  system_event_set = 7,
   count
 };
 
@@ -81,6 +82,8 @@ template <>
 inline constexpr handle_kind kind_of<nvmlEventSet_t> = handle_kind::event_set;
 template <>
 inline constexpr handle_kind kind_of<nvmlGpmSample_t> = handle_kind::gpm_sample;
+template <>
+inline constexpr handle_kind kind_of<nvmlSystemEventSet_t> = handle_kind::system_event_set;
 
 template <class T>
 concept handle_type = kind_of<T>

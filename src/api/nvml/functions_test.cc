@@ -57,11 +57,20 @@ TEST(nvml_functions, opcodes_never_change) {
   EXPECT_EQ(listed, functions().size());
 }
 
-/// A pointer in a struct would be the program's own address, followed in another process.
-void expect_no_pointers(const struct_layout& layout) {
+/// A pointer in a struct would be the program's own address, followed in another process: it is a list or a
+/// text, which travel by what they lead to. Those are not looked for in unions, and what is listed has one
+/// version and no handles.
+void expect_no_pointers(const struct_layout& layout, bool in_union = false) {
   for (const field_layout& field : layout.fields) {
-    EXPECT_FALSE(field.pointer) << layout.name << "." << field.name;
-    if (field.nested) expect_no_pointers(*field.nested());
+    const bool leads = field.pointer || field.kind != field_kind::plain;
+    EXPECT_FALSE(field.pointer || (leads && (in_union || layout.is_union)))
+        << layout.name << "." << field.name;
+    if (field.nested) expect_no_pointers(*field.nested(), in_union || layout.is_union);
+    if (!field.listed) continue;
+    const struct_layout& listed = *field.listed();
+    EXPECT_EQ(listed.version, 0u) << listed.name;
+    for (const field_layout& inner : listed.fields) EXPECT_EQ(inner.handle, handle_kind::none) << listed.name;
+    expect_no_pointers(listed);
   }
 }
 
@@ -69,6 +78,19 @@ TEST(nvml_forms, no_pointer_travels_inside_of_a_struct) {
   for (const function_form& form : forms()) {
     for (const parameter_form& p : form.parameters) {
       if (p.layout) expect_no_pointers(*p.layout());
+    }
+  }
+}
+
+// What a list or a tail brings back must find its count unchanged by the way there.
+TEST(nvml_forms, structs_that_lead_elsewhere_go_both_ways) {
+  for (const function_form& form : forms()) {
+    for (std::size_t i = 0; i < form.parameters.size(); ++i) {
+      const parameter_form& p = form.parameters[i];
+      if (!p.layout || !leads_elsewhere(*p.layout())) continue;
+      EXPECT_EQ(form.about->parameters[i].dir, direction::inout)
+          << find_function(static_cast<std::uint32_t>(form.code))->name;
+      EXPECT_EQ(form.about->parameters[i].count, count_kind::one);
     }
   }
 }

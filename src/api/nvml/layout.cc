@@ -19,6 +19,35 @@ constexpr field_layout describe(std::string_view name, std::size_t offset) {
           pointer_parameter<element>};
 }
 
+/// A list of the program's. Whoever counts it does so with an unsigned, as all of NVML.
+template <class Pointer, class Counter>
+constexpr field_layout describe_list(std::string_view name, std::size_t offset, std::size_t count_at) {
+  static_assert(std::is_same_v<Counter, unsigned>);
+  using element = std::remove_pointer_t<Pointer>;
+  static_assert(kind_of<element> == handle_kind::none);
+  field_layout f{name, offset, sizeof(Pointer)};
+  f.kind = field_kind::list;
+  f.count_at = count_at;
+  f.listed = layout_of<element>;
+  f.stride = sizeof(element);
+  return f;
+}
+
+template <class Array, class Counter>
+constexpr field_layout describe_tail(std::string_view name, std::size_t offset, std::size_t count_at) {
+  static_assert(std::is_same_v<Counter, unsigned>);
+  field_layout f = describe<Array>(name, offset);
+  f.kind = field_kind::tail;
+  f.count_at = count_at;
+  return f;
+}
+
+constexpr field_layout describe_text(std::string_view name, std::size_t offset) {
+  field_layout f{name, offset, sizeof(const char*)};
+  f.kind = field_kind::text;
+  return f;
+}
+
 /// Which bytes of [at, at + size) belong to fields.
 void mark(const struct_layout& of, std::size_t at, std::vector<bool>& used) {
   for (const field_layout& f : of.fields) {
@@ -39,7 +68,13 @@ void mark(const struct_layout& of, std::size_t at, std::vector<bool>& used) {
 #define F(type, field) describe<decltype(here::field)>(#field, offsetof(here, field)),
 #define A(type, field, count) F(type, field)
 #define A2(type, field, rows, columns) F(type, field)
-#define P(type, field) F(type, field)
+#define P(type, field, count)                                                                \
+  describe_list<decltype(here::field), decltype(here::count)>(#field, offsetof(here, field), \
+                                                              offsetof(here, count)),
+#define T(type, field, capacity, count)                                                      \
+  describe_tail<decltype(here::field), decltype(here::count)>(#field, offsetof(here, field), \
+                                                              offsetof(here, count)),
+#define S(field) describe_text(#field, offsetof(here, field)),
 #define DEFINE(name_, number, union_, ...)                                                         \
   const struct_layout* layout_##name_() {                                                          \
     using here = name_;                                                                            \
@@ -55,6 +90,8 @@ void mark(const struct_layout& of, std::size_t at, std::vector<bool>& used) {
 #undef VERSIONED
 #undef STRUCT
 #undef DEFINE
+#undef S
+#undef T
 #undef P
 #undef A2
 #undef A
@@ -73,10 +110,22 @@ std::span<const struct_layout* const> structs() {
   return list;
 }
 
-void clear_padding(const struct_layout& of, std::byte* at) {
+const field_layout* tail_of(const struct_layout& of) {
+  return of.fields.back().kind == field_kind::tail ? &of.fields.back() : nullptr;
+}
+
+bool leads_elsewhere(const struct_layout& of) {
+  for (const field_layout& f : of.fields) {
+    if (f.kind == field_kind::list || f.kind == field_kind::text) return true;
+    if (f.nested && leads_elsewhere(*f.nested())) return true;
+  }
+  return false;
+}
+
+void clear_padding(const struct_layout& of, std::byte* at, std::size_t size) {
   std::vector<bool> used(of.size);
   mark(of, 0, used);
-  for (std::size_t b = 0; b < of.size; ++b) {
+  for (std::size_t b = 0; b < std::min(size, of.size); ++b) {
     if (!used[b]) at[b] = std::byte{0};
   }
 }

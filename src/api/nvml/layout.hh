@@ -3,7 +3,10 @@
 // storage; any thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -13,13 +16,24 @@ namespace outboard::api::nvml {
 
 struct struct_layout;
 
+enum class field_kind : std::uint8_t {
+  plain,
+  list,  ///< points to memory of the program, as many elements as another field says
+  tail,  ///< an array at the end, of which as many elements are there as another field says
+  text,  ///< points to a text of the library's own
+};
+
 struct field_layout {
   std::string_view name;
   std::size_t offset = 0, size = 0;
-  const struct_layout* (*nested)() = nullptr;  ///< of one element, if it is a struct
+  const struct_layout* (*nested)() = nullptr;  ///< of one element in place, if it is a struct
   std::size_t elements = 1;
   handle_kind handle = handle_kind::none;
-  bool pointer = false;  ///< to memory of the program
+  bool pointer = false;  ///< plain, and yet it points to something
+  field_kind kind = field_kind::plain;
+  std::size_t count_at = 0;                    ///< list and tail: offset of the field that counts them
+  const struct_layout* (*listed)() = nullptr;  ///< list: of one element, if it is a struct
+  std::size_t stride = 0;                      ///< list: size of one element
 };
 
 struct struct_layout {
@@ -52,8 +66,49 @@ concept struct_type = layout_of<T>
 /// All of them.
 std::span<const struct_layout* const> structs();
 
-/// Writes zeros between the fields of the struct at `at`.
-void clear_padding(const struct_layout& of, std::byte* at);
+/// The array at the end of which only a part is there, or nullptr.
+const field_layout* tail_of(const struct_layout& of);
+/// Something in it points elsewhere.
+bool leads_elsewhere(const struct_layout& of);
+
+/// How many elements the struct at `holder` says that its list or tail has.
+inline unsigned said_count(const field_layout& f, const std::byte* holder) {
+  unsigned count = 0;
+  std::memcpy(&count, holder + f.count_at, sizeof count);
+  return count;
+}
+
+/// Elements in place of a field, of a struct of which `size` bytes are there.
+inline std::size_t elements_there(const field_layout& f, const std::byte* holder, std::size_t size) {
+  if (f.offset >= size) return 0;
+  const std::size_t room = (size - f.offset) / (f.size / f.elements);
+  const std::size_t said = f.kind == field_kind::tail ? said_count(f, holder) : f.elements;
+  return std::min({said, room, f.elements});
+}
+
+/// Writes zeros between the fields of the struct at `at`, of which `size` bytes are there.
+void clear_padding(const struct_layout& of, std::byte* at, std::size_t size);
+inline void clear_padding(const struct_layout& of, std::byte* at) { clear_padding(of, at, of.size); }
+
+/// Calls visit(field, holder) with every list and text in the first `size` bytes of the struct at `at` and of
+/// those inside of it; `holder` is the struct that the field is of. Ends early with false when a visit gives
+/// false.
+template <class Byte, class Visit>
+bool for_each_pointer(const struct_layout& of, Byte* at, std::size_t size, Visit&& visit) {
+  if (of.is_union) return true;
+  for (const field_layout& f : of.fields) {
+    const std::size_t there = elements_there(f, at, size);
+    if (f.kind == field_kind::list || f.kind == field_kind::text) {
+      if (there == 1 && !visit(f, at)) return false;
+    } else if (f.nested) {
+      const std::size_t stride = f.size / f.elements;
+      for (std::size_t i = 0; i < there; ++i) {
+        if (!for_each_pointer(*f.nested(), at + f.offset + i * stride, stride, visit)) return false;
+      }
+    }
+  }
+  return true;
+}
 
 /// Calls visit(kind, handle) with every handle in the struct at `at`, to be replaced.
 void for_each_handle(const struct_layout& of, std::byte* at,

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 
 #ifdef OUTBOARD_HAS_NVML_HEADER
 // The header stands inside of a namespace in which all names exist already, so that a struct which this
@@ -72,6 +74,50 @@ TEST(nvml_layout, handles_in_structs_are_found) {
   EXPECT_EQ(static_cast<void*>(data.device), static_cast<void*>(&seen));
 }
 
+TEST(nvml_layout, lists_texts_and_tails_are_found) {
+  nvmlNvlinkTelemetrySamples_v1_t flat{};
+  const struct_layout& layout = *layout_of<nvmlNvlinkTelemetrySamples_v1_t>();
+  int seen = 0;
+  const auto count = [&](const field_layout& f, std::byte* holder) {
+    EXPECT_EQ(f.kind, field_kind::list);
+    EXPECT_EQ(said_count(f, holder), 7u);
+    EXPECT_EQ(f.listed(), layout_of<nvmlNvlinkTelemetrySample_v1_t>());
+    return ++seen, true;
+  };
+  flat.telemetryCount = 7;
+  EXPECT_TRUE(for_each_pointer(layout, reinterpret_cast<std::byte*>(&flat), sizeof flat, count));
+  EXPECT_EQ(seen, 1);
+  // Of an older, shorter version of a struct only what is there.
+  EXPECT_TRUE(for_each_pointer(layout, reinterpret_cast<std::byte*>(&flat), 8, count));
+  EXPECT_EQ(seen, 1);
+
+  auto metrics = std::make_unique<nvmlGpmMetricsGet_t>();
+  metrics->numMetrics = 3;
+  const struct_layout& tailed = *layout_of<nvmlGpmMetricsGet_t>();
+  ASSERT_NE(tail_of(tailed), nullptr);
+  EXPECT_EQ(tail_of(layout), nullptr);
+  int texts = 0;
+  const auto take = [&](const field_layout& f, std::byte*) {
+    EXPECT_EQ(f.kind, field_kind::text);
+    return ++texts < 100;
+  };
+  auto* at = reinterpret_cast<std::byte*>(metrics.get());
+  EXPECT_TRUE(for_each_pointer(tailed, at, sizeof *metrics, take));
+  EXPECT_EQ(texts, 9);
+  // A count that no memory can have ends where the memory does.
+  metrics->numMetrics = ~0u;
+  EXPECT_FALSE(for_each_pointer(tailed, at, sizeof *metrics, take));
+  EXPECT_TRUE(for_each_pointer(tailed, at, offsetof(nvmlGpmMetricsGet_t, metrics), take));
+  EXPECT_EQ(texts, 100);
+}
+
+TEST(nvml_layout, what_leads_elsewhere_is_known) {
+  EXPECT_TRUE(leads_elsewhere(*layout_of<nvmlGpmMetricsGet_t>()));
+  EXPECT_TRUE(leads_elsewhere(*layout_of<nvmlVgpuPlacementList_v2_t>()));
+  EXPECT_FALSE(leads_elsewhere(*layout_of<nvmlPerfMetricsSamples_v1_t>()));
+  EXPECT_FALSE(leads_elsewhere(*layout_of<nvmlEventData_t>()));
+}
+
 #ifdef OUTBOARD_HAS_NVML_HEADER
 template <class T>
 concept complete = requires {
@@ -83,17 +129,26 @@ concept complete = requires {
   EXPECT_EQ(sizeof(Vendor::field), sizeof(ours::field)) << what << "." << #field;
 #define A(type, field, count) F(type, field)
 #define A2(type, field, rows, columns) F(type, field)
-#define P(type, field) F(type, field)
-#define STRUCT(name, fields)                           \
-  template <class Vendor>                              \
-  int compare_##name() {                               \
-    if constexpr (complete<Vendor>) {                  \
-      using ours = api::nvml::name;                    \
-      constexpr const char* what = #name;              \
-      EXPECT_EQ(sizeof(Vendor), sizeof(ours)) << what; \
-      fields return 1;                                 \
-    }                                                  \
-    return 0;                                          \
+#define P(type, field, count) F(type, field)
+// How long the array may be differs from header to header: only so many elements are touched as the program
+// says.
+#define T(type, field, capacity, count)                                                              \
+  EXPECT_EQ(offsetof(Vendor, field), offsetof(ours, field)) << what << "." << #field;                \
+  EXPECT_EQ(sizeof(std::declval<Vendor>().field[0]), sizeof(std::declval<ours>().field[0])) << what; \
+  EXPECT_LE(sizeof(Vendor::field), sizeof(ours::field)) << what << ": a newer header has more";
+#define S(field) F(char*, field)
+#define STRUCT(name, fields)                             \
+  template <class Vendor>                                \
+  int compare_##name() {                                 \
+    if constexpr (complete<Vendor>) {                    \
+      using ours = api::nvml::name;                      \
+      constexpr const char* what = #name;                \
+      if (!tail_of(*layout_of<ours>())) {                \
+        EXPECT_EQ(sizeof(Vendor), sizeof(ours)) << what; \
+      }                                                  \
+      fields return 1;                                   \
+    }                                                    \
+    return 0;                                            \
   }
 #define VERSIONED(name, number, fields) STRUCT(name, fields)
 #define UNION(name, fields) STRUCT(name, fields)
@@ -101,6 +156,8 @@ concept complete = requires {
 #undef UNION
 #undef VERSIONED
 #undef STRUCT
+#undef S
+#undef T
 #undef P
 #undef A2
 #undef A

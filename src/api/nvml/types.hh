@@ -16,6 +16,7 @@ using nvmlGpuInstance_t = struct gpu_instance_object*;
 using nvmlComputeInstance_t = struct compute_instance_object*;
 using nvmlEventSet_t = struct event_set_object*;
 using nvmlGpmSample_t = struct gpm_sample_object*;
+using nvmlSystemEventSet_t = struct system_event_set_object*;
 
 /// nvmlReturn_t: any other value passes through.
 enum nvmlReturn_t : int {
@@ -38,7 +39,9 @@ enum nvmlReturn_t : int {
 #define F(type, field) type field;
 #define A(type, field, count) type field[count];
 #define A2(type, field, rows, columns) type field[rows][columns];
-#define P(type, field) type* field;
+#define P(type, field, count) type* field;
+#define T(type, field, capacity, count) type field[capacity];
+#define S(field) const char* field;
 #define STRUCT(name, fields) \
   struct name {              \
     fields                   \
@@ -52,6 +55,8 @@ enum nvmlReturn_t : int {
 #undef UNION
 #undef VERSIONED
 #undef STRUCT
+#undef S
+#undef T
 #undef P
 #undef A2
 #undef A

@@ -8,6 +8,8 @@ namespace outboard::backend::nvml {
 
 /// The list of devices is that of the devices lent.
 void shield_devices(api::nvml::function_table& t);
+/// A board of the visitor's by what the driver calls its PCI format: domain, bus and device in one number.
+bool is_lent_board(unsigned pci_id);
 /// Names and memory are what the server's configuration makes of them.
 void shield_shape(api::nvml::function_table& t);
 /// Processes are the client's own, by its own numbers.

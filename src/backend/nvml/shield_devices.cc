@@ -153,6 +153,11 @@ nvmlReturn_t drain_state(nvmlPciInfo_t* pci, int* state) {
 
 }  // namespace
 
+bool is_lent_board(unsigned pci_id) {
+  nvmlDevice_t device = nullptr;
+  return find_address({pci_id >> 16, pci_id >> 8 & 0xff, pci_id & 0xff}, &device);
+}
+
 void shield_devices(function_table& t) {
   t.nvmlDeviceGetCount = t.nvmlDeviceGetCount_v2 = get_count;
   t.nvmlDeviceGetHandleByIndex = t.nvmlDeviceGetHandleByIndex_v2 = by_index;

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
 
 #include "backend/nvml/shield.hh"
 
@@ -34,6 +37,94 @@ nvmlReturn_t wait(nvmlEventSet_t set, Data* data, unsigned milliseconds) {
   return real ? real(set, data, std::min(milliseconds, longest_wait_ms)) : NVML_ERROR_NOT_SUPPORTED;
 }
 
+/// A driver may wait as long as it is told in a struct, too.
+template <class Ask>
+nvmlReturn_t wait_briefly(unsigned& milliseconds, Ask&& ask) {
+  const unsigned told = std::exchange(milliseconds, std::min(milliseconds, longest_wait_ms));
+  const nvmlReturn_t code = ask();
+  milliseconds = told;
+  return code;
+}
+
+nvmlReturn_t wait_v3(nvmlEventSet_t set, nvmlEventSetWait_v3_t* params) {
+  auto* const real = current_visitor().real().nvmlEventSetWait_v3;
+  if (!real) return current_visitor().absent();
+  return wait_briefly(params->timeoutMs, [&] { return real(set, params); });
+}
+
+/// Samples are the server's own objects: what the question named by handles is theirs by now, or null.
+nvmlReturn_t gpm_metrics(nvmlGpmMetricsGet_t* get) {
+  auto* const real = current_visitor().real().nvmlGpmMetricsGet;
+  if (!real) return current_visitor().absent();
+  if (!get->sample1 || !get->sample2) return NVML_ERROR_INVALID_ARGUMENT;
+  const unsigned asked = get->numMetrics;
+  const nvmlReturn_t code = real(get);
+  get->numMetrics = asked;  // the answer has as many as the question
+  return code;
+}
+
+/// What a request about system events must be before a driver sees it.
+template <class Request>
+nvmlReturn_t check_request(const Request& request, unsigned number) {
+  if (request.version != version_of<Request>(number)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return request.set ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t create_system_set(nvmlSystemEventSetCreateRequest_v1_t* request) {
+  visitor& own = current_visitor();
+  auto* const real = own.real().nvmlSystemEventSetCreate;
+  if (!real) return own.absent();
+  if (own.is_full(handle_kind::system_event_set)) return NVML_ERROR_MEMORY;
+  request->set = nullptr;
+  return real(request);
+}
+
+nvmlReturn_t free_system_set(nvmlSystemEventSetFreeRequest_v1_t* request) {
+  visitor& own = current_visitor();
+  auto* const real = own.real().nvmlSystemEventSetFree;
+  if (!real) return own.absent();
+  if (const nvmlReturn_t wrong = check_request(*request, 1); wrong != NVML_SUCCESS) return wrong;
+  const nvmlSystemEventSet_t set = request->set;
+  const nvmlReturn_t code = real(request);
+  if (code == NVML_SUCCESS) own.forget(handle_kind::system_event_set, set);
+  return code;
+}
+
+nvmlReturn_t register_system_events(nvmlSystemRegisterEventRequest_v1_t* request) {
+  auto* const real = current_visitor().real().nvmlSystemRegisterEvents;
+  if (!real) return current_visitor().absent();
+  const nvmlReturn_t wrong = check_request(*request, 1);
+  return wrong != NVML_SUCCESS ? wrong : real(request);
+}
+
+/// Boards come and go that are not lent: those events are nobody's here.
+nvmlReturn_t wait_for_system(nvmlSystemEventSetWaitRequest_v1_t* request) {
+  visitor& own = current_visitor();
+  auto* const real = own.real().nvmlSystemEventSetWait;
+  if (!real) return own.absent();
+  if (const nvmlReturn_t wrong = check_request(*request, 1); wrong != NVML_SUCCESS) return wrong;
+  const nvmlReturn_t code = wait_briefly(request->timeoutms, [&] { return real(request); });
+  if (code != NVML_SUCCESS || !request->data) return code;
+  const unsigned there = std::min(request->numEvent, request->dataSize);
+  auto* const end = std::remove_if(request->data, request->data + there,
+                                   [](const nvmlSystemEventData_v1_t& e) { return !is_lent_board(e.gpuId); });
+  std::fill(end, request->data + there, nvmlSystemEventData_v1_t{});
+  request->numEvent = static_cast<unsigned>(end - request->data);
+  return there != 0 && request->numEvent == 0 ? NVML_ERROR_TIMEOUT : NVML_SUCCESS;
+}
+
+/// Of boards that are lent, and no other.
+nvmlReturn_t register_operational(nvmlEventSet_t set, const nvmlGpuOperationalEventConfig_v1_t* config) {
+  visitor& own = current_visitor();
+  auto* const real = own.real().nvmlEventSetRegisterGpuOperationalEvents_v1;
+  if (!real) return own.absent();
+  nvmlDevice_t device = nullptr;
+  const std::string uuid(config->uuid, ::strnlen(config->uuid, sizeof config->uuid));
+  if (shielded().nvmlDeviceGetHandleByUUID(uuid.c_str(), &device) != NVML_SUCCESS)
+    return NVML_ERROR_INVALID_ARGUMENT;
+  return real(set, config);
+}
+
 }  // namespace
 
 void shield_objects(function_table& t) {
@@ -41,6 +132,13 @@ void shield_objects(function_table& t) {
   t.nvmlEventSetFree = destroy<&function_table::nvmlEventSetFree>;
   t.nvmlEventSetWait = wait<&function_table::nvmlEventSetWait>;
   t.nvmlEventSetWait_v2 = wait<&function_table::nvmlEventSetWait_v2>;
+  t.nvmlEventSetWait_v3 = wait_v3;
+  t.nvmlEventSetRegisterGpuOperationalEvents_v1 = register_operational;
+  t.nvmlSystemEventSetCreate = create_system_set;
+  t.nvmlSystemEventSetFree = free_system_set;
+  t.nvmlSystemRegisterEvents = register_system_events;
+  t.nvmlSystemEventSetWait = wait_for_system;
+  t.nvmlGpmMetricsGet = gpm_metrics;
   t.nvmlGpmSampleAlloc = create<&function_table::nvmlGpmSampleAlloc>;
   t.nvmlGpmSampleFree = destroy<&function_table::nvmlGpmSampleFree>;
 }

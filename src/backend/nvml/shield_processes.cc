@@ -104,6 +104,26 @@ nvmlReturn_t utilisation(nvmlDevice_t device, nvmlProcessUtilizationSample_t* ou
   return give_list(list, count, out, [](const auto& item) { return item; });
 }
 
+nvmlReturn_t utilisation_info(nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t* info) {
+  using info_struct = nvmlProcessesUtilizationInfo_v1_t;
+  using item = nvmlProcessUtilizationInfo_v1_t;
+  auto* const real = current_visitor().real().nvmlDeviceGetProcessesUtilizationInfo;
+  if (!real) return current_visitor().absent();
+  if (info->version != version_of<info_struct>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  std::vector<item> list;
+  const nvmlReturn_t code = list_all(
+      [&](unsigned* n, item* all) {
+        info_struct question{info->version, *n, info->lastSeenTimeStamp, all};
+        const nvmlReturn_t answer = real(device, &question);
+        return *n = question.processSamplesCount, answer;
+      },
+      list);
+  if (code != NVML_SUCCESS) return code;
+  keep_own(list);
+  if (list.empty()) return info->processSamplesCount = 0, NVML_ERROR_NOT_FOUND;
+  return give_list(list, &info->processSamplesCount, info->procUtilArray, [](const item& i) { return i; });
+}
+
 struct numbered {
   unsigned pid;
 };
@@ -177,6 +197,7 @@ void shield_processes(function_table& t) {
   t.nvmlDeviceGetMPSComputeRunningProcesses_v2 = processes<mps, p2>;
   t.nvmlDeviceGetMPSComputeRunningProcesses_v3 = processes<mps, p3>;
   t.nvmlDeviceGetProcessUtilization = utilisation;
+  t.nvmlDeviceGetProcessesUtilizationInfo = utilisation_info;
   t.nvmlDeviceGetAccountingPids = accounted;
   t.nvmlDeviceGetAccountingStats = accounting_stats;
   t.nvmlDeviceGetAccountingStats_v2 = accounting_stats_v2;

@@ -84,12 +84,20 @@ visitor::visitor(house& where, identity who, unsigned process)
 visitor::~visitor() {
   // What it made and did not free.
   const function_table& table = real();
-  for (const auto& [object, number] : books_[static_cast<std::size_t>(handle_kind::event_set)].numbers) {
-    if (table.nvmlEventSetFree) table.nvmlEventSetFree(static_cast<nvmlEventSet_t>(object));
-  }
-  for (const auto& [object, number] : books_[static_cast<std::size_t>(handle_kind::gpm_sample)].numbers) {
-    if (table.nvmlGpmSampleFree) table.nvmlGpmSampleFree(static_cast<nvmlGpmSample_t>(object));
-  }
+  const auto each = [this](handle_kind kind, auto&& free_one) {
+    for (const auto& [object, number] : books_[static_cast<std::size_t>(kind)].numbers) free_one(object);
+  };
+  each(handle_kind::event_set, [&](void* set) {
+    if (table.nvmlEventSetFree) table.nvmlEventSetFree(static_cast<nvmlEventSet_t>(set));
+  });
+  each(handle_kind::gpm_sample, [&](void* sample) {
+    if (table.nvmlGpmSampleFree) table.nvmlGpmSampleFree(static_cast<nvmlGpmSample_t>(sample));
+  });
+  each(handle_kind::system_event_set, [&](void* set) {
+    nvmlSystemEventSetFreeRequest_v1_t request{version_of<nvmlSystemEventSetFreeRequest_v1_t>(1),
+                                               static_cast<nvmlSystemEventSet_t>(set)};
+    if (table.nvmlSystemEventSetFree) table.nvmlSystemEventSetFree(&request);
+  });
 }
 
 void visitor::find_devices() {

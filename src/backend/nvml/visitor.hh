@@ -42,6 +42,8 @@ class visitor final : public marshal::nvml::handle_book {
   /// As this client sees them, in its order.
   std::span<const api::nvml::nvmlDevice_t> devices() const { return devices_; }
   const api::nvml::function_table& real() const { return house_.device->nvml(); }
+  /// What a function says that the device does not have.
+  api::nvml::nvmlReturn_t absent() const { return house_.device->absent(); }
   std::vector<own_process> processes() const { return house_.sessions.of(who_); }
   const shape_settings& shape() const { return house_.shape; }
   /// What the client's own process holds of a board, or if that holds no session all its processes.

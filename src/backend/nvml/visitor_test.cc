@@ -9,6 +9,7 @@
 #include <random>
 
 #include "device/mock/nvml.hh"
+#include "marshal/nvml/program_structs.hh"
 
 namespace outboard::backend::nvml {
 namespace {
@@ -32,7 +33,7 @@ class visitor_test : public testing::Test {
     EXPECT_TRUE(visitor_->answer(static_cast<std::uint32_t>(code), question, answer));
     wire::reader r(answer);
     nvmlReturn_t result = NVML_ERROR_UNKNOWN;
-    EXPECT_TRUE(marshal::nvml::decode_answer(r, form, arguments, result)) << name_of(code);
+    EXPECT_TRUE(marshal::nvml::decode_answer(r, form, arguments, result, texts_)) << name_of(code);
     return result;
   }
 
@@ -56,6 +57,7 @@ class visitor_test : public testing::Test {
   std::unique_ptr<device::nvml_device> device_;
   house house_;
   std::unique_ptr<visitor> visitor_;
+  marshal::nvml::text_pool texts_;
 };
 
 constexpr std::size_t room = 4096;
@@ -63,6 +65,8 @@ constexpr unsigned elements_asked = 3;
 
 struct program_memory {
   std::array<std::vector<std::byte>, max_arguments> at;
+  std::array<std::size_t, max_arguments> there{};  ///< bytes of a struct
+  marshal::nvml::program_structs structs;
   words arguments{};
 };
 
@@ -86,12 +90,11 @@ void prepare(const function_form& form, program_memory& m, Handle&& handle) {
     } else {
       m.at[i].assign(std::max<std::size_t>(room, p.size * 70), std::byte{0xee});
       m.arguments[i] = to_word(m.at[i].data());
-      unsigned first = counts_another(form, i) ? elements_asked : 0;
+      const unsigned first = counts_another(form, i) ? elements_asked : 0;
       if (form.about->parameters[i].count == count_kind::string) {
         std::memcpy(m.at[i].data(), "x", 2);
-      } else if (p.layout && p.layout()->version != 0) {
-        first = p.size | p.layout()->version << 24;
-        std::memcpy(m.at[i].data(), &first, sizeof first);
+      } else if (p.layout && (p.layout()->version != 0 || leads_elsewhere(*p.layout()))) {
+        m.there[i] = m.structs.lay_out(*p.layout(), m.at[i].data(), elements_asked);
       } else if (first != 0) {
         std::memcpy(m.at[i].data(), &first, sizeof first);
       }
@@ -99,11 +102,45 @@ void prepare(const function_form& form, program_memory& m, Handle&& handle) {
   }
 }
 
+/// What a struct leads to is the mock's, what is behind its lists is untouched.
+void expect_listed(opcode code, std::size_t i, const struct_layout& layout, std::byte* at, std::size_t size) {
+  const std::string name(find_function(static_cast<std::uint32_t>(code))->name);
+  const bool whole = for_each_pointer(layout, at, size, [&](const field_layout& f, std::byte* holder) {
+    std::byte* target = nullptr;
+    std::memcpy(&target, holder + f.offset, sizeof target);
+    if (!target) return false;
+    if (f.kind == field_kind::text)
+      return std::string_view(reinterpret_cast<const char*>(target)) == device::mock::nvml_text;
+    EXPECT_EQ(said_count(f, holder), elements_asked) << name;
+    for (unsigned e = 0; e < elements_asked; ++e) {
+      std::byte* const element = target + e * f.stride;
+      if (f.listed && leads_elsewhere(*f.listed())) {
+        expect_listed(code, i, *f.listed(), element, f.stride);
+        continue;
+      }
+      for (std::size_t b = 0; b < f.stride; ++b) {
+        const auto wanted = static_cast<std::byte>(device::mock::nvml_byte(code, i, e * f.stride + b));
+        if (element[b] != wanted)
+          return ADD_FAILURE() << name << "." << f.name << " " << e << " " << b, false;
+      }
+    }
+    EXPECT_EQ(target[elements_asked * f.stride], marshal::nvml::program_structs::untouched)
+        << name << ": written behind " << f.name;
+    return true;
+  });
+  EXPECT_TRUE(whole) << name;
+}
+
 /// The bytes of an output are the mock's, those behind it are untouched.
-void expect_filled(const function_form& form, std::size_t i, const program_memory& m) {
+void expect_filled(const function_form& form, std::size_t i, program_memory& m) {
   const parameter_form& p = form.parameters[i];
   const parameter& line = form.about->parameters[i];
   const std::string name(find_function(static_cast<std::uint32_t>(form.code))->name);
+  if (p.layout && leads_elsewhere(*p.layout())) {
+    expect_listed(form.code, i, *p.layout(), m.at[i].data(), m.there[i]);
+    EXPECT_EQ(m.at[i][m.there[i]], std::byte{0xee}) << name << ": written behind output " << i;
+    return;
+  }
   std::size_t n = 1;
   if (line.count == count_kind::number) n = line.number;
   if (line.count == count_kind::parameter) {
@@ -173,7 +210,7 @@ TEST_F(visitor_test, every_line_brings_its_outputs_back) {
       if (p.dir == direction::out || p.dir == direction::inout) expect_filled(form, i, m);
     }
   }
-  EXPECT_GT(asked, 230);
+  EXPECT_GT(asked, 245);
 }
 
 TEST_F(visitor_test, only_devices_that_are_lent_are_there) {
@@ -298,10 +335,166 @@ TEST_F(visitor_test, processes_are_the_clients_own) {
   EXPECT_TRUE(visitor_->processes().empty());
 }
 
+TEST_F(visitor_test, use_of_boards_is_told_of_own_processes_alone) {
+  house_.sessions.began({.worker = 100, .client_process = 7, .peer = "user 1", .host = "host"}, unique_fd());
+  house_.sessions.began({.worker = 102, .client_process = 9, .peer = "user 1", .host = "host"}, unique_fd());
+  house_.sessions.began({.worker = 101, .client_process = 8, .peer = "user 2", .host = "host"}, unique_fd());
+  std::vector<nvmlProcessUtilizationInfo_v1_t> list(3);
+  nvmlProcessesUtilizationInfo_v1_t info{version_of<nvmlProcessesUtilizationInfo_v1_t>(1), 0, 41, nullptr};
+  const words arguments{to_word(device_handle()), to_word(&info)};
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetProcessesUtilizationInfo, arguments), NVML_ERROR_INSUFFICIENT_SIZE);
+  EXPECT_EQ(info.processSamplesCount, 2u);
+  EXPECT_EQ(info.procUtilArray, nullptr);
+  info.procUtilArray = list.data();
+  info.processSamplesCount = 3;
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetProcessesUtilizationInfo, arguments), NVML_SUCCESS);
+  ASSERT_EQ(info.processSamplesCount, 2u);
+  EXPECT_EQ(list[0].pid, 7u);
+  EXPECT_EQ(list[1].pid, 9u);
+  EXPECT_EQ(list[1].smUtil, 20u);
+  EXPECT_EQ(list[1].timeStamp, 42u);
+  EXPECT_EQ(list[2].pid, 0u);
+  info.version = version_of<nvmlProcessesUtilizationInfo_v1_t>(2);
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetProcessesUtilizationInfo, arguments),
+            NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+  house_.sessions.over(100);
+  house_.sessions.over(102);
+  info.version = version_of<nvmlProcessesUtilizationInfo_v1_t>(1);
+  EXPECT_EQ(ask(opcode::nvmlDeviceGetProcessesUtilizationInfo, arguments), NVML_ERROR_NOT_FOUND);
+}
+
+TEST_F(visitor_test, metrics_are_made_of_samples_that_the_server_holds) {
+  nvmlGpmSample_t first = nullptr;
+  ASSERT_EQ(ask(opcode::nvmlGpmSampleAlloc, {to_word(&first)}), NVML_SUCCESS);
+  // As a header has it that knows 4 metrics: what is behind belongs to somebody else.
+  std::vector<std::byte> memory(offsetof(nvmlGpmMetricsGet_t, metrics) + 5 * sizeof(nvmlGpmMetric_t),
+                                std::byte{0xee});
+  auto* get = reinterpret_cast<nvmlGpmMetricsGet_t*>(memory.data());
+  get->version = 1;
+  get->numMetrics = 4;
+  get->sample1 = get->sample2 = first;
+  for (unsigned i = 0; i < 4; ++i) get->metrics[i].metricId = i;
+  EXPECT_EQ(ask(opcode::nvmlGpmMetricsGet, {to_word(get)}), NVML_SUCCESS);
+  EXPECT_EQ(get->sample1, first);
+  EXPECT_EQ(get->numMetrics, 4u);
+  for (unsigned i = 1; i < 4; ++i) {
+    EXPECT_EQ(get->metrics[i].metricId, i);
+    EXPECT_EQ(get->metrics[i].nvmlReturn, NVML_SUCCESS);
+    EXPECT_EQ(get->metrics[i].value, i / 2.0);
+    EXPECT_STREQ(get->metrics[i].metricInfo.longName, device::mock::nvml_text);
+    EXPECT_EQ(get->metrics[i].metricInfo.longName, get->metrics[1].metricInfo.shortName) << "kept once";
+    EXPECT_STREQ(get->metrics[i].metricInfo.unit, "%");
+  }
+  EXPECT_EQ(get->metrics[0].nvmlReturn, NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(get->metrics[0].metricInfo.longName, nullptr);
+  EXPECT_EQ(get->metrics[4].metricId, 0xeeeeeeee);
+  get->numMetrics = 478;
+  const function_form& form = *find_form(static_cast<std::uint32_t>(opcode::nvmlGpmMetricsGet));
+  EXPECT_EQ(marshal::nvml::check_arguments(form, {to_word(get)}), NVML_ERROR_INVALID_ARGUMENT);
+  get->numMetrics = 4;
+  for (nvmlGpmSample_t bad : {nvmlGpmSample_t{}, reinterpret_cast<nvmlGpmSample_t>(get),
+                              reinterpret_cast<nvmlGpmSample_t>(device_handle())}) {
+    get->sample2 = bad;
+    EXPECT_EQ(ask(opcode::nvmlGpmMetricsGet, {to_word(get)}), NVML_ERROR_INVALID_ARGUMENT);
+  }
+  get->sample2 = first;
+  EXPECT_EQ(ask(opcode::nvmlGpmSampleFree, {to_word(first)}), NVML_SUCCESS);
+  EXPECT_EQ(ask(opcode::nvmlGpmMetricsGet, {to_word(get)}), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(visitor_test, system_events_are_those_of_boards_that_are_lent) {
+  nvmlSystemEventSetCreateRequest_v1_t made{7, nullptr};
+  made.version = version_of<nvmlSystemEventSetCreateRequest_v1_t>(1);
+  ASSERT_EQ(ask(opcode::nvmlSystemEventSetCreate, {to_word(&made)}), NVML_SUCCESS);
+  ASSERT_NE(made.set, nullptr);
+  nvmlSystemRegisterEventRequest_v1_t wanted{version_of<nvmlSystemRegisterEventRequest_v1_t>(1), 3, made.set};
+  EXPECT_EQ(ask(opcode::nvmlSystemRegisterEvents, {to_word(&wanted)}), NVML_SUCCESS);
+  wanted.set = reinterpret_cast<nvmlSystemEventSet_t>(&wanted);
+  EXPECT_EQ(ask(opcode::nvmlSystemRegisterEvents, {to_word(&wanted)}), NVML_ERROR_INVALID_ARGUMENT);
+  nvmlSystemEventData_v1_t events[2]{{9, 9}, {9, 9}};
+  nvmlSystemEventSetWaitRequest_v1_t wait{
+      version_of<nvmlSystemEventSetWaitRequest_v1_t>(1), 5, made.set, events, 2, 0};
+  EXPECT_EQ(ask(opcode::nvmlSystemEventSetWait, {to_word(&wait)}), NVML_SUCCESS);
+  EXPECT_EQ(wait.numEvent, 1u);
+  EXPECT_EQ(events[0].gpuId, 0x1b00u);
+  EXPECT_EQ(events[0].eventType, 2u);
+  EXPECT_EQ(events[1].gpuId, 0u) << "of a board that is not lent";
+  EXPECT_EQ(wait.timeoutms, 5u);
+  nvmlSystemEventSetFreeRequest_v1_t gone{version_of<nvmlSystemEventSetFreeRequest_v1_t>(1), made.set};
+  EXPECT_EQ(ask(opcode::nvmlSystemEventSetFree, {to_word(&gone)}), NVML_SUCCESS);
+  EXPECT_EQ(gone.set, made.set);
+  EXPECT_EQ(ask(opcode::nvmlSystemEventSetFree, {to_word(&gone)}), NVML_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(ask(opcode::nvmlSystemEventSetWait, {to_word(&wait)}), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_F(visitor_test, events_of_other_boards_are_over_when_none_is_left) {
+  house_.visible = {"0000:1D:00.0"};
+  visitor_ = std::make_unique<visitor>(house_, identity{"user 1", "host"});
+  nvmlSystemEventSetCreateRequest_v1_t made{version_of<nvmlSystemEventSetCreateRequest_v1_t>(1), nullptr};
+  ASSERT_EQ(ask(opcode::nvmlSystemEventSetCreate, {to_word(&made)}), NVML_SUCCESS);
+  nvmlSystemEventData_v1_t events[2]{};
+  nvmlSystemEventSetWaitRequest_v1_t wait{
+      version_of<nvmlSystemEventSetWaitRequest_v1_t>(1), 5, made.set, events, 2, 0};
+  EXPECT_EQ(ask(opcode::nvmlSystemEventSetWait, {to_word(&wait)}), NVML_ERROR_TIMEOUT);
+}
+
+TEST_F(visitor_test, operational_events_are_those_of_boards_that_are_lent) {
+  nvmlEventSet_t set = nullptr;
+  ASSERT_EQ(ask(opcode::nvmlEventSetCreate, {to_word(&set)}), NVML_SUCCESS);
+  nvmlGpuOperationalEventConfig_v1_t config{"GPU-6d6f636b-0000-4000-8000-000000000001", 0, 0};
+  const words arguments{to_word(set), to_word(&config)};
+  EXPECT_EQ(ask(opcode::nvmlEventSetRegisterGpuOperationalEvents_v1, arguments), NVML_SUCCESS);
+  config.uuid[39] = '2';
+  EXPECT_EQ(ask(opcode::nvmlEventSetRegisterGpuOperationalEvents_v1, arguments), NVML_ERROR_INVALID_ARGUMENT);
+  std::memset(config.uuid, 'x', sizeof config.uuid);
+  EXPECT_EQ(ask(opcode::nvmlEventSetRegisterGpuOperationalEvents_v1, arguments), NVML_ERROR_INVALID_ARGUMENT);
+  nvmlEventSetWait_v3_t wait{};
+  wait.timeoutMs = 77;
+  EXPECT_EQ(ask(opcode::nvmlEventSetWait_v3, {to_word(set), to_word(&wait)}), NVML_SUCCESS);
+  EXPECT_EQ(wait.timeoutMs, 77u);
+  EXPECT_EQ(wait.groupIndex, device::mock::nvml_byte(opcode::nvmlEventSetWait_v3, 1,
+                                                     offsetof(nvmlEventSetWait_v3_t, groupIndex)));
+}
+
+/// A list that is not there, and one with less room than there is to tell.
+TEST_F(visitor_test, lists_that_are_absent_or_short_are_not_written) {
+  nvmlVgpuTypeIdInfo_v1_t info{version_of<nvmlVgpuTypeIdInfo_v1_t>(1), 9, nullptr};
+  const std::uint64_t instance = handle(handle_kind::gpu_instance);
+  EXPECT_EQ(ask(opcode::nvmlGpuInstanceGetCreatableVgpus, {instance, to_word(&info)}), NVML_SUCCESS);
+  EXPECT_EQ(info.vgpuTypeIds, nullptr);
+  EXPECT_EQ(info.vgpuCount, 0u) << "the device must not count what is not there";
+  // The first version of a struct is shorter, and has the same list.
+  struct first_version {
+    unsigned version, size, count;
+    unsigned* ids;
+    unsigned behind;
+  };
+  unsigned ids[3] = {1, 1, 0x5a5a5a5a};
+  constexpr unsigned v1 = offsetof(first_version, behind) | 1u << 24;
+  first_version old{v1, 0, 2, ids, 0x5a5a5a5a};
+  EXPECT_EQ(
+      ask(opcode::nvmlDeviceGetVgpuTypeSupportedPlacements, {to_word(device_handle()), 0, to_word(&old)}),
+      NVML_SUCCESS);
+  EXPECT_EQ(old.version, v1);
+  EXPECT_EQ(old.ids, ids);
+  EXPECT_NE(ids[1], 1u);
+  EXPECT_EQ(ids[2], 0x5a5a5a5au);
+  EXPECT_EQ(old.behind, 0x5a5a5a5au);
+  // A version that is longer than any that we know may point where we do not look.
+  nvmlVgpuPlacementList_v2_t newer{};
+  newer.version = (static_cast<unsigned>(sizeof newer) + 8) | 3u << 24;
+  const function_form& form =
+      *find_form(static_cast<std::uint32_t>(opcode::nvmlDeviceGetVgpuTypeSupportedPlacements));
+  EXPECT_EQ(marshal::nvml::check_arguments(form, {to_word(device_handle()), 0, to_word(&newer)}),
+            NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+}
+
 /// A valid question with each bit flipped, and cut at each byte: an answer or a refusal, nothing else.
 TEST_F(visitor_test, damaged_questions_do_no_harm) {
-  for (const opcode code : {opcode::nvmlDeviceGetMemoryInfo_v2, opcode::nvmlDeviceGetFieldValues,
-                            opcode::nvmlDeviceGetSamples, opcode::nvmlDeviceGetHandleByUUIDV}) {
+  for (const opcode code :
+       {opcode::nvmlDeviceGetMemoryInfo_v2, opcode::nvmlDeviceGetFieldValues, opcode::nvmlDeviceGetSamples,
+        opcode::nvmlDeviceGetHandleByUUIDV, opcode::nvmlDeviceGetNvLinkTelemetrySamples_v1,
+        opcode::nvmlGpmMetricsGet, opcode::nvmlDeviceGetVgpuTypeSupportedPlacements}) {
     const function_form& form = *find_form(static_cast<std::uint32_t>(code));
     program_memory m;
     prepare(form, m, [&](handle_kind kind) { return handle(kind); });

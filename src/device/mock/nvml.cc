@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "api/nvml/forms.hh"
 
@@ -40,6 +41,42 @@ bool counts_another(const function_form& form, std::size_t i) {
   return false;
 }
 
+/// Bytes for all but the version; what counts and what points stays, and what is pointed to is filled, too.
+void fill_struct(opcode code, std::size_t parameter, const struct_layout& layout, std::byte* at,
+                 std::size_t offset) {
+  const field_layout* tail = tail_of(layout);
+  const std::size_t size =
+      tail ? tail->offset + elements_there(*tail, at, layout.size) * tail->size / tail->elements
+           : layout.size;
+  const std::vector<std::byte> before(at, at + size);
+  for (std::size_t b = layout.version != 0 ? sizeof(unsigned) : 0; b < size; ++b)
+    at[b] = static_cast<std::byte>(nvml_byte(code, parameter, offset + b));
+  const auto restore = [&](const std::byte* was, std::size_t bytes) {
+    std::memcpy(at + (was - before.data()), was, bytes);
+  };
+  if (tail) restore(before.data() + tail->count_at, sizeof(unsigned));
+  for_each_pointer(layout, before.data(), size, [&](const field_layout& f, const std::byte* holder) {
+    if (f.kind == field_kind::text) {
+      std::memcpy(at + (holder - before.data()) + f.offset, &nvml_text, sizeof nvml_text);
+      return true;
+    }
+    restore(holder + f.offset, f.size);
+    restore(holder + f.count_at, sizeof(unsigned));
+    std::byte* list = nullptr;
+    std::memcpy(&list, holder + f.offset, sizeof list);
+    for (unsigned e = 0; list && e < said_count(f, holder); ++e) {
+      std::byte* const element = list + e * f.stride;
+      if (f.listed) {
+        fill_struct(code, parameter, *f.listed(), element, e * f.stride);
+      } else {
+        for (std::size_t b = 0; b < f.stride; ++b)
+          element[b] = static_cast<std::byte>(nvml_byte(code, parameter, e * f.stride + b));
+      }
+    }
+    return true;
+  });
+}
+
 void fill_element(const function_form& form, std::size_t i, std::byte* at, std::size_t offset) {
   const parameter_form& shape = form.parameters[i];
   if (shape.handle != handle_kind::none) {
@@ -47,10 +84,12 @@ void fill_element(const function_form& form, std::size_t i, std::byte* at, std::
     std::memcpy(at, &value, sizeof value);
     return;
   }
-  const std::size_t kept = shape.layout && shape.layout()->version != 0 ? sizeof(unsigned) : 0;
-  for (std::size_t b = kept; b < shape.size; ++b)
-    at[b] = static_cast<std::byte>(nvml_byte(form.code, i, offset + b));
-  if (!shape.layout) return;
+  if (!shape.layout) {
+    for (std::size_t b = 0; b < shape.size; ++b)
+      at[b] = static_cast<std::byte>(nvml_byte(form.code, i, offset + b));
+    return;
+  }
+  fill_struct(form.code, i, *shape.layout(), at, offset);
   for_each_handle(
       *shape.layout(), at, [](void*, handle_kind kind, void** handle) { *handle = object(kind); }, nullptr);
 }
@@ -134,6 +173,38 @@ nvmlReturn_t get_utilisation(nvmlDevice_t, nvmlUtilization_t* busy) {
   return NVML_SUCCESS;
 }
 
+/// Three processes: what becomes of those that are not the asker's own is the helper's part.
+nvmlReturn_t get_processes(nvmlDevice_t, nvmlProcessesUtilizationInfo_v1_t* info) {
+  constexpr unsigned processes[] = {100, 101, 102};
+  const unsigned room = info->procUtilArray ? info->processSamplesCount : 0;
+  info->processSamplesCount = 3;
+  if (room < 3) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (unsigned i = 0; i < 3; ++i)
+    info->procUtilArray[i] = {info->lastSeenTimeStamp + 1, processes[i], 10 * i, 0, 0, 0, 0, 0};
+  return NVML_SUCCESS;
+}
+
+/// Both boards are there anew.
+nvmlReturn_t wait_for_system(nvmlSystemEventSetWaitRequest_v1_t* request) {
+  constexpr u64 bound = 2;
+  request->numEvent = std::min(request->dataSize, nvml_devices);
+  for (unsigned i = 0; request->data && i < request->numEvent; ++i)
+    request->data[i] = {bound, (0x1b + i) << 8};
+  return NVML_SUCCESS;
+}
+
+/// Half of the metric's number; there is none with the number 0.
+nvmlReturn_t get_metrics(nvmlGpmMetricsGet_t* get) {
+  if (get->version != 1 || !get->sample1 || !get->sample2) return NVML_ERROR_INVALID_ARGUMENT;
+  for (unsigned i = 0; i < get->numMetrics; ++i) {
+    nvmlGpmMetric_t& m = get->metrics[i];
+    m.nvmlReturn = m.metricId == 0 ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
+    m.value = m.metricId / 2.0;
+    m.metricInfo = {nvml_text, m.metricId == 0 ? nullptr : nvml_text, "%"};
+  }
+  return NVML_SUCCESS;
+}
+
 class mock_nvml final : public nvml_device {
  public:
   mock_nvml() {
@@ -162,6 +233,9 @@ class mock_nvml final : public nvml_device {
     table_.nvmlDeviceGetMemoryInfo = get_memory;
     table_.nvmlDeviceGetMemoryInfo_v2 = get_memory_v2;
     table_.nvmlDeviceGetUtilizationRates = get_utilisation;
+    table_.nvmlDeviceGetProcessesUtilizationInfo = get_processes;
+    table_.nvmlSystemEventSetWait = wait_for_system;
+    table_.nvmlGpmMetricsGet = get_metrics;
   }
   std::string_view kind() const override { return "mock"; }
   std::string describe() const override { return "NVML expanded from the tables"; }

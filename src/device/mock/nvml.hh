@@ -18,10 +18,14 @@ constexpr bool has_values(api::nvml::opcode code) {
   using enum api::nvml::opcode;
   return code == nvmlDeviceGetUUID || code == nvmlDeviceGetSerial || code == nvmlDeviceGetPciInfo_v3 ||
          code == nvmlDeviceGetName || code == nvmlDeviceGetMemoryInfo || code == nvmlDeviceGetMemoryInfo_v2 ||
-         code == nvmlDeviceGetUtilizationRates;
+         code == nvmlDeviceGetUtilizationRates || code == nvmlDeviceGetProcessesUtilizationInfo ||
+         code == nvmlSystemEventSetWait || code == nvmlGpmMetricsGet;
 }
 
-/// What the mock writes into byte `at` of output `parameter`.
+/// What the mock writes for a text of the library's own.
+inline constexpr const char* nvml_text = "mock text";
+
+/// What the mock writes into byte `at` of output `parameter`; of a list in a struct counted from its begin.
 constexpr std::uint8_t nvml_byte(api::nvml::opcode code, std::size_t parameter, std::size_t at) {
   return static_cast<std::uint8_t>(static_cast<std::uint32_t>(code) * 31 + parameter * 7 + at % 13 + 1);
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "base/fd.hh"
 
@@ -57,18 +58,27 @@ nvmlReturn_t ask_for(opcode code, A... arguments) {
 
 /// The server answers whether something has happened and does not wait: its connection is everybody's. So we
 /// ask again, less and less often.
-template <class Data>
-nvmlReturn_t wait_for_event(opcode code, nvmlEventSet_t set, Data* data, unsigned timeout_ms) {
+template <class AskOnce>
+nvmlReturn_t wait_for_event(AskOnce&& ask_once, unsigned timeout_ms) {
   using clock = std::chrono::steady_clock;
   const auto until = clock::now() + std::chrono::milliseconds(timeout_ms);
   auto pause = std::chrono::microseconds(1000);
   while (true) {
-    const nvmlReturn_t result = ask_for(code, set, data, 0u);
+    const nvmlReturn_t result = ask_once();
     const auto left = std::chrono::duration_cast<std::chrono::microseconds>(until - clock::now());
     if (result != NVML_ERROR_TIMEOUT || left.count() <= 0) return result;
     std::this_thread::sleep_for(std::min(pause, left));
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
+}
+
+/// As above, for functions whose struct says how long to wait: there it stays as the program wrote it.
+template <class AskOnce>
+nvmlReturn_t wait_as_told(AskOnce&& ask_once, unsigned& timeout_ms) {
+  const unsigned told = std::exchange(timeout_ms, 0);
+  const nvmlReturn_t result = wait_for_event(ask_once, told);
+  timeout_ms = told;
+  return result;
 }
 
 }  // namespace
@@ -131,11 +141,23 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length)
 }
 
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t* data, unsigned timeout_ms) {
-  return wait_for_event(opcode::nvmlEventSetWait, set, data, timeout_ms);
+  return wait_for_event([&] { return ask_for(opcode::nvmlEventSetWait, set, data, 0u); }, timeout_ms);
 }
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* data, unsigned timeout_ms) {
-  return wait_for_event(opcode::nvmlEventSetWait_v2, set, data, timeout_ms);
+  return wait_for_event([&] { return ask_for(opcode::nvmlEventSetWait_v2, set, data, 0u); }, timeout_ms);
+}
+
+nvmlReturn_t nvmlEventSetWait_v3(nvmlEventSet_t set, nvmlEventSetWait_v3_t* params) {
+  const auto ask_once = [&] { return ask_for(opcode::nvmlEventSetWait_v3, set, params); };
+  return params ? wait_as_told(ask_once, params->timeoutMs) : ask_once();
+}
+
+nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_v1_t* request) {
+  const auto ask_once = [&] { return ask_for(opcode::nvmlSystemEventSetWait, request); };
+  // Of another version nobody knows where it says how long.
+  const bool known = request && request->version == version_of<nvmlSystemEventSetWaitRequest_v1_t>(1);
+  return known ? wait_as_told(ask_once, request->timeoutms) : ask_once();
 }
 
 nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t* list) {

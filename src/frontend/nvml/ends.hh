@@ -18,6 +18,8 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char* version, unsigned length);
 nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length);
 nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t* data, unsigned timeout_ms);
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* data, unsigned timeout_ms);
+nvmlReturn_t nvmlEventSetWait_v3(nvmlEventSet_t set, nvmlEventSetWait_v3_t* params);
+nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_v1_t* request);
 nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t* list);
 nvmlReturn_t nvmlInternalGetExportTable(const void** table, const void* uuid);
 

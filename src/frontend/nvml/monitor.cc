@@ -65,6 +65,7 @@ void monitor::forked_child() {
   (void)connection_.release();
   users_.store(0);
   new (&kept_) std::map<kept_key, std::vector<std::byte>>;
+  new (&texts_) marshal::nvml::text_pool;  // the old one's texts stay where they are
 }
 
 void monitor::shut_down() {
@@ -164,13 +165,13 @@ nvmlReturn_t monitor::ask(const function_form& form, const words& arguments) {
     const auto known = kept_.find({code, question});
     if (known != kept_.end()) {
       wire::reader r(known->second);
-      CHECK(marshal::nvml::decode_answer(r, form, arguments, result));
+      CHECK(marshal::nvml::decode_answer(r, form, arguments, result, texts_));
       return result;
     }
   }
   if (!exchange(code, question, answer)) return lost("the connection to the server is lost");
   wire::reader r(answer);
-  if (!marshal::nvml::decode_answer(r, form, arguments, result))
+  if (!marshal::nvml::decode_answer(r, form, arguments, result, texts_))
     return lost("the server's answer was not understood");
   if (form.fixed && result == NVML_SUCCESS && kept_.size() < most_kept)
     kept_.emplace(kept_key{code, std::move(question)}, std::move(answer));

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/nvml/forms.hh"
+#include "marshal/nvml/question.hh"
 #include "transport/transport.hh"
 
 namespace outboard::frontend::nvml {
@@ -54,6 +54,7 @@ class monitor {
   std::uint64_t last_ticket_ = 0;
   using kept_key = std::pair<std::uint32_t, std::vector<std::byte>>;
   std::map<kept_key, std::vector<std::byte>> kept_;
+  marshal::nvml::text_pool texts_;  ///< never emptied: programs keep the pointers
 };
 
 /// The code for a function of the tables: its own for bad arguments, else the server's.

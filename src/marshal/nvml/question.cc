@@ -10,7 +10,6 @@ using api::direction;
 using api::parameter;
 using api::nvml::parameter_class;
 using api::nvml::parameter_form;
-using api::nvml::struct_layout;
 using enum api::nvml::nvmlReturn_t;
 
 bool carries_in(const parameter& p) { return p.dir == direction::in || p.dir == direction::inout; }
@@ -20,16 +19,6 @@ bool brings_outputs(nvmlReturn_t code) {
 }
 
 const std::byte* memory_at(std::uint64_t word) { return reinterpret_cast<const std::byte*>(word); }
-
-/// The bytes of one struct: of a versioned one as many as its first field says.
-std::uint32_t struct_size(const struct_layout& layout, const std::byte* at) {
-  if (layout.version == 0) return static_cast<std::uint32_t>(layout.size);
-  unsigned version = 0;
-  std::memcpy(&version, at, sizeof version);
-  return api::nvml::size_said_by(version);
-}
-
-bool size_is_possible(std::uint32_t size) { return size >= sizeof(unsigned) && size <= max_struct; }
 
 /// The number in a program's counting parameter: a value, or what a pointer leads to.
 std::uint64_t program_counter(const function_form& form, const words& arguments, std::size_t index) {
@@ -53,23 +42,6 @@ std::uint64_t program_elements(const function_form& form, const words& arguments
   }
 }
 
-void put_struct(wire::writer& w, const struct_layout& layout, const std::byte* at) {
-  const std::uint32_t size = struct_size(layout, at);
-  w.put(size);
-  std::vector<std::byte> copy(at, at + size);
-  if (size == layout.size) api::nvml::clear_padding(layout, copy.data());
-  w.bytes(copy);
-}
-
-/// Takes one struct to `at`, which has room for `room` bytes.
-bool take_struct(wire::reader& r, std::byte* at, std::uint32_t room) {
-  const auto size = r.get<std::uint32_t>();
-  if (size > room) return false;
-  const auto raw = r.bytes(size);
-  if (!raw.empty()) std::memcpy(at, raw.data(), raw.size());
-  return r.ok();
-}
-
 }  // namespace
 
 nvmlReturn_t check_arguments(const function_form& form, const words& arguments) {
@@ -80,10 +52,8 @@ nvmlReturn_t check_arguments(const function_form& form, const words& arguments) 
       if (form.about->parameters[i].may_be_null) continue;
       return NVML_ERROR_INVALID_ARGUMENT;
     }
-    if (!shape.layout || shape.layout()->version == 0) continue;
-    if (!size_is_possible(struct_size(*shape.layout(), memory_at(arguments[i])))) {
-      return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    }
+    if (!shape.layout || size_is_possible(*shape.layout(), memory_at(arguments[i]))) continue;
+    return shape.layout()->version != 0 ? NVML_ERROR_ARGUMENT_VERSION_MISMATCH : NVML_ERROR_INVALID_ARGUMENT;
   }
   return NVML_SUCCESS;
 }
@@ -122,7 +92,8 @@ void encode_question(wire::writer& w, const function_form& form, const words& ar
   }
 }
 
-bool decode_answer(wire::reader& r, const function_form& form, const words& arguments, nvmlReturn_t& code) {
+bool decode_answer(wire::reader& r, const function_form& form, const words& arguments, nvmlReturn_t& code,
+                   text_pool& texts) {
   code = static_cast<nvmlReturn_t>(r.get<std::int32_t>());
   if (!r.ok() || !brings_outputs(code)) return r.finished();
   // What a program counts its arrays with is itself an output: read before anything is written.
@@ -138,9 +109,7 @@ bool decode_answer(wire::reader& r, const function_form& form, const words& argu
     for (std::uint32_t e = 0; e < n && r.ok(); ++e) {
       std::byte* element = at + std::size_t{e} * shape.size;
       if (shape.layout) {
-        const struct_layout& layout = *shape.layout();
-        const std::uint32_t size = layout.version == 0 ? shape.size : struct_size(layout, element);
-        if (!take_struct(r, element, size)) return false;
+        if (!take_answer(r, *shape.layout(), element, texts)) return false;
       } else {
         const auto raw = r.bytes(shape.size);
         if (!raw.empty()) std::memcpy(element, raw.data(), raw.size());
@@ -187,6 +156,18 @@ bool question::reserve(std::size_t index, std::uint64_t elements, std::uint32_t 
   return true;
 }
 
+/// Memory for a list that a struct leads to: kept by its address, for the way back.
+std::byte* question::make_list(std::uint32_t elements, std::size_t stride) {
+  const std::size_t bytes = (std::size_t{elements} + 1) * stride;
+  taken_ += bytes;
+  if (taken_ > max_bytes) return nullptr;
+  buffer b{true, elements, static_cast<std::uint32_t>(stride), {}};
+  b.memory.assign(bytes / sizeof(std::uint64_t) + 1, 0);
+  std::byte* const at = b.bytes();
+  lists_.emplace(at, std::move(b));
+  return at;
+}
+
 bool question::decode_elements(wire::reader& r, std::size_t index, handle_book& handles) {
   const parameter_form& shape = form_->parameters[index];
   const parameter& p = form_->about->parameters[index];
@@ -210,9 +191,8 @@ bool question::decode_elements(wire::reader& r, std::size_t index, handle_book& 
       if (!raw.empty()) std::memcpy(at, raw.data(), raw.size());
       continue;
     }
-    if (!take_struct(r, at, stride)) return false;
-    // Its own word for its size must be what was sent, for the answer has that size.
-    if (shape.layout()->version != 0 && !size_is_possible(struct_size(*shape.layout(), at))) return false;
+    const auto make = [this](std::uint32_t elements, std::size_t of) { return make_list(elements, of); };
+    if (!take_question(r, *shape.layout(), at, stride, make)) return false;
     struct scope {
       handle_book& handles;
     } here{handles};
@@ -280,8 +260,15 @@ std::uint32_t question::filled(std::size_t index, nvmlReturn_t code) {
   return std::min(said, b.capacity);
 }
 
-void question::encode_elements(wire::writer& w, std::size_t index, std::uint32_t count,
+void question::encode_elements(wire::writer& w, std::size_t index, std::uint32_t count, nvmlReturn_t code,
                                handle_book& handles) {
+  // As arrays: "insufficient size" brings no elements. What a device may have put in place of a list is not
+  // read.
+  const auto listed = [&](const std::byte* list, std::uint32_t said) -> std::optional<std::uint32_t> {
+    const auto known = lists_.find(list);
+    if (known == lists_.end()) return std::nullopt;
+    return code == NVML_SUCCESS ? std::min(said, known->second.capacity) : 0;
+  };
   const parameter_form& shape = form_->parameters[index];
   buffer& b = buffers_[index];
   w.put(count);
@@ -298,7 +285,7 @@ void question::encode_elements(wire::writer& w, std::size_t index, std::uint32_t
             *value = reinterpret_cast<void*>(static_cast<handle_book*>(context)->handle_of(kind, *value));
           },
           &handles);
-      put_struct(w, *shape.layout(), at);
+      put_answer(w, *shape.layout(), at, listed);
     } else {
       w.bytes({at, shape.size});
     }
@@ -310,7 +297,7 @@ void question::encode_answer(wire::writer& w, nvmlReturn_t code, handle_book& ha
   if (!brings_outputs(code)) return;
   for (std::size_t i = 0; i < form_->parameters.size(); ++i) {
     if (!buffers_[i].present || !carries_out(form_->about->parameters[i])) continue;
-    encode_elements(w, i, filled(i, code), handles);
+    encode_elements(w, i, filled(i, code), code, handles);
   }
 }
 

@@ -1,15 +1,16 @@
 // How a call of an NVML function travels. A question holds each parameter in order: a value as it lies in
 // memory, a handle as u64, a pointer as a presence flag and, if it carries something in, its elements; text
 // is sized. An answer: i32 code and, if that is success or "insufficient size", the elements of each present
-// output. Elements: u32 count, then each: integers as they are, handles as u64, structs as u32 size and
-// bytes, nothing of what lies between fields. Both ends are driven by api/nvml/forms.hh and believe nothing
-// of each other.
+// output. Elements: u32 count, then each: integers as they are, handles as u64, structs as structs.hh says.
+// Both ends are driven by api/nvml/forms.hh and believe nothing of each other.
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "api/nvml/forms.hh"
+#include "marshal/nvml/structs.hh"
 #include "wire/cursor.hh"
 
 namespace outboard::marshal::nvml {
@@ -19,23 +20,19 @@ using api::nvml::handle_kind;
 using api::nvml::nvmlReturn_t;
 using api::nvml::words;
 
-/// Elements of one array; real answers have some hundreds (samples) to a few thousand (processes).
-inline constexpr std::uint32_t max_elements = 1 << 14;
 /// What all arrays of one call may occupy.
 inline constexpr std::size_t max_bytes = 4u << 20;
-inline constexpr std::uint32_t max_text = 4096;
 /// Room for an array whose size the function tells without having been told any (GPU instances of a board:
 /// 7).
 inline constexpr std::uint32_t unsized_elements = 64;
-/// A struct may be of another version than ours, and larger.
-inline constexpr std::uint32_t max_struct = 64u << 10;
 
 /// The program's side. NVML's own code for arguments that need no server: null outputs, a struct whose
 /// `version` says no size.
 nvmlReturn_t check_arguments(const function_form& form, const words& arguments);
 void encode_question(wire::writer& w, const function_form& form, const words& arguments);
 /// Writes the outputs through the program's pointers. False: the answer does not fit the question.
-bool decode_answer(wire::reader& r, const function_form& form, const words& arguments, nvmlReturn_t& code);
+bool decode_answer(wire::reader& r, const function_form& form, const words& arguments, nvmlReturn_t& code,
+                   text_pool& texts);
 
 /// What stands behind handles on the server.
 class handle_book {
@@ -68,14 +65,17 @@ class question {
   bool decode_elements(wire::reader& r, std::size_t index, handle_book& handles);
   bool make_room(handle_book& handles);
   bool reserve(std::size_t index, std::uint64_t elements, std::uint32_t stride);
+  std::byte* make_list(std::uint32_t elements, std::size_t stride);
   std::uint64_t counter(std::size_t index);
   std::uint32_t filled(std::size_t index, nvmlReturn_t code);
-  void encode_elements(wire::writer& w, std::size_t index, std::uint32_t count, handle_book& handles);
+  void encode_elements(wire::writer& w, std::size_t index, std::uint32_t count, nvmlReturn_t code,
+                       handle_book& handles);
 
   const function_form* form_ = nullptr;
   nvmlReturn_t code_ = api::nvml::NVML_SUCCESS;
   words arguments_{};
   std::array<buffer, api::nvml::max_arguments> buffers_;
+  std::unordered_map<const std::byte*, buffer> lists_;  ///< what structs lead to, by address
   std::size_t taken_ = 0;
 };
 

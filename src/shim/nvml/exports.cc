@@ -20,7 +20,7 @@ struct stub<Op, nvmlReturn_t(A...)> {
 /// What the families of refused lines say: an unprivileged user may not change a board; the others are not
 /// there for anybody.
 constexpr nvmlReturn_t code_of(std::string_view family) {
-  return family == "permission" ? NVML_ERROR_NO_PERMISSION : NVML_ERROR_NOT_SUPPORTED;
+  return family == "permission" || family == "root" ? NVML_ERROR_NO_PERMISSION : NVML_ERROR_NOT_SUPPORTED;
 }
 
 /// Only what is a handle: some take a struct of theirs first, some nothing.
