@@ -198,7 +198,10 @@ void wrong_things(device handle, unsigned devices) {
   EXPECT_CODE(no_permission, "nvmlDeviceSetMigMode", handle, 1u, &value);
   EXPECT_CODE(invalid, "nvmlDeviceSetEccMode", null<opaque_device>(), 1);
   EXPECT_CODE(invalid, "nvmlEventSetFree", reinterpret_cast<void*>(0x4e4d050000000010));
-  expect(!::dlsym(library, "nvmlSystemGetCPER_v1"), "a function that is not there has no symbol");
+  EXPECT_CODE(no_permission, "nvmlSystemGetCPER_v1", text);
+  EXPECT_CODE(invalid, "nvmlDeviceGetMemoryLimits_v1", null<opaque_device>(), text);
+  EXPECT_CODE(not_supported, "nvmlDeviceGetMemoryLimits_v1", handle, text);
+  expect(!::dlsym(library, "nvmlDeviceGetNothing"), "a function that NVML does not have has no symbol");
 }
 
 /// All threads ask at once; answers must not be mixed up.

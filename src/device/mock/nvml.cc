@@ -1,6 +1,7 @@
 #include "device/mock/nvml.hh"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <vector>
@@ -193,6 +194,14 @@ nvmlReturn_t wait_for_system(nvmlSystemEventSetWaitRequest_v1_t* request) {
   return NVML_SUCCESS;
 }
 
+/// Two samples are two.
+nvmlReturn_t allocate_sample(nvmlGpmSample_t* sample) {
+  static char samples[64];
+  static std::atomic<unsigned> next{0};
+  *sample = reinterpret_cast<nvmlGpmSample_t>(&samples[next.fetch_add(1) % sizeof samples]);
+  return NVML_SUCCESS;
+}
+
 /// Half of the metric's number; there is none with the number 0.
 nvmlReturn_t get_metrics(nvmlGpmMetricsGet_t* get) {
   if (get->version != 1 || !get->sample1 || !get->sample2) return NVML_ERROR_INVALID_ARGUMENT;
@@ -236,6 +245,7 @@ class mock_nvml final : public nvml_device {
     table_.nvmlDeviceGetProcessesUtilizationInfo = get_processes;
     table_.nvmlSystemEventSetWait = wait_for_system;
     table_.nvmlGpmMetricsGet = get_metrics;
+    table_.nvmlGpmSampleAlloc = allocate_sample;
   }
   std::string_view kind() const override { return "mock"; }
   std::string describe() const override { return "NVML expanded from the tables"; }
