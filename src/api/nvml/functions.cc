@@ -6,7 +6,7 @@
 namespace outboard::api::nvml {
 namespace {
 
-constexpr description later_description = parse(kind::later, "");
+[[maybe_unused]] constexpr description later_description = parse(kind::later, "");
 constexpr description refused_description = parse(kind::refused, "");
 
 #define OUTBOARD_INFO_call(symbol) function<opcode::symbol>::about, function<opcode::symbol>::fixed
