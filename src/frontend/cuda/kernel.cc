@@ -6,6 +6,9 @@
 namespace outboard::frontend::cuda {
 namespace {
 
+/// Settings remembered of a kernel; libraries have a handful.
+constexpr std::size_t most_taken = 64;
+
 /// A kernel as one of the two chapters names it: a CUfunction belongs to its context's device (a CUkernel
 /// given as one, to the current context's), a CUkernel comes with a device.
 struct named_kernel {
@@ -66,7 +69,11 @@ CUresult set_attribute(lane& own, const named_kernel& kernel, CUfunction_attribu
   if (set != kernel.object->set_values.end() && set->second == value) return CUDA_SUCCESS;
   request r(kernel.is_function ? api::opcode::cuFuncSetAttribute : api::opcode::cuKernelSetAttribute, own);
   marshal::put_body(r.body(), marshal::kernel_set_body{kernel.handle, kernel.device, attribute, value});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
+  // Libraries also change between values from launch to launch: what the driver took once it takes again.
+  const std::tuple setting{kernel.device, static_cast<int>(attribute), value};
+  const bool known = kernel.object->taken.contains(setting);
+  if (const CUresult code = known ? r.post() : r.call(); code != CUDA_SUCCESS) return code;
+  if (!known && kernel.object->taken.size() < most_taken) kernel.object->taken.insert(setting);
   kernel.object->set_values[key] = value;
   kernel.object->attributes.erase(kernel.device);  // one attribute may move another
   kernel.object->occupancies.clear();

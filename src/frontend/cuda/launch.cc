@@ -93,7 +93,11 @@ CUresult launch(launch_order order) {
   if (const CUresult code = check_parameters(own, order, *kernel); code != CUDA_SUCCESS) return code;
 
   const prospect hope = judge(order.shape, *kernel, limits_of(own.current()->device));
-  const bool doubted = hope == prospect::doubtful && !kernel->accepted.holds(shape_key(order.shape));
+  const std::uint64_t key =
+      hope != prospect::doubtful
+          ? 0
+          : shape_key(order.shape, kernel->dynamic_shared_limit.load(std::memory_order_relaxed));
+  const bool doubted = key && !kernel->accepted.holds(key);
   const bool waits = hope == prospect::bad || doubted || !kernel->launched.load(std::memory_order_acquire) ||
                      odd_attributes(order.attributes) || elsewhere(own, order, *kernel);
 
@@ -105,7 +109,7 @@ CUresult launch(launch_order order) {
   const CUresult code = r.call();
   if (code == CUDA_SUCCESS) {
     kernel->launched.store(true, std::memory_order_release);
-    if (hope == prospect::doubtful) kernel->accepted.keep(shape_key(order.shape));
+    if (key) kernel->accepted.keep(key);
   }
   return code;
 }

@@ -67,12 +67,14 @@ prospect judge(const launch_shape& shape, const kernel_object& kernel, const lau
   for (std::size_t i = 0; i < 3; ++i) {
     if (shape.cluster[i] && shape.grid[i] % shape.cluster[i]) return prospect::bad;
   }
-  if (!fits_shared) return facts.static_shared < 0 ? prospect::doubtful : prospect::bad;
+  // The limit may have been raised by the kernel's other handle, and what an image says of its own shared
+  // memory is more than the driver counts in some of NVIDIA's: only the driver knows.
+  if (!fits_shared) return prospect::doubtful;
   return odd(shape, facts) || needs_registers(facts, threads, limits.registers) ? prospect::doubtful
                                                                                 : prospect::good;
 }
 
-std::uint64_t shape_key(const launch_shape& shape) {
+std::uint64_t shape_key(const launch_shape& shape, std::uint32_t limit) {
   std::uint64_t h = 0xcbf29ce484222325;
   const auto mix = [&](std::uint64_t v) {
     h = (h ^ v) * 0x9e3779b97f4a7c15;
@@ -81,6 +83,7 @@ std::uint64_t shape_key(const launch_shape& shape) {
   for (const std::uint32_t v : shape.block) mix(v);
   for (const std::uint32_t v : shape.cluster) mix(v);
   mix(shape.shared);
+  mix(limit);
   mix(shape.cooperative);
   if (shape.cooperative) {  // all blocks must fit at once
     for (const std::uint32_t v : shape.grid) mix(v);

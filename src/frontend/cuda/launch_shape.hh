@@ -34,7 +34,8 @@ enum class prospect : std::uint8_t {
 
 prospect judge(const launch_shape& shape, const kernel_object& kernel, const launch_limits& limits);
 
-/// What the driver's answer to a doubtful launch depends on, as one number; not 0.
-std::uint64_t shape_key(const launch_shape& shape);
+/// What the driver's answer to a doubtful launch depends on, as one number; not 0. `limit`: what the kernel
+/// may have of shared memory, as far as known.
+std::uint64_t shape_key(const launch_shape& shape, std::uint32_t limit);
 
 }  // namespace outboard::frontend::cuda

@@ -57,11 +57,11 @@ TEST_F(launch_shape_test, a_kernel_bound_to_fewer_threads_is_bad_above_them) {
   EXPECT_EQ(judged(), prospect::good);
 }
 
-TEST_F(launch_shape_test, shared_memory_beyond_what_was_asked_for_is_bad) {
+TEST_F(launch_shape_test, shared_memory_beyond_what_was_asked_for_is_for_the_driver_to_judge) {
   shape.shared = 48 << 10;
   EXPECT_EQ(judged(), prospect::good);
   shape.shared += 1;
-  EXPECT_EQ(judged(), prospect::bad);
+  EXPECT_EQ(judged(), prospect::doubtful);
   kernel.dynamic_shared_limit = 100 << 10;
   EXPECT_EQ(judged(), prospect::good);
   facts.static_shared = -1;
@@ -108,14 +108,15 @@ TEST(shape_key, tells_apart_what_the_answer_depends_on) {
   a.grid = {10, 1, 1}, a.block = {64, 1, 1}, a.cluster = {2, 1, 1};
   launch_shape b = a;
   b.grid = {1000, 1, 1};
-  EXPECT_EQ(shape_key(a), shape_key(b));  // a bigger grid of the same clusters
+  EXPECT_EQ(shape_key(a, 0), shape_key(b, 0));  // a bigger grid of the same clusters
   b.shared = 1;
-  EXPECT_NE(shape_key(a), shape_key(b));
+  EXPECT_NE(shape_key(a, 0), shape_key(b, 0));
   b = a, b.block = {1, 64, 1};
-  EXPECT_NE(shape_key(a), shape_key(b));
+  EXPECT_NE(shape_key(a, 0), shape_key(b, 0));
   a.cooperative = b.cooperative = true, b = a, b.grid = {11, 1, 1};
-  EXPECT_NE(shape_key(a), shape_key(b));  // all blocks must fit at once
-  EXPECT_NE(shape_key({}), 0u);
+  EXPECT_NE(shape_key(a, 0), shape_key(b, 0));     // all blocks must fit at once
+  EXPECT_NE(shape_key(a, 0), shape_key(a, 1024));  // accepted under another limit
+  EXPECT_NE(shape_key({}, 0), 0u);
 }
 
 TEST(shape_memory, holds_what_was_kept) {
@@ -123,10 +124,18 @@ TEST(shape_memory, holds_what_was_kept) {
   EXPECT_FALSE(memory.holds(5));
   memory.keep(5);
   EXPECT_TRUE(memory.holds(5));
-  EXPECT_FALSE(memory.holds(13));
-  memory.keep(13);  // the same slot
-  EXPECT_TRUE(memory.holds(13));
-  EXPECT_FALSE(memory.holds(5));
+  EXPECT_FALSE(memory.holds(37));  // at the same place
+}
+
+TEST(shape_memory, keeps_several_of_one_place_and_loses_one_beyond_them) {
+  shape_memory memory;
+  for (std::uint64_t i = 0; i < 8; ++i) memory.keep(5 + 32 * i);
+  for (std::uint64_t i = 0; i < 8; ++i) EXPECT_TRUE(memory.holds(5 + 32 * i)) << i;
+  memory.keep(5 + 32 * 8);
+  EXPECT_TRUE(memory.holds(5 + 32 * 8));
+  int held = 0;
+  for (std::uint64_t i = 0; i < 8; ++i) held += memory.holds(5 + 32 * i);
+  EXPECT_EQ(held, 7);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -78,16 +79,33 @@ struct module_info final : object {
 };
 
 /// The last launch shapes that the driver accepted although they looked doubtful (clusters, unknown
-/// registers): they need not wait again. Lossy by design; any thread.
+/// registers): they need not wait again. A shape has a few places, so that a library that takes turns between
+/// shapes keeps them all; where they are full, one is lost. Any thread.
 class shape_memory {
  public:
-  bool holds(std::uint64_t shape) const { return slot(shape).load(std::memory_order_relaxed) == shape; }
-  void keep(std::uint64_t shape) { slot(shape).store(shape, std::memory_order_relaxed); }
+  bool holds(std::uint64_t shape) const {
+    for (std::size_t i = 0; i < places; ++i) {
+      if (slot(shape, i).load(std::memory_order_relaxed) == shape) return true;
+    }
+    return false;
+  }
+  void keep(std::uint64_t shape) {
+    for (std::size_t i = 0; i < places; ++i) {
+      std::uint64_t empty = 0;
+      if (slot(shape, i).compare_exchange_strong(empty, shape, std::memory_order_relaxed)) return;
+    }
+    slot(shape, shape / slots_.size() % places).store(shape, std::memory_order_relaxed);
+  }
 
  private:
-  std::atomic<std::uint64_t>& slot(std::uint64_t shape) { return slots_[shape % slots_.size()]; }
-  const std::atomic<std::uint64_t>& slot(std::uint64_t shape) const { return slots_[shape % slots_.size()]; }
-  std::array<std::atomic<std::uint64_t>, 8> slots_{};
+  static constexpr std::size_t places = 8;
+  const std::atomic<std::uint64_t>& slot(std::uint64_t shape, std::size_t i) const {
+    return slots_[(shape + i) % slots_.size()];
+  }
+  std::atomic<std::uint64_t>& slot(std::uint64_t shape, std::size_t i) {
+    return slots_[(shape + i) % slots_.size()];
+  }
+  std::array<std::atomic<std::uint64_t>, 32> slots_{};
 };
 
 /// What the launches of CUDA 3 (cuLaunchGrid) gather in a kernel before they launch it.
@@ -117,6 +135,7 @@ struct kernel_object final : object {
       std::tuple<int, int, std::size_t, unsigned>;  ///< device, block, shared bytes, flags
   std::map<occupancy_question, int> occupancies;
   std::map<std::pair<int, int>, int> set_values;  ///< {device, attribute}: what the program has set
+  std::set<std::tuple<int, int, int>> taken;      ///< {device, attribute, value} that the driver took once
   gathered_launch gathered;
 };
 
