@@ -1,6 +1,7 @@
 // Handlers of host memory that kernels see, and of managed memory.
 #include <array>
 
+#include "backend/device_wait.hh"
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
@@ -42,8 +43,9 @@ outcome cuMemFreeHost(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   // The variable of a module that is being unloaded is not waited for: its pages are not ours.
   if (c.refused == CUDA_SUCCESS && c.session.mirrors().page_locked(body.handle)) {
+    const device_wait wait(c);
     c.give_up_turn();
-    call_driver(c.driver().cuCtxSynchronize);
+    (void)wait();
   }
   return outcome::answer(c.session.mirrors().drop(body.handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }

@@ -1,4 +1,5 @@
 // Handlers of device memory: mapping and unmapping in the window.
+#include "backend/device_wait.hh"
 #include "backend/ends.hh"
 #include "backend/memory_pools.hh"
 #include "backend/session_core.hh"
@@ -25,8 +26,9 @@ outcome ends::cuMemFree_v2(call& c) {
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   // cuMemFree waits for the device (manual, "implicit synchronization"), and memory in use must not be
   // unmapped.
+  const device_wait wait(c);
   c.give_up_turn();
-  const CUresult waited = c.driver().cuCtxSynchronize();
+  const CUresult waited = wait();
   c.session.memory().forget_offer(body.address);
   if (body.size == 0) return outcome::answer(waited);
   CUresult code = CUDA_SUCCESS;

@@ -52,13 +52,15 @@ int main() {
   MUST(cudaDeviceSynchronize());
   const std::size_t all = free_memory();
   const std::size_t quarter = all / 4 / granule * granule;
+  // Of what others on the device may take or give back meanwhile: their contexts come and go.
+  const std::size_t others = all / 64 + 64 * megabyte;
 
   int added = 0;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 50; ++i) add<<<n / 256, 256>>>(x, n, 1), ++added;
     std::vector<void*> large = take(quarter);
     EXPECT(large.size() == 3 || large.size() == 4);
-    EXPECT(free_memory() + large.size() * quarter <= all + granule);
+    EXPECT(free_memory() + large.size() * quarter <= all + others);
     // Work goes on beside the refusals, and a retry after a free succeeds however much of it is under way.
     for (int attempt = 0; attempt < 5; ++attempt) {
       add<<<n / 256, 256>>>(x, n, 1), ++added;
@@ -73,13 +75,13 @@ int main() {
       const std::vector<void*> more = take(bytes);
       rest.insert(rest.end(), more.begin(), more.end());
     }
-    EXPECT(free_memory() < 64 * megabyte);
-    EXPECT(tried(64 * megabyte) == nullptr);
+    EXPECT(free_memory() < others);
+    EXPECT(tried(others) == nullptr);
     MUST(cudaMemcpy(seen.data(), x, n * sizeof(int), cudaMemcpyDeviceToHost));
     for (int value : seen) EXPECT(value == added);
     for (void* each : large) MUST(cudaFree(each));
     for (void* each : rest) MUST(cudaFree(each));
-    EXPECT(free_memory() + 64 * megabyte >= all);
+    EXPECT(free_memory() + others >= all);
   }
 
   // Nearly everything, again and again: what was freed is not missed for a moment.

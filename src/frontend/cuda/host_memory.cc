@@ -99,25 +99,26 @@ CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
   return CUDA_SUCCESS;
 }
 
-/// Copies under way use the memory until the device is done with them; the driver waits as well.
-CUresult wait_for_copies(lane& own) {
-  if (!process::instance().server()->copies_pending()) return CUDA_SUCCESS;
-  return request(api::opcode::cuCtxSynchronize, own).call();
+/// As cuMemFree waits: beside a capture that lets this thread free, for the streams that are not captured.
+CUresult wait_for_context(lane& own, std::uint64_t context) {
+  request r(any_capture_open() ? api::opcode::cuMemFree_v2 : api::opcode::cuCtxSynchronize, own);
+  if (any_capture_open()) marshal::put_body(r.body(), marshal::unmap_body{0, 0});
+  return r.in_context(context).call();
 }
 
-/// Kernels too, if they can have seen the block: its place may be somebody's at once. Not beside a capture:
-/// the wait would lose it, and a chunk that goes as a whole is waited for by the server in any case.
+/// Copies and kernels under way use the memory until the device is done with them, kernels if they can have
+/// seen it. The driver waits as well; here its place may be somebody's at once.
 CUresult wait_for_users(lane& own, const memory_block& block) {
-  if (const CUresult code = wait_for_copies(own); code != CUDA_SUCCESS) return code;
   process& p = process::instance();
   const auto chunk = p.arena().chunk_of(block.base);
-  if (!chunk || (!chunk->shared && !p.mirrors().find(chunk->base)) || any_capture_open()) return CUDA_SUCCESS;
+  const bool seen = chunk && (chunk->shared || p.mirrors().find(chunk->base));
+  const bool copied = p.server()->copies_pending();
+  if (!seen && !copied) return CUDA_SUCCESS;
   const bool here = own.current() && own.current()->handle == block.context;
   const idle_question idle = idle_question::of_context(own);
-  if (here && idle.known_idle()) return CUDA_SUCCESS;
-  request r(api::opcode::cuCtxSynchronize, own);
-  const CUresult code = r.in_context(block.context).call();
-  if (here && code == CUDA_SUCCESS) idle.now_idle();
+  if (here && !copied && idle.known_idle()) return CUDA_SUCCESS;
+  const CUresult code = wait_for_context(own, block.context);
+  if (here && code == CUDA_SUCCESS && !any_capture_open()) idle.now_idle();
   return code;
 }
 
@@ -276,7 +277,9 @@ CUresult ends::cuMemHostUnregister(void* p) {
   memory_block block;
   if (const CUresult code = find_host(p, memory_kind::registered, block); code != CUDA_SUCCESS) return code;
   lane& own = this_lane();
-  if (const CUresult code = wait_for_copies(own); code != CUDA_SUCCESS) return code;
+  if (process::instance().server()->copies_pending()) {
+    if (const CUresult code = wait_for_context(own, block.context); code != CUDA_SUCCESS) return code;
+  }
   const CUresult code = hide_registered(own, block);
   process::instance().addresses().remove(block.base);
   return code;

@@ -1,0 +1,26 @@
+// The wait for all work of the current context that frees imply. A context with an open capture cannot be
+// waited for: the wait fails and the capture is lost. Captures that forbid frees have been asked before (the
+// front-end does, for every function that they may forbid); beside one that allows them, it is the streams
+// which no capture has that are waited for.
+#pragma once
+
+#include <vector>
+
+#include "backend/ends.hh"
+
+namespace outboard::backend {
+
+class device_wait {
+ public:
+  /// With the session's turn: finds out what there is to wait for.
+  explicit device_wait(call& c);
+  /// Without it.
+  CUresult operator()() const;
+
+ private:
+  const api::driver_table& driver_;
+  bool beside_capture_ = false;
+  std::vector<CUstream> streams_;  ///< then these
+};
+
+}  // namespace outboard::backend
