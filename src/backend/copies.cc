@@ -88,9 +88,12 @@ outcome ends::cuMemcpyAsync(call& c) {
   if (marshal::on_stream(body.how)) {
     code = call_driver(per_thread ? d.cuMemcpyAsync_ptsz : d.cuMemcpyAsync, body.to, body.from, body.size,
                        stream);
-    if (code == CUDA_SUCCESS && body.done_at != 0) {
-      code = call_driver(per_thread ? d.cuStreamWriteValue32_v2_ptsz : d.cuStreamWriteValue32_v2, stream,
-                         body.done_at, body.done, CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (body.done_at != 0) {
+      // Whether the copy was taken or not: the client waits for its word before it uses the bytes again.
+      const CUresult told =
+          call_driver(per_thread ? d.cuStreamWriteValue32_v2_ptsz : d.cuStreamWriteValue32_v2, stream,
+                      body.done_at, body.done, CU_STREAM_WRITE_VALUE_DEFAULT);
+      if (code == CUDA_SUCCESS) code = told;
     }
     return outcome::answer(code);
   }

@@ -1,6 +1,6 @@
-// Very many calls of one process. usage: soak_calls [CALLS] [MARKS]: with MARKS it stops that many times,
-// evenly spread, with nothing under way: prints "mark" and waits for a line, so that somebody can look what
-// is held.
+// Very many calls of one process. usage: soak_calls [CALLS] [MARKS] [LAUNCHES]: with MARKS it stops that many
+// times, evenly spread, with nothing under way: prints "mark" and waits for a line, so that somebody can look
+// what is held. LAUNCHES: how many of each round's calls are launches.
 #include <cstring>
 
 #include "common.hh"
@@ -9,8 +9,8 @@ __global__ void increment(unsigned* x) { *x += 1; }
 
 namespace {
 
-/// Calls one round makes.
-constexpr long in_round = 20;
+/// Calls one round makes beside its launches.
+constexpr long beside = 16;
 
 struct things {
   unsigned *device = nullptr, *pinned = nullptr;
@@ -18,15 +18,15 @@ struct things {
   unsigned expected = 0;
 };
 
-void round(things& t) {
+void round(things& t, long launches) {
   cudaEvent_t event;
   void *memory = nullptr, *host = nullptr;
   unsigned plain = 0;
   MUST(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   MUST(cudaMalloc(&memory, 100000));
   MUST(cudaMemsetAsync(memory, 1, 100000, t.stream));
-  for (int i = 0; i < 4; ++i) increment<<<1, 1, 0, t.stream>>>(t.device);
-  t.expected += 4;
+  for (long i = 0; i < launches; ++i) increment<<<1, 1, 0, t.stream>>>(t.device);
+  t.expected += static_cast<unsigned>(launches);
   MUST(cudaGetLastError());
   MUST(cudaMemcpyAsync(t.pinned, t.device, sizeof *t.device, cudaMemcpyDeviceToHost, t.stream));
   MUST(cudaEventRecord(event, t.stream));
@@ -56,7 +56,8 @@ void stop_for_a_look() {
 }  // namespace
 
 int main(int count, char** values) {
-  const long rounds = argument(count, values, 1, 20000) / in_round, marks = argument(count, values, 2, 0);
+  const long launches = argument(count, values, 3, 4), marks = argument(count, values, 2, 0);
+  const long rounds = argument(count, values, 1, 20000) / (beside + launches);
   things t;
   MUST(cudaMalloc(&t.device, sizeof *t.device));
   MUST(cudaMemset(t.device, 0, sizeof *t.device));
@@ -64,7 +65,7 @@ int main(int count, char** values) {
   MUST(cudaStreamCreateWithFlags(&t.stream, cudaStreamNonBlocking));
   MUST(cudaDeviceSynchronize());
   for (long i = 1, mark = 1; i <= rounds; ++i) {
-    round(t);
+    round(t, launches);
     if (mark <= marks && i == rounds * mark / marks) {
       stop_for_a_look();
       ++mark;

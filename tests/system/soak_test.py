@@ -1,6 +1,8 @@
 """Nothing grows: very many calls of one session, very many sessions of one daemon. What daemon and worker hold after the
 last tenth is what they held after the first, and so is the GPU's memory where OUTBOARD_TEST_DEVICE=vendor.
-usage: soak_test.py [CALLS [SESSIONS]]"""
+usage: soak_test.py [CALLS [SESSIONS [LAUNCHES [CLIENTS]]]] [-k NAME]
+  LAUNCHES  of each round of calls, most of which are posts then; CLIENTS  at a time"""
+import collections
 import os
 import pathlib
 import subprocess
@@ -13,10 +15,10 @@ from measuring import Nvml  # noqa: E402
 
 from outboard_testing import SANITIZED, SystemTest, argument, program, program_environment, wait_until
 
-CALLS, SESSIONS = argument(200_000), argument(200)
+CALLS, SESSIONS, LAUNCHES = argument(200_000), argument(200), argument(4)
+AT_ONCE = argument(max(1, (os.cpu_count() or 1) // 2))
 ROOM = 1 << 20  # as promised
 MARKS = 10
-AT_ONCE = max(1, (os.cpu_count() or 1) // 2)  # clients
 GPU = Nvml() if os.environ["OUTBOARD_TEST_DEVICE"] == "vendor" else None
 
 
@@ -47,7 +49,7 @@ class Soak(SystemTest):
         self.assertLessEqual(last.device_memory, first.device_memory + ROOM, who)
 
     def calls_over(self, url, daemon):
-        client = subprocess.Popen(program("soak_calls", CALLS, MARKS), env=program_environment(url), text=True,
+        client = subprocess.Popen(program("soak_calls", CALLS, MARKS, LAUNCHES), env=program_environment(url), text=True,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(self.end, client)
         began, marks = time.monotonic(), []
@@ -65,26 +67,36 @@ class Soak(SystemTest):
         for who in marks[0]:
             self.not_more(who, marks[0][who], marks[-1][who])
 
-    def test_many_calls_of_one_session(self):
+    def test_many_calls_over_unix(self):
         daemon = self.serve()
-        for url in (daemon.unix, daemon.tcp):
-            self.calls_over(url, daemon)
+        self.calls_over(daemon.unix, daemon)
         self.nothing_is_left(daemon)
+
+    def test_many_calls_over_tcp(self):
+        daemon = self.serve()
+        self.calls_over(daemon.tcp, daemon)
+        self.nothing_is_left(daemon)
+
+    def sessions(self, daemon, count):
+        """So many one after the other, AT_ONCE at a time, alternating between the transports."""
+        running = collections.deque()
+        for n in range(count):
+            if len(running) == AT_ONCE:
+                self.passed(running.popleft())
+            running.append(self.start(program("soak_calls", 20), daemon.tcp if n % 2 else daemon.unix))
+            self.forget_children()
+        while running:
+            self.passed(running.popleft())
+        self.forget_children()
+        self.sessions_are_gone(daemon)
 
     def test_many_sessions_of_one_daemon(self):
         daemon = self.serve()
-        began, after_first = time.monotonic(), None
-        tenth = max(SESSIONS // 10, 10)
-        for done in range(0, SESSIONS, AT_ONCE):
-            clients = [self.start(program("soak_calls", 20), daemon.tcp if n % 2 else daemon.unix)
-                       for n in range(done, min(done + AT_ONCE, SESSIONS))]
-            for client in clients:
-                self.passed(client)
-            self.doCleanups_of_children()
-            if done < tenth <= done + AT_ONCE:
-                self.sessions_are_gone(daemon)
-                after_first = self.settled(daemon)
-        self.sessions_are_gone(daemon)
+        began, tenth = time.monotonic(), max(SESSIONS // 10, 10)
+        self.sessions(daemon, tenth)
+        after_first = self.settled(daemon)
+        print(f"{tenth} sessions: {time.monotonic() - began:.1f} s", flush=True)
+        self.sessions(daemon, SESSIONS - tenth)
         seconds = time.monotonic() - began
         print(f"{SESSIONS} sessions: {seconds:.1f} s, {1e3 * seconds / SESSIONS:.1f} ms each")
         self.not_more("daemon", after_first, self.settled(daemon))
@@ -103,9 +115,9 @@ class Soak(SystemTest):
             looks.append(Held(daemon.process.pid))
         return min(looks, key=lambda held: held.descriptors)
 
-    def doCleanups_of_children(self):
-        """A clean-up entry for each of 10^5 children would itself be what grows."""
-        self._cleanups = [c for c in self._cleanups if c[0] != self.end]
+    def forget_children(self):
+        """A clean-up entry for each of 10^5 children would itself be what grows: those that still run keep theirs."""
+        self._cleanups = [c for c in self._cleanups if c[0] != self.end or c[1][0].poll() is None]
 
 
 if __name__ == "__main__":

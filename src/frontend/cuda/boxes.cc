@@ -5,6 +5,7 @@
 
 #include "frontend/cuda/capture.hh"
 #include "frontend/cuda/copies.hh"
+#include "frontend/cuda/elsewhere.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 #include "marshal/array_bodies.hh"
@@ -166,7 +167,7 @@ CUresult from_host(lane& own, const box& copy, const box_extent& size, CUstream 
     body.to.x += p.x, body.to.y += p.y, body.to.z += p.z;
     body.width = p.size.width, body.height = p.size.height, body.depth = p.size.depth;
     request r(api::opcode::cuMemcpy3D_v2, own);
-    marshal::put_body(in_context_of(r, own, stream).body(), body);
+    marshal::put_body(r.body(), body);
     const std::span<const std::byte> part = packed(copy.from, first, p, own.gathered);
     if (const CUresult code = may_post ? r.post(part) : r.call(part); code != CUDA_SUCCESS) return code;
     done += p.bytes();
@@ -183,7 +184,7 @@ CUresult to_host(lane& own, const box& copy, const box_extent& size, CUstream st
   land.row = size.width, land.pitch = copy.to.pitch;
   land.rows = size.height, land.slice = copy.to.pitch * copy.to.rows;
   request r(api::opcode::cuMemcpy3D_v2, own);
-  marshal::put_body(in_context_of(r, own, stream).body(), body_of(copy, stream, how));
+  marshal::put_body(r.body(), body_of(copy, stream, how));
   const bool later = may_post && marshal::on_stream(how) && page_locked(begin, bytes);
   return later ? r.post({}, &land) : r.call({}, &land);
 }
@@ -202,6 +203,29 @@ CUresult on_host(lane& own, const box& copy, const box_extent& size) {
     }
   }
   return CUDA_SUCCESS;
+}
+
+/// Where the side's memory lives, if that is not here.
+context_state* home_of(const lane& own, const box_end& e) {
+  return e.type == CU_MEMORYTYPE_DEVICE ? owner_elsewhere(own, e.device) : nullptr;
+}
+
+/// A copy that touches memory of another device: there, if all of it lies there; else between the two as the
+/// driver's own copy of peers, for which `copy` is made ready.
+std::optional<CUresult> box_elsewhere(lane& own, box& copy, CUstream stream, flavour how) {
+  context_state *there = home_of(own, copy.to), *whence = home_of(own, copy.from);
+  if ((!there && !whence) || copy.peer || any_capture_open()) return std::nullopt;
+  const bool one_place =
+      there && whence ? there->device == whence->device : is_host(copy.from) || is_host(copy.to);
+  if (one_place) {
+    return over_there(own, there ? *there : *whence, stream, how,
+                      [&](CUstream side) { return copy_box(copy, side, how); });
+  }
+  const auto context_of = [&](const context_state* home) {
+    return reinterpret_cast<CUcontext>(home ? home->handle : own.context_handle());
+  };
+  copy.peer = true, copy.to.context = context_of(there), copy.from.context = context_of(whence);
+  return std::nullopt;
 }
 
 CUDA_MEMCPY3D parameters_of(const box& copy) {
@@ -255,6 +279,7 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
   const bool by_host = is_host(copy.from) || is_host(copy.to);
   if (by_host && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
     return capture_box(own, parameters_of(copy), stream, marshal::per_thread(how));
+  if (const auto code = box_elsewhere(own, copy, stream, how)) return *code;
   const bool from_there = moved_to_server(copy.from, size), to_there = moved_to_server(copy.to, size);
   // What kernels and this process both see must be fetched when the program may look.
   const bool seen = from_there || to_there || (copy.to.type == CU_MEMORYTYPE_DEVICE && shown(copy.to.device));

@@ -32,10 +32,6 @@ bool leaves_its_block(std::uint64_t address, std::uint64_t size);
 /// All of the host range is one page-locked block.
 bool page_locked(std::uint64_t address, std::uint64_t size);
 
-/// A copy through the server's staging blocks runs in its stream's context, which may be another device's
-/// than the current one: their events can be recorded nowhere else.
-request& in_context_of(request& r, const lane& own, CUstream stream);
-
 /// May a copy from the program's memory still be under way when the call returns? Another process that shares
 /// memory with this one hears of the return by ways of its own.
 inline bool may_run_behind(marshal::flavour how) {

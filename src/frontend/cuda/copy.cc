@@ -6,6 +6,7 @@
 
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/copies.hh"
+#include "frontend/cuda/elsewhere.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/remote.hh"
 #include "frontend/cuda/staged_copy.hh"
@@ -48,6 +49,9 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   if (leaves_its_block(to, size) || leaves_its_block(source, size)) return CUDA_ERROR_INVALID_VALUE;
   if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
     return capture_copy(own, {to, const_cast<void*>(from), size, stream, false, marshal::per_thread(how)});
+  if (context_state* there = owner_elsewhere(own, to); there && !any_capture_open())
+    return over_there(own, *there, stream, how,
+                      [&](CUstream side) { return to_device(to, from, size, side, how); });
   if (marshal::on_stream(how) && p.server()->callbacks_expected()) {
     if (const CUresult code = show_page_locked(own, source, size); code != CUDA_SUCCESS) return code;
   }
@@ -62,7 +66,8 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   }
   // While streams may wait for host functions of ours the server must not be left with more than it can keep.
   const bool known = p.addresses().covers(to, size) && !p.server()->callbacks_expected() &&
-                     may_run_behind(how) && !(default_stream(stream) && any_capture_open());
+                     may_run_behind(how) && !(default_stream(stream) && any_capture_open()) &&
+                     !of_another_device(own, to);
   // Asynchronous copies from page-locked memory must not wait for the stream.
   if (known && size >= least_staged && !shown(to) &&
       !(marshal::on_stream(how) && p.addresses().find(source))) {
@@ -73,8 +78,7 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);
     request r(api::opcode::cuMemcpyHtoD_v2, own);
-    marshal::put_body(in_context_of(r, own, stream).body(),
-                      marshal::copy_in_body{to + done, value_of(stream), how});
+    marshal::put_body(r.body(), marshal::copy_in_body{to + done, value_of(stream), how});
     const std::span<const std::byte> part(bytes + done, n);
     const CUresult code = known ? r.post(part) : r.call(part);
     if (code != CUDA_SUCCESS) return code;
@@ -94,6 +98,9 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
     return CUDA_ERROR_INVALID_VALUE;
   if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
     return capture_copy(own, {from, to, size, stream, true, marshal::per_thread(how)});
+  if (context_state* there = owner_elsewhere(own, from); there && !any_capture_open())
+    return over_there(own, *there, stream, how,
+                      [&](CUstream side) { return to_host(to, from, size, side, how); });
   if (const auto host = shown(reinterpret_cast<std::uint64_t>(to))) {
     const std::uint64_t offset = reinterpret_cast<std::uint64_t>(to) - host->base;
     if (size <= host->size - offset) return on_server(host->device_address + offset, from, size, stream, how);
@@ -104,15 +111,14 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   }
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(to));
   const bool page_locked = block && is_host(block->kind);
-  const bool known = p.addresses().covers(from, size);
+  const bool known = p.addresses().covers(from, size) && !of_another_device(own, from);
   const bool later = page_locked && marshal::on_stream(how) && known;
   if (known && !later && size >= least_staged && !shown(from)) {
     if (const auto code = stage_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
       return *code;
   }
   request r(api::opcode::cuMemcpyDtoH_v2, own);
-  marshal::put_body(in_context_of(r, own, stream).body(),
-                    marshal::copy_out_body{from, size, value_of(stream), how});
+  marshal::put_body(r.body(), marshal::copy_out_body{from, size, value_of(stream), how});
   const landing land{static_cast<std::byte*>(to), size};
   return later ? r.post({}, &land) : r.call({}, &land);
 }
@@ -169,13 +175,6 @@ CUresult settle(lane& own, const void* source) {
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(source));
   if (!block || !is_host(block->kind)) return CUDA_SUCCESS;
   return request(api::opcode::cuCtxSynchronize, own).call();
-}
-
-request& in_context_of(request& r, const lane& own, CUstream stream) {
-  if (default_stream(stream)) return r;
-  const object* found = find_object<object>(stream);
-  const bool elsewhere = found && found->context && found->context != own.context_handle();
-  return elsewhere ? r.in_context(found->context) : r;
 }
 
 bool of_device_alone(std::uint64_t address) {

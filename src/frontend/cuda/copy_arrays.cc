@@ -33,7 +33,7 @@ CUresult to_array(CUarray array, std::size_t offset, const void* from, std::size
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);
     request r(api::opcode::cuMemcpyHtoA_v2, own);
-    marshal::put_body(in_context_of(r, own, stream).body(),
+    marshal::put_body(r.body(),
                       marshal::array_copy_body{value_of(array), offset + done, n, value_of(stream), how});
     // The driver knows what lies within the array: it is asked.
     const CUresult code = r.call(std::span(static_cast<const std::byte*>(from) + done, n));
@@ -49,8 +49,7 @@ CUresult from_array(void* to, CUarray array, std::size_t offset, std::size_t siz
   if (const CUresult code = begin(own, array, to, size, stream); code != CUDA_SUCCESS || size == 0)
     return code;
   request r(api::opcode::cuMemcpyAtoH_v2, own);
-  marshal::put_body(in_context_of(r, own, stream).body(),
-                    marshal::array_copy_body{value_of(array), offset, size, value_of(stream), how});
+  marshal::put_body(r.body(), marshal::array_copy_body{value_of(array), offset, size, value_of(stream), how});
   const landing land{static_cast<std::byte*>(to), size};
   const CUDA_ARRAY3D_DESCRIPTOR& about = find_object<array_info>(array)->about;
   const std::uint64_t row = about.Width * element_bytes(about);

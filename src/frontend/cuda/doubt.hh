@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "frontend/cuda/capture.hh"
+#include "frontend/cuda/elsewhere.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 
@@ -65,9 +66,13 @@ bool doubtful(A... arguments) {
     const auto* event = find_object<event_info>(std::get<1>(a));
     return std::get<2>(a) != 0 || any_capture_open() || (event && event->captured.load());
   } else if constexpr (name.starts_with("cuMemsetD2D")) {
-    return odd_fill(std::get<0>(a), std::get<1>(a), std::get<3>(a), std::get<4>(a), element);
+    return of_another_device(this_lane(), std::get<0>(a)) ||
+           odd_fill(std::get<0>(a), std::get<1>(a), std::get<3>(a), std::get<4>(a), element);
   } else if constexpr (name.starts_with("cuMemsetD")) {
-    return odd_fill(std::get<0>(a), 0, std::get<2>(a), 1, element);
+    return of_another_device(this_lane(), std::get<0>(a)) ||
+           odd_fill(std::get<0>(a), 0, std::get<2>(a), 1, element);
+  } else if constexpr (name.starts_with("cuMemcpyDtoD")) {
+    return of_another_device(this_lane(), std::get<0>(a)) || of_another_device(this_lane(), std::get<1>(a));
   } else if constexpr (name.starts_with("cuStreamWaitValue") || name.starts_with("cuStreamWriteValue")) {
     constexpr std::uint64_t bytes = name.find("64") != name.npos ? 8 : 4;
     constexpr unsigned common = name.starts_with("cuStreamWait") ? 3 : 1;

@@ -1,5 +1,6 @@
 // Calls that name a stream (or an array to destroy) need no current context: the driver takes the object's. A
-// thread without one has it for the length of the call. Thread-bound.
+// thread without one has it for the length of the call; a copy always has its stream's, which may be another
+// device's: what the server stages it in belongs to one context. Thread-bound.
 #pragma once
 
 #include <type_traits>
@@ -34,14 +35,16 @@ CUresult in_its_context(End&& end, A... arguments) {
       ((std::is_same_v<A, CUstream> || std::is_same_v<A, const CUlaunchConfig*>) || ...);
   constexpr bool array = Op == api::opcode::cuArrayDestroy || Op == api::opcode::cuMipmappedArrayDestroy;
   if constexpr (names_stream || array) {
-    if (lane& own = this_lane(); !own.current()) [[unlikely]] {
+    constexpr bool copy = api::function<Op>::name.starts_with("cuMemcpy");
+    if (lane& own = this_lane(); copy || !own.current()) [[unlikely]] {
       context_state* context = nullptr;
       if constexpr (array) {
         ((context = detail::context_behind(find_object<object>(arguments))), ...);
       } else {
         ((context = context ? context : detail::context_named_by(arguments)), ...);
       }
-      if (context) {
+      const bool other = copy && context && context != own.owner() && context->active.load();
+      if (context && (!own.current() || other)) {
         own.contexts.push_back(context);
         const CUresult code = end();
         own.contexts.pop_back();

@@ -5,6 +5,7 @@
 
 #include "frontend/cuda/capture.hh"
 #include "frontend/cuda/doubt.hh"
+#include "frontend/cuda/elsewhere.hh"
 #include "frontend/cuda/idle.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/own_context.hh"
@@ -136,6 +137,22 @@ auto question(const lane& own, A... arguments) {
   }
 }
 
+/// Copies within device memory: how they take their place among the rest.
+template <api::opcode Op>
+constexpr std::optional<marshal::flavour> copies_device_memory() {
+  using enum api::opcode;
+  if (Op == cuMemcpyDtoD_v2) return marshal::flavour::sync;
+  if (Op == cuMemcpyDtoD_v2_ptds) return marshal::flavour::sync_per_thread;
+  if (Op == cuMemcpyDtoDAsync_v2) return marshal::flavour::stream;
+  if (Op == cuMemcpyDtoDAsync_v2_ptsz) return marshal::flavour::stream_per_thread;
+  return std::nullopt;
+}
+
+inline std::optional<CUresult> elsewhere(marshal::flavour how, CUdeviceptr to, CUdeviceptr from,
+                                         std::size_t size, CUstream stream = nullptr) {
+  return copy_elsewhere(to, from, size, stream, how);
+}
+
 /// Calls on an object alone: its handle is looked at even before cuInit, and its context must be alive.
 constexpr bool of_object(std::string_view name) {
   for (const std::string_view prefix :
@@ -202,6 +219,9 @@ CUresult remote(A... arguments) {
     if (code != CUDA_SUCCESS) return code;
   }
   if ((detail::late_event(arguments) || ...)) return CUDA_ERROR_INVALID_HANDLE;
+  if constexpr (constexpr auto how = detail::copies_device_memory<Op>(); how.has_value()) {
+    if (const auto code = detail::elsewhere(*how, arguments...)) return *code;
+  }
   [[maybe_unused]] auto idle = detail::question<Op>(own, arguments...);
   if constexpr (asks_completion(Op)) {
     if (idle.known_idle()) return CUDA_SUCCESS;

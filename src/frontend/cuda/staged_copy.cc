@@ -11,7 +11,6 @@
 
 #include "frontend/copy_crew.hh"
 #include "frontend/cuda/contexts.hh"
-#include "frontend/cuda/copies.hh"
 #include "frontend/cuda/remote.hh"
 #include "frontend/staging_area.hh"
 #include "transport/spin.hh"
@@ -234,7 +233,7 @@ std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
   use_of_area area(own, whole.size);
   if (!area) return std::nullopt;
   request first(api::opcode::cuMemcpyDtoH_v2, own);
-  marshal::put_body(in_context_of(first, own, whole.stream).body(),
+  marshal::put_body(first.body(),
                     marshal::copy_out_body{whole.device, head, value_of(whole.stream), whole.how});
   const landing land{whole.host, head};
   if (const CUresult code = first.call({}, &land); code != CUDA_SUCCESS) return code;
