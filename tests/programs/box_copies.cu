@@ -60,7 +60,7 @@ struct blocks {
   ~blocks() { cudaFree(device), cudaFreeHost(pinned); }
   void reset() {
     MUST(cudaMemcpy(device, content.data(), content.size(), cudaMemcpyHostToDevice));
-    // It may return when the bytes are staged, and the copies below go through a stream that waits for nobody.
+    // It may return when the bytes are staged, and the copies below stand in a stream that waits for nobody.
     MUST(cudaDeviceSynchronize());
     std::memcpy(pinned, content.data(), content.size());
   }
