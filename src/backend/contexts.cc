@@ -73,14 +73,16 @@ outcome ends::cuDevicePrimaryCtxReset_v2(call& c) {
 outcome ends::cuDevicePrimaryCtxSetFlags_v2(call& c) {
   marshal::context_body body;
   if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
-  return outcome::answer(invoke(c.driver().cuDevicePrimaryCtxSetFlags_v2, body.device, body.flags));
+  const unsigned flags = c.session.dumps().allowed_context_flags(body.flags);
+  return outcome::answer(invoke(c.driver().cuDevicePrimaryCtxSetFlags_v2, body.device, flags));
 }
 
 outcome ends::cuCtxCreate_v2(call& c) {
   marshal::context_body body;
   if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
   CUcontext native = nullptr;
-  const CUresult code = invoke(c.driver().cuCtxCreate_v2, &native, body.flags, body.device);
+  const unsigned flags = c.session.dumps().allowed_context_flags(body.flags);
+  const CUresult code = invoke(c.driver().cuCtxCreate_v2, &native, flags, body.device);
   c.own.context = 0;  // creating made it current on this thread
   return made(c, body.handle, code, native);
 }

@@ -302,7 +302,9 @@ CUresult session_core::replay(lane& own, const wire::frame_header& header, std::
 void session_core::answer(lane& own, lane& asking, const wire::frame_header& header, outcome what,
                           bool keep_outputs) {
   CUresult code = what.code;
-  if (is_sticky(code)) tell_sticky(header.context, code);
+  // The dump of a fault is on the client's side before the client hears of the fault. A post cannot wait for
+  // it: its client may be sending; the next call in that context says the same.
+  if (is_sticky(code)) tell_sticky(header.context, code, header.kind == wire::frame_kind::post);
   if (header.kind == wire::frame_kind::post) {
     if (code != CUDA_SUCCESS && !is_sticky(code) && asking.deferred == CUDA_SUCCESS) asking.deferred = code;
     return;
@@ -324,11 +326,14 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
 void session_core::send_output() {
   if (!request_.output) return;
   request_.output->flush([this](int descriptor, std::string_view text) {
-    const auto first = static_cast<std::uint8_t>(descriptor);
-    wire::frame_header header;
-    header.kind = wire::frame_kind::output;
-    send(header, std::as_bytes(std::span(&first, 1)), std::as_bytes(std::span(text)));
+    send_output_bytes(static_cast<std::uint8_t>(descriptor), std::as_bytes(std::span(text)));
   });
+}
+
+void session_core::send_output_bytes(std::uint8_t what, std::span<const std::byte> bytes) {
+  wire::frame_header header;
+  header.kind = wire::frame_kind::output;
+  send(header, std::as_bytes(std::span(&what, 1)), bytes);
 }
 
 /// Bytes that a graph's copy left in its block, for the client's box; a piece never crosses a row.
@@ -357,7 +362,15 @@ void session_core::forget_sticky(std::uint64_t context) {
   sticky_told_.erase(context);
 }
 
-void session_core::tell_sticky(std::uint64_t context, CUresult code) {
+void session_core::tell_sticky(std::uint64_t context, CUresult code, bool by_post) {
+  {
+    const std::lock_guard lock(sticky_mutex_);
+    if (sticky_told_.contains(context)) return;
+  }
+  if (dumps_.expected()) {
+    if (by_post) return;
+    dumps_.finish();
+  }
   {
     const std::lock_guard lock(sticky_mutex_);
     if (!sticky_told_.emplace(context, code).second) return;

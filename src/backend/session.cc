@@ -4,6 +4,7 @@
 #include "backend/session_core.hh"
 #include "base/version.hh"
 #include "transport/spin.hh"
+#include "wire/output.hh"
 
 namespace outboard::backend {
 
@@ -69,7 +70,9 @@ session_core::session_core(session_request request)
                send(header, payload);
              },
              [this] { turn_.nudge(standby_); }}),
-      graph_copies_(driver_, host_) {}
+      graph_copies_(driver_, host_),
+      dumps_([this](std::span<const std::byte> bytes) { send_output_bytes(wire::output_core_dump, bytes); }) {
+}
 
 session_core::~session_core() {
   if (request_.broker) request_.broker->end();

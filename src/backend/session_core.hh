@@ -12,6 +12,7 @@
 
 #include "backend/call.hh"
 #include "backend/copies_out.hh"
+#include "backend/core_dump.hh"
 #include "backend/graph_copies.hh"
 #include "backend/host_calls.hh"
 #include "backend/memory_map.hh"
@@ -74,6 +75,7 @@ class session_core {
   }                                                            ///< with the turn
   graph_copies& captured_copies() { return graph_copies_; }    ///< own lock
   resource_book& resources() { return resources_; }            ///< with the turn
+  core_dump& dumps() { return dumps_; }                        ///< own lock
   std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
   /// What records_export is giving out, part by part.
   std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
@@ -119,8 +121,9 @@ class session_core {
   void answer(lane& own, lane& asking, const wire::frame_header& header, outcome what, bool keep_outputs);
   bool may_begin();
   void request_over();
-  void tell_sticky(std::uint64_t context, CUresult code);
+  void tell_sticky(std::uint64_t context, CUresult code, bool by_post);
   void send_output();
+  void send_output_bytes(std::uint8_t what, std::span<const std::byte> bytes);
   void send_block(const boxed_bytes& b);
   void end(bool orderly, std::string why);
   bool join_lanes();
@@ -159,6 +162,7 @@ class session_core {
   std::map<std::uint64_t, CUresult> sticky_told_;
   host_calls host_;  // its thread uses what stands above
   graph_copies graph_copies_;
+  core_dump dumps_;  // its thread sends
 };
 
 }  // namespace outboard::backend

@@ -87,6 +87,13 @@ CUresult CUDAAPI reset(CUdevice ordinal) {
   return waiting.driver().cuDevicePrimaryCtxReset_v2(ordinal);
 }
 
+/// A context in waiting has been made without what is set now.
+CUresult CUDAAPI set_core_dumps(CUcoredumpSettings attribute, void* value, std::size_t* size) {
+  const CUresult code = waiting.driver().cuCoredumpSetAttributeGlobal(attribute, value, size);
+  if (code == CUDA_SUCCESS) waiting.give_up();
+  return code;
+}
+
 /// A program that makes contexts of its own has no use for the primary one. Given up afterwards: the first
 /// context of a process is the expensive one.
 template <auto Entry, class... Arguments>
@@ -108,6 +115,7 @@ class warm_device final : public device::device {
     replace(table_.cuDevicePrimaryCtxSetFlags_v2, set_flags);
     replace(table_.cuDevicePrimaryCtxRelease_v2, release);
     replace(table_.cuDevicePrimaryCtxReset_v2, reset);
+    replace(table_.cuCoredumpSetAttributeGlobal, set_core_dumps);
     replace(table_.cuCtxCreate_v2, create<&driver_table::cuCtxCreate_v2, CUcontext*, unsigned, CUdevice>);
     replace(table_.cuCtxCreate_v3,
             create<&driver_table::cuCtxCreate_v3, CUcontext*, CUexecAffinityParam*, int, unsigned, CUdevice>);

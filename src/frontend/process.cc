@@ -8,11 +8,16 @@
 #include <cstdlib>
 
 #include "base/log.hh"
+#include "frontend/core_dumps.hh"
 #include "frontend/dial.hh"
 #include "frontend/settings.hh"
 #include "frontend/trace.hh"
+#include "wire/output.hh"
 
 namespace outboard::frontend {
+
+std::atomic<core_dump_taker> core_dumps{nullptr};
+
 namespace {
 
 constexpr std::chrono::seconds connect_patience{10};
@@ -178,7 +183,11 @@ CUresult process::connect_locked() {
   };
   // By way of stdio, as the real driver: what the program printed before comes out before.
   events.output = [](int descriptor, std::string_view text) {
-    (void)!std::fwrite(text.data(), 1, text.size(), descriptor == 1 ? stdout : stderr);
+    if (descriptor == wire::output_core_dump) {
+      auto* const take = core_dumps.load();
+      return take ? take(text) : void();
+    }
+    (void)!std::fwrite(text.data(), 1, text.size(), descriptor == wire::output_text ? stdout : stderr);
   };
   events.lost = [url = dialed->url](const std::string& why) {
     log::error(why, " (", url, "): every CUDA call returns an error from now on; restart the program");

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "wire/cursor.hh"
+#include "wire/output.hh"
 
 namespace outboard::frontend {
 namespace {
@@ -37,14 +38,14 @@ status receiver::receive_data(const wire::frame_header& header) {
   return {};
 }
 
-/// The descriptor that the device wrote to, then the text.
+/// What it is, then the bytes.
 status receiver::receive_output() {
   wire::reader r(body_);
-  const auto descriptor = r.get<std::uint8_t>();
-  const auto text = r.rest();
-  if (!r.ok() || (descriptor != 1 && descriptor != 2)) return failure("malformed output");
-  sink_.output(descriptor, {reinterpret_cast<const char*>(text.data()), text.size()});
-  return {};
+  const auto what = r.get<std::uint8_t>();
+  const std::string_view text{reinterpret_cast<const char*>(r.rest().data()), r.rest().size()};
+  if (!r.ok() || what < wire::output_text || what > wire::output_core_dump)
+    return failure("malformed output");
+  return sink_.output(what, text), status{};
 }
 
 /// The transport stops short of the byte that carries it, so nothing behind the header has been read yet.

@@ -1,6 +1,7 @@
 // Chapter context: the stack of current contexts of each thread and their states live here; the server hears
 // of created and destroyed contexts and of what changes the device's behaviour.
 #include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/coredump.hh"
 #include "frontend/cuda/idle.hh"
 
 #include "frontend/cuda/ends.hh"
@@ -35,6 +36,8 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_vers
   const std::uint64_t handle = p.handles(api::handle_kind::context).reserve(std::move(made));
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
   state->handle = handle;
+  // As everywhere, a device that dumps nothing refuses nothing else.
+  const bool dumps = (flags & CU_CTX_COREDUMP_ENABLE) != 0 && prepare_core_dumps() == CUDA_SUCCESS;
   request r(api::opcode::cuCtxCreate_v2, own);
   marshal::put_body(r.in_context(0).body(), marshal::context_body{handle, dev, flags});
   const CUresult code = r.call();
@@ -42,6 +45,7 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_vers
     p.handles(api::handle_kind::context).release(handle);
     return code;
   }
+  if (dumps) context_dumps(handle);
   state->active.store(true);
   own.contexts.push_back(state);
   *pctx = handle_of(state);

@@ -21,8 +21,28 @@ constexpr std::array<std::pair<std::string_view, int>, 6> flag_names{{
 
 constexpr std::size_t longest_name = 1023;
 
-/// %h, %p, %t; what else follows a % stands for itself.
-std::string expand(std::string_view pattern, const process_facts& own) {
+int read_flags(std::string_view list, std::vector<std::string>& unknown) {
+  int flags = 0;
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    const std::string_view word = list.substr(0, comma);
+    bool known = false;
+    for (const auto& [name, flag] : flag_names) {
+      if (name == word) flags |= flag, known = true;
+    }
+    if (!known) unknown.emplace_back(word);
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return flags;
+}
+
+std::string bytes_of(bool value) { return std::string(1, value ? '\1' : '\0'); }
+
+}  // namespace
+
+/// What else follows a % stands for itself.
+std::string expand_core_name(std::string_view pattern, const process_facts& own) {
   std::string out;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     if (pattern[i] != '%' || i + 1 == pattern.size()) {
@@ -44,26 +64,6 @@ std::string expand(std::string_view pattern, const process_facts& own) {
   return out;
 }
 
-int read_flags(std::string_view list, std::vector<std::string>& unknown) {
-  int flags = 0;
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    const std::string_view word = list.substr(0, comma);
-    bool known = false;
-    for (const auto& [name, flag] : flag_names) {
-      if (name == word) flags |= flag, known = true;
-    }
-    if (!known) unknown.emplace_back(word);
-    if (comma == std::string_view::npos) break;
-    list.remove_prefix(comma + 1);
-  }
-  return flags;
-}
-
-std::string bytes_of(bool value) { return std::string(1, value ? '\1' : '\0'); }
-
-}  // namespace
-
 coredump_wishes read_coredump_environment(const std::function<const char*(const char*)>& variable,
                                           const process_facts& own) {
   coredump_wishes w;
@@ -71,16 +71,18 @@ coredump_wishes read_coredump_environment(const std::function<const char*(const 
     const char* text = variable(name);
     return text && std::strcmp(text, value) == 0;
   };
-  const bool on_demand = is("CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "1");
-  w.dump = on_demand || is("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
-  if (const char* file = variable("CUDA_COREDUMP_FILE")) w.values[CU_COREDUMP_FILE] = expand(file, own);
-  if (const char* pipe = variable("CUDA_COREDUMP_PIPE"); pipe && on_demand)
-    w.values[CU_COREDUMP_PIPE] = expand(pipe, own);
+  w.on_demand = is("CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "1");
+  w.dump = is("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
+  if (const char* file = variable("CUDA_COREDUMP_FILE"))
+    w.values[CU_COREDUMP_FILE] = expand_core_name(file, own);
+  if (const char* pipe = variable("CUDA_COREDUMP_PIPE"); pipe && w.on_demand)
+    w.values[CU_COREDUMP_PIPE] = expand_core_name(pipe, own);
   int flags = 0;
   const char* list = variable("CUDA_COREDUMP_GENERATION_FLAGS");
   if (list) {
     flags = read_flags(list, w.unknown);
-  } else if (is("CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "1")) {
+  } else if (!w.dump && is("CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "1")) {
+    // Where faults dump by the environment a driver does not heed this word, whatever its manual says.
     // The flags are the newer word and win over it.
     flags = CU_COREDUMP_LIGHTWEIGHT_FLAGS;
     w.values[CU_COREDUMP_LIGHTWEIGHT] = bytes_of(true);

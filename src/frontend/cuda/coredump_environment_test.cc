@@ -47,6 +47,22 @@ TEST(coredump_environment, flags_win_over_the_older_words_and_tell_whether_the_h
   EXPECT_EQ(flags_of(read({{"CUDA_ENABLE_CPU_COREDUMP_ON_EXCEPTION", "0"}})), CU_COREDUMP_SKIP_ABORT);
 }
 
+// With the switch on, 580.159.04 left both attributes alone, and its dump was as large as without the word.
+TEST(coredump_environment, the_word_for_light_dumps_is_not_heeded_where_faults_dump) {
+  const auto w =
+      read({{"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1"}, {"CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "1"}});
+  EXPECT_TRUE(w.dump);
+  EXPECT_TRUE(w.values.empty());
+  EXPECT_EQ(read({{"CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "1"}}).values.count(CU_COREDUMP_LIGHTWEIGHT), 1u);
+}
+
+TEST(coredump_environment, dumps_on_demand_are_another_wish) {
+  const auto w = read({{"CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "1"}, {"CUDA_COREDUMP_PIPE", "p.%p"}});
+  EXPECT_TRUE(w.on_demand);
+  EXPECT_FALSE(w.dump);
+  EXPECT_EQ(w.values.at(CU_COREDUMP_PIPE), "p.1523");
+}
+
 TEST(coredump_environment, words_that_mean_nothing_are_told) {
   const auto w = read({{"CUDA_COREDUMP_GENERATION_FLAGS", "nonsense,skip_abort"}});
   EXPECT_EQ(w.unknown, std::vector<std::string>{"nonsense"});
