@@ -92,7 +92,8 @@ CUresult of_other(const checkpoint_question& q) {
 }
 
 bool is_own(int pid) { return pid == ::getpid(); }
-CUresult own_gate() { return process::instance().gate(this_lane(), false); }
+/// Of this process's own session it matters whether there is one; of another's the server says it.
+CUresult gate(int pid) { return is_own(pid) ? process::instance().gate(this_lane(), false) : CUDA_SUCCESS; }
 
 /// Another process may have unlocked this one.
 bool runs_again() {
@@ -163,9 +164,7 @@ namespace ends {
 
 CUresult cuCheckpointProcessGetState(int pid, CUprocessState* out) {
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  if (is_own(pid)) {
-    if (const CUresult code = own_gate(); code != CUDA_SUCCESS) return code;
-  }
+  if (const CUresult code = gate(pid); code != CUDA_SUCCESS) return code;
   const auto answer = ask({checkpoint_step::state, pid, 0, {}});
   if (!answer && !is_own(pid)) return no_session(pid);
   const CUresult code = answer ? code_of(*answer) : CUDA_SUCCESS;
@@ -178,23 +177,19 @@ CUresult cuCheckpointProcessGetState(int pid, CUprocessState* out) {
 /// The thread that restores is one of the worker's, on the server: no number of this machine means it.
 CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int* tid) {
   if (!tid) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult code = is_own(pid) ? own_gate() : of_other({checkpoint_step::state, pid, 0, {}});
+  const CUresult code = is_own(pid) ? gate(pid) : of_other({checkpoint_step::state, pid, 0, {}});
   return code == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : code;
 }
 
 CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args) {
-  if (is_own(pid)) {
-    if (const CUresult code = own_gate(); code != CUDA_SUCCESS) return code;
-  }
+  if (const CUresult code = gate(pid); code != CUDA_SUCCESS) return code;
   if (args && (args->reserved0 || !zero(args->reserved1))) return CUDA_ERROR_INVALID_VALUE;
   const std::uint32_t milliseconds = args ? args->timeoutMs : 0;
   return is_own(pid) ? lock_own(milliseconds) : of_other({checkpoint_step::lock, pid, milliseconds, {}});
 }
 
 CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs* args) {
-  if (is_own(pid)) {
-    if (const CUresult code = own_gate(); code != CUDA_SUCCESS) return code;
-  }
+  if (const CUresult code = gate(pid); code != CUDA_SUCCESS) return code;
   if (args && !zero(args->reserved)) return CUDA_ERROR_INVALID_VALUE;
   const checkpoint_question q{checkpoint_step::unlock, pid, 0, {}};
   if (!is_own(pid)) return of_other(q);
@@ -205,9 +200,7 @@ CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs* args) {
 }
 
 CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs* args) {
-  if (is_own(pid)) {
-    if (const CUresult code = own_gate(); code != CUDA_SUCCESS) return code;
-  }
+  if (const CUresult code = gate(pid); code != CUDA_SUCCESS) return code;
   if (args && !zero(args->reserved)) return CUDA_ERROR_INVALID_VALUE;
   const checkpoint_question q{checkpoint_step::checkpoint, pid, 0, {}};
   if (!is_own(pid)) return of_other(q);
@@ -217,9 +210,7 @@ CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs* args
 }
 
 CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs* args) {
-  if (is_own(pid)) {
-    if (const CUresult code = own_gate(); code != CUDA_SUCCESS) return code;
-  }
+  if (const CUresult code = gate(pid); code != CUDA_SUCCESS) return code;
   checkpoint_question q{checkpoint_step::restore, pid, 0, {}};
   if (args) {
     const bool clean =
