@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "transport/spin.hh"
@@ -52,13 +53,35 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
   wire::encode_header(header, raw);
   const std::array parts{part_of(raw), part_of(request.payload), part_of(request.bulk)};
   const std::size_t used = request.bulk.empty() ? (request.payload.empty() ? 1 : 2) : 3;
-  const auto sent = connection_->send(std::span(parts).first(used));
-  if (sent.status != transport::io::done) {
-    lose("the connection to the server broke while sending");
-    return 0;
-  }
   add(sent_, raw.size() + header.size);
-  return last_ticket_ = header.ticket;
+  last_ticket_ = header.ticket;
+  if (kind == wire::frame_kind::post && used < 3 && gathers()) {
+    const auto now = outbox::clock::now();
+    if (outbox_.take(raw, request.payload, request.how, now))
+      return !outbox_.due(now) || write({}, false) ? header.ticket : 0;
+  }
+  return write(std::span(parts).first(used), kind == wire::frame_kind::call) ? header.ticket : 0;
+}
+
+/// With the sender's lock: what is gathered, then the parts. `waits`: for an answer.
+bool session::write(std::span<const iovec> parts, bool waits) {
+  std::array<iovec, 4> all;
+  std::size_t used = 0;
+  if (!outbox_.gathered().empty()) all[used++] = part_of(outbox_.gathered());
+  for (const iovec& part : parts) all[used++] = part;
+  const auto sent = connection_->send(std::span(all).first(used));
+  if (used > parts.size() || gathers()) outbox_.clear(waits, outbox::clock::now());
+  if (sent.status == transport::io::done) return true;
+  lose("the connection to the server broke while sending");
+  return false;
+}
+
+/// Of the outbox's thread. True: there was something.
+bool session::send_gathered() {
+  const std::lock_guard sending(send_mutex_);
+  if (outbox_.gathered().empty()) return false;
+  if (!lost() && outbox_.due(outbox::clock::now())) (void)write({}, false);
+  return !lost();
 }
 
 CUresult session::post(const outgoing& request, const landing* land) {
@@ -238,6 +261,7 @@ void session::lose(const std::string& why) {
 void session::resume_on(std::unique_ptr<transport::connection> connection) {
   const std::scoped_lock locks(send_mutex_, state_mutex_);
   connection_->shutdown();
+  outbox_.clear(true, outbox::clock::now());
   receiver_.reset();
   connection_ = std::move(connection);
   receiver_.reset(new receiver(*connection_, *this, received_));
@@ -259,9 +283,7 @@ void session::send_plain(wire::frame_kind kind, std::uint64_t ticket, std::span<
   wire::encode_header(header, raw);
   const std::array parts{part_of(raw), part_of(payload)};
   const std::lock_guard sending(send_mutex_);
-  if (connection_->send(std::span(parts).first(payload.empty() ? 1 : 2)).status != transport::io::done)
-    return lose("the connection to the server broke while sending");
-  add(sent_, raw.size() + header.size);
+  if (write(std::span(parts).first(payload.empty() ? 1 : 2), false)) add(sent_, raw.size() + header.size);
 }
 
 void session::end_lane(std::uint32_t lane) {
@@ -272,14 +294,20 @@ void session::end_lane(std::uint32_t lane) {
 
 void session::goodbye() {
   if (lost_.exchange(true, std::memory_order_acq_rel)) return;
-  const std::unique_lock sending(send_mutex_, std::try_to_lock);
+  outbox_.stop();
+  std::unique_lock sending(send_mutex_, std::try_to_lock);
+  // The outbox's thread is done in a moment.
+  for (int tries = 0; !sending.owns_lock() && tries < 50; ++tries) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    (void)sending.try_lock();
+  }
   if (sending.owns_lock()) {  // another thread in the middle of a send: it is an unclean exit anyway
     wire::frame_header header;
     header.kind = wire::frame_kind::goodbye;
     header.ticket = last_ticket_ + 1;
     std::array<std::byte, wire::header_size> raw;
     wire::encode_header(header, raw);
-    const std::array parts{part_of(raw)};
+    const std::array parts{part_of(outbox_.gathered()), part_of(raw)};
     connection_->send(parts, transport::clock::now() + std::chrono::milliseconds(100));
   }
   connection_->shutdown();

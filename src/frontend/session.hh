@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
+#include "frontend/outbox.hh"
 #include "frontend/receiver.hh"
 #include "transport/transport.hh"
 #include "wire/frame.hh"
@@ -31,6 +32,7 @@ struct outgoing {
   std::uint64_t context = 0;
   std::span<const std::byte> payload;
   std::span<const std::byte> bulk;  ///< follows the payload, not copied
+  pace how = pace::work;            ///< of a post
 };
 
 /// Where the bytes of a device-to-host copy go when the server sends them: in a row, or rows of `row` bytes
@@ -118,6 +120,10 @@ class session final : private frame_sink {
   };
 
   std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);
+  /// Of a connection that is a descriptor each send is a system call.
+  bool gathers() const { return connection_->what().detachable; }
+  bool write(std::span<const iovec> parts, bool waits);
+  bool send_gathered();
   void send_plain(wire::frame_kind kind, std::uint64_t ticket, std::span<const std::byte> payload);
   void await(waiter& own);
   template <class Enough>
@@ -157,6 +163,8 @@ class session final : private frame_sink {
   std::atomic<std::uint64_t> expected_{0};  ///< callbacks announced and not yet over
   std::atomic<std::size_t> landings_pending_{0};
   std::atomic<bool> lost_{false};
+
+  outbox outbox_{[this] { return send_gathered(); }};  // with send_mutex_; its thread uses what stands above
 };
 
 }  // namespace outboard::frontend
