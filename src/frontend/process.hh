@@ -15,6 +15,7 @@
 #include "frontend/activity.hh"
 #include "frontend/address_table.hh"
 #include "frontend/context.hh"
+#include "frontend/freed_blocks.hh"
 #include "frontend/handle_table.hh"
 #include "frontend/host_functions.hh"
 #include "frontend/lane.hh"
@@ -81,6 +82,7 @@ class process {
   context_state* find_context(std::uint64_t handle) const;
   handle_table& handles(api::handle_kind kind) { return *tables_[static_cast<std::size_t>(kind)]; }
   address_table& addresses() { return addresses_; }
+  freed_blocks& freed() { return freed_; }
   host_functions& functions() { return functions_; }
   slot_addresses* window_slot(int device) const;
   /// Enters memory at an address that the device chose into the books. CUDA_ERROR_MAP_FAILED: this process
@@ -130,6 +132,7 @@ class process {
   std::array<std::unique_ptr<handle_table>, static_cast<std::size_t>(api::handle_kind::count)> tables_;
   std::vector<context_state*> primaries_;
   address_table addresses_;
+  freed_blocks freed_;
   host_functions functions_;
   foreign_claims foreign_;
   virtual_book virtual_memory_;

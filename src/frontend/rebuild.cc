@@ -25,6 +25,7 @@ CUresult process::export_records(std::vector<std::byte>& records) {
   lane& own = this_lane();
   if (const CUresult code = gate(own, false); code != CUDA_SUCCESS) return code;
   records.clear();
+  freed_.send(*session_, own.id);
   while (true) {
     const CUresult code =
         ask(*session_, own, marshal::service::records_export, marshal::export_body{records.size()});
@@ -75,6 +76,7 @@ CUresult process::rebuild(std::span<const std::byte> records) {
 CUresult process::ledger(marshal::ledger_reply& held) {
   lane& own = this_lane();
   if (const CUresult code = gate(own, false); code != CUDA_SUCCESS) return code;
+  freed_.send(*session_, own.id);
   own.request.clear();
   const CUresult code = session_->call(
       {static_cast<std::uint32_t>(marshal::service::ledger), own.id, 0, own.request, {}}, own.reply);

@@ -71,6 +71,16 @@ class RoundTrips(SystemTest):
         self.assertEqual(len(launches), 3 * 4000)
         self.assertLessEqual(launches.count("waited"), 1)
 
+    def test_memory_freed_on_a_stream_is_allocated_there_again_without_asking(self):
+        daemon = self.serve()
+        for url in (daemon.unix, daemon.tcp):
+            calls, _ = self.trace("pool_reuse", url)
+            allocations = [how for function, how in calls if function.startswith("cuMemAlloc") and "Async" in function]
+            # 500 rounds of two blocks on two streams each; the first of each, and those whose account is looked at.
+            self.assertGreaterEqual(len(allocations), 2000)
+            self.assertLessEqual(allocations.count("waited"), 4 + 4)
+            self.assertEqual(allocations.count("posted"), 0)
+
     def test_waiting_for_idle_work_asks_nobody(self):
         daemon = self.serve()
         asked = {"cuCtxSynchronize", "cuCtxSynchronize_v2", "cuStreamSynchronize", "cuStreamQuery", "cuEventSynchronize",

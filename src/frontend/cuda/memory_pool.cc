@@ -20,6 +20,22 @@ std::uint64_t current_pool(std::int32_t device) {
                                                                             : primary->default_pool.load();
 }
 
+/// The stream under which a freed block may be kept for the next allocation; nothing: frees there are sent. A
+/// capture makes nodes of both, and the default stream of a thread is another one in each thread.
+std::optional<std::uint64_t> keeping_stream(CUstream stream, bool per_thread) {
+  if (any_capture_open() || process::instance().synchronous()) return std::nullopt;
+  if (!default_stream(stream)) return value_of(stream);
+  if (per_thread || stream == CU_STREAM_PER_THREAD) return std::nullopt;
+  return 0;
+}
+
+/// Another process sees what is allocated of a pool that is shared.
+bool alone_in(std::uint64_t pool) {
+  if (pool == 0) return true;  // the default one, which nobody has named yet
+  const auto* info = find_object<pool_info>(reinterpret_cast<CUmemoryPool>(pool));
+  return info && !info->exportable && !info->imported;
+}
+
 struct allocation {
   std::size_t size = 0;
   std::uint64_t pool = 0;  ///< 0: the device's current one
@@ -31,22 +47,35 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
   if (!address) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(wanted.stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (wanted.size == 0) return *address = 0, CUDA_SUCCESS;
-  request r(api::opcode::cuMemAllocAsync, own);
-  marshal::put_body(
-      r.body(), marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
-  std::uint64_t made = 0;
-  if (const CUresult code = take(r, r.call(), made); code != CUDA_SUCCESS) return code;
   memory_block block;
-  block.base = made;
   block.size = wanted.size;
   block.kind = memory_kind::pool;
   block.context = own.context_handle();
   block.device = own.current()->device;
   block.pool = wanted.pool ? wanted.pool : current_pool(block.device);
-  const bool captured = stream_captures(own, wanted.stream, wanted.per_thread);
   process& p = process::instance();
+  if (const auto stream = keeping_stream(wanted.stream, wanted.per_thread)) {
+    if (const auto again = p.freed().take({block, *stream, 0})) {
+      p.addresses().insert(*again);
+      return *address = again->base, CUDA_SUCCESS;
+    }
+  }
+  request r(api::opcode::cuMemAllocAsync, own);
+  marshal::put_body(
+      r.body(), marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
+  std::uint64_t made = 0;
+  freed_blocks& freed = p.freed();
+  if (freed.any()) freed.make_room(*p.server(), own.id);
+  CUresult code = take(r, r.call(), made);
+  if (code == CUDA_ERROR_OUT_OF_MEMORY && freed.any()) {
+    freed.send(*p.server(), own.id);
+    code = take(r, r.call(), made);
+  }
+  if (code != CUDA_SUCCESS) return code;
+  block.base = made;
+  const bool captured = stream_captures(own, wanted.stream, wanted.per_thread);
   if (captured) p.use_graph_memory();
-  const CUresult code = captured ? p.insert_graph_memory(block) : p.insert_foreign(block);
+  code = captured ? p.insert_graph_memory(block) : p.insert_foreign(block);
   if (code != CUDA_SUCCESS) return code;
   *address = made;
   return CUDA_SUCCESS;
@@ -78,7 +107,14 @@ CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_threa
   request r(api::opcode::cuMemFreeAsync, own);
   marshal::put_body(r.body(), marshal::pool_body{0, address, value_of(stream), 0, per_thread});
   if (!ours || block->kind != memory_kind::pool || any_capture_open()) return r.call();
-  addresses.remove(address);
+  if (!addresses.remove(address)) return r.call();  // another thread freed it first
+  const auto kept_under = keeping_stream(stream, per_thread);
+  process& p = process::instance();
+  if (kept_under && alone_in(block->pool) && p.freed().keep({*block, *kept_under, own.running_context()})) {
+    // For whoever waits next it is work like any other: then it is sent, and the pool may let go of it.
+    p.work().note(own.id);
+    return CUDA_SUCCESS;
+  }
   return r.post();
 }
 
@@ -135,6 +171,10 @@ bool holds_int(CUmemPool_attribute which) {
   return which == CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES ||
          which == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ||
          which == CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+}
+
+bool is_peak(CUmemPool_attribute which) {
+  return which == CU_MEMPOOL_ATTR_USED_MEM_HIGH || which == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH;
 }
 
 CUresult check_attribute(CUmemoryPool pool, CUmemPool_attribute which, const void* value) {
@@ -215,6 +255,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   if (const CUresult code = check_attribute(pool, which, value); code != CUDA_SUCCESS) return code;
+  if (is_peak(which)) process::instance().freed().be_exact();
   marshal::pool_attribute_body body{value_of(pool), which, 0};
   std::memcpy(&body.value, value, holds_int(which) ? sizeof(int) : sizeof(cuuint64_t));
   request r(api::opcode::cuMemPoolSetAttribute, this_lane());
@@ -224,6 +265,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, voi
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   if (const CUresult code = check_attribute(pool, which, value); code != CUDA_SUCCESS) return code;
+  if (is_peak(which)) process::instance().freed().be_exact();
   request r(api::opcode::cuMemPoolGetAttribute, this_lane());
   marshal::put_body(r.body(), marshal::pool_attribute_body{value_of(pool), which, 0});
   std::uint64_t got = 0;

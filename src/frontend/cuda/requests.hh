@@ -36,6 +36,7 @@ class request {
 
   CUresult post(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     if (process::instance().synchronous()) return call(bulk, land);
+    if (!freed_blocks::may_pass(code_)) send_frees();
     if (host_memory_in_use()) {
       const CUresult code = before_request(own_, code_, own_.request, bulk);
       if (code != CUDA_SUCCESS) return code;
@@ -49,6 +50,7 @@ class request {
   /// The reply's outputs are read with reply() until the lane's next call.
   CUresult call(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     note(answered::waited);
+    if (code_ != api::opcode::cuMemAllocAsync) send_frees();  // that one looks after them itself
     const CUresult code = host_memory_in_use() ? coherent_call(bulk, land)
                                                : server_.call(outgoing_request(bulk), own_.reply, land);
     if (!asks_completion(code_)) process::instance().work().note(own_.id);
@@ -65,8 +67,30 @@ class request {
     code = server_.call(outgoing_request(bulk), own_.reply, land);
     return code == CUDA_SUCCESS ? after_call(own_, code_, mark) : code;
   }
+  void send_frees() {
+    freed_blocks& freed = process::instance().freed();
+    if (freed.any()) [[unlikely]]
+      freed.send(server_, own_.id);
+  }
+  /// What makes and marks, and begins no work.
+  static pace pace_of(api::opcode code) {
+    using enum api::opcode;
+    switch (code) {
+      case cuEventCreate:
+      case cuEventDestroy_v2:
+      case cuEventRecord:
+      case cuEventRecord_ptsz:
+      case cuStreamWaitEvent:
+      case cuStreamWaitEvent_ptsz:
+      case cuStreamDestroy_v2:
+      case cuMemFreeAsync:
+        return pace::light;
+      default:
+        return pace::work;
+    }
+  }
   outgoing outgoing_request(std::span<const std::byte> bulk) const {
-    return {static_cast<std::uint32_t>(code_), own_.id, context_, own_.request, bulk};
+    return {static_cast<std::uint32_t>(code_), own_.id, context_, own_.request, bulk, pace_of(code_)};
   }
   void note(answered how) {
     if (own_.how < how) own_.how = how;
