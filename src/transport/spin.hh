@@ -33,6 +33,7 @@ class spin {
 
  private:
   bool counted_ = false;
+  unsigned pauses_ = 0;
   deadline end_;
 };
 

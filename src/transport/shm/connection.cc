@@ -21,6 +21,11 @@ constexpr std::byte bell{0xbe}, descriptor_carrier{0xfd};
 
 /// A long send is seen by the reader in pieces of this size, so that both copy at once.
 constexpr std::uint64_t publish_step = 128u << 10;
+/// A reader that lies down looks this often before it sleeps: by then whatever a writer has written that
+/// looked the moment before has got through. On a machine that we do not know it finds it after the other
+/// time. (Not sooner: an early timer costs a virtual machine more than the sleep.)
+constexpr int second_looks = 32;
+constexpr auto late_look = std::chrono::milliseconds(20);
 /// How often a writer without room looks for itself whether there is some, or the peer has died without a
 /// word.
 constexpr auto futex_slice = std::chrono::milliseconds(50);
@@ -242,10 +247,17 @@ io ring_connection::await_bytes(deadline until) {
   if (!in_) return wait_as_receiver(POLLIN, until);
   in_->lie_down();
   io waited = look();
-  if (waited == io::timed_out) {
-    waited = wait_as_receiver(POLLIN, until);
-    if (waited == io::done) read_socket();
+  for (int looks = 0; waited == io::timed_out && looks < second_looks; ++looks) {
+    spin_pause();
+    waited = look();
   }
+  const auto sleep = [&](deadline most) {
+    waited = wait_as_receiver(POLLIN, most);
+    if (waited == io::done) read_socket();
+    if (waited == io::timed_out) waited = look();
+  };
+  if (waited == io::timed_out) sleep(std::min(until, clock::now() + late_look));
+  if (waited == io::timed_out && clock::now() < until) sleep(until);
   in_->get_up();
   return waited;
 }

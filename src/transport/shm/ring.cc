@@ -33,10 +33,12 @@ std::size_t ring_writer::put(std::span<const std::byte> from) {
 bool ring_writer::publish() {
   if (tail_ == published_) return false;
   published_ = tail_;
-  // Dekker's pair: we set tail and then look at reader_asleep, the reader sets reader_asleep and then looks
-  // at tail; all sequentially consistent, so at least one of us sees the other.
-  words_.tail.store(tail_, std::memory_order_seq_cst);
-  return words_.reader_asleep.load(std::memory_order_seq_cst) != 0 && words_.reader_asleep.exchange(0) != 0;
+  // The reader sets reader_asleep and then looks at tail. We may look at reader_asleep before our tail has
+  // got through to it, and miss each other: the reader looks again before it sleeps for long
+  // (ring_connection::await_bytes()). A fence here would make every post wait until the line of tail, which
+  // the reader polls, has come over: more than all the rest of it.
+  words_.tail.store(tail_, std::memory_order_release);
+  return words_.reader_asleep.load(std::memory_order_relaxed) != 0 && words_.reader_asleep.exchange(0) != 0;
 }
 
 bool ring_writer::can_mark() {

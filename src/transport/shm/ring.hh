@@ -67,7 +67,9 @@ class ring_reader {
   bool writer_waits() const;
 
   bool broken() const { return broken_; }
-  /// Between lie_down() and get_up() a writer that publishes wakes the reader; look for bytes in between.
+  /// Between lie_down() and get_up() a writer that publishes wakes the reader; look for bytes in between, and
+  /// again after a while: the writer may have looked the moment before, and what it wrote may still have been
+  /// on its way.
   void lie_down() { words_.reader_asleep.store(1, std::memory_order_seq_cst); }
   void get_up() { words_.reader_asleep.store(0, std::memory_order_relaxed); }
   void leave() { words_.reader_gone.store(1, std::memory_order_seq_cst); }
