@@ -20,14 +20,30 @@ using marshal::flavour;
 /// cache then (tcp with one connection, H200: 2.7 GB/s; with 16 MiB 2.0).
 constexpr std::uint64_t piece = 1u << 20;
 
+/// The default stream of the calling thread's kind.
+CUresult wait_for_default_stream(bool per_thread) {
+  return per_thread ? remote<api::opcode::cuStreamSynchronize_ptsz>(CUstream{})
+                    : remote<api::opcode::cuStreamSynchronize>(CUstream{});
+}
+
 /// A copy of which the server has both ends. The synchronous kinds wait there.
 CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
   address_table& addresses = process::instance().addresses();
-  request r(api::opcode::cuMemcpyAsync, this_lane());
-  marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how, 0, 0});
+  const bool host_to = shown(to).has_value(), host_from = shown(from).has_value();
   // An address that is not in the books may be wrong: then the program hears of it now.
-  const auto known = [&](CUdeviceptr at) { return shown(at) || addresses.covers(at, size); };
-  return marshal::on_stream(how) && known(to) && known(from) ? r.post() : r.call();
+  const bool known = (host_to || addresses.covers(to, size)) && (host_from || addresses.covers(from, size));
+  // With page-locked memory a synchronous copy is one on the default stream that is waited for, and the
+  // server can look whether a stream is done before it lets others go on: no thread waits for another if it
+  // is soon.
+  lane& own = this_lane();
+  const bool in_two = known && !marshal::on_stream(how) && host_to != host_from && !any_capture_open() &&
+                      !of_another_device(own, host_to ? from : to);
+  const bool per_thread = marshal::per_thread(how);
+  if (in_two) how = per_thread ? flavour::stream_per_thread : flavour::stream;
+  request r(api::opcode::cuMemcpyAsync, own);
+  marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how, 0, 0});
+  const CUresult code = marshal::on_stream(how) && known ? r.post() : r.call();
+  return code == CUDA_SUCCESS && in_two ? wait_for_default_stream(per_thread) : code;
 }
 
 /// A function that the stream comes to first may write there: the copy must find what it has written.
