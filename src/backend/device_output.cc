@@ -83,8 +83,13 @@ void device_output::work() {
 void device_output::flush(const std::function<void(int descriptor, std::string_view text)>& send) {
   std::fflush(stdout);  // the driver may print by way of stdio
   const std::lock_guard lock(mutex_);
-  for (source& s : sources_) {
-    bool more = true;
+  // One question for both: nearly always there is nothing, and every wait of the program's comes by here.
+  std::array<pollfd, 2> written{};
+  for (std::size_t i = 0; i < sources_.size(); ++i) written[i] = {sources_[i].reading.get(), POLLIN, 0};
+  const bool asked = ::poll(written.data(), written.size(), 0) >= 0;
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    source& s = sources_[i];
+    bool more = !asked || written[i].revents != 0 || !s.kept.empty();
     while (more) {
       drain(s);
       more = s.kept.size() >= most_kept;  // then there may be more in the pipe
