@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t most_native = 256;
 
 bool needs_descriptor(share_class what) {
-  return what == share_class::memory || what == share_class::allocation || what == share_class::pool;
+  return what == share_class::memory || what == share_class::allocation || what == share_class::pool ||
+         what == share_class::connection;
 }
 
 marshal::share_token fresh_token() {
@@ -65,6 +66,19 @@ offered_message broker::take(owner_id owner, const std::string& identity, offer_
   offers_.emplace(token, std::move(made));
   own.push_back(token);
   return {true, token};
+}
+
+offered_message broker::keep_connection(owner_id owner, const std::string& identity,
+                                        const std::string& scheme, const unique_fd& connection) {
+  const auto& own = by_owner_[owner];
+  const auto waiting = std::ranges::count_if(own, [&](const marshal::share_token& token) {
+    return offers_.at(token).what == share_class::connection;
+  });
+  if (static_cast<std::size_t>(waiting) >= limits_.connections) return {};
+  offer_message m;
+  m.what = share_class::connection;
+  m.about.native.assign(scheme.begin(), scheme.end());
+  return take(owner, identity, std::move(m), connection.get());
 }
 
 std::optional<broker_answer> broker::answer(owner_id owner, const std::string& identity,

@@ -23,7 +23,7 @@ namespace outboard::backend {
     visit(__VA_ARGS__);       \
   }
 
-enum class share_class : std::uint8_t { memory = 1, event, allocation, pool, pool_pointer };
+enum class share_class : std::uint8_t { memory = 1, event, allocation, pool, pool_pointer, connection };
 
 /// What goes with an offer; the daemon only keeps it.
 struct share_about {
@@ -61,6 +61,7 @@ struct sought_message {
 #undef OUTBOARD_FIELDS
 
 struct broker_limits {
+  std::size_t connections = 64;  ///< of one session, not yet taken by its worker
   std::size_t per_session = 8192;
   std::size_t descriptors = 16384;  ///< of all sessions
 };
@@ -80,6 +81,9 @@ class broker {
 
   /// Nothing: the message is none of the broker's, or malformed.
   std::optional<broker_answer> answer(owner_id owner, const std::string& identity, const control_message& m);
+  /// A further connection of `owner`'s own client, until the worker takes it; `scheme` is its transport.
+  offered_message keep_connection(owner_id owner, const std::string& identity, const std::string& scheme,
+                                  const unique_fd& connection);
   /// The session is over: its tokens mean nothing any more.
   void forget(owner_id owner);
   std::size_t size() const { return offers_.size(); }

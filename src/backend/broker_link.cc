@@ -48,6 +48,13 @@ std::optional<shared_thing> broker_link::seek(share_class what, const marshal::s
   return shared_thing{reply->own, std::move(reply->about), std::move(answer->descriptor)};
 }
 
+std::optional<shared_thing> broker_link::take_back(share_class what, const marshal::share_token& token) {
+  auto found = seek(what, token);
+  if (!found || !found->own || !found->descriptor) return std::nullopt;
+  withdraw(what, token);
+  return found;
+}
+
 void broker_link::withdraw(share_class what, const marshal::share_token& token) {
   if (!ended_.load()) (void)ask(control_kind::withdraw, encoded(seek_message{what, token}), -1);
 }

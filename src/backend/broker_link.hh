@@ -26,6 +26,8 @@ class broker_link {
   std::shared_ptr<const marshal::share_token> offer(share_class what, const share_about& about,
                                                     int descriptor);
   std::optional<shared_thing> seek(share_class what, const marshal::share_token& token);
+  /// The session's own offer, which ends with that.
+  std::optional<shared_thing> take_back(share_class what, const marshal::share_token& token);
   /// The session is over: the daemon forgets its offers by itself.
   void end() { ended_.store(true); }
 

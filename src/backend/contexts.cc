@@ -24,6 +24,7 @@ void forget_context(call& c, std::uint64_t handle) {
   c.session.mirrors().drop_context(handle);
   c.session.captured_copies().drop_context(handle);
   c.session.memory().drop_context(handle, false);
+  c.session.data().drop_context(handle);
   c.session.stage().drop_context(handle);
   forget_code_of_context(c.objects(), handle);
   forget_arrays_of_context(c.objects(), handle);

@@ -22,6 +22,19 @@ bool device_knows(const api::driver_table& d, CUdeviceptr address) {
 
 }  // namespace
 
+CUresult copy_out_of(call& c, const staging::block& block, std::size_t size, CUdeviceptr to,
+                     marshal::flavour how, CUstream stream) {
+  const bool per_thread = marshal::per_thread(how);
+  auto* copy = per_thread ? c.driver().cuMemcpyHtoDAsync_v2_ptsz : c.driver().cuMemcpyHtoDAsync_v2;
+  const CUresult code = copy(to, block.data, size, stream);
+  if (code == CUDA_SUCCESS) {
+    c.session.stage().give_back_after(block, stream, per_thread);
+  } else {
+    c.session.stage().give_back(block);
+  }
+  return code;
+}
+
 outcome ends::cuMemcpyHtoD_v2(call& c) {
   const auto body = marshal::take_body<marshal::copy_in_body>(c.body);
   const std::span<const std::byte> bytes = c.body.rest();
@@ -34,20 +47,13 @@ outcome ends::cuMemcpyHtoD_v2(call& c) {
   if (bytes.empty()) return outcome::answer(CUDA_SUCCESS);
   const relaxed_capture relaxed(c.driver());
   const CUstream stream = stream_of(body.how, asked);
-  const bool per_thread = marshal::per_thread(body.how);
   if (c.header.kind == wire::frame_kind::call)
     c.give_up_turn();  // room, or the stream, may have to be waited for
   staging::block block = c.session.stage().take(bytes.size(), c.header.context);
   if (!block.data) return outcome::answer(CUDA_ERROR_OUT_OF_MEMORY);
   std::memcpy(block.data, bytes.data(), bytes.size());
-  auto* copy = per_thread ? c.driver().cuMemcpyHtoDAsync_v2_ptsz : c.driver().cuMemcpyHtoDAsync_v2;
-  CUresult code = copy(body.to, block.data, bytes.size(), stream);
-  if (code != CUDA_SUCCESS) {
-    c.session.stage().give_back(block);
-    return outcome::answer(code);
-  }
-  c.session.stage().give_back_after(block, stream, per_thread);
-  return outcome::answer(finish_if_synchronous(c, body.how, stream));
+  const CUresult code = copy_out_of(c, block, bytes.size(), body.to, body.how, stream);
+  return outcome::answer(code == CUDA_SUCCESS ? finish_if_synchronous(c, body.how, stream) : code);
 }
 
 outcome ends::cuMemcpyDtoH_v2(call& c) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/call.hh"
+#include "backend/staging.hh"
 
 namespace outboard::backend {
 
@@ -21,5 +22,10 @@ inline CUresult finish_if_synchronous(call& c, marshal::flavour how, CUstream st
       marshal::per_thread(how) ? c.driver().cuStreamSynchronize_ptsz : c.driver().cuStreamSynchronize;
   return sync(stream);
 }
+
+/// Enqueues the copy of `size` bytes of the block to the device; the block goes back when that is done, or at
+/// once if it fails.
+CUresult copy_out_of(call& c, const staging::block& block, std::size_t size, CUdeviceptr to,
+                     marshal::flavour how, CUstream stream);
 
 }  // namespace outboard::backend

@@ -19,6 +19,7 @@
 #include "base/errno_text.hh"
 #include "base/log.hh"
 #include "base/version.hh"
+#include "wire/data_connection.hh"
 #include "wire/monitor.hh"
 
 namespace outboard::backend {
@@ -148,6 +149,7 @@ monitor_settings daemon::settings_for_monitor() const {
 
 std::optional<wire::refusal> daemon::begin(accepted_session&& guest) {
   if (guest.hello.wanted == wire::purpose_checkpoint) return checkpoints_.begin(std::move(guest));
+  if (guest.hello.wanted == wire::purpose_data) return workers_.add_data_connection(std::move(guest));
   if (guest.hello.wanted != wire::purpose_monitor) return workers_.begin_session(std::move(guest));
   if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
   return monitor_.begin(std::move(guest));
@@ -334,6 +336,7 @@ status run_daemon(daemon_settings settings) {
   guest_rules rules;
   rules.limits = settings.configuration.limits;
   rules.rings = settings.configuration.rings;
+  rules.data_connections = settings.configuration.data_connections > 0;
   OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
   rules.token = std::move(settings.token);
   raise_descriptor_limit();

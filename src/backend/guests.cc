@@ -97,6 +97,11 @@ std::string guests::peer_problem(const transport::connection& connection) const 
   return allowed ? "" : "user " + std::to_string(peer->user) + " may not use this socket (see allow_users)";
 }
 
+std::uint64_t guests::features_for(const transport::capabilities& can) const {
+  if (can.passes_descriptors) return rules_.rings && can.same_host ? wire::feature_rings : 0;
+  return rules_.data_connections ? wire::feature_data_connections : 0;
+}
+
 void guests::admit(std::unique_ptr<transport::connection> connection, const std::string& scheme) {
   // The oldest goes, not the newest: an honest client is through in milliseconds.
   if (guests_.size() >= rules_.limits.unauthenticated) {
@@ -107,8 +112,7 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   const std::string from = connection->describe();
   std::string peer = peer_of(*connection);
   std::string identity = identity_of(*connection, !rules_.token.empty());
-  const bool may_share =
-      rules_.rings && connection->what().same_host && connection->what().passes_descriptors;
+  const std::uint64_t features = features_for(connection->what());
   const std::int32_t process = process_of(*connection);
   auto socket = connection->detach();
   if (!socket.ok()) {
@@ -117,11 +121,10 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
     return;
   }
   const guest_id id = next_++;
-  auto& g =
-      *guests_
-           .emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), std::move(identity),
-                                                process, rules_.token, may_share ? wire::feature_rings : 0))
-           .first->second;
+  auto& g = *guests_
+                 .emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), std::move(identity),
+                                                      process, rules_.token, features))
+                 .first->second;
   g.socket = std::move(*socket);
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
   g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {

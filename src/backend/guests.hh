@@ -34,7 +34,8 @@ struct guest_rules {
   std::vector<std::byte> token;           ///< empty: none is asked for
   std::vector<std::uint32_t> peer_users;  ///< user ids besides root and ours that unix: serves
   bool any_peer_user = false;
-  bool rings = true;  ///< offered to clients that could share memory with us
+  bool rings = true;             ///< offered to clients that could share memory with us
+  bool data_connections = true;  ///< offered where memory cannot be shared
   limit_settings limits;
 };
 
@@ -55,6 +56,7 @@ class guests {
   struct guest;
   using guest_id = std::uint64_t;
 
+  std::uint64_t features_for(const transport::capabilities& can) const;
   std::string peer_problem(const transport::connection& connection) const;
   void on_events(guest_id id, std::uint32_t events);
   void read_hello(guest& g);

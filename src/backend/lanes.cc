@@ -18,26 +18,6 @@ constexpr std::size_t most_ahead = 512u << 20;
 /// Requests need no more than this for arrays; grown from the heap beyond.
 constexpr std::size_t scratch_size = 16 << 10;
 
-/// After these a context is lost until it is reset; every later call in it gives the same code.
-bool is_sticky(CUresult code) {
-  switch (code) {
-    case CUDA_ERROR_ECC_UNCORRECTABLE:
-    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-      return true;
-    default:
-      return false;
-  }
-}
-
 /// May a client conclude from the reply that kernels have ended? (A look at what they printed is system
 /// calls.)
 bool may_tell_of_the_end(const wire::frame_header& request) {
@@ -64,6 +44,25 @@ wire::frame_header reply_to(const wire::frame_header& request) {
 }
 
 }  // namespace
+
+bool is_sticky(CUresult code) {
+  switch (code) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+      return true;
+    default:
+      return false;
+  }
+}
 
 /// Reads one frame into at_hand_. False: interrupted, or the session has ended.
 bool session_core::read_frame() {

@@ -48,6 +48,7 @@ session_core::session_core(session_request request)
       memory_(driver_, held_),
       virtual_(driver_, held_),
       staging_(driver_),
+      data_(driver_, staging_, [this](std::string why) { end(false, std::move(why)); }),
       mirrors_(driver_, staging_, held_),
       copies_(driver_, staging_,
               [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -139,6 +140,7 @@ void session_core::end(bool orderly, std::string why) {
   }
   connection_.shutdown();
   host_.end();
+  data_.end();
   turn_.end();
   turn_.wake(standby_);
 }
@@ -154,7 +156,7 @@ bool session_core::join_lanes() {
     }
   }
   for (auto& [number, l] : lanes_) l->thread.join();
-  return true;
+  return data_.join(until);
 }
 
 void session_core::send(wire::frame_header header, std::span<const std::byte> payload,
@@ -193,6 +195,15 @@ bool session_core::client_is_leaving() {
     std::this_thread::sleep_for(100us);
   }
   return true;
+}
+
+std::unique_ptr<transport::connection> session_core::take_data_connection(const marshal::share_token& token) {
+  if (!request_.broker || !request_.attach) return nullptr;
+  auto kept = request_.broker->take_back(share_class::connection, token);
+  if (!kept) return nullptr;
+  auto link =
+      request_.attach({kept->about.native.begin(), kept->about.native.end()}, std::move(kept->descriptor));
+  return link.ok() ? std::move(*link) : nullptr;
 }
 
 void session_core::give_up_turn(lane& own) {

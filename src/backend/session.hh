@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,9 +23,12 @@ struct session_request {
   std::unique_ptr<transport::connection> connection;
   wire::hello hello;
   std::uint64_t id = 0;
-  device::device* device = nullptr;   ///< cuInit has been called; outlives the session
-  device_output* output = nullptr;    ///< what the device prints in this process; null: nobody listens
-  broker_link* broker = nullptr;      ///< null: nothing can be shared with other sessions
+  device::device* device = nullptr;  ///< cuInit has been called; outlives the session
+  device_output* output = nullptr;   ///< what the device prints in this process; null: nobody listens
+  broker_link* broker = nullptr;     ///< null: nothing can be shared with other sessions
+  /// Continues a descriptor by the transport of that name; empty: there are no data connections.
+  std::function<result<std::unique_ptr<transport::connection>>(const std::string& scheme, unique_fd)> attach =
+      {};
   shape_settings shape = {};          ///< what the client sees of the devices
   activity_page* activity = nullptr;  ///< where the session tells what it holds; null: nowhere
 };

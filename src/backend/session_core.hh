@@ -13,6 +13,7 @@
 #include "backend/call.hh"
 #include "backend/copies_out.hh"
 #include "backend/core_dump.hh"
+#include "backend/data_connections.hh"
 #include "backend/graph_copies.hh"
 #include "backend/host_calls.hh"
 #include "backend/memory_map.hh"
@@ -51,6 +52,9 @@ class lane : public contender {
   std::atomic<bool> gone{false};  ///< `thread` is about to end and touches nothing any more
 };
 
+/// After these a context is lost until it is reset; every later call in it gives the same code.
+bool is_sticky(CUresult code);
+
 class session_core {
  public:
   explicit session_core(session_request request);
@@ -66,7 +70,10 @@ class session_core {
   staging& stage() { return staging_; }                  ///< own lock
   backend::mirrors& mirrors() { return mirrors_; }       ///< own lock
   copies_out& outgoing_copies() { return copies_; }      ///< own lock
-  host_calls& host() { return host_; }                   ///< own lock
+  data_connections& data() { return data_; }             ///< own lock
+  /// The connection that the client has opened for this session and names by the token; null: there is none.
+  std::unique_ptr<transport::connection> take_data_connection(const marshal::share_token& token);
+  host_calls& host() { return host_; }  ///< own lock
   /// What is shared with other sessions; nullptr: nothing can be.
   broker_link* broker() { return request_.broker; }
   /// Offers whose object is gone while the program's descriptors live on.
@@ -150,6 +157,7 @@ class session_core {
   memory_map memory_;
   virtual_ranges virtual_;
   staging staging_;
+  data_connections data_;
   backend::mirrors mirrors_;
   copies_out copies_;
   std::mutex send_mutex_;

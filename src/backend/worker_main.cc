@@ -136,12 +136,19 @@ int serve(const worker_options& options, device::device& device, device_output* 
     }
   }
   broker_link broker(control);
+  const auto attach = [&options](const std::string& scheme,
+                                 unique_fd fd) -> result<std::unique_ptr<transport::connection>> {
+    transport::transport* by = options.transports->find(scheme);
+    if (!by) return failure("unknown transport " + scheme);
+    return by->attach(std::move(fd));
+  };
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
                                          .device = &device,
                                          .output = output,
                                          .broker = &broker,
+                                         .attach = attach,
                                          .shape = options.shape,
                                          .activity = options.page});
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();

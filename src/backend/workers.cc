@@ -11,6 +11,8 @@
 #include <thread>
 
 #include "base/log.hh"
+#include "base/version.hh"
+#include "wire/data_connection.hh"
 
 namespace outboard::backend {
 namespace {
@@ -96,6 +98,24 @@ std::optional<wire::refusal> workers::begin_session(accepted_session&& session) 
             w->process.process, w->warm ? " (warm)" : "");
   loop_.after(warm_up_delay, [this, key, driver] { warm_up(key, driver); });
   return std::nullopt;
+}
+
+std::optional<wire::refusal> workers::add_data_connection(accepted_session&& guest) {
+  const auto session = wire::decode_data_question(guest.hello.admin_question);
+  if (!session.ok()) return wire::refusal{wire::refusal_reason::malformed, session.error().message};
+  for (const auto& [id, w] : workers_) {
+    if (!w->session || w->session->id != *session || w->identity != guest.identity) continue;
+    const offered_message kept = broker_.keep_connection(id, guest.identity, guest.scheme, guest.connection);
+    if (!kept.taken) return wire::refusal{wire::refusal_reason::busy, "too many data connections"};
+    wire::welcome m;
+    m.product = product;
+    m.content = wire::encode_data_answer(kept.token);
+    const std::vector<std::byte> answer = make_frame(wire::frame_kind::welcome, encode(m));
+    // So little fits into any socket's buffer; a client that is gone already is the worker's to notice.
+    (void)::send(guest.connection.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return std::nullopt;
+  }
+  return wire::refusal{wire::refusal_reason::question, "there is no such session"};
 }
 
 workers::worker* workers::find_warm(const std::string& key) {

@@ -83,6 +83,9 @@ class workers {
 
   std::optional<wire::refusal> begin_session(accepted_session&& session);
 
+  /// For a session of the same identity, whose worker asks for it by the token that the guest is told.
+  std::optional<wire::refusal> add_data_connection(accepted_session&& guest);
+
   /// No new sessions from now on, and no warm workers.
   void drain();
   /// Ends everything that is left, by SIGKILL where SIGTERM does not do, and waits for it.

@@ -50,6 +50,12 @@ status apply_environment(config& c, const std::function<const char*(const char*)
     if (text != "0" && text != "1") return bad_variable("OUTBOARD_RINGS", text, "0, 1");
     c.rings = text == "1";
   }
+  if (const auto text = value("OUTBOARD_DATA_CONNECTIONS"); !text.empty()) {
+    const char* end = text.data() + text.size();
+    const auto [stopped, problem] = std::from_chars(text.data(), end, c.data_connections);
+    if (problem != std::errc() || stopped != end || c.data_connections > most_data_connections)
+      return bad_variable("OUTBOARD_DATA_CONNECTIONS", text, "a number from 0 to 16");
+  }
   if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
   if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;
   if (const auto text = value("OUTBOARD_DEVICE"); !text.empty()) {

@@ -61,6 +61,9 @@ struct limit_settings {
   std::uint32_t grace_seconds = 0;  ///< how long a cut session waits for its client; only 0 is supported yet
 };
 
+/// Each way, of one context of a session.
+inline constexpr std::uint32_t most_data_connections = 16;
+
 struct config {
   // Client.
   std::vector<std::string> servers;
@@ -69,7 +72,9 @@ struct config {
   // Both.
   std::string token_file;
   log::level log = log::level::error;
-  bool rings = true;       ///< shared memory with a peer on this host, where both ends have it
+  bool rings = true;  ///< shared memory with a peer on this host, where both ends have it
+  /// For the bytes of large copies, each way, where memory cannot be shared; 0: none beside the session's.
+  std::uint32_t data_connections = 4;
   bool log_given = false;  ///< some layer said it: the server's own default is info
   device_choice device = device_choice::automatic;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport scheme, shared object

@@ -181,6 +181,8 @@ constexpr key top_keys[]{
     {"trace", [](const input& in) { return set_path(in, in.into.trace); }},
     {"token_file", [](const input& in) { return set_path(in, in.into.token_file); }},
     {"rings", [](const input& in) { return set_flag(in, in.into.rings); }},
+    {"data_connections",
+     [](const input& in) { return set_number(in, in.into.data_connections, 0, most_data_connections); }},
     {"log", set_log},
     {"log_format", set_format},
     {"device", set_device},

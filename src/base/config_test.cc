@@ -87,6 +87,7 @@ allow_users = ["alice", "1001"]
 log_format = "json"
 sync = true
 rings = false
+data_connections = 2
 trace = "/tmp/t"
 [limits]
 sessions = 7
@@ -105,6 +106,7 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->servers, std::vector<std::string>{"tcp:[::1]:26882"});
   EXPECT_EQ(c->listen.size(), 2u);
   EXPECT_FALSE(c->rings);
+  EXPECT_EQ(c->data_connections, 2u);
   EXPECT_EQ(c->token_file, folder + "/secret");
   EXPECT_EQ(c->format, log_format::json);
   EXPECT_EQ(c->limits.sessions, 7u);
@@ -116,8 +118,9 @@ library = "/opt/ring.so"
 TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "log = \"info\"\n\ndevices = \"cpu\"\n");
   EXPECT_EQ(problem(),
-            "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, log, "
-            "log_format, device, listen, insecure, allow_users, [limits], [pool], [devices], [cpu], "
+            "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, "
+            "data_connections, log, log_format, device, listen, insecure, allow_users, [limits], [pool], "
+            "[devices], [cpu], "
             "[transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
   EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
@@ -150,6 +153,7 @@ TEST_F(config_test, refuses_every_bad_value_without_crashing) {
   for (const std::string key : {"server",
                                 "sync",
                                 "rings",
+                                "data_connections",
                                 "trace",
                                 "token_file",
                                 "log",

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "frontend/activity.hh"
+#include "frontend/data_connections.hh"
 #include "frontend/handle_table.hh"
 #include "frontend/slab.hh"
 #include "frontend/staging_area.hh"
@@ -35,6 +36,7 @@ struct context_state final : object {
   idle_mark idle, legacy_idle;                              ///< all of it; its legacy default stream
   slab_allocator small;                                     ///< allocations below a granule
   staging_area staging;                                     ///< of large copies
+  data_connections to_device, to_host;                      ///< of large copies, where no memory is shared
   /// made of a green context: that one's handle, and the primary context that owns what is made here
   std::uint64_t green = 0;
   context_state* owner = nullptr;

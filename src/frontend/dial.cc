@@ -29,17 +29,6 @@ struct frame {
   std::vector<std::byte> payload;
 };
 
-/// Reads exactly `into`, not a byte more: what follows the welcome belongs to the session.
-io receive_all(transport::connection& from, std::span<std::byte> into, deadline until) {
-  while (!into.empty()) {
-    const transport::io_result got = from.receive(into, until);
-    if (got.status == io::interrupted) continue;
-    if (got.status != io::done) return got.status;
-    into = into.subspan(got.bytes);
-  }
-  return io::done;
-}
-
 std::string_view why(io status) {
   switch (status) {
     case io::timed_out:
@@ -53,11 +42,13 @@ std::string_view why(io status) {
 
 result<frame> receive_frame(transport::connection& from, std::uint32_t limit, deadline until) {
   std::array<std::byte, wire::header_size> raw;
-  if (const io got = receive_all(from, raw, until); got != io::done) return not_there(std::string(why(got)));
+  // Not a byte more: what follows the welcome belongs to the session.
+  if (const io got = transport::receive_whole(from, raw, until); got != io::done)
+    return not_there(std::string(why(got)));
   auto header = wire::decode_header(raw, limit);
   if (!header.ok()) return not_there("it does not speak Outboard's protocol");
   frame f{*header, std::vector<std::byte>(header->size)};
-  if (const io got = receive_all(from, f.payload, until); got != io::done)
+  if (const io got = transport::receive_whole(from, f.payload, until); got != io::done)
     return not_there(std::string(why(got)));
   return f;
 }
@@ -141,7 +132,9 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
     if (!prepared.ok()) return std::move(prepared).error();
     link = std::move(*prepared);
   }
-  auto reply = receive_frame(*link, wire::max_frame_payload, until);
+  const bool opens = hello.wanted == wire::purpose::session;
+  const deadline patience = opens ? std::max(until, transport::clock::now() + welcome_patience) : until;
+  auto reply = receive_frame(*link, wire::max_frame_payload, patience);
   if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
   if (reply->header.kind == wire::frame_kind::refusal) {
     const auto refusal = wire::decode_refusal(reply->payload);
@@ -170,7 +163,9 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
   const transport::capabilities& can = (*link)->what();
   const bool by_rings = url.starts_with(std::string(rings_scheme) + ":");
   const bool may_share = can.same_host && can.passes_descriptors && transports.find(rings_scheme) != nullptr;
-  if (hello.wanted != wire::purpose::session || !may_share) {
+  if (hello.wanted != wire::purpose::session) {
+    hello.features = 0;
+  } else if (!may_share) {
     hello.features &= ~wire::feature_rings;
   } else if (by_rings) {
     hello.features |= wire::feature_rings;

@@ -40,4 +40,8 @@ wire::hello introduce_ourselves();
 /// first.
 inline constexpr std::chrono::seconds greeting_patience{5};
 
+/// A server that has greeted opens a device for a session, which takes as long as it takes: on a busy machine
+/// with many sessions beginning at once, tens of seconds (natively, too).
+inline constexpr std::chrono::seconds welcome_patience{120};
+
 }  // namespace outboard::frontend

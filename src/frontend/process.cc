@@ -8,10 +8,12 @@
 #include <cstdlib>
 
 #include "base/log.hh"
+#include "base/version.hh"
 #include "frontend/core_dumps.hh"
 #include "frontend/dial.hh"
 #include "frontend/settings.hh"
 #include "frontend/trace.hh"
+#include "wire/features.hh"
 #include "wire/output.hh"
 
 namespace outboard::frontend {
@@ -142,6 +144,26 @@ result<wire::welcome> process::ask_aside(wire::hello question, transport::deadli
   return std::move(dialed->welcome);
 }
 
+result<std::pair<std::unique_ptr<transport::connection>, wire::data_token>> process::open_data_connection()
+    const {
+  wire::hello hello;
+  hello.product = product;
+  hello.wanted = wire::purpose_data;
+  hello.admin_question = wire::encode_data_question(session_->session_id);
+  auto dialed = dial(transports_, url_, hello, token_, transport::clock::now() + connect_patience);
+  if (!dialed) return std::move(dialed).error();
+  const auto token = wire::decode_data_answer(dialed->welcome.content);
+  if (!token) return token.error();
+  return std::pair(std::move(dialed->connection), *token);
+}
+
+void process::use_session(const dialed& with, const settings& s) {
+  url_ = with.url;
+  token_ = s.token;
+  const bool offered = (with.welcome.features & wire::feature_data_connections) != 0;
+  data_connections_ = offered ? s.data_connections : 0;
+}
+
 CUresult process::connect_locked() {
   if (::getauxval(AT_SECURE)) {
     log::error(
@@ -194,6 +216,7 @@ CUresult process::connect_locked() {
   };
   session_ = std::make_unique<session>(std::move(dialed->connection), std::move(events));
   session_->session_id = dialed->welcome.session;
+  use_session(*dialed, *settings);
   if (session_->passes_descriptors()) arena_.set_small_chunk(arena_shared_chunk);
   functions_.surround(
       [this] {

@@ -28,9 +28,13 @@
 #include "marshal/bodies.hh"
 #include "marshal/snapshot.hh"
 #include "transport/transport.hh"
+#include "wire/data_connection.hh"
 #include "wire/hello.hh"
 
 namespace outboard::frontend {
+
+struct dialed;
+struct settings;
 
 /// What the shim knows and the front-end does not: the transports linked in and the exported symbols.
 struct boot_options {
@@ -72,6 +76,11 @@ class process {
   /// One question to a configured server beside the session, which need not be there: what the welcome of
   /// this hello says.
   result<wire::welcome> ask_aside(wire::hello question, transport::deadline until) const;
+
+  /// How many data connections each way a context may have; 0: none.
+  std::uint32_t data_connections() const { return data_connections_; }
+  /// A further connection of this session, and the token by which the worker knows it.
+  result<std::pair<std::unique_ptr<transport::connection>, wire::data_token>> open_data_connection() const;
 
   session* server() const { return session_.get(); }
   const marshal::snapshot& facts() const { return facts_; }
@@ -115,6 +124,7 @@ class process {
 
   process();
   CUresult connect_locked();
+  void use_session(const dialed& with, const settings& s);
   result<std::string> server_url() const;
   void claim_window(wire::hello& hello);
   void open_arena(std::uint64_t base, std::uint64_t size);
@@ -148,6 +158,9 @@ class process {
   std::vector<std::unique_ptr<slot_addresses>> slots_;
   std::atomic<std::uint64_t> last_context_id_{0};
   bool synchronous_ = false;
+  std::uint32_t data_connections_ = 0;
+  std::string url_;  ///< of the server that has our session
+  std::vector<std::byte> token_;
 };
 
 }  // namespace outboard::frontend

@@ -56,6 +56,11 @@ CUresult process::rebuild(std::span<const std::byte> records) {
   }
   session_->resume_on(std::move(dialed->connection));
   session_->session_id = dialed->welcome.session;
+  use_session(*dialed, *settings);
+  handles(api::handle_kind::context).each([](std::uint64_t, object& o) {
+    static_cast<context_state&>(o).to_device.abandon();
+    static_cast<context_state&>(o).to_host.abandon();
+  });
   mirrors_.forget_common();
   lane& own = this_lane();
   for (std::size_t at = 0; at < records.size(); at += piece) {

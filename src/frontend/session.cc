@@ -84,6 +84,11 @@ bool session::send_gathered() {
   return !lost();
 }
 
+void session::send_posts() {
+  const std::lock_guard sending(send_mutex_);
+  if (!lost() && !outbox_.gathered().empty()) (void)write({}, false);
+}
+
 CUresult session::post(const outgoing& request, const landing* land) {
   if (lost()) return lost_code;
   return send(request, wire::frame_kind::post, nullptr, land) ? CUDA_SUCCESS : lost_code;

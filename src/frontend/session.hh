@@ -75,6 +75,9 @@ class session final : private frame_sink {
   /// whatever call learns of its completion.
   CUresult post(const outgoing& request, const landing* land = nullptr);
 
+  /// What was posted so far leaves now: the caller waits for what comes of it by another way than call().
+  void send_posts();
+
   /// Sends and waits. The reply's outputs are left in `reply` (without the result code). CUDA_SUCCESS or the
   /// function's own code. `descriptor`: takes the one that the server sends with it, if any.
   CUresult call(const outgoing& request, std::vector<std::byte>& reply, const landing* land = nullptr,
@@ -105,8 +108,16 @@ class session final : private frame_sink {
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   /// What went over the connection so far. Memory that both sides share moves without it. Any thread.
   traffic moved() const {
-    return {sent_.load(std::memory_order_relaxed), received_.load(std::memory_order_relaxed)};
+    return {sent_.load(std::memory_order_relaxed) + aside_.sent.load(std::memory_order_relaxed),
+            received_.load(std::memory_order_relaxed) + aside_.received.load(std::memory_order_relaxed)};
   }
+  /// What went over data connections. Any thread.
+  void add_aside(const traffic& more) {
+    aside_.sent.fetch_add(more.sent, std::memory_order_relaxed);
+    aside_.received.fetch_add(more.received, std::memory_order_relaxed);
+  }
+  /// A data connection was lost: the session is no good without it.
+  void lose_data_connection() { lose("a data connection to the server broke"); }
   std::uint64_t session_id = 0;
 
  private:
@@ -147,6 +158,10 @@ class session final : private frame_sink {
   session_events events_;
   std::atomic<std::uint64_t> received_{0};  ///< written by the leader alone
   std::unique_ptr<receiver> receiver_;
+
+  struct {
+    std::atomic<std::uint64_t> sent{0}, received{0};
+  } aside_;
 
   std::mutex send_mutex_;
   std::uint64_t last_ticket_ = 0;       // under send_mutex_

@@ -23,6 +23,7 @@ result<settings> client_settings() {
   s.servers = std::move(c->servers);
   s.synchronous = c->sync;
   s.rings = c->rings;
+  s.data_connections = c->data_connections;
   s.trace_file = std::move(c->trace);
   if (c->log_given) s.log = c->log;
   s.plugins = std::move(c->plugins);
@@ -32,6 +33,7 @@ result<settings> client_settings() {
 result<dialed> dial_any(const settings& s, const transport::registry& transports, wire::hello hello,
                         transport::deadline until) {
   if (s.rings) hello.features |= wire::feature_rings;
+  if (s.data_connections) hello.features |= wire::feature_data_connections;
   std::string reasons;
   for (const std::string& url : s.servers) {
     auto got = dial(transports, url, hello, s.token, until);

@@ -19,7 +19,8 @@ struct settings {
   std::vector<std::string> servers;  ///< tried in order
   std::vector<std::byte> token;      ///< empty: none is configured
   bool synchronous = false;
-  bool rings = true;  ///< where they can be had
+  bool rings = true;                   ///< where they can be had
+  std::uint32_t data_connections = 4;  ///< each way; 0: none
   std::string trace_file;
   std::optional<log::level> log;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport name, library

@@ -24,6 +24,9 @@ enum class service : std::uint32_t {
   graph_feed = 7,      ///< post: bytes that the next launch of an executable graph copies to the device
   share_forget = 8,    ///< call: no descriptor of released memory is open any more
   board_layout = 9,    ///< call: where the multiprocessors of the context's device lie
+  data_open = 10,      ///< call: takes further connections of the client's for the current context
+  data_in = 11,        ///< post: a copy to the device whose bytes came over one of them
+  data_out = 12,       ///< post: a copy to the host whose bytes go over one of them
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.

@@ -39,6 +39,8 @@ void set_program_environment(const config& c, const std::string& libraries,
   if (!c.token_file.empty()) ::setenv("OUTBOARD_TOKEN_FILE", c.token_file.c_str(), 1);
   if (c.sync) ::setenv("OUTBOARD_SYNC", "1", 1);
   if (!c.rings) ::setenv("OUTBOARD_RINGS", "0", 1);
+  if (c.data_connections != config{}.data_connections)
+    ::setenv("OUTBOARD_DATA_CONNECTIONS", std::to_string(c.data_connections).c_str(), 1);
   if (!c.trace.empty()) ::setenv("OUTBOARD_TRACE", c.trace.c_str(), 1);
   if (c.log_given) ::setenv("OUTBOARD_LOG", std::string(log::name(c.log)).c_str(), 1);
 }

@@ -12,6 +12,19 @@ error unsupported(const std::string& who, const char* what) {
 
 }  // namespace
 
+io receive_whole(connection& from, std::span<std::byte> into, deadline until) {
+  bool began = false;
+  while (!into.empty()) {
+    const io_result got = from.receive(into, until);
+    if (got.status == io::interrupted) continue;
+    if (got.status == io::closed && began) return io::broken;
+    if (got.status != io::done) return got.status;
+    into = into.subspan(got.bytes);
+    began = true;
+  }
+  return io::done;
+}
+
 void connection::set_spin(std::chrono::microseconds) {}
 
 bool connection::peer_gone() { return false; }

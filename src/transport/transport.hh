@@ -107,6 +107,10 @@ class connection {
   virtual std::string describe() const = 0;
 };
 
+/// Receives exactly `into`, whatever interrupts. closed only before the first byte; what came before another
+/// end is lost.
+io receive_whole(connection& from, std::span<std::byte> into, deadline until = no_deadline);
+
 struct listen_options {
   int backlog = 512;
   bool allow_foreign_hosts =

@@ -10,4 +10,7 @@ namespace outboard::wire {
 /// one Unix socket, and the worker offers rings in shared memory (transport/shm).
 inline constexpr std::uint64_t feature_rings = 1;
 
+/// The session may open further connections for the bytes of large copies (wire/data_connection.hh).
+inline constexpr std::uint64_t feature_data_connections = 2;
+
 }  // namespace outboard::wire

@@ -10,6 +10,7 @@
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/remote.hh"
 #include "frontend/cuda/staged_copy.hh"
+#include "frontend/cuda/streamed_copy.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -90,6 +91,10 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
     auto* host = static_cast<std::byte*>(const_cast<void*>(from));
     if (const auto code = stage_in(own, {to, host, size, stream, how})) return *code;
   }
+  if (known && size >= least_streamed && !shown(to)) {
+    auto* host = static_cast<std::byte*>(const_cast<void*>(from));
+    if (const auto code = stream_in(own, {to, host, size, stream, how})) return *code;
+  }
   const auto* bytes = static_cast<const std::byte*>(from);
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);
@@ -131,6 +136,10 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   const bool later = page_locked && marshal::on_stream(how) && known;
   if (known && !later && size >= least_staged && !shown(from)) {
     if (const auto code = stage_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
+      return *code;
+  }
+  if (known && !later && size >= least_streamed && !shown(from)) {
+    if (const auto code = stream_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
       return *code;
   }
   request r(api::opcode::cuMemcpyDtoH_v2, own);

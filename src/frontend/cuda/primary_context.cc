@@ -116,6 +116,8 @@ void forget_last_life(lane& own, const context_state& context) {
 void context_died(context_state& context) {
   process& p = process::instance();
   context.active.store(false, std::memory_order_release);
+  context.to_device.abandon();
+  context.to_host.abandon();
   context.died.store(true);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
   forget_code_of_context(context.handle);

@@ -1,8 +1,5 @@
 #include "frontend/cuda/staged_copy.hh"
 
-#include <sched.h>
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -11,47 +8,12 @@
 
 #include "frontend/copy_crew.hh"
 #include "frontend/cuda/contexts.hh"
+#include "frontend/cuda/copy_pieces.hh"
 #include "frontend/cuda/remote.hh"
 #include "frontend/staging_area.hh"
-#include "transport/spin.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
-
-/// Page-locking memory costs milliseconds: a process that copies little does without.
-constexpr std::uint64_t worth_an_area = 8u << 20;
-
-constexpr std::uint64_t page = 4096;
-
-/// The beginning of a copy to the host goes the ordinary way: it waits for the work before it without a
-/// thread that polls, and brings what waits bring (errors, output, what kernels wrote).
-constexpr std::uint64_t head = 64u << 10;
-
-/// Pieces small enough that several threads have some, large enough that what a piece costs besides is
-/// little.
-std::uint64_t piece_of(std::uint64_t size) {
-  return std::clamp((size / 8 + page - 1) / page * page, std::uint64_t{64} << 10, staging_area::block_size);
-}
-
-/// Waiting for the device or another thread: first at once, then with pauses, because the stream may be busy
-/// for long.
-class patience {
- public:
-  void pause() {
-    ++rounds_;
-    static const bool spins = transport::default_spin().count() > 0;
-    if (rounds_ < 2000 && spins) return transport::spin_pause();
-    if (rounds_ < 4000) return void(::sched_yield());
-    const timespec nap{0, 50'000};
-    ::nanosleep(&nap, nullptr);
-  }
-  void restart() { rounds_ = 0; }
-  /// Now and then it is time to ask whether what is waited for will ever come.
-  bool doubtful() const { return rounds_ > 4000 && rounds_ % 256 == 0; }
-
- private:
-  unsigned rounds_ = 0;
-};
 
 /// The area of the current context, locked, if there is one and copies may go through it.
 class use_of_area {
@@ -94,7 +56,7 @@ class use_of_area {
   }
   bool make(std::uint64_t size) {
     area_->wanted += size;
-    if (area_->wanted < worth_an_area) return false;
+    if (area_->wanted < worth_preparing) return false;
     area_->wanted = 0;
     std::uint64_t at = 0;
     if (allocate_shared(own_, staging_area::size, at) != CUDA_SUCCESS) return false;
@@ -113,7 +75,7 @@ class work {
       : own_(own),
         area_(area),
         copy_(copy),
-        piece_(piece_of(copy.size)),
+        piece_(piece_of(copy.size, staging_area::block_size)),
         ready_((copy.size + piece_ - 1) / piece_) {}
 
   std::uint64_t count() const { return ready_.size(); }
@@ -234,10 +196,11 @@ std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
   if (!area) return std::nullopt;
   request first(api::opcode::cuMemcpyDtoH_v2, own);
   marshal::put_body(first.body(),
-                    marshal::copy_out_body{whole.device, head, value_of(whole.stream), whole.how});
-  const landing land{whole.host, head};
+                    marshal::copy_out_body{whole.device, copy_head, value_of(whole.stream), whole.how});
+  const landing land{whole.host, copy_head};
   if (const CUresult code = first.call({}, &land); code != CUDA_SUCCESS) return code;
-  const staged_copy copy{whole.device + head, whole.host + head, whole.size - head, whole.stream, whole.how};
+  const staged_copy copy{whole.device + copy_head, whole.host + copy_head, whole.size - copy_head,
+                         whole.stream, whole.how};
   work shared(own, area, copy);
   std::atomic<std::uint64_t> posted{0};
   const auto arrived = [&](std::uint64_t n) {

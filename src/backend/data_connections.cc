@@ -1,0 +1,268 @@
+#include "backend/data_connections.hh"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <array>
+
+#include "backend/relaxed_capture.hh"
+#include "marshal/data_bodies.hh"
+#include "wire/frame.hh"
+
+namespace outboard::backend {
+namespace {
+
+using transport::io;
+
+/// Pieces that have come and that nobody has asked for: a client keeps far fewer on the way.
+constexpr std::size_t most_arrived = 64;
+
+/// Contexts of one session that copy much, both directions of each.
+constexpr std::size_t most_links = std::size_t{2} * most_data_connections * 16;
+
+}  // namespace
+
+std::optional<std::uint32_t> data_connections::add(std::unique_ptr<transport::connection> connection,
+                                                   std::uint64_t context, std::uint64_t set, bool inward) {
+  auto made = std::make_unique<link>();
+  made->connection = std::move(connection);
+  made->context = context;
+  made->set = set;
+  made->inward = inward;
+  if (driver_.cuCtxGetCurrent(&made->native) != CUDA_SUCCESS) return std::nullopt;
+  std::unique_lock lock(mutex_);
+  reap(lock);
+  if (ended_ || links_.size() >= most_links) return std::nullopt;
+  link& own = *made;
+  links_.emplace(++last_, std::move(made));
+  own.thread = std::thread([this, &own] { run(own); });
+  return last_;
+}
+
+std::uint64_t data_connections::begin_set() {
+  const std::lock_guard lock(mutex_);
+  return ++last_set_;
+}
+
+bool data_connections::add_inward(std::unique_ptr<transport::connection> connection, std::uint64_t context,
+                                  std::uint64_t set) {
+  return add(std::move(connection), context, set, true).has_value();
+}
+
+std::optional<std::uint32_t> data_connections::add_outward(std::unique_ptr<transport::connection> connection,
+                                                           std::uint64_t context, std::uint64_t set) {
+  return add(std::move(connection), context, set, false);
+}
+
+/// With mutex_ held, as whole().
+template <class Which>
+void data_connections::forget_arrived(Which&& which) {
+  std::erase_if(arrived_, [&](const auto& entry) {
+    if (!which(entry)) return false;
+    staging_.give_back(entry.second.block);
+    return true;
+  });
+  went_.notify_all();
+}
+
+/// Of contexts that are dead: their threads are at their end, or in a last wait of the driver's.
+void data_connections::reap(std::unique_lock<std::mutex>& lock) {
+  for (auto at = links_.begin(); at != links_.end();) {
+    if (!at->second->over) {
+      ++at;
+      continue;
+    }
+    const auto gone = std::move(at->second);
+    at = links_.erase(at);
+    lock.unlock();
+    gone->thread.join();
+    lock.lock();
+    at = links_.begin();  // others may have come and gone
+  }
+}
+
+void data_connections::run(link& own) {
+  ::prctl(PR_SET_NAME, "outboard-data");
+  driver_.cuCtxSetCurrent(own.native);
+  if (own.inward) {
+    receive_all(own);
+  } else {
+    send_all(own);
+  }
+  own.connection->shutdown();
+  const std::lock_guard lock(mutex_);
+  for (const outgoing& left : own.queue) {
+    if (left.block.data) staging_.give_back(left.block);
+  }
+  own.queue.clear();
+  own.over = true;
+  const bool last = std::ranges::none_of(
+      links_, [&](const auto& entry) { return entry.second->set == own.set && !entry.second->over; });
+  if (last) forget_arrived([&](const auto& entry) { return entry.second.set == own.set; });
+  came_.notify_all();
+}
+
+/// Are all connections of the context's latest set there?
+bool data_connections::whole(std::uint64_t context) const {
+  std::uint64_t set = 0;
+  bool is_whole = false;
+  for (const auto& [number, l] : links_) {
+    if (!l->inward || l->context != context || l->set < set) continue;
+    is_whole = (l->set > set || is_whole) && !l->over && !l->closing;
+    set = l->set;
+  }
+  return is_whole;
+}
+
+void data_connections::receive_all(link& own) {
+  while (receive_one(own)) {
+  }
+}
+
+/// False: it is over, in order or not.
+bool data_connections::receive_one(link& own) {
+  std::array<std::byte, wire::header_size> raw;
+  const io got = transport::receive_whole(*own.connection, raw);
+  const auto fails = [&](const char* why) {
+    bool expected = false;
+    {
+      const std::lock_guard lock(mutex_);
+      expected = ended_ || own.closing;
+    }
+    if (!expected) broken_(why);
+    return false;
+  };
+  if (got == io::closed) return false;
+  if (got != io::done) return fails("a data connection broke");
+  const auto header = wire::decode_header(raw, marshal::max_data_piece);
+  if (!header || header->kind != wire::frame_kind::data || header->size == 0)
+    return fails("protocol error: a frame that data connections do not have");
+  {
+    std::unique_lock lock(mutex_);
+    // Pieces of later copies may have come over the other connections: what a lane waits for is always let
+    // in.
+    const std::pair key(own.context, header->ticket);
+    went_.wait(lock,
+               [&] { return arrived_.size() < most_arrived || wanted_ == key || ended_ || own.closing; });
+    if (ended_ || own.closing) return false;
+  }
+  const arrival piece{staging_.take(header->size, own.context), header->size, own.set};
+  if (!piece.block.data) return fails("no page-locked memory for a copy");
+  if (transport::receive_whole(*own.connection, {piece.block.data, piece.size}) != io::done) {
+    staging_.give_back(piece.block);
+    return fails("a data connection broke inside a frame");
+  }
+  bool twice = false;
+  {
+    const std::lock_guard lock(mutex_);
+    twice = !arrived_.try_emplace({own.context, header->ticket}, piece).second;
+    came_.notify_all();
+  }
+  if (!twice) return true;
+  staging_.give_back(piece.block);
+  return fails("protocol error: two pieces with one number");
+}
+
+data_connections::arrival data_connections::take(std::uint64_t context, std::uint64_t number) {
+  std::unique_lock lock(mutex_);
+  wanted_ = {context, number};
+  went_.notify_all();
+  const auto found = [&] { return arrived_.find({context, number}); };
+  came_.wait(lock, [&] { return found() != arrived_.end() || ended_ || !whole(context); });
+  const auto at = found();
+  if (at == arrived_.end()) {
+    lock.unlock();
+    broken_("a data connection closed before its bytes came");
+    return {};
+  }
+  const arrival piece = at->second;
+  arrived_.erase(at);
+  went_.notify_all();
+  return piece;
+}
+
+bool data_connections::send(std::uint32_t connection, std::uint64_t number, const staging::block& block,
+                            std::size_t size, CUresult code) {
+  const std::lock_guard lock(mutex_);
+  const auto found = links_.find(connection);
+  if (found == links_.end() || found->second->inward || found->second->over || found->second->closing ||
+      ended_)
+    return false;
+  found->second->queue.push_back({number, block, size, code});
+  found->second->work.notify_one();
+  return true;
+}
+
+void data_connections::send_all(link& own) {
+  while (true) {
+    outgoing piece;
+    {
+      std::unique_lock lock(mutex_);
+      own.work.wait(lock, [&] { return !own.queue.empty() || own.closing || ended_; });
+      if (own.closing || ended_) return;
+      piece = own.queue.front();
+      own.queue.pop_front();
+    }
+    const bool sent = send_one(own, piece);
+    if (piece.block.data) staging_.give_back(piece.block);
+    if (!sent) return;  // the client closed it, or is gone
+  }
+}
+
+bool data_connections::send_one(link& own, const outgoing& piece) {
+  CUresult code = piece.code;
+  if (code == CUDA_SUCCESS) {
+    const relaxed_capture relaxed(driver_);
+    code = driver_.cuEventSynchronize(piece.block.done);
+  }
+  wire::frame_header header;
+  header.kind = wire::frame_kind::data;
+  header.ticket = piece.number;
+  header.context = static_cast<std::uint64_t>(code);
+  header.size = code == CUDA_SUCCESS ? static_cast<std::uint32_t>(piece.size) : 0;
+  std::array<std::byte, wire::header_size> raw;
+  wire::encode_header(header, raw);
+  const std::array parts{iovec{raw.data(), raw.size()}, iovec{piece.block.data, header.size}};
+  return own.connection->send(std::span(parts).first(header.size ? 2 : 1)).status == io::done;
+}
+
+void data_connections::drop_context(std::uint64_t context) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, l] : links_) {
+    if (l->context != context) continue;
+    l->closing = true;
+    l->work.notify_all();
+    l->connection->shutdown();
+  }
+  forget_arrived([&](const auto& entry) { return entry.first.first == context; });
+  came_.notify_all();
+}
+
+void data_connections::end() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  for (const auto& [number, l] : links_) {
+    l->connection->shutdown();
+    l->work.notify_all();
+  }
+  came_.notify_all();
+  went_.notify_all();
+}
+
+bool data_connections::join(std::chrono::steady_clock::time_point until) {
+  for (const auto& [number, l] : links_) {
+    while (true) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (l->over) break;
+      }
+      if (std::chrono::steady_clock::now() > until) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    l->thread.join();
+  }
+  links_.clear();
+  return true;
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,106 @@
+// Further connections of a session for the bytes of large copies, so that neither one stream nor one thread
+// bounds them: each carries one direction, has a thread, and passes bytes between its socket and page-locked
+// blocks that the device reads or writes by itself. Belongs to the session; any thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "api/cuda/driver_table.hh"
+#include "backend/staging.hh"
+#include "base/config.hh"
+#include "transport/transport.hh"
+
+namespace outboard::backend {
+
+class data_connections {
+ public:
+  /// `broken` ends the session: a connection is gone whose client is not.
+  data_connections(const api::driver_table& driver, staging& stage, std::function<void(std::string)> broken)
+      : driver_(driver), staging_(stage), broken_(std::move(broken)) {}
+  data_connections(const data_connections&) = delete;
+
+  /// What the client opens together, it closes together.
+  std::uint64_t begin_set();
+  /// For the context that is current in the calling thread. False: there are too many.
+  bool add_inward(std::unique_ptr<transport::connection> connection, std::uint64_t context,
+                  std::uint64_t set);
+  /// Its number; nothing: there are too many.
+  std::optional<std::uint32_t> add_outward(std::unique_ptr<transport::connection> connection,
+                                           std::uint64_t context, std::uint64_t set);
+
+  struct arrival {
+    staging::block block;  ///< data == nullptr: it will not come
+    std::size_t size = 0;
+    std::uint64_t set = 0;  ///< it came over
+  };
+  /// The frame of this number, which the client sent before it asked: waits for it. The block is the
+  /// caller's.
+  arrival take(std::uint64_t context, std::uint64_t number);
+
+  /// Sends `size` bytes of the block when its event is complete, and gives it back; without a block, `code`.
+  /// False: there is no such connection, nothing was done.
+  bool send(std::uint32_t connection, std::uint64_t number, const staging::block& block, std::size_t size,
+            CUresult code);
+
+  /// The context is dead: its connections end.
+  void drop_context(std::uint64_t context);
+  /// Nobody waits any more; the threads end as soon as they are out of the driver.
+  void end();
+  /// After end(). False: one is still inside the driver.
+  bool join(std::chrono::steady_clock::time_point until);
+
+ private:
+  struct outgoing {
+    std::uint64_t number = 0;
+    staging::block block;
+    std::size_t size = 0;
+    CUresult code = CUDA_SUCCESS;
+  };
+  struct link {
+    std::unique_ptr<transport::connection> connection;
+    CUcontext native = nullptr;
+    std::uint64_t context = 0, set = 0;
+    bool inward = false;
+    bool closing = false;        ///< its context is dead; under mutex_
+    bool over = false;           ///< its thread is about to end; under mutex_
+    std::deque<outgoing> queue;  ///< under mutex_
+    std::condition_variable work;
+    std::thread thread;
+  };
+
+  std::optional<std::uint32_t> add(std::unique_ptr<transport::connection> connection, std::uint64_t context,
+                                   std::uint64_t set, bool inward);
+  void run(link& own);
+  void receive_all(link& own);
+  bool receive_one(link& own);
+  void send_all(link& own);
+  bool send_one(link& own, const outgoing& piece);
+  bool whole(std::uint64_t context) const;
+  template <class Which>
+  void forget_arrived(Which&& which);
+  void reap(std::unique_lock<std::mutex>& lock);
+
+  const api::driver_table& driver_;
+  staging& staging_;
+  const std::function<void(std::string)> broken_;
+  std::mutex mutex_;  // guards what follows; never held in a call of the driver, nor while bytes travel
+  bool ended_ = false;
+  std::uint32_t last_ = 0;
+  std::uint64_t last_set_ = 0;
+  std::map<std::uint32_t, std::unique_ptr<link>> links_;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, arrival> arrived_;  ///< by context and number
+  std::pair<std::uint64_t, std::uint64_t> wanted_{};  ///< what take() asks for, or asked for last
+  std::condition_variable came_, went_;
+};
+
+}  // namespace outboard::backend

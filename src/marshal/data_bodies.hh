@@ -1,0 +1,49 @@
+// Bodies of requests about data connections: further connections of a session, each for one direction of the
+// bytes of large copies. Their frames have kind `data`, the piece's number as ticket and, to the client, the
+// code of a copy that failed as context. Values.
+#pragma once
+
+#include "marshal/sharing_bodies.hh"
+
+namespace outboard::marshal {
+
+#define OUTBOARD_FIELDS(...)  \
+  template <class Visit>      \
+  void fields(Visit& visit) { \
+    visit(__VA_ARGS__);       \
+  }
+
+/// Most bytes of one frame of a data connection.
+inline constexpr std::uint32_t max_data_piece = 1u << 20;
+
+/// The first `inward` tokens are of connections that carry bytes to the device.
+struct data_open_body {
+  std::uint32_t inward = 0;
+  std::vector<share_token> tokens;
+  OUTBOARD_FIELDS(inward, tokens)
+};
+
+/// By what data_out names the connections to the host, in the order of their tokens.
+struct data_open_reply {
+  std::vector<std::uint32_t> outward;
+  OUTBOARD_FIELDS(outward)
+};
+
+/// `number` is that of the frame, which was sent before; `more`: pieces of the same copy follow.
+struct data_in_body {
+  std::uint64_t to = 0, size = 0, stream = 0, number = 0;
+  flavour how = flavour::sync;
+  bool more = false;
+  OUTBOARD_FIELDS(to, size, stream, number, how, more)
+};
+
+struct data_out_body {
+  std::uint64_t from = 0, size = 0, stream = 0, number = 0;
+  flavour how = flavour::sync;
+  std::uint32_t connection = 0;
+  OUTBOARD_FIELDS(from, size, stream, number, how, connection)
+};
+
+#undef OUTBOARD_FIELDS
+
+}  // namespace outboard::marshal

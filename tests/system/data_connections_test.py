@@ -1,0 +1,142 @@
+"""Large copies over several connections: who opens them, who does not, and what strangers and broken ones can do."""
+import pathlib
+import socket
+import struct
+import threading
+import unittest
+
+from outboard_testing import REFUSAL, SESSION, WELCOME, Client, SystemTest, program, run_program, wait_until
+from recording import connect
+
+DATA = 5
+COPIES = ["two_way", 24, 400]
+FEATURE = 2
+
+
+class Relay:
+    """Passes connections on to a server; each can be cut."""
+
+    def __init__(self, server):
+        self.server, self.links = server, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "tcp:127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = connect(self.server)
+            self.links.append((client, server))
+            for a, b in ((client, server), (server, client)):
+                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
+
+    @staticmethod
+    def pump(source, target):
+        try:
+            while data := source.recv(1 << 18):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def cut(self, number):
+        for link in self.links[number]:
+            link.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.listener.close()
+        for link in self.links:
+            for end in link:
+                end.close()
+
+
+class DataConnections(SystemTest):
+    def threads_of(self, worker):
+        """How many connections the worker serves beside the session's own."""
+        names = []
+        for task in pathlib.Path(f"/proc/{worker}/task").iterdir():
+            try:
+                names.append((task / "comm").read_text().strip())
+            except OSError:
+                pass
+        return names.count("outboard-data")
+
+    def most_connections(self, daemon, url, wanted, **environment):
+        client = self.start(program(*COPIES), url, **environment)
+        session = wait_until(lambda: next((s for s in daemon.sessions() if s["process"] == client.pid), None), 20)
+        self.assertTrue(session, "the client got no session")
+        most = 0
+
+        def look():
+            nonlocal most
+            try:
+                most = max(most, self.threads_of(session["worker"]))
+            except OSError:
+                pass
+            return most >= wanted > 0 or client.poll() is not None
+
+        wait_until(look, 20 if wanted else 3)
+        client.kill()
+        client.wait()
+        self.sessions_are_gone(daemon)
+        return most
+
+    def test_who_shares_no_memory_has_some(self):
+        daemon = self.serve()
+        self.assertEqual(self.most_connections(daemon, daemon.tcp, 8), 8)
+        self.assertEqual(self.most_connections(daemon, daemon.tcp, 2, OUTBOARD_DATA_CONNECTIONS="1"), 2)
+        self.assertEqual(self.most_connections(daemon, daemon.tcp, 0, OUTBOARD_DATA_CONNECTIONS="0"), 0)
+        self.assertEqual(self.most_connections(daemon, daemon.unix, 0), 0)
+        self.nothing_is_left(daemon)
+
+    def test_a_server_may_have_none(self):
+        daemon = self.serve(config="data_connections = 0\n[cpu]\nmemory = \"2GiB\"\n")
+        self.assertEqual(self.most_connections(daemon, daemon.tcp, 0), 0)
+        done = run_program(program("large_copies"), daemon.tcp)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.nothing_is_left(daemon)
+
+    def test_one_that_breaks_ends_the_session(self):
+        daemon = self.serve()
+        relay = Relay(daemon.tcp)
+        self.addCleanup(relay.close)
+        client = self.start(program(*COPIES), relay.url)
+        self.assertTrue(wait_until(lambda: len(relay.links) == 9, 20), len(relay.links))
+        relay.cut(5)
+        out, err = client.communicate(timeout=20)
+        self.assertNotEqual(client.returncode, 0, out)
+        self.assertIn("restart the program", err)
+        self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
+
+    def test_strangers_get_nothing(self):
+        daemon = self.serve()
+        holder = Client(daemon.tcp)
+        kind, payload = holder.say_hello(SESSION, features=FEATURE)
+        self.assertEqual(kind, WELCOME)
+        session = struct.unpack_from("<Q", payload, 10)[0]
+
+        def ask(question, url=daemon.tcp):
+            guest = Client(url)
+            kind, payload = guest.say_hello(DATA, question=question)
+            self.addCleanup(guest.close)
+            return kind, payload
+
+        for question in ("", "x", struct.pack("<Q", session + 1), struct.pack("<QB", session, 0)):
+            kind, payload = ask(question)
+            self.assertEqual(kind, REFUSAL, question)
+        # Over a local socket one is somebody else than over tcp.
+        self.assertEqual(ask(struct.pack("<Q", session), daemon.unix)[0], REFUSAL)
+        kinds = [ask(struct.pack("<Q", session))[0] for _ in range(66)]
+        self.assertEqual(kinds, [WELCOME] * 64 + [REFUSAL] * 2)
+        done = run_program(program("large_copies"), daemon.tcp)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        holder.close()
+        self.sessions_are_gone(daemon)
+
+
+if __name__ == "__main__":
+    unittest.main()
