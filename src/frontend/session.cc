@@ -255,9 +255,14 @@ void session::copy_failed(std::uint64_t ticket) {
 }
 
 void session::lose(const std::string& why) {
-  if (lost_.exchange(true, std::memory_order_acq_rel)) return;
+  {
+    // Who sees that it is lost may end the program at once: the reason is told before.
+    const std::lock_guard once(lose_mutex_);
+    if (lost()) return;
+    events_.lost(why);
+    lost_.store(true, std::memory_order_release);
+  }
   connection_->shutdown();
-  events_.lost(why);
   const std::lock_guard lock(state_mutex_);
   attend_.notify_one();
   for (auto& [ticket, w] : waiters_) w->wake.notify_one();

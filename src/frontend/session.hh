@@ -168,6 +168,7 @@ class session final : private frame_sink {
   std::atomic<std::uint64_t> sent_{0};  // written under send_mutex_
   std::atomic<std::uint64_t> last_answered_{0};
 
+  std::mutex lose_mutex_;   // held while it becomes lost; before state_mutex_
   std::mutex state_mutex_;  // guards what follows; never held while sending or receiving
   bool leading_ = false;
   std::unordered_map<std::uint64_t, waiter*> waiters_;

@@ -44,7 +44,10 @@ class Relay:
 
     def cut(self, number):
         for link in self.links[number]:
-            link.shutdown(socket.SHUT_RDWR)
+            try:
+                link.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the end of an earlier one has ended it
 
     def close(self):
         self.listener.close()
@@ -105,10 +108,12 @@ class DataConnections(SystemTest):
         self.addCleanup(relay.close)
         client = self.start(program(*COPIES), relay.url)
         self.assertTrue(wait_until(lambda: len(relay.links) == 9, 20), len(relay.links))
-        relay.cut(5)
+        # All of one program's: one that nobody happens to use would not be missed.
+        for number in range(1, 9):
+            relay.cut(number)
         out, err = client.communicate(timeout=20)
         self.assertNotEqual(client.returncode, 0, out)
-        self.assertIn("restart the program", err)
+        self.assertIn("restart the program", err, out)
         self.sessions_are_gone(daemon)
         self.nothing_is_left(daemon)
 
