@@ -2,58 +2,14 @@
 import pathlib
 import socket
 import struct
-import threading
 import unittest
 
 from outboard_testing import REFUSAL, SESSION, WELCOME, Client, SystemTest, program, run_program, wait_until
-from recording import connect
+from recording import Relay
 
 DATA = 5
 COPIES = ["two_way", 24, 400]
 FEATURE = 2
-
-
-class Relay:
-    """Passes connections on to a server; each can be cut."""
-
-    def __init__(self, server):
-        self.server, self.links = server, []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = "tcp:127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            server = connect(self.server)
-            self.links.append((client, server))
-            for a, b in ((client, server), (server, client)):
-                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
-
-    @staticmethod
-    def pump(source, target):
-        try:
-            while data := source.recv(1 << 18):
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-    def cut(self, number):
-        for link in self.links[number]:
-            try:
-                link.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # the end of an earlier one has ended it
-
-    def close(self):
-        self.listener.close()
-        for link in self.links:
-            for end in link:
-                end.close()
 
 
 class DataConnections(SystemTest):
@@ -104,7 +60,8 @@ class DataConnections(SystemTest):
 
     def test_one_that_breaks_ends_the_session(self):
         daemon = self.serve()
-        relay = Relay(daemon.tcp)
+        listener = socket.create_server(("127.0.0.1", 0))
+        relay = Relay(listener, "tcp:127.0.0.1:%d" % listener.getsockname()[1], daemon.tcp)
         self.addCleanup(relay.close)
         client = self.start(program(*COPIES), relay.url)
         self.assertTrue(wait_until(lambda: len(relay.links) == 9, 20), len(relay.links))

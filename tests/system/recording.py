@@ -21,15 +21,12 @@ def connect(url):
     return socket.create_connection((host, int(port)))
 
 
-class Recorder:
-    """Listens on a Unix socket, passes everything on to a server and keeps what clients sent, one entry a connection."""
+class Relay:
+    """Passes what comes at a listening socket on to a server, and may keep what clients sent, one entry a connection."""
 
-    def __init__(self, folder, server):
-        self.path, self.server, self.sent = os.path.join(folder, "recorder"), server, []
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(self.path)
-        self.listener.listen()
-        self.url = f"unix:{self.path}"
+    def __init__(self, listener, url, server, keeps=False):
+        self.listener, self.url, self.server, self.keeps = listener, url, server, keeps
+        self.sent, self.links = [], []
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -38,9 +35,10 @@ class Recorder:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            entry = bytearray()
+            entry = bytearray() if self.keeps else None
             self.sent.append(entry)
             server = connect(self.server)
+            self.links.append((client, server))
             threading.Thread(target=self.pump, args=(client, server, entry), daemon=True).start()
             threading.Thread(target=self.pump, args=(server, client, None), daemon=True).start()
 
@@ -55,8 +53,27 @@ class Recorder:
         except OSError:
             pass
 
+    def cut(self, number):
+        """The connection ends for both sides, wherever their bytes are."""
+        for end in self.links[number]:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the end of an earlier one has ended it
+
     def close(self):
         self.listener.close()
+
+
+class Recorder(Relay):
+    """Listens on a Unix socket."""
+
+    def __init__(self, folder, server):
+        self.path = os.path.join(folder, "recorder")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.path)
+        listener.listen()
+        super().__init__(listener, f"unix:{self.path}", server, keeps=True)
 
 
 def record(folder, server, command):

@@ -165,6 +165,16 @@ CUresult ended(use_of_area& area, std::uint64_t count, CUresult code) {
 
 }  // namespace
 
+CUresult copy_beginning(lane& own, staged_copy& copy) {
+  request first(api::opcode::cuMemcpyDtoH_v2, own);
+  marshal::put_body(first.body(),
+                    marshal::copy_out_body{copy.device, copy_head, value_of(copy.stream), copy.how});
+  const landing land{copy.host, copy_head};
+  const CUresult code = first.call({}, &land);
+  copy.device += copy_head, copy.host += copy_head, copy.size -= copy_head;
+  return code;
+}
+
 std::optional<CUresult> stage_in(lane& own, const staged_copy& copy) {
   use_of_area area(own, copy.size);
   if (!area) return std::nullopt;
@@ -194,13 +204,8 @@ std::optional<CUresult> stage_in(lane& own, const staged_copy& copy) {
 std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
   use_of_area area(own, whole.size);
   if (!area) return std::nullopt;
-  request first(api::opcode::cuMemcpyDtoH_v2, own);
-  marshal::put_body(first.body(),
-                    marshal::copy_out_body{whole.device, copy_head, value_of(whole.stream), whole.how});
-  const landing land{whole.host, copy_head};
-  if (const CUresult code = first.call({}, &land); code != CUDA_SUCCESS) return code;
-  const staged_copy copy{whole.device + copy_head, whole.host + copy_head, whole.size - copy_head,
-                         whole.stream, whole.how};
+  staged_copy copy = whole;
+  if (const CUresult code = copy_beginning(own, copy); code != CUDA_SUCCESS) return code;
   work shared(own, area, copy);
   std::atomic<std::uint64_t> posted{0};
   const auto arrived = [&](std::uint64_t n) {

@@ -24,6 +24,9 @@ struct staged_copy {
   marshal::flavour how = marshal::flavour::sync;
 };
 
+/// The beginning of a copy to the host, the ordinary way (copy_head); `copy` is then what is left.
+CUresult copy_beginning(lane& own, staged_copy& copy);
+
 /// Empty: nothing was done, the copy must go the ordinary way. To the device it returns when the source may
 /// be reused; to the host when the bytes are there.
 std::optional<CUresult> stage_in(lane& own, const staged_copy& copy);

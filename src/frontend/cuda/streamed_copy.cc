@@ -260,13 +260,8 @@ std::optional<CUresult> stream_in(lane& own, const staged_copy& copy) {
 std::optional<CUresult> stream_out(lane& own, const staged_copy& whole) {
   use_of_connections data(own, direction::to_host, whole);
   if (!data) return std::nullopt;
-  request first(api::opcode::cuMemcpyDtoH_v2, own);
-  marshal::put_body(first.body(),
-                    marshal::copy_out_body{whole.device, copy_head, value_of(whole.stream), whole.how});
-  const landing land{whole.host, copy_head};
-  if (const CUresult code = first.call({}, &land); code != CUDA_SUCCESS) return code;
-  const staged_copy copy{whole.device + copy_head, whole.host + copy_head, whole.size - copy_head,
-                         whole.stream, whole.how};
+  staged_copy copy = whole;
+  if (const CUresult code = copy_beginning(own, copy); code != CUDA_SUCCESS) return code;
   work shared(own, *data, copy);
   receiving in(shared, data->all());
   const data_connections::links& links = data->all();
