@@ -54,7 +54,7 @@ bool outbox::has_help() {
 bool outbox::take(std::span<const std::byte> header, std::span<const std::byte> payload, pace how,
                   clock::time_point now) {
   if (header.size() + payload.size() > small) return false;
-  if (now - last_write_ >= nap) in_a_row_ = 0;
+  if (now - std::exchange(last_work_, now) >= quiet) in_a_row_ = 0;
   if (how == pace::work && in_a_row_ < burst) return ++in_a_row_, false;
   if (gathered_.empty()) {
     if (how != pace::followed && !has_help()) return false;

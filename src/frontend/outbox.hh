@@ -1,8 +1,9 @@
 // Small posts that wait a moment for others where every send is a system call: a burst leaves in a few
 // writes. The first work after an answer never waits, and whatever waits for an answer takes along what is
-// gathered. The rest goes with a later post, and the last of a burst with a thread of ours, which is made for
-// the first burst and sleeps between them: so nothing stays longer than two sleeps of it. Owned by the
-// session. What says "with the sender's lock" belongs to whoever may send; the rest to any thread.
+// gathered. The rest leaves with a thread of ours, which is made for the first burst and sleeps between them:
+// nothing stays longer than two sleeps of it, and the program's threads neither write nor wait for a write
+// meanwhile. Owned by the session. What says "with the sender's lock" belongs to whoever may send; the rest
+// to any thread.
 #pragma once
 
 #include <chrono>
@@ -28,18 +29,20 @@ class outbox {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// Gathered for so long, posts go with the next one: the device is not to run dry, and a write takes 4 us
-  /// over TCP.
-  static constexpr std::chrono::microseconds usual{15};
-  /// How long the thread sleeps while there are bursts.
+  /// How long the thread sleeps while there are bursts: a write takes 4 us over TCP, and the program, if it
+  /// wrote or waited for one, would lose that between two launches.
   static constexpr std::chrono::microseconds nap{50};
+  /// Gathered for so long, posts go with the next one: the thread does not get to run.
+  static constexpr std::chrono::microseconds late{200};
+  /// Work that comes so long after the one before is no burst any more.
+  static constexpr std::chrono::microseconds quiet{500};
   /// A write of this size is as good as a larger one.
   static constexpr std::size_t enough = 16u << 10;
   /// Larger frames are their own write.
   static constexpr std::size_t small = 2u << 10;
 
-  /// `look`: takes the sender's lock, sends if due(), and says whether anything was gathered. Run by the
-  /// outbox's thread.
+  /// `look`: sends what is gathered, taking the sender's lock only for as long as leave() needs, and says
+  /// whether there was anything. Run by the outbox's thread.
   explicit outbox(std::function<bool()> look) : look_(std::move(look)) {}
   ~outbox();
   outbox(const outbox&) = delete;
@@ -47,20 +50,26 @@ class outbox {
 
   // With the sender's lock:
 
-  /// Takes a post in, to be sent once due(). False: it is to be sent now, behind what is gathered.
+  /// Takes a post in: the thread will send it, or the caller if it is due(). False: it is to be sent now,
+  /// behind what is gathered.
   bool take(std::span<const std::byte> header, std::span<const std::byte> payload, pace how,
             clock::time_point now);
   bool due(clock::time_point now) const {
-    return !gathered_.empty() && (gathered_.size() >= enough || now - oldest_ >= usual);
+    return !gathered_.empty() && (gathered_.size() >= enough || now - oldest_ >= late);
   }
   /// To be sent before anything else.
   std::span<const std::byte> gathered() const { return gathered_; }
   /// What was gathered is sent, or is not to be sent any more, and with it something that `waits` for an
   /// answer.
-  void clear(bool waits, clock::time_point now) {
+  void clear(bool waits) {
     gathered_.clear();
-    last_write_ = now;
     if (waits) in_a_row_ = 0;
+  }
+  /// What is gathered, for the thread to send; valid until it asks again.
+  std::span<const std::byte> leave() {
+    leaving_.swap(gathered_);
+    gathered_.clear();
+    return leaving_;
   }
 
   // Any thread:
@@ -74,8 +83,9 @@ class outbox {
 
   std::function<bool()> look_;
 
+  std::vector<std::byte> leaving_;   // of the thread; leave() fills it
   std::vector<std::byte> gathered_;  // with the sender's lock, as what follows
-  clock::time_point oldest_{}, last_write_{};
+  clock::time_point oldest_{}, last_work_{};
   unsigned in_a_row_ = 0;  ///< work that was sent by itself, each soon after the one before
   bool given_up_ = false;  ///< the process may have no more threads
 

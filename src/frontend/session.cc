@@ -17,6 +17,17 @@ iovec part_of(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // iovec has no const form; send() only reads
 }
 
+/// Whoever holds it is in one short write: sleeping would cost more than the rest of that.
+std::unique_lock<std::mutex> locked_soon(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (lock) return lock;
+  for (transport::spin spinning(transport::default_spin(), transport::no_deadline);
+       !lock && spinning.again();)
+    (void)lock.try_lock();
+  if (!lock) lock.lock();
+  return lock;
+}
+
 /// Of a counter that one thread at a time writes: cheaper than fetch_add.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
@@ -69,19 +80,26 @@ bool session::write(std::span<const iovec> parts, bool waits) {
   std::size_t used = 0;
   if (!outbox_.gathered().empty()) all[used++] = part_of(outbox_.gathered());
   for (const iovec& part : parts) all[used++] = part;
-  const auto sent = connection_->send(std::span(all).first(used));
-  if (used > parts.size() || gathers()) outbox_.clear(waits, outbox::clock::now());
-  if (sent.status == transport::io::done) return true;
+  const std::unique_lock writing = locked_soon(write_mutex_);
+  const bool sent = write_to_connection(std::span(all).first(used));
+  if (used > parts.size() || gathers()) outbox_.clear(waits);
+  return sent;
+}
+
+bool session::write_to_connection(std::span<const iovec> parts) {
+  if (connection_->send(parts).status == transport::io::done) return true;
   lose("the connection to the server broke while sending");
   return false;
 }
 
 /// Of the outbox's thread. True: there was something.
 bool session::send_gathered() {
-  const std::lock_guard sending(send_mutex_);
-  if (outbox_.gathered().empty()) return false;
-  if (!lost() && outbox_.due(outbox::clock::now())) (void)write({}, false);
-  return !lost();
+  std::unique_lock sending(send_mutex_);
+  if (lost() || outbox_.gathered().empty()) return false;
+  const std::array leaving{part_of(outbox_.leave())};
+  const std::lock_guard writing(write_mutex_);
+  sending.unlock();  // whoever posts meanwhile does not wait for the write
+  return write_to_connection(leaving);
 }
 
 void session::send_posts() {
@@ -271,7 +289,8 @@ void session::lose(const std::string& why) {
 void session::resume_on(std::unique_ptr<transport::connection> connection) {
   const std::scoped_lock locks(send_mutex_, state_mutex_);
   connection_->shutdown();
-  outbox_.clear(true, outbox::clock::now());
+  const std::lock_guard writing(write_mutex_);
+  outbox_.clear(true);
   receiver_.reset();
   connection_ = std::move(connection);
   receiver_.reset(new receiver(*connection_, *this, received_));
@@ -305,13 +324,13 @@ void session::end_lane(std::uint32_t lane) {
 void session::goodbye() {
   if (lost_.exchange(true, std::memory_order_acq_rel)) return;
   outbox_.stop();
-  std::unique_lock sending(send_mutex_, std::try_to_lock);
-  // The outbox's thread is done in a moment.
-  for (int tries = 0; !sending.owns_lock() && tries < 50; ++tries) {
+  std::unique_lock sending(send_mutex_, std::defer_lock), writing(write_mutex_, std::defer_lock);
+  // The outbox's thread is done in a moment. Another thread in the middle of a send: it is an unclean exit
+  // anyway.
+  for (int tries = 0; std::try_lock(sending, writing) != -1 && tries < 50; ++tries) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
-    (void)sending.try_lock();
   }
-  if (sending.owns_lock()) {  // another thread in the middle of a send: it is an unclean exit anyway
+  if (sending.owns_lock()) {
     wire::frame_header header;
     header.kind = wire::frame_kind::goodbye;
     header.ticket = last_ticket_ + 1;

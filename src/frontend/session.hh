@@ -134,6 +134,7 @@ class session final : private frame_sink {
   /// Of a connection that is a descriptor each send is a system call.
   bool gathers() const { return connection_->what().detachable; }
   bool write(std::span<const iovec> parts, bool waits);
+  bool write_to_connection(std::span<const iovec> parts);
   bool send_gathered();
   void send_plain(wire::frame_kind kind, std::uint64_t ticket, std::span<const std::byte> payload);
   void await(waiter& own);
@@ -164,6 +165,8 @@ class session final : private frame_sink {
   } aside_;
 
   std::mutex send_mutex_;
+  std::mutex write_mutex_;  // held in connection_->send(); after send_mutex_, and the outbox's thread keeps
+                            // only this one
   std::uint64_t last_ticket_ = 0;       // under send_mutex_
   std::atomic<std::uint64_t> sent_{0};  // written under send_mutex_
   std::atomic<std::uint64_t> last_answered_{0};
