@@ -1,6 +1,7 @@
 // What a CUDA program pays for each kind of call. Prints one row a measurement: name, value, unit, with tabs
-// between. usage: apibench [quick | first]; quick repeats less, first measures the start alone and ends. An
-// ordinary CUDA program: nothing here knows of Outboard.
+// between. usage: apibench [quick | link | first]; quick repeats less, link also copies less, for long and
+// narrow lines; first measures the start alone and ends. An ordinary CUDA program: nothing here knows of
+// Outboard.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -24,7 +25,9 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-int divisor = 1;  // quick: of all repeat counts
+int divisor = 1;                  // quick: of all repeat counts
+size_t most = size_t(256) << 20;  // the largest copy
+int large_repeats = 5;
 int times(int full) { return std::max(3, full / divisor); }
 
 double microseconds(steady::time_point since) {
@@ -144,15 +147,15 @@ void copy_row(const std::string& kind, size_t size, double time) {
 }
 
 void copies(cudaStream_t stream) {
-  const size_t most = size_t(divisor > 1 ? 64 : 256) << 20;
   char *device, *pinned;
   MUST(cudaMalloc(&device, most));
   MUST(cudaMallocHost(&pinned, most));
   std::vector<char> pageable(most, 1);
   std::memset(pinned, 1, most);
-  for (size_t size :
-       {size_t(4), size_t(4) << 10, size_t(64) << 10, size_t(1) << 20, size_t(16) << 20, most}) {
-    const int repeats = size >= 16 << 20 ? 5 : times(200);
+  for (size_t size : {size_t(4), size_t(4) << 10, size_t(64) << 10, size_t(1) << 20, size_t(16) << 20,
+                      size_t(64) << 20, size_t(256) << 20}) {
+    if (size > most || (size == size_t(64) << 20 && size < most)) continue;
+    const int repeats = size >= 16 << 20 ? large_repeats : times(200);
     const auto measure = [&](const char* kind, void* to, const void* from, cudaMemcpyKind way, bool async) {
       copy_row(kind, size, typical(repeats, [&] {
                  if (async) {
@@ -244,7 +247,8 @@ void graph(cudaStream_t stream) {
 
 int main(int count, char** values) {
   const std::string how = count > 1 ? values[1] : "";
-  if (how == "quick") divisor = 20;
+  if (how == "quick") divisor = 20, most = size_t(64) << 20;
+  if (how == "link") divisor = 20, most = size_t(16) << 20, large_repeats = 3;
   const auto began = steady::now();
   start();
   if (how == "first") return 0;

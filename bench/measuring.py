@@ -11,9 +11,11 @@ import pathlib
 import platform
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -177,9 +179,10 @@ def run(how, timeout=300):
 
 class Backend:
     """`outboard serve` on a Unix socket and a TCP port, for the time of a with statement; `pool` is the number of
-    warm workers for each driver environment (0: none). leave() fails when something is left behind."""
+    warm workers for each driver environment (0: none); `listen` are further URLs. leave() fails when something is left
+    behind."""
 
-    def __init__(self, build, device, pool=1, config=""):
+    def __init__(self, build, device, pool=1, config="", listen=()):
         self.build, self.device = build, device
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="outboard-bench-"))
         self.log = self.folder / "serve.log"
@@ -188,6 +191,7 @@ class Backend:
         self.shared_memory = set(os.listdir("/dev/shm"))
         reader, writer = os.pipe()
         command = [build.outboard, "serve", "--device", device, "--listen", self.unix, "--listen", "tcp:127.0.0.1:0",
+                   *(part for url in listen for part in ("--listen", url)), *(["--insecure"] if listen else []),
                    "--config", self.folder / "serve.toml", "--log-level", "warn", "--ready-fd", str(writer)]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -197,7 +201,8 @@ class Backend:
             urls = ready.read().split()
         if not urls:
             raise Failed(f"the back-end did not start: {self.log.read_text(errors='replace').strip()}")
-        self.tcp = next(url for url in urls if url.startswith("tcp:"))
+        self.urls = urls
+        self.tcp = next(url for url in urls if url.startswith("tcp:127.0.0.1:"))
 
     def __enter__(self):
         return self
@@ -238,6 +243,92 @@ class Backend:
         if status or left:
             raise Failed(f"the back-end ended with {status}, left behind: {', '.join(left) or 'nothing'}; it said: "
                          f"{self.log.read_text(errors='replace').strip()[-600:]}")
+
+
+class Link:
+    """A line to a tcp: server with that round trip (µs) and that bandwidth (Gb/s, 0: as fast as it goes), for the time of
+    a with statement: bench/link. It is as fast as this machine lets it be, which measured() tells."""
+
+    def __init__(self, build, server, round_trip, gigabits):
+        self.command = [build.program("emulated_link"), "relay", server.removeprefix("tcp:"), str(round_trip), str(gigabits)]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.url = self.process.stdout.readline().strip()
+        if not self.url.startswith("tcp:"):
+            raise Failed(f"{' '.join(self.command)} did not start")
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    @staticmethod
+    def measured(build, round_trip, gigabits, megabytes=256):
+        """{name: value} of what such a line does by itself: round trips in µs, streams in GB/s."""
+        _, text = run(([build.program("emulated_link"), "measure", str(round_trip), str(gigabits), str(megabytes)],
+                       clean_environment()))
+        return {name: float(value) for name, value, _ in (line.split("\t") for line in text.splitlines())}
+
+
+class Stepper:
+    """A program that does steps when told (bench/training.cu says how they talk), started some way and warm."""
+
+    def __init__(self, how, patience=300):
+        self.process = subprocess.Popen(how[0], env=how[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.patience = patience
+        self.worker = None  # whoever knows it may say
+
+    def line(self):
+        """The next one; the other lines (a library's chatter) are passed over."""
+        timer = threading.Timer(self.patience, self.process.kill)
+        timer.start()
+        try:
+            for text in self.process.stdout:
+                if text.startswith(("ready", "done\t")):
+                    return text
+        finally:
+            timer.cancel()
+        self.process.wait()
+        raise Failed(f"{self.process.args[-1]} ended with {self.process.returncode}: "
+                     f"{self.process.stderr.read().strip()[-600:]}")
+
+    def wait_ready(self):
+        if not self.line().startswith("ready"):
+            raise Failed(f"{self.process.args[-1]} is not ready")
+        return self
+
+    def ask(self, what):
+        try:
+            self.process.stdin.write(what + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # line() says why
+
+    def answer(self):
+        """(steps, seconds, seconds of CPU, checksum) of what was asked last."""
+        _, steps, seconds, cpu, checksum = self.line().split("\t")
+        return int(steps), float(seconds), float(cpu), checksum.strip()
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        if self.process.returncode:
+            raise Failed(f"{self.process.args[-1]} ended with {self.process.returncode}")
+
+
+def cpu_seconds(process):
+    """What a process has used of all cores so far."""
+    fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Nvml:
@@ -292,7 +383,7 @@ def gpu_line():
 
 def machine(build, device):
     """One line for the head of a table."""
-    what = (gpu_line() or build.gpu()) if device == "vendor" else "no GPU (cpu device)"
+    what = (gpu_line() or build.gpu()) if device == "vendor" else f"no GPU ({device} device)"
     try:
         limit = len(os.sched_getaffinity(0))
     except AttributeError:
@@ -324,6 +415,13 @@ def number(value):
     return f"{value:.{min(digits, 6)}f}"
 
 
+def spread(values):
+    """The median, and how far apart the least and the most are."""
+    values = sorted(values)
+    middle = number(statistics.median(values))
+    return f"{middle} ({number(values[0])}..{number(values[-1])})" if len(values) > 1 else middle
+
+
 def ratio(ours, theirs):
     return f"{ours / theirs:.2f}" if ours is not None and theirs else "-"
 
@@ -331,7 +429,8 @@ def ratio(ours, theirs):
 def options(parser):
     """What every benchmark can be told."""
     parser.add_argument("--build", metavar="FOLDER", help="has bin/, lib/, programs/ ($OUTBOARD_BUILD or build/release)")
-    parser.add_argument("--device", choices=["auto", "vendor", "cpu"], default="auto", help="default: the GPU, if any")
+    parser.add_argument("--device", choices=["auto", "vendor", "cpu", "mock"], default="auto",
+                        help="default: the GPU, if any")
     parser.add_argument("--markdown", action="store_true", help="print a table for a document")
 
 
