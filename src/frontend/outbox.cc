@@ -51,17 +51,17 @@ bool outbox::has_help() {
   return true;
 }
 
-bool outbox::take(std::span<const std::byte> header, std::span<const std::byte> payload, pace how,
-                  clock::time_point now) {
-  if (header.size() + payload.size() > small) return false;
+bool outbox::take(std::initializer_list<std::span<const std::byte>> frame, pace how, clock::time_point now) {
+  std::size_t size = 0;
+  for (const auto& part : frame) size += part.size();
+  if (size > small) return false;
   if (now - std::exchange(last_work_, now) >= quiet) in_a_row_ = 0;
   if (how == pace::work && in_a_row_ < burst) return ++in_a_row_, false;
   if (gathered_.empty()) {
     if (how != pace::followed && !has_help()) return false;
     oldest_ = now;
   }
-  gathered_.insert(gathered_.end(), header.begin(), header.end());
-  gathered_.insert(gathered_.end(), payload.begin(), payload.end());
+  for (const auto& part : frame) gathered_.insert(gathered_.end(), part.begin(), part.end());
   return true;
 }
 

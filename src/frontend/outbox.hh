@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -38,8 +39,9 @@ class outbox {
   static constexpr std::chrono::microseconds quiet{500};
   /// A write of this size is as good as a larger one.
   static constexpr std::size_t enough = 16u << 10;
-  /// Larger frames are their own write.
-  static constexpr std::size_t small = 2u << 10;
+  /// Larger frames are their own write: smaller ones are copied faster than written (a kernel's arguments, if
+  /// there are tensor maps among them, take some KiB; such a launch took 11 us).
+  static constexpr std::size_t small = 8u << 10;
 
   /// `look`: sends what is gathered, taking the sender's lock only for as long as leave() needs, and says
   /// whether there was anything. Run by the outbox's thread.
@@ -52,8 +54,7 @@ class outbox {
 
   /// Takes a post in: the thread will send it, or the caller if it is due(). False: it is to be sent now,
   /// behind what is gathered.
-  bool take(std::span<const std::byte> header, std::span<const std::byte> payload, pace how,
-            clock::time_point now);
+  bool take(std::initializer_list<std::span<const std::byte>> frame, pace how, clock::time_point now);
   bool due(clock::time_point now) const {
     return !gathered_.empty() && (gathered_.size() >= enough || now - oldest_ >= late);
   }

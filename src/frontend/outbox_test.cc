@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 constexpr std::array<std::byte, 40> frame{};
 
 struct Outbox : testing::Test {
-  bool post(pace how = pace::work) { return box.take(frame, {}, how, now); }
+  bool post(pace how = pace::work) { return box.take({frame}, how, now); }
   /// As many as are sent by themselves before a burst is one.
   unsigned sent_singly(unsigned most) {
     unsigned sent = 0;
@@ -59,9 +59,9 @@ TEST_F(Outbox, what_is_gathered_is_due_after_a_while_or_when_it_is_much) {
 
 TEST_F(Outbox, what_is_large_does_not_wait_and_what_more_follows_does) {
   const std::vector<std::byte> large(outbox::small);
-  EXPECT_FALSE(box.take(frame, large, pace::followed, now));
+  EXPECT_FALSE(box.take({frame, large}, pace::followed, now));
   EXPECT_TRUE(post(pace::followed));
-  EXPECT_FALSE(box.take(frame, large, pace::followed, now));
+  EXPECT_FALSE(box.take({frame, large}, pace::followed, now));
   EXPECT_EQ(box.gathered().size(), frame.size());
 }
 
@@ -71,7 +71,7 @@ TEST_F(Outbox, what_leaves_is_no_longer_gathered_and_stays_as_it_was_while_more_
   EXPECT_EQ(leaving.size(), frame.size());
   EXPECT_TRUE(box.gathered().empty());
   constexpr std::array more{std::byte{7}, std::byte{7}};
-  EXPECT_TRUE(box.take(more, {}, pace::work, now));
+  EXPECT_TRUE(box.take({more}, pace::work, now));
   EXPECT_EQ(leaving.front(), frame.front());
   EXPECT_EQ(box.gathered().size(), more.size());
 }
@@ -95,7 +95,7 @@ TEST(outbox, its_thread_looks_while_something_is_gathered_and_again_after_it_sle
   };
   for (int round = 0; round < 5; ++round) {
     std::unique_lock lock(sending);
-    while (!box.take(frame, {}, pace::work, outbox::clock::now())) box.clear(false);
+    while (!box.take({frame}, pace::work, outbox::clock::now())) box.clear(false);
     EXPECT_TRUE(emptied.wait_for(lock, 10s, [&] { return box.gathered().empty(); })) << round;
     lock.unlock();
     std::this_thread::sleep_for(round % 2 ? 0ms : 20ms);  // beyond its last vain look

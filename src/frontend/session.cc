@@ -66,9 +66,9 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
   const std::size_t used = request.bulk.empty() ? (request.payload.empty() ? 1 : 2) : 3;
   add(sent_, raw.size() + header.size);
   last_ticket_ = header.ticket;
-  if (kind == wire::frame_kind::post && used < 3 && gathers()) {
+  if (kind == wire::frame_kind::post && gathers()) {
     const auto now = outbox::clock::now();
-    if (outbox_.take(raw, request.payload, request.how, now))
+    if (outbox_.take({raw, request.payload, request.bulk}, request.how, now))
       return !outbox_.due(now) || write({}, false) ? header.ticket : 0;
   }
   return write(std::span(parts).first(used), kind == wire::frame_kind::call) ? header.ticket : 0;
