@@ -39,7 +39,7 @@ def gpt():
     first, last = nn.Linear(words, width, bias=False).cuda(), nn.Linear(width, words, bias=False).cuda()
     tokens = torch.randint(0, words, (8, length), device="cuda")
     # A product with ones and zeros: an embedding's own gradient sums by atomics.
-    shown = F.one_hot(tokens, words).float()
+    shown = (tokens[..., None] == torch.arange(words, device="cuda")).float()
     mask = torch.full((length, length), float("-inf"), device="cuda").triu(1)
 
     def loss():
