@@ -20,6 +20,9 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+# Whoever ends a benchmark wants what it set up to end, too: with statements get their turn.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
 
 class Failed(Exception):
     """The measurement cannot be had; the message says why."""

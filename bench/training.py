@@ -14,6 +14,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 torch.use_deterministic_algorithms(True)
+torch.utils.deterministic.fill_uninitialized_memory = False  # work that a training does not have
 torch.backends.cudnn.benchmark = False
 
 
