@@ -70,6 +70,12 @@ variables driver_environment(const variables& from_client, const variable_source
   return {chosen.begin(), chosen.end()};
 }
 
+bool names_device_twice(const variables& driver, std::span<const std::string> uuids) {
+  return std::any_of(driver.begin(), driver.end(), [&](const auto& variable) {
+    return variable.first == visible_devices && api::read_visible_devices(variable.second, uuids).twice;
+  });
+}
+
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own) {
   std::vector<std::string> lines;
   for (const std::string_view name : base_variables) {

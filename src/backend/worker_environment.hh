@@ -29,4 +29,7 @@ std::optional<std::string> compose_visible_devices(std::optional<std::string_vie
                                                    std::optional<std::string_view> client,
                                                    std::span<const std::string> uuids);
 
+/// The client's list names a device twice: a driver gives CUDA_ERROR_INVALID_DEVICE.
+bool names_device_twice(const variables& driver, std::span<const std::string> uuids);
+
 }  // namespace outboard::backend

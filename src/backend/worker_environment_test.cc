@@ -42,6 +42,23 @@ TEST(driver_environment, takes_only_what_the_driver_reads) {
             (variables{{"CUDA_AUTO_BOOST", "0"}, {"CUDA_LAUNCH_BLOCKING", "0"}}));
 }
 
+TEST(driver_environment, tells_of_a_device_that_is_named_twice) {
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  const auto restricted = [](const char*) { return "4,5,6"; };
+  const auto twice = [&](const char* list, const variable_source& own) {
+    return names_device_twice(driver_environment({{"CUDA_VISIBLE_DEVICES", list}}, own, uuids), uuids);
+  };
+  for (const variable_source& own : {variable_source(nothing), variable_source(restricted)}) {
+    EXPECT_TRUE(twice("0,0", own));
+    EXPECT_TRUE(twice("2,1,2", own));
+    EXPECT_TRUE(twice("GPU-c,GPU-cccc", own));
+    EXPECT_FALSE(twice("0,1,2", own));
+    EXPECT_FALSE(twice("0,7,0", own)) << "an index beyond ends the list";
+    EXPECT_FALSE(twice("", own));
+  }
+  EXPECT_FALSE(names_device_twice({{"CUDA_DEVICE_ORDER", "0,0"}}, uuids));
+}
+
 TEST(worker_environment, is_clean) {
   const std::map<std::string, const char*> own{
       {"PATH", "/bin"}, {"AWS_SECRET_ACCESS_KEY", "x"}, {"CUDA_LAUNCH_BLOCKING", "1"}};

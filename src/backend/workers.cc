@@ -81,6 +81,8 @@ std::optional<wire::refusal> workers::begin_session(accepted_session&& session) 
   }
   const variables driver =
       driver_environment(session.hello.environment, settings_.own_environment, settings_.uuids);
+  if (names_device_twice(driver, settings_.uuids))
+    return wire::refusal{wire::refusal_reason::devices, "CUDA_VISIBLE_DEVICES names a device twice"};
   const std::string key = key_of(driver);
   worker* w = find_warm(key);
   // A warm worker that has just died must not cost a client its session.

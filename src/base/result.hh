@@ -21,6 +21,7 @@ enum class action {
 struct error {
   action next = action::fail;
   std::string message;  ///< one sentence with the offending value and the limit; no trailing newline
+  int reason = 0;       ///< of a refusing peer, by its protocol's numbers; 0: none
 };
 
 inline error failure(std::string message) { return {action::fail, std::move(message)}; }

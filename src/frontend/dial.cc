@@ -97,7 +97,7 @@ status send_frame(transport::connection& to, wire::frame_kind kind, std::span<co
 
 outboard::error refused(const wire::refusal& refusal) {
   return {refusal.reason == wire::refusal_reason::busy ? action::retry : action::fail,
-          "it refused: " + refusal.message};
+          "it refused: " + refusal.message, static_cast<int>(refusal.reason)};
 }
 
 /// The same connection by the transport of rings, once the server has seen that it reaches us without a
@@ -174,8 +174,10 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
   auto done = shake_hands(transports, std::move(*link), std::move(hello), token, only_rings, until);
   if (!done.ok()) {
     const bool answered = done.error().next != action::reconnect;
-    return outboard::error{done.error().next, std::string(answered ? "server " : "no Outboard server at ") +
-                                                  std::string(url) + ": " + done.error().message};
+    return outboard::error{done.error().next,
+                           std::string(answered ? "server " : "no Outboard server at ") + std::string(url) +
+                               ": " + done.error().message,
+                           done.error().reason};
   }
   done->url = url;
   return done;

@@ -189,7 +189,8 @@ CUresult process::connect_locked() {
   auto dialed = dial_any(*settings, transports_, hello, transport::clock::now() + connect_patience);
   if (!dialed) {
     log::error(dialed.error().message);
-    return CUDA_ERROR_NO_DEVICE;
+    const bool spoilt = dialed.error().reason == static_cast<int>(wire::refusal_reason::devices);
+    return spoilt ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_NO_DEVICE;
   }
   auto snapshot = marshal::decode_snapshot(dialed->welcome.content);
   if (!snapshot) {

@@ -35,13 +35,15 @@ result<dialed> dial_any(const settings& s, const transport::registry& transports
   if (s.rings) hello.features |= wire::feature_rings;
   if (s.data_connections) hello.features |= wire::feature_data_connections;
   std::string reasons;
+  int reason = 0;
   for (const std::string& url : s.servers) {
     auto got = dial(transports, url, hello, s.token, until);
     if (got) return got;
     if (!reasons.empty()) reasons += "; ";
     reasons += got.error().message;
+    reason = got.error().reason;
   }
-  return failure(reasons.empty() ? "no server is named" : reasons);
+  return outboard::error{action::fail, reasons.empty() ? "no server is named" : reasons, reason};
 }
 
 }  // namespace outboard::frontend

@@ -72,6 +72,7 @@ enum class refusal_reason : std::uint16_t {
   malformed = 5,  ///< the hello was not understood
   question = 6,   ///< unknown admin question
   window = 7,     ///< the address window cannot be had on the server
+  devices = 8,    ///< the client's CUDA_VISIBLE_DEVICES names a device twice
 };
 
 struct refusal {

@@ -124,7 +124,7 @@ class WarmPool(SystemTest):
         script = ("import ctypes as c; d = c.CDLL('libcuda.so.1'); n = c.c_int(-1);"
                   "print(d.cuInit(0), d.cuDeviceGetCount(c.byref(n)), n.value)")
         for visible, answer in (("-1", "100"), ("", "100"), ("1", "100"), ("GPU-ffffffffff", "100"), ("1,0", "100"),
-                                (f" {uuid}", "100"),
+                                (f" {uuid}", "100"), ("0,0", "101"), (f"{uuid},{uuid[:12]}", "101"), ("0,1,0", "0 0 1"),
                                 ("0", "0 0 1"), ("0,1", "0 0 1"), ("0x1", "0 0 1"), (f"{uuid},0", "0 0 1"), (uuid.upper(), "0 0 1"), (uuid, "0 0 1"), (uuid[:12], "0 0 1")):
             done = run_program(["python3", "-c", script], daemon.unix, CUDA_VISIBLE_DEVICES=visible)
             self.assertTrue(done.stdout.startswith(answer), (visible, done.stdout, done.stderr))
