@@ -186,7 +186,7 @@ class Backend:
     behind."""
 
     def __init__(self, build, device, pool=1, config="", listen=()):
-        self.build, self.device = build, device
+        self.build, self.device, self.pool = build, device, pool
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="outboard-bench-"))
         self.log = self.folder / "serve.log"
         self.unix, self.shm = f"unix:{self.folder}/socket", f"shm:{self.folder}/socket"
@@ -229,6 +229,11 @@ class Backend:
     def warm(self):
         """Idle warm workers that are ready."""
         return [one for one in self.doctor()["pool"]["warm"] if one["ready"]]
+
+    def wait_warm(self):
+        """Until the next session can begin at once; a pool that is off has nothing to wait for."""
+        if self.pool:
+            wait_until(self.warm, 30, 0.02)
 
     def workers(self):
         return [p for p in processes_below(self.process.pid) if not answers_nvml(p)]
@@ -295,7 +300,7 @@ class Stepper:
         finally:
             timer.cancel()
         self.process.wait()
-        raise Failed(f"{self.process.args[-1]} ended with {self.process.returncode}: "
+        raise Failed(f"{' '.join(map(str, self.process.args))} ended with {self.process.returncode}: "
                      f"{self.process.stderr.read().strip()[-600:]}")
 
     def wait_ready(self):
