@@ -231,8 +231,9 @@ class Backend:
         return [one for one in self.doctor()["pool"]["warm"] if one["ready"]]
 
     def wait_warm(self):
-        """Until the next session can begin at once; a pool that is off has nothing to wait for."""
-        if self.pool:
+        """Until the next session can begin at once. Workers are kept warm for what has been asked for before."""
+        seen = self.doctor()["pool"]
+        if self.pool and seen["hits"] + seen["misses"]:
             wait_until(self.warm, 30, 0.02)
 
     def workers(self):

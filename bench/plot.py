@@ -10,12 +10,13 @@ LEFT, TOP, WIDTH, HEIGHT, BELOW = 64, 40, 560, 300, 48
 
 
 class Axis:
-    """Values to places. Logarithmic axes have their marks at the values themselves, linear ones at round numbers."""
+    """Values to places, with marks at the values themselves where they are few and wanted there, else at round numbers."""
 
-    def __init__(self, values, logarithmic, start, end):
+    def __init__(self, values, logarithmic, start, end, at_values=False):
         self.logarithmic, self.start, self.end = logarithmic, start, end
         if logarithmic:
-            self.marks = sorted(set(values))
+            decades = range(math.floor(math.log10(min(values)) + 1e-9), math.ceil(math.log10(max(values)) - 1e-9) + 1)
+            self.marks = sorted(set(values)) if at_values and len(set(values)) <= 12 else [10.0 ** n for n in decades]
             self.low, self.high = math.log(self.marks[0]), math.log(self.marks[-1])
         else:
             rough = (max(values) or 1) / 5
@@ -38,7 +39,7 @@ def lines(file, title, x_name, y_name, series, logarithmic=(True, False)):
     (x, (low, middle, high))."""
     series = {name: [(x, y if isinstance(y, tuple) else (y, y, y)) for x, y in points] for name, points in series.items()}
     points = [point for all_points in series.values() for point in all_points]
-    across = Axis([x for x, _ in points], logarithmic[0], LEFT, LEFT + WIDTH)
+    across = Axis([x for x, _ in points], logarithmic[0], LEFT, LEFT + WIDTH, at_values=True)
     up = Axis([y for _, ys in points for y in ys], logarithmic[1], TOP + HEIGHT, TOP)
     tall = TOP + HEIGHT + BELOW + 18 * ((len(series) + 2) // 3)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 24} {tall}" font-family="sans-serif" '
