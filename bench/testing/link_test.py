@@ -13,6 +13,8 @@ LINK = pathlib.Path(os.environ["OUTBOARD_BUILD"]) / "bench/emulated_link"
 def measured(round_trip, gigabits, megabytes):
     done = subprocess.run([LINK, "measure", str(round_trip), str(gigabits), str(megabytes)], capture_output=True, text=True,
                           timeout=40)
+    if done.returncode or done.stderr:
+        raise AssertionError(f"ended with {done.returncode}: {done.stderr}")
     return {name: float(value) for name, value, _ in (line.split("\t") for line in done.stdout.splitlines())}
 
 
