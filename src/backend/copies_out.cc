@@ -4,6 +4,12 @@
 #include "wire/frame.hh"
 
 namespace outboard::backend {
+namespace {
+
+/// Fewer bytes are better off on the session's own connection.
+constexpr std::size_t worth_aside = 64u << 10;
+
+}  // namespace
 
 void copies_out::add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block) {
   const std::lock_guard lock(mutex_);
@@ -15,10 +21,11 @@ bool copies_out::empty() const {
   return waiting_.empty();
 }
 
-void copies_out::flush() {
+bool copies_out::flush() {
   // The lock is held while sending: another lane's reply must not overtake these bytes.
   const std::lock_guard lock(mutex_);
-  if (waiting_.empty()) return;
+  if (waiting_.empty()) return false;
+  bool any = false;
   const relaxed_capture relaxed(driver_);
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const CUresult state = driver_.cuEventQuery(at->block.done);
@@ -26,14 +33,15 @@ void copies_out::flush() {
       ++at;
       continue;
     }
-    if (state == CUDA_SUCCESS) {
-      send_(at->ticket, at->offset, {at->block.data, at->size});
-    } else {
-      send_(at->ticket, wire::copy_failed, {});
-    }
-    staging_.give_back(at->block);
+    any = true;
+    const bool gone = state == CUDA_SUCCESS && at->size >= worth_aside &&
+                      aside_(at->ticket, at->offset, at->size, at->block);
+    if (!gone && state == CUDA_SUCCESS) send_(at->ticket, at->offset, {at->block.data, at->size});
+    if (!gone && state != CUDA_SUCCESS) send_(at->ticket, wire::copy_failed, {});
+    if (!gone) staging_.give_back(at->block);
     at = waiting_.erase(at);
   }
+  return any;
 }
 
 }  // namespace outboard::backend

@@ -15,15 +15,18 @@ class copies_out {
  public:
   using send_bytes =
       std::function<void(std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte>)>;
+  /// Takes the block, and sends its bytes over another connection, if there is one for it.
+  using send_aside = std::function<bool(std::uint64_t ticket, std::uint64_t offset, std::size_t size,
+                                        const staging::block&)>;
 
-  copies_out(const api::driver_table& driver, staging& stage, send_bytes send)
-      : driver_(driver), staging_(stage), send_(std::move(send)) {}
+  copies_out(const api::driver_table& driver, staging& stage, send_bytes send, send_aside aside)
+      : driver_(driver), staging_(stage), send_(std::move(send)), aside_(std::move(aside)) {}
 
   /// `block` holds the bytes once its `done` event is complete.
   void add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block);
 
-  /// Sends what is finished.
-  void flush();
+  /// Sends what is finished. True: there was something.
+  bool flush();
   bool empty() const;
 
  private:
@@ -36,6 +39,7 @@ class copies_out {
   const api::driver_table& driver_;
   staging& staging_;
   send_bytes send_;
+  send_aside aside_;
   mutable std::mutex mutex_;
   std::deque<pending> waiting_;
 };

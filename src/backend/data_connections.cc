@@ -17,18 +17,18 @@ using transport::io;
 /// Pieces that have come and that nobody has asked for: a client keeps far fewer on the way.
 constexpr std::size_t most_arrived = 64;
 
-/// Contexts of one session that copy much, both directions of each.
-constexpr std::size_t most_links = std::size_t{2} * most_data_connections * 16;
+/// Contexts of one session that copy much, both directions of each, and copies that nobody waits for.
+constexpr std::size_t most_links = std::size_t{3} * most_data_connections * 16;
+
+/// Between two looks at copies that are not complete: a piece takes 20 us.
+constexpr std::chrono::microseconds shortest_look{20}, longest_look{1000};
 
 }  // namespace
 
-std::optional<std::uint32_t> data_connections::add(std::unique_ptr<transport::connection> connection,
-                                                   std::uint64_t context, std::uint64_t set, bool inward) {
-  auto made = std::make_unique<link>();
-  made->connection = std::move(connection);
+std::optional<std::uint32_t> data_connections::add(std::unique_ptr<link> made, std::uint64_t context,
+                                                   std::uint64_t set) {
   made->context = context;
   made->set = set;
-  made->inward = inward;
   if (driver_.cuCtxGetCurrent(&made->native) != CUDA_SUCCESS) return std::nullopt;
   std::unique_lock lock(mutex_);
   reap(lock);
@@ -46,12 +46,19 @@ std::uint64_t data_connections::begin_set() {
 
 bool data_connections::add_inward(std::unique_ptr<transport::connection> connection, std::uint64_t context,
                                   std::uint64_t set) {
-  return add(std::move(connection), context, set, true).has_value();
+  auto made = std::make_unique<link>();
+  made->connection = std::move(connection);
+  made->inward = true;
+  return add(std::move(made), context, set).has_value();
 }
 
 std::optional<std::uint32_t> data_connections::add_outward(std::unique_ptr<transport::connection> connection,
-                                                           std::uint64_t context, std::uint64_t set) {
-  return add(std::move(connection), context, set, false);
+                                                           std::uint64_t context, std::uint64_t set,
+                                                           std::uint32_t later) {
+  auto made = std::make_unique<link>();
+  made->connection = std::move(connection);
+  made->later = later;
+  return add(std::move(made), context, set);
 }
 
 /// With mutex_ held, as whole().
@@ -185,24 +192,90 @@ bool data_connections::send(std::uint32_t connection, std::uint64_t number, cons
                             std::size_t size, CUresult code) {
   const std::lock_guard lock(mutex_);
   const auto found = links_.find(connection);
-  if (found == links_.end() || found->second->inward || found->second->over || found->second->closing ||
-      ended_)
+  if (found == links_.end() || found->second->inward || found->second->later || found->second->over ||
+      found->second->closing || ended_)
     return false;
   found->second->queue.push_back({number, block, size, code});
   found->second->work.notify_one();
   return true;
 }
 
-void data_connections::send_all(link& own) {
+bool data_connections::has_later(std::uint64_t context) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(links_, [&](const auto& entry) {
+    const link& l = *entry.second;
+    return l.later && l.context == context && !l.over && !l.closing;
+  });
+}
+
+void data_connections::expect_later() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(expected_, true)) return;
+  for (const auto& [number, l] : links_) {
+    if (l->later) l->work.notify_one();
+  }
+}
+
+std::optional<data_connections::way> data_connections::send_later(const staging::block& block,
+                                                                  std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  link* chosen = nullptr;
+  std::uint32_t chosen_number = 0;
+  // The next one by turns: they are equally fast.
+  for (const auto& [number, l] : links_) {
+    if (!l->later || l->context != block.context || l->over || l->closing || ended_) continue;
+    if (chosen && number <= last_later_) continue;
+    if (chosen && chosen_number > last_later_) break;
+    chosen = l.get(), chosen_number = number;
+  }
+  if (!chosen) return std::nullopt;
+  last_later_ = chosen_number;
+  chosen->queue.push_back({++chosen->sent_later, block, size, CUDA_SUCCESS, true});
+  chosen->work.notify_one();
+  return way{chosen->later, chosen->sent_later};
+}
+
+/// With mutex_ held, which is not held meanwhile: one thread sees to it that copies leave when they are
+/// complete, not when the client asks.
+void data_connections::scout(const link& own, std::unique_lock<std::mutex>& lock) {
+  scouting_ = true;
+  auto pause = shortest_look;
+  while (!ended_ && own.queue.empty()) {  // a lane that replies may give this thread something to send
+    expected_ = false;
+    lock.unlock();
+    const look found = look_after_();
+    if (found == look::not_yet) std::this_thread::sleep_for(pause);
+    pause = found == look::sent ? shortest_look : std::min(longest_look, pause + pause / 4);
+    lock.lock();
+    if (found != look::nothing) expected_ = true;  // there may be more
+    if (found == look::sent || (found == look::nothing && !expected_)) break;
+  }
+  scouting_ = false;
+  if (!expected_) return;
+  for (const auto& [number, l] : links_) {  // this thread may have to send now: another one is to look
+    if (l->later) l->work.notify_one();
+  }
+}
+
+/// Waits for it. False: there will be none.
+bool data_connections::next_to_send(link& own, outgoing& piece) {
+  std::unique_lock lock(mutex_);
   while (true) {
-    outgoing piece;
-    {
-      std::unique_lock lock(mutex_);
-      own.work.wait(lock, [&] { return !own.queue.empty() || own.closing || ended_; });
-      if (own.closing || ended_) return;
-      piece = own.queue.front();
-      own.queue.pop_front();
+    if (ended_ || (own.closing && (!own.later || own.queue.empty()))) return false;
+    if (!own.queue.empty()) break;
+    if (own.later && expected_ && !scouting_) {
+      scout(own, lock);
+    } else {
+      own.work.wait(lock);
     }
+  }
+  piece = own.queue.front();
+  own.queue.pop_front();
+  return true;
+}
+
+void data_connections::send_all(link& own) {
+  for (outgoing piece; next_to_send(own, piece);) {
     const bool sent = send_one(own, piece);
     if (piece.block.data) staging_.give_back(piece.block);
     if (!sent) return;  // the client closed it, or is gone
@@ -211,7 +284,7 @@ void data_connections::send_all(link& own) {
 
 bool data_connections::send_one(link& own, const outgoing& piece) {
   CUresult code = piece.code;
-  if (code == CUDA_SUCCESS) {
+  if (code == CUDA_SUCCESS && !piece.complete) {
     const relaxed_capture relaxed(driver_);
     code = driver_.cuEventSynchronize(piece.block.done);
   }
@@ -232,7 +305,7 @@ void data_connections::drop_context(std::uint64_t context) {
     if (l->context != context) continue;
     l->closing = true;
     l->work.notify_all();
-    l->connection->shutdown();
+    if (!l->later) l->connection->shutdown();  // the client has been told what comes over the others
   }
   forget_arrived([&](const auto& entry) { return entry.first.first == context; });
   came_.notify_all();

@@ -24,9 +24,14 @@ namespace outboard::backend {
 
 class data_connections {
  public:
-  /// `broken` ends the session: a connection is gone whose client is not.
-  data_connections(const api::driver_table& driver, staging& stage, std::function<void(std::string)> broken)
-      : driver_(driver), staging_(stage), broken_(std::move(broken)) {}
+  /// What there is of copies that nobody waits for.
+  enum class look { nothing, not_yet, sent };
+
+  /// `broken` ends the session: a connection is gone whose client is not. `look_after` sends what is complete
+  /// of the copies that nobody waits for, by send_later(); run by threads of such connections.
+  data_connections(const api::driver_table& driver, staging& stage, std::function<void(std::string)> broken,
+                   std::function<look()> look_after)
+      : driver_(driver), staging_(stage), broken_(std::move(broken)), look_after_(std::move(look_after)) {}
   data_connections(const data_connections&) = delete;
 
   /// What the client opens together, it closes together.
@@ -34,9 +39,10 @@ class data_connections {
   /// For the context that is current in the calling thread. False: there are too many.
   bool add_inward(std::unique_ptr<transport::connection> connection, std::uint64_t context,
                   std::uint64_t set);
-  /// Its number; nothing: there are too many.
+  /// Its number; nothing: there are too many. `later`, unless 0: for send_later(),
+  /// with that name, not for send().
   std::optional<std::uint32_t> add_outward(std::unique_ptr<transport::connection> connection,
-                                           std::uint64_t context, std::uint64_t set);
+                                           std::uint64_t context, std::uint64_t set, std::uint32_t later);
 
   struct arrival {
     staging::block block;  ///< data == nullptr: it will not come
@@ -52,7 +58,19 @@ class data_connections {
   bool send(std::uint32_t connection, std::uint64_t number, const staging::block& block, std::size_t size,
             CUresult code);
 
-  /// The context is dead: its connections end.
+  /// Will send_later() find a connection?
+  bool has_later(std::uint64_t context) const;
+  /// There is a copy that send_later() is to be asked for once it is complete.
+  void expect_later();
+  struct way {
+    std::uint32_t connection = 0;  ///< its name
+    std::uint64_t number = 0;
+  };
+  /// Takes the block, whose bytes are there, for one of its context's connections. The caller tells the
+  /// client; one caller at a time.
+  std::optional<way> send_later(const staging::block& block, std::size_t size);
+
+  /// The context is dead: its connections end, those of send_later() when all is sent.
   void drop_context(std::uint64_t context);
   /// Nobody waits any more; the threads end as soon as they are out of the driver.
   void end();
@@ -65,25 +83,29 @@ class data_connections {
     staging::block block;
     std::size_t size = 0;
     CUresult code = CUDA_SUCCESS;
+    bool complete = false;  ///< the bytes are there
   };
   struct link {
     std::unique_ptr<transport::connection> connection;
     CUcontext native = nullptr;
     std::uint64_t context = 0, set = 0;
     bool inward = false;
-    bool closing = false;        ///< its context is dead; under mutex_
-    bool over = false;           ///< its thread is about to end; under mutex_
-    std::deque<outgoing> queue;  ///< under mutex_
+    std::uint32_t later = 0;       ///< its name for send_later(), if it is for that
+    std::uint64_t sent_later = 0;  ///< frames; under mutex_
+    bool closing = false;          ///< its context is dead; under mutex_
+    bool over = false;             ///< its thread is about to end; under mutex_
+    std::deque<outgoing> queue;    ///< under mutex_
     std::condition_variable work;
     std::thread thread;
   };
 
-  std::optional<std::uint32_t> add(std::unique_ptr<transport::connection> connection, std::uint64_t context,
-                                   std::uint64_t set, bool inward);
+  std::optional<std::uint32_t> add(std::unique_ptr<link> made, std::uint64_t context, std::uint64_t set);
   void run(link& own);
   void receive_all(link& own);
   bool receive_one(link& own);
   void send_all(link& own);
+  bool next_to_send(link& own, outgoing& piece);
+  void scout(const link& own, std::unique_lock<std::mutex>& lock);
   bool send_one(link& own, const outgoing& piece);
   bool whole(std::uint64_t context) const;
   template <class Which>
@@ -93,7 +115,9 @@ class data_connections {
   const api::driver_table& driver_;
   staging& staging_;
   const std::function<void(std::string)> broken_;
-  std::mutex mutex_;  // guards what follows; never held in a call of the driver, nor while bytes travel
+  const std::function<look()> look_after_;
+  mutable std::mutex mutex_;  // guards what follows; never held in a call of the driver, nor while bytes
+                              // travel
   bool ended_ = false;
   std::uint32_t last_ = 0;
   std::uint64_t last_set_ = 0;
@@ -101,6 +125,9 @@ class data_connections {
   std::map<std::pair<std::uint64_t, std::uint64_t>, arrival> arrived_;  ///< by context and number
   std::pair<std::uint64_t, std::uint64_t> wanted_{};  ///< what take() asks for, or asked for last
   std::condition_variable came_, went_;
+  std::uint32_t last_later_ = 0;  ///< connection that send_later() used last
+  bool expected_ = false;         ///< copies of send_later() may be under way
+  bool scouting_ = false;         ///< a thread looks after them
 };
 
 }  // namespace outboard::backend

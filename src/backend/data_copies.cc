@@ -53,7 +53,9 @@ outcome ends::data_open(call& c) {
         return outcome::answer(CUDA_ERROR_OPERATING_SYSTEM);
       continue;
     }
-    const auto number = c.session.data().add_outward(std::move(link), c.header.context, set);
+    const auto number = c.session.data().add_outward(
+        std::move(link), c.header.context, set,
+        body.later ? body.later + static_cast<std::uint32_t>(i) - body.inward : 0);
     if (!number) return outcome::answer(CUDA_ERROR_OPERATING_SYSTEM);
     reply.outward.push_back(*number);
   }

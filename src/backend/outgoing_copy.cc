@@ -5,6 +5,7 @@
 
 #include "backend/patience.hh"
 #include "backend/session_core.hh"
+#include "marshal/data_bodies.hh"
 
 namespace outboard::backend {
 namespace {
@@ -16,9 +17,9 @@ constexpr std::size_t quick = 64u << 10;  // sending this much never waits for a
 outgoing_copy::outgoing_copy(call& c, CUstream stream, bool per_thread, std::uint64_t size, cut cut_at)
     : call_(c), stream_(stream), per_thread_(per_thread), size_(size), cut_(std::move(cut_at)) {}
 
-std::size_t outgoing_copy::piece_at(std::uint64_t offset) const {
+std::size_t outgoing_copy::piece_at(std::uint64_t offset, std::size_t most) const {
   if (cut_) return cut_(offset);
-  return std::min<std::uint64_t>(piece, size_ - offset);
+  return std::min<std::uint64_t>(most, size_ - offset);
 }
 
 CUresult outgoing_copy::enqueue(std::uint64_t offset, std::size_t size, staging::block& block) const {
@@ -84,14 +85,16 @@ bool outgoing_copy::run_quickly(CUresult& code) const {
 }
 
 CUresult outgoing_copy::run_posted() const {
+  const bool aside = call_.session.data().has_later(call_.header.context);
   CUresult code = CUDA_SUCCESS;
   for (std::uint64_t at = 0; code == CUDA_SUCCESS && at < size_;) {
-    const std::size_t size = piece_at(at);
+    const std::size_t size = piece_at(at, aside ? marshal::max_data_piece : piece);
     staging::block block;
     code = enqueue(at, size, block);
     if (code == CUDA_SUCCESS) call_.session.outgoing_copies().add(call_.header.ticket, at, size, block);
     at += size;
   }
+  if (aside) call_.session.data().expect_later();
   return code;
 }
 

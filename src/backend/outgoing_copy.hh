@@ -26,7 +26,7 @@ class outgoing_copy {
   outcome run(CUresult refused, const copy_piece& copy);
 
  private:
-  std::size_t piece_at(std::uint64_t offset) const;
+  std::size_t piece_at(std::uint64_t offset, std::size_t most = piece) const;
   CUresult enqueue(std::uint64_t offset, std::size_t size, staging::block& block) const;
   bool run_quickly(CUresult& code) const;
   CUresult run_waiting() const;

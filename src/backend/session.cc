@@ -3,6 +3,7 @@
 #include "backend/device_shape.hh"
 #include "backend/session_core.hh"
 #include "base/version.hh"
+#include "marshal/data_bodies.hh"
 #include "transport/spin.hh"
 #include "wire/output.hh"
 
@@ -48,18 +49,36 @@ session_core::session_core(session_request request)
       memory_(driver_, held_),
       virtual_(driver_, held_),
       staging_(driver_),
-      data_(driver_, staging_, [this](std::string why) { end(false, std::move(why)); }),
+      data_(
+          driver_, staging_, [this](std::string why) { end(false, std::move(why)); },
+          [this] {
+            using look = data_connections::look;
+            if (copies_.flush()) return look::sent;
+            return copies_.empty() ? look::nothing : look::not_yet;
+          }),
       mirrors_(driver_, staging_, held_),
-      copies_(driver_, staging_,
-              [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
-                std::vector<std::byte> prefix;
-                wire::writer w(prefix);
-                w.put(ticket);
-                w.put(offset);
-                wire::frame_header header;
-                header.kind = wire::frame_kind::data;
-                send(header, prefix, bytes);
-              }),
+      copies_(
+          driver_, staging_,
+          [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
+            std::vector<std::byte> prefix;
+            wire::writer w(prefix);
+            w.put(ticket);
+            w.put(offset);
+            wire::frame_header header;
+            header.kind = wire::frame_kind::data;
+            send(header, prefix, bytes);
+          },
+          [this](std::uint64_t ticket, std::uint64_t offset, std::size_t size, const staging::block& block) {
+            const auto way = data_.send_later(block, size);
+            if (!way) return false;
+            std::vector<std::byte> payload;
+            wire::writer w(payload);
+            marshal::put_body(w, marshal::aside_body{ticket, offset, size, way->number, way->connection});
+            wire::frame_header header;
+            header.kind = wire::frame_kind::aside;
+            send(header, payload);
+            return true;
+          }),
       host_({[this] { copies_.flush(), send_output(); }, [this](const boxed_bytes& b) { send_block(b); },
              [this](std::uint64_t number, const marshal::callback_body& errand) {
                std::vector<std::byte> payload;

@@ -37,9 +37,18 @@ struct context_state final : object {
   slab_allocator small;                                     ///< allocations below a granule
   staging_area staging;                                     ///< of large copies
   data_connections to_device, to_host;                      ///< of large copies, where no memory is shared
+  later_copies later;                                       ///< to the host, where nobody waits for them
   /// made of a green context: that one's handle, and the primary context that owns what is made here
   std::uint64_t green = 0;
   context_state* owner = nullptr;
+
+  /// The context or the worker has gone: what it copies next needs new connections. Any thread.
+  void abandon_connections() {
+    to_device.abandon();
+    to_host.abandon();
+    const std::lock_guard lock(later.use);
+    later.wanted = 0, later.tried = false;
+  }
 };
 
 }  // namespace outboard::frontend

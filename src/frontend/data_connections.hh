@@ -26,6 +26,13 @@ struct data_link {
   std::uint32_t number = 0;  ///< to the host: the worker's name for it
 };
 
+/// What a context's copies that nobody waits for have come to; the connections themselves belong to `asides`.
+struct later_copies {
+  std::mutex use;            ///< guards what follows
+  std::uint64_t wanted = 0;  ///< bytes so far
+  bool tried = false;        ///< to open connections for them
+};
+
 class data_connections {
  public:
   using links = std::vector<std::unique_ptr<data_link>>;
@@ -59,8 +66,9 @@ class data_connections {
 /// One piece over the link, which the caller uses. False: the connection is lost.
 bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte> bytes);
 
-/// The next piece of the link, which must be this one. Nothing: the connection is lost, or the server does
-/// not keep to the protocol. Else the code of its copy.
-std::optional<CUresult> receive_piece(data_link& over, std::uint64_t number, std::span<std::byte> into);
+/// The next piece of the link, which must be this one, into the runs one behind the other. Nothing: the
+/// connection is lost, or the server does not keep to the protocol. Else the code of its copy.
+std::optional<CUresult> receive_piece(data_link& over, std::uint64_t number,
+                                      std::span<const std::span<std::byte>> into);
 
 }  // namespace outboard::frontend

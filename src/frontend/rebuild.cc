@@ -58,8 +58,7 @@ CUresult process::rebuild(std::span<const std::byte> records) {
   session_->session_id = dialed->welcome.session;
   use_session(*dialed, *settings);
   handles(api::handle_kind::context).each([](std::uint64_t, object& o) {
-    static_cast<context_state&>(o).to_device.abandon();
-    static_cast<context_state&>(o).to_host.abandon();
+    static_cast<context_state&>(o).abandon_connections();
   });
   mirrors_.forget_common();
   lane& own = this_lane();

@@ -38,6 +38,16 @@ status receiver::receive_data(const wire::frame_header& header) {
   return {};
 }
 
+status receiver::receive_aside() {
+  wire::reader r(body_);
+  const auto piece = marshal::take_body<marshal::aside_body>(r);
+  places_.clear();
+  if (!r.finished() || piece.size == 0 ||
+      !sink_.landing_places(piece.ticket, piece.offset, piece.size, places_))
+    return failure("bytes aside for no copy of ours");
+  return sink_.aside(piece, places_);
+}
+
 /// What it is, then the bytes.
 status receiver::receive_output() {
   wire::reader r(body_);
@@ -78,11 +88,15 @@ status receiver::receive_frame() {
       std::vector<std::byte>* target = sink_.reply_target(header.ticket);
       if (!target) return failure("a reply to no call of ours");
       OUTBOARD_TRY(fill_body(*target, header.size));
+      OUTBOARD_TRY(sink_.collect_asides());
       sink_.reply_arrived(header.ticket);
       return {};
     }
     case wire::frame_kind::data:
       return receive_data(header);
+    case wire::frame_kind::aside:
+      OUTBOARD_TRY(fill_body(body_, header.size));
+      return receive_aside();
     case wire::frame_kind::notice: {
       OUTBOARD_TRY(fill_body(body_, header.size));
       wire::reader r(body_);
@@ -99,6 +113,7 @@ status receiver::receive_frame() {
       wire::reader r(body_);
       const auto errand = marshal::take_body<marshal::callback_body>(r);
       if (!r.finished()) return failure("malformed callback");
+      OUTBOARD_TRY(sink_.collect_asides());
       sink_.callback(header.ticket, errand);
       return {};
     }

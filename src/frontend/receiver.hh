@@ -11,6 +11,7 @@
 
 #include "base/result.hh"
 #include "marshal/bodies.hh"
+#include "marshal/data_bodies.hh"
 #include "transport/buffered.hh"
 #include "wire/frame.hh"
 
@@ -28,6 +29,10 @@ class frame_sink {
                               std::vector<std::span<std::byte>>& places) = 0;
   /// The copy with this ticket will bring no (more) bytes: it failed on the server.
   virtual void copy_failed(std::uint64_t ticket) = 0;
+  /// These bytes come over a data connection.
+  virtual status aside(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places) = 0;
+  /// The server says that work is complete: what it has said to come aside is to be in its place.
+  virtual status collect_asides() = 0;
   virtual void notice(std::uint64_t context, std::int32_t code) = 0;
   virtual void output(int descriptor, std::string_view text) = 0;
   /// `number` 0: nobody waits for an answer.
@@ -50,6 +55,7 @@ class receiver {
   status fill(std::span<std::byte> into);
   status fill_body(std::vector<std::byte>& into, std::size_t size);
   status receive_data(const wire::frame_header& header);
+  status receive_aside();
   status receive_output();
   status receive_descriptor(const wire::frame_header& header);
 

@@ -272,6 +272,18 @@ void session::copy_failed(std::uint64_t ticket) {
   if (landings_.erase(ticket)) landings_pending_.fetch_sub(1, std::memory_order_relaxed);
 }
 
+status session::aside(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places) {
+  if (!asides_.expect(piece, places)) return failure("bytes over no connection of ours");
+  return asides_.many() ? collect_asides() : status{};
+}
+
+status session::collect_asides() {
+  const auto bytes = asides_.collect();
+  if (!bytes) return bytes.error();
+  add_aside({0, *bytes});
+  return {};
+}
+
 void session::lose(const std::string& why) {
   {
     // Who sees that it is lost may end the program at once: the reason is told before.
@@ -295,6 +307,7 @@ void session::resume_on(std::unique_ptr<transport::connection> connection) {
   connection_ = std::move(connection);
   receiver_.reset(new receiver(*connection_, *this, received_));
   connection_->set_spin(transport::default_spin());
+  asides_.drop_all();
   landings_.clear();
   orders_.clear();
   expected_.store(0);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
+#include "frontend/asides.hh"
 #include "frontend/outbox.hh"
 #include "frontend/receiver.hh"
 #include "transport/transport.hh"
@@ -102,7 +103,10 @@ class session final : private frame_sink {
   void goodbye();
 
   /// Posted copies to host memory whose bytes have not come yet.
-  bool copies_pending() const { return landings_pending_.load(std::memory_order_relaxed) != 0; }
+  bool copies_pending() const {
+    return landings_pending_.load(std::memory_order_relaxed) != 0 || asides_.pending();
+  }
+  asides& arrivals() { return asides_; }
   /// Can the server hand us descriptors, so that memory can be shared?
   bool passes_descriptors() const { return connection_->what().passes_descriptors; }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
@@ -150,6 +154,8 @@ class session final : private frame_sink {
   bool landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
                       std::vector<std::span<std::byte>>& places) override;
   void copy_failed(std::uint64_t ticket) override;
+  status aside(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places) override;
+  status collect_asides() override;
   void notice(std::uint64_t context, std::int32_t code) override { events_.sticky_error(context, code); }
   void output(int descriptor, std::string_view text) override { events_.output(descriptor, text); }
   void callback(std::uint64_t number, const marshal::callback_body& errand) override;
@@ -157,6 +163,7 @@ class session final : private frame_sink {
 
   std::unique_ptr<transport::connection> connection_;
   session_events events_;
+  asides asides_;
   std::atomic<std::uint64_t> received_{0};  ///< written by the leader alone
   std::unique_ptr<receiver> receiver_;
 

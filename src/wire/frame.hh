@@ -27,6 +27,7 @@ enum class frame_kind : std::uint16_t {
   callback = 13,  ///< server: a function of the program is to run (callback_body), or is no longer needed
   callback_done = 14,  ///< client: it has run; the ticket repeats the callback's
   descriptor = 15,     ///< server: the next byte carries a descriptor, for the call with this ticket
+  aside = 16,          ///< server: as data, but the bytes come over a data connection
   count
 };
 

@@ -23,8 +23,8 @@ class DataConnections(SystemTest):
                 pass
         return names.count("outboard-data")
 
-    def most_connections(self, daemon, url, wanted, **environment):
-        client = self.start(program(*COPIES), url, **environment)
+    def most_connections(self, daemon, url, wanted, copies=COPIES, **environment):
+        client = self.start(program(*copies), url, **environment)
         session = wait_until(lambda: next((s for s in daemon.sessions() if s["process"] == client.pid), None), 20)
         self.assertTrue(session, "the client got no session")
         most = 0
@@ -49,6 +49,8 @@ class DataConnections(SystemTest):
         self.assertEqual(self.most_connections(daemon, daemon.tcp, 2, OUTBOARD_DATA_CONNECTIONS="1"), 2)
         self.assertEqual(self.most_connections(daemon, daemon.tcp, 0, OUTBOARD_DATA_CONNECTIONS="0"), 0)
         self.assertEqual(self.most_connections(daemon, daemon.unix, 0), 0)
+        # Copies that nobody waits for have theirs.
+        self.assertEqual(self.most_connections(daemon, daemon.tcp, 4, ["later_copies"]), 4)
         self.nothing_is_left(daemon)
 
     def test_a_server_may_have_none(self):

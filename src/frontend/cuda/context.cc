@@ -126,7 +126,7 @@ CUresult ends::cuCtxDestroy_v2(CUcontext ctx) {
   context_died(*context);
   request r(api::opcode::cuCtxDestroy_v2, own);
   marshal::put_body(r.in_context(0).body(), marshal::handle_body{context->handle});
-  const CUresult code = r.post();
+  const CUresult code = tell_of_death(r, *context);
   if (own.current() == context) own.contexts.pop_back();
   // The state itself stays: other threads may have it current, and must be told that it is destroyed.
   return code;

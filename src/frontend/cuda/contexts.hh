@@ -11,6 +11,9 @@ context_state* find_context(CUcontext handle);
 
 /// Everything that belongs to the context ends: memory, context-local storage, handles stay dead.
 void context_died(context_state& context);
+/// Sends the request that ends it. Waits where copies to the host may still be under way beside the session's
+/// connection: they are over then.
+CUresult tell_of_death(request& r, const context_state& context);
 
 /// A primary context begins a new life: what it had in the last one is dead, though its handle is the same.
 void forget_last_life(lane& own, const context_state& context);

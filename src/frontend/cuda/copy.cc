@@ -142,6 +142,8 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
     if (const auto code = stream_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
       return *code;
   }
+  if (later && size >= least_streamed)
+    stream_later(own, {from, static_cast<std::byte*>(to), size, stream, how});
   request r(api::opcode::cuMemcpyDtoH_v2, own);
   marshal::put_body(r.body(), marshal::copy_out_body{from, size, value_of(stream), how});
   const landing land{static_cast<std::byte*>(to), size};

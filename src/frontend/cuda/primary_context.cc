@@ -26,7 +26,9 @@ CUresult tell(api::opcode what, const context_state& context) {
   request r(what, this_lane());
   marshal::put_body(r.in_context(0).body(),
                     marshal::context_body{context.handle, context.device, context.flags.load()});
-  return r.post();
+  return what == api::opcode::cuDevicePrimaryCtxRelease_v2 || what == api::opcode::cuDevicePrimaryCtxReset_v2
+             ? tell_of_death(r, context)
+             : r.post();
 }
 
 /// Flags of cuCtxCreate and the primary context that mean something since CUDA 11.
@@ -113,11 +115,18 @@ void forget_last_life(lane& own, const context_state& context) {
   forget_page_locked(own, context.handle);
 }
 
+CUresult tell_of_death(request& r, const context_state& context) {
+  asides& arrivals = process::instance().server()->arrivals();
+  if (!arrivals.has(context.handle)) return r.post();
+  const CUresult code = r.call();
+  arrivals.drop(context.handle);
+  return code;
+}
+
 void context_died(context_state& context) {
   process& p = process::instance();
   context.active.store(false, std::memory_order_release);
-  context.to_device.abandon();
-  context.to_host.abandon();
+  context.abandon_connections();
   context.died.store(true);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
   forget_code_of_context(context.handle);

@@ -1,5 +1,6 @@
 #include "frontend/cuda/streamed_copy.hh"
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <vector>
@@ -23,12 +24,10 @@ data_connections& connections_of(context_state& context, direction way) {
   return way == direction::to_device ? context.to_device : context.to_host;
 }
 
-bool open_connections(lane& own, direction way, data_connections& data) {
+/// New connections, and the tokens by which the server knows them. False: it has none for us.
+bool dial_connections(data_connections::links& links, std::vector<marshal::share_token>& tokens) {
   const process& p = process::instance();
   const std::uint32_t count = p.data_connections();
-  marshal::data_open_body body;
-  body.inward = way == direction::to_device ? count : 0;
-  data_connections::links links;
   for (std::uint32_t i = 0; i < count; ++i) {
     auto made = p.open_data_connection();
     if (!made) {
@@ -37,14 +36,22 @@ bool open_connections(lane& own, direction way, data_connections& data) {
     }
     links.push_back(std::make_unique<data_link>());
     links.back()->connection = std::move(made->first);
-    body.tokens.push_back(made->second);
+    tokens.push_back(made->second);
   }
+  return true;
+}
+
+bool open_connections(lane& own, direction way, data_connections& data) {
+  marshal::data_open_body body;
+  data_connections::links links;
+  if (!dial_connections(links, body.tokens)) return false;
+  if (way == direction::to_device) body.inward = static_cast<std::uint32_t>(links.size());
   request r(static_cast<api::opcode>(marshal::service::data_open), own);
   marshal::put_body(r.body(), body);
   if (r.call() != CUDA_SUCCESS) return false;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::data_open_reply>(from);
-  if (!from.finished() || reply.outward.size() != count - body.inward) return false;
+  if (!from.finished() || reply.outward.size() != links.size() - body.inward) return false;
   for (std::size_t i = 0; i < reply.outward.size(); ++i) links[i]->number = reply.outward[i];
   data.adopt(std::move(links));
   return true;
@@ -205,7 +212,7 @@ class receiving {
       const std::uint64_t n = link.taken * links_.size() + i;
       if (n >= shared_.posted.load(std::memory_order_acquire)) continue;
       ++link.taken;
-      const auto code = receive_piece(link, shared_.number(n), shared_.bytes(n));
+      const auto code = receive_piece(link, shared_.number(n), std::array{shared_.bytes(n)});
       if (!code) {
         shared_.lost.store(true);
       } else if (*code != CUDA_SUCCESS) {
@@ -295,6 +302,26 @@ std::optional<CUresult> stream_out(lane& own, const staged_copy& whole) {
   process::instance().server()->add_aside({0, shared.moved.load() * (copy.size / shared.count())});
   if (shared.lost.load()) return connection_lost();
   return code != CUDA_SUCCESS ? code : in.code();
+}
+
+void stream_later(lane& own, const staged_copy& copy) {
+  process& p = process::instance();
+  if (p.data_connections() == 0 || p.synchronous() || !of_current_context(own, copy)) return;
+  later_copies& later = own.owner()->later;
+  const std::unique_lock lock(later.use, std::try_to_lock);
+  if (!lock || later.tried) return;
+  later.wanted += copy.size;
+  if (later.wanted < worth_preparing || any_capture_open()) return;
+  later.tried = true;
+  marshal::data_open_body body;
+  data_connections::links links;
+  if (!dial_connections(links, body.tokens)) return;
+  // Before the server knows them: it uses them at once.
+  const std::uint64_t context = own.owner()->handle;
+  body.later = p.server()->arrivals().adopt(context, std::move(links));
+  request r(static_cast<api::opcode>(marshal::service::data_open), own);
+  marshal::put_body(r.body(), body);
+  if (r.call() != CUDA_SUCCESS) p.server()->arrivals().drop(context);
 }
 
 }  // namespace outboard::frontend::cuda

@@ -16,4 +16,8 @@ inline constexpr std::uint64_t least_streamed = 512u << 10;
 std::optional<CUresult> stream_in(lane& own, const staged_copy& copy);
 std::optional<CUresult> stream_out(lane& own, const staged_copy& copy);
 
+/// Before a copy to page-locked memory that the program does not wait for: where much is copied so, it opens
+/// connections over which the server then sends the bytes of such copies.
+void stream_later(lane& own, const staged_copy& copy);
+
 }  // namespace outboard::frontend::cuda
