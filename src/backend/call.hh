@@ -35,13 +35,19 @@ struct call {
   CUresult refused =
       CUDA_SUCCESS;  ///< why the request's context cannot be entered; its handler must answer this
   bool keep_outputs_on_error = false;  ///< logs of a failed load travel too
+  bool told_work = false;              ///< works_on() was called
 
   const api::driver_table& driver() const;
   object_tables& objects() const;
 
   /// Lets other lanes go on: to be called once, after everything needed was decoded and resolved, before a
   /// driver call that may block on device work. A post keeps it: what comes later must find it done.
-  void give_up_turn() const;
+  void give_up_turn();
+
+  /// The request leaves the device work in this stream and nowhere else. Before the turn is given up.
+  void works_on(CUstream stream, bool per_thread);
+  /// The handler is through, or gives its turn up: where nothing was said of its work, it may be anywhere.
+  void account_for_work();
 
   /// The request as a record of the object it makes or changes.
   record as_record() const;

@@ -2,6 +2,7 @@
 
 #include "backend/ends.hh"
 #include "backend/graph_handles.hh"
+#include "backend/session_core.hh"
 
 namespace outboard::backend {
 namespace {
@@ -14,6 +15,14 @@ bool take_stream(call& c, marshal::capture_body& body, CUstream& stream, outcome
   failed = outcome::answer(c.refused != CUDA_SUCCESS ? c.refused
                                                      : c.objects().resolve_stream(body.stream, stream));
   return failed.code == CUDA_SUCCESS;
+}
+
+/// An end that fails may leave the capture open: only the driver knows.
+void note_end(call& c, CUstream stream, bool per_thread) {
+  const auto ask = per_thread ? c.driver().cuStreamIsCapturing_ptsz : c.driver().cuStreamIsCapturing;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  if (call_driver(ask, stream, &status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
+    c.session.captures().ended(stream);
 }
 
 /// Something harmless that captures forbid.
@@ -40,7 +49,9 @@ outcome cuStreamBeginCapture_v2(call& c) {
   const auto entry =
       body.per_thread ? c.driver().cuStreamBeginCapture_v2_ptsz : c.driver().cuStreamBeginCapture_v2;
   if (!entry) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
-  return outcome::answer(entry(stream, static_cast<CUstreamCaptureMode>(body.mode)));
+  const CUresult code = entry(stream, static_cast<CUstreamCaptureMode>(body.mode));
+  if (code == CUDA_SUCCESS) c.session.captures().began(stream);
+  return outcome::answer(code);
 }
 
 outcome cuStreamEndCapture(call& c) {
@@ -52,6 +63,7 @@ outcome cuStreamEndCapture(call& c) {
   if (!entry) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   CUgraph graph = nullptr;
   const CUresult code = entry(stream, &graph);
+  note_end(c, stream, body.per_thread);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   if (!graph) return outcome::answer(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   if (body.mode != 0) return outcome::answer(code);  // into a graph that the client has already
@@ -120,9 +132,10 @@ outcome cuStreamBeginCaptureToGraph(call& c) {
   if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
   if (code == CUDA_SUCCESS) code = find_all(c, body.nodes, nodes);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
-  return outcome::answer(call_driver(entry, stream, graph, nodes.data(),
-                                     edges.empty() ? nullptr : edges.data(), nodes.size(),
-                                     static_cast<CUstreamCaptureMode>(body.mode)));
+  code = call_driver(entry, stream, graph, nodes.data(), edges.empty() ? nullptr : edges.data(), nodes.size(),
+                     static_cast<CUstreamCaptureMode>(body.mode));
+  if (code == CUDA_SUCCESS) c.session.captures().began(stream);
+  return outcome::answer(code);
 }
 
 outcome cuStreamUpdateCaptureDependencies_v2(call& c) {

@@ -26,6 +26,7 @@ void forget_context(call& c, std::uint64_t handle) {
   c.session.memory().drop_context(handle, false);
   c.session.data().drop_context(handle);
   c.session.stage().drop_context(handle);
+  c.session.waits().drop_context(handle);
   forget_code_of_context(c.objects(), handle);
   forget_arrays_of_context(c.objects(), handle);
   c.objects().erase(handle);
@@ -125,8 +126,13 @@ outcome ends::cuCtxSetCacheConfig(call& c) {
 outcome ends::cuCtxSynchronize(call& c) {
   if (!c.body.finished()) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
-  c.give_up_turn();
-  return outcome::answer(invoke(c.driver().cuCtxSynchronize));
+  const std::uint64_t mark = c.session.work().mark();
+  const CUresult seen = c.session.waits().for_context(c);
+  if (seen != CUDA_SUCCESS) c.give_up_turn();
+  const CUresult code =
+      seen == CUDA_SUCCESS && !c.session.may_print() ? seen : invoke(c.driver().cuCtxSynchronize);
+  if (code == CUDA_SUCCESS) c.session.work().done(c.header.context, mark);
+  return outcome::answer(code);
 }
 
 }  // namespace outboard::backend

@@ -47,6 +47,7 @@ outcome ends::cuMemcpyHtoD_v2(call& c) {
   if (bytes.empty()) return outcome::answer(CUDA_SUCCESS);
   const relaxed_capture relaxed(c.driver());
   const CUstream stream = stream_of(body.how, asked);
+  c.works_on(stream, marshal::per_thread(body.how));
   if (c.header.kind == wire::frame_kind::call)
     c.give_up_turn();  // room, or the stream, may have to be waited for
   staging::block block = c.session.stage().take(bytes.size(), c.header.context);
@@ -65,6 +66,7 @@ outcome ends::cuMemcpyDtoH_v2(call& c) {
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, asked);
   const CUstream stream = stream_of(body.how, asked);
   auto* copy = per_thread ? c.driver().cuMemcpyDtoHAsync_v2_ptsz : c.driver().cuMemcpyDtoHAsync_v2;
+  c.works_on(stream, per_thread);
   const relaxed_capture relaxed(c.driver());
   outgoing_copy out(c, stream, per_thread, body.size);
   return out.run(code, [&](std::uint64_t offset, std::size_t size, std::byte* to) {
@@ -92,6 +94,7 @@ outcome ends::cuMemcpyAsync(call& c) {
   }
   const bool per_thread = marshal::per_thread(body.how);
   if (marshal::on_stream(body.how)) {
+    c.works_on(stream, per_thread);
     code = call_driver(per_thread ? d.cuMemcpyAsync_ptsz : d.cuMemcpyAsync, body.to, body.from, body.size,
                        stream);
     if (body.done_at != 0) {

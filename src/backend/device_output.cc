@@ -60,6 +60,7 @@ void device_output::drain(source& from) {
     const ssize_t got = ::read(from.reading.get(), some.data(), some.size());
     if (got <= 0) return;
     from.kept.append(some.data(), static_cast<std::size_t>(got));
+    kept_.store(true, std::memory_order_relaxed);
   }
 }
 
@@ -83,6 +84,7 @@ void device_output::work() {
 void device_output::flush(const std::function<void(int descriptor, std::string_view text)>& send) {
   std::fflush(stdout);  // the driver may print by way of stdio
   const std::lock_guard lock(mutex_);
+  kept_.store(false, std::memory_order_relaxed);
   // One question for both: nearly always there is nothing, and every wait of the program's comes by here.
   std::array<pollfd, 2> written{};
   for (std::size_t i = 0; i < sources_.size(); ++i) written[i] = {sources_[i].reading.get(), POLLIN, 0};

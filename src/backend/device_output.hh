@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,9 @@ class device_output {
   device_output(const device_output&) = delete;
   device_output& operator=(const device_output&) = delete;
 
+  /// Was something written that nobody has taken yet, as far as the thread has seen?
+  bool kept() const { return kept_.load(std::memory_order_relaxed); }
+
   /// Everything that was written before this call, in order; `send` gets it in pieces below a frame.
   void flush(const std::function<void(int descriptor, std::string_view text)>& send);
 
@@ -42,6 +46,7 @@ class device_output {
   std::array<source, 2> sources_;
   unique_fd stop_;
   std::mutex mutex_;  // guards what is kept, and the order of sending
+  std::atomic<bool> kept_{false};
   std::thread thread_;
 };
 

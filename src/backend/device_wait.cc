@@ -6,6 +6,7 @@
 namespace outboard::backend {
 
 device_wait::device_wait(call& c) : driver_(c.driver()) {
+  if (!c.session.captures().any()) return;
   std::vector<CUstream> streams;
   const auto look_at = [&](CUstream stream) {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

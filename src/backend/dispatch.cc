@@ -1,8 +1,7 @@
 // From opcode to handler: the generated handlers of CALL and POST lines, and the hand-written ones.
-#include <unordered_map>
+#include <vector>
 
 #include "backend/ends.hh"
-#include "backend/patience.hh"
 #include "backend/session_core.hh"
 
 namespace outboard::backend {
@@ -12,16 +11,29 @@ namespace {
 /// cannot be asked, too.
 template <api::opcode Op, class Execution>
 CUresult ask_completion(call& c, Execution& e) {
-  CUresult state = CUDA_ERROR_NOT_READY;
   if constexpr (Op == api::opcode::cuStreamSynchronize || Op == api::opcode::cuStreamSynchronize_ptsz) {
-    auto* query =
-        Op == api::opcode::cuStreamSynchronize ? c.driver().cuStreamQuery : c.driver().cuStreamQuery_ptsz;
-    spin_while([&] { return (state = query(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
+    return c.session.waits().for_stream(c, e.template argument<0>(), Op != api::opcode::cuStreamSynchronize);
   } else if constexpr (Op == api::opcode::cuEventSynchronize) {
-    spin_while(
-        [&] { return (state = c.driver().cuEventQuery(e.template argument<0>())) == CUDA_ERROR_NOT_READY; });
+    return c.session.waits().for_event(c, e.template argument<0>());
   }
-  return state;
+  return CUDA_ERROR_NOT_READY;
+}
+
+/// Tells in which stream the request leaves work, where its parameters say so.
+template <api::opcode Op, class Execution>
+void tell_work(call& c, const Execution& e) {
+  constexpr const api::description& about = api::function<Op>::about;
+  constexpr std::string_view name = api::function<Op>::name;
+  if constexpr (about.creates == api::no_parameter && about.destroys == api::no_parameter &&
+                about.arity > 0) {
+    const auto first = e.template argument<0>();
+    const auto last = e.template argument<about.arity - 1>();
+    if constexpr (std::is_same_v<decltype(last), const CUstream>) {
+      c.works_on(last, name.ends_with("_ptsz"));
+    } else if constexpr (std::is_same_v<decltype(first), const CUstream>) {
+      c.works_on(first, name.ends_with("_ptsz"));
+    }
+  }
 }
 
 template <api::opcode Op>
@@ -42,9 +54,13 @@ outcome generated(call& c) {
     CUresult complete = CUDA_SUCCESS;
     if constexpr (about.waits) complete = ask_completion<Op>(c, execution);
     if (complete == CUDA_ERROR_NOT_READY) c.give_up_turn();
-    // A refusal is final: asked again, a lost capture has another answer.
-    const bool refused = complete != CUDA_SUCCESS && complete != CUDA_ERROR_NOT_READY;
-    code = refused ? complete : execution.run(entry);
+    // A refusal is final: asked again, a lost capture has another answer. And what is known to be done needs
+    // no wait, which costs 2 us more on a 580 driver, but for what kernels print: that comes out when one
+    // waits.
+    const bool known = complete != CUDA_ERROR_NOT_READY &&
+                       (complete != CUDA_SUCCESS || (about.waits && !c.session.may_print()));
+    code = known ? complete : execution.run(entry);
+    if constexpr (api::function<Op>::about.how == api::kind::post) tell_work<Op>(c, execution);
   }
   if constexpr (about.creates != api::no_parameter) {
     const bool kept = code == CUDA_SUCCESS
@@ -65,10 +81,13 @@ handler generated_for() {
   return nullptr;
 }
 
-std::unordered_map<std::uint32_t, handler> make_table() {
-  std::unordered_map<std::uint32_t, handler> table;
+/// By opcode: a look-up is on the way of every request.
+std::vector<handler> make_table() {
+  std::vector<handler> table;
   const auto add = [&](std::uint32_t code, handler h) {
-    if (h) table[code] = h;
+    if (!h) return;
+    if (code >= table.size()) table.resize(code + 1);
+    table[code] = h;
   };
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) \
@@ -87,9 +106,8 @@ std::unordered_map<std::uint32_t, handler> make_table() {
 }  // namespace
 
 handler find_handler(std::uint32_t opcode) {
-  static const std::unordered_map<std::uint32_t, handler> table = make_table();
-  const auto found = table.find(opcode);
-  return found == table.end() ? nullptr : found->second;
+  static const std::vector<handler> table = make_table();
+  return opcode < table.size() ? table[opcode] : nullptr;
 }
 
 }  // namespace outboard::backend

@@ -193,6 +193,7 @@ outcome cuGraphLaunch(call& c) {
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   exec_needs& needs = *needs_of(c, body.exec);
   if (needs.empty()) {
+    c.works_on(o.stream, o.per_thread);
     code = call_driver(o.per_thread ? c.driver().cuGraphLaunch_ptsz : c.driver().cuGraphLaunch, o.exec,
                        o.stream);
     c.session.limits().graph_launched();

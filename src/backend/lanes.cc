@@ -20,8 +20,7 @@ constexpr std::size_t scratch_size = 16 << 10;
 
 /// May a client conclude from the reply that kernels have ended? (A look at what they printed is system
 /// calls.)
-bool may_tell_of_the_end(const wire::frame_header& request) {
-  const api::function_info* function = api::find_function(request.opcode);
+bool may_tell_of_the_end(const api::function_info* function, const wire::frame_header& request) {
   if (!function) return true;  // a service
   const api::description& about = function->about;
   if (about.waits || about.deferred || about.fence || about.destroys != api::no_parameter) return true;
@@ -256,6 +255,7 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
   asking.answered.store(header.kind == wire::frame_kind::post);
   if (!may_begin()) return true;
   own.reply.assign(sizeof(std::int32_t), std::byte{0});
+  own.before_reply.clear();
   wire::writer reply(own.reply);
   std::array<std::byte, scratch_size> first;
   std::pmr::monotonic_buffer_resource scratch(first.data(), first.size());
@@ -267,6 +267,7 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
     if (const auto owner = owners_.find(header.context); owner != owners_.end()) [[unlikely]]
       request.header.context = owner->second;
     what = handle(c);
+    if (!own.gave_up_turn) c.account_for_work();
   } else {
     what = outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   }
@@ -316,9 +317,10 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
   const auto number = static_cast<std::int32_t>(code);
   std::memcpy(own.reply.data(), &number, sizeof number);
   if (what.code != CUDA_SUCCESS && !keep_outputs) own.reply.resize(sizeof number);
-  if (request_.output && may_tell_of_the_end(header)) send_output();
+  const bool looks = request_.output && (may_print() || what.code != CUDA_SUCCESS || request_.output->kept());
+  if (looks && may_tell_of_the_end(function, header)) send_output();
   asking.answered.store(true);  // partner: deliver(), which may see the client's next request at once
-  send(reply_to(header), own.reply);
+  send_behind(own.before_reply, reply_to(header), own.reply, {});
 }
 
 /// What a kernel printed is on the client's side before the reply that says that it has ended.

@@ -112,6 +112,7 @@ outcome cuLaunchKernel(call& c) {
   CUstream stream = nullptr;
   if (code == CUDA_SUCCESS) code = c.objects().resolve(l.kernel, function);
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(l.stream, stream);
+  c.works_on(stream, l.per_thread);
   return outcome::answer(code == CUDA_SUCCESS ? launch(c.driver(), l, function, stream) : code);
 }
 

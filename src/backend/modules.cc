@@ -11,9 +11,10 @@ namespace {
 /// What the client uploaded for this request, taken out of the session.
 std::vector<std::byte> take_upload(call& c) { return std::exchange(c.session.upload_buffer(), {}); }
 
-std::vector<std::uint8_t> contents_of(const loaded_code& code, const marshal::load_body& body) {
+std::vector<std::uint8_t> contents_of(call& c, const loaded_code& code, const marshal::load_body& body) {
   const marshal::image_target target{body.capability_major, body.capability_minor, body.wants_ptx, false};
   const auto table = marshal::parse_kernels(code.image.view(), target);
+  if (!table || table->prints) c.session.code_prints();
   // What our reader cannot read the driver may still have loaded: the front-end then asks name by name.
   const std::vector<std::byte> raw = marshal::encode(table ? *table : marshal::kernel_table{});
   std::vector<std::uint8_t> bytes(raw.size());
@@ -62,7 +63,7 @@ outcome load(call& c, bool library) {
   const CUresult result = load_native(c.driver(), library, pointer_for(code->image, library), jit, native);
   marshal::load_reply reply;
   reply.jit = jit.results();
-  if (result == CUDA_SUCCESS) reply.kernels = contents_of(*code, body);
+  if (result == CUDA_SUCCESS) reply.kernels = contents_of(c, *code, body);
   marshal::put_body(c.reply, reply);
   c.keep_outputs_on_error = true;
   if (result != CUDA_SUCCESS) return outcome::answer(result);

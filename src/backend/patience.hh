@@ -7,17 +7,19 @@
 
 namespace outboard::backend {
 
-/// Most waits of real programs end within it, and a hand-off costs more. Not where cores are scarce.
-inline std::chrono::microseconds spin_budget() {
+/// Most waits of real programs end within it, and a hand-off costs more. Not where cores are scarce. `alone`:
+/// the session has no other thread that would have to wait so long; a driver looks for ever then.
+inline std::chrono::microseconds spin_budget(bool alone) {
   static const bool cores_to_spare = std::thread::hardware_concurrency() > 2;
-  return std::chrono::microseconds(cores_to_spare ? 40 : 0);
+  return std::chrono::microseconds(!cores_to_spare ? 0 : alone ? 200 : 40);
 }
 
 /// Asks at least once, until the answer is no or the budget is used up.
 template <class Query>
-void spin_while(Query&& still_busy) {
-  const auto until = std::chrono::steady_clock::now() + spin_budget();
-  while (still_busy() && std::chrono::steady_clock::now() < until) {
+void spin_while(std::chrono::microseconds budget, Query&& still_busy) {
+  if (!still_busy()) return;
+  const auto until = std::chrono::steady_clock::now() + budget;
+  while (std::chrono::steady_clock::now() < until && still_busy()) {
   }
 }
 

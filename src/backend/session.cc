@@ -1,6 +1,7 @@
 #include "backend/session.hh"
 
 #include "backend/device_shape.hh"
+#include "backend/patience.hh"
 #include "backend/session_core.hh"
 #include "base/version.hh"
 #include "marshal/data_bodies.hh"
@@ -48,6 +49,7 @@ session_core::session_core(session_request request)
       quota_(driver_, objects_, held_),
       memory_(driver_, held_),
       virtual_(driver_, held_),
+      waits_(driver_),
       staging_(driver_),
       data_(
           driver_, staging_, [this](std::string why) { end(false, std::move(why)); },
@@ -178,8 +180,18 @@ bool session_core::join_lanes() {
   return data_.join(until);
 }
 
-void session_core::send(wire::frame_header header, std::span<const std::byte> payload,
-                        std::span<const std::byte> bulk) {
+void session_core::send_with_reply(lane& own, wire::frame_header header, std::span<const std::byte> payload,
+                                   std::span<const std::byte> bulk) {
+  header.size = static_cast<std::uint32_t>(payload.size() + bulk.size());
+  header.ack = executed_.load(std::memory_order_relaxed);
+  std::array<std::byte, wire::header_size> raw;
+  wire::encode_header(header, raw);
+  for (const std::span<const std::byte> part : {std::span<const std::byte>(raw), payload, bulk})
+    own.before_reply.insert(own.before_reply.end(), part.begin(), part.end());
+}
+
+void session_core::send_behind(std::span<const std::byte> before, wire::frame_header header,
+                               std::span<const std::byte> payload, std::span<const std::byte> bulk) {
   header.size = static_cast<std::uint32_t>(payload.size() + bulk.size());
   header.ack = executed_.load(std::memory_order_relaxed);
   std::array<std::byte, wire::header_size> raw;
@@ -187,10 +199,11 @@ void session_core::send(wire::frame_header header, std::span<const std::byte> pa
   const auto part = [](std::span<const std::byte> b) {
     return iovec{const_cast<std::byte*>(b.data()), b.size()};
   };
-  const std::array parts{part(raw), part(payload), part(bulk)};
+  const std::array parts{part(before), part(raw), part(payload), part(bulk)};
+  const std::size_t first = before.empty() ? 1 : 0;
   const std::lock_guard lock(send_mutex_);
-  (void)connection_.send(
-      std::span(parts).first(bulk.empty() ? 2 : 3));  // the reader notices a lost connection
+  // The reader notices a lost connection.
+  (void)connection_.send(std::span(parts).subspan(first, (bulk.empty() ? 3 : 4) - first));
 }
 
 void session_core::send_descriptor(std::uint64_t ticket, int fd) {
@@ -225,6 +238,13 @@ std::unique_ptr<transport::connection> session_core::take_data_connection(const 
   return link.ok() ? std::move(*link) : nullptr;
 }
 
+std::chrono::microseconds session_core::patience() const {
+  int others = 0;
+  for (auto at = lanes_.begin(); at != lanes_.end() && others < 2; ++at)
+    others += !at->second->gone.load(std::memory_order_relaxed);
+  return spin_budget(others < 2);
+}
+
 void session_core::give_up_turn(lane& own) {
   // A post comes before all that is asked after it: whoever asks next waits for it as the lane itself does.
   if (own.gave_up_turn || own.inbox.header.kind == wire::frame_kind::post) return;
@@ -248,7 +268,21 @@ CUresult session_core::enter_context(lane& own, std::uint64_t context) {
 
 const api::driver_table& call::driver() const { return session.driver(); }
 object_tables& call::objects() const { return session.objects(); }
-void call::give_up_turn() const { session.give_up_turn(own); }
+void call::give_up_turn() {
+  account_for_work();
+  session.give_up_turn(own);
+}
+
+void call::works_on(CUstream stream, bool per_thread) {
+  // A thread's own default stream is another one in the next thread.
+  if (stream == CU_STREAM_PER_THREAD || (per_thread && !stream)) return;
+  told_work = true;
+  session.work().on(header.context, stream);
+}
+
+void call::account_for_work() {
+  if (!std::exchange(told_work, true) && !leaves_no_work(header.opcode)) session.work().somewhere();
+}
 
 record call::as_record() const {
   // `body` has been walked already; the lane's frame still holds the whole payload.

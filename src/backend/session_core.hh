@@ -21,6 +21,7 @@
 #include "backend/quota.hh"
 #include "backend/resource_book.hh"
 #include "backend/session.hh"
+#include "backend/short_wait.hh"
 #include "backend/staging.hh"
 #include "backend/turn.hh"
 #include "backend/virtual_ranges.hh"
@@ -46,8 +47,9 @@ class lane : public contender {
   std::uint64_t context_epoch = 0;   ///< session_core::contexts_changed() when it was entered
   CUresult deferred = CUDA_SUCCESS;  ///< a failed post's code, for the next call that may carry it
   std::vector<std::byte> reply;
-  bool gave_up_turn = false;         ///< during the request at hand
-  std::atomic<bool> answered{true};  ///< no call is under way: the client's thread may ask again
+  std::vector<std::byte> before_reply;  ///< frames that leave with it
+  bool gave_up_turn = false;            ///< during the request at hand
+  std::atomic<bool> answered{true};     ///< no call is under way: the client's thread may ask again
   std::thread thread;
   std::atomic<bool> gone{false};  ///< `thread` is about to end and touches nothing any more
 };
@@ -79,7 +81,15 @@ class session_core {
   /// Offers whose object is gone while the program's descriptors live on.
   std::map<marshal::share_token, std::shared_ptr<void>>& lasting_offers() {
     return lasting_offers_;
-  }                                                            ///< with the turn
+  }                                                ///< with the turn
+  open_captures& captures() { return captures_; }  ///< with the turn
+  work_in_streams& work() { return work_; }        ///< with the turn, but for done()
+  short_wait& waits() { return waits_; }           ///< with the turn
+  /// How long whoever has the turn may look whether the device is done. With the turn.
+  std::chrono::microseconds patience() const;
+  /// Code was loaded whose kernels may print: the driver gives out what they print when it waits.
+  void code_prints() { may_print_.store(true, std::memory_order_relaxed); }
+  bool may_print() const { return may_print_.load(std::memory_order_relaxed); }
   graph_copies& captured_copies() { return graph_copies_; }    ///< own lock
   resource_book& resources() { return resources_; }            ///< with the turn
   core_dump& dumps() { return dumps_; }                        ///< own lock
@@ -90,7 +100,13 @@ class session_core {
 
   /// Sends one frame; any thread. A lost connection ends the session elsewhere.
   void send(wire::frame_header header, std::span<const std::byte> payload,
-            std::span<const std::byte> bulk = {});
+            std::span<const std::byte> bulk = {}) {
+    send_behind({}, header, payload, bulk);
+  }
+  /// A data frame that need not leave before the reply of the call that this lane has at hand. Small ones
+  /// only: it is copied.
+  void send_with_reply(lane& own, wire::frame_header header, std::span<const std::byte> payload,
+                       std::span<const std::byte> bulk);
 
   bool passes_descriptors() const { return connection_.what().passes_descriptors; }
   /// For the call with this ticket, before its reply.
@@ -112,6 +128,8 @@ class session_core {
   void forget_sticky(std::uint64_t context);
 
  private:
+  void send_behind(std::span<const std::byte> before, wire::frame_header header,
+                   std::span<const std::byte> payload, std::span<const std::byte> bulk);
   void welcome();
   void lane_main(lane& own);
   void lead(lane* own);
@@ -156,6 +174,10 @@ class session_core {
   quota quota_;
   memory_map memory_;
   virtual_ranges virtual_;
+  open_captures captures_;
+  work_in_streams work_;
+  short_wait waits_;
+  std::atomic<bool> may_print_{false};
   staging staging_;
   data_connections data_;
   backend::mirrors mirrors_;

@@ -71,7 +71,7 @@ bool turn::await_idle(contender& other) {
 
 void turn::end() {
   const std::lock_guard lock(mutex_);
-  ended_ = true;
+  ended_.store(true, std::memory_order_release);
   if (holder_) holder_->wake.notify_all();
   idle_changed_.notify_all();
 }
@@ -79,11 +79,6 @@ void turn::end() {
 void turn::wake(contender& who) {
   const std::lock_guard lock(mutex_);
   who.wake.notify_all();
-}
-
-bool turn::ended() const {
-  const std::lock_guard lock(mutex_);
-  return ended_;
 }
 
 bool turn::held_by(const contender& who) const {

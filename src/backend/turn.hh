@@ -5,6 +5,7 @@
 // request to request: no hand-off.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -44,7 +45,7 @@ class turn {
 
   void end();
   void wake(contender& who);  ///< after end(): every contender must be woken
-  bool ended() const;
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
   bool held_by(const contender& who) const;
 
  private:
@@ -52,7 +53,8 @@ class turn {
   std::condition_variable idle_changed_;
   contender* holder_ = nullptr;
   contender* wanted_ = nullptr;
-  bool ended_ = false, nudged_ = false;
+  bool nudged_ = false;
+  std::atomic<bool> ended_{false};  // set with the mutex
 };
 
 }  // namespace outboard::backend

@@ -39,7 +39,7 @@ session::session(std::unique_ptr<transport::connection> connection, session_even
     : connection_(std::move(connection)),
       events_(std::move(events)),
       receiver_(new receiver(*connection_, *this, received_)) {
-  connection_->set_spin(transport::default_spin());
+  connection_->set_spin(transport::answer_spin());
 }
 
 session::~session() = default;
@@ -306,7 +306,7 @@ void session::resume_on(std::unique_ptr<transport::connection> connection) {
   receiver_.reset();
   connection_ = std::move(connection);
   receiver_.reset(new receiver(*connection_, *this, received_));
-  connection_->set_spin(transport::default_spin());
+  connection_->set_spin(transport::answer_spin());
   asides_.drop_all();
   landings_.clear();
   orders_.clear();

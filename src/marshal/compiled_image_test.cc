@@ -152,6 +152,26 @@ TEST_F(compiled, every_compression_mode_is_read) {
   }
 }
 
+TEST_F(compiled, what_prints_is_known) {
+  for (const auto& [body, prints] :
+       {std::pair("printf(\"%d\", x);", true), std::pair("if (x) __trap();", false)}) {
+    SCOPED_TRACE(body);
+    std::ofstream(folder_ / "odd.cu") << "#include <cstdio>\n__device__ __noinline__ void say(int x) { "
+                                      << body << " }\n__global__ void kernel(int x) { say(x); }\n";
+    for (const char* flags : {"", "-rdc=true "}) {
+      const byte_vector fatbin =
+          compile(flags + std::string("-fatbin -gencode arch=compute_75,code=[sm_75,compute_75]"));
+      const auto view = image_extent(std::span<const std::byte>(fatbin));
+      ASSERT_TRUE(view) << view.error().message;
+      for (const image_target& target : {turing, interpreter}) {
+        const auto table = parse_kernels(*view, target);
+        ASSERT_TRUE(table) << table.error().message;
+        EXPECT_EQ(table->prints, prints);
+      }
+    }
+  }
+}
+
 TEST_F(compiled, parameters_above_4_kb_have_a_layout) {
   const byte_vector file = compile("-cubin -arch=sm_90 -DLARGE");
   const auto table = parse_cubin(file);

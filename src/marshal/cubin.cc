@@ -250,7 +250,10 @@ class cubin_reader {
 result<kernel_table> parse_cubin(std::span<const std::byte> bytes) {
   const auto elf = cubin_elf::open(bytes);
   if (!elf) return elf.error();
-  return cubin_reader(*elf).read();
+  kernel_table table = cubin_reader(*elf).read();
+  // The name under which compilers call the device's printf.
+  table.prints = std::ranges::any_of(elf->symbols(), [](auto& s) { return s.name == "vprintf"; });
+  return table;
 }
 
 }  // namespace outboard::marshal

@@ -34,6 +34,7 @@ TEST(parse_cubin, reads_layout_attributes_and_variables) {
   ASSERT_NE(table->find_variable("counter"), nullptr);
   EXPECT_EQ(table->find_variable("counter")->size, 40u);
   EXPECT_EQ(table->find_kernel("scal"), nullptr);
+  EXPECT_FALSE(table->prints);
 }
 
 TEST(parse_ptx, lays_out_twelve_odd_parameters) {
@@ -191,6 +192,16 @@ kernel_table sample_table() {
   table.variables.push_back({"managed", variable_space::managed, 1ull << 33});
   sort_table(table);
   return table;
+}
+
+TEST(parse_ptx, finds_out_what_prints) {
+  const std::string entry = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n";
+  EXPECT_FALSE(parse_ptx(entry)->prints);
+  const auto printing =
+      parse_ptx(entry + ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n");
+  ASSERT_TRUE(printing) << printing.error().message;
+  EXPECT_TRUE(printing->prints);
+  EXPECT_TRUE(kernel_table{}.prints);  // nothing is known
 }
 
 TEST(kernel_table, travels) {

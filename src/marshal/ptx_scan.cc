@@ -323,6 +323,11 @@ class module_scan {
 
 }  // namespace
 
-result<kernel_table> parse_ptx(std::string_view text) { return module_scan(text).run(); }
+result<kernel_table> parse_ptx(std::string_view text) {
+  auto table = module_scan(text).run();
+  // The name under which compilers call the device's printf.
+  if (table) table->prints = text.find("vprintf") != std::string_view::npos;
+  return table;
+}
 
 }  // namespace outboard::marshal

@@ -11,6 +11,10 @@ namespace outboard::transport {
 /// process, where the spinner would stand in its peer's way, else 50 us.
 std::chrono::microseconds default_spin();
 
+/// The same for whoever has asked and waits for the answer: a driver's own waits look for ever, and most of
+/// those that sleep would have been over soon.
+inline std::chrono::microseconds answer_spin() { return 4 * default_spin(); }
+
 inline void spin_pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

@@ -36,11 +36,29 @@ struct by_name {
   }
 };
 
+/// Where the lines of a chapter begin in the table.
+struct by_chapter {
+  std::array<std::size_t, 64> begin{};
+  by_chapter() {
+    for (std::size_t i = std::size(table); i-- > 0;) {
+      const auto chapter = static_cast<std::uint32_t>(table[i].code) / 1000;
+      if (chapter < begin.size()) begin[chapter] = i;
+    }
+  }
+};
+
 }  // namespace
 
 std::span<const function_info> functions() { return table; }
 
 const function_info* find_function(std::uint32_t code) {
+  // Codes of a chapter follow each other.
+  static const by_chapter chapters;
+  const std::uint32_t chapter = code / 1000;
+  if (chapter < chapters.begin.size()) {
+    const std::size_t at = chapters.begin[chapter] + code % 1000;
+    if (at < std::size(table) && table[at].code == static_cast<opcode>(code)) return &table[at];
+  }
   const auto* at = std::ranges::lower_bound(table, static_cast<opcode>(code), {}, &function_info::code);
   return at != std::end(table) && at->code == static_cast<opcode>(code) ? at : nullptr;
 }
