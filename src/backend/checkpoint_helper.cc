@@ -11,7 +11,6 @@
 #include "backend/driver_call.hh"
 #include "backend/handshake.hh"
 #include "base/log.hh"
-#include "base/version.hh"
 #include "wire/checkpoint.hh"
 
 namespace outboard::backend {
@@ -87,10 +86,7 @@ int run_checkpoint_helper(const checkpoint_helper_options& options) {
   } else {
     log::warn("checkpoint: ", device.error().message);
   }
-  wire::welcome m;
-  m.product = product;
-  m.content = encode(answer);
-  const std::vector<std::byte> frame = make_frame(wire::frame_kind::welcome, encode(m));
+  const std::vector<std::byte> frame = make_welcome(encode(answer));
   const iovec part{const_cast<std::byte*>(frame.data()), frame.size()};
   (void)(*connection)->send(std::span(&part, 1), transport::clock::now() + answer_patience);
   (*connection)->shutdown();

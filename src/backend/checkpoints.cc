@@ -5,7 +5,6 @@
 #include "api/cuda/headers.hh"
 #include "backend/handshake.hh"
 #include "base/log.hh"
-#include "base/version.hh"
 
 namespace outboard::backend {
 namespace {
@@ -19,10 +18,7 @@ constexpr std::size_t most_askers = 64;
 
 /// The whole answer fits any socket's buffer, and nothing follows.
 void send_answer(int socket, const wire::checkpoint_answer& answer) {
-  wire::welcome m;
-  m.product = product;
-  m.content = encode(answer);
-  const std::vector<std::byte> frame = make_frame(wire::frame_kind::welcome, encode(m));
+  const std::vector<std::byte> frame = make_welcome(encode(answer));
   (void)::send(socket, frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   ::shutdown(socket, SHUT_WR);
 }

@@ -13,7 +13,6 @@
 
 #include "base/errno_text.hh"
 #include "base/log.hh"
-#include "base/version.hh"
 #include "wire/features.hh"
 
 namespace outboard::backend {
@@ -188,12 +187,9 @@ void guests::finish_hello(guest& g) {
 void guests::answer_admin(guest& g) {
   const auto answer = answer_question_(g.shake.hello().admin_question);
   if (!answer.ok()) return refuse(g, {wire::refusal_reason::question, answer.error().message});
-  wire::welcome m;
-  m.product = product;
   const auto* text = reinterpret_cast<const std::byte*>(answer->data());
-  m.content.assign(text, text + answer->size());
   log::debug("answered \"", g.shake.hello().admin_question, "\" to ", g.from);
-  leave(g, make_frame(wire::frame_kind::welcome, encode(m)));
+  leave(g, make_welcome({text, text + answer->size()}));
 }
 
 void guests::refuse(guest& g, const wire::refusal& why) {

@@ -77,4 +77,12 @@ handshake::state handshake::refuse(wire::refusal_reason reason, std::string mess
   return state::refused;
 }
 
+std::vector<std::byte> make_welcome(std::vector<std::byte> content, std::uint64_t session) {
+  wire::welcome m;
+  m.session = session;
+  m.product = product;
+  m.content = std::move(content);
+  return make_frame(wire::frame_kind::welcome, encode(m));
+}
+
 }  // namespace outboard::backend

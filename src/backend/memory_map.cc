@@ -106,7 +106,7 @@ CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_
   const std::lock_guard lock(mutex_);
   mapping made{address, size, 0, device, context, ticket};
   CUresult code = CUDA_SUCCESS;
-  if (slot_size_ == 0) {
+  if (slot_size_ == 0 || address == 0) {
     CUdeviceptr chosen = 0;
     code = driver_.cuMemAlloc_v2(&chosen, size);
     made.address = chosen;
@@ -123,7 +123,7 @@ CUresult memory_map::map(std::uint64_t& address, std::uint64_t size, std::int32_
 }
 
 void memory_map::release(const mapping& m) {
-  if (slot_size_ == 0) {
+  if (m.memory == 0) {
     driver_.cuMemFree_v2(m.address);
     return;
   }
@@ -154,7 +154,7 @@ void memory_map::drop_context(std::uint64_t context, bool unmap_too) {
       ++at;
       continue;
     }
-    if (unmap_too || slot_size_ != 0) release(at->second);
+    if (unmap_too || at->second.memory != 0) release(at->second);
     uncount(at->second);
     at = mappings_.erase(at);
   }

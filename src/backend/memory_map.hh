@@ -1,5 +1,6 @@
 // Device memory that this session has mapped, and the session's ledger of it. Memory comes from the window:
-// fresh physical memory mapped at the address that the front-end chose. Any thread (own lock).
+// fresh physical memory mapped at the address that the front-end chose; or, where it chose none, from
+// wherever the driver likes. Any thread (own lock).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ namespace outboard::backend {
 
 struct mapping {
   std::uint64_t address = 0, size = 0;
-  CUmemGenericAllocationHandle memory = 0;
+  CUmemGenericAllocationHandle memory = 0;  ///< 0: a block of the driver's, at its address
   std::int32_t device = 0;
   std::uint64_t context = 0;
   std::uint64_t ticket = 0;  ///< of the request that made it: its place in the records
@@ -53,8 +54,8 @@ class memory_map {
   /// addresses are taken; memory then comes from wherever the driver likes.
   bool reserve_window(std::uint64_t base, std::uint64_t slot_size, const marshal::snapshot& facts);
 
-  /// Maps fresh memory. With a window `address` is the peer's wish and is checked; without, the driver's
-  /// answer.
+  /// Maps fresh memory. With a window `address` is the peer's wish and is checked; without, or where it is
+  /// 0, the driver's answer.
   CUresult map(std::uint64_t& address, std::uint64_t size, std::int32_t device, std::uint64_t context,
                std::uint64_t ticket);
   /// The device must be done with it. CUDA_ERROR_INVALID_VALUE: nothing of ours starts there.

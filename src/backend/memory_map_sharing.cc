@@ -10,7 +10,7 @@ std::optional<shareable_piece> memory_map::shareable(std::uint64_t address, std:
   if (at == mappings_.begin()) return std::nullopt;
   const mapping& m = std::prev(at)->second;
   const std::uint64_t offset = address - m.address;
-  if (m.imported || offset >= m.size || size > m.size - offset) return std::nullopt;
+  if (m.imported || m.memory == 0 || offset >= m.size || size > m.size - offset) return std::nullopt;
   return shareable_piece{m.memory, m.size, offset, m.device, m.context};
 }
 
@@ -81,7 +81,7 @@ CUresult memory_map::open_to_peer(std::int32_t to, std::int32_t from, std::uint6
   access.location.id = from;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   for (const auto& [address, m] : mappings_) {
-    if (m.device != to || slot_size_ == 0) continue;
+    if (m.device != to || m.memory == 0) continue;
     const CUresult code = driver_.cuMemSetAccess(address, m.size, &access, 1);
     if (code != CUDA_SUCCESS) return peers_[to].erase(from), code;
   }
@@ -101,7 +101,7 @@ void memory_map::close_to_peer(std::int32_t to, std::int32_t from, std::uint64_t
   access.location.id = from;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
   for (const auto& [address, m] : mappings_) {
-    if (m.device == to && from != to && slot_size_ != 0) driver_.cuMemSetAccess(address, m.size, &access, 1);
+    if (m.device == to && from != to && m.memory != 0) driver_.cuMemSetAccess(address, m.size, &access, 1);
   }
 }
 

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "base/log.hh"
-#include "base/version.hh"
 #include "wire/data_connection.hh"
 
 namespace outboard::backend {
@@ -109,10 +108,7 @@ std::optional<wire::refusal> workers::add_data_connection(accepted_session&& gue
     if (!w->session || w->session->id != *session || w->identity != guest.identity) continue;
     const offered_message kept = broker_.keep_connection(id, guest.identity, guest.scheme, guest.connection);
     if (!kept.taken) return wire::refusal{wire::refusal_reason::busy, "too many data connections"};
-    wire::welcome m;
-    m.product = product;
-    m.content = wire::encode_data_answer(kept.token);
-    const std::vector<std::byte> answer = make_frame(wire::frame_kind::welcome, encode(m));
+    const std::vector<std::byte> answer = make_welcome(wire::encode_data_answer(kept.token));
     // So little fits into any socket's buffer; a client that is gone already is the worker's to notice.
     (void)::send(guest.connection.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     return std::nullopt;

@@ -288,6 +288,12 @@ slot_addresses* process::window_slot(int device) const {
                                                           : nullptr;
 }
 
+slot_addresses* process::window_slot_at(std::uint64_t address) const {
+  if (address < facts_.window_base || slots_.empty()) return nullptr;
+  const std::uint64_t slot = (address - facts_.window_base) / facts_.window_slot_size;
+  return slot < slots_.size() ? slots_[slot].get() : nullptr;
+}
+
 bool process::claim_foreign(std::uint64_t address, std::uint64_t size) {
   if (foreign_.claim(address, size)) return true;
   char text[32];

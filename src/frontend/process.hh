@@ -94,6 +94,12 @@ class process {
   freed_blocks& freed() { return freed_; }
   host_functions& functions() { return functions_; }
   slot_addresses* window_slot(int device) const;
+  /// The one that holds this address.
+  slot_addresses* window_slot_at(std::uint64_t address) const;
+  /// From now on blocks come from where the driver likes: it does not dump what is mapped in a window
+  /// (observed on 580.159.04).
+  void leave_window() { window_left_.store(true, std::memory_order_relaxed); }
+  bool window_left() const { return window_left_.load(std::memory_order_relaxed); }
   /// Enters memory at an address that the device chose into the books. CUDA_ERROR_MAP_FAILED: this process
   /// has something of its own there, so pointers would be ambiguous.
   CUresult insert_foreign(const memory_block& block);
@@ -156,6 +162,7 @@ class process {
   std::atomic<bool> graph_memory_in_use_{false};
   claimed_range window_;
   std::vector<std::unique_ptr<slot_addresses>> slots_;
+  std::atomic<bool> window_left_{false};
   std::atomic<std::uint64_t> last_context_id_{0};
   bool synchronous_ = false;
   std::uint32_t data_connections_ = 0;

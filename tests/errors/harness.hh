@@ -90,10 +90,17 @@ struct options {
 
 // ---- the child
 
+/// Tells a call that hangs from a set-up that does.
+inline void prepare(program& p, const wrong_call& c) {
+  p.prepare(*c.in);
+  std::printf("\nREADY\t%s\n", c.name.c_str());
+  std::fflush(stdout);
+}
+
 inline answer make_call(program& p, const wrong_call& c) {
   answer a;
   try {
-    p.prepare(*c.in);
+    prepare(p, c);
     a.code = std::to_string(c.call());
     a.after = p.after(*c.in);
   } catch (const not_set_up& failed) {
@@ -104,7 +111,7 @@ inline answer make_call(program& p, const wrong_call& c) {
 
 /// The call in a child of this process, which CUDA knows by then.
 inline answer make_call_forked(program& p, const wrong_call& c) {
-  p.prepare(*c.in);
+  prepare(p, c);
   int ends[2];
   if (pipe(ends) != 0) return {"setup:pipe", "-"};
   const pid_t child = fork();
@@ -186,7 +193,8 @@ class child {
       std::string word, name;
       std::getline(line, word, '\t');
       std::getline(line, name, '\t');
-      if (word == "BEGIN") begun_ = name;
+      if (word == "BEGIN") begun_ = name, ready_ = false;
+      if (word == "READY") ready_ = true;
       if (word != "END") continue;
       answer& a = answers[name];
       std::getline(line, a.code, '\t');
@@ -197,6 +205,7 @@ class child {
   }
   /// The call that it was making.
   const std::string& begun() const { return begun_; }
+  const char* stopped() const { return ready_ ? "hang" : "setup:hang"; }
 
  private:
   using clock = std::chrono::steady_clock;
@@ -204,6 +213,7 @@ class child {
   pid_t process_;
   int from_;
   std::string buffer_, begun_;
+  bool ready_ = false;
   clock::time_point heard_ = clock::now();
 };
 
@@ -243,7 +253,7 @@ inline std::map<std::string, answer> run_all(const std::vector<wrong_call>& tabl
         continue;
       }
       // The call at which it stopped has its answer; the others get another child.
-      if (!c->begun().empty()) answers[c->begun()] = {over ? "crash" : "hang", "-"};
+      if (!c->begun().empty()) answers[c->begun()] = {over ? "crash" : c->stopped(), "-"};
       std::vector<std::string> rest;
       for (const auto& name : c->calls()) {
         if (!answers.contains(name)) rest.push_back(name);

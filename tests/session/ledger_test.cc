@@ -80,6 +80,45 @@ TEST(ledger, equals_the_change_of_memory_info_for_every_allocating_call) {
   }));
 }
 
+/// As where faults shall dump: a driver's dump has no memory that lies in the window.
+TEST(ledger, knows_blocks_beside_the_window) {
+  const server s("cpu");
+  EXPECT_TRUE(in_fresh_process([&] {
+    boot(s);
+    CUcontext context = nullptr;
+    ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+    process& p = process::instance();
+    CUdeviceptr before = 0, large = 0, small = 0, start = 0;
+    same_change("in the window", [&] { return ends::cuMemAlloc_v2(&before, 4u << 20); });
+    ASSERT_NE(p.window_slot_at(before), nullptr);
+    p.leave_window();
+    same_change("large", [&] { return ends::cuMemAlloc_v2(&large, 5u << 20); });
+    same_change("small", [&] { return ends::cuMemAlloc_v2(&small, 100); });
+    EXPECT_EQ(p.window_slot_at(large), nullptr) << std::hex << large;
+    EXPECT_EQ(p.window_slot_at(small), nullptr) << std::hex << small;
+    std::size_t size = 0;
+    EXPECT_EQ(ends::cuMemGetAddressRange_v2(&start, &size, large + 77), CUDA_SUCCESS);
+    EXPECT_EQ(start, large);
+    EXPECT_EQ(size, 5u << 20);
+    const unsigned wanted = 7;
+    unsigned word = 0;
+    const CUdeviceptr last = large + (5u << 20) - sizeof word;
+    EXPECT_EQ(ends::cuMemcpyHtoD_v2(last, &wanted, sizeof word), CUDA_SUCCESS);
+    EXPECT_EQ(ends::cuMemcpyDtoH_v2(&word, last, sizeof word), CUDA_SUCCESS);
+    EXPECT_EQ(word, 7u);
+    same_change("free small", [&] { return ends::cuMemFree_v2(small); });
+    same_change("free large", [&] { return ends::cuMemFree_v2(large); });
+    EXPECT_EQ(ends::cuMemFree_v2(large), CUDA_ERROR_INVALID_VALUE);
+    same_change("free what was in the window", [&] { return ends::cuMemFree_v2(before); });
+    ASSERT_EQ(ends::cuMemAlloc_v2(&large, 5u << 20), CUDA_SUCCESS);
+    EXPECT_EQ(ends::cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    EXPECT_EQ(read().ledger, 0u);
+  }));
+}
+
 TEST(ledger, counts_page_locked_memory_of_the_server) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] {

@@ -13,7 +13,6 @@
 #include "backend/handshake.hh"
 #include "backend/nvml/visitor.hh"
 #include "base/log.hh"
-#include "base/version.hh"
 #include "transport/buffered.hh"
 #include "wire/frame.hh"
 #include "wire/hello.hh"
@@ -45,12 +44,7 @@ void refuse(transport::connection& to, wire::refusal_reason reason, const std::s
   send_all(to, make_frame(wire::frame_kind::refusal, encode(wire::refusal{reason, why})));
 }
 
-bool welcome(transport::connection& to, std::uint64_t id) {
-  wire::welcome m;
-  m.session = id;
-  m.product = product;
-  return send_all(to, make_frame(wire::frame_kind::welcome, encode(m)));
-}
+bool welcome(transport::connection& to, std::uint64_t id) { return send_all(to, make_welcome({}, id)); }
 
 /// Questions and answers until the client leaves; the text says why it was thrown out, if it was.
 std::string converse(transport::connection& with, visitor& own) {

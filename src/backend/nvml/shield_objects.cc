@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backend/nvml/shield.hh"
 
@@ -72,45 +73,44 @@ nvmlReturn_t check_request(const Request& request, unsigned number) {
 
 nvmlReturn_t create_system_set(nvmlSystemEventSetCreateRequest_v1_t* request) {
   visitor& own = current_visitor();
-  auto* const real = own.real().nvmlSystemEventSetCreate;
-  if (!real) return own.absent();
+  if (!own.real().nvmlSystemEventSetCreate) return own.absent();
   if (own.is_full(handle_kind::system_event_set)) return NVML_ERROR_MEMORY;
   request->set = nullptr;
-  return real(request);
+  if (request->version != version_of<nvmlSystemEventSetCreateRequest_v1_t>(1))
+    return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return own.events().create(own.real(), request->set);
 }
 
 nvmlReturn_t free_system_set(nvmlSystemEventSetFreeRequest_v1_t* request) {
   visitor& own = current_visitor();
-  auto* const real = own.real().nvmlSystemEventSetFree;
-  if (!real) return own.absent();
+  if (!own.real().nvmlSystemEventSetFree) return own.absent();
   if (const nvmlReturn_t wrong = check_request(*request, 1); wrong != NVML_SUCCESS) return wrong;
-  const nvmlSystemEventSet_t set = request->set;
-  const nvmlReturn_t code = real(request);
-  if (code == NVML_SUCCESS) own.forget(handle_kind::system_event_set, set);
-  return code;
+  own.events().free(request->set);
+  own.forget(handle_kind::system_event_set, request->set);
+  return NVML_SUCCESS;
 }
 
 nvmlReturn_t register_system_events(nvmlSystemRegisterEventRequest_v1_t* request) {
-  auto* const real = current_visitor().real().nvmlSystemRegisterEvents;
-  if (!real) return current_visitor().absent();
+  visitor& own = current_visitor();
+  if (!own.real().nvmlSystemRegisterEvents) return own.absent();
   const nvmlReturn_t wrong = check_request(*request, 1);
-  return wrong != NVML_SUCCESS ? wrong : real(request);
+  return wrong != NVML_SUCCESS ? wrong : own.events().watch(own.real(), request->set, request->eventTypes);
 }
 
-/// Boards come and go that are not lent: those events are nobody's here.
+/// Boards come and go that are not lent: those events are nobody's here. Never waits: the front-end asks
+/// again.
 nvmlReturn_t wait_for_system(nvmlSystemEventSetWaitRequest_v1_t* request) {
   visitor& own = current_visitor();
-  auto* const real = own.real().nvmlSystemEventSetWait;
-  if (!real) return own.absent();
+  if (!own.real().nvmlSystemEventSetWait) return own.absent();
   if (const nvmlReturn_t wrong = check_request(*request, 1); wrong != NVML_SUCCESS) return wrong;
-  const nvmlReturn_t code = wait_briefly(request->timeoutms, [&] { return real(request); });
-  if (code != NVML_SUCCESS || !request->data) return code;
-  const unsigned there = std::min(request->numEvent, request->dataSize);
-  auto* const end = std::remove_if(request->data, request->data + there,
-                                   [](const nvmlSystemEventData_v1_t& e) { return !is_lent_board(e.gpuId); });
-  std::fill(end, request->data + there, nvmlSystemEventData_v1_t{});
-  request->numEvent = static_cast<unsigned>(end - request->data);
-  return there != 0 && request->numEvent == 0 ? NVML_ERROR_TIMEOUT : NVML_SUCCESS;
+  std::vector<nvmlSystemEventData_v1_t> events;
+  const std::size_t room = request->data ? request->dataSize : 0;
+  const nvmlReturn_t code = own.events().take(own.real(), request->set, room, events);
+  std::erase_if(events, [](const nvmlSystemEventData_v1_t& e) { return !is_lent_board(e.gpuId); });
+  std::ranges::copy(events, request->data);
+  std::fill(request->data + events.size(), request->data + room, nvmlSystemEventData_v1_t{});
+  request->numEvent = static_cast<unsigned>(events.size());
+  return code == NVML_SUCCESS && events.empty() ? NVML_ERROR_TIMEOUT : code;
 }
 
 /// Of boards that are lent, and no other.

@@ -93,11 +93,8 @@ visitor::~visitor() {
   each(handle_kind::gpm_sample, [&](void* sample) {
     if (table.nvmlGpmSampleFree) table.nvmlGpmSampleFree(static_cast<nvmlGpmSample_t>(sample));
   });
-  each(handle_kind::system_event_set, [&](void* set) {
-    nvmlSystemEventSetFreeRequest_v1_t request{version_of<nvmlSystemEventSetFreeRequest_v1_t>(1),
-                                               static_cast<nvmlSystemEventSet_t>(set)};
-    if (table.nvmlSystemEventSetFree) table.nvmlSystemEventSetFree(&request);
-  });
+  each(handle_kind::system_event_set,
+       [&](void* set) { house_.events.free(static_cast<nvmlSystemEventSet_t>(set)); });
 }
 
 void visitor::find_devices() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/nvml/sessions.hh"
+#include "backend/nvml/system_events.hh"
 #include "base/config.hh"
 #include "device/nvml.hh"
 #include "marshal/nvml/question.hh"
@@ -23,6 +24,7 @@ struct house {
   bool in_order = false;             ///< they are shown in that order, else in the device's own
   shape_settings shape;              ///< names and memory as clients see them
   session_book sessions;
+  system_events events;
 };
 
 class visitor final : public marshal::nvml::handle_book {
@@ -45,6 +47,7 @@ class visitor final : public marshal::nvml::handle_book {
   /// What a function says that the device does not have.
   api::nvml::nvmlReturn_t absent() const { return house_.device->absent(); }
   std::vector<own_process> processes() const { return house_.sessions.of(who_); }
+  system_events& events() const { return house_.events; }
   const shape_settings& shape() const { return house_.shape; }
   /// What the client's own process holds of a board, or if that holds no session all its processes.
   std::uint64_t held_on(std::uint64_t board) const { return house_.sessions.held_on(board, who_, process_); }

@@ -438,6 +438,65 @@ TEST_F(visitor_test, events_of_other_boards_are_over_when_none_is_left) {
   EXPECT_EQ(ask(opcode::nvmlSystemEventSetWait, {to_word(&wait)}), NVML_ERROR_TIMEOUT);
 }
 
+/// A driver lets a process register once; asked not to wait, it says success with nothing.
+class strict : public device::nvml_device {
+ public:
+  explicit strict(const function_table& inner) : table_(inner) {
+    table_.nvmlSystemRegisterEvents = [](nvmlSystemRegisterEventRequest_v1_t*) {
+      return ++registered == 1 ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
+    };
+    table_.nvmlSystemEventSetWait = [](nvmlSystemEventSetWaitRequest_v1_t* request) {
+      request->numEvent = pending ? 1 : 0;
+      if (pending) request->data[0] = {pending, 0x1b00};
+      return pending = 0, NVML_SUCCESS;  // with nothing, too
+    };
+  }
+  std::string_view kind() const override { return "strict"; }
+  std::string describe() const override { return "registers once"; }
+  const function_table& nvml() const override { return table_; }
+  nvmlReturn_t absent() const override { return NVML_ERROR_NOT_SUPPORTED; }
+  static inline int registered = 0;
+  static inline unsigned long long pending = 0;
+
+ private:
+  function_table table_;
+};
+
+TEST_F(visitor_test, system_events_are_registered_for_once_and_told_to_all_who_watch) {
+  const strict one(device_->nvml());
+  house_.device = &one;
+  const auto begin = [&](unsigned long long types) {
+    nvmlSystemEventSetCreateRequest_v1_t made{version_of<nvmlSystemEventSetCreateRequest_v1_t>(1), nullptr};
+    EXPECT_EQ(ask(opcode::nvmlSystemEventSetCreate, {to_word(&made)}), NVML_SUCCESS);
+    nvmlSystemRegisterEventRequest_v1_t wanted{version_of<nvmlSystemRegisterEventRequest_v1_t>(1), types,
+                                               made.set};
+    EXPECT_EQ(ask(opcode::nvmlSystemRegisterEvents, {to_word(&wanted)}), NVML_SUCCESS);
+    return made.set;
+  };
+  nvmlSystemEventData_v1_t events[2]{};
+  const auto wait = [&](nvmlSystemEventSet_t set) {
+    nvmlSystemEventSetWaitRequest_v1_t request{
+        version_of<nvmlSystemEventSetWaitRequest_v1_t>(1), 5, set, events, 2, 0};
+    return ask(opcode::nvmlSystemEventSetWait, {to_word(&request)});
+  };
+  const nvmlSystemEventSet_t first = begin(1);
+  std::unique_ptr<visitor> left = std::exchange(
+      visitor_, std::make_unique<visitor>(house_, identity{"user 2", "host"}));  // another client, beside it
+  const nvmlSystemEventSet_t both = begin(3), other = begin(2);
+  EXPECT_EQ(strict::registered, 1);
+  EXPECT_EQ(wait(both), NVML_ERROR_TIMEOUT) << "a driver that is not to wait says success";
+  strict::pending = 1;
+  EXPECT_EQ(wait(other), NVML_ERROR_TIMEOUT) << "of a type that it does not watch";
+  EXPECT_EQ(wait(both), NVML_SUCCESS);
+  EXPECT_EQ(events[0].eventType, 1u);
+  EXPECT_EQ(wait(both), NVML_ERROR_TIMEOUT) << "told once";
+  visitor_ = std::make_unique<visitor>(house_, identity{"user 3", "host"});
+  EXPECT_EQ(wait(begin(1)), NVML_ERROR_TIMEOUT) << "came before it watched";
+  std::swap(visitor_, left);
+  EXPECT_EQ(wait(first), NVML_SUCCESS) << "kept for the first";
+  house_.device = device_.get();
+}
+
 TEST_F(visitor_test, operational_events_are_those_of_boards_that_are_lent) {
   nvmlEventSet_t set = nullptr;
   ASSERT_EQ(ask(opcode::nvmlEventSetCreate, {to_word(&set)}), NVML_SUCCESS);

@@ -132,6 +132,7 @@ CUresult tell_server(const marshal::limit_body& wishes) {
   marshal::put_body(r.in_context(0).body(), wishes);
   const CUresult code = r.call();
   if (code != CUDA_SUCCESS || dumps_wanted.exchange(true)) return code;
+  p.leave_window();
   core_dumps.store(dump_arrived);
   // A dump may come at any time: as where host functions are awaited, somebody reads while nobody waits.
   p.functions().add(*p.server(), [](std::int32_t) {});

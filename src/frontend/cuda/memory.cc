@@ -1,5 +1,5 @@
 // Chapter memory, device side: addresses are handed out here from the window, the server maps memory behind
-// them.
+// them. Where faults shall dump, blocks lie where the driver likes: it dumps no memory that is mapped.
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/own_context.hh"
@@ -9,10 +9,20 @@ namespace {
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
-/// Memory of whole granules at a fresh address of the window (or, without a window, where the device likes).
-CUresult map(lane& own, std::uint64_t size, std::uint64_t& address) {
-  process& p = process::instance();
-  slot_addresses* slot = p.window_slot(own.current()->device);
+/// Waits for the device; size 0 unmaps nothing.
+CUresult unmap(lane& own, const context_state& context, std::uint64_t address, std::uint64_t size) {
+  request r(api::opcode::cuMemFree_v2, own);
+  marshal::put_body(r.in_context(context.handle).body(), marshal::unmap_body{address, size});
+  const CUresult code = r.call();
+  if (slot_addresses* slot = process::instance().window_slot_at(address); slot && size) {
+    slot->give_back(address, size);
+  }
+  return code;
+}
+
+/// Memory of whole granules at a fresh address of the window, or (no slot) where the device likes.
+/// CUDA_ERROR_MAP_FAILED: this process has something of its own there.
+CUresult map(lane& own, slot_addresses* slot, std::uint64_t size, std::uint64_t& address) {
   address = slot ? slot->take(size) : 0;
   if (slot && !address) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(api::opcode::cuMemAlloc_v2, own);
@@ -24,28 +34,30 @@ CUresult map(lane& own, std::uint64_t size, std::uint64_t& address) {
     return code;
   }
   address = got;
-  return CUDA_SUCCESS;
+  process& p = process::instance();
+  if (slot || !p.window_left() || p.claim_foreign(address, size)) return CUDA_SUCCESS;
+  (void)unmap(own, *own.current(), address, size);
+  return CUDA_ERROR_MAP_FAILED;
 }
 
-/// Waits for the device; size 0 unmaps nothing.
-CUresult unmap(lane& own, const context_state& context, std::uint64_t address, std::uint64_t size) {
-  request r(api::opcode::cuMemFree_v2, own);
-  marshal::put_body(r.in_context(context.handle).body(), marshal::unmap_body{address, size});
-  const CUresult code = r.call();
-  if (slot_addresses* slot = process::instance().window_slot(context.device); slot && size) {
-    slot->give_back(address, size);
-  }
-  return code;
-}
-
-CUresult allocate_small(lane& own, std::uint64_t size, std::uint64_t& address) {
+CUresult allocate_small(lane& own, slot_addresses* slot, std::uint64_t size, std::uint64_t& address) {
   slab_allocator& small = own.owner()->small;
   while ((address = small.take(size)) == 0) {
     std::uint64_t granule = 0;
-    if (const CUresult code = map(own, window_granule, granule); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = map(own, slot, window_granule, granule); code != CUDA_SUCCESS) return code;
     small.add_granule(granule, window_granule);
   }
   return CUDA_SUCCESS;
+}
+
+/// `slot`: where the block lies; nullptr: where the device likes.
+CUresult place(lane& own, slot_addresses* slot, bool in_granules, memory_block& block) {
+  block.mapped = 0;
+  if (in_granules && block.size <= small_limit) return allocate_small(own, slot, block.size, block.base);
+  // Anything near 2^64 would wrap; no device has a petabyte.
+  if (block.size > 1ull << 50) return CUDA_ERROR_OUT_OF_MEMORY;
+  block.mapped = in_granules ? round_up(block.size, window_granule) : block.size;
+  return map(own, slot, block.mapped, block.base);
 }
 
 CUresult allocate(lane& own, std::uint64_t size, CUdeviceptr* out) {
@@ -54,16 +66,10 @@ CUresult allocate(lane& own, std::uint64_t size, CUdeviceptr* out) {
   block.size = size;
   block.context = own.context_handle();
   block.device = own.current()->device;
-  const bool window = p.window_slot(block.device) != nullptr;
-  CUresult code = CUDA_SUCCESS;
-  if (window && size <= small_limit) {
-    code = allocate_small(own, size, block.base);
-  } else {
-    // Anything near 2^64 would wrap; no device has a petabyte.
-    if (size > 1ull << 50) return CUDA_ERROR_OUT_OF_MEMORY;
-    block.mapped = window ? round_up(size, window_granule) : size;
-    code = map(own, block.mapped, block.base);
-  }
+  slot_addresses* const window = p.window_slot(block.device);
+  CUresult code = CUDA_ERROR_MAP_FAILED;
+  if (!window || p.window_left()) code = place(own, nullptr, window != nullptr, block);
+  if (window && code == CUDA_ERROR_MAP_FAILED) code = place(own, window, true, block);
   if (code != CUDA_SUCCESS) return code;
   p.addresses().insert(block);
   *out = block.base;

@@ -132,17 +132,17 @@ void context_died(context_state& context) {
   forget_code_of_context(context.handle);
   p.mirrors().remove_context(context.handle);
   p.arena().unshare(context.handle);
-  slot_addresses* slot = p.window_slot(context.device);
   for (const memory_block& block : p.addresses().remove_if(
            [&](const memory_block& b) { return b.context == context.handle && !is_host(b.kind); })) {
     if (block.kind == memory_kind::managed) forget_managed(block);
-    if (slot && block.mapped) slot->give_back(block.base, block.mapped);
+    if (slot_addresses* slot = p.window_slot_at(block.base); slot && block.mapped)
+      slot->give_back(block.base, block.mapped);
   }
   for (const opened_memory& m : p.shared().take_context(context.handle)) {
     if (slot_addresses* there = p.window_slot(m.slot)) there->give_back(m.mapped_at, m.mapped_size);
   }
   for (const std::uint64_t granule : context.small.clear()) {
-    if (slot) slot->give_back(granule, window_granule);
+    if (slot_addresses* slot = p.window_slot_at(granule)) slot->give_back(granule, window_granule);
   }
 }
 
