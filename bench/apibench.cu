@@ -13,15 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace {
+#include "must.hh"
 
-#define MUST(call)                                                                                         \
-  do {                                                                                                     \
-    if (cudaError_t must_result = (call); must_result != cudaSuccess) {                                    \
-      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(must_result)); \
-      std::exit(1);                                                                                        \
-    }                                                                                                      \
-  } while (0)
+namespace {
 
 using steady = std::chrono::steady_clock;
 

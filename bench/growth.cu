@@ -14,15 +14,9 @@
 #include <thread>
 #include <vector>
 
-namespace {
+#include "must.hh"
 
-#define MUST(call)                                                                           \
-  do {                                                                                       \
-    if (const int must_result = static_cast<int>(call); must_result != 0) {                  \
-      std::fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, must_result); \
-      std::exit(1);                                                                          \
-    }                                                                                        \
-  } while (0)
+namespace {
 
 int batches = 31, batch = 1000;
 int bare_states = 0;

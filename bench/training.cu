@@ -11,15 +11,9 @@
 #include <cstring>
 #include <vector>
 
-namespace {
+#include "must.hh"
 
-#define MUST(call)                                                                                         \
-  do {                                                                                                     \
-    if (cudaError_t must_result = (call); must_result != cudaSuccess) {                                    \
-      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(must_result)); \
-      std::exit(1);                                                                                        \
-    }                                                                                                      \
-  } while (0)
+namespace {
 
 constexpr int tile = 16;
 constexpr int steps_at_once = 10;  // between two waits of a timed run

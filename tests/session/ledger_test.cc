@@ -1,6 +1,8 @@
 // The worker's ledger equals what cuMemGetInfo shows for every call that allocates.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/remote.hh"
 #include "frontend/process.hh"
@@ -36,14 +38,21 @@ void same_change(const char* name, What&& what) {
   EXPECT_EQ(before.free - after.free, after.ledger - before.ledger) << name;
 }
 
-TEST(ledger, equals_the_change_of_memory_info_for_every_allocating_call) {
-  const server s("cpu");
-  EXPECT_TRUE(in_fresh_process([&] {
+/// In a fresh process, with the first device's primary context.
+bool in_context(const server& s, const std::function<void()>& what) {
+  return in_fresh_process([&] {
     boot(s);
     CUcontext context = nullptr;
     ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
     ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
     ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+    what();
+  });
+}
+
+TEST(ledger, equals_the_change_of_memory_info_for_every_allocating_call) {
+  const server s("cpu");
+  EXPECT_TRUE(in_context(s, [&] {
     CUdeviceptr small = 0, second = 0, large = 0, pitched = 0, pooled = 0;
     std::size_t pitch = 0;
     void* pinned = nullptr;
@@ -83,12 +92,7 @@ TEST(ledger, equals_the_change_of_memory_info_for_every_allocating_call) {
 /// As where faults shall dump: a driver's dump has no memory that lies in the window.
 TEST(ledger, knows_blocks_beside_the_window) {
   const server s("cpu");
-  EXPECT_TRUE(in_fresh_process([&] {
-    boot(s);
-    CUcontext context = nullptr;
-    ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
-    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+  EXPECT_TRUE(in_context(s, [&] {
     process& p = process::instance();
     CUdeviceptr before = 0, large = 0, small = 0, start = 0;
     same_change("in the window", [&] { return ends::cuMemAlloc_v2(&before, 4u << 20); });
@@ -114,6 +118,7 @@ TEST(ledger, knows_blocks_beside_the_window) {
     same_change("free what was in the window", [&] { return ends::cuMemFree_v2(before); });
     ASSERT_EQ(ends::cuMemAlloc_v2(&large, 5u << 20), CUDA_SUCCESS);
     EXPECT_EQ(ends::cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+    CUcontext context = nullptr;
     ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
     EXPECT_EQ(read().ledger, 0u);
   }));
@@ -121,12 +126,7 @@ TEST(ledger, knows_blocks_beside_the_window) {
 
 TEST(ledger, counts_page_locked_memory_of_the_server) {
   const server s("cpu");
-  EXPECT_TRUE(in_fresh_process([&] {
-    boot(s);
-    CUcontext context = nullptr;
-    ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
-    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+  EXPECT_TRUE(in_context(s, [&] {
     marshal::ledger_reply held;
     void* pinned = nullptr;
     CUdeviceptr there = 0;
@@ -142,12 +142,7 @@ TEST(ledger, counts_page_locked_memory_of_the_server) {
 
 TEST(ledger, an_impossible_size_is_out_of_memory_and_changes_nothing) {
   const server s("cpu");
-  EXPECT_TRUE(in_fresh_process([&] {
-    boot(s);
-    CUcontext context = nullptr;
-    ASSERT_EQ(ends::cuInit(0), CUDA_SUCCESS);
-    ASSERT_EQ(ends::cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
+  EXPECT_TRUE(in_context(s, [&] {
     const reading before = read();
     CUdeviceptr never = 0;
     EXPECT_EQ(ends::cuMemAlloc_v2(&never, 1ull << 62), CUDA_ERROR_OUT_OF_MEMORY);
