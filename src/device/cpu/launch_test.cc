@@ -131,8 +131,9 @@ TEST_F(launch_test, WorkBehindAFaultIsDropped) {
   const CUdeviceptr at = allocate(4);
   void* pinned = nullptr;
   table_.cuMemHostAlloc(&pinned, 4, 0);
+  const CUfunction increment = function(m, "increment");  // before the fault, which may be known at once
   launch(function(m, "trapping"), nullptr);
-  launch(function(m, "increment"), nullptr, at);
+  launch(increment, nullptr, at);
   table_.cuMemcpyDtoHAsync_v2(pinned, at, 4, nullptr);
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
   EXPECT_EQ(*static_cast<unsigned*>(pinned), 0u);
