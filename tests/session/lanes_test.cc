@@ -76,11 +76,14 @@ TEST_F(lanes, a_sticky_error_is_told_at_once) {
 
 TEST_F(lanes, upload_and_download_in_two_threads_at_once_finish) {
   start_client();
-  CUdeviceptr address = 0;
+  CUdeviceptr address = 0,
+              other = 0;  // two blocks: the mock's memory is memory, and nothing orders the threads
   std::vector<std::byte> reply;
   constexpr std::size_t size = 32u << 20;
-  ASSERT_EQ(call(1, opcode::cuMemAlloc_v2, encoded(marshal::map_body{0, size}), &reply), CUDA_SUCCESS);
-  std::memcpy(&address, reply.data(), sizeof address);
+  for (CUdeviceptr* block : {&address, &other}) {
+    ASSERT_EQ(call(1, opcode::cuMemAlloc_v2, encoded(marshal::map_body{0, size}), &reply), CUDA_SUCCESS);
+    std::memcpy(block, reply.data(), sizeof *block);
+  }
   const std::vector<std::byte> source(8u << 20, std::byte{0x5a});
   std::vector<std::byte> target(size);
   std::thread upload([&] {
@@ -94,7 +97,7 @@ TEST_F(lanes, upload_and_download_in_two_threads_at_once_finish) {
     EXPECT_EQ(synchronize(2), CUDA_SUCCESS);
   });
   std::thread download([&] {
-    const auto payload = encoded(marshal::copy_out_body{address, size, 0, marshal::flavour::sync});
+    const auto payload = encoded(marshal::copy_out_body{other, size, 0, marshal::flavour::sync});
     const frontend::landing land{target.data(), size};
     std::vector<std::byte> own_reply;
     EXPECT_EQ(session_->call(request(3, opcode::cuMemcpyDtoH_v2, payload), own_reply, &land), CUDA_SUCCESS);
