@@ -4,12 +4,6 @@
 #include "wire/frame.hh"
 
 namespace outboard::backend {
-namespace {
-
-/// Fewer bytes are better off on the session's own connection.
-constexpr std::size_t worth_aside = 64u << 10;
-
-}  // namespace
 
 void copies_out::add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block) {
   const std::lock_guard lock(mutex_);

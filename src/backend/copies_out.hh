@@ -13,6 +13,9 @@ namespace outboard::backend {
 
 class copies_out {
  public:
+  /// Fewer bytes are better off on the session's own connection.
+  static constexpr std::size_t worth_aside = 64u << 10;
+
   using send_bytes =
       std::function<void(std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte>)>;
   /// Takes the block, and sends its bytes over another connection, if there is one for it.

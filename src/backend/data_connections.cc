@@ -200,12 +200,14 @@ bool data_connections::send(std::uint32_t connection, std::uint64_t number, cons
   return true;
 }
 
+/// With mutex_ held.
+bool data_connections::sends_later(const link& l, std::uint64_t context) {
+  return l.later && l.context == context && !l.over && !l.closing;
+}
+
 bool data_connections::has_later(std::uint64_t context) const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(links_, [&](const auto& entry) {
-    const link& l = *entry.second;
-    return l.later && l.context == context && !l.over && !l.closing;
-  });
+  return std::ranges::any_of(links_, [&](const auto& entry) { return sends_later(*entry.second, context); });
 }
 
 void data_connections::expect_later() {
@@ -219,20 +221,17 @@ void data_connections::expect_later() {
 std::optional<data_connections::way> data_connections::send_later(const staging::block& block,
                                                                   std::size_t size) {
   const std::lock_guard lock(mutex_);
-  link* chosen = nullptr;
-  std::uint32_t chosen_number = 0;
-  // The next one by turns: they are equally fast.
-  for (const auto& [number, l] : links_) {
-    if (!l->later || l->context != block.context || l->over || l->closing || ended_) continue;
-    if (chosen && number <= last_later_) continue;
-    if (chosen && chosen_number > last_later_) break;
-    chosen = l.get(), chosen_number = number;
-  }
-  if (!chosen) return std::nullopt;
-  last_later_ = chosen_number;
-  chosen->queue.push_back({++chosen->sent_later, block, size, CUDA_SUCCESS, true});
-  chosen->work.notify_one();
-  return way{chosen->later, chosen->sent_later};
+  if (ended_) return std::nullopt;
+  const auto usable = [&](const auto& entry) { return sends_later(*entry.second, block.context); };
+  // By turns: they are equally fast.
+  auto next = std::find_if(links_.upper_bound(last_later_), links_.end(), usable);
+  if (next == links_.end()) next = std::ranges::find_if(links_, usable);
+  if (next == links_.end()) return std::nullopt;
+  last_later_ = next->first;
+  link& chosen = *next->second;
+  chosen.queue.push_back({++chosen.sent_later, block, size, CUDA_SUCCESS, true});
+  chosen.work.notify_one();
+  return way{chosen.later, chosen.sent_later};
 }
 
 /// With mutex_ held, which is not held meanwhile: one thread sees to it that copies leave when they are

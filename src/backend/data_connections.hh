@@ -108,6 +108,7 @@ class data_connections {
   void scout(const link& own, std::unique_lock<std::mutex>& lock);
   bool send_one(link& own, const outgoing& piece);
   bool whole(std::uint64_t context) const;
+  static bool sends_later(const link& l, std::uint64_t context);
   template <class Which>
   void forget_arrived(Which&& which);
   void reap(std::unique_lock<std::mutex>& lock);

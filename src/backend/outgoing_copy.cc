@@ -85,7 +85,7 @@ bool outgoing_copy::run_quickly(CUresult& code) const {
 }
 
 CUresult outgoing_copy::run_posted() const {
-  const bool aside = call_.session.data().has_later(call_.header.context);
+  const bool aside = size_ >= copies_out::worth_aside && call_.session.data().has_later(call_.header.context);
   CUresult code = CUDA_SUCCESS;
   for (std::uint64_t at = 0; code == CUDA_SUCCESS && at < size_;) {
     const std::size_t size = piece_at(at, aside ? marshal::max_data_piece : piece);

@@ -22,13 +22,20 @@ CUresult find(CUdevice dev, context_state*& out) {
   return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult tell(api::opcode what, const context_state& context) {
-  request r(what, this_lane());
+request& fill(request& r, const context_state& context) {
   marshal::put_body(r.in_context(0).body(),
                     marshal::context_body{context.handle, context.device, context.flags.load()});
-  return what == api::opcode::cuDevicePrimaryCtxRelease_v2 || what == api::opcode::cuDevicePrimaryCtxReset_v2
-             ? tell_of_death(r, context)
-             : r.post();
+  return r;
+}
+
+CUresult tell(api::opcode what, const context_state& context) {
+  request r(what, this_lane());
+  return fill(r, context).post();
+}
+
+CUresult tell_of_end(api::opcode what, const context_state& context) {
+  request r(what, this_lane());
+  return tell_of_death(fill(r, context), context);
 }
 
 /// Flags of cuCtxCreate and the primary context that mean something since CUDA 11.
@@ -62,7 +69,7 @@ CUresult ends::cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   if (context->retained.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
   if (--context->retained > 0 || !context->active.load()) return CUDA_SUCCESS;
   context_died(*context);
-  return tell(api::opcode::cuDevicePrimaryCtxRelease_v2, *context);
+  return tell_of_end(api::opcode::cuDevicePrimaryCtxRelease_v2, *context);
 }
 
 CUresult ends::cuDevicePrimaryCtxRelease(CUdevice dev) { return ends::cuDevicePrimaryCtxRelease_v2(dev); }
@@ -77,7 +84,7 @@ CUresult ends::cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   if (vendor && context->sticky.load() != 0) context->lost.store(true);
   context_died(*context);  // those who retained it may release it still
   context->flags.store(0);
-  return tell(api::opcode::cuDevicePrimaryCtxReset_v2, *context);
+  return tell_of_end(api::opcode::cuDevicePrimaryCtxReset_v2, *context);
 }
 
 CUresult ends::cuDevicePrimaryCtxReset(CUdevice dev) { return ends::cuDevicePrimaryCtxReset_v2(dev); }
