@@ -60,7 +60,9 @@ class work_in_streams {
   }
   /// One context at a time: that of another one's work is known again once a wait has found none left.
   void other_context(std::uint64_t context, CUstream stream) {
-    if (count_ == 0 && !spread_ && !mixed_) {
+    // Work of before the first that is known, wherever it is, is over once this context was waited for, or no
+    // concern of it.
+    if (context_ == 0 || (count_ == 0 && !spread_ && !mixed_)) {
       context_ = context;
       return add(stream);
     }

@@ -37,6 +37,17 @@ TEST(work_in_streams, work_that_may_be_anywhere_is_known_again_after_a_wait) {
   EXPECT_EQ(work.all_of(context)[0], stream(64));
 }
 
+TEST(work_in_streams, what_was_asked_before_the_first_launch_is_over_after_a_wait) {
+  work_in_streams work;
+  work.somewhere();  // modules are loaded, memory is filled
+  work.on(context, nullptr);
+  EXPECT_TRUE(work.all_of(context).empty());
+  work.done(context, work.mark());
+  work.on(context, nullptr);
+  EXPECT_EQ(work.all_of(context).size(), 1u);
+  EXPECT_TRUE(work.all_of(other).empty());
+}
+
 TEST(work_in_streams, a_wait_says_nothing_of_what_came_while_it_waited) {
   work_in_streams work;
   work.on(context, nullptr);
