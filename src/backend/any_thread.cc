@@ -1,6 +1,7 @@
 #include "backend/any_thread.hh"
 
 #include "api/cuda/functions.hh"
+#include "api/cuda/headers.hh"
 #include "wire/cursor.hh"
 
 namespace outboard::backend {
@@ -25,6 +26,25 @@ bool on_stream(wire::reader from, int before) {
 }
 
 }  // namespace
+
+std::uint64_t lone_launch_stream(const wire::frame_header& header, std::span<const std::byte> payload) {
+  const auto code = static_cast<api::opcode>(header.opcode);
+  if (header.kind != wire::frame_kind::post ||
+      (code != api::opcode::cuLaunchKernel && code != api::opcode::cuLaunchKernelEx))
+    return 0;
+  wire::reader from(payload);
+  from.get<std::uint64_t>();
+  const auto stream = from.get<std::uint64_t>();
+  from.bytes(7 * sizeof(std::uint32_t) + 3);
+  const auto attributes = from.get<std::uint64_t>();
+  for (std::uint64_t i = 0; i < attributes && from.ok(); ++i) {
+    const auto id = from.get<std::uint32_t>();
+    from.bytes(sizeof(std::uint32_t) + sizeof(CUlaunchAttributeValue));
+    if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+      return 0;
+  }
+  return from.ok() && stream > per_thread_stream ? stream : 0;
+}
 
 bool any_thread_may(const wire::frame_header& header, std::span<const std::byte> payload) {
   if (header.kind != wire::frame_kind::post) return false;

@@ -13,4 +13,8 @@ namespace outboard::backend {
 /// each request), its capture mode (which forbids nothing of these) and its own default stream.
 bool any_thread_may(const wire::frame_header& header, std::span<const std::byte> payload);
 
+/// The stream of a posted launch that concerns nothing but this stream, which is no default one; 0: it is
+/// none, or records events that other streams may wait for.
+std::uint64_t lone_launch_stream(const wire::frame_header& header, std::span<const std::byte> payload);
+
 }  // namespace outboard::backend

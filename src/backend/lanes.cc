@@ -209,12 +209,19 @@ void session_core::lead(lane* own) {
       if (contender* wants = turn_.wanted_by()) return turn_.pass(*wants);
       continue;
     }
+    if (lanes_.size() > 1 && put_aside(own)) continue;
     if (!deliver(own)) return;
   }
 }
 
 void session_core::lane_main(lane& own) {
-  while (!own.finished && turn_.await(own)) {
+  while (!own.finished) {
+    const turn::awaited what = turn_.await(own);
+    if (what == turn::awaited::end) break;
+    if (what == turn::awaited::called) {
+      serve_side(own);
+      continue;
+    }
     lead(&own);
     if (own.finished || turn_.ended()) break;
     bool interrupt = false;

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
-#include "api/cuda/headers.hh"
+#include "api/cuda/driver_table.hh"
 #include "backend/objects.hh"
 #include "marshal/bodies.hh"
 
@@ -38,5 +39,16 @@ struct arrived_launch {
 
   [[nodiscard]] bool take(wire::reader& from, object_tables& objects, CUresult& code);
 };
+
+/// Where a launch leaves its work.
+struct launch_place {
+  CUstream stream = nullptr;
+  bool per_thread = false;
+};
+
+/// Takes a launch in, finds what it names and makes it; reads the tables, no more. `refused`: why it may not
+/// be made. nullopt: malformed.
+std::optional<CUresult> make_launch(const api::driver_table& driver, object_tables& objects,
+                                    wire::reader& from, CUresult refused, launch_place& where);
 
 }  // namespace outboard::backend

@@ -102,18 +102,26 @@ bool arrived_launch::take(wire::reader& from, object_tables& objects, CUresult& 
   return from.finished();
 }
 
+std::optional<CUresult> make_launch(const api::driver_table& driver, object_tables& objects,
+                                    wire::reader& from, CUresult refused, launch_place& where) {
+  arrived_launch l;
+  CUresult code = refused;
+  if (!l.take(from, objects, code)) return std::nullopt;
+  CUfunction function = nullptr;
+  if (code == CUDA_SUCCESS) code = objects.resolve(l.kernel, function);
+  if (code == CUDA_SUCCESS) code = objects.resolve_stream(l.stream, where.stream);
+  where.per_thread = l.per_thread;
+  return code == CUDA_SUCCESS ? launch(driver, l, function, where.stream) : code;
+}
+
 namespace ends {
 
 outcome cuLaunchKernel(call& c) {
-  arrived_launch l;
-  CUresult code = c.refused;
-  if (!l.take(c.body, c.objects(), code)) return outcome::malformed();
-  CUfunction function = nullptr;
-  CUstream stream = nullptr;
-  if (code == CUDA_SUCCESS) code = c.objects().resolve(l.kernel, function);
-  if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(l.stream, stream);
-  c.works_on(stream, l.per_thread);
-  return outcome::answer(code == CUDA_SUCCESS ? launch(c.driver(), l, function, stream) : code);
+  launch_place where;
+  const auto code = make_launch(c.driver(), c.objects(), c.body, c.refused, where);
+  if (!code) return outcome::malformed();
+  c.works_on(where.stream, where.per_thread);
+  return outcome::answer(*code);
 }
 
 outcome cuLaunchKernelEx(call& c) { return cuLaunchKernel(c); }

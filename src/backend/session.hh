@@ -31,6 +31,8 @@ struct session_request {
       {};
   shape_settings shape = {};          ///< what the client sees of the devices
   activity_page* activity = nullptr;  ///< where the session tells what it holds; null: nowhere
+  bool lanes_always_aside =
+      false;  ///< for tests: threads launch beside each other where cores are scarce, too
 };
 
 struct session_end {

@@ -22,6 +22,7 @@
 #include "backend/resource_book.hh"
 #include "backend/session.hh"
 #include "backend/short_wait.hh"
+#include "backend/side_launches.hh"
 #include "backend/staging.hh"
 #include "backend/turn.hh"
 #include "backend/virtual_ranges.hh"
@@ -29,12 +30,6 @@
 #include "transport/buffered.hh"
 
 namespace outboard::backend {
-
-/// A frame read off the connection for a lane.
-struct frame {
-  wire::frame_header header;
-  std::vector<std::byte> payload;
-};
 
 class lane : public contender {
  public:
@@ -48,8 +43,9 @@ class lane : public contender {
   CUresult deferred = CUDA_SUCCESS;  ///< a failed post's code, for the next call that may carry it
   std::vector<std::byte> reply;
   std::vector<std::byte> before_reply;  ///< frames that leave with it
-  bool gave_up_turn = false;            ///< during the request at hand
-  std::atomic<bool> answered{true};     ///< no call is under way: the client's thread may ask again
+  side_launches side;
+  bool gave_up_turn = false;         ///< during the request at hand
+  std::atomic<bool> answered{true};  ///< no call is under way: the client's thread may ask again
   std::thread thread;
   std::atomic<bool> gone{false};  ///< `thread` is about to end and touches nothing any more
 };
@@ -144,6 +140,15 @@ class session_core {
   bool execute(lane& own);
   bool carry_out(lane& own, lane& asking, frame& request);
   void answer(lane& own, lane& asking, const wire::frame_header& header, outcome what, bool keep_outputs);
+  bool put_aside(const lane* own);
+  lane* side_lane(std::uint64_t stream);
+  bool give_aside(lane& target, std::uint64_t stream);
+  template <class Ready>
+  bool wait_for(Ready&& ready);
+  void finish_side_launches();
+  void serve_side(lane& own);
+  void make_side_launch(lane& own, const frame& launch);
+  void call_aside(lane& target);
   bool may_begin();
   void request_over();
   void tell_sticky(std::uint64_t context, CUresult code, bool by_post);
@@ -165,6 +170,9 @@ class session_core {
   turn turn_;
   contender standby_;
   std::map<std::uint32_t, std::unique_ptr<lane>> lanes_;  // with the turn; torn down by the main thread
+  std::vector<lane*> side_lanes_;  // that may have launches of their own left to make; with the turn
+  launch_mix launches_;            // with the turn
+  std::atomic<int> serving_lanes_{0};
   object_tables objects_;
   resource_book resources_;
   std::map<std::uint64_t, std::uint64_t> owners_;  // of contexts made of green ones; with the turn

@@ -1,14 +1,23 @@
 #include "backend/turn.hh"
 
+#include <utility>
+
 namespace outboard::backend {
 
-bool turn::await(contender& own) {
+turn::awaited turn::await(contender& own) {
   std::unique_lock lock(mutex_);
   own.idle = true;
   idle_changed_.notify_all();
-  own.wake.wait(lock, [&] { return holder_ == &own || ended_; });
+  own.wake.wait(lock, [&] { return holder_ == &own || own.called || ended_; });
+  if (std::exchange(own.called, false) && holder_ != &own && !ended_) return awaited::called;
   own.idle = false;
-  return !ended_;
+  return ended_ ? awaited::end : awaited::turn;
+}
+
+void turn::call(contender& who) {
+  const std::lock_guard lock(mutex_);
+  who.called = true;
+  who.wake.notify_one();
 }
 
 bool turn::await_free(contender& own, std::chrono::steady_clock::time_point until) {
@@ -38,9 +47,9 @@ void turn::pass(contender& to) {
 void turn::release(contender& standby) {
   const std::lock_guard lock(mutex_);
   if (wanted_) {
-    holder_ = wanted_;
-    wanted_ = nullptr;
-    holder_->wake.notify_one();
+    contender* const next = std::exchange(wanted_, nullptr);
+    holder_ = next;
+    next->wake.notify_one();
     return;
   }
   holder_ = nullptr;
@@ -72,7 +81,7 @@ bool turn::await_idle(contender& other) {
 void turn::end() {
   const std::lock_guard lock(mutex_);
   ended_.store(true, std::memory_order_release);
-  if (holder_) holder_->wake.notify_all();
+  if (contender* const holder = holder_) holder->wake.notify_all();
   idle_changed_.notify_all();
 }
 

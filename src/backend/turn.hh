@@ -15,13 +15,19 @@ namespace outboard::backend {
 /// One contender. Owned by its thread's object; `wake` is used with the turn's mutex.
 struct contender {
   std::condition_variable wake;
-  bool idle = true;  ///< waiting for the turn, so a frame may be handed to it
+  bool idle = true;     ///< waiting for the turn, so a frame may be handed to it
+  bool called = false;  ///< to look for something else meanwhile
 };
 
 class turn {
  public:
-  /// Waits until `own` holds the turn or the session ends. False: it ended.
-  bool await(contender& own);
+  enum class awaited : std::uint8_t { turn, called, end };
+  /// Waits until `own` holds the turn, is called, or the session ends.
+  awaited await(contender& own);
+  /// Lets who awaits the turn go without it, now or when it comes to await it.
+  void call(contender& who);
+  /// For whoever was called: has it the turn by now? await() then says so at once.
+  bool is_given_to(const contender& own) const { return holder_.load(std::memory_order_relaxed) == &own; }
   /// As await(), but takes the turn whenever nobody has it, or gives up at `until` (then false and not
   /// ended()).
   bool await_free(contender& own, std::chrono::steady_clock::time_point until);
@@ -51,7 +57,7 @@ class turn {
  private:
   mutable std::mutex mutex_;
   std::condition_variable idle_changed_;
-  contender* holder_ = nullptr;
+  std::atomic<contender*> holder_{nullptr};  // set with the mutex
   contender* wanted_ = nullptr;
   bool nudged_ = false;
   std::atomic<bool> ended_{false};  // set with the mutex

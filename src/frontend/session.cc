@@ -17,7 +17,7 @@ iovec part_of(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // iovec has no const form; send() only reads
 }
 
-/// Whoever holds it is in one short write: sleeping would cost more than the rest of that.
+/// Whoever holds it encodes a frame or is in one short write: sleeping would cost more than the rest of that.
 std::unique_lock<std::mutex> locked_soon(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (lock) return lock;
@@ -46,7 +46,7 @@ session::~session() = default;
 
 std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, waiter* waiting,
                             const landing* land) {
-  const std::lock_guard sending(send_mutex_);
+  const std::unique_lock sending = locked_soon(send_mutex_);
   wire::frame_header header;
   header.size = static_cast<std::uint32_t>(request.payload.size() + request.bulk.size());
   header.kind = kind;

@@ -13,6 +13,7 @@
 #include "marshal/bodies.hh"
 #include "marshal/request.hh"
 #include "marshal/snapshot.hh"
+#include "transport/faulty.hh"
 #include "transport/loopback/loopback.hh"
 #include "wire/handle.hh"
 #include "wire/hello.hh"
@@ -27,6 +28,8 @@ inline constexpr std::uint64_t context_handle = wire::handle::make(1, 0, 1).valu
 class loopback_session : public testing::Test {
  protected:
   virtual device::device& used() { return *mock_; }
+  virtual void adjust(backend::session_request&) {}
+  virtual void wrap(std::unique_ptr<transport::connection>&, std::uint64_t /*seed*/) {}
 
   void SetUp() override {
     auto opened = device::mock::open();
@@ -45,11 +48,14 @@ class loopback_session : public testing::Test {
     accepting.join();
     ASSERT_TRUE(connected.ok());
     client_end_ = std::move(*connected);
+    wrap(client_end_, 1);
+    wrap(server_end_, 2);
     serving_ = std::thread([this] {
       backend::session_request request;
       request.connection = std::move(server_end_);
       request.id = 1;
       request.device = &used();
+      adjust(request);
       end_ = backend::serve_session(std::move(request));
     });
     read_welcome();

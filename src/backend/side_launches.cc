@@ -1,0 +1,124 @@
+#include "backend/side_launches.hh"
+
+#include "backend/any_thread.hh"
+#include "backend/launch_decoding.hh"
+#include "backend/session_core.hh"
+#include "base/cores.hh"
+#include "transport/spin.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// Launches take microseconds; where the driver has no room they take until the device has made some.
+constexpr int looks_before_sleeping = 20'000;
+
+}  // namespace
+
+/// The lane whose own thread may make the launch at hand beside others; null: it needs the turn.
+lane* session_core::side_lane(std::uint64_t stream) {
+  if (stream == 0 || captures_.any() || host_.waiting() || !owners_.empty()) return nullptr;
+  const auto found = lanes_.find(at_hand_.header.lane);
+  if (found == lanes_.end() || !found->second->answered.load()) return nullptr;
+  // Launches of two lanes in one stream keep their order.
+  for (const lane* other : side_lanes_) {
+    if (other != found->second.get() && other->side.names(stream)) return nullptr;
+  }
+  return found->second.get();
+}
+
+/// The launch at hand goes to the thread of its lane. False: it does not, and may be made here.
+bool session_core::put_aside(const lane* own) {
+  if (at_hand_.header.kind == wire::frame_kind::goodbye) return false;
+  const std::uint64_t stream = lone_launch_stream(at_hand_.header, at_hand_.payload);
+  lane* const target = side_lane(stream);
+  if (!target) return finish_side_launches(), false;
+  const bool mixed = launches_.note(target->id, std::chrono::steady_clock::now());
+  if (target == own) return false;
+  if (give_aside(*target, stream)) return true;
+  if (target->side.pending()) finish_side_launches();
+  if (mixed || request_.lanes_always_aside) call_aside(*target);
+  return false;
+}
+
+bool session_core::give_aside(lane& target, std::uint64_t stream) {
+  side_launches& side = target.side;
+  if (!side.pending() && !side.open()) return false;
+  CUstream native = nullptr;
+  if (objects_.resolve_stream(stream, native) != CUDA_SUCCESS || !side.remember(stream)) return false;
+  if (!wait_for([&] { return side.has_room(); })) return false;
+  work_.on(at_hand_.header.context, native);
+  if (std::ranges::find(side_lanes_, &target) == side_lanes_.end()) side_lanes_.push_back(&target);
+  if (!side.put(at_hand_)) turn_.call(target);
+  return true;
+}
+
+/// With the turn, until other threads have come so far. False: the session has ended.
+template <class Ready>
+bool session_core::wait_for(Ready&& ready) {
+  if (ready()) return true;
+  executing_.store(true);  // what it waits for may need what the client sends
+  for (int looks = 0; !ready() && !turn_.ended(); ++looks) {
+    if (looks < looks_before_sleeping) {
+      transport::spin_pause();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  stop_reading_ahead();
+  return !turn_.ended();
+}
+
+void session_core::finish_side_launches() {
+  for (const lane* l : side_lanes_) (void)wait_for([l] { return !l->side.pending(); });
+  side_lanes_.clear();
+}
+
+/// On the lane's own thread, without the turn: makes what is left for it, as long as something comes.
+void session_core::serve_side(lane& own) {
+  using clock = std::chrono::steady_clock;
+  serving_lanes_.fetch_add(1, std::memory_order_relaxed);
+  own.side.wake();
+  const std::chrono::microseconds patience =
+      request_.lanes_always_aside ? std::chrono::milliseconds(5) : side_launches::patience;
+  auto until = clock::now() + patience;
+  while (!turn_.ended()) {
+    if (const frame* launch = own.side.front()) {
+      make_side_launch(own, *launch);
+      own.side.pop();
+      until = clock::now() + patience;
+    } else if (turn_.is_given_to(own) || clock::now() > until) {
+      if (own.side.sleep()) break;
+    } else {
+      transport::spin_pause();
+    }
+  }
+  serving_lanes_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void session_core::make_side_launch(lane& own, const frame& launch) {
+  if (!may_begin()) return;
+  wire::reader body(launch.payload);
+  launch_place where;
+  const auto code = make_launch(driver_, objects_, body, enter_context(own, launch.header.context), where);
+  request_over();
+  if (!code) {
+    end(false, "protocol error: malformed request " + std::to_string(launch.header.opcode));
+  } else if (is_sticky(*code)) {
+    tell_sticky(launch.header.context, *code, true);
+  } else if (*code != CUDA_SUCCESS && own.deferred == CUDA_SUCCESS) {
+    own.deferred = *code;
+  }
+}
+
+/// The lane's own thread had better make its launches: until it comes, they are made here.
+void session_core::call_aside(lane& target) {
+  if (target.side.open()) return;
+  if (!request_.lanes_always_aside) {
+    static const int cores = usable_cores();
+    if (cores <= 2 || serving_lanes_.load(std::memory_order_relaxed) >= cores / 2) return;
+  }
+  target.side.make_room();
+  turn_.call(target);
+}
+
+}  // namespace outboard::backend
