@@ -101,6 +101,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                {"draining", facts.draining},
                {"sessions",
                 {{"running", w.sessions()},
+                 {"waiting", w.waiting()},
                  {"total", totals.sessions},
                  {"not_orderly", totals.failed},
                  {"crashed", totals.crashed},

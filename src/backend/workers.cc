@@ -68,16 +68,34 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
       changed_(std::move(changed)),
       pool_({.per_key = settings_.may_occupy_device ? settings_.pool.per_key : 0,
              .most = settings_.pool.most,
-             .idle = std::chrono::minutes(settings_.pool.idle_minutes)}) {}
+             .idle = std::chrono::minutes(settings_.pool.idle_minutes)}),
+      waiting_(loop) {}
 
 workers::~workers() { stop(); }
 
 std::optional<wire::refusal> workers::begin_session(accepted_session&& session) {
   if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
-  if (sessions_ >= settings_.limits.sessions) {
+  if (const std::size_t there = sessions_ + waiting_.length(); there >= settings_.limits.sessions) {
     return wire::refusal{wire::refusal_reason::busy,
-                         std::to_string(sessions_) + " sessions are running, which is the limit"};
+                         std::to_string(there) + " sessions are running, which is the limit"};
   }
+  if (place_free() && waiting_.length() == 0) return give_worker(session);
+  waiting_.join(std::move(session));
+  return std::nullopt;
+}
+
+void workers::call_next() {
+  while (place_free() && !draining_) {
+    auto session = waiting_.next();
+    if (!session) return;
+    if (const auto refusal = give_worker(*session)) {
+      log::info("refused ", session->from, ": ", refusal->message);
+      send_refusal(session->connection, *refusal);
+    }
+  }
+}
+
+std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
   const variables driver =
       driver_environment(session.hello.environment, settings_.own_environment, settings_.uuids);
   if (names_device_twice(driver, settings_.uuids))
@@ -306,7 +324,9 @@ void workers::ended(worker& w, int wait_status) {
   by_process_.erase(w.process.process);
   broker_.forget(w.id);
   workers_.erase(w.id);
-  if (was_session) changed_();
+  if (!was_session) return;
+  call_next();
+  changed_();
 }
 
 /// A warm worker that was dying when it got its session has read nothing of the connection yet: a cold one
@@ -351,9 +371,7 @@ void workers::ended_session(worker& w, int wait_status) {
   if (!w.end || !w.end->orderly) ++totals_.failed;
   // Nobody has answered the hello yet: a word is better than a closed connection.
   if (!w.session->serving && !w.client_gone) {
-    const auto refusal =
-        make_frame(wire::frame_kind::refusal, encode(wire::refusal{wire::refusal_reason::device, why}));
-    (void)::send(w.connection.get(), refusal.data(), refusal.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    send_refusal(w.connection, {wire::refusal_reason::device, why});
   }
   ::shutdown(w.connection.get(), SHUT_RDWR);
   log::info("session ", w.session->id, " ended after ", seconds_text(seconds), ": ", why, "; ",
@@ -363,6 +381,7 @@ void workers::ended_session(worker& w, int wait_status) {
 
 void workers::drain() {
   draining_ = true;
+  waiting_.refuse_all("the server is shutting down");
   for (const worker_id id : pool_.drop_all()) end_idle(id);
   schedule_drops();
 }

@@ -19,6 +19,7 @@
 #include "backend/event_loop.hh"
 #include "backend/guests.hh"
 #include "backend/pool.hh"
+#include "backend/waiting_line.hh"
 #include "backend/worker_environment.hh"
 #include "base/config.hh"
 
@@ -81,6 +82,7 @@ class workers {
   workers(event_loop& loop, worker_settings settings, std::function<void()> changed);
   ~workers();
 
+  /// At once, or when its turn has come (limits.running).
   std::optional<wire::refusal> begin_session(accepted_session&& session);
 
   /// For a session of the same identity, whose worker asks for it by the token that the guest is told.
@@ -99,6 +101,7 @@ class workers {
   void reap();
 
   std::size_t sessions() const { return sessions_; }
+  std::size_t waiting() const { return waiting_.length(); }
   /// The session that serves this process of this host, among those of one identity. Over local sockets the
   /// kernel must say the same number: nobody takes another's name.
   std::optional<session_info> find_session(const std::string& identity, const std::string& host,
@@ -115,6 +118,9 @@ class workers {
   using worker_id = std::uint64_t;
   struct worker;
 
+  bool place_free() const { return settings_.limits.running == 0 || sessions_ < settings_.limits.running; }
+  std::optional<wire::refusal> give_worker(accepted_session& session);
+  void call_next();
   result<worker*> start_worker(const variables& driver, bool warm);
   worker* find_warm(const std::string& key);
   status assign(worker& w, accepted_session& session);
@@ -134,6 +140,7 @@ class workers {
   worker_settings settings_;
   std::function<void()> changed_;
   pool pool_;
+  waiting_line waiting_;
   std::map<worker_id, std::unique_ptr<worker>> workers_;
   std::map<pid_t, worker_id> by_process_;
   worker_id next_worker_ = 1;

@@ -25,6 +25,14 @@ outboard::error bad_variable(const char* variable, std::string_view value, std::
                  "\", accepted: " + std::string(accepted));
 }
 
+/// False where `text` is there and no number from `least` to `most`.
+bool read_number(std::string_view text, std::uint32_t least, std::uint32_t most, std::uint32_t& number) {
+  if (text.empty()) return true;
+  const char* end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, number);
+  return problem == std::errc() && stopped == end && number >= least && number <= most;
+}
+
 status apply_environment(config& c, const std::function<const char*(const char*)>& variable) {
   // An empty variable counts as not set: shells make it hard to tell.
   const auto value = [&](const char* name) -> std::string_view {
@@ -50,11 +58,13 @@ status apply_environment(config& c, const std::function<const char*(const char*)
     if (text != "0" && text != "1") return bad_variable("OUTBOARD_RINGS", text, "0, 1");
     c.rings = text == "1";
   }
-  if (const auto text = value("OUTBOARD_DATA_CONNECTIONS"); !text.empty()) {
-    const char* end = text.data() + text.size();
-    const auto [stopped, problem] = std::from_chars(text.data(), end, c.data_connections);
-    if (problem != std::errc() || stopped != end || c.data_connections > most_data_connections)
-      return bad_variable("OUTBOARD_DATA_CONNECTIONS", text, "a number from 0 to 16");
+  if (const auto text = value("OUTBOARD_DATA_CONNECTIONS");
+      !read_number(text, 0, most_data_connections, c.data_connections)) {
+    return bad_variable("OUTBOARD_DATA_CONNECTIONS", text, "a number from 0 to 16");
+  }
+  if (const auto text = value("OUTBOARD_WAIT_SECONDS");
+      !read_number(text, 1, most_wait_seconds, c.wait_seconds)) {
+    return bad_variable("OUTBOARD_WAIT_SECONDS", text, "a number from 1 to 604800");
   }
   if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
   if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;

@@ -53,13 +53,16 @@ struct pool_settings {
 };
 
 struct limit_settings {
-  std::uint32_t sessions = 1024;
+  std::uint32_t sessions = 1024;        ///< that run or wait; more are refused
+  std::uint32_t running = 0;            ///< that have a worker at once, the others wait; 0: all
   std::uint32_t unauthenticated = 256;  ///< connections without a finished hello; above it the oldest goes
   std::uint32_t hello_seconds = 5;
   std::uint32_t drain_seconds = 30;
   std::uint32_t keepalive_seconds = 30;  ///< a silent dead peer is noticed after it
   std::uint32_t grace_seconds = 0;  ///< how long a cut session waits for its client; only 0 is supported yet
 };
+
+inline constexpr std::uint32_t most_wait_seconds = 7 * 86400;
 
 /// Each way, of one context of a session.
 inline constexpr std::uint32_t most_data_connections = 16;
@@ -75,7 +78,8 @@ struct config {
   bool rings = true;  ///< shared memory with a peer on this host, where both ends have it
   /// For the bytes of large copies, each way, where memory cannot be shared; 0: none beside the session's.
   std::uint32_t data_connections = 4;
-  bool log_given = false;  ///< some layer said it: the server's own default is info
+  std::uint32_t wait_seconds = 120;  ///< how long a program waits for its session to begin
+  bool log_given = false;            ///< some layer said it: the server's own default is info
   device_choice device = device_choice::automatic;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport scheme, shared object
   // Server.

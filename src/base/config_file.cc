@@ -183,6 +183,8 @@ constexpr key top_keys[]{
     {"rings", [](const input& in) { return set_flag(in, in.into.rings); }},
     {"data_connections",
      [](const input& in) { return set_number(in, in.into.data_connections, 0, most_data_connections); }},
+    {"wait_seconds",
+     [](const input& in) { return set_number(in, in.into.wait_seconds, 1, most_wait_seconds); }},
     {"log", set_log},
     {"log_format", set_format},
     {"device", set_device},
@@ -196,6 +198,7 @@ constexpr key top_keys[]{
 
 constexpr key limit_keys[]{
     {"sessions", [](const input& in) { return set_number(in, in.into.limits.sessions, 1, 100000); }},
+    {"running", [](const input& in) { return set_number(in, in.into.limits.running, 0, 100000); }},
     {"unauthenticated",
      [](const input& in) { return set_number(in, in.into.limits.unauthenticated, 1, 100000); }},
     {"hello_seconds", [](const input& in) { return set_number(in, in.into.limits.hello_seconds, 1, 600); }},

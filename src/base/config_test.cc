@@ -88,9 +88,11 @@ log_format = "json"
 sync = true
 rings = false
 data_connections = 2
+wait_seconds = 3600
 trace = "/tmp/t"
 [limits]
 sessions = 7
+running = 4
 hello_seconds = 2
 grace_seconds = 0
 [cpu]
@@ -107,6 +109,8 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->listen.size(), 2u);
   EXPECT_FALSE(c->rings);
   EXPECT_EQ(c->data_connections, 2u);
+  EXPECT_EQ(c->wait_seconds, 3600u);
+  EXPECT_EQ(c->limits.running, 4u);
   EXPECT_EQ(c->token_file, folder + "/secret");
   EXPECT_EQ(c->format, log_format::json);
   EXPECT_EQ(c->limits.sessions, 7u);
@@ -119,7 +123,8 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "log = \"info\"\n\ndevices = \"cpu\"\n");
   EXPECT_EQ(problem(),
             "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, "
-            "data_connections, log, log_format, device, listen, insecure, allow_users, [limits], [pool], "
+            "data_connections, wait_seconds, log, log_format, device, listen, insecure, allow_users, "
+            "[limits], [pool], "
             "[devices], [cpu], "
             "[transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
@@ -150,28 +155,18 @@ TEST_F(config_test, takes_compute_capabilities_as_they_are_written) {
 }
 
 TEST_F(config_test, refuses_every_bad_value_without_crashing) {
-  for (const std::string key : {"server",
-                                "sync",
-                                "rings",
-                                "data_connections",
-                                "trace",
-                                "token_file",
-                                "log",
-                                "log_format",
-                                "device",
-                                "listen",
-                                "insecure",
-                                "allow_users",
-                                "limits.sessions",
-                                "limits.grace_seconds",
-                                "pool.most",
-                                "cpu.memory",
-                                "cpu.cores",
-                                "cpu.compute_capability",
-                                "transport.x",
-                                "transport.x.library",
-                                "limits",
-                                "transport"}) {
+  for (const std::string key : {"server",         "sync",
+                                "rings",          "data_connections",
+                                "wait_seconds",   "trace",
+                                "token_file",     "log",
+                                "log_format",     "device",
+                                "listen",         "insecure",
+                                "allow_users",    "limits.sessions",
+                                "limits.running", "limits.grace_seconds",
+                                "pool.most",      "cpu.memory",
+                                "cpu.cores",      "cpu.compute_capability",
+                                "transport.x",    "transport.x.library",
+                                "limits",         "transport"}) {
     for (const std::string value : {"-1", "1e9", "[1]", "[[]]", "{}", "1979-05-27", "{a = 1}"}) {
       write("user.toml", key + " = " + value + "\n");
       const auto c = load_config(sources);

@@ -114,7 +114,7 @@ result<std::unique_ptr<transport::connection>> prepare_for_rings(
 
 result<dialed> shake_hands(const transport::registry& transports, std::unique_ptr<transport::connection> link,
                            wire::hello hello, std::span<const std::byte> token, bool only_rings,
-                           deadline until) {
+                           deadline until, std::chrono::seconds wait) {
   auto greeting = receive_greeting(*link, until);
   if (!greeting.ok()) return std::move(greeting).error();
   OUTBOARD_TRY(answer_greeting(hello, *greeting, token));
@@ -133,7 +133,7 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
     link = std::move(*prepared);
   }
   const bool opens = hello.wanted == wire::purpose::session;
-  const deadline patience = opens ? std::max(until, transport::clock::now() + welcome_patience) : until;
+  const deadline patience = opens ? transport::clock::now() + wait : until;
   auto reply = receive_frame(*link, wire::max_frame_payload, patience);
   if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
   if (reply->header.kind == wire::frame_kind::refusal) {
@@ -154,7 +154,7 @@ std::string variable(const char* name) {
 }  // namespace
 
 result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
-                    std::span<const std::byte> token, deadline until) {
+                    std::span<const std::byte> token, deadline until, std::chrono::seconds wait) {
   auto link = transports.connect(url, until);
   if (!link.ok()) {
     return outboard::error{action::reconnect,
@@ -171,7 +171,7 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
     hello.features |= wire::feature_rings;
   }
   const bool only_rings = by_rings && hello.wanted == wire::purpose::session;
-  auto done = shake_hands(transports, std::move(*link), std::move(hello), token, only_rings, until);
+  auto done = shake_hands(transports, std::move(*link), std::move(hello), token, only_rings, until, wait);
   if (!done.ok()) {
     const bool answered = done.error().next != action::reconnect;
     return outboard::error{done.error().next,

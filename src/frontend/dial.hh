@@ -24,24 +24,25 @@ struct dialed {
   std::string server_product;
 };
 
-/// Opens one session or asks one admin question. `hello.answer` and `.protocol` are filled in here;
-/// `.features` are those wanted, if the server has them; rings where a connection cannot have them are not
-/// asked for. The error is one sentence that names the URL; its action says how far it came: reconnect: no
-/// Outboard server answered there; retry: it is busy or drains; fail: it refused (version, token, device,
-/// question).
-result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
-                    std::span<const std::byte> token, transport::deadline until);
-
-/// A hello that says who we are: product, host, user, program, process, and the driver's variables of this
-/// process.
-wire::hello introduce_ourselves();
-
 /// A server that does not greet within this time is none: a server of another kind waits for us to speak
 /// first.
 inline constexpr std::chrono::seconds greeting_patience{5};
 
 /// A server that has greeted opens a device for a session, which takes as long as it takes: on a busy machine
-/// with many sessions beginning at once, tens of seconds (natively, too).
+/// with many sessions beginning at once, tens of seconds (natively, too); and it may let us wait for a place.
 inline constexpr std::chrono::seconds welcome_patience{120};
+
+/// Opens one session or asks one admin question. `hello.answer` and `.protocol` are filled in here;
+/// `.features` are those wanted, if the server has them; rings where a connection cannot have them are not
+/// asked for. The error is one sentence that names the URL; its action says how far it came: reconnect: no
+/// Outboard server answered there; retry: it is busy or drains; fail: it refused (version, token, device,
+/// question). A session is waited for as long as `wait` once the server has greeted.
+result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
+                    std::span<const std::byte> token, transport::deadline until,
+                    std::chrono::seconds wait = welcome_patience);
+
+/// A hello that says who we are: product, host, user, program, process, and the driver's variables of this
+/// process.
+wire::hello introduce_ourselves();
 
 }  // namespace outboard::frontend

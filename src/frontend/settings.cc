@@ -24,6 +24,7 @@ result<settings> client_settings() {
   s.synchronous = c->sync;
   s.rings = c->rings;
   s.data_connections = c->data_connections;
+  s.wait = std::chrono::seconds(c->wait_seconds);
   s.trace_file = std::move(c->trace);
   if (c->log_given) s.log = c->log;
   s.plugins = std::move(c->plugins);
@@ -37,7 +38,7 @@ result<dialed> dial_any(const settings& s, const transport::registry& transports
   std::string reasons;
   int reason = 0;
   for (const std::string& url : s.servers) {
-    auto got = dial(transports, url, hello, s.token, until);
+    auto got = dial(transports, url, hello, s.token, until, s.wait);
     if (got) return got;
     if (!reasons.empty()) reasons += "; ";
     reasons += got.error().message;

@@ -2,6 +2,7 @@
 // connect.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ struct settings {
   bool synchronous = false;
   bool rings = true;                   ///< where they can be had
   std::uint32_t data_connections = 4;  ///< each way; 0: none
+  std::chrono::seconds wait{120};      ///< for the session to begin, once the server is there
   std::string trace_file;
   std::optional<log::level> log;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport name, library

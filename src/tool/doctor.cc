@@ -156,8 +156,9 @@ void print_server(const json& server) {
   print_device(get(a, "device"), "    ");
   std::printf("    listening on:");
   for (const json& url : get(a, "listening")) std::printf(" %s", text_of(url).c_str());
-  std::printf("\n    sessions: %s running, %s in all, %s not orderly; %s connections refused\n",
+  std::printf("\n    sessions: %s running, %s waiting, %s in all, %s not orderly; %s connections refused\n",
               text_of(get(get(a, "sessions"), "running")).c_str(),
+              text_of(get(get(a, "sessions"), "waiting")).c_str(),
               text_of(get(get(a, "sessions"), "total")).c_str(),
               text_of(get(get(a, "sessions"), "not_orderly")).c_str(),
               text_of(get(get(a, "connections"), "refused")).c_str());

@@ -1,0 +1,45 @@
+#include "backend/waiting_line.hh"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "base/log.hh"
+#include "wire/frame.hh"
+
+namespace outboard::backend {
+
+void send_refusal(const unique_fd& connection, const wire::refusal& why) {
+  const auto refusal = make_frame(wire::frame_kind::refusal, encode(why));
+  // So little fits into any socket's buffer; a client that is gone already needs no reason.
+  (void)::send(connection.get(), refusal.data(), refusal.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void waiting_line::join(accepted_session&& session) {
+  const auto place = line_.insert(line_.end(), one{std::move(session), 0});
+  log::info(place->session.hello.user, "@", place->session.hello.host, " ", place->session.hello.program, "[",
+            place->session.hello.process, "] from ", place->session.from, " waits, with ", line_.size() - 1,
+            " before it");
+  // What it sends stays unread: it is the worker's.
+  place->watch =
+      loop_.watch(place->session.connection.get(), EPOLLRDHUP | EPOLLONESHOT, [this, place](std::uint32_t) {
+        log::info(place->session.from, " left while it waited");
+        loop_.forget(place->watch);
+        line_.erase(place);
+      });
+}
+
+std::optional<accepted_session> waiting_line::next() {
+  if (line_.empty()) return std::nullopt;
+  loop_.forget(line_.front().watch);
+  accepted_session session = std::move(line_.front().session);
+  line_.pop_front();
+  return session;
+}
+
+void waiting_line::refuse_all(const std::string& why) {
+  while (auto session = next()) send_refusal(session->connection, {wire::refusal_reason::busy, why});
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,44 @@
+// Sessions that want a worker while as many run as may: they wait in the order of arrival, as long as their
+// clients do. Owned by the workers; the daemon's one thread.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+
+#include "backend/event_loop.hh"
+#include "backend/guests.hh"
+
+namespace outboard::backend {
+
+class waiting_line {
+ public:
+  explicit waiting_line(event_loop& loop) : loop_(loop) {}
+  ~waiting_line() { refuse_all("the server is shutting down"); }
+
+  waiting_line(const waiting_line&) = delete;
+  waiting_line& operator=(const waiting_line&) = delete;
+
+  void join(accepted_session&& session);
+  /// The one that has waited longest; none: nobody waits.
+  std::optional<accepted_session> next();
+  /// Tells each why, and lets it go.
+  void refuse_all(const std::string& why);
+
+  std::size_t length() const { return line_.size(); }
+
+ private:
+  struct one {
+    accepted_session session;
+    event_loop::id watch;  ///< for its leaving
+  };
+
+  event_loop& loop_;
+  std::list<one> line_;  // places keep their addresses: watches name them
+};
+
+/// Says on a connection that nobody has answered yet why it ends.
+void send_refusal(const unique_fd& connection, const wire::refusal& why);
+
+}  // namespace outboard::backend
