@@ -20,6 +20,9 @@ constexpr std::size_t most_arrived = 64;
 /// Contexts of one session that copy much, both directions of each, and copies that nobody waits for.
 constexpr std::size_t most_links = std::size_t{3} * most_data_connections * 16;
 
+/// What a client keeps on the way, and what the device still reads.
+constexpr std::size_t blocks_prepared = 24;
+
 /// Between two looks at copies that are not complete: a piece takes 20 us.
 constexpr std::chrono::microseconds shortest_look{20}, longest_look{1000};
 
@@ -91,6 +94,7 @@ void data_connections::reap(std::unique_lock<std::mutex>& lock) {
 void data_connections::run(link& own) {
   ::prctl(PR_SET_NAME, "outboard-data");
   driver_.cuCtxSetCurrent(own.native);
+  staging_.prepare(marshal::max_data_piece, blocks_prepared, own.context);
   if (own.inward) {
     receive_all(own);
   } else {

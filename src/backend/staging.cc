@@ -96,10 +96,12 @@ std::optional<staging::block> staging::find(std::size_t size_class, std::uint64_
 
 /// A free block that fits nobody here: of another size or context.
 bool staging::let_one_go(std::unique_lock<std::mutex>& lock) {
-  const auto list = std::ranges::find_if(free_, [](const auto& l) { return !l.empty(); });
+  const auto alone = [](const block& b) { return !b.of_slab; };
+  const auto list = std::ranges::find_if(free_, [&](const auto& l) { return std::ranges::any_of(l, alone); });
   if (list == std::end(free_)) return false;
-  const block gone = list->front();
-  list->erase(list->begin());
+  const auto at = std::ranges::find_if(*list, alone);
+  const block gone = *at;
+  list->erase(at);
   total_ -= gone.size;
   lock.unlock();
   const relaxed_capture relaxed(driver_);
@@ -132,6 +134,46 @@ staging::block staging::take(std::size_t size, std::uint64_t context) {
   lock.lock();
   total_ -= whole;
   return b;
+}
+
+void staging::prepare(std::size_t size, std::size_t count, std::uint64_t context) {
+  constexpr std::size_t huge_page = 2u << 20;
+  block part;
+  while ((smallest << part.size_class) < size) ++part.size_class;
+  part.size = smallest << part.size_class;
+  part.context = context;
+  part.of_slab = part.pinned = true;
+  const std::size_t whole = part.size * count;
+  {
+    const std::lock_guard lock(mutex_);
+    part.life = lives_[context];
+    if (std::exchange(prepared_[context], part.life + 1) == part.life + 1 || total_ + whole > limit) return;
+    total_ += whole;
+  }
+  // Few large pages are zeroed and locked in a fraction of the time of many small ones.
+  void* memory = ::mmap(nullptr, whole + huge_page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  std::byte* begin = nullptr;
+  if (memory != MAP_FAILED) {
+    auto* const mapped = static_cast<std::byte*>(memory);
+    const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(memory) % huge_page) % huge_page;
+    begin = mapped + before;
+    if (before) ::munmap(mapped, before);
+    ::munmap(begin + whole, huge_page - before);
+    ::madvise(begin, whole, MADV_HUGEPAGE);
+    const relaxed_capture relaxed(driver_);
+    if (call_driver(driver_.cuMemHostRegister_v2, begin, whole, CU_MEMHOSTREGISTER_PORTABLE) !=
+        CUDA_SUCCESS) {
+      ::munmap(begin, whole);
+      begin = nullptr;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  if (!begin) return void(total_ -= whole);
+  for (std::size_t n = 0; n < count; ++n) {
+    part.data = begin + n * part.size;
+    put_back(part);
+  }
 }
 
 void staging::give_back(block b) {

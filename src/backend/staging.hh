@@ -29,6 +29,7 @@ class staging {
     CUevent done = nullptr;  ///< recorded by give_back_after()
     std::size_t size_class = 0;
     bool pinned = false;
+    bool of_slab = false;  ///< one registration for it and its neighbours
     std::uint64_t context = 0,
                   life = 0;  ///< that it was made in, and whose streams `done` can be recorded in
   };
@@ -40,6 +41,10 @@ class staging {
   void give_back(block b);
   /// Free when the work submitted to `stream` so far is done.
   void give_back_after(block b, CUstream stream, bool per_thread);
+
+  /// So many blocks of this size, page-locked together before somebody waits for them: together that costs a
+  /// fraction. Once for each life of a context.
+  void prepare(std::size_t size, std::size_t count, std::uint64_t context);
 
   /// The context is dead, and with it what the driver knew of its blocks. A new one may have the same handle.
   void drop_context(std::uint64_t context);
@@ -64,7 +69,8 @@ class staging {
   mutable std::mutex mutex_;  // never held in a call of the driver that may wait
   std::vector<block> free_[classes];
   std::deque<block> busy_;
-  std::map<std::uint64_t, std::uint64_t> lives_;  // of contexts
+  std::map<std::uint64_t, std::uint64_t> lives_;     // of contexts
+  std::map<std::uint64_t, std::uint64_t> prepared_;  // by context: in which life, counted from 1
   std::size_t total_ = 0;
 };
 

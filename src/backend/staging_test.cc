@@ -60,6 +60,35 @@ TEST_F(StagingTest, WhoWaitsForRoomKeepsNobodyFromGivingBack) {
   waiting.join();
 }
 
+TEST_F(StagingTest, PreparedBlocksAreLockedTogetherAndOnce) {
+  stage_.prepare(1 << 20, 4, 1);
+  EXPECT_EQ(stage_.bytes(), 4u << 20);
+  stage_.prepare(1 << 20, 4, 1);
+  EXPECT_EQ(stage_.bytes(), 4u << 20);
+  EXPECT_EQ(device_->calls("cuMemHostRegister_v2"), 1u);
+  for (int i = 0; i < 4; ++i) {
+    const staging::block b = stage_.take(1 << 20, 1);
+    ASSERT_NE(b.data, nullptr);
+    EXPECT_TRUE(b.pinned);
+    std::fill_n(b.data, b.size, std::byte{1});
+  }
+  EXPECT_EQ(device_->calls("cuMemHostRegister_v2"), 1u);
+  (void)stage_.take(1 << 20, 1);
+  EXPECT_EQ(device_->calls("cuMemHostRegister_v2"), 2u);
+  stage_.drop_context(1);
+  stage_.prepare(1 << 20, 4, 1);
+  EXPECT_EQ(device_->calls("cuMemHostRegister_v2"), 3u) << "the context has begun a new life";
+}
+
+/// The driver knows it by its beginning alone.
+TEST_F(StagingTest, OneOfASlabIsNotLetGoAlone) {
+  stage_.prepare(1 << 20, 4, 1);
+  stage_.give_back(stage_.take(16u << 20, 1));
+  for (int i = 0; i < 16; ++i) ASSERT_NE(stage_.take(16u << 20, 2).data, nullptr);
+  EXPECT_LE(device_->calls("cuMemHostUnregister"), 1u);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(stage_.take(1 << 20, 1).of_slab);
+}
+
 TEST_F(StagingTest, WhoMakesABlockKeepsNobodyFromGivingBack) {
   const staging::block other = stage_.take(1000, 1);
   device_->block("cuMemHostRegister_v2");

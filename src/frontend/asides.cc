@@ -78,7 +78,7 @@ result<std::uint64_t> asides::collect() {
   };
   {
     std::optional<copy_crew::shift> shift;
-    if (links.size() > 1) shift.emplace(copy_crew::instance(), help);
+    if (links.size() > 1) shift.emplace(copy_crew::instance(), help, static_cast<int>(links.size()) - 1);
     help();
   }
   if (lost.load()) return failure("a data connection to the server broke");

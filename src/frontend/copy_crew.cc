@@ -13,9 +13,12 @@ namespace {
 
 constexpr std::chrono::seconds idle_for{2};
 
-/// Four copying threads saturate what a host's memory gives (measured: 42-46 GB/s); the caller is one of
-/// them.
-int helpers() { return std::clamp(usable_cores() - 1, 0, 3); }
+/// A connection keeps a thread busy, and as many of the server's: more than half of the cores would stand in
+/// each other's way.
+int helpers() {
+  const int cores = usable_cores();
+  return std::clamp(std::max(cores / 2, std::min(cores - 1, copy_crew::copying)), 0, 7);
+}
 
 }  // namespace
 
@@ -24,13 +27,15 @@ copy_crew& copy_crew::instance() {
   return one;
 }
 
-copy_crew::shift::shift(copy_crew& crew, const std::function<void()>& help) : crew_(crew) {
-  if (crew_.most_ == 0) return;
+copy_crew::shift::shift(copy_crew& crew, const std::function<void()>& help, int wanted) : crew_(crew) {
+  wanted = std::min(wanted, crew_.most_);
+  if (wanted <= 0) return;
   const std::lock_guard lock(crew_.mutex_);
   if (crew_.help_) return;
   ours_ = true;
   crew_.help_ = &help;
   ++crew_.number_;
+  crew_.places_ = wanted;
   crew_.start_missing();
   crew_.begun_.notify_all();
 }
@@ -44,7 +49,7 @@ copy_crew::shift::~shift() {
 
 void copy_crew::start_missing() {
   const blocked_signals blocked;
-  for (; threads_ < most_; ++threads_) {
+  for (; threads_ < places_; ++threads_) {
     try {
       std::thread([this] { work(); }).detach();
     } catch (const std::system_error&) {
@@ -58,9 +63,10 @@ void copy_crew::work() {
   for (unsigned long seen = 0;;) {
     // By the system's clock: the wait by the steady one asks for a C library newer than we promise (2.34).
     const bool called = begun_.wait_until(lock, std::chrono::system_clock::now() + idle_for,
-                                          [&] { return help_ && number_ != seen; });
+                                          [&] { return help_ && number_ != seen && places_ > 0; });
     if (!called) break;
     seen = number_;
+    --places_;
     ++busy_;
     const auto& help = *help_;
     lock.unlock();

@@ -48,6 +48,25 @@ TEST(copy_crew, TheSecondShiftAtOnceGoesWithoutHelp) {
   EXPECT_FALSE(second_helped.load());
 }
 
+TEST(copy_crew, NoMoreHelpThanAreWanted) {
+  static copy_crew& crew = *new copy_crew(4);
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> there{0};
+    std::atomic<bool> over{false};
+    const std::function<void()> help = [&] {
+      ++there;
+      while (!over) std::this_thread::yield();
+    };
+    {
+      const copy_crew::shift shift(crew, help, 2);
+      while (there.load() < 2) std::this_thread::yield();
+      std::this_thread::yield();
+      over = true;
+    }
+    EXPECT_EQ(there.load(), 2);
+  }
+}
+
 TEST(copy_crew, WithoutThreadsNothingHappens) {
   copy_crew crew(0);
   bool helped = false;

@@ -158,6 +158,9 @@ void keep_moving(Over&& over, Step&& step) {
   }
 }
 
+/// A thread for each connection, the program's own among them.
+int helpers_for(const data_connections::links& links) { return static_cast<int>(links.size()) - 1; }
+
 CUresult connection_lost() {
   process::instance().server()->lose_data_connection();
   return CUDA_ERROR_DEVICE_UNAVAILABLE;
@@ -243,7 +246,7 @@ std::optional<CUresult> stream_in(lane& own, const staged_copy& copy) {
   const auto stopped = [&] { return shared.lost.load() || out.all_begun(); };
   const std::function<void()> help = [&] { keep_moving(stopped, [&] { return out.step(); }); };
   {
-    const copy_crew::shift shift(copy_crew::instance(), help);
+    const copy_crew::shift shift(copy_crew::instance(), help, helpers_for(data->all()));
     const auto over = [&] {
       return shared.lost.load() || code != CUDA_SUCCESS || shared.posted.load() == shared.count();
     };
@@ -254,6 +257,8 @@ std::optional<CUresult> stream_in(lane& own, const staged_copy& copy) {
         shared.posted.store(n + 1, std::memory_order_release);
         got_on = true;
       }
+      // The server keeps what has come until it is told where to: the sooner, the fewer blocks it needs.
+      if (got_on) process::instance().server()->send_posts();
       return out.step() || got_on;
     });
     if (code != CUDA_SUCCESS) shared.lost.store(true);  // those who help would wait for ever
@@ -283,7 +288,7 @@ std::optional<CUresult> stream_out(lane& own, const staged_copy& whole) {
     keep_moving([&] { return stopped.load() || shared.lost.load(); }, [&] { return in.step(); });
   };
   {
-    const copy_crew::shift shift(copy_crew::instance(), help);
+    const copy_crew::shift shift(copy_crew::instance(), help, helpers_for(links));
     keep_moving(over, [&] {
       bool got_on = false;
       if (code == CUDA_SUCCESS) code = in.code();
