@@ -1,7 +1,7 @@
 // What a CUDA program pays for each kind of call. Prints one row a measurement: name, value, unit, with tabs
-// between. usage: apibench [quick | link | first]; quick repeats less, link also copies less, for long and
-// narrow lines; first measures the start alone and ends. An ordinary CUDA program: nothing here knows of
-// Outboard.
+// between. usage: apibench [quick | link | first | bulk]; quick repeats less, link also copies less, for long
+// and narrow lines; first measures the start alone and ends; bulk, the large copies alone. An ordinary CUDA
+// program: nothing here knows of Outboard.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -21,6 +21,7 @@ using steady = std::chrono::steady_clock;
 
 int divisor = 1;                  // quick: of all repeat counts
 size_t most = size_t(256) << 20;  // the largest copy
+size_t least = 4;                 // the smallest
 int large_repeats = 5;
 int times(int full) { return std::max(3, full / divisor); }
 
@@ -148,7 +149,7 @@ void copies(cudaStream_t stream) {
   std::memset(pinned, 1, most);
   for (size_t size : {size_t(4), size_t(4) << 10, size_t(64) << 10, size_t(1) << 20, size_t(16) << 20,
                       size_t(64) << 20, size_t(256) << 20}) {
-    if (size > most || (size == size_t(64) << 20 && size < most)) continue;
+    if (size < least || size > most || (size == size_t(64) << 20 && size < most)) continue;
     const int repeats = size >= 16 << 20 ? large_repeats : times(200);
     const auto measure = [&](const char* kind, void* to, const void* from, cudaMemcpyKind way, bool async) {
       copy_row(kind, size, typical(repeats, [&] {
@@ -177,6 +178,42 @@ void copies(cudaStream_t stream) {
     std::exit(1);
   }
   MUST(cudaFreeHost(pinned));
+  MUST(cudaFree(device));
+}
+
+/// Memory of the program's own that it page-locks: quarters of it in four streams, several times over, and
+/// one wait at the end.
+void registered_copies() {
+  constexpr int parts = 4, rounds = 8;
+  const size_t size = std::min(most, size_t(64) << 20), part = size / parts;
+  std::vector<char> own(size, 2);
+  char* device;
+  cudaStream_t streams[parts];
+  MUST(cudaMalloc(&device, size));
+  MUST(cudaHostRegister(own.data(), size, cudaHostRegisterDefault));
+  for (auto& stream : streams) MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  const auto measure = [&](const char* name, bool to_host) {
+    const double time = typical(3, [&] {
+      for (int round = 0; round < rounds; ++round) {
+        for (int n = 0; n < parts; ++n) {
+          char *there = device + n * part, *here = own.data() + n * part;
+          MUST(cudaMemcpyAsync(to_host ? here : there, to_host ? there : here, part, cudaMemcpyDefault,
+                               streams[n]));
+        }
+      }
+      MUST(cudaDeviceSynchronize());
+    });
+    row(name, rounds * size / time / 1e3, "GB/s");
+  };
+  measure("to_device_registered_4_streams", false);
+  std::fill(own.begin(), own.end(), 0);
+  measure("to_host_registered_4_streams", true);
+  if (std::count(own.begin(), own.end(), 2) != static_cast<std::ptrdiff_t>(size)) {
+    std::fprintf(stderr, "FAIL: registered memory does not hold what was sent\n");
+    std::exit(1);
+  }
+  for (auto& stream : streams) MUST(cudaStreamDestroy(stream));
+  MUST(cudaHostUnregister(own.data()));
   MUST(cudaFree(device));
 }
 
@@ -248,11 +285,18 @@ int main(int count, char** values) {
   if (how == "first") return 0;
   cudaStream_t stream;
   MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  if (how == "bulk") {
+    least = size_t(1) << 20;
+    registered_copies();
+    copies(stream);
+    return 0;
+  }
   launches();
   idle_calls(stream);
   events(stream);
   allocations(stream);
   copies(stream);
+  registered_copies();
   threads();
   graph(stream);
   MUST(cudaStreamDestroy(stream));

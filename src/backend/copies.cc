@@ -89,14 +89,13 @@ outcome ends::cuMemcpyAsync(call& c) {
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   const api::driver_table& d = c.driver();
-  if (!device_knows(d, body.to) || !device_knows(d, body.from)) {
-    return outcome::answer(CUDA_ERROR_INVALID_VALUE);
-  }
+  if (!device_knows(d, body.to) || !device_knows(d, body.from)) code = CUDA_ERROR_INVALID_VALUE;
   const bool per_thread = marshal::per_thread(body.how);
   if (marshal::on_stream(body.how)) {
     c.works_on(stream, per_thread);
-    code = call_driver(per_thread ? d.cuMemcpyAsync_ptsz : d.cuMemcpyAsync, body.to, body.from, body.size,
-                       stream);
+    if (code == CUDA_SUCCESS)
+      code = call_driver(per_thread ? d.cuMemcpyAsync_ptsz : d.cuMemcpyAsync, body.to, body.from, body.size,
+                         stream);
     if (body.done_at != 0) {
       // Whether the copy was taken or not: the client waits for its word before it uses the bytes again.
       const CUresult told =
@@ -106,6 +105,7 @@ outcome ends::cuMemcpyAsync(call& c) {
     }
     return outcome::answer(code);
   }
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
   c.give_up_turn();
   return outcome::answer(
       call_driver(per_thread ? d.cuMemcpy_ptds : d.cuMemcpy, body.to, body.from, body.size));

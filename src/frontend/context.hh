@@ -11,6 +11,7 @@
 #include "frontend/activity.hh"
 #include "frontend/data_connections.hh"
 #include "frontend/handle_table.hh"
+#include "frontend/later_area.hh"
 #include "frontend/slab.hh"
 #include "frontend/staging_area.hh"
 
@@ -38,6 +39,7 @@ struct context_state final : object {
   staging_area staging;                                     ///< of large copies
   data_connections to_device, to_host;                      ///< of large copies, where no memory is shared
   later_copies later;                                       ///< to the host, where nobody waits for them
+  later_area later_blocks;                                  ///< of those, with its lock
   /// made of a green context: that one's handle, and the primary context that owns what is made here
   std::uint64_t green = 0;
   context_state* owner = nullptr;

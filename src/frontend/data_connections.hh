@@ -30,7 +30,7 @@ struct data_link {
 struct later_copies {
   std::mutex use;            ///< guards what follows
   std::uint64_t wanted = 0;  ///< bytes so far
-  bool tried = false;        ///< to open connections for them
+  bool tried = false;        ///< to open connections, or to share memory, for them
 };
 
 class data_connections {

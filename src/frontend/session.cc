@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/cores.hh"
 #include "transport/spin.hh"
 #include "wire/cursor.hh"
 
@@ -38,14 +39,18 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
 session::session(std::unique_ptr<transport::connection> connection, session_events events)
     : connection_(std::move(connection)),
       events_(std::move(events)),
+      drains_(frontend::drains::make(std::clamp(usable_cores() - 1, 1, 4))),
       receiver_(new receiver(*connection_, *this, received_)) {
   connection_->set_spin(transport::answer_spin());
 }
 
-session::~session() = default;
+session::~session() { drains_->drop_all(); }
 
 std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, waiter* waiting,
                             const landing* land) {
+  // What comes by frames comes when it likes: what was asked for before must be there first.
+  if (land && drains_->pending()) [[unlikely]]
+    drains_->await(land->extent());
   const std::unique_lock sending = locked_soon(send_mutex_);
   wire::frame_header header;
   header.size = static_cast<std::uint32_t>(request.payload.size() + request.bulk.size());
@@ -242,6 +247,12 @@ std::span<std::byte> landing::run_at(std::uint64_t offset, std::uint64_t wanted)
   return {start + within, std::min(wanted, row - within)};
 }
 
+std::span<const std::byte> landing::extent() const {
+  if (row == 0 || size == 0) return {to, size};
+  const std::uint64_t last = (size + row - 1) / row - 1;
+  return {to, last / rows * slice + std::min(last, rows - 1) * pitch + row};
+}
+
 bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
                              std::vector<std::span<std::byte>>& places) {
   if (ticket & wire::graph_copy) {
@@ -267,6 +278,18 @@ bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::ui
   return true;
 }
 
+bool session::copies_pending_by_frames(std::span<const std::byte> memory) {
+  if (asides_.pending()) return true;
+  if (landings_pending_.load(std::memory_order_relaxed) == 0) return false;
+  constexpr std::size_t few = 1000;  // to look through
+  const std::lock_guard lock(state_mutex_);
+  if (landings_.size() > few) return true;
+  return std::ranges::any_of(landings_, [&](const auto& entry) {
+    const std::span<const std::byte> place = entry.second.extent();
+    return place.data() < memory.data() + memory.size() && memory.data() < place.data() + place.size();
+  });
+}
+
 void session::copy_failed(std::uint64_t ticket) {
   const std::lock_guard lock(state_mutex_);
   if (landings_.erase(ticket)) landings_pending_.fetch_sub(1, std::memory_order_relaxed);
@@ -281,7 +304,14 @@ status session::collect_asides() {
   const auto bytes = asides_.collect();
   if (!bytes) return bytes.error();
   add_aside({0, *bytes});
+  drains_->collect();
   return {};
+}
+
+/// What the device had still to do in the context it will not do.
+void session::notice(std::uint64_t context, std::int32_t code) {
+  drains_->drop(context);
+  events_.sticky_error(context, code);
 }
 
 void session::lose(const std::string& why) {
@@ -293,6 +323,7 @@ void session::lose(const std::string& why) {
     lost_.store(true, std::memory_order_release);
   }
   connection_->shutdown();
+  drains_->drop_all();
   const std::lock_guard lock(state_mutex_);
   attend_.notify_one();
   for (auto& [ticket, w] : waiters_) w->wake.notify_one();
@@ -308,6 +339,7 @@ void session::resume_on(std::unique_ptr<transport::connection> connection) {
   receiver_.reset(new receiver(*connection_, *this, received_));
   connection_->set_spin(transport::answer_spin());
   asides_.drop_all();
+  drains_->drop_all();
   landings_.clear();
   orders_.clear();
   expected_.store(0);
@@ -336,6 +368,7 @@ void session::end_lane(std::uint32_t lane) {
 
 void session::goodbye() {
   if (lost_.exchange(true, std::memory_order_acq_rel)) return;
+  drains_->drop_all();
   outbox_.stop();
   std::unique_lock sending(send_mutex_, std::defer_lock), writing(write_mutex_, std::defer_lock);
   // The outbox's thread is done in a moment. Another thread in the middle of a send: it is an unclean exit

@@ -19,6 +19,7 @@
 
 #include "api/cuda/headers.hh"
 #include "frontend/asides.hh"
+#include "frontend/drains.hh"
 #include "frontend/outbox.hh"
 #include "frontend/receiver.hh"
 #include "transport/transport.hh"
@@ -45,6 +46,8 @@ struct landing {
 
   /// The place of byte `offset`, and how many bytes from there on lie together (`wanted` at most).
   std::span<std::byte> run_at(std::uint64_t offset, std::uint64_t wanted) const;
+  /// From the first byte to the last one, with the gaps between rows.
+  std::span<const std::byte> extent() const;
 };
 
 /// A callback that has arrived. `number` 0: nobody waits for an answer.
@@ -104,9 +107,16 @@ class session final : private frame_sink {
 
   /// Posted copies to host memory whose bytes have not come yet.
   bool copies_pending() const {
-    return landings_pending_.load(std::memory_order_relaxed) != 0 || asides_.pending();
+    return landings_pending_.load(std::memory_order_relaxed) != 0 || asides_.pending() || drains_->pending();
   }
+  /// Are there some whose bytes will come into this memory?
+  bool copies_pending_to(std::span<const std::byte> memory) {
+    return copies_pending() && (drains_->touch(memory) || copies_pending_by_frames(memory));
+  }
+  /// The same of those whose bytes come over connections.
+  bool copies_pending_by_frames(std::span<const std::byte> memory);
   asides& arrivals() { return asides_; }
+  frontend::drains& drains() { return *drains_; }
   /// Can the server hand us descriptors, so that memory can be shared?
   bool passes_descriptors() const { return connection_->what().passes_descriptors; }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
@@ -156,7 +166,7 @@ class session final : private frame_sink {
   void copy_failed(std::uint64_t ticket) override;
   status aside(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places) override;
   status collect_asides() override;
-  void notice(std::uint64_t context, std::int32_t code) override { events_.sticky_error(context, code); }
+  void notice(std::uint64_t context, std::int32_t code) override;
   void output(int descriptor, std::string_view text) override { events_.output(descriptor, text); }
   void callback(std::uint64_t number, const marshal::callback_body& errand) override;
   void descriptor(std::uint64_t ticket, unique_fd fd) override;
@@ -164,6 +174,7 @@ class session final : private frame_sink {
   std::unique_ptr<transport::connection> connection_;
   session_events events_;
   asides asides_;
+  const std::shared_ptr<frontend::drains> drains_;
   std::atomic<std::uint64_t> received_{0};  ///< written by the leader alone
   std::unique_ptr<receiver> receiver_;
 

@@ -3,6 +3,7 @@
 // and with a reset, a free or a return from main() coming soon after.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -102,8 +103,8 @@ void however_it_asks(bool registered) {
 }
 
 /// Several at a time, asked for in another order than they were begun; two into one place of the memory.
-void several() {
-  buffers b[3];
+void several(bool registered) {
+  buffers b[3] = {buffers(registered), buffers(registered), buffers(registered)};
   for (std::uint32_t turn = 0; turn < 4; ++turn) {
     for (std::uint32_t i = 0; i < 3; ++i) b[i].copy(turn + i * 100);
     b[1].copy(turn + 7777);
@@ -116,8 +117,8 @@ void several() {
 }
 
 /// A copy whose stream waits for the host lies before another one, which is asked for.
-void one_stream_that_is_held_up() {
-  buffers held, free;
+void one_stream_that_is_held_up(bool registered) {
+  buffers held(registered), free(registered);
   std::atomic<bool> go{false};
   for (int turn = 0; turn < 3; ++turn) {
     go = false;
@@ -128,9 +129,9 @@ void one_stream_that_is_held_up() {
         },
         &go));
     held.copy(1);
-    free.copy(2);
+    for (int i = 0; i < 6; ++i) free.copy(2 + i);
     MUST(cudaStreamSynchronize(free.stream));
-    EXPECT(numbered(free.host, 2));
+    EXPECT(numbered(free.host, 7));
     go = true;
     MUST(cudaStreamSynchronize(held.stream));
     EXPECT(numbered(held.host, 1));
@@ -156,11 +157,47 @@ void rows() {
   b.release();
 }
 
+/// What is read from is what an earlier copy, of any size, has brought; and what was brought small is not
+/// overwritten by what was asked for large before.
+void to_and_fro() {
+  buffers b(true);
+  std::uint32_t* second = nullptr;
+  MUST(cudaMalloc(&second, bytes));
+  for (std::uint32_t turn = 0; turn < 6; ++turn) {
+    b.copy(turn * 10);
+    MUST(cudaMemcpyAsync(second, b.host, bytes, cudaMemcpyHostToDevice, b.stream));
+    number<<<64, 256, 0, b.stream>>>(b.device, 5000 + turn);
+    MUST(cudaMemcpyAsync(b.host, b.device, 4096, cudaMemcpyDeviceToHost, b.stream));
+    MUST(cudaStreamSynchronize(b.stream));
+    EXPECT(numbered(b.host, 5000 + turn, 1024));
+    EXPECT(numbered(b.host + 1024, turn * 10 + 1024, words - 1024));
+    MUST(cudaMemcpyAsync(b.host, second, bytes, cudaMemcpyDeviceToHost, b.stream));
+    MUST(cudaStreamSynchronize(b.stream));
+    EXPECT(numbered(b.host, turn * 10));
+  }
+  MUST(cudaFree(second));
+  b.release();
+}
+
+/// More than any side keeps for it, while this thread asks nothing: the device gets on, as natively.
+void much_and_no_question() {
+  buffers b(true);
+  std::atomic<bool> told{false};
+  for (std::uint32_t i = 0; i < 10; ++i) b.copy(i);
+  MUST(cudaLaunchHostFunc(
+      b.stream, [](void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; }, &told));
+  for (int i = 0; i < 60'000 && !told; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT(told);
+  EXPECT(numbered(b.host, 9));
+  MUST(cudaStreamSynchronize(b.stream));
+  b.release();
+}
+
 void from_several_threads() {
   std::vector<std::thread> threads;
   for (std::uint32_t n = 0; n < 3; ++n) {
     threads.emplace_back([n] {
-      buffers b;
+      buffers b(n % 2 == 1);
       for (std::uint32_t turn = 0; turn < 4; ++turn) {
         b.copy(turn * 10 + n);
         MUST(cudaStreamSynchronize(b.stream));
@@ -175,7 +212,7 @@ void from_several_threads() {
 /// What is freed or reset is not written any more; memory that is freed may be used again at once.
 void soon_gone() {
   for (std::uint32_t turn = 0; turn < 4; ++turn) {
-    buffers b;
+    buffers b(turn >= 2);
     b.copy(turn);
     b.copy(turn + 1);
     if (turn % 2) {
@@ -199,8 +236,12 @@ void soon_gone() {
 int main() {
   however_it_asks(false);
   however_it_asks(true);
-  several();
-  one_stream_that_is_held_up();
+  for (bool registered : {false, true}) {
+    several(registered);
+    one_stream_that_is_held_up(registered);
+  }
+  to_and_fro();
+  much_and_no_question();
   rows();
   from_several_threads();
   soon_gone();

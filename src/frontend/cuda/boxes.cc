@@ -158,7 +158,7 @@ CUresult from_host(lane& own, const box& copy, const box_extent& size, CUstream 
   std::uint64_t begin = 0, bytes = 0, all = 0;
   if (!range_of(copy.from, size, begin, bytes) || !size.bytes(all)) return CUDA_ERROR_INVALID_VALUE;
   const auto* first = reinterpret_cast<const std::byte*>(begin);
-  if (const CUresult code = settle(own, first); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = settle(own, first, bytes); code != CUDA_SUCCESS) return code;
   // While streams may wait for host functions of ours the server must not be left with more than it can keep.
   may_post = may_post && may_run_behind(how) && !process::instance().server()->callbacks_expected();
   for (std::uint64_t done = 0; done < all;) {

@@ -1,6 +1,7 @@
 // What the context chapters share: making a primary context active, letting one die. Any thread.
 #pragma once
 
+#include "base/fd.hh"
 #include "frontend/context.hh"
 #include "frontend/cuda/requests.hh"
 
@@ -29,8 +30,9 @@ std::unique_ptr<object> stream_in(std::uint64_t green, unsigned flags, int prior
 CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out);
 
 /// Page-locked memory of our own that the server shares, in the current context; and the end of it, which
-/// waits for the device.
-CUresult allocate_shared(lane& own, std::uint64_t size, std::uint64_t& address);
+/// waits for the device. `file`: takes the file that both sides have mapped, the memory's from offset 0 on,
+/// if it is more than a small block.
+CUresult allocate_shared(lane& own, std::uint64_t size, std::uint64_t& address, unique_fd* file = nullptr);
 void release_shared(lane& own, std::uint64_t address, std::uint64_t size);
 
 /// Frees what cuExternalMemoryGetMappedBuffer gave out; false: this is none of it.

@@ -18,7 +18,7 @@ CUresult finish(lane& own, marshal::flavour how);
 
 /// Bytes of posted copies may still be on their way into this host range: they must have landed before it is
 /// read.
-CUresult settle(lane& own, const void* source);
+CUresult settle(lane& own, const void* source, std::uint64_t size);
 
 /// Device memory by our books, else host memory: every device address that a program can have is in them.
 bool on_device(std::uint64_t address);

@@ -8,6 +8,7 @@
 #include "frontend/cuda/copies.hh"
 #include "frontend/cuda/elsewhere.hh"
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/later_copy.hh"
 #include "frontend/cuda/remote.hh"
 #include "frontend/cuda/staged_copy.hh"
 #include "frontend/cuda/streamed_copy.hh"
@@ -76,7 +77,7 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
     const std::uint64_t offset = source - host->base;
     if (size <= host->size - offset) return on_server(to, host->device_address + offset, size, stream, how);
   }
-  if (const CUresult code = settle(own, from); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = settle(own, from, size); code != CUDA_SUCCESS) return code;
   if (of_device_alone(reinterpret_cast<std::uint64_t>(from))) {
     return of_device_alone(to) ? on_server(to, reinterpret_cast<std::uint64_t>(from), size, stream, how)
                                : CUDA_ERROR_INVALID_VALUE;
@@ -85,18 +86,20 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   const bool known = p.addresses().covers(to, size) && !p.server()->callbacks_expected() &&
                      may_run_behind(how) && !(default_stream(stream) && any_capture_open()) &&
                      !of_another_device(own, to);
-  // Asynchronous copies from page-locked memory must not wait for the stream.
-  if (known && size >= least_staged && !shown(to) &&
-      !(marshal::on_stream(how) && p.addresses().find(source))) {
+  std::uint64_t done = 0;
+  if (known && size >= least_staged && !shown(to)) {
     auto* host = static_cast<std::byte*>(const_cast<void*>(from));
-    if (const auto code = stage_in(own, {to, host, size, stream, how})) return *code;
+    // Asynchronous copies from page-locked memory must not wait for the stream.
+    const bool goes_on = marshal::on_stream(how) && p.addresses().find(source);
+    const auto code = stage_in(own, {to, host, size, stream, how}, goes_on ? &done : nullptr);
+    if (code && (*code != CUDA_SUCCESS || !goes_on || done == size)) return *code;
   }
-  if (known && size >= least_streamed && !shown(to)) {
+  if (known && done == 0 && size >= least_streamed && !shown(to)) {
     auto* host = static_cast<std::byte*>(const_cast<void*>(from));
     if (const auto code = stream_in(own, {to, host, size, stream, how})) return *code;
   }
   const auto* bytes = static_cast<const std::byte*>(from);
-  for (std::uint64_t done = 0; done < size;) {
+  while (done < size) {
     const std::uint64_t n = std::min(piece, size - done);
     request r(api::opcode::cuMemcpyHtoD_v2, own);
     marshal::put_body(r.body(), marshal::copy_in_body{to + done, value_of(stream), how});
@@ -142,11 +145,16 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
     if (const auto code = stream_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
       return *code;
   }
-  if (later && size >= least_streamed)
-    stream_later(own, {from, static_cast<std::byte*>(to), size, stream, how});
+  staged_copy copy{from, static_cast<std::byte*>(to), size, stream, how};
+  if (later && size >= least_streamed) stream_later(own, copy);
+  if (later && !shown(from) && !p.server()->copies_pending_by_frames({copy.host, size})) {
+    const drained got = drain_later(own, copy);
+    if (got.code != CUDA_SUCCESS || got.done == size) return got.code;
+    copy.host += got.done, copy.device += got.done, copy.size -= got.done;
+  }
   request r(api::opcode::cuMemcpyDtoH_v2, own);
-  marshal::put_body(r.body(), marshal::copy_out_body{from, size, value_of(stream), how});
-  const landing land{static_cast<std::byte*>(to), size};
+  marshal::put_body(r.body(), marshal::copy_out_body{copy.device, copy.size, value_of(stream), how});
+  const landing land{copy.host, copy.size};
   return later ? r.post({}, &land) : r.call({}, &land);
 }
 
@@ -196,11 +204,12 @@ CUresult finish(lane& own, flavour how) {
   return request(api::opcode::cuCtxSynchronize, own).call();
 }
 
-CUresult settle(lane& own, const void* source) {
+CUresult settle(lane& own, const void* source, std::uint64_t size) {
   process& p = process::instance();
   if (!p.server()->copies_pending()) return CUDA_SUCCESS;
   const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(source));
   if (!block || !is_host(block->kind)) return CUDA_SUCCESS;
+  if (!p.server()->copies_pending_to({static_cast<const std::byte*>(source), size})) return CUDA_SUCCESS;
   return request(api::opcode::cuCtxSynchronize, own).call();
 }
 

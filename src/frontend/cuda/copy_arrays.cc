@@ -26,7 +26,7 @@ CUresult to_array(CUarray array, std::size_t offset, const void* from, std::size
   lane& own = this_lane();
   if (const CUresult code = begin(own, array, from, size, stream); code != CUDA_SUCCESS || size == 0)
     return code;
-  if (const CUresult code = settle(own, from); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = settle(own, from, size); code != CUDA_SUCCESS) return code;
   if (shown(reinterpret_cast<std::uint64_t>(from))) {  // what the server has of it may be newer
     if (const CUresult code = finish(own, flavour::sync); code != CUDA_SUCCESS) return code;
   }

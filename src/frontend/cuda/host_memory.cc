@@ -40,7 +40,7 @@ bool is_mapped(std::uint64_t address, std::uint64_t size) {
 
 /// The same pages as the server's, which made them, sealed their size and page-locked them: then copies are
 /// the device's own, and each side sees at once what the other writes.
-CUresult share_with_server(lane& own, pinned_chunk& chunk) {
+CUresult share_with_server(lane& own, pinned_chunk& chunk, unique_fd* file = nullptr) {
   unique_fd memory;
   std::vector<std::byte> request, reply;
   wire::writer w(request);
@@ -57,6 +57,7 @@ CUresult share_with_server(lane& own, pinned_chunk& chunk) {
   ::madvise(got, chunk.size, MADV_DONTFORK);
   chunk.shared = true;
   chunk.context = own.context_handle();
+  if (file) *file = std::move(memory);
   return CUDA_SUCCESS;
 }
 
@@ -172,9 +173,9 @@ CUresult hide_registered(lane& own, const memory_block& block) {
 
 }  // namespace
 
-CUresult allocate_shared(lane& own, std::uint64_t size, std::uint64_t& address) {
+CUresult allocate_shared(lane& own, std::uint64_t size, std::uint64_t& address, unique_fd* file) {
   return process::instance().arena().allocate(
-      size, [&](pinned_chunk& chunk) { return share_with_server(own, chunk); }, address);
+      size, [&](pinned_chunk& chunk) { return share_with_server(own, chunk, file); }, address);
 }
 
 void release_shared(lane& own, std::uint64_t address, std::uint64_t size) {

@@ -123,10 +123,11 @@ void forget_last_life(lane& own, const context_state& context) {
 }
 
 CUresult tell_of_death(request& r, const context_state& context) {
-  asides& arrivals = process::instance().server()->arrivals();
-  if (!arrivals.has(context.handle)) return r.post();
+  session& server = *process::instance().server();
+  if (!server.arrivals().has(context.handle) && !server.drains().pending_in(context.handle)) return r.post();
   const CUresult code = r.call();
-  arrivals.drop(context.handle);
+  server.arrivals().drop(context.handle);
+  server.drains().drop(context.handle);
   return code;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -135,18 +136,25 @@ class work {
   std::atomic<bool> stop_{false};
 };
 
+/// A device that is at work on other blocks frees one in less time than this; then its stream is busy.
+constexpr auto soon = std::chrono::microseconds(500);
+
 /// Runs `step` until it says that all is done; it returns whether it got on. Errors end the copy, with the
-/// helpers.
+/// helpers, and so does a stream that is busy where `waits` is false.
 template <class Step>
-CUresult drive(work& shared, Step&& step) {
+CUresult drive(work& shared, bool waits, Step&& step) {
+  using clock = std::chrono::steady_clock;
   CUresult code = CUDA_SUCCESS;
+  auto moved = waits ? clock::time_point{} : clock::now();
   for (patience wait; code == CUDA_SUCCESS;) {
     bool got_on = false;
     if (step(got_on, code)) return code;
     if (got_on) {
       wait.restart();
+      if (!waits) moved = clock::now();
       continue;
     }
+    if (!waits && clock::now() - moved > soon) break;
     wait.pause();
     if (code == CUDA_SUCCESS && wait.doubtful()) code = shared.ask_stream();
   }
@@ -175,7 +183,7 @@ CUresult copy_beginning(lane& own, staged_copy& copy) {
   return code;
 }
 
-std::optional<CUresult> stage_in(lane& own, const staged_copy& copy) {
+std::optional<CUresult> stage_in(lane& own, const staged_copy& copy, std::uint64_t* done) {
   use_of_area area(own, copy.size);
   if (!area) return std::nullopt;
   work shared(own, area, copy);
@@ -186,19 +194,26 @@ std::optional<CUresult> stage_in(lane& own, const staged_copy& copy) {
   const std::function<void()> help = [&] { shared.help(free, fill); };
   std::uint64_t posted = 0;
   CUresult code = CUDA_SUCCESS;
+  const auto post_ready = [&](CUresult& failed) {
+    const std::uint64_t before = posted;
+    for (; posted < shared.count() && shared.is_ready(posted); ++posted) {
+      if ((failed = shared.post(posted, true)) != CUDA_SUCCESS) break;
+    }
+    return posted != before;
+  };
   {
     const copy_crew::shift shift(copy_crew::instance(), help);
-    code = drive(shared, [&](bool& got_on, CUresult& failed) {
-      while (posted < shared.count() && shared.is_ready(posted)) {
-        if ((failed = shared.post(posted, true)) != CUDA_SUCCESS) return false;
-        ++posted, got_on = true;
-      }
+    code = drive(shared, done == nullptr, [&](bool& got_on, CUresult& failed) {
+      got_on = post_ready(failed);
+      if (failed != CUDA_SUCCESS) return false;
       if (posted == shared.count()) return true;
       got_on |= shared.help_once(free, fill);
       return false;
     });
   }
-  return ended(area, shared.count(), code);
+  if (code == CUDA_SUCCESS) (void)post_ready(code);  // what the helpers had in hand
+  if (done) *done = std::min(copy.size, shared.offset(posted));
+  return ended(area, posted, code);
 }
 
 std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
@@ -219,7 +234,7 @@ std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
   CUresult code = CUDA_SUCCESS;
   {
     const copy_crew::shift shift(copy_crew::instance(), help);
-    code = drive(shared, [&](bool& got_on, CUresult& failed) {
+    code = drive(shared, true, [&](bool& got_on, CUresult& failed) {
       for (std::uint64_t n = posted; n < shared.count() && area->is_free(n); ++n) {
         if (n >= staging_area::blocks && !shared.is_ready(n - staging_area::blocks))
           break;  // still being copied out

@@ -28,8 +28,9 @@ struct staged_copy {
 CUresult copy_beginning(lane& own, staged_copy& copy);
 
 /// Empty: nothing was done, the copy must go the ordinary way. To the device it returns when the source may
-/// be reused; to the host when the bytes are there.
-std::optional<CUresult> stage_in(lane& own, const staged_copy& copy);
+/// be reused; to the host when the bytes are there. `done`, if asked for: the copy must not wait for a stream
+/// that is busy, and so many bytes of it have been taken care of; the rest must go the ordinary way.
+std::optional<CUresult> stage_in(lane& own, const staged_copy& copy, std::uint64_t* done = nullptr);
 std::optional<CUresult> stage_out(lane& own, const staged_copy& copy);
 
 }  // namespace outboard::frontend::cuda
