@@ -190,7 +190,7 @@ class Backend:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="outboard-bench-"))
         self.log = self.folder / "serve.log"
         self.unix, self.shm = f"unix:{self.folder}/socket", f"shm:{self.folder}/socket"
-        (self.folder / "serve.toml").write_text(f"{config}\n[pool]\nper_key = {pool}\n")
+        (self.folder / "serve.toml").write_text(f"{config}\n[pool]\nper_key = {pool}\nburst = {pool}\n")
         self.shared_memory = set(os.listdir("/dev/shm"))
         reader, writer = os.pipe()
         command = [build.outboard, "serve", "--device", device, "--listen", self.unix, "--listen", "tcp:127.0.0.1:0",

@@ -109,6 +109,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                {"connections", {{"waiting", facts.guests}, {"refused", facts.refused}}},
                {"pool",
                 {{"per_key", facts.pool.per_key},
+                 {"burst", facts.pool.burst},
                  {"idle_minutes", facts.pool.idle_minutes},
                  {"hits", counts.hits},
                  {"misses", counts.misses},

@@ -18,6 +18,8 @@ std::optional<pool::worker_id> pool::take(const std::string& key, time now) {
   }
   entry& e = keys_[key];
   e.wanted = now;
+  e.sessions.push_back(now);
+  if (e.sessions.size() > settings_.burst) e.sessions.pop_front();
   if (e.idle.empty()) {
     ++counts_.misses;
     return std::nullopt;
@@ -28,9 +30,29 @@ std::optional<pool::worker_id> pool::take(const std::string& key, time now) {
   return id;
 }
 
-bool pool::wants_one(const std::string& key) const {
+std::size_t pool::target(const entry& e, time now) const {
+  const auto of_late = static_cast<std::size_t>(
+      std::ranges::count_if(e.sessions, [&](time began) { return now - began < recent; }));
+  return std::max(settings_.per_key, of_late);
+}
+
+std::size_t pool::wants(const std::string& key, time now) const {
   const auto at = keys_.find(key);
-  return at != keys_.end() && at->second.idle.size() < settings_.per_key;
+  if (at == keys_.end()) return 0;
+  const std::size_t idle = at->second.idle.size(), wanted = target(at->second, now), all = size();
+  const std::size_t missing = wanted > idle ? wanted - idle : 0;
+  // A burst of one key takes nothing from the others; its first one may (drop()).
+  const std::size_t room = settings_.most > all ? settings_.most - all : 0;
+  const std::size_t own = idle < settings_.per_key ? settings_.per_key - idle : 0;
+  return std::min(missing, std::max(room, own));
+}
+
+std::optional<pool::time> pool::surplus_from(const entry& e) const {
+  if (e.idle.size() <= settings_.per_key) return std::nullopt;
+  // With n idle ones: as soon as fewer than n sessions count as recent.
+  const std::size_t needed = e.idle.size();
+  if (e.sessions.size() < needed) return e.wanted;
+  return e.sessions[e.sessions.size() - needed] + recent;
 }
 
 void pool::add(const std::string& key, worker_id id) { keys_[key].idle.push_back(id); }
@@ -48,11 +70,15 @@ void pool::drop_entry(entry& e, std::vector<worker_id>& dropped) {
 std::vector<pool::worker_id> pool::drop(time now) {
   std::vector<worker_id> dropped;
   for (auto at = keys_.begin(); at != keys_.end();) {
-    if (now - at->second.wanted < settings_.idle) {
+    entry& e = at->second;
+    // The youngest: the oldest are the likeliest to be ready.
+    for (; e.idle.size() > target(e, now); e.idle.pop_back(), ++counts_.dropped)
+      dropped.push_back(e.idle.back());
+    if (now - e.wanted < settings_.idle) {
       ++at;
       continue;
     }
-    drop_entry(at->second, dropped);
+    drop_entry(e, dropped);
     at = keys_.erase(at);
   }
   while (size() > settings_.most) {
@@ -83,7 +109,8 @@ std::vector<pool::worker_id> pool::drop_all() {
 std::optional<pool::time> pool::next_drop() const {
   std::optional<time> next;
   for (const auto& [key, e] : keys_) {
-    const time due = e.wanted + settings_.idle;
+    time due = e.wanted + settings_.idle;
+    if (const auto surplus = surplus_from(e)) due = std::min(due, *surplus);
     if (!next || due < *next) next = due;
   }
   return next;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,9 +20,12 @@ class pool {
 
   struct settings {
     std::size_t per_key = 1;
+    std::size_t burst = 1;  ///< idle ones of a key while sessions of it come fast; below per_key: per_key
     std::size_t most = 8;
     std::chrono::seconds idle{600};
   };
+  /// Sessions that began so long ago or less count as one burst.
+  static constexpr std::chrono::seconds recent{30};
   struct counts {
     std::uint64_t hits = 0, misses = 0, dropped = 0;
   };
@@ -32,15 +36,16 @@ class pool {
   /// do).
   std::optional<worker_id> take(const std::string& key, time now);
 
-  /// Whether one more warm worker shall be started for the key now, counting those that still start.
-  bool wants_one(const std::string& key) const;
+  /// How many more warm workers shall be started for the key now, not counting those that still start: as
+  /// many wait as sessions have begun of late, within the limits.
+  std::size_t wants(const std::string& key, time now) const;
 
   void add(const std::string& key, worker_id id);
   /// The worker has ended by itself.
   void remove(worker_id id);
 
-  /// Workers to end now: of keys that nobody asked for during the idle time, and the longest unwanted ones
-  /// above the limit of all keys. They have left the pool.
+  /// Workers to end now: of keys that nobody asked for during the idle time, those that waited for more of a
+  /// burst that is over, and the longest unwanted ones above the limit of all keys. They have left the pool.
   std::vector<worker_id> drop(time now);
   std::vector<worker_id> drop_all();
   /// When drop() has something to do next.
@@ -53,7 +58,11 @@ class pool {
   struct entry {
     std::vector<worker_id> idle;
     time wanted{};
+    std::deque<time> sessions;  ///< the last ones that began: no more than matter
   };
+  std::size_t target(const entry& e, time now) const;
+  /// When the key has too many by itself; nothing: never.
+  std::optional<time> surplus_from(const entry& e) const;
   void drop_entry(entry& e, std::vector<worker_id>& dropped);
 
   settings settings_;

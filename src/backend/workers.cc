@@ -21,9 +21,9 @@ using namespace std::chrono_literals;
 /// A worker whose client is gone ends by itself; the two signals make sure that it is gone within a second.
 constexpr auto time_to_end_itself = 400ms;
 constexpr auto time_to_end_after_sigterm = 300ms;
-/// The next warm worker is started a little after a session began, so that it does not slow the session's own
-/// start.
-constexpr auto warm_up_delay = 250ms;
+/// The next warm worker is started once a session is served, and its first calls with it: not so that it
+/// slows them, but soon, because the next session may.
+constexpr auto warm_up_delay = 20ms;
 
 std::string key_of(const variables& driver) {
   std::string key;
@@ -67,6 +67,7 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
       settings_(std::move(settings)),
       changed_(std::move(changed)),
       pool_({.per_key = settings_.may_occupy_device ? settings_.pool.per_key : 0,
+             .burst = settings_.pool.burst,
              .most = settings_.pool.most,
              .idle = std::chrono::minutes(settings_.pool.idle_minutes)}),
       waiting_(loop) {}
@@ -115,7 +116,6 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
   log::info("session ", w->session->id, " began: ", w->session->user, "@", w->session->host, " ",
             w->session->program, "[", w->session->client_process, "] from ", w->session->from, ", worker ",
             w->process.process, w->warm ? " (warm)" : "");
-  loop_.after(warm_up_delay, [this, key, driver] { warm_up(key, driver); });
   return std::nullopt;
 }
 
@@ -193,13 +193,30 @@ status workers::assign(worker& w, accepted_session& session) {
   return {};
 }
 
+/// All that the pool wants; beside sessions whose own workers still start one after the other, because
+/// drivers do that no faster side by side.
+std::size_t workers::to_warm_up(const std::string& key) const {
+  const std::size_t wanted = pool_.wants(key, event_loop::clock::now());
+  const auto any = [&](auto&& which) {
+    return std::ranges::any_of(workers_, [&](const auto& entry) { return which(*entry.second); });
+  };
+  if (!any([](const worker& w) { return w.session && !w.session->serving; })) return wanted;
+  return any([](const worker& w) { return !w.session && !w.ready; }) ? 0 : std::min<std::size_t>(wanted, 1);
+}
+
 void workers::warm_up(const std::string& key, const variables& driver) {
-  if (draining_ || !pool_.wants_one(key)) return;
-  const auto started = start_worker(driver, true);
-  if (!started.ok()) return log::warn("no warm worker: ", started.error().message);
-  pool_.add(key, (*started)->id);
+  if (draining_) return;
+  for (std::size_t left = to_warm_up(key); left > 0; --left) {
+    const auto started = start_worker(driver, true);
+    if (!started.ok()) return log::warn("no warm worker: ", started.error().message);
+    pool_.add(key, (*started)->id);
+  }
   for (const worker_id id : pool_.drop(event_loop::clock::now())) end_idle(id);
   schedule_drops();
+}
+
+void workers::warm_up_soon(const worker& like) {
+  loop_.after(warm_up_delay, [this, key = like.key, driver = like.driver] { warm_up(key, driver); });
 }
 
 void workers::schedule_drops() {
@@ -235,6 +252,7 @@ void workers::on_message(worker& w, control_message& m) {
   switch (m.kind) {
     case control_kind::ready:
       if (auto ready = decode_ready(m.payload); ready.ok()) w.ready = *ready;
+      if (!w.session) warm_up_soon(w);  // more of a burst, one after the other
       return;
     case control_kind::serving:
       if (!w.session || w.session->serving) return;
@@ -244,6 +262,7 @@ void workers::on_message(worker& w, control_message& m) {
         if (auto hold = session_hold::open(w.activity)) w.hold.emplace(std::move(*hold));
       }
       if (watcher_) watcher_->session_began(*w.session, w.activity ? w.activity.get() : -1);
+      warm_up_soon(w);
       return;
     case control_kind::ended:
       if (auto end = decode_ended(m.payload); end.ok()) w.end = std::move(*end);

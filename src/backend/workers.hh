@@ -124,7 +124,9 @@ class workers {
   result<worker*> start_worker(const variables& driver, bool warm);
   worker* find_warm(const std::string& key);
   status assign(worker& w, accepted_session& session);
+  std::size_t to_warm_up(const std::string& key) const;
   void warm_up(const std::string& key, const variables& driver);
+  void warm_up_soon(const worker& like);
   void schedule_drops();
   void end_idle(worker_id id);
   void on_control(worker_id id);

@@ -48,6 +48,7 @@ struct shape_settings {
 
 struct pool_settings {
   std::uint32_t per_key = 1;        ///< idle warm workers for one device and driver environment; 0: none
+  std::uint32_t burst = 2;          ///< the same while sessions come fast: as many as began of late
   std::uint32_t most = 8;           ///< idle warm workers of all keys
   std::uint32_t idle_minutes = 10;  ///< a warm worker that nobody wants is dropped
 };

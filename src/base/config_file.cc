@@ -210,6 +210,7 @@ constexpr key limit_keys[]{
 
 constexpr key pool_keys[]{
     {"per_key", [](const input& in) { return set_number(in, in.into.pool.per_key, 0, 64); }},
+    {"burst", [](const input& in) { return set_number(in, in.into.pool.burst, 0, 64); }},
     {"most", [](const input& in) { return set_number(in, in.into.pool.most, 0, 1024); }},
     {"idle_minutes", [](const input& in) { return set_number(in, in.into.pool.idle_minutes, 1, 10080); }},
 };

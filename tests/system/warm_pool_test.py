@@ -90,6 +90,21 @@ class WarmPool(SystemTest):
             self.assertLess(min(hit), statistics.median(off) * 1.2 + 5)
         self.nothing_is_left(daemon)
 
+    def test_sessions_that_come_fast_find_several_and_so_does_the_next_one(self):
+        daemon = self.serve(config="[pool]\nburst = 3\n")
+        burst = [self.start(program("vector_add", 1000), daemon.unix) for _ in range(8)]
+        for client in burst:
+            out, err = client.communicate(timeout=60)
+            self.assertEqual((client.returncode, err), (0, ""), out)
+        self.warm(daemon, 3)
+        self.assertEqual(len(daemon.doctor()["pool"]["warm"]), 3)
+        hits, misses = self.counts(daemon)
+        self.assertEqual(hits + misses, 8)
+        for _ in range(3):  # at once, one after the other
+            self.timed(daemon.unix)
+        self.assertEqual(self.counts(daemon), (hits + 3, misses))
+        self.nothing_is_left(daemon)
+
     def test_another_driver_environment_gets_a_cold_worker(self):
         daemon = self.serve()
         self.timed(daemon.unix)
