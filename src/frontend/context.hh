@@ -37,6 +37,7 @@ struct context_state final : object {
   idle_mark idle, legacy_idle;                              ///< all of it; its legacy default stream
   slab_allocator small;                                     ///< allocations below a granule
   staging_area staging;                                     ///< of large copies
+  landing_block landing;                                    ///< of short ones to the host
   data_connections to_device, to_host;                      ///< of large copies, where no memory is shared
   later_copies later;                                       ///< to the host, where nobody waits for them
   later_area later_blocks;                                  ///< of those, with its lock

@@ -59,4 +59,14 @@ class staging_area {
   std::uint64_t first_ = 0;
 };
 
+/// A small one of those, for one short copy at a time, which is waited for.
+struct landing_block {
+  static constexpr std::uint64_t size = 64u << 10, least = 1024;
+  static constexpr unsigned worth_preparing = 16;  ///< copies
+
+  std::mutex use;          ///< guards what follows
+  std::uint64_t base = 0;  ///< 0: no memory
+  unsigned copies = 0;     ///< that would have passed so far
+};
+
 }  // namespace outboard::frontend

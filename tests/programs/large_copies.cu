@@ -111,6 +111,58 @@ void registered() {
 }
 
 /// The last one: nothing works in this process afterwards.
+/// Behind work that takes long: what does not get on is copied another way, and all of it is in order.
+void registered_behind_work() {
+  constexpr std::size_t words = most / sizeof(std::uint32_t);
+  std::vector<std::uint32_t> memory(words), back(words);
+  std::uint32_t* device;
+  cudaStream_t stream;
+  MUST(cudaMalloc(&device, most));
+  MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  MUST(cudaHostRegister(memory.data(), most, cudaHostRegisterDefault));
+  for (std::uint32_t turn = 1; turn < 4; ++turn) {
+    for (std::size_t i = 0; i < words; ++i) memory[i] = static_cast<std::uint32_t>(i) * turn;
+    for (int i = 0; i < 2; ++i) add<<<64, 256, 0, stream>>>(device, words, 1);
+    MUST(cudaMemcpyAsync(device, memory.data(), most, cudaMemcpyHostToDevice, stream));
+    add<<<64, 256, 0, stream>>>(device, words, 5);
+    MUST(cudaStreamSynchronize(stream));
+    MUST(cudaMemcpy(back.data(), device, most, cudaMemcpyDeviceToHost));
+    for (std::size_t i = 0; i < words; ++i) EXPECT(back[i] == static_cast<std::uint32_t>(i) * turn + 5);
+  }
+  MUST(cudaHostUnregister(memory.data()));
+  MUST(cudaStreamDestroy(stream));
+  MUST(cudaFree(device));
+}
+
+/// Short copies that are waited for, behind a kernel each, by threads that do the same; the block they may
+/// pass through is one.
+void short_ones() {
+  std::vector<std::thread> threads;
+  for (std::uint32_t n = 0; n < 3; ++n) {
+    threads.emplace_back([n] {
+      constexpr std::size_t words = 20'000;
+      std::uint32_t* device;
+      MUST(cudaMalloc(&device, words * sizeof *device));
+      std::vector<std::uint32_t> host(words);
+      for (std::size_t i = 0; i < words; ++i) host[i] = static_cast<std::uint32_t>(i) + n * 1'000'000;
+      MUST(cudaMemcpy(device, host.data(), words * sizeof *device, cudaMemcpyHostToDevice));
+      std::uint32_t added = 0;
+      for (int turn = 0; turn < 30; ++turn) {
+        for (const std::size_t count : {255, 256, 257, 1024, 4000, 16384, 16385, 20'000}) {
+          add<<<8, 64>>>(device, words, 3), added += 3;
+          std::vector<std::uint32_t> back(count + 2, 77);
+          const std::size_t from = words - count;
+          MUST(cudaMemcpy(&back[1], device + from, count * sizeof *device, cudaMemcpyDeviceToHost));
+          EXPECT(back[0] == 77 && back[count + 1] == 77);
+          for (std::size_t i = 0; i < count; ++i) EXPECT(back[1 + i] == host[from + i] + added);
+        }
+      }
+      MUST(cudaFree(device));
+    });
+  }
+  for (auto& t : threads) t.join();
+}
+
 void after_a_fault() {
   std::uint8_t* device;
   MUST(cudaMalloc(&device, most));
@@ -137,7 +189,10 @@ int main() {
   MUST(cudaStreamDestroy(stream));
   from_several_threads();
   registered();
+  registered_behind_work();
+  short_ones();
   MUST(cudaDeviceReset());
+  short_ones();
   edges(nullptr, false);
   in_order(nullptr, 2);
   after_a_fault();

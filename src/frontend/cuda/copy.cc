@@ -48,6 +48,27 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
   return code == CUDA_SUCCESS && in_two ? wait_for_default_stream(per_thread) : code;
 }
 
+/// Short copies to pageable memory, where memory is shared: the device writes where this thread can read,
+/// with no hand in between. Empty: nothing was done.
+std::optional<CUresult> land(lane& own, void* to, CUdeviceptr from, size_t size, flavour how) {
+  if (!may_pass_shared() || process::instance().server()->callbacks_expected()) return std::nullopt;
+  landing_block& block = own.owner()->landing;
+  const std::unique_lock lock(block.use, std::try_to_lock);
+  if (!lock) return std::nullopt;
+  if (block.base && !is_shared_still(own, block.base)) {
+    release_shared(own, block.base, landing_block::size);
+    block.base = 0;
+  }
+  if (!block.base) {
+    if (++block.copies % landing_block::worth_preparing) return std::nullopt;
+    if (allocate_shared(own, landing_block::size, block.base) != CUDA_SUCCESS)
+      return block.base = 0, std::nullopt;
+  }
+  const CUresult code = on_server(block.base, from, size, nullptr, how);
+  if (code == CUDA_SUCCESS) std::memcpy(to, reinterpret_cast<const void*>(block.base), size);
+  return code;
+}
+
 /// A function that the stream comes to first may write there: the copy must find what it has written.
 CUresult show_page_locked(lane& own, std::uint64_t source, std::uint64_t size) {
   if (shown(source) || !page_locked(source, size)) return CUDA_SUCCESS;
@@ -137,6 +158,10 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   const bool page_locked = block && is_host(block->kind);
   const bool known = p.addresses().covers(from, size) && !of_another_device(own, from);
   const bool later = page_locked && marshal::on_stream(how) && known;
+  const bool is_short = size >= landing_block::least && size <= landing_block::size;
+  if (known && is_short && !marshal::on_stream(how) && !shown(from)) {
+    if (const auto code = land(own, to, from, size, how)) return *code;
+  }
   if (known && !later && size >= least_staged && !shown(from)) {
     if (const auto code = stage_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
       return *code;

@@ -183,6 +183,17 @@ void release_shared(lane& own, std::uint64_t address, std::uint64_t size) {
                                       [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
 }
 
+bool is_shared_still(const lane& own, std::uint64_t address) {
+  const auto chunk = process::instance().arena().chunk_of(address);
+  return chunk && chunk->shared && chunk->context == own.context_handle();
+}
+
+bool may_pass_shared() {
+  process& p = process::instance();
+  return p.server()->passes_descriptors() && !p.synchronous() && !p.arena().has_private() &&
+         !p.mirrors().any() && !any_capture_open();
+}
+
 void forget_page_locked(lane& own, std::uint64_t context) {
   process& p = process::instance();
   for (const memory_block& block : p.addresses().remove_if(

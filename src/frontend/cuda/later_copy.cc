@@ -13,13 +13,8 @@ namespace {
 constexpr std::uint64_t worth_an_area = 4 * worth_preparing;
 
 bool may_drain(const lane& own, const staged_copy& copy) {
-  process& p = process::instance();
-  // Pages that are looked through at launches are not, while they only pass bytes on.
-  if (!p.server()->passes_descriptors() || p.synchronous() || p.arena().has_private() || p.mirrors().any() ||
-      any_capture_open()) {
-    return false;
-  }
-  const auto block = p.addresses().find(copy.device);
+  if (!may_pass_shared()) return false;
+  const auto block = process::instance().addresses().find(copy.device);
   return block && block->context == own.owner()->handle;
 }
 
@@ -27,8 +22,7 @@ bool may_drain(const lane& own, const staged_copy& copy) {
 bool is_good(lane& own, later_area& area) {
   if (!area.base()) return false;
   process& p = process::instance();
-  const auto chunk = p.arena().chunk_of(area.base());
-  if (chunk && chunk->shared && chunk->context == own.context_handle()) return true;
+  if (is_shared_still(own, area.base())) return true;
   p.server()->drains().drop(own.context_handle());
   release_shared(own, area.base(), later_area::size);
   area.close();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "frontend/bulk_copy.hh"
 #include "frontend/copy_crew.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/copy_pieces.hh"
@@ -16,15 +17,15 @@
 namespace outboard::frontend::cuda {
 namespace {
 
+constexpr std::uint64_t beyond_caches = 32u << 20;
+
+void plain_copy(void* to, const void* from, std::size_t size) { std::memcpy(to, from, size); }
+
 /// The area of the current context, locked, if there is one and copies may go through it.
 class use_of_area {
  public:
   use_of_area(lane& own, std::uint64_t size) : own_(own) {
-    process& p = process::instance();
-    if (!p.server()->passes_descriptors() || p.synchronous() || p.arena().has_private() ||
-        p.mirrors().any() || p.server()->callbacks_expected() || any_capture_open()) {
-      return;
-    }
+    if (!may_pass_shared() || process::instance().server()->callbacks_expected()) return;
     staging_area& area = own.owner()->staging;
     if (!area.use.try_lock()) return;
     area_ = &area;
@@ -50,8 +51,7 @@ class use_of_area {
   /// A reset of the context takes away what the server shared.
   bool is_good() {
     if (!area_->base) return false;
-    const auto chunk = process::instance().arena().chunk_of(area_->base);
-    const bool good = chunk && chunk->shared && chunk->context == own_.context_handle();
+    const bool good = is_shared_still(own_, area_->base);
     if (!good) abandon();
     return good;
   }
@@ -226,8 +226,10 @@ std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
   const auto arrived = [&](std::uint64_t n) {
     return n < posted.load(std::memory_order_acquire) && area->is_done(n);
   };
+  // What caches cannot hold need not pass through them.
+  const bool much = copy.size >= beyond_caches;
   const auto empty = [&](std::uint64_t n) {
-    std::memcpy(copy.host + shared.offset(n), shared.block(n), shared.length(n));
+    (much ? copy_past_caches : plain_copy)(copy.host + shared.offset(n), shared.block(n), shared.length(n));
   };
   const std::function<void()> help = [&] { shared.help(arrived, empty); };
   std::uint64_t emptied = 0;
