@@ -34,6 +34,25 @@ void forget_context(call& c, std::uint64_t handle) {
   c.session.forget_sticky(handle);
 }
 
+/// Copies to the host that nobody has waited for: the driver must not be asked for their events once the
+/// context is gone. Their blocks are given back after it.
+class ending_copies {
+ public:
+  ending_copies(call& c, std::uint64_t context) : call_(c) {
+    c.session.outgoing_copies().flush();
+    blocks_ = c.session.outgoing_copies().take_out(context);
+  }
+  ~ending_copies() {
+    for (const staging::block& block : blocks_) call_.session.stage().give_back(block);
+  }
+  ending_copies(const ending_copies&) = delete;
+  ending_copies& operator=(const ending_copies&) = delete;
+
+ private:
+  call& call_;
+  std::vector<staging::block> blocks_;
+};
+
 outcome made(call& c, std::uint64_t handle, CUresult code, CUcontext native) {
   const bool kept = code == CUDA_SUCCESS ? c.objects().create(handle, native, c.as_record())
                                          : c.objects().fail(handle, code);
@@ -56,6 +75,7 @@ outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
   // Taking a context down costs the driver a tenth of a second and more: not for a program that is about to
   // end.
   if (c.session.client_is_leaving()) return outcome::answer(CUDA_SUCCESS);
+  const ending_copies copies(c, body.handle);
   c.session.mirrors().drop_context(body.handle);
   c.session.captured_copies().drop_context(body.handle);
   c.session.memory().drop_context(body.handle, true);
@@ -67,6 +87,7 @@ outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
 outcome ends::cuDevicePrimaryCtxReset_v2(call& c) {
   marshal::context_body body;
   if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
+  const ending_copies copies(c, body.handle);
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxReset_v2, body.device);
   forget_context(c, body.handle);
   return outcome::answer(code);
@@ -95,6 +116,7 @@ outcome ends::cuCtxDestroy_v2(call& c) {
   CUcontext native = nullptr;
   if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS)
     return outcome::answer(code);
+  const ending_copies copies(c, body.handle);
   c.session.mirrors().drop_context(body.handle);
   c.session.captured_copies().drop_context(body.handle);
   c.session.memory().drop_context(body.handle, true);

@@ -15,6 +15,18 @@ bool copies_out::empty() const {
   return waiting_.empty();
 }
 
+std::vector<staging::block> copies_out::take_out(std::uint64_t context) {
+  const std::lock_guard lock(mutex_);
+  std::vector<staging::block> blocks;
+  std::erase_if(waiting_, [&](const pending& copy) {
+    if (copy.block.context != context) return false;
+    send_(copy.ticket, wire::copy_failed, {});
+    blocks.push_back(copy.block);
+    return true;
+  });
+  return blocks;
+}
+
 bool copies_out::flush() {
   // The lock is held while sending: another lane's reply must not overtake these bytes.
   const std::lock_guard lock(mutex_);

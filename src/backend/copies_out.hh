@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 #include "backend/staging.hh"
 
@@ -27,6 +28,10 @@ class copies_out {
 
   /// `block` holds the bytes once its `done` event is complete.
   void add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block);
+
+  /// The context is about to end, and their events with it: the client hears that they bring nothing. The
+  /// blocks are the caller's; the device may write to them until it has ended.
+  std::vector<staging::block> take_out(std::uint64_t context);
 
   /// Sends what is finished. True: there was something.
   bool flush();

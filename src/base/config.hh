@@ -77,8 +77,9 @@ struct config {
   std::string token_file;
   log::level log = log::level::error;
   bool rings = true;  ///< shared memory with a peer on this host, where both ends have it
-  /// For the bytes of large copies, each way, where memory cannot be shared; 0: none beside the session's.
-  std::uint32_t data_connections = 4;
+  /// For the bytes of large copies, each way, where memory cannot be shared; 0: none beside the session's. A
+  /// client has no more than half as many as its cores, but four.
+  std::uint32_t data_connections = 8;
   std::uint32_t wait_seconds = 120;  ///< how long a program waits for its session to begin
   bool log_given = false;            ///< some layer said it: the server's own default is info
   device_choice device = device_choice::automatic;

@@ -21,7 +21,7 @@ struct settings {
   std::vector<std::byte> token;      ///< empty: none is configured
   bool synchronous = false;
   bool rings = true;                   ///< where they can be had
-  std::uint32_t data_connections = 4;  ///< each way; 0: none
+  std::uint32_t data_connections = 8;  ///< each way; 0: none
   std::chrono::seconds wait{120};      ///< for the session to begin, once the server is there
   std::string trace_file;
   std::optional<log::level> log;
