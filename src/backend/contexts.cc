@@ -149,11 +149,16 @@ outcome ends::cuCtxSynchronize(call& c) {
   if (!c.body.finished()) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   const std::uint64_t mark = c.session.work().mark();
+  unseen_output& output = c.session.unseen();
+  const std::uint64_t launched = output.mark(c.header.context);
   const CUresult seen = c.session.waits().for_context(c);
   if (seen != CUDA_SUCCESS) c.give_up_turn();
-  const CUresult code =
-      seen == CUDA_SUCCESS && !c.session.may_print() ? seen : invoke(c.driver().cuCtxSynchronize);
-  if (code == CUDA_SUCCESS) c.session.work().done(c.header.context, mark);
+  const bool over = seen == CUDA_SUCCESS && !output.possible();
+  const CUresult code = over ? seen : invoke(c.driver().cuCtxSynchronize);
+  if (code == CUDA_SUCCESS) {
+    c.session.work().done(c.header.context, mark);
+    c.own.waited_for = launched;
+  }
   return outcome::answer(code);
 }
 

@@ -30,6 +30,16 @@ std::vector<staging::block> copies_out::take_out(std::uint64_t context) {
 bool copies_out::flush() {
   // The lock is held while sending: another lane's reply must not overtake these bytes.
   const std::lock_guard lock(mutex_);
+  return flush_locked(send_);
+}
+
+std::unique_lock<std::mutex> copies_out::flush_with(const send_bytes& together) {
+  std::unique_lock lock(mutex_);
+  if (!flush_locked(together)) lock.unlock();
+  return lock;
+}
+
+bool copies_out::flush_locked(const send_bytes& small) {
   if (waiting_.empty()) return false;
   bool any = false;
   const relaxed_capture relaxed(driver_);
@@ -42,7 +52,8 @@ bool copies_out::flush() {
     any = true;
     const bool gone = state == CUDA_SUCCESS && at->size >= worth_aside &&
                       aside_(at->ticket, at->offset, at->size, at->block);
-    if (!gone && state == CUDA_SUCCESS) send_(at->ticket, at->offset, {at->block.data, at->size});
+    if (!gone && state == CUDA_SUCCESS)
+      (at->size <= goes_with_reply ? small : send_)(at->ticket, at->offset, {at->block.data, at->size});
     if (!gone && state != CUDA_SUCCESS) send_(at->ticket, wire::copy_failed, {});
     if (!gone) staging_.give_back(at->block);
     at = waiting_.erase(at);

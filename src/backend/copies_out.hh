@@ -16,6 +16,8 @@ class copies_out {
  public:
   /// Fewer bytes are better off on the session's own connection.
   static constexpr std::size_t worth_aside = 64u << 10;
+  /// A copy of this much costs less than a frame of its own.
+  static constexpr std::size_t goes_with_reply = 8u << 10;
 
   using send_bytes =
       std::function<void(std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte>)>;
@@ -35,6 +37,9 @@ class copies_out {
 
   /// Sends what is finished. True: there was something.
   bool flush();
+  /// The same, but what is small goes to `together`, which sends it while the lock that comes back is held:
+  /// over sockets each send costs as much as all the rest of a reply.
+  [[nodiscard]] std::unique_lock<std::mutex> flush_with(const send_bytes& together);
   bool empty() const;
 
  private:
@@ -43,6 +48,8 @@ class copies_out {
     std::size_t size = 0;
     staging::block block;
   };
+
+  bool flush_locked(const send_bytes& small);
 
   const api::driver_table& driver_;
   staging& staging_;

@@ -58,7 +58,7 @@ outcome generated(call& c) {
     // no wait, which costs 2 us more on a 580 driver, but for what kernels print: that comes out when one
     // waits.
     const bool known = complete != CUDA_ERROR_NOT_READY &&
-                       (complete != CUDA_SUCCESS || (about.waits && !c.session.may_print()));
+                       (complete != CUDA_SUCCESS || (about.waits && !c.session.unseen().possible()));
     code = known ? complete : execution.run(entry);
     if constexpr (api::function<Op>::about.how == api::kind::post) tell_work<Op>(c, execution);
   }

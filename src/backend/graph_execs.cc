@@ -191,6 +191,7 @@ outcome cuGraphLaunch(call& c) {
   CUresult code = take_launch(c, body, o);
   if (code == CUDA_SUCCESS) code = c.session.limits().admit_graph();
   if (code != CUDA_SUCCESS) return outcome::answer(code);
+  c.session.unseen().launched_anywhere();
   exec_needs& needs = *needs_of(c, body.exec);
   if (needs.empty()) {
     c.works_on(o.stream, o.per_thread);

@@ -317,15 +317,24 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
     return;
   }
   const api::function_info* function = api::find_function(header.opcode);
+  std::unique_lock<std::mutex> finished;  // no other reply overtakes these bytes
   if (function && function->about.deferred) {
-    copies_.flush();
+    finished =
+        copies_.flush_with([&](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> b) {
+          const std::array<std::uint64_t, 2> prefix{ticket, offset};
+          wire::frame_header data;
+          data.kind = wire::frame_kind::data;
+          send_with_reply(own, data, std::as_bytes(std::span(prefix)), b);
+        });
     if (code == CUDA_SUCCESS) code = std::exchange(asking.deferred, CUDA_SUCCESS);
   }
   const auto number = static_cast<std::int32_t>(code);
   std::memcpy(own.reply.data(), &number, sizeof number);
   if (what.code != CUDA_SUCCESS && !keep_outputs) own.reply.resize(sizeof number);
-  const bool looks = request_.output && (may_print() || what.code != CUDA_SUCCESS || request_.output->kept());
+  const bool looks =
+      request_.output && (unseen_.possible() || what.code != CUDA_SUCCESS || request_.output->kept());
   if (looks && may_tell_of_the_end(function, header)) send_output();
+  unseen_.waited(std::exchange(own.waited_for, unseen_output::unknown));
   asking.answered.store(true);  // partner: deliver(), which may see the client's next request at once
   send_behind(own.before_reply, reply_to(header), own.reply, {});
 }

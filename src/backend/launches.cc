@@ -2,6 +2,7 @@
 
 #include "backend/ends.hh"
 #include "backend/launch_decoding.hh"
+#include "backend/session_core.hh"
 
 namespace outboard::backend {
 namespace {
@@ -121,6 +122,7 @@ outcome cuLaunchKernel(call& c) {
   const auto code = make_launch(c.driver(), c.objects(), c.body, c.refused, where);
   if (!code) return outcome::malformed();
   c.works_on(where.stream, where.per_thread);
+  c.session.unseen().launched(c.header.context);
   return outcome::answer(*code);
 }
 

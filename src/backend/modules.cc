@@ -14,7 +14,7 @@ std::vector<std::byte> take_upload(call& c) { return std::exchange(c.session.upl
 std::vector<std::uint8_t> contents_of(call& c, const loaded_code& code, const marshal::load_body& body) {
   const marshal::image_target target{body.capability_major, body.capability_minor, body.wants_ptx, false};
   const auto table = marshal::parse_kernels(code.image.view(), target);
-  if (!table || table->prints) c.session.code_prints();
+  if (!table || table->prints) c.session.unseen().code_prints();
   // What our reader cannot read the driver may still have loaded: the front-end then asks name by name.
   const std::vector<std::byte> raw = marshal::encode(table ? *table : marshal::kernel_table{});
   std::vector<std::uint8_t> bytes(raw.size());

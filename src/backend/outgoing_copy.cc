@@ -9,8 +9,7 @@
 namespace outboard::backend {
 namespace {
 
-constexpr std::size_t goes_with_reply = 8u << 10;  // a copy of this much costs less than a frame of its own
-constexpr std::size_t quick = 64u << 10;           // sending this much never waits for a client that reads
+constexpr std::size_t quick = 64u << 10;  // sending this much never waits for a client that reads
 
 }  // namespace
 
@@ -75,7 +74,7 @@ bool outgoing_copy::run_quickly(CUresult& code) const {
   state = call_.session.waits().for_event(call_, block.done);
   if (state == CUDA_ERROR_NOT_READY) call_.give_up_turn();
   // Also when it is complete: what kernels printed comes out of the driver when one waits, not when one asks.
-  if (state == CUDA_ERROR_NOT_READY || (state == CUDA_SUCCESS && call_.session.may_print())) {
+  if (state == CUDA_ERROR_NOT_READY || (state == CUDA_SUCCESS && call_.session.unseen().possible())) {
     state = call_.driver().cuEventSynchronize(block.done);
   }
   if (state == CUDA_SUCCESS) send_bytes(0, {block.data, size_});
@@ -118,7 +117,7 @@ void outgoing_copy::send_bytes(std::uint64_t offset, std::span<const std::byte> 
   std::memcpy(prefix.data() + 8, &offset, 8);
   wire::frame_header header;
   header.kind = wire::frame_kind::data;
-  if (bytes.size() <= goes_with_reply && call_.header.kind == wire::frame_kind::call) {
+  if (bytes.size() <= copies_out::goes_with_reply && call_.header.kind == wire::frame_kind::call) {
     call_.session.send_with_reply(call_.own, header, prefix, bytes);
   } else {
     call_.session.send(header, prefix, bytes);

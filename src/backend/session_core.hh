@@ -25,6 +25,7 @@
 #include "backend/side_launches.hh"
 #include "backend/staging.hh"
 #include "backend/turn.hh"
+#include "backend/unseen_output.hh"
 #include "backend/virtual_ranges.hh"
 #include "marshal/snapshot.hh"
 #include "transport/buffered.hh"
@@ -42,7 +43,8 @@ class lane : public contender {
   std::uint64_t context_epoch = 0;   ///< session_core::contexts_changed() when it was entered
   CUresult deferred = CUDA_SUCCESS;  ///< a failed post's code, for the next call that may carry it
   std::vector<std::byte> reply;
-  std::vector<std::byte> before_reply;  ///< frames that leave with it
+  std::vector<std::byte> before_reply;                ///< frames that leave with it
+  std::uint64_t waited_for = unseen_output::unknown;  ///< by the driver, during the request at hand
   side_launches side;
   bool gave_up_turn = false;         ///< during the request at hand
   std::atomic<bool> answered{true};  ///< no call is under way: the client's thread may ask again
@@ -83,9 +85,7 @@ class session_core {
   short_wait& waits() { return waits_; }           ///< with the turn
   /// How long whoever has the turn may look whether the device is done. With the turn.
   std::chrono::microseconds patience() const;
-  /// Code was loaded whose kernels may print: the driver gives out what they print when it waits.
-  void code_prints() { may_print_.store(true, std::memory_order_relaxed); }
-  bool may_print() const { return may_print_.load(std::memory_order_relaxed); }
+  unseen_output& unseen() { return unseen_; }                  ///< as it says itself
   graph_copies& captured_copies() { return graph_copies_; }    ///< own lock
   resource_book& resources() { return resources_; }            ///< with the turn
   core_dump& dumps() { return dumps_; }                        ///< own lock
@@ -185,7 +185,7 @@ class session_core {
   open_captures captures_;
   work_in_streams work_;
   short_wait waits_;
-  std::atomic<bool> may_print_{false};
+  unseen_output unseen_;
   staging staging_;
   data_connections data_;
   backend::mirrors mirrors_;

@@ -47,6 +47,7 @@ bool session_core::give_aside(lane& target, std::uint64_t stream) {
   if (objects_.resolve_stream(stream, native) != CUDA_SUCCESS || !side.remember(stream)) return false;
   if (!wait_for([&] { return side.has_room(); })) return false;
   work_.on(at_hand_.header.context, native);
+  unseen_.launched(at_hand_.header.context);
   if (std::ranges::find(side_lanes_, &target) == side_lanes_.end()) side_lanes_.push_back(&target);
   if (!side.put(at_hand_)) turn_.call(target);
   return true;

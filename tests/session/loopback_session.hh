@@ -11,6 +11,7 @@
 #include "device/mock/mock.hh"
 #include "frontend/session.hh"
 #include "marshal/bodies.hh"
+#include "marshal/image.hh"
 #include "marshal/request.hh"
 #include "marshal/snapshot.hh"
 #include "transport/faulty.hh"
@@ -24,6 +25,8 @@ using namespace std::chrono_literals;
 using api::opcode;
 
 inline constexpr std::uint64_t context_handle = wire::handle::make(1, 0, 1).value;
+inline constexpr std::uint64_t module_handle = wire::handle::make(2, 0, 1).value;
+inline constexpr std::uint64_t function_handle = wire::handle::make(3, 0, 1).value;
 
 class loopback_session : public testing::Test {
  protected:
@@ -132,6 +135,36 @@ class loopback_session : public testing::Test {
     return result;
   }
   CUresult synchronize(std::uint32_t lane) { return call(lane, opcode::cuCtxSynchronize, {}); }
+
+  /// A module with the kernel k, whose text this is.
+  void load(std::string_view kernel) {
+    const std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n" + std::string(kernel);
+    std::vector<std::byte> text(ptx.size() + 1, std::byte{0});
+    std::memcpy(text.data(), ptx.data(), ptx.size());
+    const auto view = marshal::image_extent(std::span<const std::byte>(text));
+    ASSERT_TRUE(view.ok());
+    const auto image = marshal::module_image::select(*view, {9, 0, false, false});
+    ASSERT_TRUE(image.ok());
+    frontend::outgoing upload{
+        static_cast<std::uint32_t>(marshal::service::upload), 1, context_handle, {}, {}};
+    upload.bulk = image->encoded();
+    ASSERT_EQ(session_->post(upload), CUDA_SUCCESS);
+    ASSERT_EQ(call(1, opcode::cuModuleLoadData,
+                   encoded(marshal::load_body{module_handle, image->encoded().size(), 9, 0, false, {}})),
+              CUDA_SUCCESS);
+    ASSERT_EQ(call(1, opcode::cuModuleGetFunction,
+                   encoded(marshal::derive_body{module_handle, function_handle, "k"})),
+              CUDA_SUCCESS);
+  }
+  /// Of the kernel k; `blocks` tells one launch from another.
+  CUresult launch(std::uint32_t lane, std::uint64_t on, std::uint32_t blocks) {
+    marshal::launch_body body;
+    body.kernel = function_handle;
+    body.stream = on;
+    body.grid = {blocks, 1, 1};
+    body.block = {32, 1, 1};
+    return post(lane, opcode::cuLaunchKernel, body);
+  }
 
   std::uint64_t event(std::uint32_t index) { return wire::handle::make(7, index, 1).value; }
   CUresult create_event(std::uint32_t lane, std::uint32_t index) {

@@ -51,6 +51,32 @@ TEST_F(short_waits, a_context_with_work_that_may_be_anywhere_is_waited_for_at_on
   EXPECT_EQ(mock_->calls("cuEventQuery"), 0u);
 }
 
+/// What they print comes out of the driver when one waits by its own functions.
+TEST_F(short_waits, kernels_that_may_print_are_waited_for_once) {
+  start_client();
+  load(
+      ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n.visible .entry k() { ret; "
+      "}\n");
+  ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
+  ASSERT_EQ(launch(1, 0, 1), CUDA_SUCCESS);
+  const std::uint64_t before = mock_->calls("cuCtxSynchronize"),
+                      streams = mock_->calls("cuStreamSynchronize");
+  // A stream's end says nothing of the others.
+  ASSERT_EQ(synchronize_stream(1), CUDA_SUCCESS);
+  ASSERT_EQ(synchronize_stream(1), CUDA_SUCCESS);
+  EXPECT_EQ(mock_->calls("cuStreamSynchronize"), streams + 2);
+  ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
+  EXPECT_EQ(mock_->calls("cuCtxSynchronize"), before + 1);
+  ASSERT_EQ(fill(1), CUDA_SUCCESS);
+  ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
+  ASSERT_EQ(synchronize_stream(1), CUDA_SUCCESS);
+  EXPECT_EQ(mock_->calls("cuCtxSynchronize"), before + 1);
+  EXPECT_EQ(mock_->calls("cuStreamSynchronize"), streams + 2);
+  ASSERT_EQ(launch(1, 0, 1), CUDA_SUCCESS);
+  ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
+  EXPECT_EQ(mock_->calls("cuCtxSynchronize"), before + 2);
+}
+
 TEST_F(short_waits, a_wait_that_is_not_over_soon_blocks_no_other_lane) {
   start_client();
   ASSERT_EQ(synchronize(1), CUDA_SUCCESS);

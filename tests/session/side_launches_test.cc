@@ -5,13 +5,9 @@
 #include <random>
 
 #include "loopback_session.hh"
-#include "marshal/image.hh"
 
 namespace outboard::tests {
 namespace {
-
-constexpr std::uint64_t module_handle = wire::handle::make(2, 0, 1).value;
-constexpr std::uint64_t function_handle = wire::handle::make(3, 0, 1).value;
 
 class side_launches : public loopback_session {
  protected:
@@ -23,24 +19,7 @@ class side_launches : public loopback_session {
   /// context.
   void start(std::uint32_t streams) {
     start_client();
-    const std::string_view ptx =
-        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() { ret; }\n";
-    std::vector<std::byte> text(ptx.size() + 1, std::byte{0});
-    std::memcpy(text.data(), ptx.data(), ptx.size());
-    const auto view = marshal::image_extent(std::span<const std::byte>(text));
-    ASSERT_TRUE(view.ok());
-    const auto image = marshal::module_image::select(*view, {9, 0, false, false});
-    ASSERT_TRUE(image.ok());
-    frontend::outgoing upload{
-        static_cast<std::uint32_t>(marshal::service::upload), 1, context_handle, {}, {}};
-    upload.bulk = image->encoded();
-    ASSERT_EQ(session_->post(upload), CUDA_SUCCESS);
-    ASSERT_EQ(call(1, opcode::cuModuleLoadData,
-                   encoded(marshal::load_body{module_handle, image->encoded().size(), 9, 0, false, {}})),
-              CUDA_SUCCESS);
-    ASSERT_EQ(call(1, opcode::cuModuleGetFunction,
-                   encoded(marshal::derive_body{module_handle, function_handle, "k"})),
-              CUDA_SUCCESS);
+    load(".visible .entry k() { ret; }\n");
     for (std::uint32_t n = 0; n < streams; ++n) {
       CUstream out = nullptr;
       ASSERT_EQ(call(10 + n, opcode::cuStreamCreate,
@@ -48,16 +27,6 @@ class side_launches : public loopback_session {
                 CUDA_SUCCESS);
     }
     mock_->clear_log();
-  }
-
-  /// The launch's number is the size of its grid.
-  CUresult launch(std::uint32_t lane, std::uint64_t on, std::uint32_t number) {
-    marshal::launch_body body;
-    body.kernel = function_handle;
-    body.stream = on;
-    body.grid = {number, 1, 1};
-    body.block = {32, 1, 1};
-    return post(lane, opcode::cuLaunchKernel, body);
   }
 
   struct made {
