@@ -18,6 +18,9 @@ constexpr std::size_t most_ahead = 512u << 20;
 /// Requests need no more than this for arrays; grown from the heap beyond.
 constexpr std::size_t scratch_size = 16 << 10;
 
+/// A reader that naps looks so often in vain before it sleeps until it is woken: its client has stopped.
+constexpr int most_naps = 8;
+
 /// May a client conclude from the reply that kernels have ended? (A look at what they printed is system
 /// calls.)
 bool may_tell_of_the_end(const api::function_info* function, const wire::frame_header& request) {
@@ -67,9 +70,20 @@ bool is_sticky(CUresult code) {
 bool session_core::read_frame() {
   if (reading_ahead_.load()) connection_.interrupt();
   const std::lock_guard receiver(read_mutex_);
-  if (ahead_.empty()) return read_into(at_hand_);
+  if (ahead_.empty()) return (!pace_.napping() || nap()) && read_into(at_hand_);
   at_hand_ = std::move(ahead_.front());
   ahead_.pop_front();
+  return true;
+}
+
+/// Until a request is there, or nobody has sent one for a while. False: interrupted.
+bool session_core::nap() {
+  for (int naps = 0; naps < most_naps && !from_.has_buffered(); ++naps) {
+    const transport::io seen = connection_.wait_readable(transport::deadline::min());
+    if (seen == transport::io::interrupted) return false;
+    if (seen != transport::io::timed_out) break;
+    std::this_thread::sleep_for(reading_pace::nap);
+  }
   return true;
 }
 
@@ -209,6 +223,7 @@ void session_core::lead(lane* own) {
       if (contender* wants = turn_.wanted_by()) return turn_.pass(*wants);
       continue;
     }
+    pace_.read(at_hand_.header.kind != wire::frame_kind::post, [] { return reading_pace::clock::now(); });
     if (lanes_.size() > 1 && put_aside(own)) continue;
     if (!deliver(own)) return;
   }

@@ -19,6 +19,7 @@
 #include "backend/memory_map.hh"
 #include "backend/mirrors.hh"
 #include "backend/quota.hh"
+#include "backend/reading_pace.hh"
 #include "backend/resource_book.hh"
 #include "backend/session.hh"
 #include "backend/short_wait.hh"
@@ -130,6 +131,7 @@ class session_core {
   void lane_main(lane& own);
   void lead(lane* own);
   bool read_frame();
+  bool nap();
   bool read_into(frame& to);
   void read_ahead();
   bool execute_ahead(const frame& f);
@@ -166,7 +168,8 @@ class session_core {
   transport::buffered_receiver from_;
   std::deque<frame> ahead_;  // read while the turn's holder was inside the driver
   std::atomic<bool> executing_{false}, reading_ahead_{false};
-  frame at_hand_;  // with the turn
+  frame at_hand_;      // with the turn
+  reading_pace pace_;  // with the turn
   turn turn_;
   contender standby_;
   std::map<std::uint32_t, std::unique_ptr<lane>> lanes_;  // with the turn; torn down by the main thread

@@ -88,23 +88,29 @@ io_result socket_connection::attempt(std::span<std::byte> into) {
   }
 }
 
+io_result socket_connection::attempt_awake(std::span<std::byte> into, deadline until) {
+  spin spinning(spin_, until);
+  while (!wakeup_.raised() && spinning.again()) {
+    io_result got = attempt(into);
+    if (got.status != io::timed_out) return got;
+  }
+  return {io::timed_out, 0};
+}
+
 io_result socket_connection::receive(std::span<std::byte> into, deadline until) {
   if (into.empty()) return {io::done, 0};
   io_result got = attempt(into);
   if (got.status != io::timed_out) return got;
-  if (spin_.count() > 0) {
-    spin spinning(spin_, until);
-    while (!wakeup_.raised() && spinning.again()) {
-      got = attempt(into);
-      if (got.status != io::timed_out) return got;
-    }
-  }
-  for (;;) {
+  const bool spins = spin_.count() > 0;
+  const deadline since = spins ? clock::now() : deadline();
+  if (spins && habit_.worth()) got = attempt_awake(into, until);
+  while (got.status == io::timed_out) {
     io waited = await_bytes(until);
     if (waited != io::done) return {waited, 0};
     got = attempt(into);
-    if (got.status != io::timed_out) return got;
   }
+  if (spins && got.status == io::done) habit_.waited(clock::now() - since, spin_);
+  return got;
 }
 
 io socket_connection::wait_readable(deadline until) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/fd.hh"
+#include "transport/spin.hh"
 #include "transport/transport.hh"
 #include "transport/wakeup.hh"
 
@@ -59,11 +60,13 @@ class socket_connection : public connection {
   std::chrono::microseconds spin_{0};
 
  private:
+  io_result attempt_awake(std::span<std::byte> into, deadline until);
   deadline next_look(deadline until) const;
 
   unique_fd fd_;
   wakeup wakeup_;
   std::string name_;
+  spin_habit habit_;  // of the receiver
   std::chrono::milliseconds patience_{0};
   std::atomic<bool> shut_{false};
   // shutdown() may come from any thread: this keeps it from hitting a number that detach() has given away.

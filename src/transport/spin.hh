@@ -1,6 +1,7 @@
 // Spinning before sleeping: a wake-up costs several microseconds, a poll in vain costs a core. Any thread.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "transport/transport.hh"
@@ -22,6 +23,21 @@ inline void spin_pause() {
   asm volatile("yield");
 #endif
 }
+
+/// Has it been worth while to spin, of late? Of one receiver.
+class spin_habit {
+ public:
+  bool worth() const { return credit_ > 0; }
+  /// A wait is over, and took so long; what woke a sleeper was there a little before.
+  void waited(std::chrono::nanoseconds time, std::chrono::microseconds budget) {
+    constexpr auto wake_up = std::chrono::microseconds(20);
+    credit_ = time <= budget + wake_up ? std::min(credit_ + 2, most) : std::max(credit_ - 1, 0);
+  }
+
+ private:
+  static constexpr int most = 8;
+  int credit_ = most;
+};
 
 /// One bounded spin. Starts on construction; counts among the spinners of this process until it dies, and
 /// allows nothing when half of the cores spin already.

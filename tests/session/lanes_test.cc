@@ -18,6 +18,23 @@ TEST_F(lanes, what_a_joined_thread_posted_is_executed_before_what_the_joiner_ask
   EXPECT_EQ(mock_->calls("cuEventCreate"), posts);
 }
 
+/// Its worker naps by then (reading_pace.hh).
+TEST_F(lanes, a_program_that_posts_for_long_is_answered_and_loses_nothing) {
+  start_client();
+  std::uint32_t posted = 0;
+  for (int round = 0; round < 3; ++round) {
+    const auto until = std::chrono::steady_clock::now() + 15ms;
+    while (std::chrono::steady_clock::now() < until) {
+      ASSERT_EQ(create_event(1, posted++), CUDA_SUCCESS);
+      if (posted % 8 == 0) std::this_thread::sleep_for(20us);
+    }
+    EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
+    EXPECT_EQ(mock_->calls("cuEventCreate"), posted);
+  }
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(synchronize(2), CUDA_SUCCESS);
+}
+
 TEST_F(lanes, two_threads_that_hand_over_keep_their_order) {
   start_client();
   for (std::uint32_t i = 0; i < 250; ++i) {
