@@ -12,6 +12,16 @@ namespace {
 /// Launches take microseconds; where the driver has no room they take until the device has made some.
 constexpr int looks_before_sleeping = 20'000;
 
+/// Whoever is waited for may need this core.
+void pause_between_looks() {
+  static const bool scarce = usable_cores() <= 2;
+  if (scarce) {
+    std::this_thread::yield();
+  } else {
+    transport::spin_pause();
+  }
+}
+
 }  // namespace
 
 /// The lane whose own thread may make the launch at hand beside others; null: it needs the turn.
@@ -60,7 +70,7 @@ bool session_core::wait_for(Ready&& ready) {
   executing_.store(true);  // what it waits for may need what the client sends
   for (int looks = 0; !ready() && !turn_.ended(); ++looks) {
     if (looks < looks_before_sleeping) {
-      transport::spin_pause();
+      pause_between_looks();
     } else {
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
@@ -90,7 +100,7 @@ void session_core::serve_side(lane& own) {
     } else if (turn_.is_given_to(own) || clock::now() > until) {
       if (own.side.sleep()) break;
     } else {
-      transport::spin_pause();
+      pause_between_looks();
     }
   }
   serving_lanes_.fetch_sub(1, std::memory_order_relaxed);
