@@ -337,6 +337,7 @@ status run_daemon(daemon_settings settings) {
   rules.limits = settings.configuration.limits;
   rules.rings = settings.configuration.rings;
   rules.data_connections = settings.configuration.data_connections > 0;
+  rules.compression = settings.configuration.compression;
   OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
   rules.token = std::move(settings.token);
   raise_descriptor_limit();

@@ -61,6 +61,7 @@ std::optional<std::uint32_t> data_connections::add_outward(std::unique_ptr<trans
   auto made = std::make_unique<link>();
   made->connection = std::move(connection);
   made->later = later;
+  if (packs_) made->packer.emplace();
   return add(std::move(made), context, set);
 }
 
@@ -130,6 +131,28 @@ void data_connections::receive_all(link& own) {
   }
 }
 
+/// The bytes behind the header, in a block of the device's memory for copies. Else what went wrong.
+const char* data_connections::receive_piece(link& own, const wire::frame_header& header, arrival& piece) {
+  constexpr const char* broke = "a data connection broke inside a frame";
+  const bool packed = header.kind == wire::frame_kind::packed;
+  std::size_t size = header.size;
+  if (packed) {
+    own.packed.resize(size);
+    if (transport::receive_whole(*own.connection, own.packed) != io::done) return broke;
+    size = marshal::packed_size(own.packed);
+    if (size == 0 || size > marshal::max_data_piece)
+      return "protocol error: a packed piece of impossible size";
+  }
+  piece = {staging_.take(size, own.context), size, own.set};
+  if (!piece.block.data) return "no page-locked memory for a copy";
+  const std::span<std::byte> into(piece.block.data, size);
+  const bool there = packed ? marshal::unpack_piece(own.packed, into)
+                            : transport::receive_whole(*own.connection, into) == io::done;
+  if (there) return nullptr;
+  staging_.give_back(piece.block);
+  return packed ? "protocol error: a packed piece is damaged" : broke;
+}
+
 /// False: it is over, in order or not.
 bool data_connections::receive_one(link& own) {
   std::array<std::byte, wire::header_size> raw;
@@ -146,8 +169,9 @@ bool data_connections::receive_one(link& own) {
   if (got == io::closed) return false;
   if (got != io::done) return fails("a data connection broke");
   const auto header = wire::decode_header(raw, marshal::max_data_piece);
-  if (!header || header->kind != wire::frame_kind::data || header->size == 0)
-    return fails("protocol error: a frame that data connections do not have");
+  const bool known =
+      header && (header->kind == wire::frame_kind::data || header->kind == wire::frame_kind::packed);
+  if (!known || header->size == 0) return fails("protocol error: a frame that data connections do not have");
   {
     std::unique_lock lock(mutex_);
     // Pieces of later copies may have come over the other connections: what a lane waits for is always let
@@ -157,12 +181,8 @@ bool data_connections::receive_one(link& own) {
                [&] { return arrived_.size() < most_arrived || wanted_ == key || ended_ || own.closing; });
     if (ended_ || own.closing) return false;
   }
-  const arrival piece{staging_.take(header->size, own.context), header->size, own.set};
-  if (!piece.block.data) return fails("no page-locked memory for a copy");
-  if (transport::receive_whole(*own.connection, {piece.block.data, piece.size}) != io::done) {
-    staging_.give_back(piece.block);
-    return fails("a data connection broke inside a frame");
-  }
+  arrival piece;
+  if (const char* problem = receive_piece(own, *header, piece)) return fails(problem);
   bool twice = false;
   {
     const std::lock_guard lock(mutex_);
@@ -193,13 +213,13 @@ data_connections::arrival data_connections::take(std::uint64_t context, std::uin
 }
 
 bool data_connections::send(std::uint32_t connection, std::uint64_t number, const staging::block& block,
-                            std::size_t size, CUresult code) {
+                            std::size_t size, CUresult code, std::uint32_t pace) {
   const std::lock_guard lock(mutex_);
   const auto found = links_.find(connection);
   if (found == links_.end() || found->second->inward || found->second->later || found->second->over ||
       found->second->closing || ended_)
     return false;
-  found->second->queue.push_back({number, block, size, code});
+  found->second->queue.push_back({number, block, size, code, false, pace});
   found->second->work.notify_one();
   return true;
 }
@@ -233,7 +253,7 @@ std::optional<data_connections::way> data_connections::send_later(const staging:
   if (next == links_.end()) return std::nullopt;
   last_later_ = next->first;
   link& chosen = *next->second;
-  chosen.queue.push_back({++chosen.sent_later, block, size, CUDA_SUCCESS, true});
+  chosen.queue.push_back({++chosen.sent_later, block, size, CUDA_SUCCESS, true, 0});
   chosen.work.notify_one();
   return way{chosen.later, chosen.sent_later};
 }
@@ -291,15 +311,30 @@ bool data_connections::send_one(link& own, const outgoing& piece) {
     const relaxed_capture relaxed(driver_);
     code = driver_.cuEventSynchronize(piece.block.done);
   }
+  std::span<const std::byte> bytes(piece.block.data, code == CUDA_SUCCESS ? piece.size : 0);
   wire::frame_header header;
   header.kind = wire::frame_kind::data;
+  if (own.packer && !bytes.empty()) {
+    if (const auto packed = own.packer->pack(bytes); !packed.empty()) {
+      bytes = packed;
+      header.kind = wire::frame_kind::packed;
+    }
+  }
   header.ticket = piece.number;
   header.context = static_cast<std::uint64_t>(code);
-  header.size = code == CUDA_SUCCESS ? static_cast<std::uint32_t>(piece.size) : 0;
+  header.size = static_cast<std::uint32_t>(bytes.size());
   std::array<std::byte, wire::header_size> raw;
   wire::encode_header(header, raw);
-  const std::array parts{iovec{raw.data(), raw.size()}, iovec{piece.block.data, header.size}};
-  return own.connection->send(std::span(parts).first(header.size ? 2 : 1)).status == io::done;
+  // iovec has no const form; send() only reads
+  const std::array parts{iovec{raw.data(), raw.size()},
+                         iovec{const_cast<std::byte*>(bytes.data()), bytes.size()}};
+  const auto began = transport::clock::now();
+  if (own.connection->send(std::span(parts).first(bytes.empty() ? 1 : 2)).status != io::done) return false;
+  if (!own.packer || bytes.empty()) return true;
+  // What fits into the buffers on the way has gone at once, but not arrived.
+  const std::chrono::nanoseconds travel(std::uint64_t{piece.pace} * bytes.size() >> 20);
+  own.packer->went(bytes.size(), std::max<std::chrono::nanoseconds>(transport::clock::now() - began, travel));
+  return true;
 }
 
 void data_connections::drop_context(std::uint64_t context) {

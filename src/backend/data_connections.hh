@@ -18,7 +18,9 @@
 #include "api/cuda/driver_table.hh"
 #include "backend/staging.hh"
 #include "base/config.hh"
+#include "marshal/piece_packing.hh"
 #include "transport/transport.hh"
+#include "wire/frame.hh"
 
 namespace outboard::backend {
 
@@ -44,6 +46,9 @@ class data_connections {
   std::optional<std::uint32_t> add_outward(std::unique_ptr<transport::connection> connection,
                                            std::uint64_t context, std::uint64_t set, std::uint32_t later);
 
+  /// Before the first connection: the client takes packed pieces.
+  void pack_pieces() { packs_ = true; }
+
   struct arrival {
     staging::block block;  ///< data == nullptr: it will not come
     std::size_t size = 0;
@@ -55,8 +60,9 @@ class data_connections {
 
   /// Sends `size` bytes of the block when its event is complete, and gives it back; without a block, `code`.
   /// False: there is no such connection, nothing was done.
+  /// `pace`: see data_out_body.
   bool send(std::uint32_t connection, std::uint64_t number, const staging::block& block, std::size_t size,
-            CUresult code);
+            CUresult code, std::uint32_t pace = 0);
 
   /// Will send_later() find a connection?
   bool has_later(std::uint64_t context) const;
@@ -83,18 +89,21 @@ class data_connections {
     staging::block block;
     std::size_t size = 0;
     CUresult code = CUDA_SUCCESS;
-    bool complete = false;  ///< the bytes are there
+    bool complete = false;   ///< the bytes are there
+    std::uint32_t pace = 0;  ///< of the line, if the client says it
   };
   struct link {
     std::unique_ptr<transport::connection> connection;
     CUcontext native = nullptr;
     std::uint64_t context = 0, set = 0;
     bool inward = false;
-    std::uint32_t later = 0;       ///< its name for send_later(), if it is for that
-    std::uint64_t sent_later = 0;  ///< frames; under mutex_
-    bool closing = false;          ///< its context is dead; under mutex_
-    bool over = false;             ///< its thread is about to end; under mutex_
-    std::deque<outgoing> queue;    ///< under mutex_
+    std::uint32_t later = 0;                      ///< its name for send_later(), if it is for that
+    std::uint64_t sent_later = 0;                 ///< frames; under mutex_
+    bool closing = false;                         ///< its context is dead; under mutex_
+    bool over = false;                            ///< its thread is about to end; under mutex_
+    std::deque<outgoing> queue;                   ///< under mutex_
+    std::optional<marshal::piece_packer> packer;  ///< its thread's, if what it sends may be packed
+    std::vector<std::byte> packed;                ///< its thread's: what came
     std::condition_variable work;
     std::thread thread;
   };
@@ -103,6 +112,7 @@ class data_connections {
   void run(link& own);
   void receive_all(link& own);
   bool receive_one(link& own);
+  const char* receive_piece(link& own, const wire::frame_header& header, arrival& piece);
   void send_all(link& own);
   bool next_to_send(link& own, outgoing& piece);
   void scout(const link& own, std::unique_lock<std::mutex>& lock);
@@ -117,6 +127,7 @@ class data_connections {
   staging& staging_;
   const std::function<void(std::string)> broken_;
   const std::function<look()> look_after_;
+  bool packs_ = false;
   mutable std::mutex mutex_;  // guards what follows; never held in a call of the driver, nor while bytes
                               // travel
   bool ended_ = false;

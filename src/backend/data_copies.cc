@@ -25,7 +25,8 @@ CUresult copy_and_send(call& c, const marshal::data_out_body& body) {
                                                                                       body.size, stream);
   if (code == CUDA_SUCCESS && !block.done) code = d.cuEventCreate(&block.done, CU_EVENT_DISABLE_TIMING);
   if (code == CUDA_SUCCESS) code = (per_thread ? d.cuEventRecord_ptsz : d.cuEventRecord)(block.done, stream);
-  if (code == CUDA_SUCCESS && c.session.data().send(body.connection, body.number, block, body.size, code))
+  if (code == CUDA_SUCCESS &&
+      c.session.data().send(body.connection, body.number, block, body.size, code, body.pace))
     return code;
   if (code == CUDA_SUCCESS) {
     d.cuEventSynchronize(block.done);

@@ -98,7 +98,8 @@ std::string guests::peer_problem(const transport::connection& connection) const 
 
 std::uint64_t guests::features_for(const transport::capabilities& can) const {
   if (can.passes_descriptors) return rules_.rings && can.same_host ? wire::feature_rings : 0;
-  return rules_.data_connections ? wire::feature_data_connections : 0;
+  if (!rules_.data_connections) return 0;
+  return wire::feature_data_connections | (rules_.compression ? wire::feature_packed_pieces : 0);
 }
 
 void guests::admit(std::unique_ptr<transport::connection> connection, const std::string& scheme) {

@@ -36,6 +36,7 @@ struct guest_rules {
   bool any_peer_user = false;
   bool rings = true;             ///< offered to clients that could share memory with us
   bool data_connections = true;  ///< offered where memory cannot be shared
+  bool compression = true;       ///< of what they carry, likewise
   limit_settings limits;
 };
 

@@ -6,6 +6,7 @@
 #include "base/version.hh"
 #include "marshal/data_bodies.hh"
 #include "transport/spin.hh"
+#include "wire/features.hh"
 #include "wire/output.hh"
 
 namespace outboard::backend {
@@ -119,6 +120,7 @@ void session_core::welcome() {
   facts_.window_base = request_.hello.window_base;
   facts_.window_slot_size = request_.hello.window_slot_size;
   mirrors_.open(facts_);
+  if (request_.hello.features & wire::feature_packed_pieces) data_.pack_pieces();
   facts_.own_addresses = memory_.reserve_window(facts_.window_base, facts_.window_slot_size, facts_);
   wire::welcome w;
   w.features = request_.hello.features;

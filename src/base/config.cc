@@ -58,6 +58,10 @@ status apply_environment(config& c, const std::function<const char*(const char*)
     if (text != "0" && text != "1") return bad_variable("OUTBOARD_RINGS", text, "0, 1");
     c.rings = text == "1";
   }
+  if (const auto text = value("OUTBOARD_COMPRESSION"); !text.empty()) {
+    if (text != "0" && text != "1") return bad_variable("OUTBOARD_COMPRESSION", text, "0, 1");
+    c.compression = text == "1";
+  }
   if (const auto text = value("OUTBOARD_DATA_CONNECTIONS");
       !read_number(text, 0, most_data_connections, c.data_connections)) {
     return bad_variable("OUTBOARD_DATA_CONNECTIONS", text, "a number from 0 to 16");

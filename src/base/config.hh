@@ -80,6 +80,7 @@ struct config {
   /// For the bytes of large copies, each way, where memory cannot be shared; 0: none beside the session's. A
   /// client has no more than half as many as its cores, but four.
   std::uint32_t data_connections = 8;
+  bool compression = true;  ///< of the bytes of large copies over data connections, where it is faster
   std::uint32_t wait_seconds = 120;  ///< how long a program waits for its session to begin
   bool log_given = false;            ///< some layer said it: the server's own default is info
   device_choice device = device_choice::automatic;

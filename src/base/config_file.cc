@@ -183,6 +183,7 @@ constexpr key top_keys[]{
     {"rings", [](const input& in) { return set_flag(in, in.into.rings); }},
     {"data_connections",
      [](const input& in) { return set_number(in, in.into.data_connections, 0, most_data_connections); }},
+    {"compression", [](const input& in) { return set_flag(in, in.into.compression); }},
     {"wait_seconds",
      [](const input& in) { return set_number(in, in.into.wait_seconds, 1, most_wait_seconds); }},
     {"log", set_log},

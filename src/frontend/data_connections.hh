@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
+#include "marshal/piece_packing.hh"
 #include "transport/transport.hh"
 
 namespace outboard::frontend {
@@ -22,8 +23,11 @@ namespace outboard::frontend {
 struct data_link {
   std::unique_ptr<transport::connection> connection;
   std::mutex use;
-  std::uint64_t taken = 0;   ///< pieces of the copy at hand that have come over it
-  std::uint32_t number = 0;  ///< to the host: the worker's name for it
+  std::uint64_t taken = 0;                      ///< pieces of the copy at hand that have come over it
+  std::uint32_t number = 0;                     ///< to the host: the worker's name for it
+  std::optional<marshal::piece_packer> packer;  ///< if what is sent may be packed
+  std::vector<std::byte> packed, unpacked;      ///< a piece that comes packed
+  std::atomic<std::uint32_t> pace{0};           ///< nanoseconds in which a MiB arrives; 0: not known
 };
 
 /// What a context's copies that nobody waits for have come to; the connections themselves belong to `asides`.

@@ -166,6 +166,7 @@ void process::use_session(const dialed& with, const settings& s) {
   // A thread here and one there for each (H200, 16 cores: 4, 6, 8, 12 carry 14, 21, 25, 24 GB/s).
   const auto most = static_cast<std::uint32_t>(std::max(4, usable_cores() / 2));
   data_connections_ = offered ? std::min(s.data_connections, most) : 0;
+  packs_pieces_ = (with.welcome.features & wire::feature_packed_pieces) != 0;
 }
 
 CUresult process::connect_locked() {

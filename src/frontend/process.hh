@@ -79,6 +79,8 @@ class process {
 
   /// How many data connections each way a context may have; 0: none.
   std::uint32_t data_connections() const { return data_connections_; }
+  /// May what they carry be compressed? Agreed with the server.
+  bool packs_pieces() const { return packs_pieces_; }
   /// A further connection of this session, and the token by which the worker knows it.
   result<std::pair<std::unique_ptr<transport::connection>, wire::data_token>> open_data_connection() const;
 
@@ -166,6 +168,7 @@ class process {
   std::atomic<std::uint64_t> last_context_id_{0};
   bool synchronous_ = false;
   std::uint32_t data_connections_ = 0;
+  bool packs_pieces_ = false;
   std::string url_;  ///< of the server that has our session
   std::vector<std::byte> token_;
 };

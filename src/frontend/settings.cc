@@ -24,6 +24,7 @@ result<settings> client_settings() {
   s.synchronous = c->sync;
   s.rings = c->rings;
   s.data_connections = c->data_connections;
+  s.compression = c->compression;
   s.wait = std::chrono::seconds(c->wait_seconds);
   s.trace_file = std::move(c->trace);
   if (c->log_given) s.log = c->log;
@@ -35,6 +36,7 @@ result<dialed> dial_any(const settings& s, const transport::registry& transports
                         transport::deadline until) {
   if (s.rings) hello.features |= wire::feature_rings;
   if (s.data_connections) hello.features |= wire::feature_data_connections;
+  if (s.compression) hello.features |= wire::feature_packed_pieces;
   std::string reasons;
   int reason = 0;
   for (const std::string& url : s.servers) {

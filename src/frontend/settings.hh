@@ -22,6 +22,7 @@ struct settings {
   bool synchronous = false;
   bool rings = true;                   ///< where they can be had
   std::uint32_t data_connections = 8;  ///< each way; 0: none
+  bool compression = true;             ///< of what those carry
   std::chrono::seconds wait{120};      ///< for the session to begin, once the server is there
   std::string trace_file;
   std::optional<log::level> log;

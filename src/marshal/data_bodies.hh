@@ -48,11 +48,12 @@ struct aside_body {
   OUTBOARD_FIELDS(ticket, offset, size, number, connection)
 };
 
+/// `pace`: nanoseconds that a MiB takes over the connection, as the client sees it; 0: it does not know.
 struct data_out_body {
   std::uint64_t from = 0, size = 0, stream = 0, number = 0;
   flavour how = flavour::sync;
-  std::uint32_t connection = 0;
-  OUTBOARD_FIELDS(from, size, stream, number, how, connection)
+  std::uint32_t connection = 0, pace = 0;
+  OUTBOARD_FIELDS(from, size, stream, number, how, connection, pace)
 };
 
 #undef OUTBOARD_FIELDS

@@ -76,7 +76,7 @@ TEST(WireDocument, Bodies) {
   expect_body("data_open_body", data_open_body{1, {share_token{1}, share_token{2}}, 2});
   expect_body("aside_body", aside_body{5, 1048576, 1048576, 3, 2});
   expect_body("data_in_body", data_in_body{0x200000001000, 4096, stream_value, 7, flavour::stream, true});
-  expect_body("data_out_body", data_out_body{0x200000001000, 4096, 0, 8, flavour::sync, 2});
+  expect_body("data_out_body", data_out_body{0x200000001000, 4096, 0, 8, flavour::sync, 2, 100000});
   launch_body launch;
   launch.kernel = kernel_value;
   launch.stream = stream_value;

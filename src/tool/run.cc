@@ -41,6 +41,7 @@ void set_program_environment(const config& c, const std::string& libraries,
   if (!c.rings) ::setenv("OUTBOARD_RINGS", "0", 1);
   if (c.data_connections != config{}.data_connections)
     ::setenv("OUTBOARD_DATA_CONNECTIONS", std::to_string(c.data_connections).c_str(), 1);
+  if (!c.compression) ::setenv("OUTBOARD_COMPRESSION", "0", 1);
   if (c.wait_seconds != config{}.wait_seconds)
     ::setenv("OUTBOARD_WAIT_SECONDS", std::to_string(c.wait_seconds).c_str(), 1);
   if (!c.trace.empty()) ::setenv("OUTBOARD_TRACE", c.trace.c_str(), 1);

@@ -13,4 +13,7 @@ inline constexpr std::uint64_t feature_rings = 1;
 /// The session may open further connections for the bytes of large copies (wire/data_connection.hh).
 inline constexpr std::uint64_t feature_data_connections = 2;
 
+/// Frames of data connections may be packed (frame_kind::packed), each way.
+inline constexpr std::uint64_t feature_packed_pieces = 4;
+
 }  // namespace outboard::wire

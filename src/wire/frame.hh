@@ -28,6 +28,7 @@ enum class frame_kind : std::uint16_t {
   callback_done = 14,  ///< client: it has run; the ticket repeats the callback's
   descriptor = 15,     ///< server: the next byte carries a descriptor, for the call with this ticket
   aside = 16,          ///< server: as data, but the bytes come over a data connection
+  packed = 17,         ///< on data connections: as data, but packed (marshal/piece_packing.hh)
   count
 };
 

@@ -99,7 +99,7 @@ TEST(Frame, Constants) {
   EXPECT_EQ(header_size, 40u);
   EXPECT_EQ(max_frame_payload, 16842752u);
   EXPECT_EQ(max_hello_payload, 65536u);
-  EXPECT_EQ(static_cast<int>(frame_kind::count), 17);
+  EXPECT_EQ(static_cast<int>(frame_kind::count), 18);
 }
 
 TEST(Frame, ExamplesOfTheDocument) {

@@ -2,9 +2,10 @@
 import pathlib
 import socket
 import struct
+import subprocess
 import unittest
 
-from outboard_testing import REFUSAL, SESSION, WELCOME, Client, SystemTest, program, run_program, wait_until
+from outboard_testing import BUILD, CONFIG, REFUSAL, SESSION, WELCOME, Client, SystemTest, program, run_program, wait_until
 from recording import Relay
 
 DATA = 5
@@ -56,6 +57,33 @@ class DataConnections(SystemTest):
         # Copies that nobody waits for have theirs.
         self.assertEqual(self.most_connections(daemon, daemon.tcp, 4, ["later_copies"]), 4)
         self.nothing_is_left(daemon)
+
+    def copied_over_a_line(self, daemon, gigabits, **environment):
+        """What copies there and back took, by what was copied, over a line of that bandwidth."""
+        host_and_port = daemon.tcp.removeprefix("tcp:")
+        line = subprocess.Popen([BUILD / "bench/emulated_link", "relay", host_and_port, "0", str(gigabits)],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            url = line.stdout.readline().strip()
+            done = run_program(program("shrinking_copies", 24, 3), url, timeout=120, **environment)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+            return {name: float(value) for name, value, _ in
+                    (row.split("\t") for row in done.stdout.splitlines() if "\t" in row)}
+        finally:
+            line.stdin.close()
+            line.wait(10)
+            line.stdout.close()
+
+    def test_a_slow_line_carries_what_shrinks_faster(self):
+        daemon = self.serve()
+        plain = self.copied_over_a_line(daemon, 0.5, OUTBOARD_COMPRESSION="0")
+        packed = self.copied_over_a_line(daemon, 0.5)
+        print(f"24 MiB there and back at 0.5 Gb/s, ms: {plain} as they are, {packed} packed where it pays")
+        self.assertLess(packed["small_numbers"], plain["small_numbers"] * 0.8)
+        self.assertLess(packed["random"], plain["random"] * 1.2)
+        self.nothing_is_left(daemon)
+        unpacked = self.copied_over_a_line(self.serve(config="compression = false\n" + CONFIG), 0.5)
+        self.assertGreater(unpacked["small_numbers"], plain["small_numbers"] * 0.8)
 
     def test_a_server_may_have_none(self):
         daemon = self.serve(config="data_connections = 0\n[cpu]\nmemory = \"2GiB\"\n")

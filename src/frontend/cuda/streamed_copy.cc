@@ -36,6 +36,7 @@ bool dial_connections(data_connections::links& links, std::vector<marshal::share
     }
     links.push_back(std::make_unique<data_link>());
     links.back()->connection = std::move(made->first);
+    if (p.packs_pieces()) links.back()->packer.emplace();
     tokens.push_back(made->second);
   }
   return true;
@@ -126,7 +127,7 @@ class work {
   CUresult post_out(std::uint64_t n, const data_link& over) {
     return post(marshal::service::data_out,
                 marshal::data_out_body{device(n), bytes(n).size(), value_of(copy_.stream), number(n),
-                                       copy_.how, over.number});
+                                       copy_.how, over.number, over.pace.load(std::memory_order_relaxed)});
   }
 
   std::atomic<std::uint64_t> posted{0}, moved{0};
