@@ -345,13 +345,15 @@ CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vect
   std::size_t offset = blocks_.contains(at.address) ? at.offset : 0;
   std::uint64_t next = at.address;
   for (auto m = blocks_.lower_bound(next); m != blocks_.end(); m = blocks_.lower_bound(next), offset = 0) {
-    const mirrored block = m->second;
+    mirrored block = m->second;
     next = block.address + 1;
+    if (at.end && block.address >= at.end) break;
     if (!block.shadow) continue;
     if (offset > block.size || offset % marshal::change_line) return CUDA_ERROR_INVALID_VALUE;
+    if (at.end) block.size = std::min(block.size, at.end - block.address);
     while (offset < block.size && holds(block)) {
       if (changes.size() >= reply_bytes || looked >= look_bytes) {
-        at = {block.address, offset};
+        at = {block.address, offset, at.end};
         return CUDA_SUCCESS;
       }
       const std::size_t before = offset;

@@ -403,11 +403,11 @@ struct range_attribute_body {
   OUTBOARD_FIELDS(address, size, attribute, data_size)
 };
 
-/// memory_fetch: where to go on, 0: from the start. The reply begins with the next one's (0: all was seen),
-/// then changes (memory_changes.hh).
+/// memory_fetch: where to go on, 0: from the start; and the address at which to end, 0: none. The reply
+/// begins with the next one's (0: all was seen), then changes (memory_changes.hh).
 struct fetch_body {
-  std::uint64_t address = 0, offset = 0;
-  OUTBOARD_FIELDS(address, offset)
+  std::uint64_t address = 0, offset = 0, end = 0;
+  OUTBOARD_FIELDS(address, offset, end)
 };
 
 /// cuMemAllocAsync (size; `pool` 0: the device's current one; an address is one that must be given),

@@ -63,14 +63,45 @@ class run_writer {
   std::uint32_t count_ = 0;
 };
 
+/// The bytes of an aligned word that `mask` names, in one store: whoever polls a number there never sees half
+/// of it, and what others write beside them stays.
+void store_word(std::byte* to, const std::byte* bytes, std::uint64_t mask) {
+  auto* word = reinterpret_cast<std::uint64_t*>(to);
+  std::uint64_t value = 0, bits = 0;
+  std::memcpy(&value, bytes, sizeof value);
+  for (std::size_t i = 0; i < sizeof value; ++i) bits |= (mask >> i & 1 ? std::uint64_t{0xff} : 0) << (8 * i);
+  if (bits == all_ones) return __atomic_store_n(word, value, __ATOMIC_RELAXED);
+  std::uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(word, &old, (old & ~bits) | (value & bits), true, __ATOMIC_RELAXED,
+                                      __ATOMIC_RELAXED)) {
+  }
+}
+
+/// The bytes that the mask names, `bytes` being a whole line.
+void store_masked(std::byte* to, const std::byte* bytes, std::uint64_t mask, std::size_t size) {
+  constexpr std::size_t word = sizeof(std::uint64_t);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(to) % word == 0;
+  for (std::size_t at = 0; mask; at += word, mask >>= word) {
+    const std::uint64_t here = mask & 0xff;
+    if (here && aligned && at + word <= size) {
+      store_word(to + at, bytes + at, here);
+      continue;
+    }
+    for (std::size_t i = 0; i < word; ++i) {
+      if (here >> i & 1) to[at + i] = bytes[at + i];
+    }
+  }
+}
+
 /// One line of a run into its place. False: it leaves the block.
-bool apply_line(wire::reader& from, bool masked, const change_target& to, std::size_t offset) {
+bool apply_line(wire::reader& from, bool masked, const change_target& to, std::size_t offset, bool store) {
   if (offset >= to.memory.size()) return false;
   const std::size_t size = std::min(change_line, to.memory.size() - offset);
   if (!masked) {
     if (size < change_line) return false;
     const auto bytes = from.bytes(change_line);
     if (!from.ok()) return false;
+    if (!store) return true;
     std::memcpy(to.memory.data() + offset, bytes.data(), change_line);
     if (!to.shadow.empty()) std::memcpy(to.shadow.data() + offset, bytes.data(), change_line);
     return true;
@@ -78,14 +109,33 @@ bool apply_line(wire::reader& from, bool masked, const change_target& to, std::s
   const auto mask = from.get<std::uint64_t>();
   const auto bytes = from.bytes(static_cast<std::uint64_t>(std::popcount(mask)));
   if (!from.ok() || (size < change_line && mask >> size)) return false;
+  if (!store) return true;
+  std::array<std::byte, change_line> spread{};
   std::size_t n = 0;
   for (std::uint64_t rest = mask; rest; rest &= rest - 1) {
-    const std::size_t at = offset + static_cast<std::size_t>(std::countr_zero(rest));
-    to.memory[at] = bytes[n];
-    if (!to.shadow.empty()) to.shadow[at] = bytes[n];
-    ++n;
+    spread[static_cast<std::size_t>(std::countr_zero(rest))] = bytes[n++];
   }
+  if (!to.shadow.empty()) store_masked(to.shadow.data() + offset, spread.data(), mask, size);
+  store_masked(to.memory.data() + offset, spread.data(), mask, size);
   return true;
+}
+
+/// Stores the runs of one kind, and looks at all.
+bool apply_runs(std::span<const std::byte> changes, bool of_masked,
+                const std::function<std::optional<change_target>(std::uint64_t)>& target) {
+  wire::reader from(changes);
+  while (!from.rest().empty()) {
+    const auto address = from.get<std::uint64_t>();
+    const auto lines = from.get<std::uint32_t>();
+    const bool masked = from.flag();
+    if (!from.ok() || lines == 0) return false;
+    const auto to = target(address);
+    if (!to) return false;
+    for (std::uint32_t i = 0; i < lines; ++i) {
+      if (!apply_line(from, masked, *to, std::size_t{i} * change_line, masked == of_masked)) return false;
+    }
+  }
+  return from.ok();
 }
 
 }  // namespace
@@ -118,22 +168,12 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
 
 bool apply_changes(std::span<const std::byte> changes,
                    const std::function<std::optional<change_target>(std::uint64_t)>& target) {
-  wire::reader from(changes);
-  while (!from.rest().empty()) {
-    const auto address = from.get<std::uint64_t>();
-    const auto lines = from.get<std::uint32_t>();
-    const bool masked = from.flag();
-    if (!from.ok() || lines == 0) return false;
-    const auto to = target(address);
-    if (!to) return false;
-    for (std::uint32_t i = 0; i < lines; ++i) {
-      if (!apply_line(from, masked, *to, std::size_t{i} * change_line)) return false;
-    }
-  }
-  return from.ok();
+  // Who polls a flag finds what it stands for: flags are words that changed alone, the rest comes first.
+  return apply_runs(changes, false, target) && apply_runs(changes, true, target);
 }
 
 void find_addresses(std::span<const std::byte> bytes, std::size_t stride, const address_watch& watch) {
+  if (watch.also) find_addresses(bytes, stride, *watch.also);
   constexpr std::size_t part = 4096;
   const auto word_at = [&](std::size_t at) {
     std::uint64_t word = 0;

@@ -25,6 +25,7 @@ inline constexpr std::size_t change_line = 64;
 struct address_watch {
   std::uint64_t low = 0, size = 0;
   std::vector<std::uint64_t>* noted = nullptr;
+  const address_watch* also = nullptr;  ///< a further range, noted elsewhere
 };
 
 /// Appends what differs in [from, memory.size()) to `out`, brings the shadow up to date, and stops after
