@@ -70,6 +70,10 @@ status apply_environment(config& c, const std::function<const char*(const char*)
       !read_number(text, 1, most_wait_seconds, c.wait_seconds)) {
     return bad_variable("OUTBOARD_WAIT_SECONDS", text, "a number from 1 to 604800");
   }
+  if (const auto text = value("OUTBOARD_CONCURRENT_MANAGED"); !text.empty()) {
+    if (text != "0" && text != "1") return bad_variable("OUTBOARD_CONCURRENT_MANAGED", text, "0, 1");
+    c.concurrent_managed = text == "1";
+  }
   if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
   if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;
   if (const auto text = value("OUTBOARD_DEVICE"); !text.empty()) {

@@ -73,6 +73,7 @@ struct config {
   std::vector<std::string> servers;
   bool sync = false;
   std::string trace;
+  bool concurrent_managed = true;  ///< host and kernels use managed memory at the same time, where they can
   // Both.
   std::string token_file;
   log::level log = log::level::error;

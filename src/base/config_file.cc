@@ -186,6 +186,7 @@ constexpr key top_keys[]{
     {"compression", [](const input& in) { return set_flag(in, in.into.compression); }},
     {"wait_seconds",
      [](const input& in) { return set_number(in, in.into.wait_seconds, 1, most_wait_seconds); }},
+    {"concurrent_managed", [](const input& in) { return set_flag(in, in.into.concurrent_managed); }},
     {"log", set_log},
     {"log_format", set_format},
     {"device", set_device},

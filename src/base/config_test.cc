@@ -90,6 +90,7 @@ rings = false
 data_connections = 2
 compression = false
 wait_seconds = 3600
+concurrent_managed = false
 trace = "/tmp/t"
 [limits]
 sessions = 7
@@ -113,6 +114,7 @@ library = "/opt/ring.so"
   EXPECT_FALSE(c->compression);
   EXPECT_EQ(c->wait_seconds, 3600u);
   EXPECT_EQ(c->limits.running, 4u);
+  EXPECT_FALSE(c->concurrent_managed);
   EXPECT_EQ(c->token_file, folder + "/secret");
   EXPECT_EQ(c->format, log_format::json);
   EXPECT_EQ(c->limits.sessions, 7u);
@@ -123,13 +125,13 @@ library = "/opt/ring.so"
 
 TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "log = \"info\"\n\ndevices = \"cpu\"\n");
-  EXPECT_EQ(
-      problem(),
-      "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, "
-      "data_connections, compression, wait_seconds, log, log_format, device, listen, insecure, allow_users, "
-      "[limits], [pool], "
-      "[devices], [cpu], "
-      "[transport.NAME]");
+  EXPECT_EQ(problem(),
+            "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, "
+            "data_connections, compression, wait_seconds, concurrent_managed, log, log_format, device, "
+            "listen, insecure, allow_users, "
+            "[limits], [pool], "
+            "[devices], [cpu], "
+            "[transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
   EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
   write("user.toml", "[pool]\nper_key = 65\n");
@@ -158,31 +160,19 @@ TEST_F(config_test, takes_compute_capabilities_as_they_are_written) {
 }
 
 TEST_F(config_test, refuses_every_bad_value_without_crashing) {
-  for (const std::string key : {"server",
-                                "sync",
-                                "rings",
-                                "data_connections",
-                                "compression",
-                                "wait_seconds",
-                                "trace",
-                                "token_file",
-                                "log",
-                                "log_format",
-                                "device",
-                                "listen",
-                                "insecure",
-                                "allow_users",
-                                "limits.sessions",
-                                "limits.running",
-                                "limits.grace_seconds",
-                                "pool.most",
-                                "cpu.memory",
-                                "cpu.cores",
-                                "cpu.compute_capability",
-                                "transport.x",
-                                "transport.x.library",
-                                "limits",
-                                "transport"}) {
+  for (const std::string key : {"server",         "sync",
+                                "rings",          "data_connections",
+                                "compression",    "wait_seconds",
+                                "trace",          "concurrent_managed",
+                                "token_file",     "log",
+                                "log_format",     "device",
+                                "listen",         "insecure",
+                                "allow_users",    "limits.sessions",
+                                "limits.running", "limits.grace_seconds",
+                                "pool.most",      "cpu.memory",
+                                "cpu.cores",      "cpu.compute_capability",
+                                "transport.x",    "transport.x.library",
+                                "limits",         "transport"}) {
     for (const std::string value : {"-1", "1e9", "[1]", "[[]]", "{}", "1979-05-27", "{a = 1}"}) {
       write("user.toml", key + " = " + value + "\n");
       const auto c = load_config(sources);

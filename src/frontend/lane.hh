@@ -23,7 +23,8 @@ struct lane {
   std::int32_t capture_mode =
       0;                     ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
   bool in_callback = false;  ///< runs a host function of the program: CUDA calls are not permitted
-  int depth = 0;             ///< API calls inside API calls (callbacks) are traced once
+  std::uint64_t managed_work = 0;  ///< of the request under way that may touch managed memory
+  int depth = 0;                   ///< API calls inside API calls (callbacks) are traced once
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }
   /// Where requests run.

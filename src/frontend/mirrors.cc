@@ -1,8 +1,11 @@
 #include "frontend/mirrors.hh"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
-#include "marshal/bodies.hh"
+#include <algorithm>
+#include <span>
+
 #include "marshal/memory_changes.hh"
 
 namespace outboard::frontend {
@@ -11,10 +14,6 @@ namespace {
 /// Of one frame of changes: well below the largest, because a page of output may come on top.
 constexpr std::size_t frame_bytes = 8u << 20;
 constexpr std::size_t no_budget = ~std::size_t{0} >> 1;
-
-std::span<std::byte> bytes_at(std::uint64_t address, std::uint64_t size) {
-  return {reinterpret_cast<std::byte*>(address), size};
-}
 
 void drop_shadow(const mirror& m) { ::munmap(m.shadow, m.size); }
 
@@ -83,49 +82,91 @@ std::optional<mirror> mirrors::find_device(std::uint64_t address) const {
   return std::nullopt;
 }
 
-CUresult mirrors::send_part(session& server, lane& own) {
+CUresult mirrors::send_part(session& server, lane& own, std::uint64_t context) {
   if (changes_.empty()) return CUDA_SUCCESS;
-  const CUresult code = server.post({static_cast<std::uint32_t>(marshal::service::memory_update),
-                                     own.id,
-                                     own.context_handle(),
-                                     {},
-                                     changes_});
+  const CUresult code = server.post(
+      {static_cast<std::uint32_t>(marshal::service::memory_update), own.id, context, {}, changes_});
   changes_.clear();
   return code;
 }
 
+/// What was never written is not read either: that would make pages of it.
+CUresult mirrors::compare(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part) {
+  if (m.file < 0) return compare_all(server, own, context, m, part);
+  const auto end = static_cast<off_t>(m.base + part.end);
+  for (auto at = static_cast<off_t>(m.base + part.begin); at < end;) {
+    const off_t begin = ::lseek(m.file, at, SEEK_DATA);
+    if (begin < 0 || begin >= end) break;
+    const off_t hole = ::lseek(m.file, begin, SEEK_HOLE);
+    at = hole < 0 ? end : std::min(hole, end);
+    const byte_range data{static_cast<std::uint64_t>(begin) - m.base,
+                          static_cast<std::uint64_t>(at) - m.base};
+    if (const CUresult code = compare_all(server, own, context, m, data); code != CUDA_SUCCESS) return code;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult mirrors::compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part) {
+  const marshal::address_watch managed{managed_low_, managed_size_, &managed_noted_};
+  const marshal::address_watch watch{watched_low_, watched_size_, &noted_, &managed};
+  const std::span memory(m.bytes() + part.begin, part.end - part.begin);
+  const std::span shadow(m.shadow + part.begin, part.end - part.begin);
+  for (std::size_t done = 0; done < memory.size();) {
+    const std::size_t room = frame_bytes - std::min(frame_bytes, changes_.size());
+    done = marshal::find_changes(m.base + part.begin, memory, shadow, done, room, no_budget, changes_, watch);
+    if (changes_.size() < frame_bytes) continue;
+    if (const CUresult code = send_part(server, own, context); code != CUDA_SUCCESS) return code;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult mirrors::send(session& server, lane& own) {
   const std::lock_guard lock(mutex_);
-  const marshal::address_watch watch{watched_low_, watched_size_, &noted_};
+  const std::uint64_t context = own.context_handle();
   changes_.clear();
   for (auto& [base, m] : mirrors_) {
-    const auto memory = bytes_at(m.base, m.size);
-    const std::span shadow(m.shadow, m.size);
-    for (std::size_t done = 0; done < m.size;) {
-      const std::size_t room = frame_bytes - std::min(frame_bytes, changes_.size());
-      done = marshal::find_changes(m.base, memory, shadow, done, room, no_budget, changes_, watch);
-      if (changes_.size() < frame_bytes) continue;
-      if (const CUresult code = send_part(server, own); code != CUDA_SUCCESS) return code;
+    const byte_range all{0, m.size};
+    for (const byte_range part : m.settled ? std::span<const byte_range>(m.windows) : std::span(&all, 1)) {
+      if (const CUresult code = compare(server, own, context, m, part); code != CUDA_SUCCESS) return code;
     }
+    m.settled = m.shut;
   }
-  return send_part(server, own);
+  return send_part(server, own, context);
+}
+
+CUresult mirrors::send_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
+                             byte_range part) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
+  if (found == mirrors_.end()) return CUDA_SUCCESS;
+  changes_.clear();
+  const CUresult code = compare(server, own, context, found->second, part);
+  return code == CUDA_SUCCESS ? send_part(server, own, context) : code;
 }
 
 CUresult mirrors::fetch(session& server, lane& own) {
   if (!fetch_needed()) return CUDA_SUCCESS;
   own.how = answered::waited;
   const std::lock_guard lock(mutex_);
-  marshal::fetch_body next;
+  return fetch_from(server, own, own.context_handle(), {});
+}
+
+CUresult mirrors::fetch_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
+                              byte_range part) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
+  if (found == mirrors_.end()) return CUDA_SUCCESS;
+  const std::uint64_t end = part.end ? part.end : found->second.size;
+  return fetch_from(server, own, context, {base, part.begin, base + end});
+}
+
+CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next) {
   do {
     request_.clear();
     wire::writer w(request_);
     marshal::put_body(w, next);
-    const CUresult code = server.call({static_cast<std::uint32_t>(marshal::service::memory_fetch),
-                                       own.id,
-                                       own.context_handle(),
-                                       request_,
-                                       {}},
-                                      reply_);
+    const CUresult code = server.call(
+        {static_cast<std::uint32_t>(marshal::service::memory_fetch), own.id, context, request_, {}}, reply_);
     if (code != CUDA_SUCCESS) return code;
     wire::reader from(reply_);
     next = marshal::take_body<marshal::fetch_body>(from);
@@ -135,11 +176,37 @@ CUresult mirrors::fetch(session& server, lane& own) {
           using target = std::optional<marshal::change_target>;
           if (!m) return target{};
           const std::uint64_t offset = address - m->base;
-          return target{{bytes_at(address, m->size - offset), {m->shadow + offset, m->size - offset}}};
+          return target{{{m->bytes() + offset, m->size - offset}, {m->shadow + offset, m->size - offset}}};
         });
     if (!applied) return CUDA_ERROR_UNKNOWN;
   } while (next.address != 0);
   return CUDA_SUCCESS;
+}
+
+void mirrors::shut(std::uint64_t base) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
+  if (found == mirrors_.end()) return;
+  found->second.shut = true;
+  found->second.settled = false;
+  found->second.windows.clear();
+}
+
+void mirrors::open_window(std::uint64_t base, byte_range part) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
+  if (found == mirrors_.end()) return;
+  std::erase_if(found->second.windows,
+                [&](const byte_range& w) { return w.begin >= part.begin && w.end <= part.end; });
+  found->second.windows.push_back(part);
+}
+
+void mirrors::unshut(std::uint64_t base) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
+  if (found == mirrors_.end()) return;
+  found->second.shut = found->second.settled = false;
+  found->second.windows.clear();
 }
 
 void mirrors::work_begins(std::uint64_t context) {
@@ -158,7 +225,10 @@ void mirrors::work_is_done(std::uint64_t context, std::uint64_t mark) {
 
 void mirrors::forget_common() {
   const std::lock_guard lock(mutex_);
-  for (auto& [base, m] : mirrors_) ::madvise(m.shadow, m.size, MADV_DONTNEED);
+  for (auto& [base, m] : mirrors_) {
+    ::madvise(m.shadow, m.size, MADV_DONTNEED);
+    m.settled = false;
+  }
 }
 
 void mirrors::watch(std::uint64_t low, std::uint64_t size) {
@@ -170,6 +240,17 @@ void mirrors::watch(std::uint64_t low, std::uint64_t size) {
 std::vector<std::uint64_t> mirrors::take_noted() {
   const std::lock_guard lock(mutex_);
   return std::exchange(noted_, {});
+}
+
+void mirrors::watch_managed(std::uint64_t low, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  managed_low_ = low;
+  managed_size_ = size;
+}
+
+std::vector<std::uint64_t> mirrors::take_managed_noted() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(managed_noted_, {});
 }
 
 }  // namespace outboard::frontend

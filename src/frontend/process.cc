@@ -13,6 +13,7 @@
 #include "base/version.hh"
 #include "frontend/core_dumps.hh"
 #include "frontend/dial.hh"
+#include "frontend/managed_blocks.hh"
 #include "frontend/settings.hh"
 #include "frontend/trace.hh"
 #include "wire/features.hh"
@@ -45,11 +46,13 @@ process& process::instance() {
   return *the_one;
 }
 
-process::process() {
+process::process() : managed_(std::make_unique<managed_blocks>(mirrors_)) {
   for (std::size_t k = 0; k < tables_.size(); ++k) {
     tables_[k] = std::make_unique<handle_table>(static_cast<api::handle_kind>(k));
   }
 }
+
+process::~process() = default;
 
 void process::boot(const boot_options& options) {
   options_ = options;
@@ -71,6 +74,7 @@ void process::shut_down() {
   if (life_.load() == life::forked) return;
   life_.store(life::ended, std::memory_order_release);
   if (session_) session_->goodbye();
+  managed_->stop();
   functions_.end();
 }
 
@@ -167,6 +171,12 @@ void process::use_session(const dialed& with, const settings& s) {
   const auto most = static_cast<std::uint32_t>(std::max(4, usable_cores() / 2));
   data_connections_ = offered ? std::min(s.data_connections, most) : 0;
   packs_pieces_ = (with.welcome.features & wire::feature_packed_pieces) != 0;
+  concurrent_managed_ = s.concurrent_managed && !facts_.devices.empty() && page_gate::possible();
+  for (const marshal::device_facts& device : facts_.devices) {
+    const auto can = static_cast<std::size_t>(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+    concurrent_managed_ =
+        concurrent_managed_ && can < device.attributes.size() && device.attributes[can].value != 0;
+  }
 }
 
 CUresult process::connect_locked() {
@@ -227,8 +237,10 @@ CUresult process::connect_locked() {
   functions_.surround(
       [this] {
         if (mirrors_.any()) (void)mirrors_.fetch(*session_, this_lane());
+        managed_->lend();
       },
       [this] {
+        managed_->take_back();
         if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane());
       });
   this_lane().how = answered::waited;  // the hello counts as a round trip

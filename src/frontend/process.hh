@@ -33,6 +33,7 @@
 
 namespace outboard::frontend {
 
+class managed_blocks;
 struct dialed;
 struct settings;
 
@@ -114,6 +115,9 @@ class process {
   void close_foreign(std::uint64_t address, std::uint64_t size) { foreign_.close(address, size); }
   pinned_arena& arena() { return arena_; }
   frontend::mirrors& mirrors() { return mirrors_; }
+  managed_blocks& managed() { return *managed_; }
+  /// Host and kernels may use managed memory at the same time: the devices can, and so can this process.
+  bool concurrent_managed() const { return concurrent_managed_; }
   activity& work() { return work_; }
   std::mutex& showing() { return showing_; }  ///< held while a block becomes visible to kernels
   bool host_memory_in_use() const { return host_memory_in_use_.load(std::memory_order_relaxed); }
@@ -131,6 +135,7 @@ class process {
   enum class life : std::uint8_t { fresh, connected, running, ended, forked };
 
   process();
+  ~process();
   CUresult connect_locked();
   void use_session(const dialed& with, const settings& s);
   result<std::string> server_url() const;
@@ -158,6 +163,8 @@ class process {
   claimed_range arena_range_;
   pinned_arena arena_;
   frontend::mirrors mirrors_;
+  std::unique_ptr<managed_blocks> managed_;
+  bool concurrent_managed_ = false;
   activity work_;
   std::mutex showing_;
   std::atomic<bool> host_memory_in_use_{false};

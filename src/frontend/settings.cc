@@ -26,6 +26,7 @@ result<settings> client_settings() {
   s.data_connections = c->data_connections;
   s.compression = c->compression;
   s.wait = std::chrono::seconds(c->wait_seconds);
+  s.concurrent_managed = c->concurrent_managed;
   s.trace_file = std::move(c->trace);
   if (c->log_given) s.log = c->log;
   s.plugins = std::move(c->plugins);

@@ -24,6 +24,7 @@ struct settings {
   std::uint32_t data_connections = 8;  ///< each way; 0: none
   bool compression = true;             ///< of what those carry
   std::chrono::seconds wait{120};      ///< for the session to begin, once the server is there
+  bool concurrent_managed = true;      ///< where it can be had
   std::string trace_file;
   std::optional<log::level> log;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport name, library

@@ -5,6 +5,7 @@
 #include "frontend/cuda/coherence.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/gate.hh"
+#include "frontend/managed_blocks.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -70,6 +71,7 @@ void forget_variables(const std::map<std::string, global_address, std::less<>>& 
     const auto gone = p.addresses().remove(where.address);
     if (!gone || gone->kind != memory_kind::managed) continue;
     hide_block(this_lane(), where.address);
+    p.managed().remove(where.address);
     p.close_foreign(where.address, where.size);
   }
 }

@@ -1,9 +1,13 @@
 #include "frontend/cuda/coherence.hh"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.hh"
+#include "frontend/cuda/capture.hh"
 #include "frontend/cuda/requests.hh"
+#include "frontend/managed_blocks.hh"
+#include "marshal/graph_bodies.hh"
 #include "marshal/memory_changes.hh"
 
 namespace outboard::frontend::cuda {
@@ -27,6 +31,88 @@ bool learns_of_completion(const api::function_info& about) {
     if (about.name.starts_with(name)) return false;
   }
   return about.about.deferred || about.about.waits;
+}
+
+work_flow flow_in(const lane& own, std::uint64_t stream, bool per_thread) {
+  const std::uint64_t context = own.context_handle();
+  if (stream == 2 || (stream == 0 && per_thread)) return {context, work_flow::of_lane(own.id)};
+  return {context, stream == 1 ? 0 : stream};
+}
+
+/// The flow of a request that begins work. Nothing: it is over when the call returns, or is no work yet.
+std::optional<work_flow> flow_of(const lane& own, api::opcode code, std::span<const std::byte> payload) {
+  using enum api::opcode;
+  if (any_capture_open()) return std::nullopt;
+  wire::reader from(payload);
+  const auto of = [&](marshal::flavour how, std::uint64_t stream) -> std::optional<work_flow> {
+    if (!marshal::on_stream(how)) return std::nullopt;
+    return flow_in(own, stream, marshal::per_thread(how));
+  };
+  const std::string_view name = api::find_function(static_cast<std::uint32_t>(code))->name;
+  switch (code) {
+    case cuLaunchKernel:
+    case cuLaunchKernelEx: {
+      marshal::launch_body head;
+      from.get<std::uint64_t>();
+      const auto stream = from.get<std::uint64_t>();
+      from.bytes(sizeof head.grid + sizeof head.block + sizeof head.shared);
+      return flow_in(own, stream, from.flag());
+    }
+    case cuGraphLaunch: {
+      const auto body = marshal::take_body<marshal::graph_launch_body>(from);
+      return flow_in(own, body.stream, body.per_thread);
+    }
+    case cuMemcpyAsync: {
+      const auto body = marshal::take_body<marshal::copy_across_body>(from);
+      return of(body.how, body.stream);
+    }
+    case cuMemcpyHtoD_v2: {
+      const auto body = marshal::take_body<marshal::copy_in_body>(from);
+      return of(body.how, body.stream);
+    }
+    case cuMemPrefetchAsync_v2: {
+      const auto body = marshal::take_body<marshal::prefetch_body>(from);
+      return flow_in(own, body.stream, body.per_thread);
+    }
+    default:
+      break;
+  }
+  const bool per_thread = name.ends_with("_ptsz") || name.ends_with("_ptds");
+  const bool async = name.find("Async") != name.npos;
+  if (!name.starts_with("cuMemset")) return work_flow{own.context_handle(), work_flow::of_lane(own.id)};
+  if (!async || payload.size() < sizeof(std::uint64_t)) return flow_in(own, 0, per_thread);
+  wire::reader last(payload.last(sizeof(std::uint64_t)));
+  return flow_in(own, last.get<std::uint64_t>(), per_thread);
+}
+
+/// Which flow a wait or query has told of.
+std::optional<work_flow> asked_flow(const lane& own, api::opcode code, std::span<const std::byte> payload) {
+  using enum api::opcode;
+  const bool per_thread = code == cuStreamQuery_ptsz || code == cuStreamSynchronize_ptsz;
+  if (!per_thread && code != cuStreamQuery && code != cuStreamSynchronize) return std::nullopt;
+  wire::reader from(payload);
+  return flow_in(own, from.get<std::uint64_t>(), per_thread);
+}
+
+/// Events say later what is complete.
+void note_event(const lane& own, api::opcode code, std::span<const std::byte> payload) {
+  using enum api::opcode;
+  wire::reader from(payload);
+  const auto event = from.get<std::uint64_t>();
+  switch (code) {
+    case cuEventRecord:
+    case cuEventRecordWithFlags:
+    case cuEventRecord_ptsz:
+    case cuEventRecordWithFlags_ptsz: {
+      const bool per_thread = code == cuEventRecord_ptsz || code == cuEventRecordWithFlags_ptsz;
+      const auto flow = flow_in(own, from.get<std::uint64_t>(), per_thread);
+      return process::instance().managed().recorded(event, flow);
+    }
+    case cuEventDestroy_v2:
+      return process::instance().managed().forget_event(event);
+    default:
+      return;
+  }
 }
 
 /// Not through the lane's buffers: the request at hand lies there.
@@ -67,13 +153,21 @@ CUresult send_changes(lane& own) {
 
 }  // namespace
 
+completion_mark take_mark() {
+  process& p = process::instance();
+  return {p.mirrors().work_mark(), p.managed().started() ? p.managed().mark() : 0};
+}
+
+void tell_left(lane& own) { process::instance().managed().left(std::exchange(own.managed_work, 0)); }
+
 CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
-                    std::uint64_t& device_address) {
+                    std::uint64_t& device_address, std::byte* view) {
   process& p = process::instance();
   mirror made;
   made.base = address;
   made.size = size;
   made.context = own.context_handle();
+  made.memory = view;  // variables are small: no file, all of it is looked at
   std::vector<std::byte> reply;
   const CUresult code = ask(own, api::opcode::cuMemHostGetDevicePointer_v2, made.context,
                             marshal::host_map_body{address, size, 0, kind}, reply);
@@ -127,25 +221,40 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   if (!p.mirrors().any()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about) return CUDA_SUCCESS;
+  if (p.managed().started()) note_event(own, code, payload);
   const bool works = begins_work(*about);
   if (!works && !learns_of_completion(*about)) return CUDA_SUCCESS;
-  if (const CUresult sent = send_changes(own); sent != CUDA_SUCCESS) return sent;
+  const auto flow = works && !only_reads(*about) ? flow_of(own, code, payload) : std::nullopt;
+  if (!bulk.empty() && p.managed().started()) p.managed().uploaded(bulk);
+  if (flow && p.managed().started()) {
+    own.managed_work = p.managed().begin(*flow, payload, code == api::opcode::cuGraphLaunch);
+  }
+  do {
+    if (const CUresult sent = send_changes(own); sent != CUDA_SUCCESS) return after_leaving(own), sent;
+  } while (p.managed().started() && p.managed().reach(flow.value_or(work_flow{}), own.managed_work));
   if (works && !only_reads(*about)) p.mirrors().work_begins(own.context_handle());
   return CUDA_SUCCESS;
 }
 
-CUresult after_call(lane& own, api::opcode code, std::uint64_t mark) {
+CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payload,
+                    const completion_mark& mark) {
   process& p = process::instance();
   if (!p.mirrors().any() || !p.mirrors().fetch_needed()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
   const CUresult fetched = p.mirrors().fetch(*p.server(), own);
   // A free waits for all work of the context, too.
-  if (fetched == CUDA_SUCCESS &&
-      (code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2)) {
-    p.mirrors().work_is_done(own.context_handle(), mark);
+  if (fetched != CUDA_SUCCESS) return fetched;
+  if (code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2) {
+    p.mirrors().work_is_done(own.context_handle(), mark.mirrors);
+    if (mark.managed) p.managed().complete_context(own.context_handle(), mark.managed);
+  } else if (mark.managed && (code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery)) {
+    wire::reader from(payload);
+    p.managed().complete_event(from.get<std::uint64_t>());
+  } else if (const auto flow = mark.managed ? asked_flow(own, code, payload) : std::nullopt) {
+    p.managed().complete(*flow, mark.managed);
   }
-  return fetched;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace outboard::frontend::cuda

@@ -18,14 +18,28 @@ inline bool host_memory_in_use() { return process::instance().host_memory_in_use
 CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
                         std::span<const std::byte> bulk);
 
-/// After a call that succeeded; `mark` was taken before it (mirrors::work_mark).
-CUresult after_call(lane& own, api::opcode code, std::uint64_t mark);
+/// Of what has left before a call: that much is complete if the call says that all is.
+struct completion_mark {
+  std::uint64_t mirrors = 0, managed = 0;  ///< mirrors::work_mark, managed_blocks::mark
+};
+completion_mark take_mark();
+
+/// The request has left, or never will.
+void tell_left(lane& own);
+inline void after_leaving(lane& own) {
+  if (own.managed_work) tell_left(own);
+}
+
+/// After a call that succeeded; `mark` was taken before it.
+CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payload,
+                    const completion_mark& mark);
 
 /// Makes the pinned block that holds the address visible to kernels, under the same address.
 CUresult show_pinned(lane& own, std::uint64_t address);
-/// A block of the program's own memory, or managed memory that the server has. `device_address` is out.
+/// A block of the program's own memory, or managed memory that the server has. `device_address` is out;
+/// `view`: where we reach it, if not there.
 CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
-                    std::uint64_t& device_address);
+                    std::uint64_t& device_address, std::byte* view = nullptr);
 /// No kernel sees it any more; waits for the device. Nothing happens where none ever did.
 void hide_block(lane& own, std::uint64_t address);
 /// The same for memory that the server shares.

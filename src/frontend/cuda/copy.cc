@@ -218,7 +218,10 @@ std::optional<mirror> shown(std::uint64_t address) {
   process& p = process::instance();
   if (p.arena().in_use() && p.arena().holds(address)) {
     if (const auto chunk = p.arena().chunk_of(address); chunk && chunk->shared) {
-      return mirror{chunk->base, chunk->size, chunk->base, 0, nullptr};
+      mirror same;
+      same.base = same.device_address = chunk->base;
+      same.size = chunk->size;
+      return same;
     }
   }
   return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;

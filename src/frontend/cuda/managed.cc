@@ -10,6 +10,7 @@
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
+#include "frontend/managed_blocks.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -50,6 +51,32 @@ CUresult allocate(lane& own, std::uint64_t size, unsigned flags, std::uint64_t& 
                " times");
   }
   return code;
+}
+
+CUresult ask_stream(lane& own, const work_flow& flow) {
+  std::vector<std::byte> payload, reply;
+  wire::writer w(payload);
+  w.put(flow.stream);
+  return process::instance().server()->call(
+      {static_cast<std::uint32_t>(api::opcode::cuStreamQuery), own.id, flow.context, payload, {}}, reply);
+}
+
+CUresult wait_for_context(lane& own, std::uint64_t context) {
+  std::vector<std::byte> reply;
+  return process::instance().server()->call(
+      {static_cast<std::uint32_t>(api::opcode::cuCtxSynchronize), own.id, context, {}, {}}, reply);
+}
+
+/// Of a block whose addresses are claimed, where the program may use it while kernels do.
+CUresult view_of(std::uint64_t address, std::uint64_t size, bool variable, std::byte*& view) {
+  process& p = process::instance();
+  if (!p.concurrent_managed()) return CUDA_SUCCESS;
+  if (!p.managed().start(*p.server(), {ask_stream, wait_for_context, [] { return !any_capture_open(); }})) {
+    log::error("managed memory: no descriptors left for watching its pages");
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  view = p.managed().add(address, size, variable);
+  return view ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /// The managed block that holds all of the range, or nothing.
@@ -125,7 +152,14 @@ CUresult attach(CUstream stream, CUdeviceptr at, std::size_t length, unsigned fl
   // The server's block is larger than the program's by what rounds it up, so its whole is meant there.
   request r(api::opcode::cuStreamAttachMemAsync, own);
   marshal::put_body(r.body(), marshal::attach_body{at, value_of(stream), flags, per_thread});
-  return r.call();
+  const CUresult code = r.call();
+  if (code != CUDA_SUCCESS || !p.managed().started()) return code;
+  const bool own_stream = value_of(stream) == 2 || (!stream && per_thread);
+  const std::uint64_t single = own_stream ? work_flow::of_lane(own.id) : value_of(stream);
+  p.managed().attach(at, flags == CU_MEM_ATTACH_GLOBAL ? 0
+                         : flags == CU_MEM_ATTACH_HOST ? managed_blocks::nobody
+                                                       : single);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -136,9 +170,11 @@ CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size) {
   if (p.mirrors().find(address)) return CUDA_SUCCESS;
   if (!p.open_foreign(address, size)) return CUDA_ERROR_MAP_FAILED;
   p.use_host_memory();
+  std::byte* view = nullptr;
+  if (const CUresult code = view_of(address, size, true, view); code != CUDA_SUCCESS) return code;
   std::uint64_t there = 0;
-  const CUresult code = show_block(own, address, size, marshal::host_block::managed, there);
-  if (code != CUDA_SUCCESS) return code;
+  const CUresult code = show_block(own, address, size, marshal::host_block::managed, there, view);
+  if (code != CUDA_SUCCESS) return p.managed().remove(address), code;
   p.mirrors().work_begins(
       own.context_handle());  // kernels may have run: what it holds is the server's to say
   return p.mirrors().fetch(*p.server(), own);
@@ -146,13 +182,15 @@ CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size) {
 
 CUresult free_managed(lane& own, const memory_block& block) {
   process& p = process::instance();
-  p.mirrors().remove(block.base);
+  p.mirrors().remove(block.base);  // nobody looks at our view of it any more
+  p.managed().remove(block.base);
   const CUresult code = free_on_server(own, block.context, block.base, block.size);
   p.close_foreign(block.base, whole_granules(block.size));
   return code;
 }
 
 void forget_managed(const memory_block& block) {
+  process::instance().managed().remove(block.base);
   process::instance().close_foreign(block.base, whole_granules(block.size));
 }
 
@@ -176,6 +214,9 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flags) {
   made.base = made.device_address = block.base;
   made.size = whole_granules(bytesize);
   made.context = block.context;
+  if (const CUresult code = view_of(made.base, made.size, false, made.memory); code != CUDA_SUCCESS)
+    return free_managed(own, block), code;
+  made.file = made.memory ? p.managed().file() : -1;
   if (!p.mirrors().add(made)) return free_managed(own, block), CUDA_ERROR_OUT_OF_MEMORY;
   p.use_host_memory();
   p.addresses().insert(block);

@@ -43,6 +43,7 @@ class request {
     }
     note(answered::posted);
     const CUresult code = server_.post(outgoing_request(bulk), land);
+    after_leaving(own_);
     process::instance().work().note(own_.id);
     return code;
   }
@@ -63,9 +64,10 @@ class request {
   CUresult coherent_call(std::span<const std::byte> bulk, const landing* land) {
     CUresult code = before_request(own_, code_, own_.request, bulk);
     if (code != CUDA_SUCCESS) return code;
-    const std::uint64_t mark = process::instance().mirrors().work_mark();
+    const completion_mark mark = take_mark();
     code = server_.call(outgoing_request(bulk), own_.reply, land);
-    return code == CUDA_SUCCESS ? after_call(own_, code_, mark) : code;
+    after_leaving(own_);
+    return code == CUDA_SUCCESS ? after_call(own_, code_, own_.request, mark) : code;
   }
   void send_frees() {
     freed_blocks& freed = process::instance().freed();
