@@ -53,7 +53,7 @@ CUresult settle_side(box_end& e, const box_extent& size) {
       e.host = reinterpret_cast<void*>(e.device);
       break;
     case CU_MEMORYTYPE_HOST:
-      if (!of_device_alone(reinterpret_cast<std::uint64_t>(e.host))) break;
+      if (!on_device(reinterpret_cast<std::uint64_t>(e.host))) break;
       e.type = CU_MEMORYTYPE_DEVICE;  // the address says it
       e.device = reinterpret_cast<std::uint64_t>(e.host);
       break;

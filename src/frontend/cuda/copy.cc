@@ -86,7 +86,7 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   if (!from || !to) return CUDA_ERROR_INVALID_VALUE;
   const auto source = reinterpret_cast<std::uint64_t>(from);
   if (leaves_its_block(to, size) || leaves_its_block(source, size)) return CUDA_ERROR_INVALID_VALUE;
-  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
+  if (!on_device(source) && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
     return capture_copy(own, {to, const_cast<void*>(from), size, stream, false, marshal::per_thread(how)});
   if (context_state* there = owner_elsewhere(own, to); there && !any_capture_open())
     return over_there(own, *there, stream, how,
@@ -141,7 +141,9 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   if (!to || !from) return CUDA_ERROR_INVALID_VALUE;
   if (leaves_its_block(from, size) || leaves_its_block(reinterpret_cast<std::uint64_t>(to), size))
     return CUDA_ERROR_INVALID_VALUE;
-  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
+  // What the server has too is copied there, also by a graph: here it may be closed while that runs.
+  const bool there_too = on_device(reinterpret_cast<std::uint64_t>(to));
+  if (!there_too && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
     return capture_copy(own, {from, to, size, stream, true, marshal::per_thread(how)});
   if (context_state* there = owner_elsewhere(own, from); there && !any_capture_open())
     return over_there(own, *there, stream, how,

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "frontend/cuda/code.hh"
+#include "frontend/cuda/copies.hh"
 #include "frontend/cuda/launch_parameters.hh"
 
 namespace outboard::frontend::cuda {
@@ -77,8 +78,11 @@ bool box_of(const side& s, const CUDA_MEMCPY3D& p, host_box& box) {
   return from && (p.Height <= 1 || box.pitch >= p.WidthInBytes);
 }
 
-CUresult put_side(const side& s, const CUDA_MEMCPY3D& p, node_parameters& out,
-                  std::vector<std::uint64_t>& made) {
+CUresult put_side(side s, const CUDA_MEMCPY3D& p, node_parameters& out, std::vector<std::uint64_t>& made) {
+  // Managed memory is the server's too, and may be closed here while the graph runs.
+  if (const auto place = reinterpret_cast<CUdeviceptr>(s.host);
+      s.type == CU_MEMORYTYPE_HOST && on_device(place))
+    s.type = CU_MEMORYTYPE_DEVICE, s.device = place;
   std::vector<std::uint64_t>& n = out.numbers;
   if (!on_host(s)) {
     const auto type = s.type == CU_MEMORYTYPE_UNIFIED ? CU_MEMORYTYPE_DEVICE : s.type;
