@@ -50,12 +50,12 @@ class DataConnections(SystemTest):
 
     def test_who_shares_no_memory_has_some(self):
         daemon = self.serve()
-        self.assertEqual(self.most_connections(daemon, daemon.tcp, 8), 8)
+        self.assertEqual(self.most_connections(daemon, daemon.tcp, 8, OUTBOARD_DATA_CONNECTIONS="4"), 8)
         self.assertEqual(self.most_connections(daemon, daemon.tcp, 2, OUTBOARD_DATA_CONNECTIONS="1"), 2)
         self.assertEqual(self.most_connections(daemon, daemon.tcp, 0, OUTBOARD_DATA_CONNECTIONS="0"), 0)
         self.assertEqual(self.most_connections(daemon, daemon.unix, 0), 0)
         # Copies that nobody waits for have theirs.
-        self.assertEqual(self.most_connections(daemon, daemon.tcp, 4, ["later_copies"]), 4)
+        self.assertEqual(self.most_connections(daemon, daemon.tcp, 4, ["later_copies"], OUTBOARD_DATA_CONNECTIONS="4"), 4)
         self.nothing_is_left(daemon)
 
     def copied_over_a_line(self, daemon, gigabits, **environment):
@@ -97,7 +97,7 @@ class DataConnections(SystemTest):
         listener = socket.create_server(("127.0.0.1", 0))
         relay = Relay(listener, "tcp:127.0.0.1:%d" % listener.getsockname()[1], daemon.tcp)
         self.addCleanup(relay.close)
-        client = self.start(program(*COPIES), relay.url)
+        client = self.start(program(*COPIES), relay.url, OUTBOARD_DATA_CONNECTIONS="4")
         # Not while it dials: a program that gets none goes on without.
         worker = self.worker_of(daemon, client)
         self.assertTrue(wait_until(lambda: self.threads_of(worker) == 8, 20), len(relay.links))
