@@ -191,9 +191,11 @@ class direction {
   void wait(nanoseconds time, nanoseconds last_moved) const {
     const bool take_more = !ended_ && bytes_.room() >= largest_piece;
     nanoseconds until = under_way_.empty() ? never : under_way_.front().due;
-    if (take_more && pacer_.next_entry() > time) until = std::min(until, pacer_.next_entry());
+    // Looked at once: other connections move it, and nobody would wake us.
+    const nanoseconds entry = pacer_.next_entry();
+    if (take_more && entry > time) until = std::min(until, entry);
     if (until < time + patience() || time < last_moved + patience()) return;
-    pollfd both[2] = {{take_more && pacer_.next_entry() <= time ? from_ : -1, POLLIN, 0},
+    pollfd both[2] = {{take_more && entry <= time ? from_ : -1, POLLIN, 0},
                       {ready_ && blocked_ ? to_ : -1, POLLOUT, 0}};
     timespec left{};
     if (until != never) {
