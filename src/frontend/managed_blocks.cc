@@ -176,7 +176,8 @@ void managed_blocks::complete_event(std::uint64_t event) {
   const std::lock_guard lock(mutex_);
   const auto found = events_.find(event);
   if (found == events_.end()) return;
-  const auto [flow, mark] = found->second;
+  const auto flow = found->second.first;
+  const auto mark = found->second.second;
   drop([&](const work_flow& f) { return f == flow; }, mark);
 }
 
