@@ -39,6 +39,13 @@ status apply_environment(config& c, const std::function<const char*(const char*)
     const char* text = variable(name);
     return text ? text : "";
   };
+  const auto flag = [&](const char* name, bool& on) -> status {
+    const std::string_view text = value(name);
+    if (text.empty()) return {};
+    if (text != "0" && text != "1") return bad_variable(name, text, "0, 1");
+    on = text == "1";
+    return {};
+  };
   if (const auto text = value("OUTBOARD_SERVER"); !text.empty()) {
     auto servers = parse_endpoints(text);
     if (!servers.ok()) return failure("OUTBOARD_SERVER: " + servers.error().message);
@@ -50,18 +57,9 @@ status apply_environment(config& c, const std::function<const char*(const char*)
     c.log = *level;
     c.log_given = true;
   }
-  if (const auto text = value("OUTBOARD_SYNC"); !text.empty()) {
-    if (text != "0" && text != "1") return bad_variable("OUTBOARD_SYNC", text, "0, 1");
-    c.sync = text == "1";
-  }
-  if (const auto text = value("OUTBOARD_RINGS"); !text.empty()) {
-    if (text != "0" && text != "1") return bad_variable("OUTBOARD_RINGS", text, "0, 1");
-    c.rings = text == "1";
-  }
-  if (const auto text = value("OUTBOARD_COMPRESSION"); !text.empty()) {
-    if (text != "0" && text != "1") return bad_variable("OUTBOARD_COMPRESSION", text, "0, 1");
-    c.compression = text == "1";
-  }
+  OUTBOARD_TRY(flag("OUTBOARD_SYNC", c.sync));
+  OUTBOARD_TRY(flag("OUTBOARD_RINGS", c.rings));
+  OUTBOARD_TRY(flag("OUTBOARD_COMPRESSION", c.compression));
   if (const auto text = value("OUTBOARD_DATA_CONNECTIONS");
       !read_number(text, 0, most_data_connections, c.data_connections)) {
     return bad_variable("OUTBOARD_DATA_CONNECTIONS", text, "a number from 0 to 16");
@@ -70,10 +68,7 @@ status apply_environment(config& c, const std::function<const char*(const char*)
       !read_number(text, 1, most_wait_seconds, c.wait_seconds)) {
     return bad_variable("OUTBOARD_WAIT_SECONDS", text, "a number from 1 to 604800");
   }
-  if (const auto text = value("OUTBOARD_CONCURRENT_MANAGED"); !text.empty()) {
-    if (text != "0" && text != "1") return bad_variable("OUTBOARD_CONCURRENT_MANAGED", text, "0, 1");
-    c.concurrent_managed = text == "1";
-  }
+  OUTBOARD_TRY(flag("OUTBOARD_CONCURRENT_MANAGED", c.concurrent_managed));
   if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
   if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;
   if (const auto text = value("OUTBOARD_DEVICE"); !text.empty()) {
