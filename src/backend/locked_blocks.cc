@@ -1,23 +1,14 @@
 #include "backend/locked_blocks.hh"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "backend/driver_call.hh"
 #include "backend/relaxed_capture.hh"
+#include "base/pages.hh"
 
 namespace outboard::backend {
-namespace {
-
-std::uint64_t whole_pages(std::uint64_t size) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return (size + page - 1) / page * page;
-}
-
-}  // namespace
-
 locked_blocks::~locked_blocks() {
   // The driver's part ends with the worker's process.
   for (const block& b : free_) ::munmap(b.data, b.size);
@@ -55,7 +46,7 @@ std::optional<locked_blocks::block> locked_blocks::reuse(std::uint64_t size, std
 }
 
 locked_blocks::block locked_blocks::take(std::uint64_t size, std::uint64_t context) {
-  const std::uint64_t wanted = whole_pages(size);
+  const std::uint64_t wanted = page_up(size);
   if (wanted < size) return {};
   std::unique_lock lock(mutex_);
   const std::vector<block> gone = surplus();

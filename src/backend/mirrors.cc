@@ -8,6 +8,7 @@
 
 #include "backend/driver_call.hh"
 #include "base/log.hh"
+#include "base/pages.hh"
 
 namespace outboard::backend {
 namespace {
@@ -17,8 +18,6 @@ using marshal::host_block;
 /// Of one reply of changes, and of memory looked at for it: a worker must not be deaf for long.
 constexpr std::size_t reply_bytes = 8u << 20, look_bytes = 256u << 20;
 constexpr std::uint64_t most_addresses = 1ull << 47;
-
-std::uint64_t page() { return static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
 bool takes(const marshal::device_facts& device, CUdevice_attribute id) {
   const auto at = static_cast<std::size_t>(id);
@@ -44,7 +43,7 @@ void* map_pages(std::uint64_t address, std::uint64_t size, bool exact, int file)
 }
 
 void* first_page(const mirrored& m) {
-  return reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(m.memory) / page() * page());
+  return reinterpret_cast<void*>(page_down(reinterpret_cast<std::uint64_t>(m.memory)));
 }
 
 /// What is done here for the program's sake is none of its calls: a capture that it has open must not be
@@ -83,7 +82,7 @@ mirrors::~mirrors() {
 void mirrors::open(const marshal::snapshot& facts) {
   one_memory_ = touch_while_busy_ = !facts.devices.empty();
   // Page-locked memory is the whole machine's loss: one session must leave something.
-  most_pinned_ = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page() / 4 * 3;
+  most_pinned_ = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page_size() / 4 * 3;
   for (const marshal::device_facts& device : facts.devices) {
     one_memory_ = one_memory_ && takes(device, CU_DEVICE_ATTRIBUTE_INTEGRATED);
     touch_while_busy_ = touch_while_busy_ && takes(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
@@ -94,8 +93,8 @@ CUresult mirrors::page_lock(mirrored& m, bool exact, int file) {
   if (const std::uint64_t held = pinned_bytes(); m.size > most_pinned_ - std::min(most_pinned_, held))
     return CUDA_ERROR_OUT_OF_MEMORY;
   // The registration covers whole pages; the client's block may begin and end inside one.
-  const std::uint64_t begin = m.address / page() * page();
-  const std::uint64_t end = (m.address + m.size + page() - 1) / page() * page();
+  const std::uint64_t begin = page_down(m.address);
+  const std::uint64_t end = page_up(m.address + m.size);
   void* memory = map_pages(begin, end - begin, exact, file);
   if (!memory) {
     log::warn("page-locked memory of a client at ", m.address, " (", m.size,
@@ -159,7 +158,7 @@ bool mirrors::vacant(std::uint64_t address, std::uint64_t size) const {
 
 CUresult mirrors::share(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd& memory) {
   const std::lock_guard shape(shape_mutex_);
-  if (!vacant(wanted.address, wanted.size) || wanted.address % page() || wanted.size % page()) {
+  if (!vacant(wanted.address, wanted.size) || wanted.address % page_size() || wanted.size % page_size()) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   unique_fd file = sealed_file(wanted.size);

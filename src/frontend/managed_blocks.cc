@@ -5,26 +5,18 @@
 #include <algorithm>
 
 #include "base/log.hh"
+#include "base/pages.hh"
 #include "frontend/lane.hh"
 #include "marshal/memory_changes.hh"
 
 namespace outboard::frontend {
-namespace {
-
-std::uint64_t page() {
-  static const auto size = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  return size;
-}
-
-}  // namespace
-
 std::byte* managed_blocks::add(std::uint64_t base, std::uint64_t size, bool variable) {
   block b;
   b.base = base;
   b.size = size;
   b.variable = variable;
-  b.first_page = base / page() * page();
-  b.pages = (base + size + page() - 1) / page() * page() - b.first_page;
+  b.first_page = page_down(base);
+  b.pages = page_up(base + size) - b.first_page;
   const std::lock_guard lock(mutex_);
   b.view = gate_.map(b.first_page, b.pages);
   if (!b.view) return nullptr;

@@ -1,10 +1,9 @@
 // The thread of managed_blocks: looks whether the work that closed a touched block is complete, and exchanges
 // changes with work that is not.
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/blocked_signals.hh"
+#include "base/pages.hh"
 #include "frontend/lane.hh"
 #include "frontend/managed_blocks.hh"
 
@@ -51,8 +50,7 @@ void managed_blocks::serve() {
 
 /// All blocks in the page wait for it.
 void managed_blocks::note_touch(std::uint64_t address) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t first = address / page * page;
+  const std::uint64_t page = page_size(), first = page_down(address);
   const std::lock_guard lock(mutex_);
   bool any = false;
   for (auto b = blocks_.lower_bound(first + page); b != blocks_.begin();) {

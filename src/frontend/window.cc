@@ -1,10 +1,11 @@
 #include "frontend/window.hh"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "base/pages.hh"
 
 namespace outboard::frontend {
 
@@ -37,9 +38,7 @@ claimed_range::~claimed_range() {
 }
 
 bool foreign_claims::claim(std::uint64_t address, std::uint64_t size) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  std::uint64_t begin = address / page * page;
-  std::uint64_t end = (address + size + page - 1) / page * page;
+  std::uint64_t begin = page_down(address), end = page_up(address + size);
   const std::lock_guard lock(mutex_);
   // Only the gaps between what is claimed already are new.
   auto next = claimed_.upper_bound(begin);
@@ -81,8 +80,7 @@ namespace {
 
 /// The pages that hold the range.
 std::pair<void*, std::size_t> pages_of(std::uint64_t address, std::uint64_t size) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t begin = address / page * page, end = (address + size + page - 1) / page * page;
+  const std::uint64_t begin = page_down(address), end = page_up(address + size);
   return {reinterpret_cast<void*>(begin), end - begin};
 }
 

@@ -2,11 +2,11 @@
 // it move bytes, which is why they can be asynchronous in both directions. Kernels see it once they can know
 // its address (coherence.hh).
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 
 #include "base/fd.hh"
+#include "base/pages.hh"
 #include "frontend/cuda/coherence.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
@@ -33,8 +33,7 @@ CUresult back_with_pages(pinned_chunk& chunk) {
 
 /// Whether this process has memory there: pages without would be found by nobody before a copy faults.
 bool is_mapped(std::uint64_t address, std::uint64_t size) {
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  const std::uint64_t begin = address / page * page, end = (address + size + page - 1) / page * page;
+  const std::uint64_t begin = page_down(address), end = page_up(address + size);
   return ::msync(pointer(begin), end - begin, MS_ASYNC) == 0 || errno != ENOMEM;
 }
 
