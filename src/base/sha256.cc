@@ -3,19 +3,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/sha256_blocks.hh"
+
 namespace outboard {
 namespace {
-
-// FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes.
-constexpr std::array<std::uint32_t, 64> round_constants{
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 std::uint32_t load_big_endian(const std::byte* at) {
   std::uint32_t value = 0;
@@ -29,24 +20,31 @@ void store_big_endian(std::byte* at, std::uint64_t value, int bytes) {
 
 }  // namespace
 
-void sha256_hasher::block(const std::byte* data) {
-  std::array<std::uint32_t, 64> w;
-  for (std::size_t t = 0; t < 16; ++t) w[t] = load_big_endian(data + 4 * t);
-  for (std::size_t t = 16; t < 64; ++t) {
-    const std::uint32_t a = w[t - 15], b = w[t - 2];
-    w[t] = w[t - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[t - 7] +
-           (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
+void sha256_blocks_portable(sha256_state& state, const std::byte* data, std::size_t count) {
+  for (; count > 0; --count, data += 64) {
+    std::array<std::uint32_t, 64> w;
+    for (std::size_t t = 0; t < 16; ++t) w[t] = load_big_endian(data + 4 * t);
+    for (std::size_t t = 16; t < 64; ++t) {
+      const std::uint32_t a = w[t - 15], b = w[t - 2];
+      w[t] = w[t - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3) + w[t - 7] +
+             (std::rotr(b, 17) ^ std::rotr(b, 19) ^ b >> 10);
+    }
+    auto [a, b, c, d, e, f, g, h] = state;
+    for (std::size_t t = 0; t < 64; ++t) {
+      const std::uint32_t sum1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+      const std::uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + sha256_round_constants[t] + w[t];
+      const std::uint32_t sum0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+      const std::uint32_t t2 = sum0 + ((a & b) ^ (a & c) ^ (b & c));
+      h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
+    }
+    const sha256_state add{a, b, c, d, e, f, g, h};
+    for (std::size_t i = 0; i < 8; ++i) state[i] += add[i];
   }
-  auto [a, b, c, d, e, f, g, h] = state_;
-  for (std::size_t t = 0; t < 64; ++t) {
-    const std::uint32_t sum1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
-    const std::uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + round_constants[t] + w[t];
-    const std::uint32_t sum0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
-    const std::uint32_t t2 = sum0 + ((a & b) ^ (a & c) ^ (b & c));
-    h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
-  }
-  const std::array<std::uint32_t, 8> add{a, b, c, d, e, f, g, h};
-  for (std::size_t i = 0; i < 8; ++i) state_[i] += add[i];
+}
+
+void sha256_hasher::blocks(const std::byte* data, std::size_t count) {
+  if (count == 0) return;
+  (sha256_has_instructions() ? sha256_blocks_by_instructions : sha256_blocks_portable)(state_, data, count);
 }
 
 void sha256_hasher::update(std::span<const std::byte> data) {
@@ -57,9 +55,10 @@ void sha256_hasher::update(std::span<const std::byte> data) {
     std::copy_n(data.begin(), taken, pending_.begin() + static_cast<std::ptrdiff_t>(held));
     data = data.subspan(taken);
     if (held + taken < 64) return;
-    block(pending_.data());
+    blocks(pending_.data(), 1);
   }
-  for (; data.size() >= 64; data = data.subspan(64)) block(data.data());
+  blocks(data.data(), data.size() / 64);
+  data = data.last(data.size() % 64);
   std::copy(data.begin(), data.end(), pending_.begin());
 }
 

@@ -19,7 +19,7 @@ class sha256_hasher {
   sha256_digest finish();
 
  private:
-  void block(const std::byte* data);
+  void blocks(const std::byte* data, std::size_t count);
 
   std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/sha256_blocks.hh"
 
 namespace outboard {
 namespace {
@@ -41,6 +44,21 @@ TEST(sha256, does_not_depend_on_how_the_data_is_cut) {
       for (std::size_t at = 0; at < length; at += cut) hasher.update(bytes_of(whole.substr(at, cut)));
       EXPECT_EQ(hasher.finish(), once) << length << " in pieces of " << cut;
     }
+  }
+}
+
+TEST(sha256, is_the_same_by_the_processors_instructions) {
+  if (!sha256_has_instructions()) GTEST_SKIP() << "this processor has none";
+  std::mt19937 random(1);
+  for (const std::size_t count : {1u, 2u, 3u, 17u}) {
+    std::vector<std::byte> data(64 * count + 1);
+    for (std::byte& b : data) b = static_cast<std::byte>(random());
+    sha256_state written_out, by_instructions;
+    for (auto& word : written_out) word = random();
+    by_instructions = written_out;
+    sha256_blocks_portable(written_out, data.data() + 1, count);  // at an odd address
+    sha256_blocks_by_instructions(by_instructions, data.data() + 1, count);
+    EXPECT_EQ(written_out, by_instructions) << count;
   }
 }
 
