@@ -3,7 +3,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/sha256.hh"
 #include "marshal/image_fatbin.hh"
 #include "wire/cursor.hh"
 
@@ -165,7 +164,7 @@ module_image module_image::pack(const image_view& view, bool reduced) {
 }
 
 result<module_image> module_image::decode(std::span<const std::byte> bytes) {
-  if (bytes.size() > max_image_bytes + (1 << 20)) return failure("module image above 4 GiB");
+  if (bytes.size() > max_encoded_image_bytes) return failure("module image above 4 GiB");
   wire::reader from(bytes);
   const auto kind = from.get<std::uint8_t>();
   const bool linked = from.flag();
@@ -213,7 +212,5 @@ const void* module_image::load_pointer() {
   wrapper_ = {fatbin_wrapper_magic, linked_ ? 2u : 1u, at(0), linked_ ? more_.data() : nullptr};
   return &wrapper_;
 }
-
-image_hash content_hash(std::span<const std::byte> encoded) { return sha256(encoded); }
 
 }  // namespace outboard::marshal

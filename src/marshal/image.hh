@@ -18,6 +18,8 @@ namespace outboard::marshal {
 
 /// No real image comes near (the largest fatbin of libtorch is below 2 GiB).
 inline constexpr std::uint64_t max_image_bytes = 4ull << 30;
+/// With its head and padding, as it travels.
+inline constexpr std::uint64_t max_encoded_image_bytes = max_image_bytes + (1 << 20);
 /// Objects of one -rdc program.
 inline constexpr std::size_t max_image_parts = 65536;
 
@@ -86,10 +88,5 @@ class module_image {
   wrapper wrapper_{};
   std::vector<const void*> more_;
 };
-
-using image_hash = std::array<std::byte, 32>;
-
-/// SHA-256 of module_image::encoded(): the name under which a back-end keeps it.
-image_hash content_hash(std::span<const std::byte> encoded);
 
 }  // namespace outboard::marshal
