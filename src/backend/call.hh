@@ -44,6 +44,11 @@ struct call {
   /// driver call that may block on device work. A post keeps it: what comes later must find it done.
   void give_up_turn();
 
+  /// The object that this request has made, whether or not it still has the turn. False: malformed.
+  [[nodiscard]] bool enter(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra);
+  /// What this lane has uploaded for this request, taken out of it. With the turn or without.
+  std::vector<std::byte> take_upload();
+
   /// The request leaves the device work in this stream and nowhere else. Before the turn is given up.
   void works_on(CUstream stream, bool per_thread);
   /// The handler is through, or gives its turn up: where nothing was said of its work, it may be anywhere.

@@ -91,6 +91,8 @@ std::vector<std::byte> encode(const assign_message& m) {
   w.put(m.session);
   w.text(m.scheme);
   w.sized(m.hello);
+  w.bytes(m.images.challenge);
+  w.bytes(m.images.scope);
   return out;
 }
 
@@ -101,6 +103,8 @@ result<assign_message> decode_assign(std::span<const std::byte> payload) {
   m.scheme = r.text(max_text);
   const auto hello = r.sized(wire::max_hello_payload);
   m.hello.assign(hello.begin(), hello.end());
+  m.images.challenge = r.get<wire::nonce>();
+  m.images.scope = r.get<image_scope>();
   return finish(r, std::move(m), "assign");
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/image_terms.hh"
 #include "base/fd.hh"
 #include "base/result.hh"
 
@@ -44,6 +45,7 @@ struct assign_message {
   std::uint64_t session = 0;
   std::string scheme;            ///< transport that continues the descriptor
   std::vector<std::byte> hello;  ///< as wire::encode(hello)
+  image_terms images = {};
 };
 
 /// A session as the helper must know it: which process of which client its worker stands for.

@@ -14,6 +14,7 @@
 
 #include "backend/checkpoints.hh"
 #include "backend/device_shape.hh"
+#include "backend/image_cache.hh"
 #include "backend/monitor.hh"
 #include "backend/notify.hh"
 #include "base/errno_text.hh"
@@ -309,6 +310,46 @@ void daemon::serve() {
   log::info("stopped");
 }
 
+/// Where caches of this service or user lie; empty: no one says.
+std::string default_cache_directory(const variable_source& own) {
+  const auto absolute = [&](const char* name) -> std::string {
+    const char* value = own(name);
+    if (!value || value[0] != '/' || value[1] == '\0') return {};
+    return std::string(value).substr(0, std::string_view(value).find(':'));
+  };
+  if (const std::string service = absolute("CACHE_DIRECTORY"); !service.empty()) return service + "/modules";
+  if (const std::string user = absolute("XDG_CACHE_HOME"); !user.empty()) return user + "/outboard/modules";
+  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/outboard/modules";
+  return {};
+}
+
+/// Whether clients may come that share no memory with us. Sockets that were passed may be of any kind.
+bool clients_may_be_far(const daemon_settings& settings) {
+  return settings.own_environment("LISTEN_FDS") ||
+         !std::ranges::all_of(settings.listen, [](const std::string& url) {
+           return url.starts_with("unix:") || url.starts_with("shm:");
+         });
+}
+
+/// Tells the workers where module images are kept. False: nowhere.
+bool prepare_cache(daemon_settings& settings) {
+  cache_settings& cache = settings.configuration.cache;
+  if (!settings.configuration.module_cache || cache.size == 0 || !clients_may_be_far(settings)) return false;
+  if (cache.directory.empty()) cache.directory = default_cache_directory(settings.own_environment);
+  const auto opened = cache.directory.empty()
+                          ? result<image_cache>(failure("no folder for it: set cache.directory"))
+                          : image_cache::open(cache.directory, cache.size);
+  if (!opened.ok()) {
+    log::warn("no module cache: ", opened.error().message);
+    return false;
+  }
+  log::debug("module cache: ", cache.directory, ", at most ", cache.size, " bytes");
+  auto& arguments = settings.command.arguments;
+  arguments.insert(arguments.end(),
+                   {"--cache-directory", cache.directory, "--cache-size", std::to_string(cache.size)});
+  return true;
+}
+
 /// Only the devices that the configuration names, in its order, for every worker and for lists.
 status choose_visible(daemon_settings& settings, marshal::snapshot& snapshot) {
   const std::vector<std::string>& wanted = settings.configuration.shape.visible;
@@ -338,6 +379,7 @@ status run_daemon(daemon_settings settings) {
   rules.rings = settings.configuration.rings;
   rules.data_connections = settings.configuration.data_connections > 0;
   rules.compression = settings.configuration.compression;
+  rules.image_recall = prepare_cache(settings);
   OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
   rules.token = std::move(settings.token);
   raise_descriptor_limit();

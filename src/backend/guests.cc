@@ -97,9 +97,12 @@ std::string guests::peer_problem(const transport::connection& connection) const 
 }
 
 std::uint64_t guests::features_for(const transport::capabilities& can) const {
-  if (can.passes_descriptors) return rules_.rings && can.same_host ? wire::feature_rings : 0;
-  if (!rules_.data_connections) return 0;
-  return wire::feature_data_connections | (rules_.compression ? wire::feature_packed_pieces : 0);
+  std::uint64_t features = wire::feature_lane_uploads;
+  if (can.passes_descriptors) return features | (rules_.rings && can.same_host ? wire::feature_rings : 0);
+  if (rules_.image_recall) features |= wire::feature_image_recall;
+  if (rules_.data_connections)
+    features |= wire::feature_data_connections | (rules_.compression ? wire::feature_packed_pieces : 0);
+  return features;
 }
 
 void guests::admit(std::unique_ptr<transport::connection> connection, const std::string& scheme) {
@@ -178,7 +181,8 @@ void guests::finish_hello(guest& g) {
                            g.peer,
                            g.identity,
                            g.process,
-                           std::move(g.shake.hello())};
+                           std::move(g.shake.hello()),
+                           {g.shake.challenge(), scope_of(g.identity, rules_.token)}};
   if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
   const auto refusal = begin_session_(std::move(session));
   if (refusal) return refuse(g, *refusal);

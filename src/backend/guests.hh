@@ -13,6 +13,7 @@
 
 #include "backend/event_loop.hh"
 #include "backend/handshake.hh"
+#include "backend/image_terms.hh"
 #include "base/config.hh"
 #include "transport/transport.hh"
 
@@ -28,6 +29,7 @@ struct accepted_session {
   /// The process at the other end, if the kernel vouches for it; -1: nobody does.
   std::int32_t process = -1;
   wire::hello hello;
+  image_terms images = {};
 };
 
 struct guest_rules {
@@ -37,6 +39,7 @@ struct guest_rules {
   bool rings = true;             ///< offered to clients that could share memory with us
   bool data_connections = true;  ///< offered where memory cannot be shared
   bool compression = true;       ///< of what they carry, likewise
+  bool image_recall = false;     ///< offered likewise: module images are kept
   limit_settings limits;
 };
 

@@ -29,6 +29,7 @@ class handshake {
   state advance(std::size_t received);
 
   wire::hello& hello() { return hello_; }
+  const wire::nonce& challenge() const { return challenge_; }
   const wire::refusal& refusal() const { return refusal_; }
 
  private:

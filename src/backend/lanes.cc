@@ -155,10 +155,11 @@ bool session_core::read_into(frame& to) {
 
 /// Threads of programs come and go: those that have ended leave nothing behind.
 void session_core::reap_lanes() {
-  std::erase_if(lanes_, [](auto& entry) {
+  std::erase_if(lanes_, [this](auto& entry) {
     lane& l = *entry.second;
     if (!l.gone.load(std::memory_order_acquire)) return false;
     l.thread.join();
+    uploaded_ -= l.upload.size();
     return true;
   });
 }
@@ -276,6 +277,7 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
   const wire::frame_header& header = request.header;
   asking.answered.store(header.kind == wire::frame_kind::post);
   if (!may_begin()) return true;
+  if (any_late_.load(std::memory_order_acquire)) enter_late_objects();
   own.reply.assign(sizeof(std::int32_t), std::byte{0});
   own.before_reply.clear();
   wire::writer reply(own.reply);
@@ -316,7 +318,9 @@ CUresult session_core::replay(lane& own, const wire::frame_header& header, std::
   std::pmr::monotonic_buffer_resource scratch;
   call c{*this, own, own.inbox.header, wire::reader(own.inbox.payload), reply, scratch};
   c.refused = enter_context(own, header.context);
+  own.replaying = true;
   const outcome what = handle(c);
+  own.replaying = false;
   own.inbox = std::move(outer);
   return what.well_formed ? what.code : CUDA_ERROR_INVALID_VALUE;
 }

@@ -43,7 +43,7 @@ outcome cuLinkCreate_v2(call& c) {
 
 outcome cuLinkAddData_v2(call& c) {
   marshal::link_add_body body;
-  std::vector<std::byte> data = std::exchange(c.session.upload_buffer(), {});
+  std::vector<std::byte> data = c.take_upload();
   if (!take_all(c, body) || data.size() != body.size) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   CUlinkState state = nullptr;

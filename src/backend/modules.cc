@@ -8,8 +8,9 @@ namespace outboard::backend {
 
 namespace {
 
-/// What the client uploaded for this request, taken out of the session.
-std::vector<std::byte> take_upload(call& c) { return std::exchange(c.session.upload_buffer(), {}); }
+/// Where a load is worth a hand-over of the turn even if no other thread asks yet: it takes the driver
+/// longer.
+constexpr std::size_t long_load = 64u << 10;
 
 std::vector<std::uint8_t> contents_of(call& c, const loaded_code& code, const marshal::load_body& body) {
   const marshal::image_target target{body.capability_major, body.capability_minor, body.wants_ptx, false};
@@ -50,11 +51,15 @@ const void* pointer_for(marshal::module_image& image, bool library) {
 
 outcome load(call& c, bool library) {
   marshal::load_body body;
-  std::vector<std::byte> bytes = take_upload(c);
+  std::vector<std::byte> bytes = c.take_upload();
+  const bool keeps = std::exchange(c.own.keeps_next, false);
   if (!take_all(c, body) || bytes.size() != body.image_size) return outcome::malformed();
   if (!library && c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   jit_arguments jit;
   if (!jit.take(body.options)) return outcome::malformed();
+  record made_by = c.as_record();
+  // What other threads of the client load or ask goes on beside it.
+  if (c.session.others_ask() || bytes.size() >= long_load) c.give_up_turn();
   auto image = marshal::module_image::decode(bytes);
   if (!image) return outcome::answer(CUDA_ERROR_INVALID_IMAGE);
   bytes = {};  // the image has its own copy
@@ -67,7 +72,8 @@ outcome load(call& c, bool library) {
   marshal::put_body(c.reply, reply);
   c.keep_outputs_on_error = true;
   if (result != CUDA_SUCCESS) return outcome::answer(result);
-  if (!c.objects().create(body.handle, native, c.as_record(), std::move(code))) return outcome::malformed();
+  if (keeps) c.session.images().keep(code);
+  if (!c.enter(body.handle, native, std::move(made_by), std::move(code))) return outcome::malformed();
   return outcome::answer(CUDA_SUCCESS);
 }
 
@@ -88,10 +94,9 @@ outcome reference(call& c, CUresult (*get)(H*, CUmodule, const char*)) {
 namespace ends {
 
 outcome upload(call& c) {
-  std::vector<std::byte>& buffer = c.session.upload_buffer();
   const auto more = c.body.bytes(c.body.rest().size());
-  if (more.size() > marshal::max_image_bytes - buffer.size()) return outcome::malformed();
-  buffer.insert(buffer.end(), more.begin(), more.end());
+  if (!c.session.reserve_upload(more.size())) return outcome::malformed();
+  c.own.upload.insert(c.own.upload.end(), more.begin(), more.end());
   return outcome::answer(CUDA_SUCCESS);
 }
 

@@ -120,7 +120,7 @@ outcome ends::records_export(call& c) {
 
 outcome ends::records_import(call& c) {
   marshal::import_body body;
-  const std::vector<std::byte> bytes = std::exchange(c.session.upload_buffer(), {});
+  const std::vector<std::byte> bytes = c.take_upload();
   if (!take_all(c, body) || bytes.size() != body.size) return outcome::malformed();
   wire::reader from(bytes);
   std::int64_t replayed = 0;
@@ -129,7 +129,9 @@ outcome ends::records_import(call& c) {
     const auto r = marshal::take_body<marshal::record_body>(from);
     if (!from.ok()) return outcome::malformed();
     const auto image = std::as_bytes(std::span(r.image));
-    c.session.upload_buffer().assign(image.begin(), image.end());
+    c.take_upload();
+    c.own.upload.assign(image.begin(), image.end());
+    if (!c.session.reserve_upload(image.size())) return outcome::malformed();
     wire::frame_header header;
     header.kind = wire::frame_kind::call;
     header.opcode = r.opcode;

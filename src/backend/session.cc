@@ -29,6 +29,9 @@ constexpr auto gone_patience = 300ms;
 /// Between the last release of a context, which runtimes make from a destructor, and the end of the process.
 constexpr auto leaving_moment = 2ms;
 
+/// So long images are still written for other sessions.
+constexpr auto keeping_patience = 400ms;
+
 /// How long lanes may take to leave the driver once the session is over. A worker has to be gone within a
 /// second.
 constexpr auto lane_patience = 300ms;
@@ -121,6 +124,8 @@ void session_core::welcome() {
   facts_.window_slot_size = request_.hello.window_slot_size;
   mirrors_.open(facts_);
   if (request_.hello.features & wire::feature_packed_pieces) data_.pack_pieces();
+  if (request_.hello.features & wire::feature_image_recall)
+    images_.open(request_.images, request_.image_access);
   facts_.own_addresses = memory_.reserve_window(facts_.window_base, facts_.window_slot_size, facts_);
   wire::welcome w;
   w.features = request_.hello.features;
@@ -149,6 +154,7 @@ session_end session_core::run() {
     }
   }
   const bool stuck = !join_lanes();
+  images_.end(keeping_patience);
   const std::lock_guard lock(end_mutex_);
   end_.stuck = stuck;
   return end_;
@@ -240,19 +246,44 @@ std::unique_ptr<transport::connection> session_core::take_data_connection(const 
   return link.ok() ? std::move(*link) : nullptr;
 }
 
-std::chrono::microseconds session_core::patience() const {
-  int others = 0;
-  for (auto at = lanes_.begin(); at != lanes_.end() && others < 2; ++at)
-    others += !at->second->gone.load(std::memory_order_relaxed);
-  return spin_budget(others < 2);
-}
+std::chrono::microseconds session_core::patience() const { return spin_budget(!others_ask()); }
 
 void session_core::give_up_turn(lane& own) {
   // A post comes before all that is asked after it: whoever asks next waits for it as the lane itself does.
-  if (own.gave_up_turn || own.inbox.header.kind == wire::frame_kind::post) return;
+  if (own.gave_up_turn || own.replaying || own.inbox.header.kind == wire::frame_kind::post) return;
   own.gave_up_turn = true;
   stop_reading_ahead();
   turn_.release(standby_);
+}
+
+bool session_core::others_ask() const {
+  int others = 0;
+  for (auto at = lanes_.begin(); at != lanes_.end() && others < 2; ++at)
+    others += !at->second->gone.load(std::memory_order_relaxed);
+  return others > 1;
+}
+
+bool session_core::reserve_upload(std::uint64_t more) {
+  std::uint64_t before = uploaded_.load();
+  do {
+    if (more > marshal::max_image_bytes - before) return false;
+  } while (!uploaded_.compare_exchange_weak(before, before + more));
+  return true;
+}
+
+void session_core::enter_late(late_object made) {
+  const std::lock_guard lock(late_mutex_);
+  late_.push_back(std::move(made));
+  any_late_.store(true, std::memory_order_release);  // partner: carry_out()
+}
+
+void session_core::enter_late_objects() {
+  const std::lock_guard lock(late_mutex_);
+  any_late_.store(false, std::memory_order_relaxed);
+  for (late_object& made : std::exchange(late_, {})) {
+    if (!objects_.create(made.id, made.native, std::move(made.made_by), std::move(made.extra)))
+      end(false, "protocol error: the handle of a load is in use");
+  }
 }
 
 CUresult session_core::enter_context(lane& own, std::uint64_t context) {
@@ -273,6 +304,17 @@ object_tables& call::objects() const { return session.objects(); }
 void call::give_up_turn() {
   account_for_work();
   session.give_up_turn(own);
+}
+
+bool call::enter(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra) {
+  if (!own.gave_up_turn) return objects().create(id, native, std::move(made_by), std::move(extra));
+  session.enter_late({id, native, std::move(made_by), std::move(extra)});
+  return true;
+}
+
+std::vector<std::byte> call::take_upload() {
+  session.forget_upload(own.upload.size());
+  return std::exchange(own.upload, {});
 }
 
 void call::works_on(CUstream stream, bool per_thread) {

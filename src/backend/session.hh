@@ -12,6 +12,7 @@
 #include "backend/activity.hh"
 #include "backend/broker_link.hh"
 #include "backend/device_output.hh"
+#include "backend/image_terms.hh"
 #include "base/config.hh"
 #include "device/device.hh"
 #include "transport/transport.hh"
@@ -29,6 +30,8 @@ struct session_request {
   /// Continues a descriptor by the transport of that name; empty: there are no data connections.
   std::function<result<std::unique_ptr<transport::connection>>(const std::string& scheme, unique_fd)> attach =
       {};
+  image_cache* images = nullptr;  ///< where module images are kept; null: nowhere
+  image_terms image_access = {};
   shape_settings shape = {};          ///< what the client sees of the devices
   activity_page* activity = nullptr;  ///< where the session tells what it holds; null: nowhere
   bool lanes_always_aside =

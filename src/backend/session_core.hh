@@ -16,6 +16,7 @@
 #include "backend/data_connections.hh"
 #include "backend/graph_copies.hh"
 #include "backend/host_calls.hh"
+#include "backend/image_keeper.hh"
 #include "backend/memory_map.hh"
 #include "backend/mirrors.hh"
 #include "backend/quota.hh"
@@ -48,9 +49,20 @@ class lane : public contender {
   std::uint64_t waited_for = unseen_output::unknown;  ///< by the driver, during the request at hand
   side_launches side;
   bool gave_up_turn = false;         ///< during the request at hand
+  bool replaying = false;            ///< carries out records: keeps the turn through all of them
+  std::vector<std::byte> upload;     ///< for the load or link that follows; this lane's requests only
+  bool keeps_next = false;           ///< what it loads next was asked for and is not kept yet; likewise
   std::atomic<bool> answered{true};  ///< no call is under way: the client's thread may ask again
   std::thread thread;
   std::atomic<bool> gone{false};  ///< `thread` is about to end and touches nothing any more
+};
+
+/// Made by a request that had given up the turn.
+struct late_object {
+  std::uint64_t id = 0;
+  void* native = nullptr;
+  record made_by;
+  std::shared_ptr<void> extra;
 };
 
 /// After these a context is lost until it is reset; every later call in it gives the same code.
@@ -86,11 +98,16 @@ class session_core {
   short_wait& waits() { return waits_; }           ///< with the turn
   /// How long whoever has the turn may look whether the device is done. With the turn.
   std::chrono::microseconds patience() const;
-  unseen_output& unseen() { return unseen_; }                  ///< as it says itself
-  graph_copies& captured_copies() { return graph_copies_; }    ///< own lock
-  resource_book& resources() { return resources_; }            ///< with the turn
-  core_dump& dumps() { return dumps_; }                        ///< own lock
-  std::vector<std::byte>& upload_buffer() { return upload_; }  ///< with the turn
+  /// Has the client more than one thread that asks? With the turn.
+  bool others_ask() const;
+  unseen_output& unseen() { return unseen_; }                ///< as it says itself
+  graph_copies& captured_copies() { return graph_copies_; }  ///< own lock
+  resource_book& resources() { return resources_; }          ///< with the turn
+  core_dump& dumps() { return dumps_; }                      ///< own lock
+  image_keeper& images() { return images_; }                 ///< own lock
+  /// Counts bytes that a lane is about to have uploaded. False: all lanes together have too many.
+  [[nodiscard]] bool reserve_upload(std::uint64_t more);
+  void forget_upload(std::uint64_t bytes) { uploaded_ -= bytes; }
   /// What records_export is giving out, part by part.
   std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
   const marshal::snapshot& facts() const { return facts_; }
@@ -113,6 +130,9 @@ class session_core {
   /// the process ends, and its contexts with it.
   bool client_is_leaving();
   void give_up_turn(lane& own);
+  /// Enters what a request without the turn has made: before the next request of anybody, so whoever names it
+  /// once the client has heard of it finds it.
+  void enter_late(late_object made);
   /// Executes a request of another worker's records on this lane's thread, with the turn.
   CUresult replay(lane& own, const wire::frame_header& header, std::vector<std::byte> payload);
   /// Makes the context current on this lane's thread. CUDA_SUCCESS or why not.
@@ -127,6 +147,7 @@ class session_core {
  private:
   void send_behind(std::span<const std::byte> before, wire::frame_header header,
                    std::span<const std::byte> payload, std::span<const std::byte> bulk);
+  void enter_late_objects();
   void welcome();
   void lane_main(lane& own);
   void lead(lane* own);
@@ -179,7 +200,12 @@ class session_core {
   object_tables objects_;
   resource_book resources_;
   std::map<std::uint64_t, std::uint64_t> owners_;  // of contexts made of green ones; with the turn
-  std::vector<std::byte> upload_, export_;
+  std::mutex late_mutex_;
+  std::vector<late_object> late_;
+  std::atomic<bool> any_late_{false};
+  std::atomic<std::uint64_t> uploaded_{0};  // what lanes have uploaded and no load has taken
+  image_keeper images_;
+  std::vector<std::byte> export_;
   std::map<marshal::share_token, std::shared_ptr<void>> lasting_offers_;
   device_tally held_;
   quota quota_;

@@ -135,6 +135,15 @@ int serve(const worker_options& options, device::device& device, device_output* 
       return 0;
     }
   }
+  std::optional<image_cache> images;
+  if ((hello->features & wire::feature_image_recall) != 0) {
+    auto opened = image_cache::open(options.cache.directory, options.cache.size);
+    if (opened.ok()) {
+      images.emplace(std::move(*opened));
+    } else {
+      log::warn("no module cache: ", opened.error().message);
+    }
+  }
   broker_link broker(control);
   const auto attach = [&options](const std::string& scheme,
                                  unique_fd fd) -> result<std::unique_ptr<transport::connection>> {
@@ -149,6 +158,8 @@ int serve(const worker_options& options, device::device& device, device_output* 
                                          .output = output,
                                          .broker = &broker,
                                          .attach = attach,
+                                         .images = images ? &*images : nullptr,
+                                         .image_access = assign->images,
                                          .shape = options.shape,
                                          .activity = options.page});
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();

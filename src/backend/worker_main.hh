@@ -25,6 +25,7 @@ struct worker_options {
   const transport::registry* transports = nullptr;
   int activity = -1;  ///< the descriptor of this worker's activity page, or -1
   activity_page* page = nullptr;
+  cache_settings cache = {};  ///< of module images; without a directory there is none
   shape_settings shape = {};  ///< what the client sees of the devices
   /// Free memory in bytes of the device with this PCI address, asked without a context; or nothing.
   std::function<std::optional<std::uint64_t>(const std::string& pci_bus_id)> free_memory;

@@ -53,6 +53,7 @@ struct workers::worker {
   std::optional<session_info> session;
   wire::hello hello;
   std::string scheme, identity;
+  image_terms images;
   // Our copy of its descriptor tells us when the client leaves; it is closed with the worker at the latest.
   unique_fd connection;
   event_loop::clock::time_point session_began;
@@ -161,7 +162,7 @@ result<workers::worker*> workers::start_worker(const variables& driver, bool war
 }
 
 status workers::assign(worker& w, accepted_session& session) {
-  const assign_message m{next_session_, session.scheme, encode(session.hello)};
+  const assign_message m{next_session_, session.scheme, encode(session.hello), session.images};
   OUTBOARD_TRY(
       send_control(w.process.control.get(), control_kind::assign, encode(m), session.connection.get()));
   const wire::hello& hello = session.hello;
@@ -184,6 +185,7 @@ status workers::assign(worker& w, accepted_session& session) {
   w.hello = std::move(session.hello);
   w.scheme = session.scheme;
   w.identity = session.identity;
+  w.images = session.images;
   const worker_id id = w.id;
   // Only for its end: the bytes are the worker's.
   w.connection_watch = loop_.watch(w.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
@@ -357,7 +359,7 @@ bool workers::begin_again(worker& w, int wait_status) {
   loop_.forget(std::exchange(w.connection_watch, 0));
   accepted_session session{std::move(w.connection), w.scheme,   w.session->from,
                            w.session->peer,         w.identity, w.session->peer_process,
-                           std::move(w.hello)};
+                           std::move(w.hello),      w.images};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
     w.connection = std::move(session.connection);

@@ -60,6 +60,7 @@ status apply_environment(config& c, const std::function<const char*(const char*)
   OUTBOARD_TRY(flag("OUTBOARD_SYNC", c.sync));
   OUTBOARD_TRY(flag("OUTBOARD_RINGS", c.rings));
   OUTBOARD_TRY(flag("OUTBOARD_COMPRESSION", c.compression));
+  OUTBOARD_TRY(flag("OUTBOARD_MODULE_CACHE", c.module_cache));
   if (const auto text = value("OUTBOARD_DATA_CONNECTIONS");
       !read_number(text, 0, most_data_connections, c.data_connections)) {
     return bad_variable("OUTBOARD_DATA_CONNECTIONS", text, "a number from 0 to 16");

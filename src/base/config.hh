@@ -63,6 +63,12 @@ struct limit_settings {
   std::uint32_t grace_seconds = 0;  ///< how long a cut session waits for its client; only 0 is supported yet
 };
 
+/// Module images that the server keeps on disk.
+struct cache_settings {
+  std::string directory;            ///< empty: where caches of this user or service lie
+  std::uint64_t size = 2ull << 30;  ///< most bytes; 0: none are kept
+};
+
 inline constexpr std::uint32_t most_wait_seconds = 7 * 86400;
 
 /// Each way, of one context of a session.
@@ -81,7 +87,8 @@ struct config {
   /// For the bytes of large copies, each way, where memory cannot be shared; 0: none beside the session's. A
   /// client has no more than half as many as its cores, but four.
   std::uint32_t data_connections = 8;
-  bool compression = true;  ///< of the bytes of large copies over data connections, where it is faster
+  bool compression = true;   ///< of the bytes of large copies over data connections, where it is faster
+  bool module_cache = true;  ///< of images that clients over slow lines need not send again
   std::uint32_t wait_seconds = 120;  ///< how long a program waits for its session to begin
   bool log_given = false;            ///< some layer said it: the server's own default is info
   device_choice device = device_choice::automatic;
@@ -93,6 +100,7 @@ struct config {
   log_format format = log_format::console;
   limit_settings limits;
   pool_settings pool;
+  cache_settings cache;
   cpu_settings cpu;
   shape_settings shape;
 

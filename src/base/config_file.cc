@@ -184,6 +184,7 @@ constexpr key top_keys[]{
     {"data_connections",
      [](const input& in) { return set_number(in, in.into.data_connections, 0, most_data_connections); }},
     {"compression", [](const input& in) { return set_flag(in, in.into.compression); }},
+    {"module_cache", [](const input& in) { return set_flag(in, in.into.module_cache); }},
     {"wait_seconds",
      [](const input& in) { return set_number(in, in.into.wait_seconds, 1, most_wait_seconds); }},
     {"concurrent_managed", [](const input& in) { return set_flag(in, in.into.concurrent_managed); }},
@@ -217,6 +218,14 @@ constexpr key pool_keys[]{
     {"idle_minutes", [](const input& in) { return set_number(in, in.into.pool.idle_minutes, 1, 10080); }},
 };
 
+constexpr key cache_keys[]{
+    {"directory", [](const input& in) { return set_path(in, in.into.cache.directory); }},
+    {"size",
+     [](const input& in) {
+       return set_memory(in, in.into.cache.size, 0, "a size like \"2GiB\", up to 16TiB; 0: none");
+     }},
+};
+
 constexpr key device_keys[]{
     {"visible", set_visible},
     {"name", set_name},
@@ -242,9 +251,12 @@ struct section {
   std::string_view name;
   std::span<const key> keys;
 };
-constexpr section sections[]{
-    {"limits", limit_keys}, {"pool", pool_keys}, {"devices", device_keys}, {"cpu", cpu_keys}};
-constexpr std::string_view section_names = "[limits], [pool], [devices], [cpu], [transport.NAME]";
+constexpr section sections[]{{"limits", limit_keys},
+                             {"pool", pool_keys},
+                             {"cache", cache_keys},
+                             {"devices", device_keys},
+                             {"cpu", cpu_keys}};
+constexpr std::string_view section_names = "[limits], [pool], [cache], [devices], [cpu], [transport.NAME]";
 
 class layer {
  public:

@@ -89,6 +89,7 @@ sync = true
 rings = false
 data_connections = 2
 compression = false
+module_cache = false
 wait_seconds = 3600
 concurrent_managed = false
 trace = "/tmp/t"
@@ -97,6 +98,9 @@ sessions = 7
 running = 4
 hello_seconds = 2
 grace_seconds = 0
+[cache]
+directory = "cache"
+size = "64MiB"
 [cpu]
 compute_capability = "8.6"
 memory = "1GiB"
@@ -112,6 +116,9 @@ library = "/opt/ring.so"
   EXPECT_FALSE(c->rings);
   EXPECT_EQ(c->data_connections, 2u);
   EXPECT_FALSE(c->compression);
+  EXPECT_FALSE(c->module_cache);
+  EXPECT_EQ(c->cache.directory, folder + "/cache");
+  EXPECT_EQ(c->cache.size, 64u << 20);
   EXPECT_EQ(c->wait_seconds, 3600u);
   EXPECT_EQ(c->limits.running, 4u);
   EXPECT_FALSE(c->concurrent_managed);
@@ -127,9 +134,10 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "log = \"info\"\n\ndevices = \"cpu\"\n");
   EXPECT_EQ(problem(),
             "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, "
-            "data_connections, compression, wait_seconds, concurrent_managed, log, log_format, device, "
+            "data_connections, compression, module_cache, wait_seconds, concurrent_managed, log, log_format, "
+            "device, "
             "listen, insecure, allow_users, "
-            "[limits], [pool], "
+            "[limits], [pool], [cache], "
             "[devices], [cpu], "
             "[transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
@@ -137,9 +145,9 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "[pool]\nper_key = 65\n");
   EXPECT_EQ(problem(), "user.toml:2: pool.per_key has a bad value, accepted: a number from 0 to 64");
   write("user.toml", "[pools]\nx = 1\n");
-  EXPECT_EQ(
-      problem(),
-      "user.toml:1: unknown table [pools], accepted: [limits], [pool], [devices], [cpu], [transport.NAME]");
+  EXPECT_EQ(problem(),
+            "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [devices], [cpu], "
+            "[transport.NAME]");
   write("user.toml", "server = [\"nowhere\"]\n");
   EXPECT_EQ(problem(),
             "user.toml:1: server has a bad value, accepted: one or a list of unix:/path, shm:/path, "
@@ -160,19 +168,35 @@ TEST_F(config_test, takes_compute_capabilities_as_they_are_written) {
 }
 
 TEST_F(config_test, refuses_every_bad_value_without_crashing) {
-  for (const std::string key : {"server",         "sync",
-                                "rings",          "data_connections",
-                                "compression",    "wait_seconds",
-                                "trace",          "concurrent_managed",
-                                "token_file",     "log",
-                                "log_format",     "device",
-                                "listen",         "insecure",
-                                "allow_users",    "limits.sessions",
-                                "limits.running", "limits.grace_seconds",
-                                "pool.most",      "cpu.memory",
-                                "cpu.cores",      "cpu.compute_capability",
-                                "transport.x",    "transport.x.library",
-                                "limits",         "transport"}) {
+  for (const std::string key : {"server",
+                                "sync",
+                                "rings",
+                                "data_connections",
+                                "compression",
+                                "wait_seconds",
+                                "module_cache",
+                                "cache.directory",
+                                "cache.size",
+                                "trace",
+                                "concurrent_managed",
+                                "token_file",
+                                "log",
+                                "log_format",
+                                "device",
+                                "listen",
+                                "insecure",
+                                "allow_users",
+                                "limits.sessions",
+                                "limits.running",
+                                "limits.grace_seconds",
+                                "pool.most",
+                                "cpu.memory",
+                                "cpu.cores",
+                                "cpu.compute_capability",
+                                "transport.x",
+                                "transport.x.library",
+                                "limits",
+                                "transport"}) {
     for (const std::string value : {"-1", "1e9", "[1]", "[[]]", "{}", "1979-05-27", "{a = 1}"}) {
       write("user.toml", key + " = " + value + "\n");
       const auto c = load_config(sources);

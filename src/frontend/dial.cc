@@ -143,7 +143,7 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
   if (reply->header.kind != wire::frame_kind::welcome) return failure("its second message is no welcome");
   auto welcome = wire::decode_welcome(reply->payload);
   if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);
-  return dialed{std::move(link), std::move(*welcome), {}, std::move(greeting->product)};
+  return dialed{std::move(link), std::move(*welcome), {}, std::move(greeting->product), greeting->challenge};
 }
 
 std::string variable(const char* name) {

@@ -22,6 +22,7 @@ struct dialed {
   wire::welcome welcome;
   std::string url;
   std::string server_product;
+  wire::nonce challenge{};  ///< of the greeting
 };
 
 /// A server that does not greet within this time is none: a server of another kind waits for us to speak

@@ -171,6 +171,9 @@ void process::use_session(const dialed& with, const settings& s) {
   const auto most = static_cast<std::uint32_t>(std::max(4, usable_cores() / 2));
   data_connections_ = offered ? std::min(s.data_connections, most) : 0;
   packs_pieces_ = (with.welcome.features & wire::feature_packed_pieces) != 0;
+  lane_uploads_ = (with.welcome.features & wire::feature_lane_uploads) != 0;
+  const bool kept = (with.welcome.features & wire::feature_image_recall) != 0;
+  recalls_ = kept ? std::make_unique<image_recalls>(with.challenge) : nullptr;
   concurrent_managed_ = s.concurrent_managed && !facts_.devices.empty() && page_gate::possible();
   for (const marshal::device_facts& device : facts_.devices) {
     const auto can = static_cast<std::size_t>(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);

@@ -18,6 +18,7 @@
 #include "frontend/freed_blocks.hh"
 #include "frontend/handle_table.hh"
 #include "frontend/host_functions.hh"
+#include "frontend/image_recalls.hh"
 #include "frontend/lane.hh"
 #include "frontend/mirrors.hh"
 #include "frontend/pinned_arena.hh"
@@ -82,6 +83,10 @@ class process {
   std::uint32_t data_connections() const { return data_connections_; }
   /// May what they carry be compressed? Agreed with the server.
   bool packs_pieces() const { return packs_pieces_; }
+  /// May several lanes upload at once? Agreed with the server.
+  bool lane_uploads() const { return lane_uploads_; }
+  /// Where the server keeps module images: whether to ask for one, and what proofs answer; else nullptr.
+  image_recalls* recalls() const { return recalls_.get(); }
   /// A further connection of this session, and the token by which the worker knows it.
   result<std::pair<std::unique_ptr<transport::connection>, wire::data_token>> open_data_connection() const;
 
@@ -175,7 +180,8 @@ class process {
   std::atomic<std::uint64_t> last_context_id_{0};
   bool synchronous_ = false;
   std::uint32_t data_connections_ = 0;
-  bool packs_pieces_ = false;
+  bool packs_pieces_ = false, lane_uploads_ = false;
+  std::unique_ptr<image_recalls> recalls_;
   std::string url_;  ///< of the server that has our session
   std::vector<std::byte> token_;
 };

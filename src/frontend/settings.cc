@@ -25,6 +25,7 @@ result<settings> client_settings() {
   s.rings = c->rings;
   s.data_connections = c->data_connections;
   s.compression = c->compression;
+  s.module_cache = c->module_cache;
   s.wait = std::chrono::seconds(c->wait_seconds);
   s.concurrent_managed = c->concurrent_managed;
   s.trace_file = std::move(c->trace);
@@ -35,9 +36,11 @@ result<settings> client_settings() {
 
 result<dialed> dial_any(const settings& s, const transport::registry& transports, wire::hello hello,
                         transport::deadline until) {
+  hello.features |= wire::feature_lane_uploads;
   if (s.rings) hello.features |= wire::feature_rings;
   if (s.data_connections) hello.features |= wire::feature_data_connections;
   if (s.compression) hello.features |= wire::feature_packed_pieces;
+  if (s.module_cache) hello.features |= wire::feature_image_recall;
   std::string reasons;
   int reason = 0;
   for (const std::string& url : s.servers) {

@@ -23,6 +23,7 @@ struct settings {
   bool rings = true;                   ///< where they can be had
   std::uint32_t data_connections = 8;  ///< each way; 0: none
   bool compression = true;             ///< of what those carry
+  bool module_cache = true;            ///< ask for images before they are sent, where that is faster
   std::chrono::seconds wait{120};      ///< for the session to begin, once the server is there
   bool concurrent_managed = true;      ///< where it can be had
   std::string trace_file;

@@ -27,6 +27,7 @@ enum class service : std::uint32_t {
   data_open = 10,      ///< call: takes further connections of the client's for the current context
   data_in = 11,        ///< post: a copy to the device whose bytes came over one of them
   data_out = 12,       ///< post: a copy to the host whose bytes go over one of them
+  image_recall = 13,   ///< call: an image that the server may have and that then need not be uploaded
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.

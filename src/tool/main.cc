@@ -75,6 +75,8 @@ CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) 
   verb->add_flag("--visible-in-order", worker.visible_in_order);
   verb->add_option("--shape-name", worker.shape.name);
   verb->add_option("--shape-memory", worker.shape.memory);
+  verb->add_option("--cache-directory", worker.cache.directory);
+  verb->add_option("--cache-size", worker.cache.size);
   verb->add_option("--device", common.device)->required();
   verb->add_option("--log-level", worker.log_level);
   verb->add_option("--log-format", worker.log_format);

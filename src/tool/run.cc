@@ -42,6 +42,7 @@ void set_program_environment(const config& c, const std::string& libraries,
   if (c.data_connections != config{}.data_connections)
     ::setenv("OUTBOARD_DATA_CONNECTIONS", std::to_string(c.data_connections).c_str(), 1);
   if (!c.compression) ::setenv("OUTBOARD_COMPRESSION", "0", 1);
+  if (!c.module_cache) ::setenv("OUTBOARD_MODULE_CACHE", "0", 1);
   if (c.wait_seconds != config{}.wait_seconds)
     ::setenv("OUTBOARD_WAIT_SECONDS", std::to_string(c.wait_seconds).c_str(), 1);
   if (!c.concurrent_managed) ::setenv("OUTBOARD_CONCURRENT_MANAGED", "0", 1);

@@ -57,6 +57,7 @@ void make_private(config& c, const std::string& folder) {
   c.allow_users.clear();
   c.limits.drain_seconds = 0;
   c.pool.per_key = 0;
+  c.cache.size = 0;
 }
 
 void announce(int descriptor, const std::vector<std::string>& urls) {
@@ -180,6 +181,7 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,
        .page = activity.page,
+       .cache = flags.cache,
        .shape = flags.shape,
        .free_memory = *kind == device_choice::vendor ? nvml_free_memory : no_memory_meter});
 }

@@ -40,6 +40,7 @@ struct worker_flags {
   bool visible_in_order = false;  ///< clients see them in that order, else in NVML's own
   cpu_settings cpu;
   shape_settings shape;
+  cache_settings cache;
   std::uint32_t keepalive_seconds = 30;
   std::vector<std::string> plugins;  ///< NAME=LIBRARY
 };

@@ -16,4 +16,10 @@ inline constexpr std::uint64_t feature_data_connections = 2;
 /// Frames of data connections may be packed (frame_kind::packed), each way.
 inline constexpr std::uint64_t feature_packed_pieces = 4;
 
+/// What is uploaded before a load or a link belongs to the lane that does both, so several lanes may at once.
+inline constexpr std::uint64_t feature_lane_uploads = 8;
+
+/// The server keeps module images: those that it has need not be sent (service image_recall).
+inline constexpr std::uint64_t feature_image_recall = 16;
+
 }  // namespace outboard::wire

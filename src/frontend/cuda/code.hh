@@ -19,8 +19,8 @@ namespace outboard::frontend::cuda {
 /// read.
 CUresult read_file(const char* path, std::vector<std::byte>& into);
 
-/// Sends bytes ahead of a request that names them. The holder of `turn` alone may send them and that request:
-/// the worker has one place for them.
+/// Sends bytes ahead of a request that names them. Until that request `turn` is kept: servers that have one
+/// place for all threads' bytes take one load after the other.
 CUresult upload(lane& own, std::span<const std::byte> bytes, const std::unique_lock<std::mutex>& turn);
 std::unique_lock<std::mutex> take_upload_turn();
 

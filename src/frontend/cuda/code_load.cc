@@ -10,6 +10,7 @@
 #include "base/fd.hh"
 #include "base/log.hh"
 #include "frontend/cuda/code.hh"
+#include "frontend/cuda/image_recall.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -70,7 +71,9 @@ std::shared_ptr<const marshal::kernel_table> contents_of(const marshal::load_rep
 CUresult load_once(lane& own, const load_order& order, const marshal::module_image& image,
                    const marshal::image_target& target, std::uint64_t handle) {
   const auto turn = take_upload_turn();
-  if (const CUresult code = upload(own, image.encoded(), turn); code != CUDA_SUCCESS) return code;
+  const recalled_image recalled = recall_image(own, image.encoded(), turn);
+  const auto missing = std::span(image.encoded()).subspan(recalled.uploaded);
+  if (const CUresult code = upload(own, missing, turn); code != CUDA_SUCCESS) return code;
   request r(order.code, own);
   marshal::load_body body;
   body.handle = handle;
@@ -130,7 +133,7 @@ CUresult read_file(const char* path, std::vector<std::byte>& into) {
 
 std::unique_lock<std::mutex> take_upload_turn() {
   static constinit std::mutex uploads;
-  return std::unique_lock(uploads);
+  return process::instance().lane_uploads() ? std::unique_lock<std::mutex>() : std::unique_lock(uploads);
 }
 
 CUresult upload(lane& own, std::span<const std::byte> bytes, const std::unique_lock<std::mutex>&) {
