@@ -198,7 +198,8 @@ class Backend:
                    "--config", self.folder / "serve.toml", "--log-level", "warn", "--ready-fd", str(writer)]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            pass_fds=[writer], env=clean_environment())
+                                            pass_fds=[writer],
+                                            env={**clean_environment(), "CACHE_DIRECTORY": str(self.folder / "cache")})
         os.close(writer)
         with os.fdopen(reader) as ready:
             urls = ready.read().split()

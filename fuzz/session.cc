@@ -53,8 +53,8 @@ std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
     const auto kind = r.get<std::uint8_t>();
     const auto function = r.get<std::uint16_t>();
     header.kind = kind & 1 ? wire::frame_kind::post : wire::frame_kind::call;
-    header.opcode =
-        kind & 0x80 ? function % 8u : static_cast<std::uint32_t>(functions[function % functions.size()].code);
+    header.opcode = kind & 0x80 ? function % 16u
+                                : static_cast<std::uint32_t>(functions[function % functions.size()].code);
     header.lane = 1 + r.get<std::uint8_t>() % 3;
     header.context = kind & 0x40 ? 0 : context;
     ++header.ticket;

@@ -72,7 +72,7 @@ start_backend() {
   else
     server=tcp:127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   fi
-  "$outboard" serve --listen "$server" --device "$device" >"$log" 2>&1 &
+  CACHE_DIRECTORY=$scratch/cache "$outboard" serve --listen "$server" --device "$device" >"$log" 2>&1 &
   backend=$!
   for try in $(seq 100); do
     if "$outboard" devices --server "$server" >/dev/null 2>&1; then return; fi
