@@ -1,9 +1,23 @@
 #include "frontend/handle_table.hh"
 
+#include <cstdlib>
+#include <type_traits>
+
+#include "base/check.hh"
+
 namespace outboard::frontend {
 
+handle_table::handle_table(api::handle_kind kind)
+    : kind_(kind),
+      chunks_(static_cast<std::atomic<chunk*>*>(std::calloc(max_chunks, sizeof(std::atomic<chunk*>))),
+              std::free) {
+  static_assert(std::is_trivially_destructible_v<std::atomic<chunk*>>);
+  CHECK(chunks_ != nullptr);
+}
+
 handle_table::~handle_table() {
-  for (auto& c : chunks_) delete c.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < used_; i += chunk_size)
+    delete chunks_[i / chunk_size].load(std::memory_order_relaxed);
 }
 
 handle_table::slot* handle_table::slot_at(std::uint32_t index) const {

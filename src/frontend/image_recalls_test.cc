@@ -24,6 +24,9 @@ TEST(image_recalls, knows_nothing_at_first_and_forgets) {
   over(r, 0.1, 1ms);
   EXPECT_TRUE(r.knows_line(start + 29s));
   EXPECT_FALSE(r.knows_line(start + 31s));
+  over(r, 100, 1ms);
+  EXPECT_TRUE(r.knows_line(start + 4s));
+  EXPECT_FALSE(r.knows_line(start + 6s));
 }
 
 TEST(image_recalls, asks_over_slow_lines_only) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/log.hh"
 #include "frontend/cuda/code.hh"
 #include "marshal/image_bodies.hh"
 
@@ -31,6 +32,10 @@ bool ask(lane& own, const marshal::recall_body& body) {
   return from.finished() && reply.found;
 }
 
+std::int64_t microseconds(clock::duration d) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(d).count();
+}
+
 /// The bytes of the image that were sent on the way.
 std::size_t measure(lane& own, image_recalls& recalls, std::span<const std::byte> image,
                     const std::unique_lock<std::mutex>& turn) {
@@ -50,6 +55,9 @@ std::size_t measure(lane& own, image_recalls& recalls, std::span<const std::byte
   // It seems fast. Unless the first answer was late: on a fast line it costs nothing to look again.
   if (!recalls.pays(image.size()))
     recalls.measured(std::min(empty, ask_nothing()), probe, behind, clock::now());
+  log::debug("module cache: a round trip takes ", microseconds(empty), " us, with ", probe >> 10, " KiB ",
+             microseconds(behind), " us: asking for an image of ", image.size(),
+             recalls.pays(image.size()) ? " bytes may pay" : " bytes does not pay");
   return probe;
 }
 
