@@ -92,6 +92,14 @@ class RoundTrips(SystemTest):
             # work that runs, too, is a matter of time.
             self.assertGreaterEqual(answers.count("local"), 480 * 9 * 6)
 
+    def test_a_stream_whose_copy_has_come_is_known_to_be_idle(self):
+        daemon = self.serve()
+        for url in (daemon.unix, daemon.tcp):
+            calls, _ = self.trace("copied_waits", url)
+            waits = [how for function, how in calls if function == "cuStreamSynchronize"]
+            # 60 behind nothing but their copy, 180 behind work that came after it.
+            self.assertEqual((waits[:60].count("local"), waits.count("waited")), (60, len(waits) - 60))
+
     def test_what_frameworks_ask_before_every_operation_asks_nobody(self):
         daemon = self.serve()
         asked = {"cuCtxGetDevice", "cuCtxGetCurrent", "cuDevicePrimaryCtxGetState", "cuStreamIsCapturing",

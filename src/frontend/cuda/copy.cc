@@ -48,6 +48,11 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
   return code == CUDA_SUCCESS && in_two ? wait_for_default_stream(per_thread) : code;
 }
 
+/// Of the stream in which the copy takes its place.
+idle_question question_of_stream(const lane& own, CUstream stream, flavour how) {
+  return idle_question::of(own, marshal::on_stream(how) ? stream : CUstream{}, marshal::per_thread(how));
+}
+
 /// Short copies to pageable memory, where memory is shared: the device writes where this thread can read,
 /// with no hand in between. Empty: nothing was done.
 std::optional<CUresult> land(lane& own, void* to, CUdeviceptr from, size_t size, flavour how) {
@@ -182,7 +187,13 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   request r(api::opcode::cuMemcpyDtoH_v2, own);
   marshal::put_body(r.body(), marshal::copy_out_body{copy.device, copy.size, value_of(stream), how});
   const landing land{copy.host, copy.size};
-  return later ? r.post({}, &land) : r.call({}, &land);
+  if (later) return r.post({}, &land);
+  const idle_question stream_of_copy = question_of_stream(own, stream, how);
+  const CUresult code = r.call({}, &land);
+  // Programs wait for the stream behind such a copy, though it has waited already. (What kernels wrote to
+  // memory of the program's comes with waits alone.)
+  if (code == CUDA_SUCCESS && !p.mirrors().any()) stream_of_copy.idle_after_request();
+  return code;
 }
 
 CUresult on_host(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {

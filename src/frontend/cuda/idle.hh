@@ -36,15 +36,23 @@ class idle_question {
   }
 
   /// After the server has said so, with no more than what was asked before this question was made.
-  void now_idle() const {
-    if (own_) {
-      own_->keep(mark_);
-    } else if (context_) {
-      context_->idle.keep(mark_);
-    }
+  void now_idle() const { keep(mark_); }
+
+  /// The same after a request of ours that is activity itself and was over when it was answered. (Whatever
+  /// anybody asked beside it counts as well, and makes another mark.)
+  void idle_after_request() const {
+    if (!any_capture_open()) keep(mark_ + 1);
   }
 
  private:
+  void keep(std::uint64_t mark) const {
+    if (own_) {
+      own_->keep(mark);
+    } else if (context_) {
+      context_->idle.keep(mark);
+    }
+  }
+
   idle_question(idle_mark* own, context_state* context) : own_(own), context_(context) {}
 
   idle_mark* own_;
