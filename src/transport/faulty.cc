@@ -101,6 +101,7 @@ class faulty_connection final : public connection {
   }
 
   void interrupt() override { inner_->interrupt(); }
+  void expect_send() override { inner_->expect_send(); }
   bool peer_gone() override { return inner_->peer_gone(); }
 
   void shutdown() override {

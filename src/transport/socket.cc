@@ -88,6 +88,17 @@ io_result socket_connection::attempt(std::span<std::byte> into) {
   }
 }
 
+/// What comes at once costs no clock and counts as nobody's spinning.
+io_result socket_connection::attempt_soon(std::span<std::byte> into) {
+  constexpr int looks = 8;
+  io_result got{io::timed_out, 0};
+  for (int i = 0; i < looks && got.status == io::timed_out && !wakeup_.raised(); ++i) {
+    spin_pause();
+    got = attempt(into);
+  }
+  return got;
+}
+
 io_result socket_connection::attempt_awake(std::span<std::byte> into, deadline until) {
   spin spinning(spin_, until);
   while (!wakeup_.raised() && spinning.again()) {
@@ -100,8 +111,9 @@ io_result socket_connection::attempt_awake(std::span<std::byte> into, deadline u
 io_result socket_connection::receive(std::span<std::byte> into, deadline until) {
   if (into.empty()) return {io::done, 0};
   io_result got = attempt(into);
-  if (got.status != io::timed_out) return got;
   const bool spins = spin_.count() > 0;
+  if (got.status == io::timed_out && spins && habit_.worth()) got = attempt_soon(into);
+  if (got.status != io::timed_out) return got;
   const deadline since = spins ? clock::now() : deadline();
   if (spins && habit_.worth()) got = attempt_awake(into, until);
   while (got.status == io::timed_out) {

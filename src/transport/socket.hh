@@ -60,6 +60,7 @@ class socket_connection : public connection {
   std::chrono::microseconds spin_{0};
 
  private:
+  io_result attempt_soon(std::span<std::byte> into);
   io_result attempt_awake(std::span<std::byte> into, deadline until);
   deadline next_look(deadline until) const;
 

@@ -39,9 +39,9 @@ spin::~spin() {
 }
 
 bool spin::again() {
-  // The clock costs as much as the look for which we spin.
+  // The clock costs as much as the look for which we spin. (It was read when the spin began.)
   constexpr unsigned pauses_between_clocks = 8;
-  if (!counted_ || (pauses_++ % pauses_between_clocks == 0 && clock::now() >= end_)) return false;
+  if (!counted_ || (++pauses_ % pauses_between_clocks == 0 && clock::now() >= end_)) return false;
   spin_pause();
   return true;
 }

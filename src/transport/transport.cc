@@ -25,6 +25,8 @@ io receive_whole(connection& from, std::span<std::byte> into, deadline until) {
   return io::done;
 }
 
+void connection::expect_send() {}
+
 void connection::set_spin(std::chrono::microseconds) {}
 
 bool connection::peer_gone() { return false; }

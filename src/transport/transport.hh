@@ -63,6 +63,10 @@ class connection {
   /// `until` gives timed_out, after which the stream is unusable for sending (some bytes may have left).
   virtual io_result send(std::span<const iovec> parts, deadline until = no_deadline) = 0;
 
+  /// A short send will follow soon, by whoever is the sender then: what it needs is fetched meanwhile. Any
+  /// thread, without waiting. Default: nothing.
+  virtual void expect_send();
+
   /// Receives at least one byte into `into`, up to its size. Waits until `until`; no_deadline waits for ever,
   /// a time in the past polls. An interrupt() that came before or during the wait ends it, unless bytes are
   /// there.

@@ -114,6 +114,10 @@ io_result ring_connection::send(std::span<const iovec> parts, deadline until) {
   return {end, sent};
 }
 
+void ring_connection::expect_send() {
+  if (const rings* r = rings_.load(std::memory_order_acquire)) r->out.fetch_ahead();
+}
+
 io ring_connection::send_by_ring(std::span<const iovec> parts, deadline until, std::size_t& sent) {
   if (!peer_is_there()) return io::broken;
   for (const iovec& part : parts) {

@@ -31,6 +31,7 @@ class ring_connection final : public local_connection {
 
   const capabilities& what() const override;
   io_result send(std::span<const iovec> parts, deadline until) override;
+  void expect_send() override;
   io wait_readable(deadline until) override;
   void shutdown() override;
   status send_descriptor(int fd) override;

@@ -4,11 +4,33 @@
 #include <cstring>
 
 namespace outboard::transport::shm {
+namespace {
+
+/// Asks for the line, to write to it. (GCC's own prefetch for writing is one for reading where it does not
+/// know the processor; those that have no such thing pass it over.)
+void fetch_for_writing(const std::byte* at) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*at));
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
+
+}  // namespace
+
+void ring_writer::fetch_ahead() const {
+  // The peer read it last, or it is a lap old and in no cache near: the bytes of a send would wait for it,
+  // and the tail behind them.
+  const std::uint64_t at = published_.load(std::memory_order_relaxed);
+  for (std::uint64_t offset = 0; offset < 2 * line; offset += line / 2)
+    fetch_for_writing(bytes_.data() + ((at + offset) & mask_));
+}
 
 void ring_writer::look() {
   const std::uint64_t head = words_.head.load(std::memory_order_seq_cst);  // partner: ring_reader::take()
   const std::uint64_t taken = words_.descriptors_taken.load(std::memory_order_acquire);
-  broken_ = broken_ || head < head_ || head > published_ || taken < marks_taken_ || taken > marks_;
+  broken_ = broken_ || head < head_ || head > published_.load(std::memory_order_relaxed) ||
+            taken < marks_taken_ || taken > marks_;
   if (broken_) return;
   head_ = head;
   marks_taken_ = taken;
@@ -31,8 +53,8 @@ std::size_t ring_writer::put(std::span<const std::byte> from) {
 }
 
 bool ring_writer::publish() {
-  if (tail_ == published_) return false;
-  published_ = tail_;
+  if (unpublished() == 0) return false;
+  published_.store(tail_, std::memory_order_relaxed);
   // The reader sets reader_asleep and then looks at tail. We may look at reader_asleep before our tail has
   // got through to it, and miss each other: the reader looks again before it sleeps for long
   // (ring_connection::await_bytes()). A fence here would make every post wait until the line of tail, which

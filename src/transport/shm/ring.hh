@@ -20,7 +20,9 @@ class ring_writer {
 
   /// Copies as much as there is room for; the reader sees it with publish().
   std::size_t put(std::span<const std::byte> from);
-  std::uint64_t unpublished() const { return tail_ - published_; }
+  /// Something will be put soon: until then the memory for it comes over to this processor. Any thread.
+  void fetch_ahead() const;
+  std::uint64_t unpublished() const { return tail_ - published_.load(std::memory_order_relaxed); }
   /// True: the reader sleeps, and whoever called must wake it.
   bool publish();
 
@@ -45,7 +47,8 @@ class ring_writer {
   ring_words& words_;
   std::span<std::byte> bytes_;
   std::uint64_t mask_;
-  std::uint64_t tail_ = 0, published_ = 0, marks_ = 0;
+  std::uint64_t tail_ = 0, marks_ = 0;
+  std::atomic<std::uint64_t> published_{0};   // written by the sender; relaxed: others only guess from it
   std::uint64_t head_ = 0, marks_taken_ = 0;  // as last seen: always behind the truth
   bool broken_ = false;
 };
