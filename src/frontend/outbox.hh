@@ -73,6 +73,9 @@ class outbox {
     return leaving_;
   }
 
+  /// May there be another sender than the one that has the lock?
+  bool has_thread() const { return thread_.joinable(); }
+
   // Any thread:
 
   /// Nothing is to be gathered any more. Does not wait for the thread.

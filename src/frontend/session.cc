@@ -58,6 +58,7 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
   if (land && drains_->pending()) [[unlikely]]
     drains_->await(land->extent());
   const std::unique_lock sending = locked_soon(send_mutex_);
+  connection_->expect_send();
   wire::frame_header header;
   header.size = static_cast<std::uint32_t>(request.payload.size() + request.bulk.size());
   header.kind = kind;
@@ -68,7 +69,7 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
   header.context = request.context;
   if (waiting || land) {  // before the bytes leave: the answer may be read by another thread at once
     const std::lock_guard lock(state_mutex_);
-    if (waiting) waiting->ticket = header.ticket, waiters_[header.ticket] = waiting;
+    if (waiting) waiting->ticket = header.ticket, waiters_.add(*waiting);
     if (land) landings_[header.ticket] = *land, landings_pending_.fetch_add(1, std::memory_order_relaxed);
   }
   std::array<std::byte, wire::header_size> raw;
@@ -91,7 +92,8 @@ bool session::write(std::span<const iovec> parts, bool waits) {
   std::size_t used = 0;
   if (!outbox_.gathered().empty()) all[used++] = part_of(outbox_.gathered());
   for (const iovec& part : parts) all[used++] = part;
-  const std::unique_lock writing = locked_soon(write_mutex_);
+  std::unique_lock<std::mutex> writing;  // from the outbox's thread; all others have the sender's lock
+  if (outbox_.has_thread()) writing = locked_soon(write_mutex_);
   const bool sent = write_to_connection(std::span(all).first(used));
   if (used > parts.size() || gathers()) outbox_.clear(waits);
   return sent;
@@ -129,8 +131,12 @@ CUresult session::call(const outgoing& request, std::vector<std::byte>& reply, c
   waiter own;
   own.into = &reply;
   own.descriptor = descriptor;
-  if (send(request, wire::frame_kind::call, &own, land)) await(own);
-  forget(own);
+  if (send(request, wire::frame_kind::call, &own, land)) {
+    await(own);
+  } else {
+    const std::lock_guard lock(state_mutex_);
+    forget(own);
+  }
   if (!own.done) return lost_code;
   std::int32_t code = 0;
   if (reply.size() < sizeof code) {
@@ -150,16 +156,19 @@ void session::await(waiter& own) {
       own.wake.wait(lock);
       own.asleep = false;
     } else {
-      lead(lock, [&] { return own.done; });
+      lead(lock, &own, [&] { return own.done; });
       hand_over_reading(&own);
     }
   }
+  forget(own);
 }
 
-/// Reads frames until the caller has what it wants, which then hands the reading over.
+/// Reads frames until the caller, who may wait for a reply of its `own`, has what it wants, which then hands
+/// the reading over.
 template <class Enough>
-void session::lead(std::unique_lock<std::mutex>& lock, Enough&& enough) {
+void session::lead(std::unique_lock<std::mutex>& lock, waiter* own, Enough&& enough) {
   leading_ = true;
+  leader_ = own;
   while (!enough() && !lost()) {
     lock.unlock();
     const status got = receiver_->receive_frame();
@@ -167,16 +176,19 @@ void session::lead(std::unique_lock<std::mutex>& lock, Enough&& enough) {
     lock.lock();
   }
   leading_ = false;
+  leader_ = nullptr;
 }
 
 /// To a follower that sleeps: one that is still sending would not hear of it, and while it cannot send
 /// because nobody reads, nobody would ever read. Without one, to the attendant, if callbacks may come.
 void session::hand_over_reading(const waiter* own) {
-  for (auto& [ticket, other] : waiters_) {
-    if (other == own || other->done || !other->asleep) continue;
-    other->wake.notify_one();
-    return;
-  }
+  bool given = false;
+  waiters_.each([&](waiter& other) {
+    if (&other == own || other.done || !other.asleep) return false;
+    other.wake.notify_one();
+    return given = true;
+  });
+  if (given) return;
   if (attendant_asleep_ && callbacks_expected()) attend_.notify_one();
 }
 
@@ -205,7 +217,7 @@ std::optional<callback_order> session::next_callback() {
       attend_.wait(lock);
       attendant_asleep_ = false;
     } else {
-      lead(lock, [&] { return !orders_.empty(); });
+      lead(lock, nullptr, [&] { return !orders_.empty(); });
       hand_over_reading(nullptr);
     }
   }
@@ -220,30 +232,34 @@ void session::answer_callback(std::uint64_t number, std::span<const std::byte> b
   if (number && !lost()) send_plain(wire::frame_kind::callback_done, number, bytes);
 }
 
-void session::forget(waiter& own) {
-  const std::lock_guard lock(state_mutex_);
-  waiters_.erase(own.ticket);
-  if (landings_.erase(own.ticket)) landings_pending_.fetch_sub(1, std::memory_order_relaxed);
+/// With the lock.
+void session::forget(const waiter& own) {
+  waiters_.remove(own);
+  if (!landings_.empty() && landings_.erase(own.ticket))
+    landings_pending_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 std::vector<std::byte>* session::reply_target(std::uint64_t ticket) {
+  if (leader_ && leader_->ticket == ticket) return leader_->done ? nullptr : leader_->into;
   const std::lock_guard lock(state_mutex_);
-  const auto found = waiters_.find(ticket);
-  return found == waiters_.end() || found->second->done ? nullptr : found->second->into;
+  const waiter* found = waiters_.find(ticket);
+  return !found || found->done ? nullptr : found->into;
 }
 
 void session::reply_arrived(std::uint64_t ticket) {
-  const std::lock_guard lock(state_mutex_);
-  waiter& w = *waiters_.at(ticket);
-  w.done = true;
   last_answered_.store(ticket, std::memory_order_relaxed);
-  w.wake.notify_one();
+  if (leader_ && leader_->ticket == ticket) return void(leader_->done = true);
+  const std::lock_guard lock(state_mutex_);
+  waiter* w = waiters_.find(ticket);
+  if (!w) return;  // it has heard that the session is lost
+  w->done = true;
+  w->wake.notify_one();
 }
 
 void session::descriptor(std::uint64_t ticket, unique_fd fd) {
   const std::lock_guard lock(state_mutex_);
-  const auto found = waiters_.find(ticket);
-  if (found != waiters_.end() && found->second->descriptor) *found->second->descriptor = std::move(fd);
+  const waiter* found = waiters_.find(ticket);
+  if (found && found->descriptor) *found->descriptor = std::move(fd);
 }
 
 std::span<std::byte> landing::run_at(std::uint64_t offset, std::uint64_t wanted) const {
@@ -273,7 +289,7 @@ bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::ui
   const landing place = found->second;
   if (offset > place.size || size > place.size - offset) return false;
   // Bytes of one copy come in order: the last ones end it, unless a call waits for it (then forget() does).
-  if (offset + size == place.size && !waiters_.contains(ticket)) {
+  if (offset + size == place.size && !waiters_.find(ticket)) {
     landings_.erase(found);
     landings_pending_.fetch_sub(1, std::memory_order_relaxed);
   }
@@ -332,7 +348,7 @@ void session::lose(const std::string& why) {
   drains_->drop_all();
   const std::lock_guard lock(state_mutex_);
   attend_.notify_one();
-  for (auto& [ticket, w] : waiters_) w->wake.notify_one();
+  waiters_.each([](waiter& w) { return w.wake.notify_one(), false; });
 }
 
 void session::resume_on(std::unique_ptr<transport::connection> connection) {

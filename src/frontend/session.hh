@@ -22,6 +22,7 @@
 #include "frontend/drains.hh"
 #include "frontend/outbox.hh"
 #include "frontend/receiver.hh"
+#include "frontend/waiters.hh"
 #include "transport/transport.hh"
 #include "wire/frame.hh"
 
@@ -135,15 +136,6 @@ class session final : private frame_sink {
   std::uint64_t session_id = 0;
 
  private:
-  struct waiter {
-    std::uint64_t ticket = 0;
-    std::vector<std::byte>* into = nullptr;
-    unique_fd* descriptor = nullptr;
-    bool done = false;
-    bool asleep = false;  ///< in await(), so that waking it makes it lead
-    std::condition_variable wake;
-  };
-
   std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);
   /// Of a connection that is a descriptor each send is a system call.
   bool gathers() const { return connection_->what().detachable; }
@@ -153,10 +145,10 @@ class session final : private frame_sink {
   void send_plain(wire::frame_kind kind, std::uint64_t ticket, std::span<const std::byte> payload);
   void await(waiter& own);
   template <class Enough>
-  void lead(std::unique_lock<std::mutex>& lock, Enough&& enough);
+  void lead(std::unique_lock<std::mutex>& lock, waiter* own, Enough&& enough);
   void hand_over_reading(const waiter* own);
   void lose(const std::string& why);
-  void forget(waiter& own);
+  void forget(const waiter& own);
 
   // frame_sink: called by the leader only
   std::vector<std::byte>* reply_target(std::uint64_t ticket) override;
@@ -183,8 +175,8 @@ class session final : private frame_sink {
   } aside_;
 
   std::mutex send_mutex_;
-  std::mutex write_mutex_;  // held in connection_->send(); after send_mutex_, and the outbox's thread keeps
-                            // only this one
+  std::mutex write_mutex_;  // held in connection_->send() once the outbox has its thread, which keeps only
+                            // this one; after send_mutex_
   std::uint64_t last_ticket_ = 0;       // under send_mutex_
   std::atomic<std::uint64_t> sent_{0};  // written under send_mutex_
   std::atomic<std::uint64_t> last_answered_{0};
@@ -192,7 +184,8 @@ class session final : private frame_sink {
   std::mutex lose_mutex_;   // held while it becomes lost; before state_mutex_
   std::mutex state_mutex_;  // guards what follows; never held while sending or receiving
   bool leading_ = false;
-  std::unordered_map<std::uint64_t, waiter*> waiters_;
+  waiter* leader_ = nullptr;  ///< the leader's own, if it waits for a reply; the leader alone looks
+  waiters waiters_;
   std::unordered_map<std::uint64_t, landing> landings_;
   std::deque<callback_order> orders_;
   std::condition_variable attend_;
