@@ -8,11 +8,7 @@ namespace outboard::backend {
 void copies_out::add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back({ticket, offset, size, block});
-}
-
-bool copies_out::empty() const {
-  const std::lock_guard lock(mutex_);
-  return waiting_.empty();
+  count_.store(waiting_.size(), std::memory_order_release);
 }
 
 std::vector<staging::block> copies_out::take_out(std::uint64_t context) {
@@ -24,6 +20,7 @@ std::vector<staging::block> copies_out::take_out(std::uint64_t context) {
     blocks.push_back(copy.block);
     return true;
   });
+  count_.store(waiting_.size(), std::memory_order_release);
   return blocks;
 }
 
@@ -58,6 +55,7 @@ bool copies_out::flush_locked(const send_bytes& small) {
     if (!gone) staging_.give_back(at->block);
     at = waiting_.erase(at);
   }
+  count_.store(waiting_.size(), std::memory_order_release);
   return any;
 }
 

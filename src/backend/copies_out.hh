@@ -3,6 +3,7 @@
 // there first. Any thread (own lock).
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -40,7 +41,8 @@ class copies_out {
   /// The same, but what is small goes to `together`, which sends it while the lock that comes back is held:
   /// over sockets each send costs as much as all the rest of a reply.
   [[nodiscard]] std::unique_lock<std::mutex> flush_with(const send_bytes& together);
-  bool empty() const;
+  /// Costs no lock. A copy counts until its bytes have left.
+  bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
  private:
   struct pending {
@@ -57,6 +59,7 @@ class copies_out {
   send_aside aside_;
   mutable std::mutex mutex_;
   std::deque<pending> waiting_;
+  std::atomic<std::size_t> count_{0};  ///< of them; written with the lock
 };
 
 }  // namespace outboard::backend

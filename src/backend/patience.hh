@@ -14,11 +14,11 @@ inline std::chrono::microseconds spin_budget(bool alone) {
   return std::chrono::microseconds(!cores_to_spare ? 0 : alone ? 200 : 40);
 }
 
-/// Asks at least once, until the answer is no or the budget is used up.
-template <class Query>
-void spin_while(std::chrono::microseconds budget, Query&& still_busy) {
+/// Asks at least once, until the answer is no or the budget, which is asked for then, is used up.
+template <class Budget, class Query>
+void spin_while(Budget&& budget, Query&& still_busy) {
   if (!still_busy()) return;
-  const auto until = std::chrono::steady_clock::now() + budget;
+  const auto until = std::chrono::steady_clock::now() + budget();
   while (std::chrono::steady_clock::now() < until && still_busy()) {
   }
 }

@@ -28,7 +28,7 @@ bool short_wait::mark_ends(call& c, std::span<const CUstream> streams, bool per_
 
 CUresult short_wait::for_event(call& c, CUevent event) {
   CUresult state = CUDA_ERROR_NOT_READY;
-  spin_while(c.session.patience(),
+  spin_while([&] { return c.session.patience(); },
              [&] { return (state = driver_.cuEventQuery(event)) == CUDA_ERROR_NOT_READY; });
   return state;
 }
@@ -41,7 +41,8 @@ CUresult short_wait::for_stream(call& c, CUstream stream, bool per_thread) {
     if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return state;
   }
   auto* query = per_thread ? driver_.cuStreamQuery_ptsz : driver_.cuStreamQuery;
-  spin_while(c.session.patience(), [&] { return (state = query(stream)) == CUDA_ERROR_NOT_READY; });
+  spin_while([&] { return c.session.patience(); },
+             [&] { return (state = query(stream)) == CUDA_ERROR_NOT_READY; });
   return state;
 }
 
