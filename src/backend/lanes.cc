@@ -225,7 +225,10 @@ void session_core::lead(lane* own) {
       continue;
     }
     pace_.read(at_hand_.header.kind != wire::frame_kind::post, [] { return reading_pace::clock::now(); });
-    if (lanes_.size() > 1 && put_aside(own)) continue;
+    if (lanes_.size() > 1 && put_aside(own)) {
+      if (own && own->stepped_aside) return;
+      continue;
+    }
     if (!deliver(own)) return;
   }
 }
@@ -239,6 +242,10 @@ void session_core::lane_main(lane& own) {
       continue;
     }
     lead(&own);
+    if (std::exchange(own.stepped_aside, false)) {
+      serve_side(own);
+      continue;
+    }
     if (own.finished || turn_.ended()) break;
     bool interrupt = false;
     if (own.gave_up_turn) turn_.reclaim(own, standby_, interrupt);
@@ -290,6 +297,7 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
     c.refused = enter_context(own, header.context);
     if (const auto owner = owners_.find(header.context); owner != owners_.end()) [[unlikely]]
       request.header.context = owner->second;
+    if (header.kind == wire::frame_kind::call) connection_.expect_send();
     what = handle(c);
     if (!own.gave_up_turn) c.account_for_work();
   } else {
@@ -338,13 +346,14 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
   const api::function_info* function = api::find_function(header.opcode);
   std::unique_lock<std::mutex> finished;  // no other reply overtakes these bytes
   if (function && function->about.deferred) {
-    finished =
-        copies_.flush_with([&](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> b) {
-          const std::array<std::uint64_t, 2> prefix{ticket, offset};
-          wire::frame_header data;
-          data.kind = wire::frame_kind::data;
-          send_with_reply(own, data, std::as_bytes(std::span(prefix)), b);
-        });
+    if (!copies_.empty())
+      finished =
+          copies_.flush_with([&](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> b) {
+            const std::array<std::uint64_t, 2> prefix{ticket, offset};
+            wire::frame_header data;
+            data.kind = wire::frame_kind::data;
+            send_with_reply(own, data, std::as_bytes(std::span(prefix)), b);
+          });
     if (code == CUDA_SUCCESS) code = std::exchange(asking.deferred, CUDA_SUCCESS);
   }
   const auto number = static_cast<std::int32_t>(code);

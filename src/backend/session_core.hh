@@ -48,6 +48,7 @@ class lane : public contender {
   std::vector<std::byte> before_reply;                ///< frames that leave with it
   std::uint64_t waited_for = unseen_output::unknown;  ///< by the driver, during the request at hand
   side_launches side;
+  bool stepped_aside = false;        ///< of its thread: it has left the reading to the stand-by
   bool gave_up_turn = false;         ///< during the request at hand
   bool replaying = false;            ///< carries out records: keeps the turn through all of them
   std::vector<std::byte> upload;     ///< for the load or link that follows; this lane's requests only
@@ -163,15 +164,17 @@ class session_core {
   bool execute(lane& own);
   bool carry_out(lane& own, lane& asking, frame& request);
   void answer(lane& own, lane& asking, const wire::frame_header& header, outcome what, bool keep_outputs);
-  bool put_aside(const lane* own);
+  bool put_aside(lane* own);
   lane* side_lane(std::uint64_t stream);
-  bool give_aside(lane& target, std::uint64_t stream);
+  bool give_aside(lane& target, std::uint64_t stream, bool called);
+  bool step_aside(lane& own, std::uint64_t stream);
+  bool may_serve_aside() const;
   template <class Ready>
   bool wait_for(Ready&& ready);
   void finish_side_launches();
   void serve_side(lane& own);
   void make_side_launch(lane& own, const frame& launch);
-  void call_aside(lane& target);
+  bool call_aside(lane& target);
   bool may_begin();
   void request_over();
   void tell_sticky(std::uint64_t context, CUresult code, bool by_post);

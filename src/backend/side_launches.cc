@@ -37,22 +37,40 @@ lane* session_core::side_lane(std::uint64_t stream) {
 }
 
 /// The launch at hand goes to the thread of its lane. False: it does not, and may be made here.
-bool session_core::put_aside(const lane* own) {
+bool session_core::put_aside(lane* own) {
   if (at_hand_.header.kind == wire::frame_kind::goodbye) return false;
   const std::uint64_t stream = lone_launch_stream(at_hand_.header, at_hand_.payload);
   lane* const target = side_lane(stream);
-  if (!target) return finish_side_launches(), false;
+  if (!target) return launches_.interrupted(), finish_side_launches(), false;
   const bool mixed = launches_.note(target->id, std::chrono::steady_clock::now());
-  if (target == own) return false;
-  if (give_aside(*target, stream)) return true;
+  if (target == own) return step_aside(*own, stream);
+  const bool worth = mixed || request_.lanes_always_aside;
+  // Whoever stands by makes no launches: it calls the lane, which finds this one, and goes on reading.
+  const bool called = !own && worth && call_aside(*target);
+  if (give_aside(*target, stream, called)) return true;
   if (target->side.pending()) finish_side_launches();
-  if (mixed || request_.lanes_always_aside) call_aside(*target);
+  if (worth) (void)call_aside(*target);
   return false;
 }
 
-bool session_core::give_aside(lane& target, std::uint64_t stream) {
+/// Leaves the launch at hand to the lane's own thread, which runs this, and the reading to the stand-by.
+/// False: it goes on reading. True: the turn is gone.
+bool session_core::step_aside(lane& own, std::uint64_t stream) {
+  if (!request_.lanes_always_aside && (!launches_.goes_on() || !may_serve_aside())) return false;
+  own.side.make_room();
+  own.side.wake();
+  if (!give_aside(own, stream, true)) {
+    (void)own.side.sleep();
+    return false;
+  }
+  own.stepped_aside = true;
+  turn_.step_aside(own, standby_);
+  return true;
+}
+
+bool session_core::give_aside(lane& target, std::uint64_t stream, bool called) {
   side_launches& side = target.side;
-  if (!side.pending() && !side.open()) return false;
+  if (!called && !side.pending() && !side.open()) return false;
   CUstream native = nullptr;
   if (objects_.resolve_stream(stream, native) != CUDA_SUCCESS || !side.remember(stream)) return false;
   if (!wait_for([&] { return side.has_room(); })) return false;
@@ -121,15 +139,19 @@ void session_core::make_side_launch(lane& own, const frame& launch) {
   }
 }
 
-/// The lane's own thread had better make its launches: until it comes, they are made here.
-void session_core::call_aside(lane& target) {
-  if (target.side.open()) return;
-  if (!request_.lanes_always_aside) {
-    static const int cores = usable_cores();
-    if (cores <= 2 || serving_lanes_.load(std::memory_order_relaxed) >= cores / 2) return;
-  }
+/// The lane's own thread had better make its launches. True: it does, or comes.
+bool session_core::call_aside(lane& target) {
+  if (target.side.open()) return true;
+  if (!request_.lanes_always_aside && !may_serve_aside()) return false;
   target.side.make_room();
   turn_.call(target);
+  return true;
+}
+
+/// Are there cores for one more?
+bool session_core::may_serve_aside() const {
+  static const int cores = usable_cores();
+  return cores > 2 && serving_lanes_.load(std::memory_order_relaxed) < cores / 2;
 }
 
 }  // namespace outboard::backend

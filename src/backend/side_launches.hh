@@ -2,7 +2,9 @@
 // streams of their own do so at once on a driver too. Whoever has the turn reads a launch and leaves it here
 // as it came; the lane's thread, which looks for a while before it sleeps, finds out what it names and makes
 // it. Everything else waits until none is left (session_core::finish_side_launches()), so nobody sees another
-// order, and what such a thread reads in the session's tables does not change meanwhile.
+// order, and what such a thread reads in the session's tables does not change meanwhile. Where that goes on,
+// the lane that reads leaves the reading to the thread that stands by, and its own launches to itself: it
+// would be behind the others by all that it reads for them.
 //
 // One writer, whoever has the turn; one reader, the lane's thread.
 #pragma once
@@ -103,16 +105,22 @@ class launch_mix {
       last_ = lane;
     }
     last_at_ = now;
-    if (other_ == 0 || now - other_at_ > fresh) return together_ = 0, false;
+    if (other_ == 0 || now - other_at_ > fresh) return together_ = in_a_row_ = 0, false;
+    ++in_a_row_;
     return ++together_ > worth_a_wake_up;
   }
+  /// Something else was asked.
+  void interrupted() { in_a_row_ = 0; }
+  /// Has nothing else been asked for so long that it pays if whoever reads does nothing else? The hand-over,
+  /// and the one back, take as long as some twenty launches.
+  bool goes_on() const { return in_a_row_ > worth_a_reader; }
 
  private:
   static constexpr auto fresh = std::chrono::milliseconds(2);
-  static constexpr unsigned worth_a_wake_up = 32;
+  static constexpr unsigned worth_a_wake_up = 32, worth_a_reader = 512;
   std::uint32_t last_ = 0, other_ = 0;
   std::chrono::steady_clock::time_point last_at_{}, other_at_{};
-  unsigned together_ = 0;
+  unsigned together_ = 0, in_a_row_ = 0;
 };
 
 }  // namespace outboard::backend

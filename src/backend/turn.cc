@@ -46,6 +46,17 @@ void turn::pass(contender& to) {
 
 void turn::release(contender& standby) {
   const std::lock_guard lock(mutex_);
+  release_locked(standby);
+}
+
+void turn::step_aside(contender& own, contender& standby) {
+  const std::lock_guard lock(mutex_);
+  own.idle = true;
+  idle_changed_.notify_all();
+  release_locked(standby);
+}
+
+void turn::release_locked(contender& standby) {
   if (wanted_) {
     contender* const next = std::exchange(wanted_, nullptr);
     holder_ = next;

@@ -40,6 +40,9 @@ class turn {
   /// The holder lets it go; whoever stands by takes it.
   void release(contender& standby);
 
+  /// The same, and `own` may be handed frames from now on though it does not await the turn yet.
+  void step_aside(contender& own, contender& standby);
+
   /// A contender without the turn wants it back from the one that stands by. True: it has it now, or the
   /// stand-by must be interrupted and will pass it (`interrupt` is set).
   void reclaim(contender& own, contender& standby, bool& interrupt);
@@ -55,6 +58,8 @@ class turn {
   bool held_by(const contender& who) const;
 
  private:
+  void release_locked(contender& standby);
+
   mutable std::mutex mutex_;
   std::condition_variable idle_changed_;
   std::atomic<contender*> holder_{nullptr};  // set with the mutex

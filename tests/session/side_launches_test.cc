@@ -63,6 +63,22 @@ TEST_F(side_launches, each_stream_has_its_launches_in_order_and_threads_share_th
   EXPECT_GT(by_thread.size(), 1u);
 }
 
+/// Who reads for all leaves its own launches to itself, and the reading to the thread that stands by.
+TEST_F(side_launches, a_lane_inside_the_driver_with_a_launch_keeps_nobody_from_reading) {
+  constexpr std::uint32_t threads = 3;
+  start(threads);
+  mock_->block("cuLaunchKernel");
+  ASSERT_EQ(launch(10 + threads - 1, stream(threads - 1), 1), CUDA_SUCCESS);  // its lane was the last to ask
+  ASSERT_TRUE(mock_->wait_blocked("cuLaunchKernel", 1, 5s));
+  for (std::uint32_t n = 0; n + 1 < threads; ++n) ASSERT_EQ(launch(10 + n, stream(n), 1), CUDA_SUCCESS);
+  EXPECT_TRUE(mock_->wait_blocked("cuLaunchKernel", threads, 5s));
+  mock_->release("cuLaunchKernel");
+  EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
+  std::map<std::uint64_t, int> by_thread;
+  for (const made& one : launches()) ++by_thread[one.thread];
+  EXPECT_EQ(by_thread.size(), threads);
+}
+
 TEST_F(side_launches, what_a_joined_thread_launched_comes_before_what_the_joiner_does) {
   start(2);
   std::uint32_t number = 0;
