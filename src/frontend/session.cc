@@ -58,7 +58,8 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
   if (land && drains_->pending()) [[unlikely]]
     drains_->await(land->extent());
   const std::unique_lock sending = locked_soon(send_mutex_);
-  connection_->expect_send();
+  // Posts in a row are not waited for one by one.
+  if (kind == wire::frame_kind::call) connection_->expect_send();
   wire::frame_header header;
   header.size = static_cast<std::uint32_t>(request.payload.size() + request.bulk.size());
   header.kind = kind;

@@ -79,7 +79,7 @@ class tcp_listener final : public socket_listener {
 
  protected:
   result<std::unique_ptr<connection>> welcome(unique_fd socket) override {
-    return tcp_connection::make(std::move(socket), options_);
+    return tcp_connection::make(std::move(socket), options_, tcp_connection::side::answers);
   }
 
  private:
@@ -103,7 +103,8 @@ class tcp_transport final : public transport {
       const socket_address& to = (*all)[i];
       result<unique_fd> socket = connect_socket(to, share(until, all->size() - i), code);
       if (socket && code == 0)
-        return tcp_connection::make(out_of_the_way(std::move(socket).value()), options_);
+        return tcp_connection::make(out_of_the_way(std::move(socket).value()), options_,
+                                    tcp_connection::side::asks);
       if (!socket && all->size() == 1) return std::move(socket).error();
       tried += (tried.empty() ? "" : ", ") + to.text();
     }
@@ -133,7 +134,7 @@ class tcp_transport final : public transport {
 
   result<std::unique_ptr<connection>> attach(unique_fd fd) override {
     OUTBOARD_TRY(check_stream_socket(fd.get(), AF_INET, AF_INET6, false));
-    return tcp_connection::make(std::move(fd), options_);
+    return tcp_connection::make(std::move(fd), options_, tcp_connection::side::answers);
   }
 
   result<std::unique_ptr<listener>> adopt_listener(unique_fd fd) override {

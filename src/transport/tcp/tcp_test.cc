@@ -168,6 +168,77 @@ TEST(tcp, sockets_have_the_options) {
   }
 }
 
+/// Of the last of two short segments: what the socket of their sender still waits for.
+unsigned unacknowledged_behind_two(connection& asks, connection& answers, int socket) {
+  std::array<std::byte, 64> bytes{};
+  iovec part{bytes.data(), bytes.size()};
+  EXPECT_EQ(asks.send({&part, 1}).status, io::done);
+  EXPECT_EQ(receive_whole(answers, bytes), io::done);
+  EXPECT_EQ(asks.send({&part, 1}).status, io::done);
+  EXPECT_EQ(receive_whole(answers, bytes), io::done);
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  EXPECT_EQ(::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+  EXPECT_EQ(answers.send({&part, 1}).status, io::done);
+  EXPECT_EQ(receive_whole(asks, bytes), io::done);
+  return info.tcpi_unacked;
+}
+
+TEST(tcp, who_answers_in_haste_acknowledges_with_the_answer) {
+  auto t = make_tcp();
+  auto [client, server] = make_ends(*t);
+  auto fd = client->detach();
+  ASSERT_TRUE(fd);
+  const int socket = fd->get();
+  client = std::move(*t->attach(std::move(*fd)));
+  for (const bool haste : {true, false}) {
+    server->set_spin(haste ? 50us : 0us);
+    int later = 0;  // the first segments of a connection are acknowledged at once, and timers may run out
+    for (int i = 0; i < 60; ++i) later += unacknowledged_behind_two(*client, *server, socket) > 0;
+    if (haste) {
+      EXPECT_GT(later, 10);
+    } else {
+      EXPECT_LT(later, 10);
+    }
+  }
+}
+
+TEST(tcp, what_was_only_looked_at_comes_once) {
+  auto t = make_tcp();
+  auto [client, server] = make_ends(*t);
+  server->set_spin(50us);
+  std::vector<std::byte> sent(200'000);
+  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i * 7 + i / 251);
+  std::thread sender([&, &c = *client] {
+    std::size_t at = 0;
+    for (std::size_t n = 1; at < sent.size(); n = n % 9000 + 37) {
+      iovec part{sent.data() + at, std::min(n, sent.size() - at)};
+      ASSERT_EQ(c.send({&part, 1}).status, io::done);
+      at += part.iov_len;
+    }
+  });
+  std::vector<std::byte> got;
+  std::array<std::byte, 6000> into;
+  for (std::size_t n = 1; got.size() < sent.size() - 10; n = n % into.size() + 11) {
+    const std::size_t most = std::min({n, into.size(), sent.size() - 10 - got.size()});
+    const io_result r = server->receive(std::span(into).first(most));
+    ASSERT_EQ(r.status, io::done);
+    got.insert(got.end(), into.begin(), into.begin() + static_cast<std::ptrdiff_t>(r.bytes));
+  }
+  sender.join();
+  // Whoever goes on with the socket finds the rest, and then nothing.
+  auto fd = server->detach();
+  ASSERT_TRUE(fd);
+  server = std::move(*t->attach(std::move(*fd)));
+  server->set_spin(50us);
+  EXPECT_EQ(receive_whole(*server, std::span(into).first(10)), io::done);
+  got.insert(got.end(), into.begin(), into.begin() + 10);
+  EXPECT_EQ(got, sent);
+  EXPECT_EQ(server->wait_readable(deadline::min()), io::timed_out);
+  client->shutdown();
+  EXPECT_EQ(server->receive(into).status, io::closed);
+}
+
 TEST(tcp, adopts_a_listening_socket) {
   int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in a{};
