@@ -1,6 +1,6 @@
-// Copies to pageable memory wait for their stream: a wait behind them has nothing to wait for, unless somebody
-// asked for more meanwhile. Then it must not return early: what a kernel has written by its end is read through
-// a stream that waits for nothing.
+// Copies to pageable memory wait for their stream: a wait behind them has nothing to wait for, unless
+// somebody asked for more meanwhile. Then it must not return early: what a kernel has written by its end is
+// read through a stream that waits for nothing.
 #include <atomic>
 #include <thread>
 
