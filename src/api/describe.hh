@@ -9,9 +9,10 @@
 // noctx (works without a current context; a function that takes a stream needs none either unless it is a
 // default stream), unsafe (the driver may refuse it while any stream is capturing, so it then waits for the
 // server's word), fence (ordered after everything of the session), waits (may block on device work), deferred
-// (may carry an earlier post's error), creates P / destroys P (handle parameter P is born / dies). A line
-// without parameters says `SYMBOL(cuX, ; words)`. For a refused function the text names the family whose
-// reason docs/coverage.md gives. Anything odder is CUSTOM. noctx and unsafe were measured on driver 580.159.
+// (may carry an earlier post's error), creates P / destroys P (handle parameter P is born / dies), returns
+// (the function's value is the handle that is born, its last parameter where the error goes). A line without
+// parameters says `SYMBOL(cuX, ; words)`. For a refused function the text names the family whose reason
+// docs/coverage.md gives. Anything odder is CUSTOM. noctx and unsafe were measured on driver 580.159.
 // Everything here is constexpr and has no state.
 #pragma once
 
@@ -62,6 +63,7 @@ struct description {
   std::size_t creates = no_parameter;   ///< index of the handle parameter that is born
   std::size_t destroys = no_parameter;  ///< index of the handle parameter that dies
   bool preinit = false, noctx = false, unsafe = false, fence = false, waits = false, deferred = false;
+  bool returns = false;  ///< its value is a handle that is born
   parse_error error = parse_error::none;
 };
 
@@ -154,10 +156,16 @@ constexpr bool parse_word(std::string_view word, description& d) {
   if (word == "fence") return d.fence = true;
   if (word == "waits") return d.waits = true;
   if (word == "deferred") return d.deferred = true;
+  if (word == "returns") return d.returns = true;
   return false;
 }
 
 }  // namespace detail
+
+/// function<opcode>::prototype, ::name, ::about, for the opcodes of every API whose tables describe what
+/// travels; only for lines that need the prototype (not later, refused).
+template <auto>
+struct function;
 
 /// Parses what stands behind the symbol in a table line (without the leading comma).
 constexpr description parse(kind how, std::string_view text) {

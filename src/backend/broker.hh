@@ -17,12 +17,6 @@
 
 namespace outboard::backend {
 
-#define OUTBOARD_FIELDS(...)  \
-  template <class Visit>      \
-  void fields(Visit& visit) { \
-    visit(__VA_ARGS__);       \
-  }
-
 enum class share_class : std::uint8_t { memory = 1, event, allocation, pool, pool_pointer, connection };
 
 /// What goes with an offer; the daemon only keeps it.
@@ -57,8 +51,6 @@ struct sought_message {
   share_about about;
   OUTBOARD_FIELDS(found, own, about.mapped, about.offset, about.size, about.device, about.native)
 };
-
-#undef OUTBOARD_FIELDS
 
 struct broker_limits {
   std::size_t connections = 64;  ///< of one session, not yet taken by its worker

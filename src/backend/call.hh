@@ -17,11 +17,12 @@ namespace outboard::backend {
 class session_core;
 class lane;
 
-/// What became of a request: the driver's answer, or a peer that does not follow the protocol.
+/// What became of a request: the API's answer, or a peer that does not follow the protocol.
 struct [[nodiscard]] outcome {
   bool well_formed = true;
-  CUresult code = CUDA_SUCCESS;
-  static outcome answer(CUresult code) { return {true, code}; }
+  std::int32_t code = 0;
+  static outcome answer(CUresult code) { return {true, static_cast<std::int32_t>(code)}; }
+  static outcome answer_code(std::int32_t code) { return {true, code}; }
   static outcome malformed() { return {false, CUDA_ERROR_UNKNOWN}; }
 };
 

@@ -45,9 +45,9 @@ template <api::opcode Op>
 outcome generated(call& c) {
   constexpr const api::description& about = api::function<Op>::about;
   marshal::execution<Op> execution;
-  marshal::decode_state state{c.body, c.objects(), c.scratch, c.refused};
+  marshal::decode_state state{c.body, c.objects(), c.scratch, static_cast<std::int32_t>(c.refused)};
   if (execution.decode(state) == marshal::decode_status::malformed) return outcome::malformed();
-  CUresult code = state.code;
+  auto code = static_cast<CUresult>(state.code);
   auto* entry = entry_of<Op>(c.driver());
   if (code == CUDA_SUCCESS && !entry) code = CUDA_ERROR_NOT_SUPPORTED;
   if (code == CUDA_SUCCESS) {

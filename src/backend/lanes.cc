@@ -293,7 +293,10 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
   call c{*this, own, header, wire::reader(request.payload), reply, scratch};
   outcome what;
   executing_.store(true);
-  if (const handler handle = find_handler(header.opcode)) {
+  if (request_.api) {
+    const handler handle = request_.api->find_handler(header.opcode);
+    what = handle ? handle(c) : outcome::answer_code(request_.api->unknown_function());
+  } else if (const handler handle = find_handler(header.opcode)) {
     c.refused = enter_context(own, header.context);
     if (const auto owner = owners_.find(header.context); owner != owners_.end()) [[unlikely]]
       request.header.context = owner->second;
@@ -330,17 +333,18 @@ CUresult session_core::replay(lane& own, const wire::frame_header& header, std::
   const outcome what = handle(c);
   own.replaying = false;
   own.inbox = std::move(outer);
-  return what.well_formed ? what.code : CUDA_ERROR_INVALID_VALUE;
+  return what.well_formed ? static_cast<CUresult>(what.code) : CUDA_ERROR_INVALID_VALUE;
 }
 
 void session_core::answer(lane& own, lane& asking, const wire::frame_header& header, outcome what,
                           bool keep_outputs) {
-  CUresult code = what.code;
+  if (request_.api) return answer_by_api(own, asking, header, what);
+  auto code = static_cast<CUresult>(what.code);
   // The dump of a fault is on the client's side before the client hears of the fault. A post cannot wait for
   // it: its client may be sending; the next call in that context says the same.
   if (is_sticky(code)) tell_sticky(header.context, code, header.kind == wire::frame_kind::post);
   if (header.kind == wire::frame_kind::post) {
-    if (code != CUDA_SUCCESS && !is_sticky(code) && asking.deferred == CUDA_SUCCESS) asking.deferred = code;
+    if (code != CUDA_SUCCESS && !is_sticky(code) && asking.deferred == 0) asking.deferred = code;
     return;
   }
   const api::function_info* function = api::find_function(header.opcode);
@@ -354,13 +358,12 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
             data.kind = wire::frame_kind::data;
             send_with_reply(own, data, std::as_bytes(std::span(prefix)), b);
           });
-    if (code == CUDA_SUCCESS) code = std::exchange(asking.deferred, CUDA_SUCCESS);
+    if (code == CUDA_SUCCESS) code = static_cast<CUresult>(std::exchange(asking.deferred, 0));
   }
   const auto number = static_cast<std::int32_t>(code);
   std::memcpy(own.reply.data(), &number, sizeof number);
-  if (what.code != CUDA_SUCCESS && !keep_outputs) own.reply.resize(sizeof number);
-  const bool looks =
-      request_.output && (unseen_.possible() || what.code != CUDA_SUCCESS || request_.output->kept());
+  if (what.code != 0 && !keep_outputs) own.reply.resize(sizeof number);
+  const bool looks = request_.output && (unseen_.possible() || what.code != 0 || request_.output->kept());
   if (looks && may_tell_of_the_end(function, header)) send_output();
   unseen_.waited(std::exchange(own.waited_for, unseen_output::unknown));
   asking.answered.store(true);  // partner: deliver(), which may see the client's next request at once

@@ -60,7 +60,7 @@ bool object_tables::create(std::uint64_t id, void* native, record made_by, std::
   return place(id, std::move(made));
 }
 
-bool object_tables::fail(std::uint64_t id, CUresult code) {
+bool object_tables::fail(std::uint64_t id, std::int32_t code) {
   server_object made;
   made.state = server_object::life::tombstone;
   made.code = code;
@@ -79,15 +79,15 @@ const server_object* object_tables::at(std::uint64_t id) const {
   return const_cast<object_tables*>(this)->find(static_cast<api::handle_kind>(wire::handle{id}.kind()), id);
 }
 
-CUresult object_tables::resolve(api::handle_kind kind, std::uint64_t value, void*& native) {
+std::int32_t object_tables::native_of(api::handle_kind kind, std::uint64_t value, void*& native) {
   const wire::handle h{value};
-  if (!fits(kind, h.kind())) return CUDA_ERROR_INVALID_HANDLE;
+  if (!fits(kind, h.kind())) return dead(kind);
   server_object* slot = slot_for(value, h.minted());
-  if (!slot || slot->generation != h.generation()) return CUDA_ERROR_INVALID_HANDLE;
+  if (!slot || slot->generation != h.generation()) return dead(kind);
   if (slot->state == server_object::life::tombstone) return slot->code;
-  if (slot->state == server_object::life::free) return CUDA_ERROR_INVALID_HANDLE;
+  if (slot->state == server_object::life::free) return dead(kind);
   native = slot->native;
-  return CUDA_SUCCESS;
+  return 0;
 }
 
 CUresult object_tables::resolve_stream(std::uint64_t value, CUstream& native) {

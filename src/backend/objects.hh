@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "api/cuda/handles.hh"
 #include "marshal/execution.hh"
 #include "wire/handle.hh"
 
@@ -27,7 +28,7 @@ struct server_object {
   enum class life : std::uint8_t { free, alive, tombstone };
   life state = life::free;
   std::uint32_t generation = 0;
-  CUresult code = CUDA_SUCCESS;  ///< tombstone: what its creation gave
+  std::int32_t code = 0;  ///< tombstone: what its creation gave
   void* native = nullptr;
   std::shared_ptr<void> extra;  ///< what the hand-written ends keep with the object
   std::vector<record> records;  ///< its creation, then what changed it since
@@ -41,18 +42,23 @@ class object_tables final : public marshal::handle_resolver {
   [[nodiscard]] bool create(std::uint64_t id, void* native, record made_by,
                             std::shared_ptr<void> extra = nullptr);
   /// A creation that failed: requests that name the id get `code`. Same rules.
-  [[nodiscard]] bool fail(std::uint64_t id, CUresult code);
+  [[nodiscard]] bool fail(std::uint64_t id, std::int32_t code);
 
   /// nullptr: not alive. `kind` must fit, but a CUkernel is taken for a CUfunction.
   server_object* find(api::handle_kind kind, std::uint64_t id);
   void erase(std::uint64_t id);
+  /// What a handle is told that is none of a living object; CUDA's code unless another API says its own.
+  void set_dead_code(std::int32_t (*code)(api::handle_kind)) { dead_code_ = code; }
   /// What the client knows the object by: the id that it chose, else a minted one, which dies with `parent`
   /// (the native graph; null: with the session).
   std::uint64_t name_of(api::handle_kind kind, void* native, void* parent = nullptr);
   /// The native graph that a minted node was named with.
   void* parent_of(std::uint64_t id) const;
 
-  CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) override;
+  std::int32_t native_of(api::handle_kind kind, std::uint64_t value, void*& native) override;
+  CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) {
+    return static_cast<CUresult>(native_of(kind, value, native));
+  }
   std::uint64_t mint(api::handle_kind kind, void* native) override { return name_of(kind, native); }
 
   template <class H>
@@ -93,6 +99,11 @@ class object_tables final : public marshal::handle_resolver {
   bool place(std::uint64_t id, server_object made);
   void erase_children(void* graph);
 
+  std::int32_t dead(api::handle_kind kind) const {
+    return dead_code_ ? dead_code_(kind) : static_cast<std::int32_t>(CUDA_ERROR_INVALID_HANDLE);
+  }
+
+  std::int32_t (*dead_code_)(api::handle_kind) = nullptr;
   static constexpr std::size_t kinds = static_cast<std::size_t>(api::handle_kind::count);
   std::array<table, kinds> chosen_, minted_;
   std::array<std::vector<std::uint32_t>, kinds> minted_free_;

@@ -36,6 +36,9 @@ constexpr auto keeping_patience = 400ms;
 /// second.
 constexpr auto lane_patience = 300ms;
 
+/// Of a session that does not speak CUDA.
+const api::driver_table no_driver;
+
 }  // namespace
 
 session_end serve_session(session_request request) {
@@ -48,7 +51,7 @@ session_end serve_session(session_request request) {
 session_core::session_core(session_request request)
     : request_(std::move(request)),
       connection_(*request_.connection),
-      driver_(request_.device->cuda()),
+      driver_(request_.device ? request_.device->cuda() : no_driver),
       from_(connection_),
       quota_(driver_, objects_, held_),
       memory_(driver_, held_),
@@ -104,16 +107,10 @@ session_core::~session_core() {
   if (request_.broker) request_.broker->end();
 }
 
-void session_core::welcome() {
+/// The welcome's content: everything about the devices that stays as it is.
+result<std::vector<std::byte>> session_core::describe_devices() {
   auto facts = marshal::take_snapshot(driver_, true);
-  std::vector<std::byte> payload;
-  wire::frame_header header;
-  if (!facts) {
-    header.kind = wire::frame_kind::refusal;
-    payload = wire::encode(wire::refusal{wire::refusal_reason::device, facts.error().message});
-    send(header, payload);
-    return end(false, facts.error().message);
-  }
+  if (!facts) return facts.error();
   facts_ = std::move(facts).value();
   apply_shape(request_.shape, facts_);
   held_.open(facts_, request_.activity);
@@ -127,11 +124,24 @@ void session_core::welcome() {
   if (request_.hello.features & wire::feature_image_recall)
     images_.open(request_.images, request_.image_access);
   facts_.own_addresses = memory_.reserve_window(facts_.window_base, facts_.window_slot_size, facts_);
+  return marshal::encode(facts_);
+}
+
+void session_core::welcome() {
+  auto content = request_.api ? request_.api->begin(*this) : describe_devices();
+  std::vector<std::byte> payload;
+  wire::frame_header header;
+  if (!content) {
+    header.kind = wire::frame_kind::refusal;
+    payload = wire::encode(wire::refusal{wire::refusal_reason::device, content.error().message});
+    send(header, payload);
+    return end(false, content.error().message);
+  }
   wire::welcome w;
   w.features = request_.hello.features;
   w.session = request_.id;
   w.product = product;
-  w.content = marshal::encode(facts_);
+  w.content = std::move(*content);
   header.kind = wire::frame_kind::welcome;
   payload = wire::encode(w);
   send(header, payload);
@@ -302,7 +312,7 @@ CUresult session_core::enter_context(lane& own, std::uint64_t context) {
 const api::driver_table& call::driver() const { return session.driver(); }
 object_tables& call::objects() const { return session.objects(); }
 void call::give_up_turn() {
-  account_for_work();
+  if (!session.other_api()) account_for_work();
   session.give_up_turn(own);
 }
 

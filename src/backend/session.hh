@@ -20,11 +20,14 @@
 
 namespace outboard::backend {
 
+class session_api;
+
 struct session_request {
   std::unique_ptr<transport::connection> connection;
   wire::hello hello;
   std::uint64_t id = 0;
-  device::device* device = nullptr;  ///< cuInit has been called; outlives the session
+  device::device* device = nullptr;  ///< cuInit has been called; outlives the session. Null with `api`
+  session_api* api = nullptr;        ///< what the session speaks if not CUDA; outlives it
   device_output* output = nullptr;   ///< what the device prints in this process; null: nobody listens
   broker_link* broker = nullptr;     ///< null: nothing can be shared with other sessions
   /// Continues a descriptor by the transport of that name; empty: there are no data connections.

@@ -23,6 +23,7 @@
 #include "backend/reading_pace.hh"
 #include "backend/resource_book.hh"
 #include "backend/session.hh"
+#include "backend/session_api.hh"
 #include "backend/short_wait.hh"
 #include "backend/side_launches.hh"
 #include "backend/staging.hh"
@@ -38,12 +39,12 @@ class lane : public contender {
  public:
   explicit lane(std::uint32_t number) : id(number) {}
   const std::uint32_t id;
-  frame inbox;                       ///< handed over with the turn
-  bool has_frame = false;            ///< under the turn
-  bool finished = false;             ///< the client's thread ended; under the turn
-  std::uint64_t context = 0;         ///< handle of the context current on this thread
-  std::uint64_t context_epoch = 0;   ///< session_core::contexts_changed() when it was entered
-  CUresult deferred = CUDA_SUCCESS;  ///< a failed post's code, for the next call that may carry it
+  frame inbox;                      ///< handed over with the turn
+  bool has_frame = false;           ///< under the turn
+  bool finished = false;            ///< the client's thread ended; under the turn
+  std::uint64_t context = 0;        ///< handle of the context current on this thread
+  std::uint64_t context_epoch = 0;  ///< session_core::contexts_changed() when it was entered
+  std::int32_t deferred = 0;        ///< a failed post's code, for the next call that may carry it
   std::vector<std::byte> reply;
   std::vector<std::byte> before_reply;                ///< frames that leave with it
   std::uint64_t waited_for = unseen_output::unknown;  ///< by the driver, during the request at hand
@@ -77,6 +78,7 @@ class session_core {
   session_end run();
 
   const api::driver_table& driver() const { return driver_; }
+  session_api* other_api() { return request_.api; }
   object_tables& objects() { return objects_; }          ///< with the turn
   quota& limits() { return quota_; }                     ///< with the turn
   memory_map& memory() { return memory_; }               ///< own lock
@@ -150,6 +152,8 @@ class session_core {
                    std::span<const std::byte> payload, std::span<const std::byte> bulk);
   void enter_late_objects();
   void welcome();
+  result<std::vector<std::byte>> describe_devices();
+  void answer_by_api(lane& own, lane& asking, const wire::frame_header& request, outcome what);
   void lane_main(lane& own);
   void lead(lane* own);
   bool read_frame();

@@ -134,8 +134,8 @@ void session_core::make_side_launch(lane& own, const frame& launch) {
     end(false, "protocol error: malformed request " + std::to_string(launch.header.opcode));
   } else if (is_sticky(*code)) {
     tell_sticky(launch.header.context, *code, true);
-  } else if (*code != CUDA_SUCCESS && own.deferred == CUDA_SUCCESS) {
-    own.deferred = *code;
+  } else if (*code != CUDA_SUCCESS && own.deferred == 0) {
+    own.deferred = static_cast<std::int32_t>(*code);
   }
 }
 

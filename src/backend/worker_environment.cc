@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view visible_devices = "CUDA_VISIBLE_DEVICES";
 
 /// What a process and the driver need of the host: paths, locale, the operator's own choices; no secrets.
-constexpr std::array<std::string_view, 20> base_variables{
+constexpr std::array<std::string_view, 23> base_variables{
     "ASAN_OPTIONS",
     "CUDA_CACHE_PATH",
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
@@ -26,7 +26,10 @@ constexpr std::array<std::string_view, 20> base_variables{
     "LD_LIBRARY_PATH",
     "LOGNAME",
     "LSAN_OPTIONS",
+    "OCL_ICD_FILENAMES",
+    "OCL_ICD_VENDORS",
     "PATH",
+    "POCL_CACHE_DIR",
     "TMPDIR",
     "TSAN_OPTIONS",
     "TZ",

@@ -110,7 +110,8 @@ result<std::unique_ptr<transport::connection>> share_memory(
   return rings->attach(std::move(*socket));
 }
 
-int serve(const worker_options& options, device::device& device, device_output* output) {
+/// `device` is null for a session that speaks `api`.
+int serve(const worker_options& options, device::device* device, session_api* api, device_output* output) {
   auto message = receive_control(control, true);
   if (!message.ok() || !*message) return 0;  // the daemon has no use for this worker
   CHECK((*message)->kind == control_kind::assign);
@@ -154,7 +155,8 @@ int serve(const worker_options& options, device::device& device, device_output* 
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
-                                         .device = &device,
+                                         .device = device,
+                                         .api = api,
                                          .output = output,
                                          .broker = &broker,
                                          .attach = attach,
@@ -175,12 +177,18 @@ int run_worker(const worker_options& options) {
   ::prctl(PR_SET_NAME, "outboard-worker");
   auto output = device_output::take_over();
   if (!output.ok()) log::warn("what kernels print is lost: ", output.error().message);
-  auto device = open_device(options);
-  if (!device.ok()) {
-    // The daemon logs it and, if a client waits already, tells it.
-    (void)send_control(control, control_kind::failed, encode_text(device.error().message)).ok();
+  // The daemon logs it and, if a client waits already, tells it.
+  const auto failed = [](const error& why) {
+    (void)send_control(control, control_kind::failed, encode_text(why.message)).ok();
     return 1;
+  };
+  if (options.open_api) {
+    auto api = options.open_api();
+    if (!api.ok()) return failed(api.error());
+    return serve(options, nullptr, api->get(), output.ok() ? output->get() : nullptr);
   }
+  auto device = open_device(options);
+  if (!device.ok()) return failed(device.error());
   if (options.probe) return give_facts(**device);
   std::unique_ptr<device::device> warm;
   if (options.warm) {
@@ -189,7 +197,7 @@ int run_worker(const worker_options& options) {
     // The snapshot needs a context of the first device, the program will too: made once.
     warm = std::move(*now);
   }
-  return serve(options, warm ? *warm : **device, output.ok() ? output->get() : nullptr);
+  return serve(options, warm ? warm.get() : device->get(), nullptr, output.ok() ? output->get() : nullptr);
 }
 
 }  // namespace outboard::backend

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "backend/activity.hh"
+#include "backend/session_api.hh"
 #include "base/config.hh"
 #include "device/device.hh"
 #include "transport/transport.hh"
@@ -21,6 +22,8 @@ struct worker_options {
   pid_t parent = -1;   ///< the daemon: this process ends with it
   bool probe = false;  ///< answer with what the device is, and end
   bool warm = false;   ///< open the device and a context before there is a session
+  /// For a session that does not speak CUDA: opens what it speaks, and no device.
+  std::function<result<std::unique_ptr<session_api>>()> open_api = {};
   std::function<result<std::unique_ptr<device::device>>()> open_device;
   const transport::registry* transports = nullptr;
   int activity = -1;  ///< the descriptor of this worker's activity page, or -1

@@ -12,6 +12,7 @@
 
 #include "base/log.hh"
 #include "wire/data_connection.hh"
+#include "wire/opencl_session.hh"
 
 namespace outboard::backend {
 namespace {
@@ -45,6 +46,7 @@ struct workers::worker {
   variables driver;
   std::string key;
   bool warm = false;  ///< was started without a session
+  bool cuda = true;   ///< else it speaks OpenCL
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
   event_loop::id control_watch = 0, connection_watch = 0, timer = 0;
   std::optional<ready_message> ready;
@@ -103,10 +105,11 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
   if (names_device_twice(driver, settings_.uuids))
     return wire::refusal{wire::refusal_reason::devices, "CUDA_VISIBLE_DEVICES names a device twice"};
   const std::string key = key_of(driver);
-  worker* w = find_warm(key);
+  const bool cuda = session.hello.wanted != wire::purpose_opencl;
+  worker* w = cuda ? find_warm(key) : nullptr;
   // A warm worker that has just died must not cost a client its session.
   if (!w || !assign(*w, session).ok()) {
-    auto started = start_worker(driver, false);
+    auto started = start_worker(driver, cuda ? readiness::cold : readiness::opencl);
     if (!started.ok()) return wire::refusal{wire::refusal_reason::busy, started.error().message};
     w = *started;
     if (const status given = assign(*w, session); !given.ok()) {
@@ -141,10 +144,11 @@ workers::worker* workers::find_warm(const std::string& key) {
   return id ? workers_.at(*id).get() : nullptr;
 }
 
-result<workers::worker*> workers::start_worker(const variables& driver, bool warm) {
+result<workers::worker*> workers::start_worker(const variables& driver, readiness how) {
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
-  if (warm) arguments.push_back("--warm");
+  if (how == readiness::warm) arguments.push_back("--warm");
+  if (how == readiness::opencl) arguments.push_back("--opencl");
   auto process = start_child(settings_.command.program, arguments,
                              worker_environment(driver, settings_.own_environment));
   if (!process.ok()) return std::move(process).error();
@@ -153,7 +157,8 @@ result<workers::worker*> workers::start_worker(const variables& driver, bool war
   w->process = std::move(*process);
   w->driver = driver;
   w->key = key_of(driver);
-  w->warm = warm;
+  w->warm = how == readiness::warm;
+  w->cuda = how != readiness::opencl;
   const worker_id id = w->id;
   w->control_watch =
       loop_.watch(w->process.control.get(), EPOLLIN, [this, id](std::uint32_t) { on_control(id); });
@@ -209,7 +214,7 @@ std::size_t workers::to_warm_up(const std::string& key) const {
 void workers::warm_up(const std::string& key, const variables& driver) {
   if (draining_) return;
   for (std::size_t left = to_warm_up(key); left > 0; --left) {
-    const auto started = start_worker(driver, true);
+    const auto started = start_worker(driver, readiness::warm);
     if (!started.ok()) return log::warn("no warm worker: ", started.error().message);
     pool_.add(key, (*started)->id);
   }
@@ -264,7 +269,7 @@ void workers::on_message(worker& w, control_message& m) {
         if (auto hold = session_hold::open(w.activity)) w.hold.emplace(std::move(*hold));
       }
       if (watcher_) watcher_->session_began(*w.session, w.activity ? w.activity.get() : -1);
-      warm_up_soon(w);
+      if (w.cuda) warm_up_soon(w);
       return;
     case control_kind::ended:
       if (auto end = decode_ended(m.payload); end.ok()) w.end = std::move(*end);
@@ -354,7 +359,7 @@ void workers::ended(worker& w, int wait_status) {
 /// may have it. False where that is not so, or does not work.
 bool workers::begin_again(worker& w, int wait_status) {
   if (!w.warm || w.session->serving || w.client_gone || draining_) return false;
-  auto started = start_worker(w.driver, false);
+  auto started = start_worker(w.driver, readiness::cold);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
   accepted_session session{std::move(w.connection), w.scheme,   w.session->from,
@@ -430,7 +435,7 @@ void workers::tell_all(session_watcher& watcher) const {
 std::optional<session_info> workers::find_session(const std::string& identity, const std::string& host,
                                                   std::int32_t process) const {
   for (const auto& [id, w] : workers_) {
-    if (!w->session || !w->session->serving || w->client_gone) continue;
+    if (!w->session || !w->cuda || !w->session->serving || w->client_gone) continue;
     const session_info& s = *w->session;
     const bool vouched = s.peer_process == -1 || s.peer_process == process;
     if (w->identity == identity && s.host == host && s.client_process == process && vouched) return s;

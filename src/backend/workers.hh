@@ -121,7 +121,9 @@ class workers {
   bool place_free() const { return settings_.limits.running == 0 || sessions_ < settings_.limits.running; }
   std::optional<wire::refusal> give_worker(accepted_session& session);
   void call_next();
-  result<worker*> start_worker(const variables& driver, bool warm);
+  /// What a worker does before it has a session: nothing, make a context, or open OpenCL for one that waits.
+  enum class readiness : std::uint8_t { cold, warm, opencl };
+  result<worker*> start_worker(const variables& driver, readiness how);
   worker* find_warm(const std::string& key);
   status assign(worker& w, accepted_session& session);
   std::size_t to_warm_up(const std::string& key) const;

@@ -13,6 +13,7 @@
 #include "marshal/driver_variables.hh"
 #include "wire/features.hh"
 #include "wire/frame.hh"
+#include "wire/opencl_session.hh"
 
 namespace outboard::frontend {
 namespace {
@@ -132,7 +133,7 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
     if (!prepared.ok()) return std::move(prepared).error();
     link = std::move(*prepared);
   }
-  const bool opens = hello.wanted == wire::purpose::session;
+  const bool opens = wire::opens_session(hello.wanted);
   const deadline patience = opens ? transport::clock::now() + wait : until;
   auto reply = receive_frame(*link, wire::max_frame_payload, patience);
   if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
@@ -163,14 +164,14 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
   const transport::capabilities& can = (*link)->what();
   const bool by_rings = url.starts_with(std::string(rings_scheme) + ":");
   const bool may_share = can.same_host && can.passes_descriptors && transports.find(rings_scheme) != nullptr;
-  if (hello.wanted != wire::purpose::session) {
+  if (!wire::opens_session(hello.wanted)) {
     hello.features = 0;
   } else if (!may_share) {
     hello.features &= ~wire::feature_rings;
   } else if (by_rings) {
     hello.features |= wire::feature_rings;
   }
-  const bool only_rings = by_rings && hello.wanted == wire::purpose::session;
+  const bool only_rings = by_rings && wire::opens_session(hello.wanted);
   auto done = shake_hands(transports, std::move(*link), std::move(hello), token, only_rings, until, wait);
   if (!done.ok()) {
     const bool answered = done.error().next != action::reconnect;

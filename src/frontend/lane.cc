@@ -4,19 +4,17 @@
 
 #include <atomic>
 
-#include "frontend/process.hh"
-
 namespace outboard::frontend {
 namespace {
 
 std::atomic<std::uint32_t> last_lane{0};
+std::atomic<void (*)(std::uint32_t)> tell_end{nullptr};
 
 /// The C++ run time is linked statically into a library that a program may dlclose: a pthread key's
 /// destructor is the one end-of-thread hook that works there as well.
 void lane_ended(void* value) {
   lane* ended = static_cast<lane*>(value);
-  process& p = process::instance();
-  if (p.usable() && p.server()) p.server()->end_lane(ended->id);
+  if (auto* const tell = tell_end.load(std::memory_order_acquire)) tell(ended->id);
   delete ended;
 }
 
@@ -40,5 +38,7 @@ lane& this_lane() {
   pthread_setspecific(lane_key(), made);
   return *(cached = made);
 }
+
+void on_lane_end(void (*tell)(std::uint32_t lane)) { tell_end.store(tell, std::memory_order_release); }
 
 }  // namespace outboard::frontend

@@ -43,4 +43,7 @@ struct lane {
 /// The calling thread's lane.
 lane& this_lane();
 
+/// Who is told, on a thread that ends, that its lane does. Set once, by whoever has the session.
+void on_lane_end(void (*tell)(std::uint32_t lane));
+
 }  // namespace outboard::frontend

@@ -56,6 +56,10 @@ process::~process() = default;
 
 void process::boot(const boot_options& options) {
   options_ = options;
+  on_lane_end([](std::uint32_t lane) {
+    process& p = instance();
+    if (p.usable() && p.server()) p.server()->end_lane(lane);
+  });
   pthread_atfork(nullptr, nullptr, [] { process::instance().forked_child(); });
 }
 

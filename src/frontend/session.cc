@@ -121,14 +121,23 @@ void session::send_posts() {
   if (!lost() && !outbox_.gathered().empty()) (void)write({}, false);
 }
 
+bool session::post_any(const outgoing& request, const landing* land) {
+  return !lost() && send(request, wire::frame_kind::post, nullptr, land) != 0;
+}
+
 CUresult session::post(const outgoing& request, const landing* land) {
-  if (lost()) return lost_code;
-  return send(request, wire::frame_kind::post, nullptr, land) ? CUDA_SUCCESS : lost_code;
+  return post_any(request, land) ? CUDA_SUCCESS : lost_code;
 }
 
 CUresult session::call(const outgoing& request, std::vector<std::byte>& reply, const landing* land,
                        unique_fd* descriptor) {
-  if (lost()) return lost_code;
+  const auto code = call_any(request, reply, land, descriptor);
+  return code ? static_cast<CUresult>(*code) : lost_code;
+}
+
+std::optional<std::int32_t> session::call_any(const outgoing& request, std::vector<std::byte>& reply,
+                                              const landing* land, unique_fd* descriptor) {
+  if (lost()) return std::nullopt;
   waiter own;
   own.into = &reply;
   own.descriptor = descriptor;
@@ -138,15 +147,15 @@ CUresult session::call(const outgoing& request, std::vector<std::byte>& reply, c
     const std::lock_guard lock(state_mutex_);
     forget(own);
   }
-  if (!own.done) return lost_code;
+  if (!own.done) return std::nullopt;
   std::int32_t code = 0;
   if (reply.size() < sizeof code) {
     lose("the server sent a reply without a result");
-    return lost_code;
+    return std::nullopt;
   }
   std::memcpy(&code, reply.data(), sizeof code);
   reply.erase(reply.begin(), reply.begin() + sizeof code);
-  return static_cast<CUresult>(code);
+  return code;
 }
 
 void session::await(waiter& own) {

@@ -88,6 +88,11 @@ class session final : private frame_sink {
   CUresult call(const outgoing& request, std::vector<std::byte>& reply, const landing* land = nullptr,
                 unique_fd* descriptor = nullptr);
 
+  /// The same for any API: false, or nothing, when the connection is lost; else the function's own code.
+  bool post_any(const outgoing& request, const landing* land = nullptr);
+  std::optional<std::int32_t> call_any(const outgoing& request, std::vector<std::byte>& reply,
+                                       const landing* land = nullptr, unique_fd* descriptor = nullptr);
+
   /// The thread of this lane has ended.
   void end_lane(std::uint32_t lane);
 

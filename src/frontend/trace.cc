@@ -139,22 +139,22 @@ void finish(const traffic& moved) {
 
 void forked() { enabled.store(false, std::memory_order_relaxed); }
 
-void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
-            answered how, std::chrono::nanoseconds took, std::uint32_t lane) {
+void record(std::string_view name, const api::description& about, std::span<const argument> arguments,
+            std::int32_t result, answered how, std::chrono::nanoseconds took, std::uint32_t lane) {
   state& s = the_state();
   const std::lock_guard lock(s.mutex);
   if (!on()) return;
   ++s.counts[static_cast<std::size_t>(how)];
   std::string& out = s.buffer;
-  out += function.name;
+  out += name;
   out += '(';
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i) out += ", ";
-    if (i < function.about.arity) out.append(function.about.parameters[i].name).append("=");
+    if (i < about.arity) out.append(about.parameters[i].name).append("=");
     append_argument(out, arguments[i]);
   }
   char tail[64];
-  std::snprintf(tail, sizeof tail, ") = %d ", static_cast<int>(result));
+  std::snprintf(tail, sizeof tail, ") = %d ", result);
   out += tail;
   out += name_of(how);
   std::snprintf(tail, sizeof tail, " %.3f us lane %" PRIu32 "\n", static_cast<double>(took.count()) / 1e3,

@@ -11,7 +11,8 @@
 #include <span>
 #include <string_view>
 
-#include "api/cuda/functions.hh"
+#include "api/cuda/headers.hh"
+#include "api/describe.hh"
 #include "frontend/lane.hh"
 
 namespace outboard::frontend {
@@ -42,8 +43,8 @@ void finish(const traffic& moved);
 /// In a forked child: the trace is the parent's.
 void forked();
 
-void record(const api::function_info& function, std::span<const argument> arguments, CUresult result,
-            answered how, std::chrono::nanoseconds took, std::uint32_t lane);
+void record(std::string_view name, const api::description& about, std::span<const argument> arguments,
+            std::int32_t result, answered how, std::chrono::nanoseconds took, std::uint32_t lane);
 
 }  // namespace trace
 }  // namespace outboard::frontend

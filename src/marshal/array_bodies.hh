@@ -6,12 +6,6 @@
 
 namespace outboard::marshal {
 
-#define OUTBOARD_FIELDS(...)  \
-  template <class Visit>      \
-  void fields(Visit& visit) { \
-    visit(__VA_ARGS__);       \
-  }
-
 /// One side of a copy of a box: where the box begins. Of `host` only the kind counts: its bytes travel
 /// packed.
 enum class box_kind : std::uint32_t { host = 1, device = 2, array = 3 };
@@ -82,7 +76,5 @@ struct texture_body {
                   address_modes, filter, mipmap_filter, flags, anisotropy, reals, has_view, view_format,
                   view_size, view_range)
 };
-
-#undef OUTBOARD_FIELDS
 
 }  // namespace outboard::marshal

@@ -9,8 +9,8 @@
 #include <memory_resource>
 #include <type_traits>
 
-#include "api/cuda/functions.hh"
-#include "api/cuda/handles.hh"
+#include "api/describe.hh"
+#include "api/handles.hh"
 #include "wire/cursor.hh"
 #include "wire/frame.hh"
 

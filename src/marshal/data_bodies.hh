@@ -7,12 +7,6 @@
 
 namespace outboard::marshal {
 
-#define OUTBOARD_FIELDS(...)  \
-  template <class Visit>      \
-  void fields(Visit& visit) { \
-    visit(__VA_ARGS__);       \
-  }
-
 /// Most bytes of one frame of a data connection.
 inline constexpr std::uint32_t max_data_piece = 1u << 20;
 
@@ -55,7 +49,5 @@ struct data_out_body {
   std::uint32_t connection = 0, pace = 0;
   OUTBOARD_FIELDS(from, size, stream, number, how, connection, pace)
 };
-
-#undef OUTBOARD_FIELDS
 
 }  // namespace outboard::marshal

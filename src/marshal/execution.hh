@@ -15,9 +15,9 @@ namespace outboard::marshal {
 class handle_resolver {
  public:
   virtual ~handle_resolver() = default;
-  /// CUDA_SUCCESS and the native object; the original code of a failed creation; or
-  /// CUDA_ERROR_INVALID_HANDLE.
-  virtual CUresult resolve(api::handle_kind kind, std::uint64_t value, void*& native) = 0;
+  /// 0 and the native object; the original code of a failed creation; or the API's code for a handle that is
+  /// none.
+  virtual std::int32_t native_of(api::handle_kind kind, std::uint64_t value, void*& native) = 0;
   /// What the client knows the object by, or a new id of a server-born one; the same object always yields the
   /// same id.
   virtual std::uint64_t mint(api::handle_kind kind, void* native) = 0;
@@ -33,9 +33,9 @@ struct decode_state {
   wire::reader& from;
   handle_resolver& handles;
   std::pmr::memory_resource& scratch;
-  CUresult code = CUDA_SUCCESS;  ///< first refusal
-  std::uint64_t created = 0;     ///< id chosen by the front-end for the created handle
-  std::uint64_t destroyed = 0;   ///< id in the `destroys` parameter
+  std::int32_t code = 0;        ///< first refusal
+  std::uint64_t created = 0;    ///< id chosen by the front-end for the created handle
+  std::uint64_t destroyed = 0;  ///< id in the `destroys` parameter
 };
 
 namespace detail {
@@ -49,8 +49,8 @@ H resolve_handle(decode_state& s, std::uint64_t value) {
   if (value == 0 || (kind == api::handle_kind::stream && default_stream(value)))
     return reinterpret_cast<H>(value);
   void* native = nullptr;
-  const CUresult code = s.handles.resolve(kind, value, native);
-  if (code != CUDA_SUCCESS && s.code == CUDA_SUCCESS) s.code = code;
+  const std::int32_t code = s.handles.native_of(kind, value, native);
+  if (code != 0 && s.code == 0) s.code = code;
   return static_cast<H>(native);
 }
 
@@ -92,8 +92,8 @@ struct argument<T> {
   void take(decode_state& s, const api::parameter& p, bool created, bool) {
     if (created) {
       s.created = s.from.get<std::uint64_t>();
-      present = true;
-      native_elements = allocate(s, 1);
+      present = s.created != 0 || !p.may_be_null;
+      if (present) native_elements = allocate(s, 1);
       return;
     }
     present = s.from.flag();
@@ -169,15 +169,16 @@ T native_value(const argument<T>& a) {
 }  // namespace detail
 
 /// The decoded request of one generated function.
-template <api::opcode Op, class F = typename api::function<Op>::prototype>
+template <auto Op, class F = typename api::function<Op>::prototype>
 class execution;
 
-template <api::opcode Op, class R, class... A>
+template <auto Op, class R, class... A>
 class execution<Op, R(A...)> {
  public:
   static constexpr const api::description& about = api::function<Op>::about;
 
   decode_status decode(decode_state& s) {
+    if constexpr (about.returns) s.created = s.from.get<std::uint64_t>();
     each([&](auto& a, std::size_t i) {
       a.take(s, about.parameters[i], i == about.creates, i == about.destroys);
     });
@@ -185,12 +186,21 @@ class execution<Op, R(A...)> {
     counts_ = counts();
     each([&](auto& a, std::size_t i) { a.make_room(s, about.parameters[i], i == about.creates, counts_); });
     if (!s.from.ok()) return decode_status::malformed;
-    return s.code == CUDA_SUCCESS ? decode_status::ok : decode_status::refused;
+    return s.code == 0 ? decode_status::ok : decode_status::refused;
   }
 
   template <class Fn>
-  CUresult run(Fn* entry) {
+  R run(Fn* entry) {
     return std::apply([&](auto&... a) { return entry(detail::native_value(a)...); }, arguments_);
+  }
+
+  /// The same of a line with `returns`, which tells its error through the last parameter.
+  template <class Fn, class Error>
+  R run_returning(Fn* entry, Error& error) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return entry(detail::native_value(std::get<I>(arguments_))..., &error);
+    }
+    (std::make_index_sequence<sizeof...(A) - 1>{});
   }
 
   template <std::size_t I>
@@ -202,7 +212,8 @@ class execution<Op, R(A...)> {
   void* created() const {
     void* made = nullptr;
     if constexpr (about.creates != api::no_parameter) {
-      made = static_cast<void*>(*std::get<about.creates>(arguments_).native_elements);
+      auto* const place = std::get<about.creates>(arguments_).native_elements;
+      if (place) made = static_cast<void*>(*place);
     }
     return made;
   }

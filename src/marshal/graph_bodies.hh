@@ -5,12 +5,6 @@
 
 namespace outboard::marshal {
 
-#define OUTBOARD_FIELDS(...)  \
-  template <class Visit>      \
-  void fields(Visit& visit) { \
-    visit(__VA_ARGS__);       \
-  }
-
 struct instantiate_body {
   std::uint64_t graph = 0, exec = 0, flags = 0, stream = 0;
   bool per_thread = false;
@@ -168,7 +162,5 @@ struct captured_box_body {
   OUTBOARD_FIELDS(stream, per_thread, node.type, node.context, node.subject, node.grid, node.block,
                   node.shared, node.numbers, node.bytes)
 };
-
-#undef OUTBOARD_FIELDS
 
 }  // namespace outboard::marshal

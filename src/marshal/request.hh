@@ -66,19 +66,21 @@ void take_output(wire::reader& r, const api::parameter& p, T argument, bool crea
 
 }  // namespace detail
 
-/// Encodes the arguments of a call or post; `new_handle` stands for the parameter that the line `creates`.
-template <api::opcode Op, class... A>
+/// Encodes the arguments of a call or post; `new_handle` stands for the parameter that the line `creates`, or
+/// comes first if it is what the function `returns`.
+template <auto Op, class... A>
 void encode_request([[maybe_unused]] wire::writer& w, [[maybe_unused]] std::uint64_t new_handle,
                     A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   [[maybe_unused]] const std::array<std::uint64_t, sizeof...(A) + 1> counts{counting_value(arguments)..., 0};
+  if constexpr (about.returns) w.put(new_handle);
   std::size_t i = 0;
   ((detail::put_argument(w, about.parameters[i], arguments, i == about.creates, new_handle, counts), ++i),
    ...);
 }
 
 /// Writes the reply's values through the caller's pointers. False: the reply does not fit the call.
-template <api::opcode Op, class... A>
+template <auto Op, class... A>
 bool decode_reply(wire::reader& r, A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   [[maybe_unused]] const std::array<std::uint64_t, sizeof...(A) + 1> counts{counting_value(arguments)..., 0};

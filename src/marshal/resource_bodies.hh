@@ -6,12 +6,6 @@
 
 namespace outboard::marshal {
 
-#define OUTBOARD_FIELDS(...)  \
-  template <class Visit>      \
-  void fields(Visit& visit) { \
-    visit(__VA_ARGS__);       \
-  }
-
 inline constexpr std::size_t max_tensor_rank = 5;
 
 /// cuTensorMapEncodeTiled, -Im2col, -Im2colWide: the arguments by name, `corners` lower then upper (of the
@@ -117,7 +111,5 @@ struct green_stream_body {
   std::int32_t priority = 0;
   OUTBOARD_FIELDS(handle, context, flags, priority)
 };
-
-#undef OUTBOARD_FIELDS
 
 }  // namespace outboard::marshal

@@ -6,12 +6,6 @@
 
 namespace outboard::marshal {
 
-#define OUTBOARD_FIELDS(...)  \
-  template <class Visit>      \
-  void fields(Visit& visit) { \
-    visit(__VA_ARGS__);       \
-  }
-
 /// Names one shared thing. Random, so knowing it is the right to it (among sessions of one identity).
 using share_token = std::array<std::uint8_t, 32>;
 
@@ -87,7 +81,5 @@ struct multicast_body {
   std::uint32_t devices = 0, handle_types = 0, option = 0;
   OUTBOARD_FIELDS(handle, size, offset, memory, memory_offset, flags, device, devices, handle_types, option)
 };
-
-#undef OUTBOARD_FIELDS
 
 }  // namespace outboard::marshal

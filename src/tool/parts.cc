@@ -2,10 +2,12 @@
 
 #include <chrono>
 
+#include "backend/opencl/session.hh"
 #include "device/cpu/cpu.hh"
 #include "device/cpu/nvml.hh"
 #include "device/mock/mock.hh"
 #include "device/mock/nvml.hh"
+#include "device/opencl/opencl.hh"
 #include "device/vendor/nvml.hh"
 #include "device/vendor/vendor.hh"
 #include "transport/plugin/plugin.hh"
@@ -78,6 +80,12 @@ result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const
       break;
   }
   return failure("the helper is told its device by name");
+}
+
+result<std::unique_ptr<backend::session_api>> open_opencl() {
+  auto table = device::opencl::open();
+  if (!table.ok()) return std::move(table).error();
+  return std::unique_ptr<backend::session_api>(std::make_unique<backend::opencl::session>(*table));
 }
 
 }  // namespace outboard::tool

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "backend/session_api.hh"
 #include "base/config.hh"
 #include "device/device.hh"
 #include "device/nvml.hh"
@@ -22,5 +23,8 @@ result<std::unique_ptr<device::device>> open_device(device_choice kind, const cp
 /// What answers NVML for it.
 result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const cpu_settings& cpu,
                                                        device::activity_source workers);
+
+/// The OpenCL of this host, for one session.
+result<std::unique_ptr<backend::session_api>> open_opencl();
 
 }  // namespace outboard::tool

@@ -15,6 +15,7 @@
 #include "tool/ask.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
+#include "tool/opencl_vendors.hh"
 #include "tool/private_backend.hh"
 #include "tool/verbs.hh"
 
@@ -28,14 +29,21 @@ struct launched {
   int exec_error = 0;  ///< the program could not be executed
 };
 
-void set_program_environment(const config& c, const std::string& libraries,
-                             const std::vector<std::string>& servers) {
+/// What the program finds of us.
+struct surroundings {
+  std::string libraries;       ///< folder of the front-end libraries
+  std::string opencl_vendors;  ///< folder of the OpenCL loader; empty: the usual one
+  std::vector<std::string> servers;
+};
+
+void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
-  const std::string path = libraries + (old && *old ? std::string(":") + old : "");
+  const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
   std::string list;
-  for (const std::string& url : servers) list.append(list.empty() ? "" : ",").append(url);
+  for (const std::string& url : around.servers) list.append(list.empty() ? "" : ",").append(url);
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
   ::setenv("OUTBOARD_SERVER", list.c_str(), 1);
+  if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
   if (!c.token_file.empty()) ::setenv("OUTBOARD_TOKEN_FILE", c.token_file.c_str(), 1);
   if (c.sync) ::setenv("OUTBOARD_SYNC", "1", 1);
   if (!c.rings) ::setenv("OUTBOARD_RINGS", "0", 1);
@@ -51,22 +59,20 @@ void set_program_environment(const config& c, const std::string& libraries,
 }
 
 /// The child's side: the environment changes here only, so nothing of it reaches the back-end.
-[[noreturn]] void become_program(const config& c, const std::string& libraries,
-                                 const std::vector<std::string>& servers, const sigset_t& mask, pid_t owner,
-                                 std::vector<char*>& arguments, int report) {
+[[noreturn]] void become_program(const config& c, const surroundings& around, const sigset_t& mask,
+                                 pid_t owner, std::vector<char*>& arguments, int report) {
   // A killed `outboard run` is a killed program.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != owner) ::_exit(1);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  set_program_environment(c, libraries, servers);
+  set_program_environment(c, around);
   ::execvp(arguments[0], arguments.data());
   const int code = errno;
   (void)!::write(report, &code, sizeof code);
   ::_exit(exit_not_found);
 }
 
-result<launched> launch(const config& c, const std::string& libraries,
-                        const std::vector<std::string>& servers, const sigset_t& mask,
+result<launched> launch(const config& c, const surroundings& around, const sigset_t& mask,
                         std::vector<std::string> command) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure("pipe: " + errno_text(errno));
@@ -79,7 +85,7 @@ result<launched> launch(const config& c, const std::string& libraries,
   launched program;
   program.process = ::fork();
   if (program.process < 0) return failure("fork: " + errno_text(errno));
-  if (program.process == 0) become_program(c, libraries, servers, mask, owner, arguments, theirs.get());
+  if (program.process == 0) become_program(c, around, mask, owner, arguments, theirs.get());
   theirs.reset();
   int code = 0;
   ssize_t got;
@@ -128,6 +134,8 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
   sigset_t before;
   const unique_fd signals = take_signals(before);
   if (!signals) return complain(exit_failed, "signalfd: " + errno_text(errno));
+  const auto vendors = opencl_vendors::make(*libraries);
+  if (!vendors.ok()) return complain(exit_failed, vendors.error().message);
   std::vector<std::string> servers = c->servers;
   std::optional<private_backend> backend;
   if (!servers.empty()) {
@@ -142,7 +150,7 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
     backend.emplace(std::move(*started));
     servers = {backend->url()};
   }
-  const auto program = launch(*c, *libraries, servers, before, command);
+  const auto program = launch(*c, {*libraries, vendors->folder(), servers}, before, command);
   if (!program.ok()) return complain(exit_failed, program.error().message);
   const int status = wait_for(program->process, signals.get());
   if (program->exec_error == 0) return status;

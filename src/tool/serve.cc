@@ -173,10 +173,13 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
       if (*kind == device_choice::cpu) device::cpu::show_used_bytes_in(&activity.page->device_bytes);
     }
   }
+  std::function<result<std::unique_ptr<backend::session_api>>()> open_api;
+  if (flags.opencl) open_api = open_opencl;
   return backend::run_worker(
       {.parent = flags.parent,
        .probe = flags.probe,
        .warm = flags.warm,
+       .open_api = std::move(open_api),
        .open_device = [&] { return open_device(*kind, flags.cpu); },
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,

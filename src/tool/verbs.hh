@@ -33,6 +33,7 @@ struct serve_flags {
 struct worker_flags {
   pid_t parent = -1;
   bool probe = false, warm = false;
+  bool opencl = false;               ///< for a session that speaks OpenCL
   bool monitor = false;              ///< no worker: the helper that answers NVML
   pid_t checkpoint = -1;             ///< no worker: changes the state of this one and ends
   std::vector<std::string> visible;  ///< of the helper: PCI addresses

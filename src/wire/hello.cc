@@ -4,6 +4,7 @@
 #include "wire/cursor.hh"
 #include "wire/data_connection.hh"
 #include "wire/monitor.hh"
+#include "wire/opencl_session.hh"
 
 namespace outboard::wire {
 namespace {
@@ -74,7 +75,7 @@ result<hello> decode_hello(std::span<const std::byte> payload) {
   m.features = r.get<std::uint64_t>();
   m.wanted = r.get<purpose>();
   if (m.wanted != purpose::session && m.wanted != purpose::admin && m.wanted != purpose_monitor &&
-      m.wanted != purpose_checkpoint && m.wanted != purpose_data)
+      m.wanted != purpose_checkpoint && m.wanted != purpose_data && m.wanted != purpose_opencl)
     return failure("hello with unknown purpose");
   m.answer = r.get<proof>();
   for (std::string* s : {&m.product, &m.host, &m.user, &m.program}) *s = take_text(r);

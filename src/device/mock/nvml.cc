@@ -220,7 +220,7 @@ class mock_nvml final : public nvml_device {
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_ENTRY_##how(symbol)
 #define OUTBOARD_ENTRY_call(symbol) \
-  table_.symbol = &entry<opcode::symbol, function<opcode::symbol>::prototype>::run;
+  table_.symbol = &entry<opcode::symbol, api::nvml::function<opcode::symbol>::prototype>::run;
 #define OUTBOARD_ENTRY_custom OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_local(symbol)
 #define OUTBOARD_ENTRY_later(symbol)

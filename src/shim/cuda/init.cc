@@ -17,10 +17,7 @@
 #include "frontend/process.hh"
 #include "frontend/trace.hh"
 #include "shim/cuda/exports.hh"
-#include "transport/plugin/plugin.hh"
-#include "transport/shm/shm.hh"
-#include "transport/tcp/tcp.hh"
-#include "transport/unix/unix.hh"
+#include "shim/transports/transports.hh"
 
 /// By this the back-end recognises, and refuses, our own library where it looks for the vendor's.
 extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] =
@@ -30,23 +27,6 @@ namespace outboard::shim {
 namespace {
 
 using frontend::process;
-
-status add_transports(transport::registry& transports,
-                      const std::vector<std::pair<std::string, std::string>>& plugins) {
-  transports.add(transport::make_unix());
-  transports.add(transport::make_shm());
-  transports.add(transport::make_tcp());
-  for (const auto& [name, library] : plugins) {
-    auto plugin = transport::plugin::load(library);
-    if (!plugin.ok()) return std::move(plugin).error();
-    if ((*plugin)->scheme() != name) {
-      return failure("[transport." + name + "]: " + library + " is a transport of the name \"" +
-                     std::string((*plugin)->scheme()) + "\"");
-    }
-    transports.add(std::move(*plugin));
-  }
-  return {};
-}
 
 frontend::cuda::device_identity identity_of(std::size_t ordinal) {
   const marshal::device_facts& facts = process::instance().facts().devices[ordinal];

@@ -97,8 +97,8 @@ CUresult traced(End&& end, A... arguments) {
   --own.depth;
   if (outermost) {
     const auto seen = detail::views<Op>(result, arguments...);
-    frontend::trace::record(*api::find_function(static_cast<std::uint32_t>(Op)),
-                            std::span(seen).first(sizeof...(A)), result, own.how,
+    frontend::trace::record(api::function<Op>::name, api::function<Op>::about,
+                            std::span(seen).first(sizeof...(A)), static_cast<std::int32_t>(result), own.how,
                             std::chrono::steady_clock::now() - begin, own.id);
   }
   return result;

@@ -1,0 +1,65 @@
+#include "api/opencl/functions.hh"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+namespace outboard::api::opencl {
+namespace {
+
+TEST(opencl_functions, are_in_opcode_order_and_once_each) {
+  std::set<std::string_view> names;
+  std::uint32_t last = 0;
+  for (const function_info& f : functions()) {
+    EXPECT_GT(static_cast<std::uint32_t>(f.code), last) << f.name;
+    last = static_cast<std::uint32_t>(f.code);
+    EXPECT_TRUE(names.insert(f.name).second) << f.name;
+    EXPECT_EQ(f.about.error, parse_error::none) << f.name;
+    EXPECT_EQ(find_function(last), &f);
+    EXPECT_EQ(find_function(f.name), &f);
+  }
+  EXPECT_EQ(find_function(200000u), nullptr);
+  EXPECT_EQ(find_function("clCreateBuffe"), nullptr);
+}
+
+// Every function of cl.h has a line, and no line is of a function that the header does not have.
+TEST(opencl_functions, are_those_of_the_header) {
+  std::ifstream file(OUTBOARD_OPENCL_HEADER);
+  ASSERT_TRUE(file) << OUTBOARD_OPENCL_HEADER;
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::regex declared(R"(\b(cl[A-Z]\w*)\s*\()");
+  std::set<std::string> in_header;
+  for (std::sregex_iterator at(text.begin(), text.end(), declared), end; at != end; ++at)
+    in_header.insert((*at)[1]);
+  ASSERT_GT(in_header.size(), 100u);
+  for (const std::string& name : in_header) EXPECT_NE(find_function(name), nullptr) << name << " has no line";
+  for (const function_info& f : functions()) EXPECT_TRUE(in_header.contains(std::string(f.name))) << f.name;
+}
+
+// The wire carries opcodes. A line may be appended to its chapter; then append it here too. Nothing else may
+// change.
+TEST(opencl_functions, opcodes_never_change) {
+  std::ifstream golden(OUTBOARD_API_DIR "/opcodes.golden");
+  ASSERT_TRUE(golden) << OUTBOARD_API_DIR "/opcodes.golden";
+  std::set<std::string_view> listed;
+  std::uint32_t code = 0;
+  std::string name;
+  while (golden >> code >> name) {
+    const function_info* f = find_function(code);
+    ASSERT_NE(f, nullptr) << "opcode " << code << " of " << name << " is gone";
+    EXPECT_EQ(f->name, name) << "opcode " << code << " changed its meaning";
+    listed.insert(f->name);
+  }
+  for (const function_info& f : functions()) {
+    EXPECT_TRUE(listed.contains(f.name))
+        << "append to opcodes.golden: " << static_cast<std::uint32_t>(f.code) << ' ' << f.name;
+  }
+}
+
+}  // namespace
+}  // namespace outboard::api::opencl

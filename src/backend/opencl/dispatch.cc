@@ -1,0 +1,100 @@
+// From opcode to handler: the generated handlers of CALL and POST lines, and the hand-written ones.
+#include <unordered_map>
+
+#include "backend/opencl/ends.hh"
+
+namespace outboard::backend::opencl {
+namespace {
+
+using api::opencl::opcode;
+
+/// Other lanes go on while this one waits; none of them may take away what it waits for.
+template <opcode Op, class Execution>
+cl_int wait(call& c, Execution& e) {
+  const api::opencl::function_table& table = own(c).table();
+  if constexpr (Op == opcode::clFinish) {
+    const cl_command_queue queue = e.template argument<0>();
+    if (table.clRetainCommandQueue(queue) != CL_SUCCESS) return CL_INVALID_COMMAND_QUEUE;
+    c.give_up_turn();
+    const cl_int code = table.clFinish(queue);
+    table.clReleaseCommandQueue(queue);
+    return code;
+  } else {
+    static_assert(Op == opcode::clWaitForEvents);
+    const cl_uint count = e.template argument<0>();
+    const cl_event* const events = e.template argument<1>();
+    for (cl_uint i = 0; i < count; ++i) table.clRetainEvent(events[i]);
+    c.give_up_turn();
+    const cl_int code = table.clWaitForEvents(count, events);
+    for (cl_uint i = 0; i < count; ++i) table.clReleaseEvent(events[i]);
+    return code;
+  }
+}
+
+template <opcode Op>
+outcome generated(call& c) {
+  constexpr const api::description& about = api::function<Op>::about;
+  marshal::execution<Op> execution;
+  marshal::decode_state state{c.body, c.objects(), c.scratch};
+  if (execution.decode(state) == marshal::decode_status::malformed) return outcome::malformed();
+  cl_int code = state.code;
+  if constexpr (about.destroys != api::no_parameter) {
+    // Of one that was never made the client has heard already.
+    if (code != CL_SUCCESS) return c.objects().erase(state.destroyed), outcome::answer_code(CL_SUCCESS);
+  }
+  auto* const entry = api::opencl::entry_of<Op>::get(own(c).table());
+  if (code == CL_SUCCESS && !entry) code = CL_INVALID_OPERATION;
+  if constexpr (about.returns) {
+    void* native = nullptr;
+    if (code == CL_SUCCESS) native = execution.run_returning(entry, code);
+    return keep(c, state.created, native, code);
+  } else {
+    if (code == CL_SUCCESS) {
+      if constexpr (about.waits) {
+        code = wait<Op>(c, execution);
+      } else {
+        code = execution.run(entry);
+      }
+    }
+    if (state.created && !keep(c, state.created, execution.created(), code).well_formed)
+      return outcome::malformed();
+    if (about.destroys != api::no_parameter && code == CL_SUCCESS) c.objects().erase(state.destroyed);
+    if (code == CL_SUCCESS) execution.encode_outputs(c.reply, c.objects());
+    return outcome::answer_code(code);
+  }
+}
+
+template <opcode Op, api::kind How>
+handler generated_for() {
+  if constexpr (How == api::kind::call || How == api::kind::post) return &generated<Op>;
+  return nullptr;
+}
+
+std::unordered_map<std::uint32_t, handler> make_table() {
+  std::unordered_map<std::uint32_t, handler> table;
+  const auto add = [&](std::uint32_t code, handler h) {
+    if (h) table[code] = h;
+  };
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...) \
+  add(static_cast<std::uint32_t>(opcode::symbol), generated_for<opcode::symbol, api::kind::how>());
+#include "api/opencl/expand.def"
+#undef OUTBOARD_LINE
+#undef CHAPTER
+#define HANDLER(symbol) add(static_cast<std::uint32_t>(opcode::symbol), &ends::symbol);
+#define SERVICE(name) add(static_cast<std::uint32_t>(api::opencl::service::name), &ends::name);
+#include "backend/opencl/handlers.def"
+#undef HANDLER
+#undef SERVICE
+  return table;
+}
+
+}  // namespace
+
+handler session::find_handler(std::uint32_t opcode) const {
+  static const std::unordered_map<std::uint32_t, handler> table = make_table();
+  const auto found = table.find(opcode);
+  return found == table.end() ? nullptr : found->second;
+}
+
+}  // namespace outboard::backend::opencl

@@ -1,0 +1,92 @@
+// Contexts, queues and buffers.
+#include "backend/opencl/ends.hh"
+#include "marshal/opencl/bodies.hh"
+
+namespace outboard::backend::opencl::ends {
+
+using namespace marshal::opencl;
+
+outcome upload(call& c) {
+  const auto body = marshal::take_body<upload_body>(c.body);
+  if (!c.body.ok() || body.number == 0 || !own(c).upload(body.number, c.body.rest()))
+    return outcome::malformed();
+  return outcome::answer_code(CL_SUCCESS);
+}
+
+outcome clCreateContext(call& c) {
+  context_body body;
+  if (!take_all(c, body) || body.properties.size() % 2 != 0) return outcome::malformed();
+  cl_platform_id platform = nullptr;
+  cl_int code = resolve(c, body.platform, platform);
+  std::vector<cl_device_id> devices(body.devices.size());
+  for (std::size_t i = 0; i < devices.size() && code == CL_SUCCESS; ++i)
+    code = resolve(c, body.devices[i], devices[i]);
+  std::vector<cl_context_properties> properties{CL_CONTEXT_PLATFORM,
+                                                reinterpret_cast<cl_context_properties>(platform)};
+  for (const std::uint64_t word : body.properties)
+    properties.push_back(static_cast<cl_context_properties>(word));
+  properties.push_back(0);
+  cl_context made = nullptr;
+  if (code == CL_SUCCESS) {
+    made = own(c).table().clCreateContext(properties.data(), static_cast<cl_uint>(devices.size()),
+                                          devices.data(), nullptr, nullptr, &code);
+  }
+  return keep(c, body.handle, made, code);
+}
+
+outcome clCreateCommandQueueWithProperties(call& c) {
+  queue_body body;
+  if (!take_all(c, body) || body.properties.size() % 2 != 0) return outcome::malformed();
+  const api::opencl::function_table& table = own(c).table();
+  cl_context context = nullptr;
+  cl_device_id device = nullptr;
+  cl_int code = resolve(c, body.context, context);
+  if (code == CL_SUCCESS) code = resolve(c, body.device, device);
+  cl_command_queue made = nullptr;
+  const bool plain =
+      body.properties.empty() || (body.properties.size() == 2 && body.properties[0] == CL_QUEUE_PROPERTIES);
+  if (code == CL_SUCCESS && plain && table.clCreateCommandQueue) {
+    // Every platform has this one; its bits are all that was asked for.
+    const cl_command_queue_properties bits = body.properties.empty() ? 0 : body.properties[1];
+    made = table.clCreateCommandQueue(context, device, bits, &code);
+  } else if (code == CL_SUCCESS && table.clCreateCommandQueueWithProperties) {
+    std::vector<cl_queue_properties> properties(body.properties.begin(), body.properties.end());
+    properties.push_back(0);
+    made = table.clCreateCommandQueueWithProperties(context, device, properties.data(), &code);
+  } else if (code == CL_SUCCESS) {
+    code = CL_INVALID_QUEUE_PROPERTIES;
+  }
+  return keep(c, body.handle, made, code);
+}
+
+/// What the client's memory held comes along; the flags that speak of that memory mean the copy.
+outcome clCreateBufferWithProperties(call& c) {
+  const auto body = marshal::take_body<buffer_body>(c.body);
+  if (!c.body.ok()) return outcome::malformed();
+  auto contents = own(c).take_bytes(body.contents, c.body.rest());
+  if (!contents || (body.contents.present && contents->size() != body.size)) return outcome::malformed();
+  cl_context context = nullptr;
+  cl_int code = resolve(c, body.context, context);
+  cl_mem_flags flags = body.flags & ~static_cast<cl_mem_flags>(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
+  if (body.contents.present) flags |= CL_MEM_COPY_HOST_PTR;
+  cl_mem made = nullptr;
+  if (code == CL_SUCCESS) {
+    made = own(c).table().clCreateBuffer(context, flags, body.size,
+                                         body.contents.present ? contents->data() : nullptr, &code);
+  }
+  return keep(c, body.handle, made, code);
+}
+
+outcome clCreateSubBuffer(call& c) {
+  sub_buffer_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  cl_mem buffer = nullptr, made = nullptr;
+  cl_int code = resolve(c, body.buffer, buffer);
+  const cl_buffer_region region{body.origin, body.size};
+  if (code == CL_SUCCESS) {
+    made = own(c).table().clCreateSubBuffer(buffer, body.flags, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+  }
+  return keep(c, body.handle, made, code);
+}
+
+}  // namespace outboard::backend::opencl::ends

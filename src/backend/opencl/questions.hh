@@ -1,0 +1,40 @@
+// Answers of clGetXInfo as values: of one size, as lists, as texts. `ask` is the function with all but its
+// last three parameters (size, place, wanted size) bound. No state.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/opencl/headers.hh"
+
+namespace outboard::backend::opencl {
+
+/// More than any answer of a platform; build logs are the longest.
+inline constexpr std::size_t longest_answer = 64u << 20;
+
+template <class T, class Ask>
+std::optional<T> value_of(Ask&& ask) {
+  T value{};
+  return ask(sizeof value, &value, nullptr) == CL_SUCCESS ? std::optional<T>(value) : std::nullopt;
+}
+
+template <class T, class Ask>
+std::vector<T> list_of(Ask&& ask) {
+  std::size_t size = 0;
+  if (ask(0, nullptr, &size) != CL_SUCCESS || size > longest_answer) return {};
+  std::vector<T> list(size / sizeof(T));
+  if (!list.empty() && ask(list.size() * sizeof(T), list.data(), nullptr) != CL_SUCCESS) return {};
+  return list;
+}
+
+/// Without the zero byte at its end.
+template <class Ask>
+std::string text_of(Ask&& ask) {
+  const std::vector<char> bytes = list_of<char>(ask);
+  std::string text(bytes.begin(), bytes.end());
+  if (!text.empty() && text.back() == '\0') text.pop_back();
+  return text;
+}
+
+}  // namespace outboard::backend::opencl

@@ -1,0 +1,196 @@
+#include "backend/opencl/session.hh"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "api/opencl/info.hh"
+#include "api/opencl/own_library.hh"
+#include "backend/session_core.hh"
+#include "marshal/bodies.hh"
+#include "marshal/opencl/snapshot.hh"
+
+namespace outboard::backend::opencl {
+namespace {
+
+using marshal::opencl::info_value;
+
+/// What a client may have uploaded for requests that have not come yet.
+constexpr std::uint64_t most_uploaded = 8ull << 30;
+/// Of a data frame; below the largest frame.
+constexpr std::size_t piece = 8u << 20;
+/// An answer of a platform: extension lists are the longest.
+constexpr std::size_t longest_answer = 1u << 20;
+
+template <class Ask>
+std::optional<std::vector<std::uint8_t>> answer_of(Ask&& ask) {
+  std::size_t size = 0;
+  if (ask(0, nullptr, &size) != CL_SUCCESS || size > longest_answer) return std::nullopt;
+  std::vector<std::uint8_t> value(size);
+  if (size && ask(size, value.data(), nullptr) != CL_SUCCESS) return std::nullopt;
+  return value;
+}
+
+template <class Object, class Names, class Entry>
+std::vector<info_value> ask_all(Entry entry, Object object, const Names& names) {
+  std::vector<info_value> info;
+  for (const auto name : names) {
+    auto value = answer_of([&](std::size_t size, void* to, std::size_t* wanted) {
+      return entry(object, name, size, to, wanted);
+    });
+    if (value) info.push_back({name, std::move(*value)});
+  }
+  return info;
+}
+
+bool is_ours(const api::opencl::function_table& table, cl_platform_id platform) {
+  char suffix[64] = "";
+  const cl_int code =
+      table.clGetPlatformInfo(platform, CL_PLATFORM_ICD_SUFFIX_KHR, sizeof suffix - 1, suffix, nullptr);
+  return code == CL_SUCCESS && std::strcmp(suffix, api::opencl::platform_suffix) == 0;
+}
+
+std::vector<cl_platform_id> platforms_of(const api::opencl::function_table& table) {
+  cl_uint count = 0;
+  if (table.clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) return {};
+  std::vector<cl_platform_id> list(count);
+  if (count && table.clGetPlatformIDs(count, list.data(), nullptr) != CL_SUCCESS) return {};
+  std::erase_if(list, [&](cl_platform_id p) { return is_ours(table, p); });
+  return list;
+}
+
+std::vector<cl_device_id> devices_of(const api::opencl::function_table& table, cl_platform_id platform) {
+  cl_uint count = 0;
+  if (table.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) return {};
+  std::vector<cl_device_id> list(count);
+  if (count && table.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, list.data(), nullptr) != CL_SUCCESS)
+    return {};
+  return list;
+}
+
+std::uint64_t id_of(api::handle_kind kind, std::uint32_t index) {
+  return wire::handle::make(static_cast<std::uint8_t>(kind), index, 1).value;
+}
+
+}  // namespace
+
+session& own(call& c) { return static_cast<session&>(*c.session.other_api()); }
+
+result<std::vector<std::byte>> session::begin(session_core& core) {
+  core_ = &core;
+  core.objects().set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
+  marshal::opencl::snapshot s;
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0) s.host = host.data();
+  std::uint32_t device_number = 0;
+  for (const cl_platform_id platform : platforms_of(table_)) {
+    marshal::opencl::platform_facts facts;
+    facts.handle = id_of(api::handle_kind::cl_platform, static_cast<std::uint32_t>(s.platforms.size()));
+    facts.info = ask_all(table_.clGetPlatformInfo, platform, api::opencl::platform_infos);
+    CHECK(core.objects().create(facts.handle, platform, {}));
+    for (const cl_device_id device : devices_of(table_, platform)) {
+      facts.devices.push_back({id_of(api::handle_kind::cl_device, device_number++),
+                               ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)});
+      CHECK(core.objects().create(facts.devices.back().handle, device, {}));
+    }
+    s.platforms.push_back(std::move(facts));
+  }
+  if (s.platforms.empty()) return failure("this host has no OpenCL platform");
+  return marshal::opencl::encode(s);
+}
+
+bool session::carries_deferred(std::uint32_t opcode) const {
+  const api::opencl::function_info* const function = api::opencl::find_function(opcode);
+  return function && function->about.deferred;
+}
+
+bool session::upload(std::uint64_t number, std::span<const std::byte> bytes) {
+  if (bytes.size() > most_uploaded - uploaded_) return false;
+  std::vector<std::byte>& all = uploads_[number];
+  all.insert(all.end(), bytes.begin(), bytes.end());
+  uploaded_ += bytes.size();
+  return true;
+}
+
+std::optional<std::vector<std::byte>> session::take_bytes(const marshal::opencl::bytes_body& about,
+                                                          std::span<const std::byte> rest) {
+  std::vector<std::byte> bytes;
+  if (about.upload == 0) {
+    bytes.assign(rest.begin(), rest.end());
+  } else {
+    auto found = uploads_.extract(about.upload);
+    if (!rest.empty() || found.empty()) return std::nullopt;
+    bytes = std::move(found.mapped());
+    uploaded_ -= bytes.size();
+  }
+  if (bytes.size() != about.size) return std::nullopt;
+  return bytes;
+}
+
+void session::add_read(pending_read read) {
+  const std::lock_guard lock(reads_mutex_);
+  reads_.push_back(std::move(read));
+}
+
+void session::send_finished_reads() {
+  const std::lock_guard lock(reads_mutex_);
+  std::erase_if(reads_, [this](pending_read& read) {
+    cl_int status = CL_QUEUED;
+    const cl_int code =
+        table_.clGetEventInfo(read.done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+    if (code == CL_SUCCESS && status > CL_COMPLETE) return false;
+    if (code == CL_SUCCESS && status == CL_COMPLETE) {
+      send_bytes(read.ticket, read.bytes);
+    } else {
+      tell_failed(read.ticket);
+    }
+    table_.clReleaseEvent(read.done);
+    return true;
+  });
+}
+
+void session::send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes) {
+  for (std::size_t at = 0; at < bytes.size(); at += piece) {
+    const std::array<std::uint64_t, 2> prefix{ticket, at};
+    wire::frame_header header;
+    header.kind = wire::frame_kind::data;
+    core_->send(header, std::as_bytes(std::span(prefix)),
+                bytes.subspan(at, std::min(piece, bytes.size() - at)));
+  }
+}
+
+void session::tell_failed(std::uint64_t ticket) {
+  const std::array<std::uint64_t, 2> prefix{ticket, wire::copy_failed};
+  wire::frame_header header;
+  header.kind = wire::frame_kind::data;
+  core_->send(header, std::as_bytes(std::span(prefix)));
+}
+
+void session::tell_event(std::uint64_t number, std::int32_t status) {
+  send_finished_reads();
+  std::vector<std::byte> payload;
+  wire::writer w(payload);
+  marshal::put_body(w, marshal::callback_body{marshal::errand::run, number, status, true, {}});
+  wire::frame_header header;
+  header.kind = wire::frame_kind::callback;
+  core_->send(header, payload);
+}
+
+native_command::native_command(call& c, const marshal::opencl::command_body& body) {
+  code = resolve(c, body.queue, queue);
+  for (const std::uint64_t id : body.waits) {
+    cl_event event = nullptr;
+    const cl_int found = resolve(c, id, event);
+    if (code == CL_SUCCESS) code = found;
+    waits.push_back(event);
+  }
+}
+
+outcome keep(call& c, std::uint64_t id, void* native, cl_int code) {
+  const bool kept = code == CL_SUCCESS ? c.objects().create(id, native, {}) : c.objects().fail(id, code);
+  return kept ? outcome::answer_code(code) : outcome::malformed();
+}
+
+}  // namespace outboard::backend::opencl

@@ -1,0 +1,89 @@
+// An OpenCL session in its worker: its function table, what was uploaded for later requests, and the reads
+// whose bytes have not left yet. Owned by the worker process; with the session's turn, but for what says
+// otherwise.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "api/opencl/table.hh"
+#include "backend/session_api.hh"
+#include "marshal/opencl/bodies.hh"
+
+namespace outboard::backend::opencl {
+
+/// A read under way: its bytes leave when `done` is complete.
+struct pending_read {
+  cl_event done = nullptr;  ///< ours to release
+  std::uint64_t ticket = 0;
+  std::vector<std::byte> bytes;
+};
+
+class session final : public session_api {
+ public:
+  explicit session(const api::opencl::function_table& table) : table_(table) {}
+
+  result<std::vector<std::byte>> begin(session_core& core) override;
+  handler find_handler(std::uint32_t opcode) const override;
+  bool carries_deferred(std::uint32_t opcode) const override;
+  std::int32_t unknown_function() const override { return CL_INVALID_OPERATION; }
+  void before_reply() override { send_finished_reads(); }
+
+  const api::opencl::function_table& table() const { return table_; }
+
+  /// Bytes that come before the request that needs them. False: more than a session may have.
+  bool upload(std::uint64_t number, std::span<const std::byte> bytes);
+  /// Those of a request; `rest` is what stands behind its fields. Nothing: the request does not fit.
+  std::optional<std::vector<std::byte>> take_bytes(const marshal::opencl::bytes_body& about,
+                                                   std::span<const std::byte> rest);
+
+  /// Own lock; any thread.
+  void add_read(pending_read read);
+  void send_finished_reads();
+  /// Sends the bytes of a read that has been waited for.
+  void send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes);
+  void tell_failed(std::uint64_t ticket);
+  /// An event of the client's has reached the status that it asked for. Any thread.
+  void tell_event(std::uint64_t number, std::int32_t status);
+
+ private:
+  const api::opencl::function_table table_;
+  session_core* core_ = nullptr;
+  std::map<std::uint64_t, std::vector<std::byte>> uploads_;
+  std::uint64_t uploaded_ = 0;
+  std::mutex reads_mutex_;  // guards reads_; held while their bytes leave, so that they leave once
+  std::deque<pending_read> reads_;
+};
+
+/// The session of a request.
+session& own(call& c);
+
+/// The events that a command waits for, and its queue, by their ids; the first that is none gives `code`.
+struct native_command {
+  cl_command_queue queue = nullptr;
+  std::vector<cl_event> waits;
+  cl_int code = CL_SUCCESS;
+
+  native_command(call& c, const marshal::opencl::command_body& body);
+  cl_uint count() const { return static_cast<cl_uint>(waits.size()); }
+  const cl_event* list() const { return waits.empty() ? nullptr : waits.data(); }
+};
+
+template <class H>
+cl_int resolve(call& c, std::uint64_t id, H& native) {
+  void* raw = nullptr;
+  const cl_int code = c.objects().native_of(api::handle_trait<H>::kind, id, raw);
+  if (code == CL_SUCCESS) native = static_cast<H>(raw);
+  return code;
+}
+
+/// The object that a request made, or why there is none, under the id that the client chose; the answer to
+/// it.
+outcome keep(call& c, std::uint64_t id, void* native, cl_int code);
+
+}  // namespace outboard::backend::opencl

@@ -1,0 +1,28 @@
+#include "backend/session_api.hh"
+
+#include "backend/session_core.hh"
+
+namespace outboard::backend {
+
+/// As answer() for CUDA, without what only CUDA has: sticky errors, copies in flight by its driver.
+void session_core::answer_by_api(lane& own, lane& asking, const wire::frame_header& request, outcome what) {
+  if (request.kind == wire::frame_kind::post) {
+    if (what.code != 0 && asking.deferred == 0) asking.deferred = what.code;
+    return;
+  }
+  std::int32_t code = what.code;
+  if (code == 0 && request_.api->carries_deferred(request.opcode)) code = std::exchange(asking.deferred, 0);
+  request_.api->before_reply();
+  std::memcpy(own.reply.data(), &code, sizeof code);
+  if (what.code != 0) own.reply.resize(sizeof code);
+  if (request_.output) send_output();
+  asking.answered.store(true);  // partner: deliver(), which may see the client's next request at once
+  wire::frame_header reply;
+  reply.kind = wire::frame_kind::reply;
+  reply.opcode = request.opcode;
+  reply.lane = request.lane;
+  reply.ticket = request.ticket;
+  send_behind(own.before_reply, reply, own.reply, {});
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,46 @@
+// The end of an object: the program's own functions first, then the server hears of it.
+#include "frontend/opencl/death.hh"
+
+#include "frontend/opencl/kinds.hh"
+#include "frontend/opencl/message.hh"
+
+namespace outboard::frontend::opencl {
+namespace {
+
+template <auto Op, class H>
+void tell(cell& dying, lane& own) {
+  const answered how = own.how;  // it is no answer to the call under way
+  if (link::instance().server()) (void)remote<Op>(0, reinterpret_cast<H>(&dying));
+  own.how = std::max(how, answered::locally);
+}
+
+}  // namespace
+
+kernel_info::~kernel_info() {
+  if (auto* const of = find<program_info>(program.get())) of->kernels.fetch_sub(1);
+}
+
+void tell_death(cell& dying) {
+  lane& own = this_lane();
+  switch (dying.kind.load(std::memory_order_acquire)) {
+    case handle_kind::cl_context:
+      static_cast<context_info*>(dying.info)->at_end.run();
+      return tell<opcode::clReleaseContext, cl_context>(dying, own);
+    case handle_kind::cl_command_queue:
+      return tell<opcode::clReleaseCommandQueue, cl_command_queue>(dying, own);
+    case handle_kind::cl_mem:
+      static_cast<memory_info*>(dying.info)->at_end.run();
+      return tell<opcode::clReleaseMemObject, cl_mem>(dying, own);
+    case handle_kind::cl_program:
+      static_cast<program_info*>(dying.info)->at_end.run();
+      return tell<opcode::clReleaseProgram, cl_program>(dying, own);
+    case handle_kind::cl_kernel:
+      return tell<opcode::clReleaseKernel, cl_kernel>(dying, own);
+    case handle_kind::cl_event:
+      return tell<opcode::clReleaseEvent, cl_event>(dying, own);
+    default:
+      return;
+  }
+}
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,10 @@
+// What is done when an object dies: for objects.hh's on_death(). Any thread.
+#pragma once
+
+#include "frontend/opencl/objects.hh"
+
+namespace outboard::frontend::opencl {
+
+void tell_death(cell& dying);
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,106 @@
+// What the front-end remembers of each kind of object. Owned by the handle tables; what may change has its
+// own lock or is atomic. Any thread.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "frontend/opencl/objects.hh"
+#include "marshal/opencl/bodies.hh"
+
+namespace outboard::frontend::opencl {
+
+/// Functions of the program that run when an object dies: the last one first.
+class farewells {
+ public:
+  void add(std::function<void()> run) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(std::move(run));
+  }
+  void run() {
+    std::vector<std::function<void()>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      all.swap(all_);
+    }
+    for (auto last = all.rbegin(); last != all.rend(); ++last) (*last)();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::function<void()>> all_;
+};
+
+struct context_info : object {
+  std::vector<cl_device_id> devices;
+  std::vector<cl_context_properties> properties;  ///< as given, with the zero; empty: none were given
+  farewells at_end;
+};
+
+struct queue_info : object {
+  needed<cl_context> context;
+  cl_device_id device = nullptr;
+  cl_command_queue_properties bits = 0;
+  std::vector<cl_queue_properties> properties;  ///< as given to clCreateCommandQueueWithProperties
+};
+
+/// A part of a buffer that the program sees.
+struct mapping {
+  std::byte* at = nullptr;
+  std::size_t offset = 0, size = 0;
+  cl_map_flags flags = 0;
+  std::unique_ptr<std::byte[]> own;  ///< null: it is the program's own memory
+};
+
+struct memory_info : object {
+  needed<cl_context> context;
+  needed<cl_mem> parent;
+  cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
+  cl_mem_flags flags = 0;
+  std::size_t size = 0, origin = 0;
+  std::byte* host = nullptr;  ///< the program's memory (CL_MEM_USE_HOST_PTR)
+  std::vector<cl_mem_properties> properties;
+  std::mutex mutex;
+  std::vector<mapping> mappings;  ///< under mutex
+  farewells at_end;
+};
+
+using build = std::shared_ptr<const marshal::opencl::build_reply>;
+
+struct program_info : object {
+  needed<cl_context> context;
+  std::vector<cl_device_id> devices;
+  std::string source;
+  std::mutex mutex;
+  build built;                          ///< the last one; under mutex
+  std::vector<cl_device_id> built_for;  ///< under mutex
+  std::atomic<std::uint32_t> kernels{0};
+  farewells at_end;
+};
+
+struct kernel_info : object {
+  needed<cl_program> program;
+  needed<cl_context> context;
+  build facts;
+  const marshal::opencl::kernel_facts* about = nullptr;  ///< in `facts`
+  std::mutex mutex;
+  std::vector<std::size_t> given;     ///< the size of each argument as it was set; 0: not yet. Under mutex
+  std::vector<std::size_t> accepted;  ///< the size that the device took once. Under mutex
+  ~kernel_info() override;
+};
+
+struct event_info : object {
+  needed<cl_context> context;
+  needed<cl_command_queue> queue;  ///< none: a user event
+  cl_command_type type = CL_COMMAND_USER;
+  std::atomic<cl_int> status{CL_QUEUED};  ///< of a command: CL_COMPLETE or an error once that is known
+  std::mutex mutex;
+  bool times_known = false;         ///< under mutex
+  std::array<cl_ulong, 5> times{};  ///< under mutex: queued, submitted, begun, ended, complete
+};
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,71 @@
+#include "frontend/opencl/launch_shape.hh"
+
+#include <algorithm>
+
+namespace outboard::frontend::opencl {
+namespace {
+
+/// What the build says of this kernel on this device; nullptr: nothing.
+const marshal::opencl::work_group_facts* facts_for(const kernel_info& kernel, cl_device_id device) {
+  const auto& devices = find<program_info>(kernel.program.get())->devices;
+  const auto at =
+      static_cast<std::size_t>(std::find(devices.begin(), devices.end(), device) - devices.begin());
+  return at < kernel.about->devices.size() ? &kernel.about->devices[at] : nullptr;
+}
+
+}  // namespace
+
+bool box::set(const std::size_t* origin, const std::size_t* region, std::size_t row_pitch,
+              std::size_t slice_pitch) {
+  if (!origin || !region || !region[0] || !region[1] || !region[2]) return false;
+  row = row_pitch ? row_pitch : region[0];
+  if (row < region[0]) return false;
+  std::size_t least = 0, end = 0, rows = 0;
+  if (__builtin_mul_overflow(row, region[1], &least)) return false;
+  slice = slice_pitch ? slice_pitch : least;
+  if (slice < least || slice % row != 0) return false;
+  const bool over =
+      __builtin_mul_overflow(origin[2], slice, &first) || __builtin_mul_overflow(origin[1], row, &rows) ||
+      __builtin_add_overflow(first, rows, &first) || __builtin_add_overflow(first, origin[0], &first) ||
+      __builtin_mul_overflow(region[2] - 1, slice, &end) ||
+      __builtin_add_overflow(end, (region[1] - 1) * row, &end) ||
+      __builtin_add_overflow(end, region[0], &extent) || __builtin_add_overflow(first, extent, &end);
+  bytes = region[0] * region[1] * region[2];  // not more than the extent
+  return !over;
+}
+
+shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint dimensions,
+                        const std::size_t* offset, const std::size_t* global, const std::size_t* local) {
+  const auto& about = *find<device_info>(device);
+  if (dimensions < 1 || dimensions > about.number<cl_uint>(CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS))
+    return {CL_INVALID_WORK_DIMENSION};
+  if (dimensions > 3) return {CL_SUCCESS, false};
+  if (!global || std::count(global, global + dimensions, std::size_t{0}))
+    return {CL_SUCCESS, false};  // an error before version 2.1, nothing to do since
+  for (cl_uint i = 0; offset && i < dimensions; ++i) {
+    if (offset[i] + global[i] < offset[i]) return {CL_INVALID_GLOBAL_OFFSET};
+  }
+  const auto* const facts = facts_for(kernel, device);
+  if (!facts) return {CL_INVALID_PROGRAM_EXECUTABLE};
+  const bool fixed = facts->compiled[0] != 0;
+  if (!local) return {CL_SUCCESS, !fixed};
+  const auto* const limits = marshal::opencl::find(about.facts.info, CL_DEVICE_MAX_WORK_ITEM_SIZES);
+  std::size_t items = 1;
+  bool divides = true;
+  for (cl_uint i = 0; i < dimensions; ++i) {
+    if (local[i] == 0) return {CL_INVALID_WORK_GROUP_SIZE};
+    std::size_t most = ~std::size_t{0};
+    if (limits && limits->value.size() >= (i + 1) * sizeof most)
+      std::memcpy(&most, limits->value.data() + i * sizeof most, sizeof most);
+    if (local[i] > most) return {CL_INVALID_WORK_ITEM_SIZE};
+    if (__builtin_mul_overflow(items, local[i], &items)) return {CL_INVALID_WORK_GROUP_SIZE};
+    divides = divides && global[i] % local[i] == 0;
+    if (fixed && local[i] != facts->compiled[i]) return {CL_INVALID_WORK_GROUP_SIZE};
+  }
+  if (items > about.number<std::size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE)) return {CL_INVALID_WORK_GROUP_SIZE};
+  // The kernel's own limit may follow from what it was launched with; groups that differ are the compiler's
+  // choice.
+  return {CL_SUCCESS, divides && items <= facts->size};
+}
+
+}  // namespace outboard::frontend::opencl

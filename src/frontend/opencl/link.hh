@@ -1,0 +1,74 @@
+// The OpenCL front-end's state in the program's process: its session with a back-end, made at the first
+// question for platforms, and what that back-end's host has. The one singleton that the C ABI needs. Any
+// thread.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "frontend/host_functions.hh"
+#include "frontend/opencl/objects.hh"
+#include "frontend/process.hh"
+#include "frontend/session.hh"
+#include "marshal/opencl/snapshot.hh"
+
+namespace outboard::frontend::opencl {
+
+struct device_info : object {
+  marshal::opencl::device_facts facts;
+  cl_platform_id platform = nullptr;
+
+  /// A number among the facts; 0 where there is none.
+  template <class T>
+  T number(cl_device_info name) const {
+    const auto* found = marshal::opencl::find(facts.info, name);
+    T value{};
+    if (found && found->value.size() >= sizeof value) std::memcpy(&value, found->value.data(), sizeof value);
+    return value;
+  }
+};
+
+struct platform_info : object {
+  std::vector<marshal::opencl::info_value> info;
+  std::vector<cl_device_id> devices;
+};
+
+class link {
+ public:
+  static link& instance();
+
+  void boot(const boot_options& options);
+  void shut_down();
+  void forked_child();
+
+  /// Of the back-end; connects on the first call. None where there is no back-end, or not any more.
+  const std::vector<cl_platform_id>& platforms();
+  /// The back-end's session; nullptr: there is none (any more).
+  session* server();
+  /// What went over the connection, also of one that is over.
+  traffic moved() const { return session_ ? session_->moved() : traffic{}; }
+  host_functions& functions() { return functions_; }
+  bool synchronous() const { return synchronous_; }
+  std::uint64_t next_number() { return ++last_number_; }
+
+ private:
+  enum class life : std::uint8_t { fresh, running, ended };
+  void connect();
+  void adopt(marshal::opencl::snapshot snapshot);
+
+  boot_options options_;
+  std::atomic<life> life_{life::fresh};
+  std::mutex connect_mutex_;
+  bool tried_ = false;
+  bool synchronous_ = false;
+  transport::registry transports_;
+  std::unique_ptr<session> session_;
+  host_functions functions_;
+  std::vector<cl_platform_id> platforms_;
+  std::atomic<std::uint64_t> last_number_{0};
+};
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,148 @@
+#include "frontend/opencl/shown.hh"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "api/opencl/headers.hh"
+#include "api/opencl/own_library.hh"
+
+namespace outboard::frontend::opencl {
+namespace {
+
+using marshal::opencl::info_value;
+
+/// Extensions that are about what kernels may do, or about questions that are answered from the snapshot:
+/// they need nothing of us. Those with functions of their own, or with handles of the client's machine, are
+/// not here.
+constexpr std::string_view passed_on[] = {
+    "cl_khr_3d_image_writes",
+    "cl_khr_byte_addressable_store",
+    "cl_khr_depth_images",
+    "cl_khr_device_uuid",
+    "cl_khr_expect_assume",
+    "cl_khr_extended_bit_ops",
+    "cl_khr_extended_versioning",
+    "cl_khr_fp16",
+    "cl_khr_fp64",
+    "cl_khr_global_int32_base_atomics",
+    "cl_khr_global_int32_extended_atomics",
+    "cl_khr_icd",
+    "cl_khr_int64_base_atomics",
+    "cl_khr_int64_extended_atomics",
+    "cl_khr_integer_dot_product",
+    "cl_khr_local_int32_base_atomics",
+    "cl_khr_local_int32_extended_atomics",
+    "cl_khr_pci_bus_info",
+    "cl_khr_spirv_linkonce_odr",
+    "cl_khr_spirv_no_integer_wrap_decoration",
+    "cl_khr_subgroup_ballot",
+    "cl_khr_subgroup_clustered_reduce",
+    "cl_khr_subgroup_extended_types",
+    "cl_khr_subgroup_non_uniform_arithmetic",
+    "cl_khr_subgroup_non_uniform_vote",
+    "cl_khr_subgroup_rotate",
+    "cl_khr_subgroup_shuffle",
+    "cl_khr_subgroup_shuffle_relative",
+    "cl_nv_compiler_options",
+    "cl_nv_copy_opts",
+    "cl_nv_device_attribute_query",
+    "cl_nv_kernel_attribute",
+    "cl_nv_pragma_unroll",
+};
+
+info_value* find_in(values& info, std::uint32_t name) {
+  const auto found = std::ranges::find(info, name, &info_value::name);
+  return found == info.end() ? nullptr : &*found;
+}
+
+void add_to_text(values& info, std::uint32_t name, const std::string& more) {
+  info_value* const text = find_in(info, name);
+  if (!text) return;
+  std::vector<std::uint8_t>& bytes = text->value;
+  if (!bytes.empty() && bytes.back() == 0) bytes.pop_back();
+  bytes.insert(bytes.end(), more.begin(), more.end());
+  bytes.push_back(0);
+}
+
+void set_text(values& info, std::uint32_t name, std::string_view text) {
+  info_value* at = find_in(info, name);
+  if (!at) at = &info.emplace_back(info_value{name, {}});
+  at->value.assign(text.begin(), text.end());
+  at->value.push_back(0);
+}
+
+bool passes(std::string_view extension) {
+  return std::ranges::find(passed_on, extension) != std::end(passed_on);
+}
+
+void keep_extensions(values& info, std::uint32_t name) {
+  const info_value* const text = find_in(info, name);
+  if (!text) return;
+  std::string_view rest(reinterpret_cast<const char*>(text->value.data()), text->value.size());
+  rest = rest.substr(0, rest.find('\0'));
+  std::string kept;
+  while (!rest.empty()) {
+    // With the blanks before it: what is passed on whole looks as it does there.
+    const std::size_t begin = std::min(rest.find_first_not_of(' '), rest.size());
+    const std::string_view one = rest.substr(begin, rest.find(' ', begin) - begin);
+    if (passes(one))
+      kept.append(rest.substr(kept.empty() ? begin : 0, one.size() + (kept.empty() ? 0 : begin)));
+    rest.remove_prefix(begin + one.size());
+  }
+  set_text(info, name, kept);
+}
+
+void keep_versions(values& info, std::uint32_t name) {
+  info_value* const list = find_in(info, name);
+  if (!list) return;
+  std::vector<std::uint8_t> kept;
+  cl_name_version one;
+  for (std::size_t at = 0; at + sizeof one <= list->value.size(); at += sizeof one) {
+    std::memcpy(&one, list->value.data() + at, sizeof one);
+    if (!passes({one.name, ::strnlen(one.name, sizeof one.name)})) continue;
+    const auto* first = list->value.data() + at;
+    kept.insert(kept.end(), first, first + sizeof one);
+  }
+  list->value = std::move(kept);
+}
+
+template <class T>
+void set_number(values& info, std::uint32_t name, T value) {
+  info_value* const at = find_in(info, name);
+  if (!at || at->value.size() != sizeof value) return;
+  std::memcpy(at->value.data(), &value, sizeof value);
+}
+
+}  // namespace
+
+values shown_of_platform(values info, const std::string& host) {
+  add_to_text(info, CL_PLATFORM_NAME, " (outboard " + host + ")");
+  set_text(info, CL_PLATFORM_ICD_SUFFIX_KHR, api::opencl::platform_suffix);
+  keep_extensions(info, CL_PLATFORM_EXTENSIONS);
+  keep_versions(info, CL_PLATFORM_EXTENSIONS_WITH_VERSION);
+  return info;
+}
+
+values shown_of_device(values info, const std::string& host) {
+  add_to_text(info, CL_DEVICE_NAME, " (outboard " + host + ")");
+  keep_extensions(info, CL_DEVICE_EXTENSIONS);
+  keep_versions(info, CL_DEVICE_EXTENSIONS_WITH_VERSION);
+  // A function of the program cannot run on the device's host.
+  set_number<cl_device_exec_capabilities>(info, CL_DEVICE_EXECUTION_CAPABILITIES, CL_EXEC_KERNEL);
+  // What is not there yet (docs/coverage-opencl.md).
+  set_number<cl_device_svm_capabilities>(info, CL_DEVICE_SVM_CAPABILITIES, 0);
+  set_number<cl_bool>(info, CL_DEVICE_IMAGE_SUPPORT, CL_FALSE);
+  set_number<cl_bool>(info, CL_DEVICE_PIPE_SUPPORT, CL_FALSE);
+  set_number<cl_uint>(info, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, 1);
+  set_number<cl_device_device_enqueue_capabilities>(info, CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, 0);
+  set_number<cl_command_queue_properties>(info, CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES, 0);
+  // No ways to divide it: one zero, as the standard says.
+  if (info_value* ways = find_in(info, CL_DEVICE_PARTITION_PROPERTIES))
+    ways->value.assign(sizeof(cl_device_partition_property), 0);
+  set_text(info, CL_DEVICE_IL_VERSION, "");
+  if (info_value* ils = find_in(info, CL_DEVICE_ILS_WITH_VERSION)) ils->value.clear();
+  return info;
+}
+
+}  // namespace outboard::frontend::opencl

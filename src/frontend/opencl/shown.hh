@@ -1,0 +1,17 @@
+// What programs are shown of a back-end's platforms and devices: what these say themselves, with the host
+// behind their names, and without what does not work from here. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "marshal/opencl/snapshot.hh"
+
+namespace outboard::frontend::opencl {
+
+using values = std::vector<marshal::opencl::info_value>;
+
+values shown_of_platform(values info, const std::string& host);
+values shown_of_device(values info, const std::string& host);
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,169 @@
+// The bodies of hand-written OpenCL requests and replies: one struct a message. Handles are the ids that the
+// front-end chose. Values; no thread rules.
+#pragma once
+
+#include "marshal/fields.hh"
+
+namespace outboard::marshal::opencl {
+
+using ids = std::vector<std::uint64_t>;
+
+/// Bytes that belong to a request: behind its fields, or uploaded before under this number.
+struct bytes_body {
+  std::uint64_t upload = 0;  ///< 0: they follow
+  std::uint64_t size = 0;
+  bool present = false;
+  OUTBOARD_FIELDS(upload, size, present)
+};
+
+/// service::upload: the bytes follow; those of one number are put together in the order in which they come.
+struct upload_body {
+  std::uint64_t number = 0;
+  OUTBOARD_FIELDS(number)
+};
+
+/// What every command has.
+struct command_body {
+  std::uint64_t queue = 0;
+  ids waits;
+  std::uint64_t event = 0;  ///< 0: none is wanted
+  OUTBOARD_FIELDS(queue, waits, event)
+};
+
+struct context_body {
+  std::uint64_t handle = 0, platform = 0;
+  ids devices;
+  ids properties;  ///< names and values, but for the platform
+  OUTBOARD_FIELDS(handle, platform, devices, properties)
+};
+
+struct queue_body {
+  std::uint64_t handle = 0, context = 0, device = 0;
+  ids properties;  ///< names and values
+  OUTBOARD_FIELDS(handle, context, device, properties)
+};
+
+struct buffer_body {
+  std::uint64_t handle = 0, context = 0, flags = 0, size = 0;
+  bytes_body contents;
+  OUTBOARD_FIELDS(handle, context, flags, size, contents)
+};
+
+struct sub_buffer_body {
+  std::uint64_t handle = 0, buffer = 0, flags = 0, origin = 0, size = 0;
+  OUTBOARD_FIELDS(handle, buffer, flags, origin, size)
+};
+
+struct source_body {
+  std::uint64_t handle = 0, context = 0;
+  bytes_body text;
+  OUTBOARD_FIELDS(handle, context, text)
+};
+
+struct build_body {
+  std::uint64_t program = 0;
+  ids devices;  ///< none: all of the program
+  bool has_options = false;
+  std::string options;
+  OUTBOARD_FIELDS(program, devices, has_options, options)
+};
+
+struct device_build {
+  std::int32_t status = 0;
+  std::uint32_t binary_type = 0;
+  std::uint64_t global_variables = 0, binary_size = 0;
+  std::string options, log;
+  OUTBOARD_FIELDS(status, binary_type, global_variables, binary_size, options, log)
+};
+
+/// What clGetKernelArgInfo says, where it says something (`known`).
+struct argument_facts {
+  bool known = false;
+  std::uint32_t address = 0, access = 0;
+  std::uint64_t type_qualifier = 0;
+  std::string type, name;
+  OUTBOARD_FIELDS(known, address, access, type_qualifier, type, name)
+};
+
+/// What clGetKernelWorkGroupInfo says of one device.
+struct work_group_facts {
+  std::uint64_t size = 0, multiple = 0, local_memory = 0, private_memory = 0;
+  ids compiled;  ///< three numbers
+  OUTBOARD_FIELDS(size, multiple, local_memory, private_memory, compiled)
+};
+
+struct kernel_facts {
+  std::string name, attributes;
+  std::vector<argument_facts> arguments;
+  std::vector<work_group_facts> devices;  ///< in the order of the program's
+  OUTBOARD_FIELDS(name, attributes, arguments, devices)
+};
+
+/// What clBuildProgram made of a program. `code` is the function's own.
+struct build_reply {
+  std::int32_t code = 0;
+  std::vector<device_build> devices;  ///< in the order of the program's
+  std::vector<kernel_facts> kernels;
+  OUTBOARD_FIELDS(code, devices, kernels)
+};
+
+struct kernel_body {
+  std::uint64_t handle = 0, program = 0;
+  std::string name;
+  OUTBOARD_FIELDS(handle, program, name)
+};
+
+enum class argument_form : std::uint8_t { value = 0, handle = 1, local = 2 };
+
+struct argument_body {
+  std::uint64_t kernel = 0;
+  std::uint32_t index = 0;
+  argument_form form = argument_form::value;
+  std::uint64_t size = 0;    ///< of local memory
+  std::uint64_t handle = 0;  ///< 0: a null memory object
+  std::vector<std::uint8_t> value;
+  OUTBOARD_FIELDS(kernel, index, form, size, handle, value)
+};
+
+/// Where a command's bytes lie in a buffer: in a row, or as a box of rows.
+struct place_body {
+  std::uint64_t memory = 0;
+  bool box = false;
+  std::uint64_t offset = 0, size = 0;  ///< in a row
+  std::uint64_t origin[3] = {}, region[3] = {}, row_pitch = 0, slice_pitch = 0;
+  OUTBOARD_FIELDS(memory, box, offset, size, origin[0], origin[1], origin[2], region[0], region[1], region[2],
+                  row_pitch, slice_pitch)
+};
+
+/// clEnqueueReadBuffer, clEnqueueReadBufferRect, clEnqueueMapBuffer: the bytes come in data frames, without
+/// gaps.
+struct read_body {
+  command_body command;
+  place_body from;
+  bool blocking = false;
+  OUTBOARD_FIELDS(command, from, blocking)
+};
+
+/// clEnqueueWriteBuffer, clEnqueueWriteBufferRect, clEnqueueUnmapMemObject: the bytes without gaps.
+struct write_body {
+  command_body command;
+  place_body to;
+  bytes_body contents;
+  OUTBOARD_FIELDS(command, to, contents)
+};
+
+struct event_callback_body {
+  std::uint64_t event = 0, number = 0;
+  std::int32_t status = 0;
+  OUTBOARD_FIELDS(event, number, status)
+};
+
+/// A question for one value of an object: the reply is its bytes.
+struct question_body {
+  std::uint64_t object = 0, device = 0;
+  std::uint32_t name = 0;
+  std::vector<std::uint8_t> input;
+  OUTBOARD_FIELDS(object, device, name, input)
+};
+
+}  // namespace outboard::marshal::opencl

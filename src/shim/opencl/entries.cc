@@ -1,0 +1,90 @@
+// The tables of OpenCL expanded into the dispatch table through which a loader calls, and into the few
+// symbols that it looks up. A function that is LATER refuses: loaders call through the table without a look
+// at it, so an entry cannot be absent where a program may reach it.
+#include "shim/opencl/entries.hh"
+
+#include <tuple>
+
+#include "frontend/opencl/ends.hh"
+#include "shim/opencl/traced.hh"
+
+namespace outboard::shim::opencl {
+
+using api::opencl::opcode;
+
+namespace {
+
+namespace ends = frontend::opencl::ends;
+
+template <opcode Op, auto End, class F>
+struct stub;
+template <opcode Op, auto End, class R, class... A>
+struct stub<Op, End, R(A...)> {
+  static R CL_API_CALL run(A... arguments) { return traced<Op, R>(End, arguments...); }
+};
+
+template <class F>
+struct missing;
+template <class R, class... A>
+struct missing<R(A...)> {
+  static R CL_API_CALL run(A... arguments) {
+    if constexpr (std::is_same_v<R, cl_int>) {
+      return CL_INVALID_OPERATION;
+    } else if constexpr (!std::is_void_v<R>) {
+      // Whatever gives an object tells its error through the last parameter.
+      [[maybe_unused]] auto last = std::get<sizeof...(A) - 1>(std::tuple<A...>(arguments...));
+      if constexpr (std::is_same_v<decltype(last), cl_int*>) {
+        if (last) *last = CL_INVALID_OPERATION;
+      }
+      return nullptr;
+    }
+  }
+};
+
+}  // namespace
+
+const cl_icd_dispatch* dispatch_table() {
+  static const cl_icd_dispatch table = [] {
+    cl_icd_dispatch t{};
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_SLOT_##how(symbol)
+#define OUTBOARD_SLOT_call(symbol) t.symbol = &stub<opcode::symbol, &ends::symbol, decltype(::symbol)>::run;
+#define OUTBOARD_SLOT_post OUTBOARD_SLOT_call
+#define OUTBOARD_SLOT_custom OUTBOARD_SLOT_call
+#define OUTBOARD_SLOT_local OUTBOARD_SLOT_call
+#define OUTBOARD_SLOT_later(symbol) t.symbol = &missing<decltype(::symbol)>::run;
+#include "api/opencl/expand.def"
+#undef OUTBOARD_SLOT_call
+#undef OUTBOARD_SLOT_post
+#undef OUTBOARD_SLOT_custom
+#undef OUTBOARD_SLOT_local
+#undef OUTBOARD_SLOT_later
+#undef OUTBOARD_LINE
+#undef CHAPTER
+    return t;
+  }();
+  return &table;
+}
+
+}  // namespace outboard::shim::opencl
+
+#define OUTBOARD_EXPORTED extern "C" __attribute__((visibility("default")))
+
+OUTBOARD_EXPORTED cl_int clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform_id* platforms,
+                                                cl_uint* num_platforms) {
+  using outboard::shim::opencl::opcode;
+  return outboard::shim::opencl::traced<opcode::clGetPlatformIDs, cl_int>(
+      outboard::frontend::opencl::ends::icd_platforms, num_entries, platforms, num_platforms);
+}
+
+// Loaders ask for these two by dlsym.
+OUTBOARD_EXPORTED void* clGetExtensionFunctionAddress(const char* name) {
+  if (name && std::string_view(name) == "clIcdGetPlatformIDsKHR")
+    return reinterpret_cast<void*>(&clIcdGetPlatformIDsKHR);
+  return nullptr;
+}
+
+OUTBOARD_EXPORTED cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info name, std::size_t size,
+                                           void* value, std::size_t* wanted) {
+  return outboard::frontend::opencl::ends::clGetPlatformInfo(platform, name, size, value, wanted);
+}

@@ -1,0 +1,91 @@
+#include "tool/opencl_vendors.hh"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "base/errno_text.hh"
+
+namespace outboard::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view own_library = "libOutboardOpenCL.so.1";
+constexpr const char* usual_folder = "/etc/OpenCL/vendors";
+
+/// The library that an .icd file names: its first line.
+std::string library_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+/// What the loader would have taken: {file name, library}, in the order of names. Whoever has said which
+/// wants only those.
+std::vector<std::pair<std::string, std::string>> platforms_there() {
+  std::vector<std::pair<std::string, std::string>> found;
+  const char* const said = ::getenv("OCL_ICD_VENDORS");
+  const fs::path from = said && *said ? said : usual_folder;
+  std::error_code failed;
+  if (fs::is_directory(from, failed)) {
+    for (const auto& entry : fs::directory_iterator(from, failed)) {
+      if (entry.path().extension() == ".icd")
+        found.emplace_back(entry.path().filename().string(), library_of(entry.path()));
+    }
+  } else if (from.extension() == ".icd") {
+    found.emplace_back(from.filename().string(), library_of(from));
+  } else if (said && *said) {
+    found.emplace_back("chosen.icd", said);
+  }
+  std::erase_if(found, [](const auto& each) { return each.second.find(own_library) != std::string::npos; });
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace
+
+result<opencl_vendors> opencl_vendors::make(const std::string& libraries) {
+  opencl_vendors made;
+  const std::string ours = libraries + "/" + std::string(own_library);
+  if (::access(ours.c_str(), R_OK) != 0) return made;
+  const char* const base = ::getenv("TMPDIR");
+  std::string folder = std::string(base && base[0] == '/' ? base : "/tmp") + "/outboard-opencl-XXXXXX";
+  if (!::mkdtemp(folder.data())) return failure("cannot make " + folder + ": " + errno_text(errno));
+  made.folder_ = folder;
+  for (const auto& [name, library] : platforms_there()) OUTBOARD_TRY(made.add(name, library));
+  OUTBOARD_TRY(made.add("outboard.icd", ours));
+  return made;
+}
+
+status opencl_vendors::add(const std::string& name, const std::string& library) {
+  const std::string path = folder_ + "/" + name;
+  files_.push_back(path);
+  std::ofstream out(path);
+  out << library << "\n";
+  out.close();
+  return out ? status{} : failure("cannot write " + path);
+}
+
+opencl_vendors::opencl_vendors(opencl_vendors&& other) noexcept
+    : folder_(std::exchange(other.folder_, {})), files_(std::exchange(other.files_, {})) {}
+
+opencl_vendors& opencl_vendors::operator=(opencl_vendors&& other) noexcept {
+  std::swap(folder_, other.folder_);
+  std::swap(files_, other.files_);
+  return *this;
+}
+
+opencl_vendors::~opencl_vendors() {
+  for (const std::string& file : files_) ::unlink(file.c_str());
+  if (!folder_.empty()) ::rmdir(folder_.c_str());
+}
+
+}  // namespace outboard::tool

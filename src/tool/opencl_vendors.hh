@@ -1,0 +1,31 @@
+// The folder from which an OpenCL loader takes its platforms in a program that `outboard run` starts: those
+// that the program would have had without us, and ours. Loaders take one folder (OCL_ICD_VENDORS), and not
+// all of them a further library. Owned by `outboard run`, which removes it when the program has ended.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hh"
+
+namespace outboard::tool {
+
+class opencl_vendors {
+ public:
+  /// `libraries`: the folder of our front-end libraries; nothing is made where our ICD is not in it.
+  static result<opencl_vendors> make(const std::string& libraries);
+  opencl_vendors() = default;
+  opencl_vendors(opencl_vendors&& other) noexcept;
+  opencl_vendors& operator=(opencl_vendors&& other) noexcept;
+  ~opencl_vendors();
+
+  const std::string& folder() const { return folder_; }  ///< empty: nothing was made
+
+ private:
+  status add(const std::string& name, const std::string& library);
+
+  std::string folder_;
+  std::vector<std::string> files_;
+};
+
+}  // namespace outboard::tool
