@@ -50,6 +50,9 @@ shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint 
   const bool fixed = facts->compiled[0] != 0;
   if (!local) return {CL_SUCCESS, !fixed};
   const auto* const limits = marshal::opencl::find(about.facts.info, CL_DEVICE_MAX_WORK_ITEM_SIZES);
+  for (cl_uint i = 0; fixed && i < dimensions; ++i) {
+    if (local[i] != facts->compiled[i]) return {CL_INVALID_WORK_GROUP_SIZE};
+  }
   std::size_t items = 1;
   bool divides = true;
   for (cl_uint i = 0; i < dimensions; ++i) {
@@ -60,7 +63,6 @@ shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint 
     if (local[i] > most) return {CL_INVALID_WORK_ITEM_SIZE};
     if (__builtin_mul_overflow(items, local[i], &items)) return {CL_INVALID_WORK_GROUP_SIZE};
     divides = divides && global[i] % local[i] == 0;
-    if (fixed && local[i] != facts->compiled[i]) return {CL_INVALID_WORK_GROUP_SIZE};
   }
   if (items > about.number<std::size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE)) return {CL_INVALID_WORK_GROUP_SIZE};
   // The kernel's own limit may follow from what it was launched with; groups that differ are the compiler's

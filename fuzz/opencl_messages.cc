@@ -1,0 +1,47 @@
+// The messages of OpenCL sessions: bodies of requests that a client sends, and what a server tells of its
+// platforms and of a build. What was understood can be written and is understood again.
+#include <span>
+
+#include "base/check.hh"
+#include "marshal/opencl/bodies.hh"
+#include "marshal/opencl/snapshot.hh"
+
+namespace {
+
+using namespace outboard;
+using namespace outboard::marshal::opencl;
+
+template <class Body>
+void check(std::span<const std::byte> bytes) {
+  wire::reader from(bytes);
+  const auto body = marshal::take_body<Body>(from);
+  if (!from.ok()) return;
+  std::vector<std::byte> written;
+  wire::writer to(written);
+  marshal::put_body(to, body);
+  wire::reader again(written);
+  (void)marshal::take_body<Body>(again);
+  CHECK(again.finished());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
+  check<context_body>(bytes);
+  check<queue_body>(bytes);
+  check<buffer_body>(bytes);
+  check<sub_buffer_body>(bytes);
+  check<source_body>(bytes);
+  check<build_body>(bytes);
+  check<build_reply>(bytes);
+  check<kernel_body>(bytes);
+  check<argument_body>(bytes);
+  check<read_body>(bytes);
+  check<write_body>(bytes);
+  check<event_callback_body>(bytes);
+  check<question_body>(bytes);
+  auto snapshot = decode_snapshot(bytes);
+  if (snapshot.ok()) CHECK(decode_snapshot(encode(*snapshot)).ok());
+  return 0;
+}

@@ -1,0 +1,15 @@
+s/ \(outboard [^)]*\)//
+s/POCL|OUTBOARD/SUFFIX/g
+# Extensions with functions of their own, and what they say.
+/^ +cl_(pocl_content_size|khr_command_buffer|khr_spir) /d
+:again
+s/ cl_(pocl_content_size|khr_command_buffer|khr_spir)( |$)/\2/
+t again
+/Command buffer capabilities/,/  Profiling  /d
+/SPIR versions/d
+# What ours does not claim.
+/(sub-devices|partition types)  /d
+/(Coarse-grained buffer sharing|Fine-grained buffer sharing|^    Atomics  )/d
+/Run native kernels/d
+/Image support  /d
+/^    (Max number of samplers|Max size for 1D images|Max 1D or 2D image|Base address alignment|Pitch alignment|Max 2D image|Max 3D image|Max number of (read|write|read\/write) image)/d
