@@ -11,5 +11,3 @@ t again
 /(sub-devices|partition types)  /d
 /(Coarse-grained buffer sharing|Fine-grained buffer sharing|^    Atomics  )/d
 /Run native kernels/d
-/Image support  /d
-/^    (Max number of samplers|Max size for 1D images|Max 1D or 2D image|Base address alignment|Pitch alignment|Max 2D image|Max 3D image|Max number of (read|write|read\/write) image)/d

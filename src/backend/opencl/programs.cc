@@ -84,25 +84,27 @@ kernel_facts facts_of(const function_table& table, cl_kernel kernel, std::span<c
   return k;
 }
 
-void add_kernels(const function_table& table, cl_program program, build_reply& reply) {
+void add_kernels(const function_table& table, cl_program program, std::span<const cl_device_id> devices,
+                 build_reply& reply) {
   cl_uint count = 0;
   if (table.clCreateKernelsInProgram(program, 0, nullptr, &count) != CL_SUCCESS || count == 0) return;
   std::vector<cl_kernel> kernels(count);
   if (table.clCreateKernelsInProgram(program, count, kernels.data(), nullptr) != CL_SUCCESS) return;
-  const auto devices = devices_of(table, program);
   for (const cl_kernel kernel : kernels) {
     reply.kernels.push_back(facts_of(table, kernel, devices));
     table.clReleaseKernel(kernel);
   }
 }
 
-void add_builds(const function_table& table, cl_program program, build_reply& reply) {
-  const auto devices = devices_of(table, program);
+/// `ids`: the client's names of the devices.
+void add_builds(const function_table& table, cl_program program, std::span<const cl_device_id> devices,
+                const ids& names, build_reply& reply) {
   const auto sizes = list_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
     return table.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, size, to, wanted);
   });
   for (std::size_t i = 0; i < devices.size(); ++i) {
     reply.devices.push_back(build_of(table, program, devices[i]));
+    reply.devices.back().device = names[i];
     if (i < sizes.size()) reply.devices.back().binary_size = sizes[i];
   }
 }
@@ -128,6 +130,35 @@ outcome clCreateProgramWithSource(call& c) {
   return keep(c, body.handle, made, code);
 }
 
+outcome clCreateProgramWithBinary(call& c) {
+  const auto body = marshal::take_body<binary_body>(c.body);
+  if (!c.body.ok() || body.devices.size() != body.lengths.size()) return outcome::malformed();
+  const auto bytes = own(c).take_bytes(body.binaries, c.body.rest());
+  if (!bytes) return outcome::malformed();
+  cl_context context = nullptr;
+  cl_int code = resolve(c, body.context, context);
+  std::vector<cl_device_id> devices(body.devices.size());
+  std::vector<std::size_t> lengths;
+  std::vector<const unsigned char*> binaries;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (code == CL_SUCCESS) code = resolve(c, body.devices[i], devices[i]);
+    if (body.lengths[i] > bytes->size() - at) return outcome::malformed();
+    binaries.push_back(reinterpret_cast<const unsigned char*>(bytes->data()) + at);
+    lengths.push_back(body.lengths[i]);
+    at += body.lengths[i];
+  }
+  std::vector<cl_int> each(devices.size(), CL_INVALID_VALUE);
+  cl_program made = nullptr;
+  if (code == CL_SUCCESS) {
+    made = own(c).table().clCreateProgramWithBinary(context, static_cast<cl_uint>(devices.size()),
+                                                    devices.data(), lengths.data(), binaries.data(),
+                                                    each.data(), &code);
+  }
+  for (const cl_int status : each) c.reply.put(status);
+  return keep(c, body.handle, made, code);
+}
+
 /// The other lanes go on while the compiler works. A build that fails is told about as well as one that does
 /// not.
 outcome clBuildProgram(call& c) {
@@ -141,19 +172,23 @@ outcome clBuildProgram(call& c) {
     code = resolve(c, body.devices[i], devices[i]);
   if (code == CL_SUCCESS) code = table.clRetainProgram(program);
   if (code != CL_SUCCESS) return outcome::answer_code(code);
+  const auto all = devices_of(table, program);
+  ids names;
+  for (const cl_device_id device : all)
+    names.push_back(c.objects().name_of(api::handle_kind::cl_device, device));
   c.give_up_turn();
   build_reply reply;
   reply.code = table.clBuildProgram(program, static_cast<cl_uint>(devices.size()),
                                     devices.empty() ? nullptr : devices.data(),
                                     body.has_options ? body.options.c_str() : nullptr, nullptr, nullptr);
-  add_builds(table, program, reply);
-  if (reply.code == CL_SUCCESS) add_kernels(table, program, reply);
+  add_builds(table, program, all, names, reply);
+  if (reply.code == CL_SUCCESS) add_kernels(table, program, all, reply);
   table.clReleaseProgram(program);
   marshal::put_body(c.reply, reply);
   return outcome::answer_code(CL_SUCCESS);
 }
 
-/// CL_PROGRAM_BINARIES alone: one row of bytes a device, the others empty. Everything else the client knows.
+/// CL_PROGRAM_BINARIES alone: one row of bytes a device. Everything else the client knows.
 outcome clGetProgramInfo(call& c) {
   question_body body;
   if (!take_all(c, body) || body.name != CL_PROGRAM_BINARIES) return outcome::malformed();
@@ -170,8 +205,13 @@ outcome clGetProgramInfo(call& c) {
   const cl_int code = table.clGetProgramInfo(program, CL_PROGRAM_BINARIES, places.size() * sizeof places[0],
                                              places.data(), nullptr);
   if (code != CL_SUCCESS) return outcome::answer_code(code);
+  const auto devices = devices_of(table, program);
+  if (devices.size() != binaries.size()) return outcome::answer_code(CL_OUT_OF_RESOURCES);
   c.reply.put(static_cast<std::uint64_t>(binaries.size()));
-  for (const auto& binary : binaries) c.reply.sized(std::as_bytes(std::span(binary)));
+  for (std::size_t i = 0; i < binaries.size(); ++i) {
+    c.reply.put(c.objects().name_of(api::handle_kind::cl_device, devices[i]));
+    c.reply.sized(std::as_bytes(std::span(binaries[i])));
+  }
   return outcome::answer_code(CL_SUCCESS);
 }
 

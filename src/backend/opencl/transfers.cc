@@ -17,8 +17,15 @@ std::optional<std::size_t> bytes_of(const function_table& table, cl_mem memory, 
     return table.clGetMemObjectInfo(memory, CL_MEM_SIZE, size, to, wanted);
   });
   if (!whole) return std::nullopt;
-  if (!place.box) return place.size <= *whole ? std::optional<std::size_t>(place.size) : std::nullopt;
+  if (place.form == place_form::row)
+    return place.size <= *whole ? std::optional<std::size_t>(place.size) : std::nullopt;
   std::size_t bytes = 1;
+  if (place.form == place_form::image) {
+    bytes = value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
+              return table.clGetImageInfo(memory, CL_IMAGE_ELEMENT_SIZE, size, to, wanted);
+            }).value_or(0);
+    if (bytes == 0) return std::nullopt;
+  }
   for (const std::uint64_t n : place.region) {
     if (n == 0 || n > *whole / bytes) return std::nullopt;
     bytes *= n;
@@ -37,12 +44,16 @@ constexpr std::size_t no_origin[3] = {};
 /// The rows of a box lie one behind the other here.
 cl_int enqueue_write(const function_table& table, const native_command& command, cl_mem memory,
                      const place_body& to, const std::byte* from, cl_event* done) {
-  if (!to.box) {
+  if (to.form == place_form::row) {
     return table.clEnqueueWriteBuffer(command.queue, memory, CL_FALSE, to.offset, to.size, from,
                                       command.count(), command.list(), done);
   }
   const std::size_t origin[3] = {to.origin[0], to.origin[1], to.origin[2]};
   const std::size_t region[3] = {to.region[0], to.region[1], to.region[2]};
+  if (to.form == place_form::image) {
+    return table.clEnqueueWriteImage(command.queue, memory, CL_FALSE, origin, region, 0, 0, from,
+                                     command.count(), command.list(), done);
+  }
   return table.clEnqueueWriteBufferRect(command.queue, memory, CL_FALSE, origin, no_origin, region,
                                         to.row_pitch, to.slice_pitch, 0, 0, from, command.count(),
                                         command.list(), done);
@@ -50,12 +61,16 @@ cl_int enqueue_write(const function_table& table, const native_command& command,
 
 cl_int enqueue_read(const function_table& table, const native_command& command, cl_mem memory,
                     const place_body& from, std::byte* to, cl_event* done) {
-  if (!from.box) {
+  if (from.form == place_form::row) {
     return table.clEnqueueReadBuffer(command.queue, memory, CL_FALSE, from.offset, from.size, to,
                                      command.count(), command.list(), done);
   }
   const std::size_t origin[3] = {from.origin[0], from.origin[1], from.origin[2]};
   const std::size_t region[3] = {from.region[0], from.region[1], from.region[2]};
+  if (from.form == place_form::image) {
+    return table.clEnqueueReadImage(command.queue, memory, CL_FALSE, origin, region, 0, 0, to,
+                                    command.count(), command.list(), done);
+  }
   return table.clEnqueueReadBufferRect(command.queue, memory, CL_FALSE, origin, no_origin, region,
                                        from.row_pitch, from.slice_pitch, 0, 0, to, command.count(),
                                        command.list(), done);

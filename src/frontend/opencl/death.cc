@@ -36,6 +36,8 @@ void tell_death(cell& dying) {
       return tell<opcode::clReleaseProgram, cl_program>(dying, own);
     case handle_kind::cl_kernel:
       return tell<opcode::clReleaseKernel, cl_kernel>(dying, own);
+    case handle_kind::cl_sampler:
+      return tell<opcode::clReleaseSampler, cl_sampler>(dying, own);
     case handle_kind::cl_event:
       return tell<opcode::clReleaseEvent, cl_event>(dying, own);
     default:

@@ -2,6 +2,7 @@
 #include "frontend/opencl/argument_size.hh"
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/kinds.hh"
+#include "frontend/opencl/launch_shape.hh"
 #include "frontend/opencl/message.hh"
 
 namespace outboard::frontend::opencl::ends {
@@ -61,6 +62,15 @@ cl_int shape_argument(const argument_facts& about, std::size_t size, const void*
     if (named && !alive(named, handle_kind::cl_mem)) return CL_INVALID_MEM_OBJECT;
     body.form = argument_form::handle;
     body.handle = named ? named->id : 0;
+    return CL_SUCCESS;
+  }
+  if (about.known && (about.type == "sampler_t" || about.type.starts_with("image"))) {
+    const bool sampler = about.type == "sampler_t";
+    if (size != sizeof named) return CL_INVALID_ARG_SIZE;
+    if (!alive(named, sampler ? handle_kind::cl_sampler : handle_kind::cl_mem))
+      return sampler ? CL_INVALID_SAMPLER : CL_INVALID_MEM_OBJECT;
+    body.form = argument_form::handle;
+    body.handle = named->id;
     return CL_SUCCESS;
   }
   // Eight bytes that are one of our objects are one: nothing else is known of this argument.
@@ -199,11 +209,10 @@ cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device, cl_kernel
   const auto* const info = find<kernel_info>(kernel);
   if (!info) return CL_INVALID_KERNEL;
   const auto& devices = find<program_info>(info->program.get())->devices;
-  const std::size_t at =
-      device ? static_cast<std::size_t>(std::find(devices.begin(), devices.end(), device) - devices.begin())
-             : 0;
-  if ((!device && devices.size() > 1) || at >= info->about->devices.size()) return CL_INVALID_DEVICE;
-  const marshal::opencl::work_group_facts& about = info->about->devices[at];
+  if (!device && devices.size() == 1) device = devices.front();
+  const auto* const found = alive(device) ? facts_for(*info, device) : nullptr;
+  if (!found) return CL_INVALID_DEVICE;
+  const marshal::opencl::work_group_facts& about = *found;
   const asked to{size, value, wanted};
   switch (name) {
     case CL_KERNEL_WORK_GROUP_SIZE:

@@ -48,10 +48,12 @@ struct queue_info : object {
   std::vector<cl_queue_properties> properties;  ///< as given to clCreateCommandQueueWithProperties
 };
 
-/// A part of a buffer that the program sees.
+/// A part of a buffer or an image that the program sees.
 struct mapping {
   std::byte* at = nullptr;
-  std::size_t offset = 0, size = 0;
+  marshal::opencl::place_body place;
+  std::size_t size = 0;            ///< bytes that travel
+  std::size_t row = 0, slice = 0;  ///< pitches of an image's part at `at`
   cl_map_flags flags = 0;
   std::unique_ptr<std::byte[]> own;  ///< null: it is the program's own memory
 };
@@ -64,6 +66,10 @@ struct memory_info : object {
   std::size_t size = 0, origin = 0;
   std::byte* host = nullptr;  ///< the program's memory (CL_MEM_USE_HOST_PTR)
   std::vector<cl_mem_properties> properties;
+  cl_image_format format{};  ///< of an image, as what follows
+  cl_image_desc shape{};
+  marshal::opencl::image_reply made;
+  std::size_t host_row = 0, host_slice = 0;  ///< pitches of `host`
   std::mutex mutex;
   std::vector<mapping> mappings;  ///< under mutex
   farewells at_end;
@@ -91,6 +97,14 @@ struct kernel_info : object {
   std::vector<std::size_t> given;     ///< the size of each argument as it was set; 0: not yet. Under mutex
   std::vector<std::size_t> accepted;  ///< the size that the device took once. Under mutex
   ~kernel_info() override;
+};
+
+struct sampler_info : object {
+  needed<cl_context> context;
+  cl_bool normalised = CL_TRUE;
+  cl_addressing_mode addressing = CL_ADDRESS_CLAMP;
+  cl_filter_mode filter = CL_FILTER_NEAREST;
+  std::vector<cl_sampler_properties> properties;
 };
 
 struct event_info : object {

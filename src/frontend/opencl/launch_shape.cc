@@ -3,17 +3,13 @@
 #include <algorithm>
 
 namespace outboard::frontend::opencl {
-namespace {
-
-/// What the build says of this kernel on this device; nullptr: nothing.
 const marshal::opencl::work_group_facts* facts_for(const kernel_info& kernel, cl_device_id device) {
-  const auto& devices = find<program_info>(kernel.program.get())->devices;
-  const auto at =
-      static_cast<std::size_t>(std::find(devices.begin(), devices.end(), device) - devices.begin());
+  const auto& built = kernel.facts->devices;
+  const auto found = std::find_if(built.begin(), built.end(),
+                                  [device](const auto& each) { return each.device == id_of(device); });
+  const auto at = static_cast<std::size_t>(found - built.begin());
   return at < kernel.about->devices.size() ? &kernel.about->devices[at] : nullptr;
 }
-
-}  // namespace
 
 bool box::set(const std::size_t* origin, const std::size_t* region, std::size_t row_pitch,
               std::size_t slice_pitch) {

@@ -24,6 +24,9 @@ struct shape_check {
   bool certain = true;  ///< else the device may know better
 };
 
+/// What the build says of this kernel on this device; nullptr: nothing.
+const marshal::opencl::work_group_facts* facts_for(const kernel_info& kernel, cl_device_id device);
+
 shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint dimensions,
                         const std::size_t* offset, const std::size_t* global, const std::size_t* local);
 

@@ -14,12 +14,11 @@ build built_of(program_info& program) {
 }
 
 /// What the last build says of a device; nullptr: there was none.
-const marshal::opencl::device_build* build_for(const program_info& program, const build& built,
-                                               cl_device_id device) {
-  const auto at = std::find(program.devices.begin(), program.devices.end(), device) - program.devices.begin();
-  return built && static_cast<std::size_t>(at) < built->devices.size()
-             ? &built->devices[static_cast<std::size_t>(at)]
-             : nullptr;
+const marshal::opencl::device_build* build_for(const build& built, cl_device_id device) {
+  if (!built) return nullptr;
+  const auto found = std::find_if(built->devices.begin(), built->devices.end(),
+                                  [&](const auto& each) { return each.device == id_of(device); });
+  return found == built->devices.end() ? nullptr : &*found;
 }
 
 /// All of the program's, or those that are named.
@@ -46,9 +45,13 @@ cl_int give_binaries(cl_program program, const program_info& info, const asked& 
   wire::reader reply = m.reply();
   const auto count = reply.get<std::uint64_t>();
   auto* const* const places = static_cast<unsigned char* const*>(to.value);
-  for (std::uint64_t i = 0; i < count && i < info.devices.size(); ++i) {
+  for (std::uint64_t i = 0; i < count && reply.ok(); ++i) {
+    const auto id = reply.get<std::uint64_t>();
     const auto binary = reply.sized();
-    if (places[i] && !binary.empty()) std::memcpy(places[i], binary.data(), binary.size());
+    const auto at = std::find_if(info.devices.begin(), info.devices.end(),
+                                 [id](cl_device_id device) { return id_of(device) == id; });
+    unsigned char* const place = at == info.devices.end() ? nullptr : places[at - info.devices.begin()];
+    if (place && !binary.empty()) std::memcpy(place, binary.data(), binary.size());
   }
   return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
 }
@@ -83,6 +86,47 @@ cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const ch
     if (const cl_int code = send_bytes(std::as_bytes(std::span(source)), text); code) return code;
     return post_body(opcode::clCreateProgramWithSource,
                      marshal::opencl::source_body{id, id_of(context), text.about}, text.rest);
+  });
+}
+
+cl_program clCreateProgramWithBinary(cl_context context, cl_uint num_devices, const cl_device_id* device_list,
+                                     const std::size_t* lengths, const unsigned char** binaries,
+                                     cl_int* binary_status, cl_int* errcode_ret) {
+  const auto* const in = find<context_info>(context);
+  if (!in) return fail(errcode_ret, CL_INVALID_CONTEXT);
+  if (num_devices == 0 || !device_list || !lengths || !binaries) return fail(errcode_ret, CL_INVALID_VALUE);
+  marshal::opencl::binary_body body;
+  std::vector<std::byte> all;
+  for (cl_uint i = 0; i < num_devices; ++i) {
+    if (std::find(in->devices.begin(), in->devices.end(), device_list[i]) == in->devices.end())
+      return fail(errcode_ret, CL_INVALID_DEVICE);
+    const bool empty = lengths[i] == 0 || !binaries[i];
+    if (binary_status) binary_status[i] = empty ? CL_INVALID_VALUE : CL_SUCCESS;
+    if (empty) return fail(errcode_ret, CL_INVALID_VALUE);
+    body.devices.push_back(id_of(device_list[i]));
+    body.lengths.push_back(lengths[i]);
+    const auto* const first = reinterpret_cast<const std::byte*>(binaries[i]);
+    all.insert(all.end(), first, first + lengths[i]);
+  }
+  auto info = std::make_unique<program_info>();
+  info->context = needed(context);
+  info->devices.assign(device_list, device_list + num_devices);
+  body.context = id_of(context);
+  return create<cl_program>(std::move(info), errcode_ret, [&](std::uint64_t id) {
+    sent_bytes bytes;
+    if (const cl_int code = send_bytes(all, bytes); code) return code;
+    body.handle = id;
+    body.binaries = bytes.about;
+    message m(opcode::clCreateProgramWithBinary);
+    marshal::put_body(m.body(), body);
+    const cl_int code = m.call(bytes.rest);
+    if (code != CL_SUCCESS) return code;
+    wire::reader reply = m.reply();
+    for (cl_uint i = 0; i < num_devices; ++i) {
+      const auto status = reply.get<cl_int>();
+      if (binary_status) binary_status[i] = status;
+    }
+    return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
   });
 }
 
@@ -147,8 +191,9 @@ cl_int clGetProgramInfo(cl_program program, cl_program_info name, std::size_t si
       return to.bytes(nullptr, 0);
     case CL_PROGRAM_BINARY_SIZES: {
       std::vector<std::size_t> sizes(info->devices.size());
-      for (std::size_t i = 0; built && i < sizes.size() && i < built->devices.size(); ++i)
-        sizes[i] = built->devices[i].binary_size;
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (const auto* about = build_for(built, info->devices[i])) sizes[i] = about->binary_size;
+      }
       return to.list(sizes);
     }
     case CL_PROGRAM_BINARIES:
@@ -172,8 +217,8 @@ cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program
   if (std::find(info->devices.begin(), info->devices.end(), device) == info->devices.end())
     return CL_INVALID_DEVICE;
   const build built = built_of(*info);
-  const marshal::opencl::device_build none{CL_BUILD_NONE, CL_PROGRAM_BINARY_TYPE_NONE, 0, 0, {}, {}};
-  const auto* about = build_for(*info, built, device);
+  const marshal::opencl::device_build none{0, CL_BUILD_NONE, CL_PROGRAM_BINARY_TYPE_NONE, 0, 0, {}, {}};
+  const auto* about = build_for(built, device);
   if (!about) about = &none;
   const asked to{size, value, wanted};
   switch (name) {

@@ -132,7 +132,6 @@ values shown_of_device(values info, const std::string& host) {
   set_number<cl_device_exec_capabilities>(info, CL_DEVICE_EXECUTION_CAPABILITIES, CL_EXEC_KERNEL);
   // What is not there yet (docs/coverage-opencl.md).
   set_number<cl_device_svm_capabilities>(info, CL_DEVICE_SVM_CAPABILITIES, 0);
-  set_number<cl_bool>(info, CL_DEVICE_IMAGE_SUPPORT, CL_FALSE);
   set_number<cl_bool>(info, CL_DEVICE_PIPE_SUPPORT, CL_FALSE);
   set_number<cl_uint>(info, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, 1);
   set_number<cl_device_device_enqueue_capabilities>(info, CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, 0);

@@ -49,6 +49,29 @@ struct buffer_body {
   OUTBOARD_FIELDS(handle, context, flags, size, contents)
 };
 
+/// cl_image_format and cl_image_desc; the contents come without gaps between rows.
+struct image_body {
+  std::uint64_t handle = 0, context = 0, flags = 0;
+  std::uint32_t order = 0, type = 0, kind = 0, levels = 0, samples = 0;
+  std::uint64_t width = 0, height = 0, depth = 0, layers = 0, row_pitch = 0, slice_pitch = 0;
+  std::uint64_t memory = 0;  ///< the buffer or image that it shows; 0: none
+  bytes_body contents;
+  OUTBOARD_FIELDS(handle, context, flags, order, type, kind, levels, samples, width, height, depth, layers,
+                  row_pitch, slice_pitch, memory, contents)
+};
+
+/// What the device made of it.
+struct image_reply {
+  std::uint64_t element_size = 0, row_pitch = 0, slice_pitch = 0, size = 0;
+  OUTBOARD_FIELDS(element_size, row_pitch, slice_pitch, size)
+};
+
+struct formats_body {
+  std::uint64_t context = 0, flags = 0;
+  std::uint32_t kind = 0;
+  OUTBOARD_FIELDS(context, flags, kind)
+};
+
 struct sub_buffer_body {
   std::uint64_t handle = 0, buffer = 0, flags = 0, origin = 0, size = 0;
   OUTBOARD_FIELDS(handle, buffer, flags, origin, size)
@@ -60,6 +83,14 @@ struct source_body {
   OUTBOARD_FIELDS(handle, context, text)
 };
 
+/// clCreateProgramWithBinary: the binaries one behind the other; the reply says of each whether it was taken.
+struct binary_body {
+  std::uint64_t handle = 0, context = 0;
+  ids devices, lengths;
+  bytes_body binaries;
+  OUTBOARD_FIELDS(handle, context, devices, lengths, binaries)
+};
+
 struct build_body {
   std::uint64_t program = 0;
   ids devices;  ///< none: all of the program
@@ -69,11 +100,12 @@ struct build_body {
 };
 
 struct device_build {
+  std::uint64_t device = 0;
   std::int32_t status = 0;
   std::uint32_t binary_type = 0;
   std::uint64_t global_variables = 0, binary_size = 0;
   std::string options, log;
-  OUTBOARD_FIELDS(status, binary_type, global_variables, binary_size, options, log)
+  OUTBOARD_FIELDS(device, status, binary_type, global_variables, binary_size, options, log)
 };
 
 /// What clGetKernelArgInfo says, where it says something (`known`).
@@ -95,14 +127,14 @@ struct work_group_facts {
 struct kernel_facts {
   std::string name, attributes;
   std::vector<argument_facts> arguments;
-  std::vector<work_group_facts> devices;  ///< in the order of the program's
+  std::vector<work_group_facts> devices;  ///< in the order of the build's
   OUTBOARD_FIELDS(name, attributes, arguments, devices)
 };
 
 /// What clBuildProgram made of a program. `code` is the function's own.
 struct build_reply {
   std::int32_t code = 0;
-  std::vector<device_build> devices;  ///< in the order of the program's
+  std::vector<device_build> devices;
   std::vector<kernel_facts> kernels;
   OUTBOARD_FIELDS(code, devices, kernels)
 };
@@ -125,14 +157,16 @@ struct argument_body {
   OUTBOARD_FIELDS(kernel, index, form, size, handle, value)
 };
 
-/// Where a command's bytes lie in a buffer: in a row, or as a box of rows.
+/// Where a command's bytes lie: in a row of a buffer, as a box of rows there, or in an image (its region in
+/// pixels).
+enum class place_form : std::uint8_t { row = 0, box = 1, image = 2 };
 struct place_body {
   std::uint64_t memory = 0;
-  bool box = false;
+  place_form form = place_form::row;
   std::uint64_t offset = 0, size = 0;  ///< in a row
   std::uint64_t origin[3] = {}, region[3] = {}, row_pitch = 0, slice_pitch = 0;
-  OUTBOARD_FIELDS(memory, box, offset, size, origin[0], origin[1], origin[2], region[0], region[1], region[2],
-                  row_pitch, slice_pitch)
+  OUTBOARD_FIELDS(memory, form, offset, size, origin[0], origin[1], origin[2], region[0], region[1],
+                  region[2], row_pitch, slice_pitch)
 };
 
 /// clEnqueueReadBuffer, clEnqueueReadBufferRect, clEnqueueMapBuffer: the bytes come in data frames, without

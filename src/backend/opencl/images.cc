@@ -1,0 +1,119 @@
+// Images as objects.
+#include <algorithm>
+#include <optional>
+
+#include "backend/opencl/ends.hh"
+#include "backend/opencl/questions.hh"
+
+namespace outboard::backend::opencl {
+namespace {
+
+using namespace marshal::opencl;
+
+/// Formats of a kind of image; more than any device has.
+constexpr cl_uint most_formats = 1024;
+
+std::uint64_t size_of(const api::opencl::function_table& table, cl_mem image, cl_image_info name) {
+  return value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
+           return table.clGetImageInfo(image, name, size, to, wanted);
+         })
+      .value_or(0);
+}
+
+/// Bytes of all pixels without gaps; nothing: more than a size can say.
+std::optional<std::size_t> bytes_of(const cl_image_desc& about, std::size_t element) {
+  std::size_t rows = 1, slices = 1;
+  switch (about.image_type) {
+    case CL_MEM_OBJECT_IMAGE2D:
+      rows = about.image_height;
+      break;
+    case CL_MEM_OBJECT_IMAGE3D:
+      rows = about.image_height, slices = about.image_depth;
+      break;
+    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+      slices = about.image_array_size;
+      break;
+    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+      rows = about.image_height, slices = about.image_array_size;
+      break;
+    default:
+      break;
+  }
+  std::size_t bytes = element;
+  for (const std::size_t n : {about.image_width, rows, slices}) {
+    if (__builtin_mul_overflow(bytes, n, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+namespace ends {
+
+/// The contents are copied at once; the flags that speak of the client's memory mean the copy. How many bytes
+/// the device would read is known of an image that is there: it is made without them first.
+outcome clCreateImageWithProperties(call& c) {
+  const auto body = marshal::take_body<image_body>(c.body);
+  if (!c.body.ok()) return outcome::malformed();
+  const auto contents = own(c).take_bytes(body.contents, c.body.rest());
+  if (!contents) return outcome::malformed();
+  const api::opencl::function_table& table = own(c).table();
+  cl_context context = nullptr;
+  cl_int code = resolve(c, body.context, context);
+  const cl_image_format format{body.order, body.type};
+  cl_image_desc about{};
+  about.image_type = body.kind;
+  about.image_width = body.width;
+  about.image_height = body.height;
+  about.image_depth = body.depth;
+  about.image_array_size = body.layers;
+  // Pitches speak of the client's memory, or of the buffer that the image shows.
+  about.image_row_pitch = body.memory ? body.row_pitch : 0;
+  about.image_slice_pitch = body.memory ? body.slice_pitch : 0;
+  about.num_mip_levels = body.levels;
+  about.num_samples = body.samples;
+  if (code == CL_SUCCESS && body.memory) code = resolve(c, body.memory, about.mem_object);
+  const cl_mem_flags flags =
+      body.flags & ~static_cast<cl_mem_flags>(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
+  cl_mem made = nullptr;
+  if (code == CL_SUCCESS && !table.clCreateImage) code = CL_INVALID_OPERATION;
+  if (code == CL_SUCCESS) made = table.clCreateImage(context, flags, &format, &about, nullptr, &code);
+  if (code == CL_SUCCESS && body.contents.present) {
+    const auto wanted = bytes_of(about, size_of(table, made, CL_IMAGE_ELEMENT_SIZE));
+    table.clReleaseMemObject(made);
+    if (wanted != contents->size()) return outcome::malformed();
+    about.image_row_pitch = about.image_slice_pitch = 0;
+    made = table.clCreateImage(context, flags | CL_MEM_COPY_HOST_PTR, &format, &about,
+                               const_cast<std::byte*>(contents->data()), &code);
+  }
+  if (code == CL_SUCCESS) {
+    marshal::put_body(
+        c.reply,
+        image_reply{size_of(table, made, CL_IMAGE_ELEMENT_SIZE), size_of(table, made, CL_IMAGE_ROW_PITCH),
+                    size_of(table, made, CL_IMAGE_SLICE_PITCH),
+                    value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* w) {
+                      return table.clGetMemObjectInfo(made, CL_MEM_SIZE, size, to, w);
+                    }).value_or(0)});
+  }
+  return keep(c, body.handle, made, code);
+}
+
+outcome clGetSupportedImageFormats(call& c) {
+  formats_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  cl_context context = nullptr;
+  cl_int code = resolve(c, body.context, context);
+  std::vector<cl_image_format> formats(most_formats);
+  cl_uint count = 0;
+  if (code == CL_SUCCESS) {
+    code = own(c).table().clGetSupportedImageFormats(context, body.flags, body.kind, most_formats,
+                                                     formats.data(), &count);
+  }
+  formats.resize(std::min(count, most_formats));
+  for (const cl_image_format& f : formats)
+    c.reply.put(f.image_channel_order), c.reply.put(f.image_channel_data_type);
+  return outcome::answer_code(code);
+}
+
+}  // namespace ends
+}  // namespace outboard::backend::opencl

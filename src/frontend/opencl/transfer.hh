@@ -1,0 +1,42 @@
+// How bytes of the program travel with commands on buffers and images. Thread-bound, as command.hh.
+#pragma once
+
+#include <vector>
+
+#include "frontend/opencl/command.hh"
+#include "frontend/opencl/launch_shape.hh"
+
+namespace outboard::frontend::opencl {
+
+using marshal::opencl::place_body;
+
+/// CL_MAP_* that promise to change the bytes.
+inline constexpr cl_map_flags map_writes = CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION;
+/// As a device aligns what it maps: for any type of the language.
+inline constexpr std::size_t map_alignment = 128;
+inline constexpr std::size_t no_origin[3] = {};
+
+/// Flags of a memory object that rule the host's access out.
+inline constexpr cl_mem_flags no_reads = CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS;
+inline constexpr cl_mem_flags no_writes = CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS;
+
+constexpr bool map_flags_fit(cl_map_flags flags) {
+  const bool alone = flags == CL_MAP_WRITE_INVALIDATE_REGION || !(flags & CL_MAP_WRITE_INVALIDATE_REGION);
+  return (flags & ~(CL_MAP_READ | map_writes)) == 0 && alone;
+}
+constexpr cl_mem_flags refused_by(cl_map_flags flags) {
+  return ((flags & CL_MAP_READ) ? no_reads : 0) | ((flags & map_writes) ? no_writes : 0);
+}
+
+/// Where the rows of a box go in the program's memory; `region` in bytes.
+landing landing_of(const box& b, void* ptr, const std::size_t* region);
+/// The rows of a box one behind the other.
+std::vector<std::byte> gather(const box& b, const void* ptr, const std::size_t* region);
+
+cl_int read(command& c, const place_body& from, const landing& land, bool blocking);
+cl_int write(command& c, const place_body& to, std::span<const std::byte> bytes);
+
+/// Memory of ours for m.size bytes, at an aligned address.
+std::byte* make_room(mapping& m);
+
+}  // namespace outboard::frontend::opencl
