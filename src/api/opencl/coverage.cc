@@ -12,7 +12,8 @@ constexpr std::array<std::pair<kind, std::string_view>, 5> meanings{{
     {kind::post, "travels without a reply"},
     {kind::call, "travels and waits for its answer"},
     {kind::custom,
-     "travels by hand-written ends; of these only blocking reads, builds and questions to the device wait"},
+     "travels by hand-written ends; of these only blocking reads, builds, images, binaries and questions to "
+     "the device wait"},
     {kind::local, "answered by the front-end, or made of the others"},
     {kind::later,
      "**a gap**: not there yet. It answers CL_INVALID_OPERATION, and devices say that they cannot do it"},
