@@ -178,10 +178,13 @@ outcome clBuildProgram(call& c) {
     names.push_back(c.objects().name_of(api::handle_kind::cl_device, device));
   c.give_up_turn();
   build_reply reply;
-  reply.code = table.clBuildProgram(program, static_cast<cl_uint>(devices.size()),
-                                    devices.empty() ? nullptr : devices.data(),
-                                    body.has_options ? body.options.c_str() : nullptr, nullptr, nullptr);
+  // With it the client knows what each argument is, and need not ask when it is set.
+  const std::string options = body.options + (body.options.empty() ? "" : " ") + "-cl-kernel-arg-info";
+  reply.code =
+      table.clBuildProgram(program, static_cast<cl_uint>(devices.size()),
+                           devices.empty() ? nullptr : devices.data(), options.c_str(), nullptr, nullptr);
   add_builds(table, program, all, names, reply);
+  for (device_build& each : reply.devices) each.options = body.options;
   if (reply.code == CL_SUCCESS) add_kernels(table, program, all, reply);
   table.clReleaseProgram(program);
   marshal::put_body(c.reply, reply);
