@@ -1,5 +1,5 @@
 """Clients of an OpenCL session that are wrong on purpose: each loses its own session at most, the daemon goes on, and a
-program finds its device afterwards. usage: hostile_test.py [ATTACKS]"""
+program finds its device afterwards. usage: wrong_clients_test.py [ATTACKS]"""
 import pathlib
 import random
 import struct
