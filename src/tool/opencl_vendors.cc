@@ -1,10 +1,13 @@
 #include "tool/opencl_vendors.hh"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -62,7 +65,33 @@ result<opencl_vendors> opencl_vendors::make(const std::string& libraries) {
   made.folder_ = folder;
   for (const auto& [name, library] : platforms_there()) OUTBOARD_TRY(made.add(name, library));
   OUTBOARD_TRY(made.add("outboard.icd", ours));
+  OUTBOARD_TRY(made.start_remover());
   return made;
+}
+
+/// `outboard run` may be killed: what is left to do then is another process's, out of reach of signals to its
+/// group.
+status opencl_vendors::start_remover() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure("pipe: " + errno_text(errno));
+  const unique_fd theirs(ends[0]);
+  life_.reset(ends[1]);
+  remover_ = ::fork();
+  if (remover_ < 0) return failure("fork: " + errno_text(errno));
+  if (remover_ > 0) return {};
+  ::setsid();
+  ::dup2(ends[0], STDIN_FILENO);
+  ::close_range(STDOUT_FILENO, ~0U, 0);  // whoever reads our output must see its end with the program's
+  char nothing = 0;
+  while (::read(STDIN_FILENO, &nothing, 1) < 0 && errno == EINTR) {
+  }
+  remove();
+  ::_exit(0);
+}
+
+void opencl_vendors::remove() const {
+  for (const std::string& file : files_) ::unlink(file.c_str());
+  if (!folder_.empty()) ::rmdir(folder_.c_str());
 }
 
 status opencl_vendors::add(const std::string& name, const std::string& library) {
@@ -75,17 +104,27 @@ status opencl_vendors::add(const std::string& name, const std::string& library) 
 }
 
 opencl_vendors::opencl_vendors(opencl_vendors&& other) noexcept
-    : folder_(std::exchange(other.folder_, {})), files_(std::exchange(other.files_, {})) {}
+    : folder_(std::exchange(other.folder_, {})),
+      files_(std::exchange(other.files_, {})),
+      life_(std::move(other.life_)),
+      remover_(std::exchange(other.remover_, -1)) {}
 
 opencl_vendors& opencl_vendors::operator=(opencl_vendors&& other) noexcept {
   std::swap(folder_, other.folder_);
   std::swap(files_, other.files_);
+  std::swap(life_, other.life_);
+  std::swap(remover_, other.remover_);
   return *this;
 }
 
 opencl_vendors::~opencl_vendors() {
-  for (const std::string& file : files_) ::unlink(file.c_str());
-  if (!folder_.empty()) ::rmdir(folder_.c_str());
+  life_.reset();
+  if (remover_ > 0) {
+    while (::waitpid(remover_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  } else {
+    remove();
+  }
 }
 
 }  // namespace outboard::tool

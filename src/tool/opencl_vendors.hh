@@ -1,11 +1,15 @@
 // The folder from which an OpenCL loader takes its platforms in a program that `outboard run` starts: those
 // that the program would have had without us, and ours. Loaders take one folder (OCL_ICD_VENDORS), and not
-// all of them a further library. Owned by `outboard run`, which removes it when the program has ended.
+// all of them a further library. Owned by `outboard run`; a process of its own removes it when that has
+// ended, however it did.
 #pragma once
+
+#include <sys/types.h>
 
 #include <string>
 #include <vector>
 
+#include "base/fd.hh"
 #include "base/result.hh"
 
 namespace outboard::tool {
@@ -23,9 +27,13 @@ class opencl_vendors {
 
  private:
   status add(const std::string& name, const std::string& library);
+  status start_remover();
+  void remove() const;
 
   std::string folder_;
   std::vector<std::string> files_;
+  unique_fd life_;      ///< its end is the remover's sign
+  pid_t remover_ = -1;  ///< -1: the destructor removes
 };
 
 }  // namespace outboard::tool

@@ -12,6 +12,7 @@
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
+#include "base/log.hh"
 #include "tool/ask.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
@@ -134,8 +135,9 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
   sigset_t before;
   const unique_fd signals = take_signals(before);
   if (!signals) return complain(exit_failed, "signalfd: " + errno_text(errno));
-  const auto vendors = opencl_vendors::make(*libraries);
-  if (!vendors.ok()) return complain(exit_failed, vendors.error().message);
+  // A program that uses CUDA alone needs none: where no folder can be made it runs all the same.
+  auto vendors = opencl_vendors::make(*libraries);
+  if (!vendors.ok()) log::error("no OpenCL for the program: ", vendors.error().message);
   std::vector<std::string> servers = c->servers;
   std::optional<private_backend> backend;
   if (!servers.empty()) {
@@ -150,7 +152,8 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
     backend.emplace(std::move(*started));
     servers = {backend->url()};
   }
-  const auto program = launch(*c, {*libraries, vendors->folder(), servers}, before, command);
+  const auto program =
+      launch(*c, {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers}, before, command);
   if (!program.ok()) return complain(exit_failed, program.error().message);
   const int status = wait_for(program->process, signals.get());
   if (program->exec_error == 0) return status;
