@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/errno_text.hh"
+#include "tool/temporary_folder.hh"
 
 namespace outboard::tool {
 namespace {
@@ -59,10 +60,9 @@ result<opencl_vendors> opencl_vendors::make(const std::string& libraries) {
   opencl_vendors made;
   const std::string ours = libraries + "/" + std::string(own_library);
   if (::access(ours.c_str(), R_OK) != 0) return made;
-  const char* const base = ::getenv("TMPDIR");
-  std::string folder = std::string(base && base[0] == '/' ? base : "/tmp") + "/outboard-opencl-XXXXXX";
-  if (!::mkdtemp(folder.data())) return failure("cannot make " + folder + ": " + errno_text(errno));
-  made.folder_ = folder;
+  auto folder = make_temporary_folder("outboard-opencl");
+  if (!folder.ok()) return failure(folder.error().message);
+  made.folder_ = std::move(*folder);
   for (const auto& [name, library] : platforms_there()) OUTBOARD_TRY(made.add(name, library));
   OUTBOARD_TRY(made.add("outboard.icd", ours));
   OUTBOARD_TRY(made.start_remover());

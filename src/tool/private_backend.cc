@@ -17,6 +17,7 @@
 #include "base/errno_text.hh"
 #include "base/fd.hh"
 #include "marshal/driver_variables.hh"
+#include "tool/temporary_folder.hh"
 
 namespace outboard::tool {
 namespace {
@@ -24,14 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
 
-result<std::string> make_folder() {
-  const char* base = ::getenv("TMPDIR");
-  std::string folder = std::string(base && base[0] == '/' ? base : "/tmp") + "/outboard-XXXXXX";
-  // A socket's path has at most 107 bytes.
-  if (folder.size() > 80) folder = "/tmp/outboard-XXXXXX";
-  if (!::mkdtemp(folder.data())) return failure("cannot make " + folder + ": " + errno_text(errno));
-  return folder;
-}
+/// A socket's path has at most 107 bytes.
+constexpr std::size_t longest_folder = 80;
 
 [[noreturn]] void become_backend(pid_t owner, std::vector<char*>& arguments) {
   // SIGTERM: it removes its socket and folder. A group of its own: a terminal's ^C is for the program.
@@ -78,7 +73,7 @@ void remove_folder(const std::string& folder) {
 }  // namespace
 
 result<private_backend> private_backend::start(device_choice device, const std::string& config_file) {
-  auto folder = make_folder();
+  auto folder = make_temporary_folder("outboard", longest_folder);
   if (!folder.ok()) return std::move(folder).error();
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
