@@ -18,6 +18,7 @@
 #include "backend/session_core.hh"
 #include "base/errno_text.hh"
 #include "base/log.hh"
+#include "base/temporary_folder.hh"
 #include "marshal/bodies.hh"
 
 namespace outboard::backend {
@@ -53,20 +54,21 @@ core_dump::~core_dump() {
 /// may enter. The driver gets at it by our descriptor (a pipe that never had a name says at once that its
 /// writer is gone).
 CUresult core_dump::open() {
-  const char* chosen = std::getenv("TMPDIR");
-  std::string folder = std::string(chosen && *chosen ? chosen : "/tmp") + "/outboard-core-XXXXXX";
-  if (::mkdtemp(folder.data())) {
-    const std::string name = folder + "/dump";
-    if (::mkfifo(name.c_str(), 0600) == 0) {
-      place_.reset(::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-      ::unlink(name.c_str());
-    }
-    ::rmdir(folder.c_str());
+  const result<std::string> folder = make_temporary_folder("outboard-core");
+  if (!folder.ok()) {
+    log::warn("no place for core dumps: ", folder.error().message);
+    return CUDA_ERROR_OPERATING_SYSTEM;
   }
+  const std::string name = *folder + "/dump";
+  if (::mkfifo(name.c_str(), 0600) == 0) {
+    place_.reset(::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    ::unlink(name.c_str());
+  }
+  ::rmdir(folder->c_str());
   stop_.reset(::eventfd(0, EFD_CLOEXEC));
   path_ = "/proc/self/fd/" + std::to_string(place_.get());
   if (!place_ || !stop_ || !reopen()) {
-    log::warn("no place for core dumps in ", folder, ": ", errno_text(errno));
+    log::warn("no place for core dumps in ", *folder, ": ", errno_text(errno));
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
   // A session that ends closes the pipe under a driver that writes.

@@ -12,6 +12,7 @@
 
 #include "backend/folder.hh"
 #include "base/errno_text.hh"
+#include "base/hex.hh"
 #include "base/log.hh"
 #include "marshal/image.hh"
 
@@ -47,12 +48,7 @@ result<unique_fd> take_lock(int folder, const std::atomic<bool>& stop) {
 }  // namespace
 
 std::string image_file(const image_scope& scope, const marshal::image_name& name) {
-  std::string text;
-  for (const std::byte b : hmac_sha256(scope, std::as_bytes(std::span(name)))) {
-    text += "0123456789abcdef"[std::to_integer<int>(b >> 4)];
-    text += "0123456789abcdef"[std::to_integer<int>(b & std::byte{15})];
-  }
-  return text;
+  return hex(hmac_sha256(scope, std::as_bytes(std::span(name))));
 }
 
 result<image_cache> image_cache::open(const std::string& folder, std::uint64_t most_bytes) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/errno_text.hh"
+#include "base/hex.hh"
 #include "base/log.hh"
 #include "marshal/driver_variables.hh"
 
@@ -86,13 +87,7 @@ result<probed_device> choose_device(const worker_command& command, device_choice
 }
 
 std::string format_uuid(const std::array<std::byte, 16>& uuid, std::string_view prefix) {
-  std::string text(prefix);
-  for (std::size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += "0123456789abcdef"[std::to_integer<int>(uuid[i] >> 4)];
-    text += "0123456789abcdef"[std::to_integer<int>(uuid[i] & std::byte{15})];
-  }
-  return text;
+  return std::string(prefix) + uuid_text(uuid);
 }
 
 std::vector<std::string> uuids_of(const marshal::snapshot& snapshot) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hex.hh"
 #include "base/sha256_blocks.hh"
 
 namespace outboard {
@@ -14,15 +15,6 @@ namespace {
 
 std::span<const std::byte> bytes_of(std::string_view s) {
   return std::as_bytes(std::span(s.data(), s.size()));
-}
-
-std::string hex(const sha256_digest& digest) {
-  std::string text;
-  for (const std::byte b : digest) {
-    text += "0123456789abcdef"[std::to_integer<int>(b >> 4)];
-    text += "0123456789abcdef"[std::to_integer<int>(b & std::byte{15})];
-  }
-  return text;
 }
 
 TEST(sha256, gives_the_vectors_of_fips_180_4) {

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/errno_text.hh"
-#include "tool/temporary_folder.hh"
+#include "base/temporary_folder.hh"
 
 namespace outboard::tool {
 namespace {

@@ -16,8 +16,8 @@
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
+#include "base/temporary_folder.hh"
 #include "marshal/driver_variables.hh"
-#include "tool/temporary_folder.hh"
 
 namespace outboard::tool {
 namespace {

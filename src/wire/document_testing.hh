@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/hex.hh"
+
 namespace outboard::wire::testing {
 
 inline int hex_digit(char c) {
@@ -55,16 +57,6 @@ inline std::map<std::string, std::vector<std::byte>> read_examples() {
     }
   }
   return examples;
-}
-
-inline std::string hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte b : bytes) {
-    text += "0123456789abcdef"[std::to_integer<int>(b) >> 4];
-    text += "0123456789abcdef"[std::to_integer<int>(b) & 15];
-    text += ' ';
-  }
-  return text;
 }
 
 /// The document's example of this name holds exactly these bytes.

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "backend/nvml/shield.hh"
+#include "base/hex.hh"
 
 namespace outboard::backend::nvml {
 namespace {
@@ -64,13 +65,8 @@ nvmlReturn_t by_uuid_struct(const nvmlUUID_v1_t* uuid, nvmlDevice_t* device) {
     return by_uuid(text.c_str(), device);
   }
   if (uuid->type != binary) return NVML_ERROR_INVALID_ARGUMENT;
-  std::string text = "GPU-";
-  for (std::size_t i = 0; i < 16; ++i) {
-    char byte[4];
-    std::snprintf(byte, sizeof byte, "%02x", uuid->value.bytes[i]);
-    text.append(i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "").append(byte);
-  }
-  return by_uuid(text.c_str(), device);
+  const auto bytes = std::as_bytes(std::span(uuid->value.bytes)).first<16>();
+  return by_uuid(("GPU-" + uuid_text(bytes)).c_str(), device);
 }
 
 nvmlReturn_t by_serial(const char* serial, nvmlDevice_t* device) {

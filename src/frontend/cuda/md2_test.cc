@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/hex.hh"
+
 namespace outboard::frontend::cuda {
 namespace {
 
@@ -12,14 +14,7 @@ std::span<const std::uint8_t> bytes(std::string_view s) {
   return {reinterpret_cast<const std::uint8_t*>(s.data()), s.size()};
 }
 
-std::string hex(const md2_digest& digest) {
-  std::string text;
-  for (const std::uint8_t byte : digest) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
+std::string hex(const md2_digest& digest) { return outboard::hex(std::as_bytes(std::span(digest))); }
 
 std::string md2_of(std::string_view s) {
   md2 hash;

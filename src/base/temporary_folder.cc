@@ -1,11 +1,11 @@
-#include "tool/temporary_folder.hh"
+#include "base/temporary_folder.hh"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/errno_text.hh"
 
-namespace outboard::tool {
+namespace outboard {
 
 result<std::string> make_temporary_folder(std::string_view name, std::size_t longest) {
   const std::string form = "/" + std::string(name) + "-XXXXXX";
@@ -16,4 +16,4 @@ result<std::string> make_temporary_folder(std::string_view name, std::size_t lon
   return folder;
 }
 
-}  // namespace outboard::tool
+}  // namespace outboard
