@@ -33,7 +33,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check<buffer_body>(bytes);
   check<sub_buffer_body>(bytes);
   check<source_body>(bytes);
+  check<image_body>(bytes);
+  check<image_reply>(bytes);
+  check<formats_body>(bytes);
+  check<binary_body>(bytes);
+  check<upload_body>(bytes);
   check<build_body>(bytes);
+  check<compile_body>(bytes);
+  check<link_body>(bytes);
+  check<link_reply>(bytes);
+  check<built_in_body>(bytes);
   check<build_reply>(bytes);
   check<kernel_body>(bytes);
   check<argument_body>(bytes);

@@ -4,17 +4,13 @@
 
 namespace outboard::backend {
 
-/// As answer() for CUDA, without what only CUDA has: sticky errors, copies in flight by its driver.
+/// As answer() for CUDA, without what only CUDA has: sticky errors, copies in flight by its driver. What
+/// became of a post is the handler's to keep.
 void session_core::answer_by_api(lane& own, lane& asking, const wire::frame_header& request, outcome what) {
-  if (request.kind == wire::frame_kind::post) {
-    if (what.code != 0 && asking.deferred == 0) asking.deferred = what.code;
-    return;
-  }
-  std::int32_t code = what.code;
-  if (code == 0 && request_.api->carries_deferred(request.opcode)) code = std::exchange(asking.deferred, 0);
+  if (request.kind == wire::frame_kind::post) return;
   request_.api->before_reply();
-  std::memcpy(own.reply.data(), &code, sizeof code);
-  if (what.code != 0) own.reply.resize(sizeof code);
+  std::memcpy(own.reply.data(), &what.code, sizeof what.code);
+  if (what.code != 0) own.reply.resize(sizeof what.code);
   if (request_.output) send_output();
   asking.answered.store(true);  // partner: deliver(), which may see the client's next request at once
   wire::frame_header reply;

@@ -20,8 +20,6 @@ class session_api {
   virtual result<std::vector<std::byte>> begin(session_core& session) = 0;
   /// nullptr: unknown to this back-end.
   virtual handler find_handler(std::uint32_t opcode) const = 0;
-  /// May the reply carry an earlier post's error?
-  virtual bool carries_deferred(std::uint32_t opcode) const = 0;
   /// What a client without this function is told.
   virtual std::int32_t unknown_function() const = 0;
   /// A reply is about to leave: what it tells about must be on the client's side first. Any lane's thread,

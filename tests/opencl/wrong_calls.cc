@@ -1,5 +1,5 @@
 // Wrong calls and the codes that they get, a line each: what a local platform says, Outboard says.
-#include "program.hh"
+#include "codes.hh"
 
 static const char* const source = R"(
 typedef struct { int a; float b; } pair;
@@ -8,16 +8,6 @@ __kernel void every(__global int* g, __constant int* c, __local int* l, int scal
 }
 __kernel __attribute__((reqd_work_group_size(8, 1, 1))) void fixed(__global int* g) { g[get_global_id(0)] = 1; }
 )";
-
-static void say(const char* what, cl_int code) { std::printf("%s: %d\n", what, code); }
-
-#define CODE(call) say(#call, (call))
-#define MAKES(call)                          \
-  do {                                       \
-    cl_int code = 12345;                     \
-    const bool made = (call) != nullptr;     \
-    say(made ? "made " #call : #call, code); \
-  } while (false)
 
 static void wrong_objects(const machine& m) {
   const cl_context_properties unknown[] = {0x7777, 1, 0};

@@ -1,4 +1,5 @@
 // From opcode to handler: the generated handlers of CALL and POST lines, and the hand-written ones.
+#include <type_traits>
 #include <unordered_map>
 
 #include "backend/opencl/ends.hh"
@@ -15,10 +16,11 @@ cl_int wait(call& c, Execution& e) {
   if constexpr (Op == opcode::clFinish) {
     const cl_command_queue queue = e.template argument<0>();
     if (table.clRetainCommandQueue(queue) != CL_SUCCESS) return CL_INVALID_COMMAND_QUEUE;
+    const cl_int failed = own(c).take_failure(queue);
     c.give_up_turn();
     const cl_int code = table.clFinish(queue);
     table.clReleaseCommandQueue(queue);
-    return code;
+    return code == CL_SUCCESS ? failed : code;
   } else {
     static_assert(Op == opcode::clWaitForEvents);
     const cl_uint count = e.template argument<0>();
@@ -31,6 +33,31 @@ cl_int wait(call& c, Execution& e) {
   }
 }
 
+template <class F>
+struct first_of;
+template <class R, class First, class... A>
+struct first_of<R(First, A...)> {
+  using type = First;
+};
+
+template <opcode Op, class First>
+constexpr bool begins_with =
+    std::is_same_v<typename first_of<typename api::function<Op>::prototype>::type, First>;
+
+/// What the session must remember of a request beside its objects: which queue's commands have failed, and
+/// which kernels lack an argument.
+template <opcode Op, class Execution>
+void note(call& c, const Execution& e, cl_int code) {
+  if constexpr (Op == opcode::clReleaseCommandQueue) {
+    (void)own(c).take_failure(e.template argument<0>());
+  } else if constexpr (Op == opcode::clReleaseKernel) {
+    own(c).forget_arguments(e.template argument<0>());
+  } else if constexpr (begins_with<Op, cl_command_queue>) {
+    const bool posted = c.header.kind == wire::frame_kind::post;
+    if (posted && code != CL_SUCCESS) own(c).note_failure(e.template argument<0>(), code);
+  }
+}
+
 template <opcode Op>
 outcome generated(call& c) {
   constexpr const api::description& about = api::function<Op>::about;
@@ -38,9 +65,16 @@ outcome generated(call& c) {
   marshal::decode_state state{c.body, c.objects(), c.scratch};
   if (execution.decode(state) == marshal::decode_status::malformed) return outcome::malformed();
   cl_int code = state.code;
+  if constexpr (Op == opcode::clWaitForEvents) {
+    // Of a command that could not be given to the device.
+    if (code != CL_SUCCESS && code != CL_INVALID_EVENT) code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+  }
   if constexpr (about.destroys != api::no_parameter) {
     // Of one that was never made the client has heard already.
     if (code != CL_SUCCESS) return c.objects().erase(state.destroyed), outcome::answer_code(CL_SUCCESS);
+  }
+  if constexpr (Op == opcode::clEnqueueNDRangeKernel) {
+    if (code == CL_SUCCESS) code = own(c).failed_argument(execution.template argument<1>());
   }
   auto* const entry = api::opencl::entry_of<Op>::get(own(c).table());
   if (code == CL_SUCCESS && !entry) code = CL_INVALID_OPERATION;
@@ -58,6 +92,7 @@ outcome generated(call& c) {
     }
     if (state.created && !keep(c, state.created, execution.created(), code).well_formed)
       return outcome::malformed();
+    note<Op>(c, execution, code);
     if (about.destroys != api::no_parameter && code == CL_SUCCESS) c.objects().erase(state.destroyed);
     if (code == CL_SUCCESS) execution.encode_outputs(c.reply, c.objects());
     return outcome::answer_code(code);

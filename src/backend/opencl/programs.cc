@@ -1,115 +1,12 @@
-// Programs and kernels: built on the host, and told about as a whole, so that the questions that programs ask
-// about them need not travel.
-#include <memory>
-
+// Programs, whatever they are made of, and kernels. Builds are in builds.cc.
 #include "backend/opencl/ends.hh"
+#include "backend/opencl/program_facts.hh"
 #include "backend/opencl/questions.hh"
 
 namespace outboard::backend::opencl {
-namespace {
 
 using namespace marshal::opencl;
 using api::opencl::function_table;
-
-/// Of a program as it was at its build: what the reply tells, in one order.
-std::vector<cl_device_id> devices_of(const function_table& table, cl_program program) {
-  return list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
-    return table.clGetProgramInfo(program, CL_PROGRAM_DEVICES, size, to, wanted);
-  });
-}
-
-device_build build_of(const function_table& table, cl_program program, cl_device_id device) {
-  const auto ask = [&](cl_program_build_info name) {
-    return [&table, program, device, name](std::size_t size, void* to, std::size_t* wanted) {
-      return table.clGetProgramBuildInfo(program, device, name, size, to, wanted);
-    };
-  };
-  device_build b;
-  b.status = value_of<cl_build_status>(ask(CL_PROGRAM_BUILD_STATUS)).value_or(CL_BUILD_NONE);
-  b.binary_type = value_of<cl_program_binary_type>(ask(CL_PROGRAM_BINARY_TYPE)).value_or(0);
-  b.global_variables = value_of<std::size_t>(ask(CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE)).value_or(0);
-  b.options = text_of(ask(CL_PROGRAM_BUILD_OPTIONS));
-  b.log = text_of(ask(CL_PROGRAM_BUILD_LOG));
-  return b;
-}
-
-argument_facts argument_of(const function_table& table, cl_kernel kernel, cl_uint index) {
-  argument_facts a;
-  if (!table.clGetKernelArgInfo) return a;
-  const auto ask = [&](cl_kernel_arg_info name) {
-    return [&table, kernel, index, name](std::size_t size, void* to, std::size_t* wanted) {
-      return table.clGetKernelArgInfo(kernel, index, name, size, to, wanted);
-    };
-  };
-  const auto address = value_of<cl_kernel_arg_address_qualifier>(ask(CL_KERNEL_ARG_ADDRESS_QUALIFIER));
-  a.known = address.has_value();
-  if (!a.known) return a;
-  a.address = *address;
-  a.access = value_of<cl_kernel_arg_access_qualifier>(ask(CL_KERNEL_ARG_ACCESS_QUALIFIER)).value_or(0);
-  a.type_qualifier = value_of<cl_kernel_arg_type_qualifier>(ask(CL_KERNEL_ARG_TYPE_QUALIFIER)).value_or(0);
-  a.type = text_of(ask(CL_KERNEL_ARG_TYPE_NAME));
-  a.name = text_of(ask(CL_KERNEL_ARG_NAME));
-  return a;
-}
-
-work_group_facts work_group_of(const function_table& table, cl_kernel kernel, cl_device_id device) {
-  const auto ask = [&](cl_kernel_work_group_info name) {
-    return [&table, kernel, device, name](std::size_t size, void* to, std::size_t* wanted) {
-      return table.clGetKernelWorkGroupInfo(kernel, device, name, size, to, wanted);
-    };
-  };
-  work_group_facts w;
-  w.size = value_of<std::size_t>(ask(CL_KERNEL_WORK_GROUP_SIZE)).value_or(0);
-  w.multiple = value_of<std::size_t>(ask(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE)).value_or(0);
-  w.local_memory = value_of<cl_ulong>(ask(CL_KERNEL_LOCAL_MEM_SIZE)).value_or(0);
-  w.private_memory = value_of<cl_ulong>(ask(CL_KERNEL_PRIVATE_MEM_SIZE)).value_or(0);
-  const auto compiled = list_of<std::size_t>(ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE));
-  w.compiled.assign(compiled.begin(), compiled.end());
-  w.compiled.resize(3);
-  return w;
-}
-
-kernel_facts facts_of(const function_table& table, cl_kernel kernel, std::span<const cl_device_id> devices) {
-  const auto ask = [&](cl_kernel_info name) {
-    return [&table, kernel, name](std::size_t size, void* to, std::size_t* wanted) {
-      return table.clGetKernelInfo(kernel, name, size, to, wanted);
-    };
-  };
-  kernel_facts k;
-  k.name = text_of(ask(CL_KERNEL_FUNCTION_NAME));
-  k.attributes = text_of(ask(CL_KERNEL_ATTRIBUTES));
-  const cl_uint arguments = value_of<cl_uint>(ask(CL_KERNEL_NUM_ARGS)).value_or(0);
-  for (cl_uint i = 0; i < arguments; ++i) k.arguments.push_back(argument_of(table, kernel, i));
-  for (const cl_device_id device : devices) k.devices.push_back(work_group_of(table, kernel, device));
-  return k;
-}
-
-void add_kernels(const function_table& table, cl_program program, std::span<const cl_device_id> devices,
-                 build_reply& reply) {
-  cl_uint count = 0;
-  if (table.clCreateKernelsInProgram(program, 0, nullptr, &count) != CL_SUCCESS || count == 0) return;
-  std::vector<cl_kernel> kernels(count);
-  if (table.clCreateKernelsInProgram(program, count, kernels.data(), nullptr) != CL_SUCCESS) return;
-  for (const cl_kernel kernel : kernels) {
-    reply.kernels.push_back(facts_of(table, kernel, devices));
-    table.clReleaseKernel(kernel);
-  }
-}
-
-/// `ids`: the client's names of the devices.
-void add_builds(const function_table& table, cl_program program, std::span<const cl_device_id> devices,
-                const ids& names, build_reply& reply) {
-  const auto sizes = list_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
-    return table.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, size, to, wanted);
-  });
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    reply.devices.push_back(build_of(table, program, devices[i]));
-    reply.devices.back().device = names[i];
-    if (i < sizes.size()) reply.devices.back().binary_size = sizes[i];
-  }
-}
-
-}  // namespace
 
 namespace ends {
 
@@ -159,36 +56,45 @@ outcome clCreateProgramWithBinary(call& c) {
   return keep(c, body.handle, made, code);
 }
 
-/// The other lanes go on while the compiler works. A build that fails is told about as well as one that does
-/// not.
-outcome clBuildProgram(call& c) {
-  build_body body;
+outcome clCreateProgramWithIL(call& c) {
+  const auto body = marshal::take_body<source_body>(c.body);
+  if (!c.body.ok()) return outcome::malformed();
+  const auto il = own(c).take_bytes(body.text, c.body.rest());
+  if (!il) return outcome::malformed();
+  auto* const create = own(c).table().clCreateProgramWithIL;
+  cl_context context = nullptr;
+  cl_program made = nullptr;
+  cl_int code = resolve(c, body.context, context);
+  if (code == CL_SUCCESS && !create) code = CL_INVALID_OPERATION;
+  if (code == CL_SUCCESS) made = create(context, il->data(), il->size(), &code);
+  return keep(c, body.handle, made, code);
+}
+
+/// Usable at once: nothing is built.
+outcome clCreateProgramWithBuiltInKernels(call& c) {
+  built_in_body body;
   if (!take_all(c, body)) return outcome::malformed();
   const function_table& table = own(c).table();
-  cl_program program = nullptr;
-  cl_int code = resolve(c, body.program, program);
+  cl_context context = nullptr;
+  cl_int code = resolve(c, body.context, context);
   std::vector<cl_device_id> devices(body.devices.size());
-  for (std::size_t i = 0; i < devices.size() && code == CL_SUCCESS; ++i)
+  named_devices names;
+  for (std::size_t i = 0; i < devices.size() && code == CL_SUCCESS; ++i) {
     code = resolve(c, body.devices[i], devices[i]);
-  if (code == CL_SUCCESS) code = table.clRetainProgram(program);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
-  const auto all = devices_of(table, program);
-  ids names;
-  for (const cl_device_id device : all)
-    names.push_back(c.objects().name_of(api::handle_kind::cl_device, device));
-  c.give_up_turn();
-  build_reply reply;
-  // With it the client knows what each argument is, and need not ask when it is set.
-  const std::string options = body.options + (body.options.empty() ? "" : " ") + "-cl-kernel-arg-info";
-  reply.code =
-      table.clBuildProgram(program, static_cast<cl_uint>(devices.size()),
-                           devices.empty() ? nullptr : devices.data(), options.c_str(), nullptr, nullptr);
-  add_builds(table, program, all, names, reply);
-  for (device_build& each : reply.devices) each.options = body.options;
-  if (reply.code == CL_SUCCESS) add_kernels(table, program, all, reply);
-  table.clReleaseProgram(program);
-  marshal::put_body(c.reply, reply);
-  return outcome::answer_code(CL_SUCCESS);
+    names.emplace_back(devices[i], body.devices[i]);
+  }
+  if (code == CL_SUCCESS && !table.clCreateProgramWithBuiltInKernels) code = CL_INVALID_OPERATION;
+  cl_program made = nullptr;
+  if (code == CL_SUCCESS) {
+    made = table.clCreateProgramWithBuiltInKernels(context, static_cast<cl_uint>(devices.size()),
+                                                   devices.data(), body.names.c_str(), &code);
+  }
+  if (code == CL_SUCCESS) {
+    build_reply reply;
+    describe(table, made, names, true, reply);
+    marshal::put_body(c.reply, reply);
+  }
+  return keep(c, body.handle, made, code);
 }
 
 /// CL_PROGRAM_BINARIES alone: one row of bytes a device. Everything else the client knows.
@@ -231,22 +137,25 @@ outcome clCreateKernel(call& c) {
 outcome clSetKernelArg(call& c) {
   argument_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  auto* const set = own(c).table().clSetKernelArg;
+  if (body.form > argument_form::local) return outcome::malformed();
   cl_kernel kernel = nullptr;
-  if (const cl_int code = resolve(c, body.kernel, kernel); code != CL_SUCCESS)
-    return outcome::answer_code(code);
-  if (body.form == argument_form::local)
-    return outcome::answer_code(set(kernel, body.index, body.size, nullptr));
-  if (body.form == argument_form::value)
-    return outcome::answer_code(set(kernel, body.index, body.value.size(), body.value.data()));
-  if (body.form != argument_form::handle) return outcome::malformed();
-  void* native = nullptr;
-  const auto kind = static_cast<api::handle_kind>(wire::handle{body.handle}.kind());
-  if (body.handle) {
-    if (const cl_int code = c.objects().native_of(kind, body.handle, native); code != CL_SUCCESS)
-      return outcome::answer_code(code);
+  cl_int code = resolve(c, body.kernel, kernel);
+  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  auto* const set = own(c).table().clSetKernelArg;
+  if (body.form == argument_form::local) {
+    code = set(kernel, body.index, body.size, nullptr);
+  } else if (body.form == argument_form::value) {
+    code = set(kernel, body.index, body.value.size(), body.value.data());
+  } else {
+    void* native = nullptr;
+    const auto kind = static_cast<api::handle_kind>(wire::handle{body.handle}.kind());
+    if (body.handle) code = c.objects().native_of(kind, body.handle, native);
+    if (code == CL_SUCCESS) code = set(kernel, body.index, sizeof native, &native);
   }
-  return outcome::answer_code(set(kernel, body.index, sizeof native, &native));
+  // The caller of a call has heard of it, and the kernel has its argument still.
+  if (code == CL_SUCCESS || c.header.kind == wire::frame_kind::post)
+    own(c).note_argument(kernel, body.index, code);
+  return outcome::answer_code(code);
 }
 
 outcome clGetKernelSubGroupInfo(call& c) {

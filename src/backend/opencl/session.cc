@@ -101,9 +101,26 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
   return marshal::opencl::encode(s);
 }
 
-bool session::carries_deferred(std::uint32_t opcode) const {
-  const api::opencl::function_info* const function = api::opencl::find_function(opcode);
-  return function && function->about.deferred;
+cl_int session::take_failure(cl_command_queue queue) {
+  const auto found = failures_.extract(queue);
+  return found.empty() ? CL_SUCCESS : found.mapped();
+}
+
+void session::note_argument(cl_kernel kernel, cl_uint index, cl_int code) {
+  if (code != CL_SUCCESS) {
+    failed_arguments_[{kernel, index}] = code;
+  } else if (!failed_arguments_.empty()) {
+    failed_arguments_.erase({kernel, index});
+  }
+}
+
+cl_int session::failed_argument(cl_kernel kernel) const {
+  const auto first = failed_arguments_.lower_bound({kernel, 0});
+  return first != failed_arguments_.end() && first->first.first == kernel ? first->second : CL_SUCCESS;
+}
+
+void session::forget_arguments(cl_kernel kernel) {
+  std::erase_if(failed_arguments_, [kernel](const auto& each) { return each.first.first == kernel; });
 }
 
 bool session::upload(std::uint64_t number, std::span<const std::byte> bytes) {

@@ -30,11 +30,19 @@ class session final : public session_api {
 
   result<std::vector<std::byte>> begin(session_core& core) override;
   handler find_handler(std::uint32_t opcode) const override;
-  bool carries_deferred(std::uint32_t opcode) const override;
   std::int32_t unknown_function() const override { return CL_INVALID_OPERATION; }
   void before_reply() override { send_finished_reads(); }
 
   const api::opencl::function_table& table() const { return table_; }
+
+  /// A posted command of this queue could not be given to the device: the queue's next clFinish says so.
+  void note_failure(cl_command_queue queue, cl_int code) { failures_.emplace(queue, code); }
+  /// The first since it was asked last; the queue may be about to go.
+  cl_int take_failure(cl_command_queue queue);
+  /// What setting an argument gave: a kernel with one that was not taken cannot be launched.
+  void note_argument(cl_kernel kernel, cl_uint index, cl_int code);
+  cl_int failed_argument(cl_kernel kernel) const;
+  void forget_arguments(cl_kernel kernel);
 
   /// Bytes that come before the request that needs them. False: more than a session may have.
   bool upload(std::uint64_t number, std::span<const std::byte> bytes);
@@ -54,6 +62,8 @@ class session final : public session_api {
  private:
   const api::opencl::function_table table_;
   session_core* core_ = nullptr;
+  std::map<cl_command_queue, cl_int> failures_;
+  std::map<std::pair<cl_kernel, cl_uint>, cl_int> failed_arguments_;
   std::map<std::uint64_t, std::vector<std::byte>> uploads_;
   std::uint64_t uploaded_ = 0;
   std::mutex reads_mutex_;  // guards reads_; held while their bytes leave, so that they leave once

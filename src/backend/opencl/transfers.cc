@@ -41,47 +41,47 @@ struct kept_bytes {
 
 constexpr std::size_t no_origin[3] = {};
 
+/// The way of the bytes: the functions of a row, a box and an image take the same places either way.
+struct to_device {
+  const std::byte* host;
+  static constexpr auto row = &function_table::clEnqueueWriteBuffer;
+  static constexpr auto box = &function_table::clEnqueueWriteBufferRect;
+  static constexpr auto image = &function_table::clEnqueueWriteImage;
+};
+struct to_host {
+  std::byte* host;
+  static constexpr auto row = &function_table::clEnqueueReadBuffer;
+  static constexpr auto box = &function_table::clEnqueueReadBufferRect;
+  static constexpr auto image = &function_table::clEnqueueReadImage;
+};
+
 /// The rows of a box lie one behind the other here.
-cl_int enqueue_write(const function_table& table, const native_command& command, cl_mem memory,
-                     const place_body& to, const std::byte* from, cl_event* done) {
-  if (to.form == place_form::row) {
-    return table.clEnqueueWriteBuffer(command.queue, memory, CL_FALSE, to.offset, to.size, from,
-                                      command.count(), command.list(), done);
+template <class Way>
+cl_int enqueue(const function_table& table, const native_command& command, cl_mem memory,
+               const place_body& place, Way way, cl_event* done) {
+  if (place.form == place_form::row) {
+    return (table.*Way::row)(command.queue, memory, CL_FALSE, place.offset, place.size, way.host,
+                             command.count(), command.list(), done);
   }
-  const std::size_t origin[3] = {to.origin[0], to.origin[1], to.origin[2]};
-  const std::size_t region[3] = {to.region[0], to.region[1], to.region[2]};
-  if (to.form == place_form::image) {
-    return table.clEnqueueWriteImage(command.queue, memory, CL_FALSE, origin, region, 0, 0, from,
-                                     command.count(), command.list(), done);
+  const std::size_t origin[3] = {place.origin[0], place.origin[1], place.origin[2]};
+  const std::size_t region[3] = {place.region[0], place.region[1], place.region[2]};
+  if (place.form == place_form::image) {
+    return (table.*Way::image)(command.queue, memory, CL_FALSE, origin, region, 0, 0, way.host,
+                               command.count(), command.list(), done);
   }
-  return table.clEnqueueWriteBufferRect(command.queue, memory, CL_FALSE, origin, no_origin, region,
-                                        to.row_pitch, to.slice_pitch, 0, 0, from, command.count(),
-                                        command.list(), done);
+  return (table.*Way::box)(command.queue, memory, CL_FALSE, origin, no_origin, region, place.row_pitch,
+                           place.slice_pitch, 0, 0, way.host, command.count(), command.list(), done);
 }
 
-cl_int enqueue_read(const function_table& table, const native_command& command, cl_mem memory,
-                    const place_body& from, std::byte* to, cl_event* done) {
-  if (from.form == place_form::row) {
-    return table.clEnqueueReadBuffer(command.queue, memory, CL_FALSE, from.offset, from.size, to,
-                                     command.count(), command.list(), done);
-  }
-  const std::size_t origin[3] = {from.origin[0], from.origin[1], from.origin[2]};
-  const std::size_t region[3] = {from.region[0], from.region[1], from.region[2]};
-  if (from.form == place_form::image) {
-    return table.clEnqueueReadImage(command.queue, memory, CL_FALSE, origin, region, 0, 0, to,
-                                    command.count(), command.list(), done);
-  }
-  return table.clEnqueueReadBufferRect(command.queue, memory, CL_FALSE, origin, no_origin, region,
-                                       from.row_pitch, from.slice_pitch, 0, 0, to, command.count(),
-                                       command.list(), done);
-}
-
-/// The client's event, if it wants one: `done` is one reference more than the caller's.
-cl_int keep_event(call& c, std::uint64_t id, cl_event done, cl_int code, bool& well_formed) {
-  if (!id) return code;
+/// The client's event, if it wants one, is one reference more than the caller's `done`. A post's code is the
+/// queue's. False: malformed.
+[[nodiscard]] bool given(call& c, const native_command& command, std::uint64_t event, cl_event done,
+                         cl_int code) {
+  const bool posted = c.header.kind == wire::frame_kind::post;
+  if (code != CL_SUCCESS && command.queue && posted) own(c).note_failure(command.queue, code);
+  if (!event) return true;
   if (code == CL_SUCCESS) own(c).table().clRetainEvent(done);
-  well_formed = keep(c, id, done, code).well_formed;
-  return code;
+  return keep(c, event, done, code).well_formed;
 }
 
 }  // namespace
@@ -101,9 +101,9 @@ outcome clEnqueueWriteBuffer(call& c) {
   if (code == CL_SUCCESS && bytes_of(table, memory, body.to) != contents->size()) code = CL_INVALID_VALUE;
   auto kept = std::make_unique<kept_bytes>(kept_bytes{std::move(*contents)});
   cl_event done = nullptr;
-  if (code == CL_SUCCESS) code = enqueue_write(table, command, memory, body.to, kept->bytes.data(), &done);
-  bool well_formed = true;
-  code = keep_event(c, body.command.event, done, code, well_formed);
+  if (code == CL_SUCCESS)
+    code = enqueue(table, command, memory, body.to, to_device{kept->bytes.data()}, &done);
+  const bool well_formed = given(c, command, body.command.event, done, code);
   if (code == CL_SUCCESS) {
     if (table.clSetEventCallback(done, CL_COMPLETE, kept_bytes::drop, kept.get()) == CL_SUCCESS) {
       (void)kept.release();
@@ -128,11 +128,9 @@ outcome clEnqueueReadBuffer(call& c) {
   pending_read read{nullptr, c.header.ticket, {}};
   if (code == CL_SUCCESS) {
     read.bytes.resize(*size);
-    code = enqueue_read(table, command, memory, body.from, read.bytes.data(), &read.done);
+    code = enqueue(table, command, memory, body.from, to_host{read.bytes.data()}, &read.done);
   }
-  bool well_formed = true;
-  code = keep_event(c, body.command.event, read.done, code, well_formed);
-  if (!well_formed) return outcome::malformed();
+  if (!given(c, command, body.command.event, read.done, code)) return outcome::malformed();
   if (code != CL_SUCCESS) {
     if (!body.blocking) own(c).tell_failed(c.header.ticket);
     return outcome::answer_code(code);

@@ -1,5 +1,6 @@
 #include "frontend/opencl/answer.hh"
 #include "frontend/opencl/argument_size.hh"
+#include "frontend/opencl/build.hh"
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/kinds.hh"
 #include "frontend/opencl/launch_shape.hh"
@@ -13,8 +14,8 @@ using marshal::opencl::argument_facts;
 using marshal::opencl::argument_form;
 
 build usable_build(program_info& program) {
-  const std::lock_guard lock(program.mutex);
-  return program.built && program.built->code == CL_SUCCESS ? program.built : nullptr;
+  build built = built_of(program);
+  return is_executable(built) ? built : nullptr;
 }
 
 std::unique_ptr<kernel_info> info_of(cl_program program, program_info& of, build facts,

@@ -77,10 +77,16 @@ struct memory_info : object {
 
 using build = std::shared_ptr<const marshal::opencl::build_reply>;
 
+/// What a program was made of.
+enum class program_form : std::uint8_t { source, binary, il, built_in, linked };
+
 struct program_info : object {
   needed<cl_context> context;
   std::vector<cl_device_id> devices;
+  program_form form = program_form::source;
   std::string source;
+  std::vector<std::byte> il;
+  std::atomic<bool> building{false};  ///< the compiler or the linker is at work
   std::mutex mutex;
   build built;                          ///< the last one; under mutex
   std::vector<cl_device_id> built_for;  ///< under mutex

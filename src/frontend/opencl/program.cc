@@ -1,4 +1,5 @@
 #include "frontend/opencl/answer.hh"
+#include "frontend/opencl/build.hh"
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/kinds.hh"
 #include "frontend/opencl/message.hh"
@@ -8,9 +9,8 @@ namespace {
 
 using notify = void(CL_CALLBACK*)(cl_program, void*);
 
-build built_of(program_info& program) {
-  const std::lock_guard lock(program.mutex);
-  return program.built;
+bool has(const context_info& context, cl_device_id device) {
+  return std::find(context.devices.begin(), context.devices.end(), device) != context.devices.end();
 }
 
 /// What the last build says of a device; nullptr: there was none.
@@ -19,18 +19,6 @@ const marshal::opencl::device_build* build_for(const build& built, cl_device_id 
   const auto found = std::find_if(built->devices.begin(), built->devices.end(),
                                   [&](const auto& each) { return each.device == id_of(device); });
   return found == built->devices.end() ? nullptr : &*found;
-}
-
-/// All of the program's, or those that are named.
-cl_int check_devices(const program_info& program, cl_uint count, const cl_device_id* list,
-                     marshal::opencl::ids& wanted) {
-  if ((count == 0) != (list == nullptr)) return CL_INVALID_VALUE;
-  for (cl_uint i = 0; i < count; ++i) {
-    if (std::find(program.devices.begin(), program.devices.end(), list[i]) == program.devices.end())
-      return CL_INVALID_DEVICE;
-    wanted.push_back(id_of(list[i]));
-  }
-  return CL_SUCCESS;
 }
 
 /// One row of bytes for each device, into the program's places where it gives some.
@@ -98,8 +86,7 @@ cl_program clCreateProgramWithBinary(cl_context context, cl_uint num_devices, co
   marshal::opencl::binary_body body;
   std::vector<std::byte> all;
   for (cl_uint i = 0; i < num_devices; ++i) {
-    if (std::find(in->devices.begin(), in->devices.end(), device_list[i]) == in->devices.end())
-      return fail(errcode_ret, CL_INVALID_DEVICE);
+    if (!has(*in, device_list[i])) return fail(errcode_ret, CL_INVALID_DEVICE);
     const bool empty = lengths[i] == 0 || !binaries[i];
     if (binary_status) binary_status[i] = empty ? CL_INVALID_VALUE : CL_SUCCESS;
     if (empty) return fail(errcode_ret, CL_INVALID_VALUE);
@@ -111,6 +98,7 @@ cl_program clCreateProgramWithBinary(cl_context context, cl_uint num_devices, co
   auto info = std::make_unique<program_info>();
   info->context = needed(context);
   info->devices.assign(device_list, device_list + num_devices);
+  info->form = program_form::binary;
   body.context = id_of(context);
   return create<cl_program>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     sent_bytes bytes;
@@ -130,36 +118,65 @@ cl_program clCreateProgramWithBinary(cl_context context, cl_uint num_devices, co
   });
 }
 
+/// The device says whether it understands the language.
+cl_program clCreateProgramWithIL(cl_context context, const void* il, std::size_t length,
+                                 cl_int* errcode_ret) {
+  const auto* const in = find<context_info>(context);
+  if (!in) return fail(errcode_ret, CL_INVALID_CONTEXT);
+  if (!il || length == 0) return fail(errcode_ret, CL_INVALID_VALUE);
+  auto info = std::make_unique<program_info>();
+  info->context = needed(context);
+  info->devices = in->devices;
+  info->form = program_form::il;
+  info->il.assign(static_cast<const std::byte*>(il), static_cast<const std::byte*>(il) + length);
+  const std::span<const std::byte> bytes = info->il;  // lives as long as the program
+  return create<cl_program>(std::move(info), errcode_ret, [&](std::uint64_t id) {
+    sent_bytes text;
+    if (const cl_int code = send_bytes(bytes, text); code) return code;
+    message m(opcode::clCreateProgramWithIL);
+    marshal::put_body(m.body(), marshal::opencl::source_body{id, id_of(context), text.about});
+    return m.call(text.rest);
+  });
+}
+
+cl_program clCreateProgramWithBuiltInKernels(cl_context context, cl_uint num_devices,
+                                             const cl_device_id* device_list, const char* names,
+                                             cl_int* errcode_ret) {
+  const auto* const in = find<context_info>(context);
+  if (!in) return fail(errcode_ret, CL_INVALID_CONTEXT);
+  if (num_devices == 0 || !device_list || !names) return fail(errcode_ret, CL_INVALID_VALUE);
+  marshal::opencl::built_in_body body{0, id_of(context), {}, names};
+  for (cl_uint i = 0; i < num_devices; ++i) {
+    if (!has(*in, device_list[i])) return fail(errcode_ret, CL_INVALID_DEVICE);
+    body.devices.push_back(id_of(device_list[i]));
+  }
+  auto info = std::make_unique<program_info>();
+  program_info& made = *info;
+  made.context = needed(context);
+  made.devices.assign(device_list, device_list + num_devices);
+  made.form = program_form::built_in;
+  return create<cl_program>(std::move(info), errcode_ret, [&](std::uint64_t id) {
+    body.handle = id;
+    message m(opcode::clCreateProgramWithBuiltInKernels);
+    marshal::put_body(m.body(), body);
+    if (const cl_int code = m.call(); code != CL_SUCCESS) return code;
+    wire::reader reply = m.reply();
+    made.built = std::make_shared<marshal::opencl::build_reply>(
+        marshal::take_body<marshal::opencl::build_reply>(reply));
+    return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  });
+}
+
+cl_int clSetProgramSpecializationConstant(cl_program program, cl_uint id, std::size_t size,
+                                          const void* value) {
+  const auto* const info = find<program_info>(program);
+  if (!info || info->form != program_form::il) return CL_INVALID_PROGRAM;
+  if (size == 0 || !value) return CL_INVALID_VALUE;
+  return remote<opcode::clSetProgramSpecializationConstant>(0, program, id, size, value);
+}
+
 cl_int clRetainProgram(cl_program program) { return retain(program); }
 cl_int clReleaseProgram(cl_program program) { return release(program); }
-
-/// Waits for the compiler; `pfn_notify` is called before the return, as the standard permits.
-cl_int clBuildProgram(cl_program program, cl_uint num_devices, const cl_device_id* device_list,
-                      const char* options, notify pfn_notify, void* user_data) {
-  auto* const info = find<program_info>(program);
-  if (!info) return CL_INVALID_PROGRAM;
-  marshal::opencl::build_body body;
-  body.program = id_of(program);
-  if (const cl_int code = check_devices(*info, num_devices, device_list, body.devices); code) return code;
-  if (!pfn_notify && user_data) return CL_INVALID_VALUE;
-  if (info->kernels.load()) return CL_INVALID_OPERATION;
-  body.has_options = options != nullptr;
-  if (options) body.options = options;
-  message m(opcode::clBuildProgram);
-  marshal::put_body(m.body(), body);
-  if (const cl_int code = m.call(); code != CL_SUCCESS) return code;
-  wire::reader reply = m.reply();
-  auto built =
-      std::make_shared<marshal::opencl::build_reply>(marshal::take_body<marshal::opencl::build_reply>(reply));
-  if (!reply.finished()) return CL_OUT_OF_RESOURCES;
-  const cl_int code = built->code;
-  {
-    const std::lock_guard lock(info->mutex);
-    info->built = std::move(built);
-  }
-  if (pfn_notify) pfn_notify(program, user_data);
-  return code;
-}
 
 cl_int clSetProgramReleaseCallback(cl_program program, notify pfn_notify, void* user_data) {
   auto* const info = find<program_info>(program);
@@ -175,7 +192,7 @@ cl_int clGetProgramInfo(cl_program program, cl_program_info name, std::size_t si
   if (!info) return CL_INVALID_PROGRAM;
   const asked to{size, value, wanted};
   const build built = built_of(*info);
-  const bool usable = built && built->code == CL_SUCCESS;
+  const bool usable = is_executable(built);
   switch (name) {
     case CL_PROGRAM_REFERENCE_COUNT:
       return to.one(references(program));
@@ -188,7 +205,7 @@ cl_int clGetProgramInfo(cl_program program, cl_program_info name, std::size_t si
     case CL_PROGRAM_SOURCE:
       return to.text(info->source);
     case CL_PROGRAM_IL:
-      return to.bytes(nullptr, 0);
+      return to.list(info->il);
     case CL_PROGRAM_BINARY_SIZES: {
       std::vector<std::size_t> sizes(info->devices.size());
       for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -223,7 +240,8 @@ cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program
   const asked to{size, value, wanted};
   switch (name) {
     case CL_PROGRAM_BUILD_STATUS:
-      return to.one(cl_build_status{about->status});
+      return to.one(info->building.load() ? cl_build_status{CL_BUILD_IN_PROGRESS}
+                                          : cl_build_status{about->status});
     case CL_PROGRAM_BUILD_OPTIONS:
       return to.text(about->options);
     case CL_PROGRAM_BUILD_LOG:

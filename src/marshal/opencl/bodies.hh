@@ -77,6 +77,7 @@ struct sub_buffer_body {
   OUTBOARD_FIELDS(handle, buffer, flags, origin, size)
 };
 
+/// clCreateProgramWithSource, clCreateProgramWithIL.
 struct source_body {
   std::uint64_t handle = 0, context = 0;
   bytes_body text;
@@ -97,6 +98,31 @@ struct build_body {
   bool has_options = false;
   std::string options;
   OUTBOARD_FIELDS(program, devices, has_options, options)
+};
+
+/// clCompileProgram: headers are programs, each under the name by which sources include it.
+struct compile_body {
+  build_body build;
+  ids headers;
+  std::vector<std::string> names;
+  OUTBOARD_FIELDS(build, headers, names)
+};
+
+/// clLinkProgram; the reply is a link_reply.
+struct link_body {
+  std::uint64_t handle = 0, context = 0;
+  ids devices, programs;
+  bool has_options = false;
+  std::string options;
+  OUTBOARD_FIELDS(handle, context, devices, programs, has_options, options)
+};
+
+/// clCreateProgramWithBuiltInKernels; the reply is a build_reply.
+struct built_in_body {
+  std::uint64_t handle = 0, context = 0;
+  ids devices;
+  std::string names;
+  OUTBOARD_FIELDS(handle, context, devices, names)
 };
 
 struct device_build {
@@ -137,6 +163,12 @@ struct build_reply {
   std::vector<device_build> devices;
   std::vector<kernel_facts> kernels;
   OUTBOARD_FIELDS(code, devices, kernels)
+};
+
+struct link_reply {
+  bool made = false;  ///< a program stands behind the handle, linked or not
+  build_reply built;
+  OUTBOARD_FIELDS(made, built)
 };
 
 struct kernel_body {

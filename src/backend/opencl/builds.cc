@@ -1,0 +1,153 @@
+// The compiler and the linker at work: the other lanes go on meanwhile. A build that fails is told about as
+// well as one that does not.
+#include <algorithm>
+
+#include "backend/opencl/ends.hh"
+#include "backend/opencl/program_facts.hh"
+#include "backend/opencl/questions.hh"
+
+namespace outboard::backend::opencl {
+namespace {
+
+using namespace marshal::opencl;
+using api::opencl::function_table;
+
+/// Programs that stay alive while they are worked on without the turn.
+class kept_programs {
+ public:
+  explicit kept_programs(const function_table& table) : table_(table) {}
+  kept_programs(const kept_programs&) = delete;
+  ~kept_programs() {
+    for (const cl_program each : all_) table_.clReleaseProgram(each);
+  }
+  cl_int add(call& c, std::uint64_t id) {
+    cl_program native = nullptr;
+    cl_int code = resolve(c, id, native);
+    if (code == CL_SUCCESS) code = table_.clRetainProgram(native);
+    if (code == CL_SUCCESS) all_.push_back(native);
+    return code;
+  }
+  cl_int add(call& c, const ids& list) {
+    cl_int code = CL_SUCCESS;
+    for (std::size_t i = 0; i < list.size() && code == CL_SUCCESS; ++i) code = add(c, list[i]);
+    return code;
+  }
+  const std::vector<cl_program>& all() const { return all_; }
+
+ private:
+  const function_table& table_;
+  std::vector<cl_program> all_;
+};
+
+cl_int resolve_all(call& c, const ids& list, std::vector<cl_device_id>& devices) {
+  cl_int code = CL_SUCCESS;
+  for (std::size_t i = 0; i < list.size() && code == CL_SUCCESS; ++i)
+    code = resolve(c, list[i], devices.emplace_back());
+  return code;
+}
+
+named_devices name_all(call& c, const std::vector<cl_device_id>& devices) {
+  named_devices named;
+  for (const cl_device_id device : devices)
+    named.emplace_back(device, c.objects().name_of(api::handle_kind::cl_device, device));
+  return named;
+}
+
+cl_uint count_of(const auto& list) { return static_cast<cl_uint>(list.size()); }
+const auto* first_of(const auto& list) { return list.empty() ? nullptr : list.data(); }
+
+/// With it the client knows what each argument is, and need not ask when it is set.
+std::string with_argument_info(const std::string& options) {
+  return options + (options.empty() ? "" : " ") + "-cl-kernel-arg-info";
+}
+
+/// What both have before the compiler begins.
+struct compilation {
+  kept_programs programs;  ///< the first one is compiled, the others are its headers
+  std::vector<cl_device_id> devices;
+  named_devices names;
+  cl_int code;
+
+  compilation(call& c, const build_body& body, const ids& headers) : programs(own(c).table()) {
+    code = programs.add(c, body.program);
+    if (code == CL_SUCCESS) code = programs.add(c, headers);
+    if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
+    if (code == CL_SUCCESS) names = name_all(c, devices_of(own(c).table(), program()));
+  }
+  cl_program program() const { return programs.all().front(); }
+
+  outcome told(call& c, const build_body& body, bool executable, build_reply reply) const {
+    describe(own(c).table(), program(), names, executable && reply.code == CL_SUCCESS, reply);
+    for (device_build& each : reply.devices) each.options = body.options;
+    marshal::put_body(c.reply, reply);
+    return outcome::answer_code(CL_SUCCESS);
+  }
+};
+
+}  // namespace
+
+namespace ends {
+
+outcome clBuildProgram(call& c) {
+  build_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const compilation work(c, body, {});
+  if (work.code != CL_SUCCESS) return outcome::answer_code(work.code);
+  c.give_up_turn();
+  build_reply reply;
+  reply.code = own(c).table().clBuildProgram(work.program(), count_of(work.devices), first_of(work.devices),
+                                             with_argument_info(body.options).c_str(), nullptr, nullptr);
+  return work.told(c, body, true, std::move(reply));
+}
+
+outcome clCompileProgram(call& c) {
+  compile_body body;
+  if (!take_all(c, body) || body.headers.size() != body.names.size()) return outcome::malformed();
+  auto* const compile = own(c).table().clCompileProgram;
+  if (!compile) return outcome::answer_code(CL_INVALID_OPERATION);
+  const compilation work(c, body.build, body.headers);
+  if (work.code != CL_SUCCESS) return outcome::answer_code(work.code);
+  const std::vector<cl_program> headers(work.programs.all().begin() + 1, work.programs.all().end());
+  std::vector<const char*> names;
+  for (const std::string& name : body.names) names.push_back(name.c_str());
+  c.give_up_turn();
+  build_reply reply;
+  reply.code = compile(work.program(), count_of(work.devices), first_of(work.devices),
+                       with_argument_info(body.build.options).c_str(), count_of(headers), first_of(headers),
+                       names.empty() ? nullptr : names.data(), nullptr, nullptr);
+  return work.told(c, body.build, false, std::move(reply));
+}
+
+outcome clLinkProgram(call& c) {
+  link_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const function_table& table = own(c).table();
+  if (!table.clLinkProgram) return outcome::answer_code(CL_INVALID_OPERATION);
+  kept_programs inputs(table);
+  cl_context context = nullptr;
+  std::vector<cl_device_id> devices;
+  cl_int code = resolve(c, body.context, context);
+  if (code == CL_SUCCESS) code = inputs.add(c, body.programs);
+  if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
+  if (code == CL_SUCCESS) code = table.clRetainContext(context);
+  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  const auto names = name_all(c, list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
+                                return table.clGetContextInfo(context, CL_CONTEXT_DEVICES, size, to, wanted);
+                              }));
+  c.give_up_turn();
+  link_reply reply;
+  const cl_program made = table.clLinkProgram(
+      context, count_of(devices), first_of(devices), body.has_options ? body.options.c_str() : nullptr,
+      count_of(inputs.all()), first_of(inputs.all()), nullptr, nullptr, &reply.built.code);
+  table.clReleaseContext(context);
+  reply.made = made != nullptr;
+  if (made) {
+    describe(table, made, names, reply.built.code == CL_SUCCESS, reply.built);
+    if (!c.enter(body.handle, made, {}, nullptr)) return outcome::malformed();
+  }
+  marshal::put_body(c.reply, reply);
+  return outcome::answer_code(CL_SUCCESS);
+}
+
+}  // namespace ends
+}  // namespace outboard::backend::opencl
