@@ -27,7 +27,8 @@ void add_config(CLI::App& verb, common_flags& common) {
 }
 
 void add_server(CLI::App& verb, common_flags& common) {
-  verb.add_option("--server", common.server, "servers, tried in order")->type_name("URL[,URL]");
+  verb.add_option("--server", common.server, "servers, tried in order (OpenCL: the devices of all)")
+      ->type_name("URL[,URL]");
   verb.add_option("--token-file", common.token_file, "file (0600) with the token that the server asks for")
       ->type_name("FILE");
   add_config(verb, common);

@@ -50,12 +50,13 @@ inline cl_platform_id chosen_platform() {
 }
 
 struct machine {
-  cl_platform_id platform = chosen_platform();
+  cl_platform_id platform;
   cl_device_id device = nullptr;
   cl_context context = nullptr;
   cl_command_queue queue = nullptr;
 
-  explicit machine(cl_command_queue_properties properties = 0) {
+  explicit machine(cl_command_queue_properties properties = 0, cl_platform_id on = chosen_platform())
+      : platform(on) {
     CHECK_CL(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr));
     cl_int code = CL_SUCCESS;
     context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code);
@@ -68,6 +69,8 @@ struct machine {
     CHECK_CL(clReleaseCommandQueue(queue));
     CHECK_CL(clReleaseContext(context));
   }
+  machine(const machine&) = delete;
+  machine& operator=(const machine&) = delete;
 
   cl_program build(const char* source, const char* options = nullptr) const {
     cl_int code = CL_SUCCESS;

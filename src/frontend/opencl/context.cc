@@ -43,6 +43,7 @@ struct wishes {
 
 cl_context make_context(const wishes& wished, std::vector<cl_device_id> devices, cl_int* errcode_ret) {
   const auto* const first = find<device_info>(devices.front());
+  const at_home here(cell_of(devices.front()));
   marshal::opencl::context_body body;
   body.platform = id_of(first->platform);
   body.properties = wished.rest;

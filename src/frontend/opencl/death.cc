@@ -22,6 +22,7 @@ kernel_info::~kernel_info() {
 
 void tell_death(cell& dying) {
   lane& own = this_lane();
+  const at_home here(&dying);
   switch (dying.kind.load(std::memory_order_acquire)) {
     case handle_kind::cl_context:
       static_cast<context_info*>(dying.info)->at_end.run();

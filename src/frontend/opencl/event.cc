@@ -39,6 +39,7 @@ cl_int clWaitForEvents(cl_uint count, const cl_event* events) {
     if (!info || !first) return CL_INVALID_EVENT;
     if (info->context.get() != first->context.get()) return CL_INVALID_CONTEXT;
   }
+  const at_home here(cell_of(events[0]));
   return remote<opcode::clWaitForEvents>(0, count, wire_list(events, count).data());
 }
 

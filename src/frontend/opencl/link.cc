@@ -9,7 +9,6 @@
 #include "api/opencl/own_library.hh"
 #include "base/log.hh"
 #include "frontend/opencl/shown.hh"
-#include "frontend/settings.hh"
 #include "frontend/trace.hh"
 #include "wire/features.hh"
 #include "wire/opencl_session.hh"
@@ -33,7 +32,8 @@ link& link::instance() {
 void link::boot(const boot_options& options) {
   options_ = options;
   on_lane_end([](std::uint32_t lane) {
-    if (session* server = instance().server()) server->end_lane(lane);
+    if (instance().life_.load(std::memory_order_acquire) != life::running) return;
+    for (const auto& each : instance().peers_) each->server->end_lane(lane);
   });
   pthread_atfork(nullptr, nullptr, [] { instance().forked_child(); });
 }
@@ -44,17 +44,30 @@ void link::forked_child() {
   trace::forked();
   if (!touched.load(std::memory_order_acquire)) return;
   life_.store(life::ended, std::memory_order_release);
-  functions_.forked();
+  for (const auto& each : peers_) each->functions.forked();
 }
 
 void link::shut_down() {
   if (life_.exchange(life::ended) != life::running) return;
-  session_->goodbye();
-  functions_.end();
+  for (const auto& each : peers_) each->server->goodbye();
+  for (const auto& each : peers_) each->functions.end();
 }
 
 session* link::server() {
-  return life_.load(std::memory_order_acquire) == life::running ? session_.get() : nullptr;
+  peer* const home = home_of_call();
+  return home && life_.load(std::memory_order_acquire) == life::running ? home->server.get() : nullptr;
+}
+
+host_functions& link::functions() { return home_of_call()->functions; }
+
+traffic link::moved() const {
+  traffic all;
+  for (const auto& each : peers_) {
+    const traffic its = each->server->moved();
+    all.sent += its.sent;
+    all.received += its.received;
+  }
+  return all;
 }
 
 const std::vector<cl_platform_id>& link::platforms() {
@@ -79,26 +92,43 @@ void link::connect() {
   if (!settings->trace_file.empty()) trace::start(settings->trace_file.c_str());
   if (auto added = options_.add_transports(transports_, settings->plugins); !added)
     return log::error(added.error().message);
+  // Not the first that welcomes us, as for CUDA: a program chooses among platforms.
+  std::vector<std::string> reasons;
+  auto only = *settings;
+  for (const std::string& url : settings->servers) {
+    only.servers = {url};
+    if (auto done = connect_to(only); !done) reasons.push_back(done.error().message);
+  }
+  for (const std::string& reason : reasons)
+    peers_.empty() ? log::error("no OpenCL: ", reason) : log::warn("no OpenCL: ", reason);
+  if (peers_.empty()) return;
+  this_lane().how = answered::waited;  // the hello counts as a round trip
+  (void)std::atexit([] { instance().shut_down(); });
+  life_.store(life::running, std::memory_order_release);
+}
+
+status link::connect_to(const settings& only) {
   wire::hello hello = introduce_ourselves();
   hello.wanted = wire::purpose_opencl;
-  auto dialed = dial_any(*settings, transports_, hello, transport::clock::now() + connect_patience);
-  if (!dialed) return log::error("no OpenCL: ", dialed.error().message);
+  auto dialed = dial_any(only, transports_, hello, transport::clock::now() + connect_patience);
+  if (!dialed) return failure(dialed.error().message);
   auto snapshot = marshal::opencl::decode_snapshot(dialed->welcome.content);
-  if (!snapshot) return log::error(dialed->url, ": ", snapshot.error().message);
+  if (!snapshot) return failure(dialed->url + ": " + snapshot.error().message);
   session_events events;
   events.sticky_error = [](std::uint64_t, std::int32_t) {};
   events.output = [](int descriptor, std::string_view text) {
     (void)!std::fwrite(text.data(), 1, text.size(), descriptor == 1 ? stdout : stderr);
   };
   events.lost = [url = dialed->url](const std::string& why) {
-    log::error(why, " (", url, "): every OpenCL call returns an error from now on; restart the program");
+    log::error(why, " (", url,
+               "): every OpenCL call to its devices returns an error from now on; restart the program");
   };
-  session_ = std::make_unique<session>(std::move(dialed->connection), std::move(events));
-  session_->session_id = dialed->welcome.session;
-  this_lane().how = answered::waited;  // the hello counts as a round trip
+  peer& made = *peers_.emplace_back(std::make_unique<peer>());
+  made.server = std::make_unique<session>(std::move(dialed->connection), std::move(events));
+  made.server->session_id = dialed->welcome.session;
+  const at_home here(&made);
   adopt(std::move(*snapshot));
-  (void)std::atexit([] { instance().shut_down(); });
-  life_.store(life::running, std::memory_order_release);
+  return {};
 }
 
 void link::adopt(marshal::opencl::snapshot snapshot) {

@@ -1,10 +1,11 @@
-// The OpenCL front-end's state in the program's process: its session with a back-end, made at the first
-// question for platforms, and what that back-end's host has. The one singleton that the C ABI needs. Any
+// The OpenCL front-end's state in the program's process: its sessions with back-ends, made at the first
+// question for platforms, and what those back-ends' hosts have. The one singleton that the C ABI needs. Any
 // thread.
 #pragma once
 
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "frontend/opencl/objects.hh"
 #include "frontend/process.hh"
 #include "frontend/session.hh"
+#include "frontend/settings.hh"
 #include "marshal/opencl/snapshot.hh"
 
 namespace outboard::frontend::opencl {
@@ -36,6 +38,12 @@ struct platform_info : object {
   std::vector<cl_device_id> devices;
 };
 
+/// One of the program's back-ends. It lives as long as the process.
+struct peer {
+  std::unique_ptr<session> server;
+  host_functions functions;  ///< of the program, that this back-end may ask for
+};
+
 class link {
  public:
   static link& instance();
@@ -44,19 +52,22 @@ class link {
   void shut_down();
   void forked_child();
 
-  /// Of the back-end; connects on the first call. None where there is no back-end, or not any more.
+  /// Of all back-ends; connects on the first call. None where there is no back-end, or not any more.
   const std::vector<cl_platform_id>& platforms();
-  /// The back-end's session; nullptr: there is none (any more).
+  /// The session with the back-end that the call concerns (home.hh); nullptr: there is none (any more).
   session* server();
-  /// What went over the connection, also of one that is over.
-  traffic moved() const { return session_ ? session_->moved() : traffic{}; }
-  host_functions& functions() { return functions_; }
+  /// Of the same back-end; with server().
+  host_functions& functions();
+  /// What went over the connections, also of those that are over.
+  traffic moved() const;
   bool synchronous() const { return synchronous_; }
   std::uint64_t next_number() { return ++last_number_; }
 
  private:
   enum class life : std::uint8_t { fresh, running, ended };
   void connect();
+  /// An error says why that server gives us nothing.
+  status connect_to(const settings& only);
   void adopt(marshal::opencl::snapshot snapshot);
 
   boot_options options_;
@@ -65,8 +76,7 @@ class link {
   bool tried_ = false;
   bool synchronous_ = false;
   transport::registry transports_;
-  std::unique_ptr<session> session_;
-  host_functions functions_;
+  std::vector<std::unique_ptr<peer>> peers_;
   std::vector<cl_platform_id> platforms_;
   std::atomic<std::uint64_t> last_number_{0};
 };

@@ -53,6 +53,7 @@ cell* fill(handle_kind kind, std::uint64_t id, object* info) {
   c->references.store(1, std::memory_order_relaxed);
   c->holds.store(1, std::memory_order_relaxed);
   c->id = id;
+  c->home = home_of_call();
   c->info = info;
   c->kind.store(kind, std::memory_order_release);  // pairs with alive()
   return c;

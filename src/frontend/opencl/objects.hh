@@ -11,6 +11,7 @@
 
 #include "api/opencl/functions.hh"
 #include "frontend/handle_table.hh"
+#include "frontend/opencl/home.hh"
 
 namespace outboard::frontend::opencl {
 
@@ -21,7 +22,8 @@ struct cell {
   std::atomic<handle_kind> kind{handle_kind::none};  ///< none: free
   std::atomic<std::uint32_t> references{0};          ///< the program's
   std::atomic<std::uint32_t> holds{0};  ///< of objects that need it, and one for all of the program's
-  std::uint64_t id = 0;                 ///< by which the server knows it
+  std::uint64_t id = 0;                 ///< by which its back-end knows it
+  peer* home = nullptr;                 ///< that back-end
   object* info = nullptr;               ///< owned by the handle table
 };
 
@@ -30,7 +32,7 @@ cell* cell_of(H handle) {
   return reinterpret_cast<cell*>(handle);
 }
 
-/// A fresh object with one reference of the program; nullptr: there are too many.
+/// A fresh object of the call's back-end with one reference of the program; nullptr: there are too many.
 cell* make(handle_kind kind, std::unique_ptr<object> info);
 /// The same of what the server has named already (platforms, devices).
 cell* make_named(handle_kind kind, std::uint64_t id, std::unique_ptr<object> info);

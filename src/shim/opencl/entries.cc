@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "frontend/opencl/ends.hh"
+#include "frontend/opencl/objects.hh"
 #include "shim/opencl/traced.hh"
 
 namespace outboard::shim::opencl {
@@ -16,11 +17,25 @@ namespace {
 
 namespace ends = frontend::opencl::ends;
 
+/// The first object among a call's arguments; those that come in lists are their ends' to look at.
+frontend::opencl::cell* first_object() { return nullptr; }
+template <class First, class... Others>
+frontend::opencl::cell* first_object(First first, Others... others) {
+  if constexpr (api::handle_type<First>) {
+    return frontend::opencl::alive(first) ? frontend::opencl::cell_of(first) : nullptr;
+  } else {
+    return first_object(others...);
+  }
+}
+
 template <opcode Op, auto End, class F>
 struct stub;
 template <opcode Op, auto End, class R, class... A>
 struct stub<Op, End, R(A...)> {
-  static R CL_API_CALL run(A... arguments) { return traced<Op, R>(End, arguments...); }
+  static R CL_API_CALL run(A... arguments) {
+    const frontend::opencl::at_home here(first_object(arguments...));
+    return traced<Op, R>(End, arguments...);
+  }
 };
 
 template <class F>
