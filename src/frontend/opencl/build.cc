@@ -68,6 +68,7 @@ bool in_background(cl_program program, program_info& info, const question& ask, 
   const blocked_signals blocked;
   try {
     std::thread([=, &info, kept = needed(program)] {
+      const at_home here(cell_of(program));
       (void)carry_out(info, ask, true);
       // Where the process ends meanwhile the program's functions are not called any more.
       if (link::instance().server()) pfn_notify(program, user_data);
