@@ -47,14 +47,14 @@ struct parameter {
   count_kind count = count_kind::one;
   std::size_t number = 0;           ///< count_kind::number
   std::string_view count_name;      ///< count_kind::parameter
-  std::size_t count_index = ~0ull;  ///< index of count_name, found by parse()
+  std::size_t count_index = ~std::size_t{0};  ///< index of count_name, found by parse()
 };
 
 enum class parse_error : std::uint8_t { none, parameter, count, unknown_count, word, too_many };
 
 inline constexpr std::size_t max_parameters = 16;
 inline constexpr std::size_t max_count = 1 << 20;  ///< of a number in brackets, give or take a digit
-inline constexpr std::size_t no_parameter = ~0ull;
+inline constexpr std::size_t no_parameter = ~std::size_t{0};
 
 struct description {
   api::kind how = kind::later;
@@ -161,6 +161,11 @@ constexpr bool parse_word(std::string_view word, description& d) {
 }
 
 }  // namespace detail
+
+/// Integers of generated functions take 64 bits on the wire: for an API whose clients may have 32 bits, where
+/// the type of a parameter does not say whether the other end's is as wide.
+template <class Opcode>
+inline constexpr bool integers_travel_wide = false;
 
 /// function<opcode>::prototype, ::name, ::about, for the opcodes of every API whose tables describe what
 /// travels; only for lines that need the prototype (not later, refused).

@@ -30,23 +30,32 @@ concept pointer_parameter = std::is_pointer_v<T> && !api::handle_type<std::remov
 template <class T>
 using element_of = std::conditional_t<std::is_void_v<pointee<T>>, std::byte, pointee<T>>;
 
-template <class T>
+/// `Wide`: integers take 64 bits (api::integers_travel_wide).
+template <bool Wide, class T>
 void put_value(wire::writer& w, const T& value) {
   if constexpr (api::handle_type<T>) {
     w.put(reinterpret_cast<std::uint64_t>(value));
   } else if constexpr (std::is_enum_v<T>) {
     w.put(static_cast<std::underlying_type_t<T>>(value));
+  } else if constexpr (Wide && std::is_integral_v<T>) {
+    w.put(static_cast<std::uint64_t>(value));
   } else {
     w.put(value);
   }
 }
 
-template <class T>
+/// What does not fit the type of this end is a misfit.
+template <bool Wide, class T>
 T get_value(wire::reader& r) {
   if constexpr (api::handle_type<T>) {
     return reinterpret_cast<T>(r.get<std::uint64_t>());
   } else if constexpr (std::is_enum_v<T>) {
     return static_cast<T>(r.get<std::underlying_type_t<T>>());
+  } else if constexpr (Wide && std::is_integral_v<T>) {
+    const auto whole = r.get<std::uint64_t>();
+    const auto value = static_cast<T>(whole);
+    if (static_cast<std::uint64_t>(value) != whole) r.fail();
+    return value;
   } else {
     return r.get<T>();
   }

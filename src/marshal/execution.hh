@@ -54,7 +54,7 @@ H resolve_handle(decode_state& s, std::uint64_t value) {
   return static_cast<H>(native);
 }
 
-template <class T>
+template <class T, bool Wide>
 struct argument {
   T native{};
 
@@ -64,7 +64,7 @@ struct argument {
       if (destroyed) s.destroyed = value;
       native = resolve_handle<T>(s, value);
     } else {
-      native = get_value<T>(s.from);
+      native = get_value<Wide, T>(s.from);
     }
   }
   std::uint64_t counting() const { return counting_value(native); }
@@ -74,8 +74,8 @@ struct argument {
   void put(wire::writer&, handle_resolver&, const api::parameter&, bool, const Counts&) const {}
 };
 
-template <pointer_parameter T>
-struct argument<T> {
+template <pointer_parameter T, bool Wide>
+struct argument<T, Wide> {
   using element = element_of<T>;
   element* native_elements = nullptr;
   bool present = false;
@@ -116,7 +116,7 @@ struct argument<T> {
     } else if constexpr (std::is_same_v<element, std::byte>) {
       e = static_cast<std::byte>(s.from.get<std::uint8_t>());
     } else {
-      e = get_value<element>(s.from);
+      e = get_value<Wide, element>(s.from);
     }
   }
 
@@ -151,14 +151,14 @@ struct argument<T> {
       } else if constexpr (std::is_same_v<element, std::byte>) {
         w.put(static_cast<std::uint8_t>(native_elements[i]));
       } else {
-        put_value(w, native_elements[i]);
+        put_value<Wide>(w, native_elements[i]);
       }
     }
   }
 };
 
-template <class T>
-T native_value(const argument<T>& a) {
+template <class T, bool Wide>
+T native_value(const argument<T, Wide>& a) {
   if constexpr (pointer_parameter<T>) {
     return a.present ? a.pointer() : nullptr;
   } else {
@@ -237,7 +237,7 @@ class execution<Op, R(A...)> {
         arguments_);
   }
 
-  std::tuple<detail::argument<A>...> arguments_;
+  std::tuple<detail::argument<A, api::integers_travel_wide<decltype(Op)>>...> arguments_;
   std::array<std::uint64_t, sizeof...(A) + 1> counts_{};
 };
 

@@ -51,7 +51,7 @@ class QueueErrors(SystemTest):
         return self.call("clFinish", struct.pack("<Q", queue), lane=lane)
 
     def post_marker(self, queue, waits_for, event=0, lane=1):
-        self.post("clEnqueueMarkerWithWaitList", struct.pack("<QI?QQQ", queue, 1, True, 1, waits_for, event), lane=lane)
+        self.post("clEnqueueMarkerWithWaitList", struct.pack("<QQ?QQQ", queue, 1, True, 1, waits_for, event), lane=lane)
 
     def test_the_queue_of_the_command_tells_once(self):
         self.post_marker(QUEUES[0], NO_EVENT)
@@ -67,8 +67,8 @@ class QueueErrors(SystemTest):
     def test_waiting_for_its_event_fails(self):
         no_memory = handle(36, 77)
         self.post("clEnqueueMigrateMemObjects",
-                  struct.pack("<QI?QQQI?Q", QUEUES[0], 1, True, 1, no_memory, 0, 0, False, EVENT))
-        self.assertEqual(self.call("clWaitForEvents", struct.pack("<I?QQ", 1, True, 1, EVENT)), FAILED_EVENT)
+                  struct.pack("<QQ?QQQQ?Q", QUEUES[0], 1, True, 1, no_memory, 0, 0, False, EVENT))
+        self.assertEqual(self.call("clWaitForEvents", struct.pack("<Q?QQ", 1, True, 1, EVENT)), FAILED_EVENT)
 
 
 if __name__ == "__main__":

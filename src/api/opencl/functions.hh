@@ -45,6 +45,10 @@ const function_info* find_function(std::string_view symbol);
 
 namespace outboard::api {
 
+/// There size_t and cl_uint are one type, and here they are two.
+template <>
+inline constexpr bool integers_travel_wide<opencl::opcode> = true;
+
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_DESCRIBE_##how(how, symbol, #__VA_ARGS__)
 #define OUTBOARD_DESCRIBE_later(how, symbol, text)

@@ -21,6 +21,8 @@ using marshal::opencl::info_value;
 constexpr std::uint64_t most_uploaded = 8ull << 30;
 /// Of a data frame; below the largest frame.
 constexpr std::size_t piece = 8u << 20;
+/// Sizes go out as they lie in memory, and the wire has them in 64 bits (marshal/opencl/widths.hh).
+static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
 /// An answer of a platform: extension lists are the longest.
 constexpr std::size_t longest_answer = 1u << 20;
 

@@ -114,10 +114,9 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
   }
   // The device's word decides: the same request, waited for.
   message m(opcode::clEnqueueNDRangeKernel);
-  marshal::encode_request<opcode::clEnqueueNDRangeKernel>(
-      m.body(), made, reinterpret_cast<cl_command_queue>(id_of(queue)),
-      reinterpret_cast<cl_kernel>(id_of(kernel)), dimensions, offset, global, local, count, wire_waits.data(),
-      event);
+  marshal::encode_request<opcode::clEnqueueNDRangeKernel>(m.body(), made, wire::handle{id_of(queue)},
+                                                          wire::handle{id_of(kernel)}, dimensions, offset,
+                                                          global, local, count, wire_waits.data(), event);
   return c.done(m.call());
 }
 

@@ -6,12 +6,14 @@
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/message.hh"
 #include "frontend/opencl/transfer.hh"
+#include "marshal/opencl/widths.hh"
 
 namespace outboard::frontend::opencl::ends {
 namespace {
 
 using marshal::opencl::image_body;
 using marshal::opencl::image_reply;
+using marshal::opencl::size_here;
 
 bool wants_host(cl_mem_flags flags) { return (flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) != 0; }
 
@@ -55,7 +57,7 @@ cl_int element_size(image_body body, std::size_t& size) {
   const cl_mem one = create<cl_mem>(std::move(probe), &code,
                                     [&](std::uint64_t id) { return ask_for(body, id, {}, false, made); });
   if (one) (void)release(one);
-  size = made.element_size;
+  size = size_here(made.element_size);
   return code;
 }
 
@@ -99,7 +101,7 @@ cl_mem make_image(cl_context context, std::vector<cl_mem_properties> properties,
   }
   return create<cl_mem>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     const cl_int code = ask_for(body, id, contents, host != nullptr, image.made);
-    image.size = image.made.size;
+    image.size = size_here(image.made.size);
     return code;
   });
 }
@@ -124,7 +126,8 @@ cl_int check_place(const command& c, cl_mem memory, const std::size_t* origin, c
 struct in_bytes {
   std::size_t region[3];
   in_bytes(cl_mem image, const std::size_t* pixels)
-      : region{pixels[0] * find<memory_info>(image)->made.element_size, pixels[1], pixels[2]} {}
+      : region{pixels[0] * static_cast<std::size_t>(find<memory_info>(image)->made.element_size), pixels[1],
+               pixels[2]} {}
 };
 
 cl_int check_image(const command& c, cl_mem memory, const std::size_t* origin, const std::size_t* region) {
@@ -210,12 +213,12 @@ cl_int clGetImageInfo(cl_mem memory, cl_image_info name, std::size_t size, void*
     case CL_IMAGE_FORMAT:
       return to.one(info->format);
     case CL_IMAGE_ELEMENT_SIZE:
-      return to.one(static_cast<std::size_t>(info->made.element_size));
+      return to.one(size_here(info->made.element_size));
     case CL_IMAGE_ROW_PITCH:
-      return to.one(static_cast<std::size_t>(info->host_row ? info->host_row : info->made.row_pitch));
+      return to.one(size_here(info->host_row ? info->host_row : info->made.row_pitch));
     case CL_IMAGE_SLICE_PITCH:
-      return to.one(static_cast<std::size_t>(info->host_slice && !(flat && !array) ? info->host_slice
-                                                                                   : info->made.slice_pitch));
+      return to.one(
+          size_here(info->host_slice && !(flat && !array) ? info->host_slice : info->made.slice_pitch));
     case CL_IMAGE_WIDTH:
       return to.one(shape.image_width);
     case CL_IMAGE_HEIGHT:

@@ -5,6 +5,7 @@
 #include "frontend/opencl/kinds.hh"
 #include "frontend/opencl/launch_shape.hh"
 #include "frontend/opencl/message.hh"
+#include "marshal/opencl/widths.hh"
 
 namespace outboard::frontend::opencl::ends {
 namespace {
@@ -74,7 +75,7 @@ cl_int shape_argument(const argument_facts& about, std::size_t size, const void*
     body.handle = named->id;
     return CL_SUCCESS;
   }
-  // Eight bytes that are one of our objects are one: nothing else is known of this argument.
+  // A pointer's bytes that are one of our objects are one: nothing else is known of this argument.
   if (!about.known && is_cell(named)) {
     body.form = argument_form::handle;
     body.handle = named->id;
@@ -217,9 +218,9 @@ cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device, cl_kernel
   const asked to{size, value, wanted};
   switch (name) {
     case CL_KERNEL_WORK_GROUP_SIZE:
-      return to.one(static_cast<std::size_t>(about.size));
+      return to.one(marshal::opencl::size_here(about.size));
     case CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE:
-      return to.one(static_cast<std::size_t>(about.multiple));
+      return to.one(marshal::opencl::size_here(about.multiple));
     case CL_KERNEL_LOCAL_MEM_SIZE:
       return to.one(cl_ulong{about.local_memory});
     case CL_KERNEL_PRIVATE_MEM_SIZE:
@@ -237,15 +238,14 @@ cl_int clGetKernelSubGroupInfo(cl_kernel kernel, cl_device_id device, cl_kernel_
   if (!alive(kernel)) return CL_INVALID_KERNEL;
   if (device && !alive(device)) return CL_INVALID_DEVICE;
   marshal::opencl::question_body body{id_of(kernel), id_of(device), name, {}};
-  if (input) {
-    const auto* const first = static_cast<const std::uint8_t*>(input);
-    body.input.assign(first, first + input_size);
-  }
+  // All that is asked with, and all that is answered, are sizes.
+  if (input) body.input = marshal::opencl::widened({static_cast<const std::uint8_t*>(input), input_size});
   message m(opcode::clGetKernelSubGroupInfo);
   marshal::put_body(m.body(), body);
   if (const cl_int code = m.call(); code != CL_SUCCESS) return code;
-  const auto answer = m.reply().rest();
-  return asked{size, value, wanted}.bytes(answer.data(), answer.size());
+  const auto rest = m.reply().rest();
+  const auto* const first = reinterpret_cast<const std::uint8_t*>(rest.data());
+  return asked{size, value, wanted}.list(marshal::opencl::narrowed({first, first + rest.size()}));
 }
 
 }  // namespace outboard::frontend::opencl::ends

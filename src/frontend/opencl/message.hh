@@ -8,6 +8,7 @@
 #include "marshal/fields.hh"
 #include "marshal/opencl/bodies.hh"
 #include "marshal/request.hh"
+#include "wire/handle.hh"
 
 namespace outboard::frontend::opencl {
 
@@ -54,9 +55,9 @@ cl_int send_bytes(std::span<const std::byte> bytes, sent_bytes& to);
 namespace detail {
 
 template <class T>
-T on_wire(T value) {
+auto on_wire(T value) {
   if constexpr (api::handle_type<T>) {
-    return reinterpret_cast<T>(id_of(value));
+    return wire::handle{id_of(value)};
   } else {
     return value;
   }
@@ -82,16 +83,16 @@ cl_int remote(std::uint64_t made, A... arguments) {
 }
 
 /// A list of handles as ids in the place of pointers, for remote().
-template <class H>
 class wire_list {
  public:
+  template <class H>
   wire_list(const H* list, std::size_t count) {
-    for (std::size_t i = 0; i < count && list; ++i) ids_.push_back(reinterpret_cast<H>(id_of(list[i])));
+    for (std::size_t i = 0; i < count && list; ++i) ids_.push_back({id_of(list[i])});
   }
-  const H* data() const { return ids_.empty() ? nullptr : ids_.data(); }
+  const wire::handle* data() const { return ids_.empty() ? nullptr : ids_.data(); }
 
  private:
-  std::vector<H> ids_;
+  std::vector<wire::handle> ids_;
 };
 
 }  // namespace outboard::frontend::opencl

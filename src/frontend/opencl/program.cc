@@ -3,6 +3,7 @@
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/kinds.hh"
 #include "frontend/opencl/message.hh"
+#include "marshal/opencl/widths.hh"
 
 namespace outboard::frontend::opencl::ends {
 namespace {
@@ -209,7 +210,8 @@ cl_int clGetProgramInfo(cl_program program, cl_program_info name, std::size_t si
     case CL_PROGRAM_BINARY_SIZES: {
       std::vector<std::size_t> sizes(info->devices.size());
       for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (const auto* about = build_for(built, info->devices[i])) sizes[i] = about->binary_size;
+        if (const auto* about = build_for(built, info->devices[i]))
+          sizes[i] = marshal::opencl::size_here(about->binary_size);
       }
       return to.list(sizes);
     }
@@ -249,7 +251,7 @@ cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program
     case CL_PROGRAM_BINARY_TYPE:
       return to.one(cl_program_binary_type{about->binary_type});
     case CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE:
-      return to.one(static_cast<std::size_t>(about->global_variables));
+      return to.one(marshal::opencl::size_here(about->global_variables));
     default:
       return CL_INVALID_VALUE;
   }

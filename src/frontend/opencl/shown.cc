@@ -4,8 +4,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "api/opencl/headers.hh"
+#include "api/opencl/info.hh"
 #include "api/opencl/own_library.hh"
+#include "marshal/opencl/widths.hh"
 
 namespace outboard::frontend::opencl {
 namespace {
@@ -125,6 +126,10 @@ values shown_of_platform(values info, const std::string& host) {
 }
 
 values shown_of_device(values info, const std::string& host) {
+  for (const cl_device_info name : api::opencl::device_infos_of_sizes) {
+    if (info_value* const sizes = find_in(info, name))
+      sizes->value = marshal::opencl::narrowed(std::move(sizes->value));
+  }
   add_to_text(info, CL_DEVICE_NAME, " (outboard " + host + ")");
   keep_extensions(info, CL_DEVICE_EXTENSIONS);
   keep_versions(info, CL_DEVICE_EXTENSIONS_WITH_VERSION);

@@ -1,0 +1,50 @@
+// Values of the width of size_t (or intptr_t): 64 bits on the wire, as wide as this end's here. Where both
+// are the same these do nothing. Pure functions.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace outboard::marshal::opencl {
+
+/// What this end can say of a size: the largest number where it is more.
+template <std::unsigned_integral Size = std::size_t>
+constexpr Size size_here(std::uint64_t size) {
+  return static_cast<Size>(std::min<std::uint64_t>(size, std::numeric_limits<Size>::max()));
+}
+
+/// Sizes from the wire as a program of this end reads them; bytes that are no whole size are left out.
+template <std::unsigned_integral Size = std::size_t>
+std::vector<std::uint8_t> narrowed(std::vector<std::uint8_t> sizes) {
+  if constexpr (sizeof(Size) == sizeof(std::uint64_t)) return sizes;
+  const std::size_t count = sizes.size() / sizeof(std::uint64_t);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint64_t wide = 0;
+    std::memcpy(&wide, sizes.data() + i * sizeof wide, sizeof wide);
+    const Size here = size_here<Size>(wide);
+    std::memcpy(sizes.data() + i * sizeof here, &here, sizeof here);
+  }
+  sizes.resize(count * sizeof(Size));
+  return sizes;
+}
+
+/// The other way.
+template <std::unsigned_integral Size = std::size_t>
+std::vector<std::uint8_t> widened(std::span<const std::uint8_t> sizes) {
+  std::vector<std::uint8_t> wide(sizes.size() / sizeof(Size) * sizeof(std::uint64_t));
+  for (std::size_t i = 0; i < sizes.size() / sizeof(Size); ++i) {
+    Size here = 0;
+    std::memcpy(&here, sizes.data() + i * sizeof here, sizeof here);
+    const std::uint64_t all = here;
+    std::memcpy(wide.data() + i * sizeof all, &all, sizeof all);
+  }
+  return wide;
+}
+
+}  // namespace outboard::marshal::opencl
