@@ -59,5 +59,8 @@ concept handle_type = handle_trait<T>::kind != handle_kind::none;
 /// T is an integer that is an address on the device.
 template <class T>
 inline constexpr bool device_address_type = false;
+/// CUdeviceptr. Said here: to a client of 32 bits it is a type of OpenCL's, too, and is asked about there.
+template <>
+inline constexpr bool device_address_type<unsigned long long> = true;
 
 }  // namespace outboard::api

@@ -170,14 +170,14 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
     if (code != CUDA_SUCCESS) return code;
     wire::reader from(reply_);
     next = marshal::take_body<marshal::fetch_body>(from);
-    const bool applied =
-        from.ok() && marshal::apply_changes(from.rest(), [&](std::uint64_t address) {
-          const mirror* m = at(address);
-          using target = std::optional<marshal::change_target>;
-          if (!m) return target{};
-          const std::uint64_t offset = address - m->base;
-          return target{{{m->bytes() + offset, m->size - offset}, {m->shadow + offset, m->size - offset}}};
-        });
+    const bool applied = from.ok() && marshal::apply_changes(from.rest(), [&](std::uint64_t address) {
+                           const mirror* m = at(address);
+                           using target = std::optional<marshal::change_target>;
+                           if (!m) return target{};
+                           const std::uint64_t offset = address - m->base;
+                           const auto left = static_cast<std::size_t>(m->size - offset);
+                           return target{{{m->bytes() + offset, left}, {m->shadow + offset, left}}};
+                         });
     if (!applied) return CUDA_ERROR_UNKNOWN;
   } while (next.address != 0);
   return CUDA_SUCCESS;

@@ -272,16 +272,16 @@ void session::descriptor(std::uint64_t ticket, unique_fd fd) {
   if (found && found->descriptor) *found->descriptor = std::move(fd);
 }
 
-std::span<std::byte> landing::run_at(std::uint64_t offset, std::uint64_t wanted) const {
+std::span<std::byte> landing::run_at(std::size_t offset, std::size_t wanted) const {
   if (row == 0) return {to + offset, wanted};
-  const std::uint64_t line = offset / row, within = offset % row;
+  const std::size_t line = offset / row, within = offset % row;
   std::byte* start = to + line / rows * slice + line % rows * pitch;
   return {start + within, std::min(wanted, row - within)};
 }
 
 std::span<const std::byte> landing::extent() const {
   if (row == 0 || size == 0) return {to, size};
-  const std::uint64_t last = (size + row - 1) / row - 1;
+  const std::size_t last = (size + row - 1) / row - 1;
   return {to, last / rows * slice + std::min(last, rows - 1) * pitch + row};
 }
 
@@ -290,7 +290,7 @@ bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::ui
   if (ticket & wire::graph_copy) {
     std::byte* place =
         events_.graph_place ? events_.graph_place(ticket & ~wire::graph_copy, offset, size) : nullptr;
-    if (place) places.push_back({place, size});
+    if (place) places.push_back({place, static_cast<std::size_t>(size)});
     return place != nullptr;
   }
   const std::lock_guard lock(state_mutex_);
@@ -303,8 +303,9 @@ bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::ui
     landings_.erase(found);
     landings_pending_.fetch_sub(1, std::memory_order_relaxed);
   }
-  for (std::uint64_t done = 0; done < size;) {
-    places.push_back(place.run_at(offset + done, size - done));
+  const auto begin = static_cast<std::size_t>(offset), all = static_cast<std::size_t>(size);
+  for (std::size_t done = 0; done < all;) {
+    places.push_back(place.run_at(begin + done, all - done));
     done += places.back().size();
   }
   return true;

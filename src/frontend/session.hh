@@ -42,11 +42,11 @@ struct outgoing {
 /// that are `pitch` apart, `rows` of them in each slice.
 struct landing {
   std::byte* to = nullptr;
-  std::uint64_t size = 0;  ///< bytes that come
-  std::uint64_t row = 0, pitch = 0, rows = 0, slice = 0;
+  std::size_t size = 0;  ///< bytes that come
+  std::size_t row = 0, pitch = 0, rows = 0, slice = 0;
 
   /// The place of byte `offset`, and how many bytes from there on lie together (`wanted` at most).
-  std::span<std::byte> run_at(std::uint64_t offset, std::uint64_t wanted) const;
+  std::span<std::byte> run_at(std::size_t offset, std::size_t wanted) const;
   /// From the first byte to the last one, with the gaps between rows.
   std::span<const std::byte> extent() const;
 };

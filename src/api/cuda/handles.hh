@@ -35,7 +35,6 @@ OUTBOARD_HANDLE(CUgraphicsResource, graphics_resource);
 OUTBOARD_HANDLE(CUdevResourceDesc, resource_descriptor);
 #undef OUTBOARD_HANDLE
 
-template <>
-inline constexpr bool device_address_type<CUdeviceptr> = true;
+static_assert(device_address_type<CUdeviceptr>);
 
 }  // namespace outboard::api

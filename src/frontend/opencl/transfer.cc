@@ -135,8 +135,10 @@ cl_int clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory, void* mapp
   if (m.flags & map_writes) {
     if (!m.row) return write(c, m.place, {m.at, m.size});
     box b;
-    const std::size_t region[3] = {m.place.region[0] * info.made.element_size, m.place.region[1],
-                                   m.place.region[2]};
+    // As wide as sizes of this end: the program gave them.
+    std::size_t region[3];
+    std::copy_n(m.place.region, 3, region);
+    region[0] *= static_cast<std::size_t>(info.made.element_size);
     if (!b.set(no_origin, region, m.row, m.slice)) return CL_OUT_OF_RESOURCES;
     return write(c, m.place, gather(b, m.at, region));
   }

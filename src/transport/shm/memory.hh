@@ -33,13 +33,16 @@ class memory {
   ~memory();
 
   shared_words& words() const { return *static_cast<shared_words*>(base_); }
-  std::span<std::byte> up() const { return {bytes() + header_bytes, sizes_.up}; }
-  std::span<std::byte> down() const { return {bytes() + header_bytes + sizes_.up, sizes_.down}; }
+  std::span<std::byte> up() const { return part(0, sizes_.up); }
+  std::span<std::byte> down() const { return part(sizes_.up, sizes_.down); }
 
  private:
   memory(void* base, std::size_t size, const ring_sizes& sizes) : base_(base), size_(size), sizes_(sizes) {}
   static result<memory> map(int fd, std::size_t size);
-  std::byte* bytes() const { return static_cast<std::byte*>(base_); }
+  std::span<std::byte> part(std::uint64_t offset, std::uint64_t size) const {
+    return std::span(static_cast<std::byte*>(base_), size_)
+        .subspan(header_bytes + static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
+  }
 
   void* base_ = nullptr;
   std::size_t size_ = 0;

@@ -43,7 +43,8 @@ std::size_t ring_writer::room() {
 
 std::size_t ring_writer::put(std::span<const std::byte> from) {
   if (bytes_.size() - (tail_ - head_) < from.size()) look();
-  const std::size_t n = broken_ ? 0 : std::min(from.size(), bytes_.size() - (tail_ - head_));
+  const std::size_t n =
+      broken_ ? 0 : std::min(from.size(), bytes_.size() - static_cast<std::size_t>(tail_ - head_));
   if (n == 0) return 0;
   const std::size_t at = tail_ & mask_, first = std::min(n, bytes_.size() - at);
   std::memcpy(bytes_.data() + at, from.data(), first);
