@@ -10,17 +10,20 @@ set(OUTBOARD_LIBRARY_FOLDER lib/outboard)  # not CMAKE_INSTALL_LIBDIR: bin/ and 
 if(TARGET outboard)
   install(TARGETS outboard RUNTIME DESTINATION bin)
 endif()
+# Of a client's machine: the libraries, and no daemon.
 foreach(shim cuda nvml opencl)
   if(TARGET outboard_shim_${shim})
     install(TARGETS outboard_shim_${shim} LIBRARY DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
   endif()
 endforeach()
 
-install(CODE "set(OUTBOARD_BIN \"\${CMAKE_INSTALL_PREFIX}/bin\")
-  configure_file(\"${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.service.in\"
-                 \"${CMAKE_BINARY_DIR}/packaging/outboard.service\" @ONLY)")
-install(FILES ${CMAKE_BINARY_DIR}/packaging/outboard.service ${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.socket
-        DESTINATION lib/systemd/system)
+if(NOT OUTBOARD_CLIENT)
+  install(CODE "set(OUTBOARD_BIN \"\${CMAKE_INSTALL_PREFIX}/bin\")
+    configure_file(\"${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.service.in\"
+                   \"${CMAKE_BINARY_DIR}/packaging/outboard.service\" @ONLY)")
+  install(FILES ${CMAKE_BINARY_DIR}/packaging/outboard.service ${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.socket
+          DESTINATION lib/systemd/system)
+endif()
 install(FILES packaging/outboard.toml DESTINATION share/outboard)
 install(FILES README.md LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")

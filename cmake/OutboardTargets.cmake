@@ -1,7 +1,11 @@
 # outboard_library(NAME [USES folder...] [LIBRARIES lib...]): the folder's *.cc become the static library
 # outboard_NAME, whose link list USES is the folder's include rule (tests/include_rules checks it); its *_test.cc
 # become one gtest program NAME_test.
-find_package(GTest REQUIRED)
+if(OUTBOARD_CLIENT)
+  find_package(GTest)  # of the other machine: without it the tests beside the code cannot be built for it
+else()
+  find_package(GTest REQUIRED)
+endif()
 option(OUTBOARD_UNIT_TESTS "build the tests that stand beside the code" ON)
 
 function(outboard_library name)
@@ -27,12 +31,13 @@ function(outboard_library name)
   if(tests)
     string(REPLACE "/" "_" test_target ${name}_test)
     set(when_asked "")
-    # The fuzz preset is for its fuzz targets; the others run the tests.
-    if(OUTBOARD_FUZZ OR NOT OUTBOARD_UNIT_TESTS)
+    # The fuzz preset is for its fuzz targets, a client's for its libraries; the others run the tests.
+    if(OUTBOARD_FUZZ OR OUTBOARD_CLIENT OR NOT OUTBOARD_UNIT_TESTS)
       set(when_asked EXCLUDE_FROM_ALL)
     endif()
     add_executable(${test_target} ${when_asked} ${tests})
-    target_link_libraries(${test_target} PRIVATE ${target} ${arg_TEST_LIBRARIES} GTest::gmock GTest::gtest_main)
+    target_link_libraries(${test_target} PRIVATE ${target} ${arg_TEST_LIBRARIES}
+      $<TARGET_NAME_IF_EXISTS:GTest::gmock> $<TARGET_NAME_IF_EXISTS:GTest::gtest_main>)
     foreach(folder ${arg_TEST_USES})
       string(REPLACE "/" "_" dependency outboard_${folder})
       target_link_libraries(${test_target} PRIVATE ${dependency})

@@ -12,6 +12,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/outboard)
 
 option(OUTBOARD_FUZZ "build the fuzz targets (clang)" OFF)
+option(OUTBOARD_CLIENT "build the front-end libraries alone, for programs on a machine of another kind" OFF)
 set(OUTBOARD_SANITIZE "" CACHE STRING "value of -fsanitize= for every target")
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter -Werror)
@@ -44,6 +45,9 @@ if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
 endif()
 find_package(Threads REQUIRED)
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  add_compile_definitions(_FILE_OFFSET_BITS=64)
+endif()
 
 # The compressors are linked statically everywhere: the front-end libraries must bring them along (a program may carry
 # others), and a back-end binary then runs on machines without the packages.

@@ -26,6 +26,11 @@
   asm(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name                       \
       ": adrp x16, :got:older_" #name "\n ldr x16, [x16, :got_lo12:older_" #name "]\n br x16\n.size " #name \
       ",.-" #name "\n.symver older_" #name "," #name "@GLIBC_2.17\n")
+#elif defined(__arm__)
+#define OLDER(name)                                                                                    \
+  asm(".text\n.arm\n.balign 4\n.globl " #name "\n.hidden " #name "\n.type " #name ",%function\n" #name \
+      ": ldr ip, 2f\n1: ldr pc, [pc, ip]\n2: .word older_" #name "(GOT_PREL)+(.-(1b+8))\n.size " #name \
+      ",.-" #name "\n.symver older_" #name "," #name "@GLIBC_2.4\n")
 #else
 #error "which version of glibc was this machine's first?"
 #endif
@@ -53,7 +58,12 @@ OLDER(pthread_rwlock_unlock);
 HIDDEN char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
-// glibc 2.33; on 64-bit machines the kernel fills the same struct.
+// glibc 2.33; the kernel fills the same struct.
+#if !defined(SYS_newfstatat)
+#define SYS_newfstatat SYS_fstatat64
+#undef SYS_fstat
+#define SYS_fstat SYS_fstat64
+#endif
 HIDDEN int stat(const char* path, struct stat* out) {
   return static_cast<int>(::syscall(SYS_newfstatat, AT_FDCWD, path, out, 0));
 }
