@@ -45,8 +45,8 @@ struct parameter {
   direction dir = direction::in;
   bool may_be_null = false;
   count_kind count = count_kind::one;
-  std::size_t number = 0;           ///< count_kind::number
-  std::string_view count_name;      ///< count_kind::parameter
+  std::size_t number = 0;                     ///< count_kind::number
+  std::string_view count_name;                ///< count_kind::parameter
   std::size_t count_index = ~std::size_t{0};  ///< index of count_name, found by parse()
 };
 

@@ -75,7 +75,7 @@ void encode_request([[maybe_unused]] wire::writer& w, [[maybe_unused]] std::uint
                     A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   [[maybe_unused]] const std::array<std::uint64_t, sizeof...(A) + 1> counts{counting_value(arguments)..., 0};
-  constexpr bool wide = api::integers_travel_wide<decltype(Op)>;
+  [[maybe_unused]] constexpr bool wide = api::integers_travel_wide<decltype(Op)>;
   if constexpr (about.returns) w.put(new_handle);
   std::size_t i = 0;
   ((detail::put_argument<wide>(w, about.parameters[i], arguments, i == about.creates, new_handle, counts),
