@@ -84,8 +84,10 @@ void choose() {
   MUST(clGetPlatformIDs(count, platforms.data(), nullptr));
   const auto best = std::max_element(platforms.begin(), platforms.end(),
                                      [](auto a, auto b) { return worth(a) < worth(b); });
-  if (best == platforms.end() || worth(*best) == 0) {
-    std::fprintf(stderr, "no OpenCL device\n");
+  // Whoever runs it through Outboard must not measure the machine's own platform.
+  const bool through = std::getenv("OUTBOARD_SERVER") != nullptr;
+  if (best == platforms.end() || worth(*best) < (through ? 3 : 1)) {
+    std::fprintf(stderr, "no OpenCL device%s\n", through ? " of Outboard's" : "");
     std::exit(1);
   }
   if (clGetDeviceIDs(*best, CL_DEVICE_TYPE_GPU, 1, &device, nullptr) != CL_SUCCESS)
