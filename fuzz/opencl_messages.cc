@@ -30,6 +30,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   check<context_body>(bytes);
   check<queue_body>(bytes);
+  check<division_body>(bytes);
+  check<division_reply>(bytes);
+  check<pipe_body>(bytes);
+  check<shared_memory_body>(bytes);
+  check<address_body>(bytes);
+  check<shared_copy_body>(bytes);
+  check<shared_fill_body>(bytes);
+  check<shared_migration_body>(bytes);
+  check<kernel_addresses_body>(bytes);
   check<buffer_body>(bytes);
   check<sub_buffer_body>(bytes);
   check<source_body>(bytes);

@@ -8,6 +8,5 @@ t again
 /Command buffer capabilities/,/  Profiling  /d
 /SPIR versions/d
 # What ours does not claim.
-/(sub-devices|partition types)  /d
-/(Coarse-grained buffer sharing|Fine-grained buffer sharing|^    Atomics  )/d
+/(Fine-grained buffer sharing|^    Atomics  )/d
 /Run native kernels/d

@@ -140,10 +140,29 @@ static void wrong_kernels(const machine& m) {
   CHECK_CL(clReleaseProgram(bad));
 }
 
+static void wrong_devices(const machine& m) {
+  // A queue on the device is not asked for: PoCL ends the process.
+  const cl_queue_properties unknown[] = {0x7777, 1, 0};
+  MAKES(clCreateCommandQueueWithProperties(m.context, m.device, unknown, &code));
+  CODE(clSetDefaultDeviceCommandQueue(nullptr, m.device, m.queue));
+  CODE(clSetDefaultDeviceCommandQueue(m.context, nullptr, m.queue));
+  CODE(clSetDefaultDeviceCommandQueue(m.context, m.device, nullptr));
+  CODE(clSetDefaultDeviceCommandQueue(m.context, m.device, m.queue));
+  MAKES(clCreatePipe(nullptr, CL_MEM_HOST_NO_ACCESS, 4, 16, nullptr, &code));
+  MAKES(clCreatePipe(m.context, CL_MEM_HOST_NO_ACCESS, 4, 16, nullptr, &code));
+  std::vector<int> values(4);
+  cl_mem buffer = m.buffer(values, CL_MEM_READ_WRITE);
+  cl_uint size = 0;
+  CODE(clGetPipeInfo(nullptr, CL_PIPE_PACKET_SIZE, sizeof size, &size, nullptr));
+  CODE(clGetPipeInfo(buffer, CL_PIPE_PACKET_SIZE, sizeof size, &size, nullptr));
+  CHECK_CL(clReleaseMemObject(buffer));
+}
+
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const machine m;
   wrong_objects(m);
   wrong_copies(m);
   wrong_kernels(m);
+  wrong_devices(m);
 }

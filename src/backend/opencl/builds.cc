@@ -120,7 +120,7 @@ outcome clCompileProgram(call& c) {
 
 outcome clLinkProgram(call& c) {
   link_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+  if (!take_all(c, body) || !names<cl_program>(body.handle)) return outcome::malformed();
   const function_table& table = own(c).table();
   if (!table.clLinkProgram) return outcome::answer_code(CL_INVALID_OPERATION);
   kept_programs inputs(table);
@@ -131,7 +131,7 @@ outcome clLinkProgram(call& c) {
   if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
   if (code == CL_SUCCESS) code = table.clRetainContext(context);
   if (code != CL_SUCCESS) return outcome::answer_code(code);
-  const auto names = name_all(c, list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
+  const auto known = name_all(c, list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
                                 return table.clGetContextInfo(context, CL_CONTEXT_DEVICES, size, to, wanted);
                               }));
   c.give_up_turn();
@@ -142,7 +142,7 @@ outcome clLinkProgram(call& c) {
   table.clReleaseContext(context);
   reply.made = made != nullptr;
   if (made) {
-    describe(table, made, names, reply.built.code == CL_SUCCESS, reply.built);
+    describe(table, made, known, reply.built.code == CL_SUCCESS, reply.built);
     if (!c.enter(body.handle, made, {}, nullptr)) return outcome::malformed();
   }
   marshal::put_body(c.reply, reply);

@@ -38,6 +38,7 @@ struct first_of;
 template <class R, class First, class... A>
 struct first_of<R(First, A...)> {
   using type = First;
+  using result = R;
 };
 
 template <opcode Op, class First>
@@ -81,7 +82,8 @@ outcome generated(call& c) {
   if constexpr (about.returns) {
     void* native = nullptr;
     if (code == CL_SUCCESS) native = execution.run_returning(entry, code);
-    return keep(c, state.created, native, code);
+    using made = typename first_of<typename api::function<Op>::prototype>::result;
+    return keep(c, state.created, static_cast<made>(native), code);
   } else {
     if (code == CL_SUCCESS) {
       if constexpr (about.waits) {
@@ -90,7 +92,9 @@ outcome generated(call& c) {
         code = execution.run(entry);
       }
     }
-    if (state.created && !keep(c, state.created, execution.created(), code).well_formed)
+    // Of these lines' objects all are events.
+    if (state.created &&
+        !keep(c, state.created, static_cast<cl_event>(execution.created()), code).well_formed)
       return outcome::malformed();
     note<Op>(c, execution, code);
     if (about.destroys != api::no_parameter && code == CL_SUCCESS) c.objects().erase(state.destroyed);

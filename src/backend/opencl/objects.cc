@@ -1,4 +1,4 @@
-// Contexts, queues and buffers.
+// Parts of devices, contexts, queues, buffers and pipes.
 #include "backend/opencl/ends.hh"
 #include "marshal/opencl/bodies.hh"
 
@@ -11,6 +11,31 @@ outcome upload(call& c) {
   if (!c.body.ok() || body.number == 0 || !own(c).upload(body.number, c.body.rest()))
     return outcome::malformed();
   return outcome::answer_code(CL_SUCCESS);
+}
+
+/// Parts of a device: as many as the device makes of it, known from then on as the devices of the snapshot
+/// are.
+outcome clCreateSubDevices(call& c) {
+  division_body body;
+  if (!take_all(c, body) || body.properties.empty()) return outcome::malformed();
+  auto* const divide = own(c).table().clCreateSubDevices;
+  cl_device_id device = nullptr;
+  cl_int code = resolve(c, body.device, device);
+  std::vector<cl_device_partition_property> properties(body.properties.begin(), body.properties.end());
+  properties.push_back(0);
+  cl_uint count = 0;
+  if (code == CL_SUCCESS && !divide) code = CL_INVALID_OPERATION;
+  if (code == CL_SUCCESS) code = divide(device, properties.data(), 0, nullptr, &count);
+  if (code == CL_SUCCESS && !body.counted && body.room < count) code = CL_INVALID_VALUE;
+  division_reply reply{count, {}};
+  if (code == CL_SUCCESS && !body.counted) {
+    std::vector<cl_device_id> parts(count);
+    code = divide(device, properties.data(), count, parts.data(), nullptr);
+    for (std::size_t i = 0; i < parts.size() && code == CL_SUCCESS; ++i)
+      reply.devices.push_back(own(c).introduce(parts[i]));
+  }
+  marshal::put_body(c.reply, reply);
+  return outcome::answer_code(code);
 }
 
 outcome clCreateContext(call& c) {
@@ -43,8 +68,9 @@ outcome clCreateCommandQueueWithProperties(call& c) {
   cl_int code = resolve(c, body.context, context);
   if (code == CL_SUCCESS) code = resolve(c, body.device, device);
   cl_command_queue made = nullptr;
-  const bool plain =
-      body.properties.empty() || (body.properties.size() == 2 && body.properties[0] == CL_QUEUE_PROPERTIES);
+  const bool plain = body.properties.empty() ||
+                     (body.properties.size() == 2 && body.properties[0] == CL_QUEUE_PROPERTIES &&
+                      (body.properties[1] & (CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT)) == 0);
   if (code == CL_SUCCESS && plain && table.clCreateCommandQueue) {
     // Every platform has this one; its bits are all that was asked for.
     const cl_command_queue_properties bits = body.properties.empty() ? 0 : body.properties[1];
@@ -64,15 +90,19 @@ outcome clCreateBufferWithProperties(call& c) {
   const auto body = marshal::take_body<buffer_body>(c.body);
   if (!c.body.ok()) return outcome::malformed();
   auto contents = own(c).take_bytes(body.contents, c.body.rest());
-  if (!contents || (body.contents.present && contents->size() != body.size)) return outcome::malformed();
+  if (!contents || (body.contents.present && (contents->size() != body.size || body.shared)))
+    return outcome::malformed();
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
   cl_mem_flags flags = body.flags & ~static_cast<cl_mem_flags>(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
-  if (body.contents.present) flags |= CL_MEM_COPY_HOST_PTR;
+  void* host = nullptr;
+  if (body.contents.present) flags |= CL_MEM_COPY_HOST_PTR, host = contents->data();
+  if (body.shared && !own(c).shared().holds(body.shared, body.size)) code = CL_INVALID_HOST_PTR;
+  // Here, too, the buffer is that very memory.
+  if (body.shared) flags |= CL_MEM_USE_HOST_PTR, host = reinterpret_cast<void*>(body.shared);
   cl_mem made = nullptr;
   if (code == CL_SUCCESS) {
-    made = own(c).table().clCreateBuffer(context, flags, body.size,
-                                         body.contents.present ? contents->data() : nullptr, &code);
+    made = own(c).table().clCreateBuffer(context, flags, body.size, host, &code);
   }
   return keep(c, body.handle, made, code);
 }
@@ -86,6 +116,18 @@ outcome clCreateSubBuffer(call& c) {
   if (code == CL_SUCCESS) {
     made = own(c).table().clCreateSubBuffer(buffer, body.flags, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
   }
+  return keep(c, body.handle, made, code);
+}
+
+outcome clCreatePipe(call& c) {
+  pipe_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  auto* const create = own(c).table().clCreatePipe;
+  cl_context context = nullptr;
+  cl_mem made = nullptr;
+  cl_int code = resolve(c, body.context, context);
+  if (code == CL_SUCCESS && !create) code = CL_INVALID_OPERATION;
+  if (code == CL_SUCCESS) made = create(context, body.flags, body.packet_size, body.packets, nullptr, &code);
   return keep(c, body.handle, made, code);
 }
 

@@ -86,21 +86,22 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
   marshal::opencl::snapshot s;
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) s.host = host.data();
-  std::uint32_t device_number = 0;
   for (const cl_platform_id platform : platforms_of(table_)) {
     marshal::opencl::platform_facts facts;
     facts.handle = id_of(api::handle_kind::cl_platform, static_cast<std::uint32_t>(s.platforms.size()));
     facts.info = ask_all(table_.clGetPlatformInfo, platform, api::opencl::platform_infos);
     CHECK(core.objects().create(facts.handle, platform, {}));
-    for (const cl_device_id device : devices_of(table_, platform)) {
-      facts.devices.push_back({id_of(api::handle_kind::cl_device, device_number++),
-                               ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)});
-      CHECK(core.objects().create(facts.devices.back().handle, device, {}));
-    }
+    for (const cl_device_id device : devices_of(table_, platform)) facts.devices.push_back(introduce(device));
     s.platforms.push_back(std::move(facts));
   }
   if (s.platforms.empty()) return failure("this host has no OpenCL platform");
   return marshal::opencl::encode(s);
+}
+
+marshal::opencl::device_facts session::introduce(cl_device_id device) {
+  const std::uint64_t id = id_of(api::handle_kind::cl_device, devices_++);
+  CHECK(core_->objects().create(id, device, {}));
+  return {id, ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)};
 }
 
 cl_int session::take_failure(cl_command_queue queue) {
@@ -207,9 +208,12 @@ native_command::native_command(call& c, const marshal::opencl::command_body& bod
   }
 }
 
-outcome keep(call& c, std::uint64_t id, void* native, cl_int code) {
-  const bool kept = code == CL_SUCCESS ? c.objects().create(id, native, {}) : c.objects().fail(id, code);
-  return kept ? outcome::answer_code(code) : outcome::malformed();
+bool given(call& c, const native_command& command, std::uint64_t event, cl_event done, cl_int code) {
+  const bool posted = c.header.kind == wire::frame_kind::post;
+  if (code != CL_SUCCESS && command.queue && posted) own(c).note_failure(command.queue, code);
+  if (!event) return true;
+  if (code == CL_SUCCESS) own(c).table().clRetainEvent(done);
+  return keep(c, event, done, code).well_formed;
 }
 
 }  // namespace outboard::backend::opencl

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "api/opencl/table.hh"
+#include "backend/opencl/shared_memory.hh"
 #include "backend/session_api.hh"
 #include "marshal/opencl/bodies.hh"
+#include "marshal/opencl/snapshot.hh"
 
 namespace outboard::backend::opencl {
 
@@ -34,6 +36,10 @@ class session final : public session_api {
   void before_reply() override { send_finished_reads(); }
 
   const api::opencl::function_table& table() const { return table_; }
+  shared_memory& shared() { return shared_; }
+
+  /// The client may name this device from now on; what it is told of it.
+  marshal::opencl::device_facts introduce(cl_device_id device);
 
   /// A posted command of this queue could not be given to the device: the queue's next clFinish says so.
   void note_failure(cl_command_queue queue, cl_int code) { failures_.emplace(queue, code); }
@@ -62,6 +68,8 @@ class session final : public session_api {
  private:
   const api::opencl::function_table table_;
   session_core* core_ = nullptr;
+  shared_memory shared_;
+  std::uint32_t devices_ = 0;  // named so far
   std::map<cl_command_queue, cl_int> failures_;
   std::map<std::pair<cl_kernel, cl_uint>, cl_int> failed_arguments_;
   std::map<std::uint64_t, std::vector<std::byte>> uploads_;
@@ -84,6 +92,11 @@ struct native_command {
   const cl_event* list() const { return waits.empty() ? nullptr : waits.data(); }
 };
 
+/// A command was given to the device, or not (`code`): the client's event, if it wants one, is one reference
+/// more than the caller's `done`; a post's code is the queue's. False: malformed.
+[[nodiscard]] bool given(call& c, const native_command& command, std::uint64_t event, cl_event done,
+                         cl_int code);
+
 template <class H>
 cl_int resolve(call& c, std::uint64_t id, H& native) {
   void* raw = nullptr;
@@ -92,8 +105,19 @@ cl_int resolve(call& c, std::uint64_t id, H& native) {
   return code;
 }
 
+/// Is this an id of such an object? Else one kind of object would be taken for another.
+template <class H>
+bool names(std::uint64_t id) {
+  return wire::handle{id}.kind() == static_cast<std::uint8_t>(api::handle_trait<H>::kind);
+}
+
 /// The object that a request made, or why there is none, under the id that the client chose; the answer to
 /// it.
-outcome keep(call& c, std::uint64_t id, void* native, cl_int code);
+template <class H>
+outcome keep(call& c, std::uint64_t id, H native, cl_int code) {
+  const bool kept =
+      names<H>(id) && (code == CL_SUCCESS ? c.objects().create(id, native, {}) : c.objects().fail(id, code));
+  return kept ? outcome::answer_code(code) : outcome::malformed();
+}
 
 }  // namespace outboard::backend::opencl

@@ -1,5 +1,5 @@
-// Reads and writes of buffers. The client's memory is elsewhere: bytes to write are kept until the device has
-// them, bytes that were read leave before a reply says that they are there.
+// Reads and writes of buffers, images and shared memory. The client's memory is elsewhere: bytes to write are
+// kept until the device has them, bytes that were read leave before a reply says that they are there.
 #include <memory>
 
 #include "backend/opencl/ends.hh"
@@ -33,6 +33,19 @@ std::optional<std::size_t> bytes_of(const function_table& table, cl_mem memory, 
   return bytes;
 }
 
+/// The memory object of a place, where it has one, and its bytes. CL_SUCCESS or what is wrong with it.
+cl_int resolve_place(call& c, const place_body& place, cl_mem& memory, std::size_t& bytes) {
+  bytes = place.size;
+  if (place.form == place_form::shared) {
+    if (!own(c).table().clEnqueueSVMMemcpy) return CL_INVALID_OPERATION;
+    return own(c).shared().holds(place.offset, place.size) ? CL_SUCCESS : CL_INVALID_VALUE;
+  }
+  if (const cl_int code = resolve(c, place.memory, memory); code != CL_SUCCESS) return code;
+  const auto all = bytes_of(own(c).table(), memory, place);
+  bytes = all.value_or(0);
+  return all ? CL_SUCCESS : CL_INVALID_VALUE;
+}
+
 /// Bytes that a command of the device still reads: they go when its event has come.
 struct kept_bytes {
   std::vector<std::byte> bytes;
@@ -47,12 +60,16 @@ struct to_device {
   static constexpr auto row = &function_table::clEnqueueWriteBuffer;
   static constexpr auto box = &function_table::clEnqueueWriteBufferRect;
   static constexpr auto image = &function_table::clEnqueueWriteImage;
+  const void* from(void*) const { return host; }
+  void* to(void* device) const { return device; }
 };
 struct to_host {
   std::byte* host;
   static constexpr auto row = &function_table::clEnqueueReadBuffer;
   static constexpr auto box = &function_table::clEnqueueReadBufferRect;
   static constexpr auto image = &function_table::clEnqueueReadImage;
+  const void* from(void* device) const { return device; }
+  void* to(void*) const { return host; }
 };
 
 /// The rows of a box lie one behind the other here.
@@ -63,6 +80,11 @@ cl_int enqueue(const function_table& table, const native_command& command, cl_me
     return (table.*Way::row)(command.queue, memory, CL_FALSE, place.offset, place.size, way.host,
                              command.count(), command.list(), done);
   }
+  if (place.form == place_form::shared) {
+    auto* const at = reinterpret_cast<void*>(place.offset);
+    return table.clEnqueueSVMMemcpy(command.queue, CL_FALSE, way.to(at), way.from(at), place.size,
+                                    command.count(), command.list(), done);
+  }
   const std::size_t origin[3] = {place.origin[0], place.origin[1], place.origin[2]};
   const std::size_t region[3] = {place.region[0], place.region[1], place.region[2]};
   if (place.form == place_form::image) {
@@ -71,17 +93,6 @@ cl_int enqueue(const function_table& table, const native_command& command, cl_me
   }
   return (table.*Way::box)(command.queue, memory, CL_FALSE, origin, no_origin, region, place.row_pitch,
                            place.slice_pitch, 0, 0, way.host, command.count(), command.list(), done);
-}
-
-/// The client's event, if it wants one, is one reference more than the caller's `done`. A post's code is the
-/// queue's. False: malformed.
-[[nodiscard]] bool given(call& c, const native_command& command, std::uint64_t event, cl_event done,
-                         cl_int code) {
-  const bool posted = c.header.kind == wire::frame_kind::post;
-  if (code != CL_SUCCESS && command.queue && posted) own(c).note_failure(command.queue, code);
-  if (!event) return true;
-  if (code == CL_SUCCESS) own(c).table().clRetainEvent(done);
-  return keep(c, event, done, code).well_formed;
 }
 
 }  // namespace
@@ -96,9 +107,10 @@ outcome clEnqueueWriteBuffer(call& c) {
   const function_table& table = own(c).table();
   const native_command command(c, body.command);
   cl_mem memory = nullptr;
+  std::size_t size = 0;
   cl_int code = command.code;
-  if (code == CL_SUCCESS) code = resolve(c, body.to.memory, memory);
-  if (code == CL_SUCCESS && bytes_of(table, memory, body.to) != contents->size()) code = CL_INVALID_VALUE;
+  if (code == CL_SUCCESS) code = resolve_place(c, body.to, memory, size);
+  if (code == CL_SUCCESS && size != contents->size()) code = CL_INVALID_VALUE;
   auto kept = std::make_unique<kept_bytes>(kept_bytes{std::move(*contents)});
   cl_event done = nullptr;
   if (code == CL_SUCCESS)
@@ -121,13 +133,12 @@ outcome clEnqueueReadBuffer(call& c) {
   const function_table& table = own(c).table();
   const native_command command(c, body.command);
   cl_mem memory = nullptr;
+  std::size_t size = 0;
   cl_int code = command.code;
-  if (code == CL_SUCCESS) code = resolve(c, body.from.memory, memory);
-  const auto size = code == CL_SUCCESS ? bytes_of(table, memory, body.from) : std::nullopt;
-  if (code == CL_SUCCESS && !size) code = CL_INVALID_VALUE;
+  if (code == CL_SUCCESS) code = resolve_place(c, body.from, memory, size);
   pending_read read{nullptr, c.header.ticket, {}};
   if (code == CL_SUCCESS) {
-    read.bytes.resize(*size);
+    read.bytes.resize(size);
     code = enqueue(table, command, memory, body.from, to_host{read.bytes.data()}, &read.done);
   }
   if (!given(c, command, body.command.event, read.done, code)) return outcome::malformed();

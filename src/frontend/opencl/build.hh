@@ -2,6 +2,7 @@
 #pragma once
 
 #include "frontend/opencl/kinds.hh"
+#include "frontend/opencl/link.hh"
 
 namespace outboard::frontend::opencl {
 
@@ -9,6 +10,23 @@ namespace outboard::frontend::opencl {
 inline build built_of(program_info& program) {
   const std::lock_guard lock(program.mutex);
   return program.built;
+}
+
+/// Is it the server's device of this name, or a part of it?
+inline bool within(cl_device_id device, std::uint64_t id) {
+  while (device && id_of(device) != id) device = find<device_info>(device)->parent.get();
+  return device != nullptr;
+}
+
+/// Where a build tells of this device; its devices' number: nowhere. Platforms may name the whole device
+/// where a program is for a part of it (PoCL does).
+inline std::size_t position_of(const marshal::opencl::build_reply& built, cl_device_id device) {
+  for (; device; device = find<device_info>(device)->parent.get()) {
+    const auto found = std::find_if(built.devices.begin(), built.devices.end(),
+                                    [device](const auto& each) { return each.device == id_of(device); });
+    if (found != built.devices.end()) return static_cast<std::size_t>(found - built.devices.begin());
+  }
+  return built.devices.size();
 }
 
 /// Has it kernels? Objects for the linker and libraries have none, though their builds succeeded. A platform

@@ -49,6 +49,7 @@ cl_context make_context(const wishes& wished, std::vector<cl_device_id> devices,
   body.properties = wished.rest;
   for (const cl_device_id device : devices) body.devices.push_back(id_of(device));
   auto info = std::make_unique<context_info>();
+  for (const cl_device_id device : devices) info->kept.emplace_back(device);
   info->devices = std::move(devices);
   info->properties = wished.all;
   return create<cl_context>(std::move(info), errcode_ret, [&](std::uint64_t id) {

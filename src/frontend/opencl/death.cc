@@ -39,6 +39,8 @@ void tell_death(cell& dying) {
       return tell<opcode::clReleaseKernel, cl_kernel>(dying, own);
     case handle_kind::cl_sampler:
       return tell<opcode::clReleaseSampler, cl_sampler>(dying, own);
+    case handle_kind::cl_device:  // a part of one: the others live as long as the process
+      return tell<opcode::clReleaseDevice, cl_device_id>(dying, own);
     case handle_kind::cl_event:
       return tell<opcode::clReleaseEvent, cl_event>(dying, own);
     default:

@@ -15,6 +15,8 @@ using marshal::opencl::image_body;
 using marshal::opencl::image_reply;
 using marshal::opencl::size_here;
 
+bool is_image(cl_mem_object_type type) { return type != CL_MEM_OBJECT_BUFFER && type != CL_MEM_OBJECT_PIPE; }
+
 bool wants_host(cl_mem_flags flags) { return (flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) != 0; }
 
 image_body body_of(cl_context context, cl_mem_flags flags, const cl_image_format& format,
@@ -112,7 +114,7 @@ cl_int check_place(const command& c, cl_mem memory, const std::size_t* origin, c
                    box& here) {
   if (const cl_int code = c.check(memory); code != CL_SUCCESS) return code;
   const auto& image = *find<memory_info>(memory);
-  if (image.type == CL_MEM_OBJECT_BUFFER) return CL_INVALID_MEM_OBJECT;
+  if (!is_image(image.type)) return CL_INVALID_MEM_OBJECT;
   if (const cl_int code = check_region(image, origin, region); code != CL_SUCCESS) return code;
   if (!set_box(here, image, region, row_pitch, slice_pitch)) return CL_INVALID_VALUE;
   if (image.flags & refused) return CL_INVALID_OPERATION;
@@ -130,10 +132,29 @@ struct in_bytes {
                pixels[2]} {}
 };
 
+struct pitches {
+  std::size_t row, slice;
+};
+
+/// What reads and writes check alike; `move` then has the place, its rows in the program's memory, and the
+/// region in bytes.
+template <class Move>
+cl_int move_pixels(const command& c, cl_mem image, const std::size_t* origin, const std::size_t* region,
+                   cl_mem_flags refused, pitches in_memory, const void* ptr, Move&& move) {
+  if (c.code() != CL_SUCCESS) return c.code();
+  place_body place;
+  box here;
+  if (const cl_int code =
+          check_place(c, image, origin, region, refused, in_memory.row, in_memory.slice, place, here);
+      code)
+    return code;
+  return ptr ? move(place, here, in_bytes(image, region).region) : CL_INVALID_VALUE;
+}
+
 cl_int check_image(const command& c, cl_mem memory, const std::size_t* origin, const std::size_t* region) {
   if (const cl_int code = c.check(memory); code != CL_SUCCESS) return code;
   const auto& image = *find<memory_info>(memory);
-  return image.type == CL_MEM_OBJECT_BUFFER ? CL_INVALID_MEM_OBJECT : check_region(image, origin, region);
+  return !is_image(image.type) ? CL_INVALID_MEM_OBJECT : check_region(image, origin, region);
 }
 
 /// Between a buffer and an image: are the region's bytes in the buffer?
@@ -200,7 +221,7 @@ cl_int clGetSupportedImageFormats(cl_context context, cl_mem_flags flags, cl_mem
 
 cl_int clGetImageInfo(cl_mem memory, cl_image_info name, std::size_t size, void* value, std::size_t* wanted) {
   const auto* const info = find<memory_info>(memory);
-  if (!info || info->type == CL_MEM_OBJECT_BUFFER) return CL_INVALID_MEM_OBJECT;
+  if (!info || !is_image(info->type)) return CL_INVALID_MEM_OBJECT;
   const asked to{size, value, wanted};
   const cl_image_desc& shape = info->shape;
   const bool flat = shape.image_type != CL_MEM_OBJECT_IMAGE3D;
@@ -242,30 +263,20 @@ cl_int clEnqueueReadImage(cl_command_queue queue, cl_mem image, cl_bool blocking
                           const std::size_t* region, std::size_t row_pitch, std::size_t slice_pitch,
                           void* ptr, cl_uint count, const cl_event* waits, cl_event* event) {
   command c(queue, count, waits, event, CL_COMMAND_READ_IMAGE);
-  if (c.code() != CL_SUCCESS) return c.code();
-  place_body place;
-  box here;
-  if (const cl_int code =
-          check_place(c, image, origin, region, no_reads, row_pitch, slice_pitch, place, here);
-      code)
-    return code;
-  if (!ptr) return CL_INVALID_VALUE;
-  return read(c, place, landing_of(here, ptr, in_bytes(image, region).region), blocking);
+  return move_pixels(c, image, origin, region, no_reads, {row_pitch, slice_pitch}, ptr,
+                     [&](const place_body& place, const box& here, const std::size_t* bytes) {
+                       return read(c, place, landing_of(here, ptr, bytes), blocking);
+                     });
 }
 
 cl_int clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_bool, const std::size_t* origin,
                            const std::size_t* region, std::size_t row_pitch, std::size_t slice_pitch,
                            const void* ptr, cl_uint count, const cl_event* waits, cl_event* event) {
   command c(queue, count, waits, event, CL_COMMAND_WRITE_IMAGE);
-  if (c.code() != CL_SUCCESS) return c.code();
-  place_body place;
-  box here;
-  if (const cl_int code =
-          check_place(c, image, origin, region, no_writes, row_pitch, slice_pitch, place, here);
-      code)
-    return code;
-  if (!ptr) return CL_INVALID_VALUE;
-  return write(c, place, gather(here, ptr, in_bytes(image, region).region));
+  return move_pixels(c, image, origin, region, no_writes, {row_pitch, slice_pitch}, ptr,
+                     [&](const place_body& place, const box& here, const std::size_t* bytes) {
+                       return write(c, place, gather(here, ptr, bytes));
+                     });
 }
 
 void* clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking, cl_map_flags flags,

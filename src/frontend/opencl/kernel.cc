@@ -51,7 +51,8 @@ cl_int shape_argument(const argument_facts& about, std::size_t size, const void*
     if (about.known) return CL_INVALID_ARG_VALUE;  // else local memory, or a null object
   }
   const bool pointer = about.known && (about.address == CL_KERNEL_ARG_ADDRESS_GLOBAL ||
-                                       about.address == CL_KERNEL_ARG_ADDRESS_CONSTANT);
+                                       about.address == CL_KERNEL_ARG_ADDRESS_CONSTANT ||
+                                       (about.type_qualifier & CL_KERNEL_ARG_TYPE_PIPE) != 0);
   if (pointer && size != sizeof(cl_mem)) return CL_INVALID_ARG_SIZE;
   if (!value) {
     body.form = pointer ? argument_form::handle : argument_form::local;
@@ -71,6 +72,13 @@ cl_int shape_argument(const argument_facts& about, std::size_t size, const void*
     if (size != sizeof named) return CL_INVALID_ARG_SIZE;
     if (!alive(named, sampler ? handle_kind::cl_sampler : handle_kind::cl_mem))
       return sampler ? CL_INVALID_SAMPLER : CL_INVALID_MEM_OBJECT;
+    body.form = argument_form::handle;
+    body.handle = named->id;
+    return CL_SUCCESS;
+  }
+  if (about.known && about.type == "queue_t") {
+    if (size != sizeof named) return CL_INVALID_ARG_SIZE;
+    if (!alive(named, handle_kind::cl_command_queue)) return CL_INVALID_DEVICE_QUEUE;
     body.form = argument_form::handle;
     body.handle = named->id;
     return CL_SUCCESS;

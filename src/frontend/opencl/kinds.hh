@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,14 +38,19 @@ class farewells {
 
 struct context_info : object {
   std::vector<cl_device_id> devices;
+  std::vector<needed<cl_device_id>> kept;         ///< the same: parts of devices may be released before
   std::vector<cl_context_properties> properties;  ///< as given, with the zero; empty: none were given
   farewells at_end;
+  std::mutex mutex;
+  std::map<cl_device_id, cl_command_queue>
+      default_queues;  ///< on devices, of kernels; perhaps dead. Under mutex
 };
 
 struct queue_info : object {
   needed<cl_context> context;
   cl_device_id device = nullptr;
   cl_command_queue_properties bits = 0;
+  cl_uint size = 0;                             ///< in bytes, of a queue on the device
   std::vector<cl_queue_properties> properties;  ///< as given to clCreateCommandQueueWithProperties
 };
 
@@ -64,7 +70,9 @@ struct memory_info : object {
   cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
   cl_mem_flags flags = 0;
   std::size_t size = 0, origin = 0;
-  std::byte* host = nullptr;  ///< the program's memory (CL_MEM_USE_HOST_PTR)
+  bool shared = false;                   ///< it stands for shared virtual memory
+  cl_uint packet_size = 0, packets = 0;  ///< of a pipe
+  std::byte* host = nullptr;             ///< the program's memory (CL_MEM_USE_HOST_PTR)
   std::vector<cl_mem_properties> properties;
   cl_image_format format{};  ///< of an image, as what follows
   cl_image_desc shape{};

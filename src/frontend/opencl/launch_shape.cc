@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "frontend/opencl/build.hh"
+
 namespace outboard::frontend::opencl {
 const marshal::opencl::work_group_facts* facts_for(const kernel_info& kernel, cl_device_id device) {
-  const auto& built = kernel.facts->devices;
-  const auto found = std::find_if(built.begin(), built.end(),
-                                  [device](const auto& each) { return each.device == id_of(device); });
-  const auto at = static_cast<std::size_t>(found - built.begin());
+  const std::size_t at = position_of(*kernel.facts, device);
   return at < kernel.about->devices.size() ? &kernel.about->devices[at] : nullptr;
 }
 

@@ -135,6 +135,7 @@ void link::adopt(marshal::opencl::snapshot snapshot) {
   for (marshal::opencl::platform_facts& facts : snapshot.platforms) {
     auto info = std::make_unique<platform_info>();
     platform_info& platform = *info;
+    platform.host = snapshot.host;
     platform.info = shown_of_platform(std::move(facts.info), snapshot.host);
     const auto handle =
         reinterpret_cast<cl_platform_id>(make_named(handle_kind::cl_platform, facts.handle, std::move(info)));

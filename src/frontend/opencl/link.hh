@@ -22,6 +22,7 @@ namespace outboard::frontend::opencl {
 struct device_info : object {
   marshal::opencl::device_facts facts;
   cl_platform_id platform = nullptr;
+  needed<cl_device_id> parent;  ///< none: a device of the host, which lives as long as the process
 
   /// A number among the facts; 0 where there is none.
   template <class T>
@@ -34,6 +35,7 @@ struct device_info : object {
 };
 
 struct platform_info : object {
+  std::string host;  ///< whose platform it is
   std::vector<marshal::opencl::info_value> info;
   std::vector<cl_device_id> devices;
 };

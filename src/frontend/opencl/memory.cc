@@ -2,6 +2,7 @@
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/kinds.hh"
 #include "frontend/opencl/message.hh"
+#include "frontend/opencl/shared_book.hh"
 
 namespace outboard::frontend::opencl::ends {
 namespace {
@@ -49,13 +50,19 @@ cl_mem make_buffer(cl_context context, std::vector<cl_mem_properties> properties
   info->size = size;
   info->properties = std::move(properties);
   if (flags & CL_MEM_USE_HOST_PTR) info->host = static_cast<std::byte*>(host);
+  if (flags & CL_MEM_USE_HOST_PTR) {
+    const auto block = shared_book::instance().find(host, size);
+    info->shared = block && block->whole && block->context == context;
+  }
+  const bool shared = info->shared;
   return create<cl_mem>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     sent_bytes contents;
-    if (host) {
+    if (host && !shared) {
       const cl_int code = send_bytes({static_cast<const std::byte*>(host), size}, contents);
       if (code != CL_SUCCESS) return code;
     }
-    const marshal::opencl::buffer_body body{id, id_of(context), flags, size, contents.about};
+    const marshal::opencl::buffer_body body{
+        id, id_of(context), flags, size, shared ? reinterpret_cast<std::uint64_t>(host) : 0, contents.about};
     return post_body(opcode::clCreateBufferWithProperties, body, contents.rest);
   });
 }
@@ -108,6 +115,7 @@ cl_mem clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags, cl_buffer_create_typ
   info->size = part.size;
   info->origin = part.origin;
   if (parent->host) info->host = parent->host + part.origin;
+  info->shared = parent->shared;
   return create<cl_mem>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     return post_body(opcode::clCreateSubBuffer,
                      marshal::opencl::sub_buffer_body{id, id_of(buffer), flags, part.origin, part.size});
@@ -144,7 +152,7 @@ cl_int clGetMemObjectInfo(cl_mem memory, cl_mem_info name, std::size_t size, voi
     case CL_MEM_OFFSET:
       return to.one(info->origin);
     case CL_MEM_USES_SVM_POINTER:
-      return to.one(cl_bool{CL_FALSE});
+      return to.one(cl_bool{info->shared});
     case CL_MEM_PROPERTIES:
       return to.list(info->properties);
     default:

@@ -78,17 +78,13 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info name, std::size_t siz
     case CL_DEVICE_PLATFORM:
       return to.one(info->platform);
     case CL_DEVICE_PARENT_DEVICE:
-      return to.one(cl_device_id{nullptr});
+      return to.one(info->parent.get());
     case CL_DEVICE_REFERENCE_COUNT:
-      return to.one(cl_uint{1});
+      return to.one(references(device));
     default:
       return answer_from(info->facts.info, name, to);
   }
 }
-
-// A root device lives as long as the process.
-cl_int clRetainDevice(cl_device_id device) { return alive(device) ? CL_SUCCESS : CL_INVALID_DEVICE; }
-cl_int clReleaseDevice(cl_device_id device) { return alive(device) ? CL_SUCCESS : CL_INVALID_DEVICE; }
 
 cl_int clGetDeviceAndHostTimer(cl_device_id device, cl_ulong* device_timestamp, cl_ulong* host_timestamp) {
   if (!alive(device)) return CL_INVALID_DEVICE;

@@ -16,10 +16,8 @@ bool has(const context_info& context, cl_device_id device) {
 
 /// What the last build says of a device; nullptr: there was none.
 const marshal::opencl::device_build* build_for(const build& built, cl_device_id device) {
-  if (!built) return nullptr;
-  const auto found = std::find_if(built->devices.begin(), built->devices.end(),
-                                  [&](const auto& each) { return each.device == id_of(device); });
-  return found == built->devices.end() ? nullptr : &*found;
+  const std::size_t at = built ? position_of(*built, device) : 0;
+  return built && at < built->devices.size() ? &built->devices[at] : nullptr;
 }
 
 /// One row of bytes for each device, into the program's places where it gives some.
@@ -38,7 +36,7 @@ cl_int give_binaries(cl_program program, const program_info& info, const asked& 
     const auto id = reply.get<std::uint64_t>();
     const auto binary = reply.sized();
     const auto at = std::find_if(info.devices.begin(), info.devices.end(),
-                                 [id](cl_device_id device) { return id_of(device) == id; });
+                                 [id](cl_device_id device) { return within(device, id); });
     unsigned char* const place = at == info.devices.end() ? nullptr : places[at - info.devices.begin()];
     if (place && !binary.empty()) std::memcpy(place, binary.data(), binary.size());
   }

@@ -135,17 +135,14 @@ values shown_of_device(values info, const std::string& host) {
   keep_versions(info, CL_DEVICE_EXTENSIONS_WITH_VERSION);
   // A function of the program cannot run on the device's host.
   set_number<cl_device_exec_capabilities>(info, CL_DEVICE_EXECUTION_CAPABILITIES, CL_EXEC_KERNEL);
-  // What is not there yet (docs/coverage-opencl.md).
-  set_number<cl_device_svm_capabilities>(info, CL_DEVICE_SVM_CAPABILITIES, 0);
-  set_number<cl_bool>(info, CL_DEVICE_PIPE_SUPPORT, CL_FALSE);
-  set_number<cl_uint>(info, CL_DEVICE_PARTITION_MAX_SUB_DEVICES, 1);
-  set_number<cl_device_device_enqueue_capabilities>(info, CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES, 0);
-  set_number<cl_command_queue_properties>(info, CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES, 0);
-  // No ways to divide it: one zero, as the standard says.
-  if (info_value* ways = find_in(info, CL_DEVICE_PARTITION_PROPERTIES))
-    ways->value.assign(sizeof(cl_device_partition_property), 0);
-  set_text(info, CL_DEVICE_IL_VERSION, "");
-  if (info_value* ils = find_in(info, CL_DEVICE_ILS_WITH_VERSION)) ils->value.clear();
+  // Bytes of the program's memory travel when it maps and unmaps them, not while a kernel runs; and a pointer
+  // of the device must be one here.
+  if (info_value* ways = find_in(info, CL_DEVICE_SVM_CAPABILITIES)) {
+    cl_device_svm_capabilities able = 0;
+    if (ways->value.size() == sizeof able) std::memcpy(&able, ways->value.data(), sizeof able);
+    able &= sizeof(void*) == 8 ? CL_DEVICE_SVM_COARSE_GRAIN_BUFFER : 0;
+    set_number(info, CL_DEVICE_SVM_CAPABILITIES, able);
+  }
   return info;
 }
 

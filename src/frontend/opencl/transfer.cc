@@ -37,17 +37,55 @@ cl_int check_box(const command& c, cl_mem memory, const std::size_t* origin, con
   return CL_SUCCESS;
 }
 
+/// What reads and writes of a row check alike; `move` has its place then.
+template <class Move>
+cl_int move_row(const command& c, cl_mem buffer, std::size_t offset, std::size_t size, cl_mem_flags refused,
+                const void* ptr, Move&& move) {
+  if (c.code() != CL_SUCCESS) return c.code();
+  place_body place;
+  if (const cl_int code = check_row(c, buffer, offset, size, refused, place); code) return code;
+  return ptr ? move(place) : CL_INVALID_VALUE;
+}
+
+/// One end of a box: where it begins, and its pitches.
+struct box_end {
+  const std::size_t* origin;
+  std::size_t row, slice;
+};
+
+/// The same of boxes, with the rows of the program's memory.
+template <class Move>
+cl_int move_box(const command& c, cl_mem buffer, const box_end& in_buffer, const box_end& in_memory,
+                const std::size_t* region, cl_mem_flags refused, const void* ptr, Move&& move) {
+  if (c.code() != CL_SUCCESS) return c.code();
+  box there, here;
+  if (!ptr || !there.set(in_buffer.origin, region, in_buffer.row, in_buffer.slice) ||
+      !here.set(in_memory.origin, region, in_memory.row, in_memory.slice))
+    return CL_INVALID_VALUE;
+  place_body place;
+  if (const cl_int code = check_box(c, buffer, in_buffer.origin, region, there, refused, place); code)
+    return code;
+  return move(place, here);
+}
+
 }  // namespace
 
 cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, std::size_t offset,
                            std::size_t size, void* ptr, cl_uint count, const cl_event* waits,
                            cl_event* event) {
   command c(queue, count, waits, event, CL_COMMAND_READ_BUFFER);
-  if (c.code() != CL_SUCCESS) return c.code();
-  place_body place;
-  if (const cl_int code = check_row(c, buffer, offset, size, no_reads, place); code) return code;
-  if (!ptr) return CL_INVALID_VALUE;
-  return read(c, place, {static_cast<std::byte*>(ptr), size}, blocking);
+  return move_row(c, buffer, offset, size, no_reads, ptr, [&](const place_body& place) {
+    return read(c, place, {static_cast<std::byte*>(ptr), size}, blocking);
+  });
+}
+
+cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool, std::size_t offset,
+                            std::size_t size, const void* ptr, cl_uint count, const cl_event* waits,
+                            cl_event* event) {
+  command c(queue, count, waits, event, CL_COMMAND_WRITE_BUFFER);
+  return move_row(c, buffer, offset, size, no_writes, ptr, [&](const place_body& place) {
+    return write(c, place, {static_cast<const std::byte*>(ptr), size});
+  });
 }
 
 cl_int clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
@@ -56,26 +94,10 @@ cl_int clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool bl
                                std::size_t host_row, std::size_t host_slice, void* ptr, cl_uint count,
                                const cl_event* waits, cl_event* event) {
   command c(queue, count, waits, event, CL_COMMAND_READ_BUFFER_RECT);
-  if (c.code() != CL_SUCCESS) return c.code();
-  box there, here;
-  if (!ptr || !there.set(buffer_origin, region, buffer_row, buffer_slice) ||
-      !here.set(host_origin, region, host_row, host_slice))
-    return CL_INVALID_VALUE;
-  place_body place;
-  if (const cl_int code = check_box(c, buffer, buffer_origin, region, there, no_reads, place); code)
-    return code;
-  return read(c, place, landing_of(here, ptr, region), blocking);
-}
-
-cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool, std::size_t offset,
-                            std::size_t size, const void* ptr, cl_uint count, const cl_event* waits,
-                            cl_event* event) {
-  command c(queue, count, waits, event, CL_COMMAND_WRITE_BUFFER);
-  if (c.code() != CL_SUCCESS) return c.code();
-  place_body place;
-  if (const cl_int code = check_row(c, buffer, offset, size, no_writes, place); code) return code;
-  if (!ptr) return CL_INVALID_VALUE;
-  return write(c, place, {static_cast<const std::byte*>(ptr), size});
+  return move_box(c, buffer, {buffer_origin, buffer_row, buffer_slice}, {host_origin, host_row, host_slice},
+                  region, no_reads, ptr, [&](const place_body& place, const box& here) {
+                    return read(c, place, landing_of(here, ptr, region), blocking);
+                  });
 }
 
 cl_int clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool,
@@ -84,15 +106,10 @@ cl_int clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool,
                                 std::size_t host_row, std::size_t host_slice, const void* ptr, cl_uint count,
                                 const cl_event* waits, cl_event* event) {
   command c(queue, count, waits, event, CL_COMMAND_WRITE_BUFFER_RECT);
-  if (c.code() != CL_SUCCESS) return c.code();
-  box there, here;
-  if (!ptr || !there.set(buffer_origin, region, buffer_row, buffer_slice) ||
-      !here.set(host_origin, region, host_row, host_slice))
-    return CL_INVALID_VALUE;
-  place_body place;
-  if (const cl_int code = check_box(c, buffer, buffer_origin, region, there, no_writes, place); code)
-    return code;
-  return write(c, place, gather(here, ptr, region));
+  return move_box(c, buffer, {buffer_origin, buffer_row, buffer_slice}, {host_origin, host_row, host_slice},
+                  region, no_writes, ptr, [&](const place_body& place, const box& here) {
+                    return write(c, place, gather(here, ptr, region));
+                  });
 }
 
 void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags,

@@ -30,6 +30,64 @@ struct command_body {
   OUTBOARD_FIELDS(queue, waits, event)
 };
 
+/// clCreateSubDevices: `room` for so many, or only their number is wanted. The reply names each as the
+/// snapshot names devices.
+struct division_body {
+  std::uint64_t device = 0;
+  ids properties;  ///< without the zero at the end
+  bool counted = false;
+  std::uint64_t room = 0;
+  OUTBOARD_FIELDS(device, properties, counted, room)
+};
+
+struct pipe_body {
+  std::uint64_t handle = 0, context = 0, flags = 0;
+  std::uint32_t packet_size = 0, packets = 0;
+  OUTBOARD_FIELDS(handle, context, flags, packet_size, packets)
+};
+
+struct shared_memory_body {
+  std::uint64_t context = 0, flags = 0, size = 0;
+  std::uint32_t alignment = 0;
+  OUTBOARD_FIELDS(context, flags, size, alignment)
+};
+
+/// clSVMFree, and the answer to clSVMAlloc.
+struct address_body {
+  std::uint64_t address = 0;
+  OUTBOARD_FIELDS(address)
+};
+
+/// clEnqueueSVMMemcpy between two places of shared memory.
+struct shared_copy_body {
+  command_body command;
+  std::uint64_t to = 0, from = 0, size = 0;
+  bool blocking = false;
+  OUTBOARD_FIELDS(command, to, from, size, blocking)
+};
+
+struct shared_fill_body {
+  command_body command;
+  std::uint64_t address = 0, size = 0;
+  std::vector<std::uint8_t> pattern;
+  OUTBOARD_FIELDS(command, address, size, pattern)
+};
+
+struct shared_migration_body {
+  command_body command;
+  std::uint64_t flags = 0;
+  ids addresses, sizes;  ///< as many; a size of zero: the whole block
+  OUTBOARD_FIELDS(command, flags, addresses, sizes)
+};
+
+/// clSetKernelArgSVMPointer (`index`) and clSetKernelExecInfo with CL_KERNEL_EXEC_INFO_SVM_PTRS.
+struct kernel_addresses_body {
+  std::uint64_t kernel = 0;
+  std::uint32_t index = 0;
+  ids addresses;
+  OUTBOARD_FIELDS(kernel, index, addresses)
+};
+
 struct context_body {
   std::uint64_t handle = 0, platform = 0;
   ids devices;
@@ -45,8 +103,9 @@ struct queue_body {
 
 struct buffer_body {
   std::uint64_t handle = 0, context = 0, flags = 0, size = 0;
+  std::uint64_t shared = 0;  ///< the shared memory that it stands for; 0: none
   bytes_body contents;
-  OUTBOARD_FIELDS(handle, context, flags, size, contents)
+  OUTBOARD_FIELDS(handle, context, flags, size, shared, contents)
 };
 
 /// cl_image_format and cl_image_desc; the contents come without gaps between rows.
@@ -189,9 +248,9 @@ struct argument_body {
   OUTBOARD_FIELDS(kernel, index, form, size, handle, value)
 };
 
-/// Where a command's bytes lie: in a row of a buffer, as a box of rows there, or in an image (its region in
-/// pixels).
-enum class place_form : std::uint8_t { row = 0, box = 1, image = 2 };
+/// Where a command's bytes lie: in a row of a buffer, as a box of rows there, in an image (its region in
+/// pixels), or in shared memory (its offset is an address).
+enum class place_form : std::uint8_t { row = 0, box = 1, image = 2, shared = 3 };
 struct place_body {
   std::uint64_t memory = 0;
   place_form form = place_form::row;
@@ -201,8 +260,8 @@ struct place_body {
                   region[2], row_pitch, slice_pitch)
 };
 
-/// clEnqueueReadBuffer, clEnqueueReadBufferRect, clEnqueueMapBuffer: the bytes come in data frames, without
-/// gaps.
+/// clEnqueueReadBuffer, clEnqueueReadBufferRect, clEnqueueMapBuffer, clEnqueueSVMMap: the bytes come in data
+/// frames, without gaps.
 struct read_body {
   command_body command;
   place_body from;
@@ -210,7 +269,8 @@ struct read_body {
   OUTBOARD_FIELDS(command, from, blocking)
 };
 
-/// clEnqueueWriteBuffer, clEnqueueWriteBufferRect, clEnqueueUnmapMemObject: the bytes without gaps.
+/// clEnqueueWriteBuffer, clEnqueueWriteBufferRect, clEnqueueUnmapMemObject, clEnqueueSVMUnmap: the bytes
+/// without gaps.
 struct write_body {
   command_body command;
   place_body to;

@@ -19,6 +19,13 @@ struct device_facts {
   OUTBOARD_FIELDS(handle, info)
 };
 
+/// The answer to clCreateSubDevices.
+struct division_reply {
+  std::uint64_t count = 0;
+  std::vector<device_facts> devices;  ///< none where only their number was wanted
+  OUTBOARD_FIELDS(count, devices)
+};
+
 struct platform_facts {
   std::uint64_t handle = 0;
   std::vector<info_value> info;

@@ -41,15 +41,22 @@ R traced(End&& end, A... arguments) {
   const bool outermost = own.depth++ == 0;
   if (outermost) own.how = frontend::answered::locally;
   const auto begin = std::chrono::steady_clock::now();
-  const R result = end(arguments...);
-  --own.depth;
-  if (outermost) {
+  const auto done = [&](std::int32_t result) {
+    --own.depth;
+    if (!outermost) return;
     const std::array<frontend::trace::argument, sizeof...(A) + 1> seen{view(arguments)..., {}};
     frontend::trace::record(api::function<Op>::name, api::function<Op>::about,
-                            std::span(seen).first(sizeof...(A)), shown_result(result), own.how,
+                            std::span(seen).first(sizeof...(A)), result, own.how,
                             std::chrono::steady_clock::now() - begin, own.id);
+  };
+  if constexpr (std::is_void_v<R>) {
+    end(arguments...);
+    done(0);
+  } else {
+    const R result = end(arguments...);
+    done(shown_result(result));
+    return result;
   }
-  return result;
 }
 
 }  // namespace outboard::shim::opencl

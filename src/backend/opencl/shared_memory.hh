@@ -1,0 +1,38 @@
+// The shared virtual memory of a session: which addresses of this process its client may name. With the
+// session's turn.
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+#include "api/opencl/headers.hh"
+
+namespace outboard::backend::opencl {
+
+class shared_memory {
+ public:
+  struct block {
+    std::uint64_t size = 0;
+    cl_context context = nullptr;  ///< one reference is ours
+  };
+
+  void add(std::uint64_t address, block made) { blocks_[address] = made; }
+  /// The block that begins here, taken out; none: its context is null.
+  block take(std::uint64_t address) {
+    const auto found = blocks_.extract(address);
+    return found.empty() ? block{} : found.mapped();
+  }
+  /// Lies all of it in one block? What is empty lies nowhere.
+  bool holds(std::uint64_t address, std::uint64_t size) const {
+    const auto after = blocks_.upper_bound(address);
+    if (after == blocks_.begin() || size == 0) return false;
+    const auto& [base, about] = *std::prev(after);
+    return address - base < about.size && size <= about.size - (address - base);
+  }
+
+ private:
+  std::map<std::uint64_t, block> blocks_;
+};
+
+}  // namespace outboard::backend::opencl

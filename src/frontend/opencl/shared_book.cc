@@ -1,0 +1,73 @@
+#include "frontend/opencl/shared_book.hh"
+
+#include "base/pages.hh"
+
+namespace outboard::frontend::opencl {
+namespace {
+
+std::uint64_t number(const void* at) { return reinterpret_cast<std::uint64_t>(at); }
+
+}  // namespace
+
+shared_book& shared_book::instance() {
+  static shared_book* const the_one =
+      new shared_book;  // never destroyed: programs free memory from destructors
+  return *the_one;
+}
+
+bool shared_book::add(std::uint64_t address, std::size_t size, cl_context context) {
+  const std::lock_guard lock(mutex_);
+  const auto after = address + size < address ? blocks_.begin() : blocks_.lower_bound(address + size);
+  const bool free =
+      after == blocks_.begin() || std::prev(after)->first + std::prev(after)->second.size <= address;
+  if (address + size < address || !free || !pages_.open(address, size)) return false;
+  blocks_[address] = {size, needed(context), {}};
+  return true;
+}
+
+std::optional<needed<cl_context>> shared_book::remove(const void* at) {
+  const std::lock_guard lock(mutex_);
+  auto found = blocks_.extract(number(at));
+  if (found.empty()) return std::nullopt;
+  // Pages at its ends may be shared with other blocks.
+  const std::uint64_t begin = page_up(number(at)), end = page_down(number(at) + found.mapped().size);
+  if (begin < end) pages_.close(begin, end - begin);
+  return std::move(found.mapped().context);
+}
+
+shared_book::blocks::const_iterator shared_book::block_of(const void* at) const {
+  const auto after = blocks_.upper_bound(number(at));
+  if (after == blocks_.begin()) return blocks_.end();
+  const auto found = std::prev(after);
+  return number(at) - found->first < found->second.size ? found : blocks_.end();
+}
+
+std::optional<shared_book::place> shared_book::find(const void* at, std::size_t size) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = block_of(at);
+  if (found == blocks_.end()) return std::nullopt;
+  const std::size_t left = found->second.size - (number(at) - found->first);
+  return place{found->second.context.get(), size <= left};
+}
+
+void shared_book::map(const shared_mapping& part) {
+  const std::lock_guard lock(mutex_);
+  const auto found = block_of(part.at);
+  if (found != blocks_.end()) blocks_[found->first].mapped.push_back(part);
+}
+
+std::optional<shared_mapping> shared_book::unmap(const void* at) {
+  const std::lock_guard lock(mutex_);
+  const auto found = block_of(at);
+  if (found == blocks_.end()) return std::nullopt;
+  auto& mapped = blocks_[found->first].mapped;
+  for (auto latest = mapped.rbegin(); latest != mapped.rend(); ++latest) {
+    if (latest->at != at) continue;
+    const shared_mapping part = *latest;
+    mapped.erase(std::next(latest).base());
+    return part;
+  }
+  return std::nullopt;
+}
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,58 @@
+// The shared virtual memory of this process: blocks at the addresses that the server's devices chose, where
+// the same pages are claimed here. Own lock; any thread.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "frontend/opencl/objects.hh"
+#include "frontend/window.hh"
+
+namespace outboard::frontend::opencl {
+
+/// A part of a block that the program sees.
+struct shared_mapping {
+  void* at = nullptr;
+  std::size_t size = 0;
+  cl_map_flags flags = 0;
+};
+
+class shared_book {
+ public:
+  static shared_book& instance();
+
+  /// Makes the block's pages usable here. False: something of this process lies there, or another back-end's
+  /// block.
+  bool add(std::uint64_t address, std::size_t size, cl_context context);
+  /// Takes the block out that begins here, and its pages with it. Its context; nothing: there is none.
+  std::optional<needed<cl_context>> remove(const void* at);
+
+  struct place {
+    cl_context context = nullptr;
+    bool whole = false;  ///< all that was asked for lies in the block
+  };
+  /// The block in which this address lies, if there is one.
+  std::optional<place> find(const void* at, std::size_t size = 1) const;
+
+  /// Of a part that find() has found whole.
+  void map(const shared_mapping& part);
+  /// The latest mapping that begins here, taken out.
+  std::optional<shared_mapping> unmap(const void* at);
+
+ private:
+  struct block {
+    std::size_t size = 0;
+    needed<cl_context> context;
+    std::vector<shared_mapping> mapped;
+  };
+  using blocks = std::map<std::uint64_t, block>;
+  blocks::const_iterator block_of(const void* at) const;
+
+  mutable std::mutex mutex_;  // guards blocks_
+  blocks blocks_;
+  foreign_claims pages_;
+};
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,70 @@
+#include "frontend/opencl/shared_book.hh"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+namespace outboard::frontend::opencl {
+namespace {
+
+// Where workers map and programs have nothing.
+constexpr std::uint64_t base = 0x2aaa'0000'0000;
+
+void* at(std::uint64_t offset) { return reinterpret_cast<void*>(base + offset); }
+
+TEST(SharedBook, BlocksAreUsableAtTheirAddresses) {
+  shared_book book;
+  ASSERT_TRUE(book.add(base + 64, 10000, nullptr));
+  *static_cast<int*>(at(64)) = 5;
+  *static_cast<int*>(at(10060)) = 6;
+  EXPECT_TRUE(book.find(at(64), 10000)->whole);
+  EXPECT_FALSE(book.find(at(65), 10000)->whole);
+  EXPECT_FALSE(book.find(at(63)).has_value());
+  EXPECT_FALSE(book.find(at(10064)).has_value());
+  EXPECT_FALSE(book.remove(at(65)).has_value());
+  EXPECT_TRUE(book.remove(at(64)).has_value());
+  EXPECT_FALSE(book.find(at(64)).has_value());
+}
+
+TEST(SharedBook, NeighboursOnAPageKeepTheirBytes) {
+  shared_book book;
+  ASSERT_TRUE(book.add(base + 0x10'0000, 128, nullptr));
+  ASSERT_TRUE(book.add(base + 0x10'0080, 3 * 4096, nullptr));
+  *static_cast<int*>(at(0x10'0000)) = 7;
+  EXPECT_TRUE(book.remove(at(0x10'0080)).has_value());
+  EXPECT_EQ(*static_cast<int*>(at(0x10'0000)), 7);
+  EXPECT_TRUE(book.remove(at(0x10'0000)).has_value());
+}
+
+TEST(SharedBook, WhatLiesThereIsLeftAlone) {
+  void* const taken = ::mmap(at(0x20'0000), 4096, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  ASSERT_EQ(taken, at(0x20'0000));
+  shared_book book;
+  EXPECT_FALSE(book.add(base + 0x1f'f000, 3 * 4096, nullptr));
+  EXPECT_FALSE(book.find(at(0x1f'f000)).has_value());
+  ::munmap(taken, 4096);
+}
+
+TEST(SharedBook, BlocksOfTwoServersDoNotOverlap) {
+  shared_book book;
+  ASSERT_TRUE(book.add(base + 0x40'0000, 0x2000, nullptr));
+  EXPECT_FALSE(book.add(base + 0x40'1000, 0x2000, nullptr));
+  EXPECT_FALSE(book.add(base + 0x3f'f000, 0x1001, nullptr));
+  EXPECT_FALSE(book.add(base + 0x40'0800, 16, nullptr));
+  EXPECT_TRUE(book.add(base + 0x40'2000, 0x1000, nullptr));
+  EXPECT_TRUE(book.remove(at(0x40'0000)).has_value());
+  EXPECT_TRUE(book.add(base + 0x40'0800, 16, nullptr));
+}
+
+TEST(SharedBook, MappingsAreTakenOutLatestFirst) {
+  shared_book book;
+  ASSERT_TRUE(book.add(base + 0x30'0000, 4096, nullptr));
+  book.map({at(0x30'0010), 16, CL_MAP_READ});
+  book.map({at(0x30'0010), 32, CL_MAP_WRITE});
+  EXPECT_EQ(book.unmap(at(0x30'0010))->size, 32u);
+  EXPECT_EQ(book.unmap(at(0x30'0010))->size, 16u);
+  EXPECT_FALSE(book.unmap(at(0x30'0010)).has_value());
+}
+
+}  // namespace
+}  // namespace outboard::frontend::opencl
