@@ -23,7 +23,9 @@ class opencl_vendors {
   opencl_vendors& operator=(opencl_vendors&& other) noexcept;
   ~opencl_vendors();
 
-  const std::string& folder() const { return folder_; }  ///< empty: nothing was made
+  /// For OCL_ICD_VENDORS; empty: nothing was made. With a slash at its end: the loader of NVIDIA's toolkits
+  /// puts the files' names behind it as it stands.
+  std::string folder() const { return folder_.empty() ? folder_ : folder_ + "/"; }
 
  private:
   status add(const std::string& name, const std::string& library);

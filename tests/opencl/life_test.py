@@ -9,7 +9,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import LIBRARY, SANITIZED, SystemTest, is_alive, program, program_environment, wait_until  # noqa: E402
+from outboard_testing import LIBRARY, SANITIZED, SystemTest, is_alive, program, program_environment, through_run, wait_until  # noqa: E402
 
 AT_ONCE = 3.0 if not SANITIZED else 10.0
 GONE_WITHIN = 2.0
@@ -85,6 +85,11 @@ class Life(SystemTest):
             self.assertTrue(wait_until(lambda: "killed by signal 9" in daemon.log()))
         self.passed(self.opencl(daemon.unix, "life", "fork_first"))
         self.nothing_is_left(daemon)
+
+    def test_every_loader_finds_the_platforms_of_a_run(self):
+        """The loader of NVIDIA's toolkits puts files' names behind the folder's as it stands."""
+        done = through_run(["sh", "-c", 'cat "${OCL_ICD_VENDORS}outboard.icd"'], "--device", "cpu")
+        self.assertEqual((done.returncode, done.stdout.strip()), (0, str(LIBRARY / "libOutboardOpenCL.so.1")), done.stderr)
 
     def test_several_backends(self):
         daemons = self.two_backends()
