@@ -42,7 +42,7 @@ shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint 
   }
   const auto* const facts = facts_for(kernel, device);
   if (!facts) return {CL_INVALID_PROGRAM_EXECUTABLE};
-  const bool fixed = facts->compiled[0] != 0;
+  const bool fixed = facts->compiled.size() == 3 && facts->compiled[0] != 0;
   if (!local) return {CL_SUCCESS, !fixed};
   const auto* const limits = marshal::opencl::find(about.facts.info, CL_DEVICE_MAX_WORK_ITEM_SIZES);
   for (cl_uint i = 0; fixed && i < dimensions; ++i) {
