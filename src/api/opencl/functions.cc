@@ -5,7 +5,7 @@
 namespace outboard::api::opencl {
 namespace {
 
-constexpr description later_description = parse(kind::later, "");
+[[maybe_unused]] constexpr description later_description = parse(kind::later, "");
 
 constexpr std::string_view chapter_of(opcode code) {
   switch (static_cast<std::uint32_t>(code) / 1000) {
