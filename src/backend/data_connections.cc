@@ -94,6 +94,7 @@ void data_connections::reap(std::unique_lock<std::mutex>& lock) {
 
 void data_connections::run(link& own) {
   ::prctl(PR_SET_NAME, "outboard-data");
+  ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // else a sleep between looks takes 50 us more
   driver_.cuCtxSetCurrent(own.native);
   staging_.prepare(marshal::max_data_piece, blocks_prepared, own.context);
   if (own.inward) {
