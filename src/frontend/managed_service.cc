@@ -186,6 +186,7 @@ void managed_blocks::wait_in(std::uint64_t context, context_wait& w) {
     lock.lock();
     w.done = covered;
   }
+  lock.unlock();  // whoever waits for the last thread may then destroy the lock
   --threads_;
 }
 
