@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "backend/opencl/ends.hh"
+#include "backend/opencl/short_wait.hh"
 
 namespace outboard::backend::opencl {
 namespace {
@@ -17,7 +18,7 @@ cl_int wait(call& c, Execution& e) {
     const cl_command_queue queue = e.template argument<0>();
     if (table.clRetainCommandQueue(queue) != CL_SUCCESS) return CL_INVALID_COMMAND_QUEUE;
     const cl_int failed = own(c).take_failure(queue);
-    c.give_up_turn();
+    if (!finished_soon(c, queue)) c.give_up_turn();
     const cl_int code = table.clFinish(queue);
     table.clReleaseCommandQueue(queue);
     return code == CL_SUCCESS ? failed : code;
@@ -26,7 +27,7 @@ cl_int wait(call& c, Execution& e) {
     const cl_uint count = e.template argument<0>();
     const cl_event* const events = e.template argument<1>();
     for (cl_uint i = 0; i < count; ++i) table.clRetainEvent(events[i]);
-    c.give_up_turn();
+    if (!complete_soon(c, {events, count})) c.give_up_turn();
     const cl_int code = table.clWaitForEvents(count, events);
     for (cl_uint i = 0; i < count; ++i) table.clReleaseEvent(events[i]);
     return code;

@@ -1,6 +1,7 @@
 // Shared virtual memory: blocks at addresses of the device's choice. The client names addresses; only those
 // in its own blocks reach the device.
 #include "backend/opencl/ends.hh"
+#include "backend/opencl/short_wait.hh"
 #include "backend/opencl/questions.hh"
 
 namespace outboard::backend::opencl {
@@ -24,7 +25,7 @@ outcome run(call& c, const command_body& body, bool good, bool there, bool block
   if (code != CL_SUCCESS) return outcome::answer_code(code);
   const function_table& table = own(c).table();
   if (blocking) {
-    c.give_up_turn();
+    if (!complete_soon(c, {&done, 1})) c.give_up_turn();
     code = table.clWaitForEvents(1, &done);
   }
   table.clReleaseEvent(done);

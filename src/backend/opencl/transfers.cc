@@ -4,6 +4,7 @@
 
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/questions.hh"
+#include "backend/opencl/short_wait.hh"
 
 namespace outboard::backend::opencl {
 namespace {
@@ -130,6 +131,7 @@ outcome clEnqueueWriteBuffer(call& c) {
 outcome clEnqueueReadBuffer(call& c) {
   read_body body;
   if (!take_all(c, body)) return outcome::malformed();
+  own(c).send_finished_reads();  // parts before this one travel while the device copies it
   const function_table& table = own(c).table();
   const native_command command(c, body.command);
   cl_mem memory = nullptr;
@@ -151,7 +153,7 @@ outcome clEnqueueReadBuffer(call& c) {
     return outcome::answer_code(CL_SUCCESS);
   }
   session& mine = own(c);
-  c.give_up_turn();
+  if (!complete_soon(c, {&read.done, 1})) c.give_up_turn();
   code = table.clWaitForEvents(1, &read.done);
   if (code == CL_SUCCESS) mine.send_bytes(read.ticket, read.bytes);
   table.clReleaseEvent(read.done);

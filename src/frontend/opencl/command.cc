@@ -45,12 +45,17 @@ std::uint64_t command::event() {
   return made_ ? made_->id : 0;
 }
 
-marshal::opencl::command_body command::body() {
+marshal::opencl::command_body command::body(bool first, bool last) {
   marshal::opencl::command_body body;
   body.queue = id_of(queue_);
-  for (cl_uint i = 0; i < count_; ++i) body.waits.push_back(id_of(waits_[i]));
-  body.event = event();
+  for (cl_uint i = 0; i < count_ && first; ++i) body.waits.push_back(id_of(waits_[i]));
+  if (last) body.event = event();
   return body;
+}
+
+bool command::may_be_parted() const {
+  const bool timed = wanted_ && (info_->bits & CL_QUEUE_PROFILING_ENABLE);
+  return !timed && in_order();
 }
 
 cl_int command::done(cl_int code) {

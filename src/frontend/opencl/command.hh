@@ -25,8 +25,13 @@ class command {
 
   /// Makes the event if one is wanted; its id or 0. Once all is checked.
   std::uint64_t event();
-  /// The parts of a hand-written request; with event().
-  marshal::opencl::command_body body();
+  /// The parts of a hand-written request; with event(). Of a command that is given in parts the first one
+  /// waits for the events and the last one gives one.
+  marshal::opencl::command_body body(bool first = true, bool last = true);
+  /// Do the queue's commands run one behind the other?
+  bool in_order() const { return !(info_->bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE); }
+  /// May it be given in parts? Not where the queue keeps no order, nor where its event has times to tell.
+  bool may_be_parted() const;
   /// The function's answer: the program gets its event if there is one.
   cl_int done(cl_int code);
 

@@ -68,6 +68,12 @@ cl_int move_box(const command& c, cl_mem buffer, const box_end& in_buffer, const
   return move(place, here);
 }
 
+/// Nothing but the command's place in the queue.
+cl_int mark(command& c, cl_command_queue queue, cl_uint count, const cl_event* waits, cl_event* event) {
+  return c.done(remote<opcode::clEnqueueMarkerWithWaitList>(c.event(), queue, count,
+                                                            wire_list(waits, count).data(), event));
+}
+
 }  // namespace
 
 cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, std::size_t offset,
@@ -126,7 +132,10 @@ void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking
   mapping m;
   m.place = place, m.size = size, m.flags = flags;
   m.at = info.host ? info.host + offset : make_room(m);
-  const cl_int code = read(c, place, {m.at, size}, blocking);
+  // What is there need not come where the program says that it writes all of it.
+  const bool unseen = (flags & CL_MAP_WRITE_INVALIDATE_REGION) && (!blocking || c.in_order());
+  cl_int code = unseen ? mark(c, queue, count, waits, event) : read(c, place, {m.at, size}, blocking);
+  if (code == CL_SUCCESS && unseen && blocking) code = remote<opcode::clFinish>(0, queue);
   if (code != CL_SUCCESS) return fail(errcode_ret, code);
   if (errcode_ret) *errcode_ret = CL_SUCCESS;
   const std::lock_guard lock(info.mutex);
@@ -159,8 +168,7 @@ cl_int clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory, void* mapp
     if (!b.set(no_origin, region, m.row, m.slice)) return CL_OUT_OF_RESOURCES;
     return write(c, m.place, gather(b, m.at, region));
   }
-  return c.done(remote<opcode::clEnqueueMarkerWithWaitList>(c.event(), queue, count,
-                                                            wire_list(waits, count).data(), event));
+  return mark(c, queue, count, waits, event);
 }
 
 }  // namespace outboard::frontend::opencl::ends

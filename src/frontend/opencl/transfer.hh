@@ -9,6 +9,7 @@
 namespace outboard::frontend::opencl {
 
 using marshal::opencl::place_body;
+using marshal::opencl::place_form;
 
 /// CL_MAP_* that promise to change the bytes.
 inline constexpr cl_map_flags map_writes = CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION;

@@ -1,0 +1,17 @@
+// Looks for a while, with the turn, whether commands are complete: most waits of real programs end within it,
+// and to hand the turn over and back costs more. With the session's turn.
+#pragma once
+
+#include <span>
+
+#include "backend/opencl/session.hh"
+
+namespace outboard::backend::opencl {
+
+/// True: they are complete, or have failed, and to wait for them takes no time. Gives their queues' commands
+/// to the device.
+bool complete_soon(call& c, std::span<const cl_event> events);
+/// The same of all commands of the queue.
+bool finished_soon(call& c, cl_command_queue queue);
+
+}  // namespace outboard::backend::opencl
