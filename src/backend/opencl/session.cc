@@ -149,6 +149,36 @@ std::optional<std::vector<std::byte>> session::take_bytes(const marshal::opencl:
   return bytes;
 }
 
+bool session::is_over(cl_event event) const {
+  cl_int status = CL_QUEUED;
+  const cl_int code =
+      table_.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
+  return code != CL_SUCCESS || status <= CL_COMPLETE;
+}
+
+/// Of most queues in their order; of others later ones wait for the first.
+void session::drop_complete(std::deque<kept>& of_queue) {
+  while (!of_queue.empty() && is_over(of_queue.front().done)) {
+    table_.clReleaseEvent(of_queue.front().done);
+    of_queue.pop_front();
+  }
+}
+
+void session::keep_bytes(cl_command_queue queue, cl_event done, std::vector<std::byte> bytes) {
+  const std::lock_guard lock(kept_mutex_);
+  std::deque<kept>& of_queue = kept_[queue];
+  drop_complete(of_queue);
+  of_queue.push_back({done, std::move(bytes)});
+}
+
+void session::drop_kept_bytes() {
+  const std::lock_guard lock(kept_mutex_);
+  for (auto at = kept_.begin(); at != kept_.end();) {
+    drop_complete(at->second);
+    at = at->second.empty() ? kept_.erase(at) : std::next(at);
+  }
+}
+
 void session::add_read(pending_read read) {
   const std::lock_guard lock(reads_mutex_);
   reads_.push_back(std::move(read));

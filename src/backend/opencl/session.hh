@@ -33,7 +33,10 @@ class session final : public session_api {
   result<std::vector<std::byte>> begin(session_core& core) override;
   handler find_handler(std::uint32_t opcode) const override;
   std::int32_t unknown_function() const override { return CL_INVALID_OPERATION; }
-  void before_reply() override { send_finished_reads(); }
+  void before_reply() override {
+    send_finished_reads();
+    drop_kept_bytes();
+  }
 
   const api::opencl::function_table& table() const { return table_; }
   shared_memory& shared() { return shared_; }
@@ -56,6 +59,11 @@ class session final : public session_api {
   std::optional<std::vector<std::byte>> take_bytes(const marshal::opencl::bytes_body& about,
                                                    std::span<const std::byte> rest);
 
+  /// Bytes that a command of the queue still reads: they go once its event, which is the session's from now
+  /// on, has come and somebody asks for something. (A callback of the driver's took 10 us.) Own lock; any
+  /// thread.
+  void keep_bytes(cl_command_queue queue, cl_event done, std::vector<std::byte> bytes);
+
   /// Own lock; any thread.
   void add_read(pending_read read);
   void send_finished_reads();
@@ -74,6 +82,16 @@ class session final : public session_api {
   std::map<std::pair<cl_kernel, cl_uint>, cl_int> failed_arguments_;
   std::map<std::uint64_t, std::vector<std::byte>> uploads_;
   std::uint64_t uploaded_ = 0;
+  struct kept {
+    cl_event done;
+    std::vector<std::byte> bytes;
+  };
+  void drop_kept_bytes();
+  void drop_complete(std::deque<kept>& of_queue);
+  bool is_over(cl_event event) const;
+  std::mutex kept_mutex_;  // guards kept_
+  std::map<cl_command_queue, std::deque<kept>> kept_;
+
   std::mutex reads_mutex_;  // guards reads_; held while their bytes leave, so that they leave once
   std::deque<pending_read> reads_;
 };

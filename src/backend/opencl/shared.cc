@@ -1,8 +1,8 @@
 // Shared virtual memory: blocks at addresses of the device's choice. The client names addresses; only those
 // in its own blocks reach the device.
 #include "backend/opencl/ends.hh"
-#include "backend/opencl/short_wait.hh"
 #include "backend/opencl/questions.hh"
+#include "backend/opencl/short_wait.hh"
 
 namespace outboard::backend::opencl {
 namespace {

@@ -47,12 +47,6 @@ cl_int resolve_place(call& c, const place_body& place, cl_mem& memory, std::size
   return all ? CL_SUCCESS : CL_INVALID_VALUE;
 }
 
-/// Bytes that a command of the device still reads: they go when its event has come.
-struct kept_bytes {
-  std::vector<std::byte> bytes;
-  static void CL_CALLBACK drop(cl_event, cl_int, void* kept) { delete static_cast<kept_bytes*>(kept); }
-};
-
 constexpr std::size_t no_origin[3] = {};
 
 /// The way of the bytes: the functions of a row, a box and an image take the same places either way.
@@ -112,19 +106,10 @@ outcome clEnqueueWriteBuffer(call& c) {
   cl_int code = command.code;
   if (code == CL_SUCCESS) code = resolve_place(c, body.to, memory, size);
   if (code == CL_SUCCESS && size != contents->size()) code = CL_INVALID_VALUE;
-  auto kept = std::make_unique<kept_bytes>(kept_bytes{std::move(*contents)});
   cl_event done = nullptr;
-  if (code == CL_SUCCESS)
-    code = enqueue(table, command, memory, body.to, to_device{kept->bytes.data()}, &done);
+  if (code == CL_SUCCESS) code = enqueue(table, command, memory, body.to, to_device{contents->data()}, &done);
   const bool well_formed = given(c, command, body.command.event, done, code);
-  if (code == CL_SUCCESS) {
-    if (table.clSetEventCallback(done, CL_COMPLETE, kept_bytes::drop, kept.get()) == CL_SUCCESS) {
-      (void)kept.release();
-    } else {
-      table.clWaitForEvents(1, &done);
-    }
-    table.clReleaseEvent(done);
-  }
+  if (code == CL_SUCCESS) own(c).keep_bytes(command.queue, done, std::move(*contents));
   return well_formed ? outcome::answer_code(code) : outcome::malformed();
 }
 
