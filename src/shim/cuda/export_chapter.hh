@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "base/alias.hh"
 #include "frontend/cuda/capture.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/own_context.hh"
@@ -31,13 +32,6 @@ struct end_of<Op, api::kind::post> : end_of<Op, api::kind::call> {};
 CUresult missing(api::opcode code);
 
 }  // namespace outboard::shim
-
-// The alias: `%c0` prints the target's assembler name; .set is resolved by the assembler, so the symbol is
-// the function.
-#define OUTBOARD_EXPORT(symbol, target)                                                                     \
-  [[gnu::used]] static void outboard_export_##symbol() {                                                    \
-    asm volatile(".globl " #symbol "\n.type " #symbol ", %%function\n.set " #symbol ", %c0" ::"i"(target)); \
-  }
 
 #define OUTBOARD_STUB(symbol, how, body)                                                                 \
   namespace {                                                                                            \

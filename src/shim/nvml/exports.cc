@@ -1,6 +1,7 @@
 // The tables of NVML expanded into exported symbols. A function that travels is a template instance over its
 // prototype; its exported name is an alias that the assembler sets, so no parameter list is written twice. A
 // function that is LATER has no symbol: programs look it up and do without.
+#include "base/alias.hh"
 #include "frontend/nvml/ends.hh"
 
 namespace outboard::shim {
@@ -35,12 +36,6 @@ constexpr bool takes_device(std::string_view name) {
 
 }  // namespace
 }  // namespace outboard::shim
-
-// `%c0` prints the target's assembler name; .set is resolved by the assembler, so the symbol is the function.
-#define OUTBOARD_EXPORT(symbol, target)                                                                     \
-  [[gnu::used]] static void outboard_export_##symbol() {                                                    \
-    asm volatile(".globl " #symbol "\n.type " #symbol ", %%function\n.set " #symbol ", %c0" ::"i"(target)); \
-  }
 
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_EXPORT_##how(symbol, #__VA_ARGS__)
