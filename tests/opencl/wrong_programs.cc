@@ -4,6 +4,8 @@
 static const char* const source =
     "int f(int v) { return v; }\n__kernel void k(__global int* v) { v[0] = f(1); }\n";
 
+static void CL_CALLBACK never(cl_program, void*) {}
+
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const machine m;
@@ -31,6 +33,9 @@ int main() {
   CHECK_CL(clCompileProgram(a, 0, nullptr, nullptr, 0, nullptr, nullptr, nullptr, nullptr));
   MAKES(clLinkProgram(m.context, 0, nullptr, "-no-such-option", 1, &a, nullptr, nullptr, &code));
   CODE(clBuildProgram(a, 0, nullptr, nullptr, nullptr, nullptr));
+  CODE(clSetProgramReleaseCallback(a, never, nullptr));
+  CODE(clSetProgramReleaseCallback(a, nullptr, nullptr));
+  CODE(clSetProgramReleaseCallback(nullptr, never, nullptr));
   cl_kernel k = clCreateKernel(a, "k", &code);
   CHECK_CL(code);
   CODE(clCompileProgram(a, 0, nullptr, nullptr, 0, nullptr, nullptr, nullptr, nullptr));

@@ -33,7 +33,6 @@ void tell_death(cell& dying) {
       static_cast<memory_info*>(dying.info)->at_end.run();
       return tell<opcode::clReleaseMemObject, cl_mem>(dying, own);
     case handle_kind::cl_program:
-      static_cast<program_info*>(dying.info)->at_end.run();
       return tell<opcode::clReleaseProgram, cl_program>(dying, own);
     case handle_kind::cl_kernel:
       return tell<opcode::clReleaseKernel, cl_kernel>(dying, own);

@@ -99,7 +99,6 @@ struct program_info : object {
   build built;                          ///< the last one; under mutex
   std::vector<cl_device_id> built_for;  ///< under mutex
   std::atomic<std::uint32_t> kernels{0};
-  farewells at_end;
 };
 
 struct kernel_info : object {
