@@ -2,7 +2,9 @@
 """Runs built suites of Khronos's OpenCL-CTS sub-test by sub-test, on this machine's own platform and through Outboard on a
 back-end that has the same one, and prints where the verdicts differ and how many of each suite do not.
 usage: OUTBOARD_BUILD=build/release tests/opencl/compare_cts.py FOLDER [SUITE...]
-FOLDER holds the suites' programs, as CMake leaves them; SUITE: `events`, `cl_copy_images`, ... (all that are there)."""
+FOLDER holds the suites' programs, as CMake leaves them; SUITE: `events`, `cl_copy_images`, ... (all that are there).
+CTS_SECONDS: for a sub-test (60); CTS_JOBS: sub-tests at once (1), each locally and then through Outboard, because some use one
+place in /tmp; CTS_DEVICE: the back-end's (cpu); CTS_UNTIL: seconds after which no sub-test begins any more."""
 import collections
 import concurrent.futures
 import os
@@ -11,9 +13,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 BUILD = pathlib.Path(os.environ.get("OUTBOARD_BUILD", "build/release")).resolve()
 SECONDS = int(os.environ.get("CTS_SECONDS", "60"))
+JOBS = int(os.environ.get("CTS_JOBS", "1"))
+UNTIL = time.monotonic() + int(os.environ.get("CTS_UNTIL", "1000000"))
 
 
 def sub_tests(program):
@@ -39,15 +44,19 @@ def verdict(program, words, environment):
 
 
 def compare(program, local, remote):
-    """[(name, locally, through us)]"""
-    rows = []
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for words in sub_tests(program):
-            both = [pool.submit(verdict, program, words, each) for each in (local, remote)]
-            rows.append((words[0], *(each.result() for each in both)))
-            if rows[-1][1] != rows[-1][2]:
-                print(f"{program.name} {words[0]}: {rows[-1][1]} locally, {rows[-1][2]} through Outboard", flush=True)
-    return rows
+    """[(name, locally, through us)] of those for which there was time, and how many there are."""
+
+    def both(words):
+        if time.monotonic() > UNTIL:
+            return None
+        row = (words[0], verdict(program, words, local), verdict(program, words, remote))
+        if row[1] != row[2]:
+            print(f"{program.name} {words[0]}: {row[1]} locally, {row[2]} through Outboard", flush=True)
+        return row
+
+    names = sub_tests(program)
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        return [row for row in pool.map(both, names) if row], len(names)
 
 
 def main():
@@ -57,7 +66,7 @@ def main():
         url = f"unix:{place}/socket"
         reader, writer = os.pipe()
         with open(f"{place}/log", "wb") as log:
-            daemon = subprocess.Popen([BUILD / "bin/outboard", "serve", "--device", "cpu", "--listen", url, "--ready-fd", str(writer)],
+            daemon = subprocess.Popen([BUILD / "bin/outboard", "serve", "--device", os.environ.get("CTS_DEVICE", "cpu"), "--listen", url, "--ready-fd", str(writer)],
                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[writer])
         os.close(writer)
         with os.fdopen(reader) as ready:
@@ -66,10 +75,10 @@ def main():
         table = []
         try:
             for name in wanted or programs:
-                rows = compare(programs[name], dict(os.environ), remote)
+                rows, there = compare(programs[name], dict(os.environ), remote)
                 count = collections.Counter(row[1] for row in rows)
                 table.append((name, len(rows), count["pass"], sum(a == b for _, a, b in rows)))
-                print(f"{name}: {dict(count)}", flush=True)
+                print(f"{name}: {dict(count)}" + (f", {there - len(rows)} not run" if there > len(rows) else ""), flush=True)
         finally:
             daemon.terminate()
             daemon.wait()

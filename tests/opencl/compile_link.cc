@@ -61,6 +61,38 @@ static void run(const machine& m, cl_program program, const char* what) {
   CHECK_CL(clReleaseKernel(apply));
 }
 
+/// The program's code, loaded again: what is known of it before it is built, and that it runs then.
+static void load_again(const machine& m, cl_program program, const char* what, bool runs) {
+  std::size_t size = 0;
+  CHECK_CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr));
+  std::vector<unsigned char> code(size);
+  unsigned char* place = code.data();
+  CHECK_CL(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof place, &place, nullptr));
+  cl_int status = 12345, made = 12345;
+  const unsigned char* from = place;
+  cl_program loaded = clCreateProgramWithBinary(m.context, 1, &m.device, &size, &from, &status, &made);
+  CHECK_CL(made);
+  CHECK_CL(status);
+  say_build(m, what, loaded);
+  if (runs) {
+    CHECK_CL(clBuildProgram(loaded, 1, &m.device, nullptr, nullptr, nullptr));
+    run(m, loaded, what);
+  }
+  CHECK_CL(clReleaseProgram(loaded));
+}
+
+/// Compilers differ in what they say of arguments where there are none.
+static void build_without_arguments(const machine& m) {
+  cl_program program = from_text(m, "__kernel void idle() {}\n");
+  CHECK_CL(clBuildProgram(program, 0, nullptr, nullptr, nullptr, nullptr));
+  cl_kernel idle = m.kernel(program, "idle");
+  const std::size_t n = 1;
+  CHECK_CL(clEnqueueNDRangeKernel(m.queue, idle, 1, nullptr, &n, nullptr, 0, nullptr, nullptr));
+  CHECK_CL(clFinish(m.queue));
+  CHECK_CL(clReleaseKernel(idle));
+  CHECK_CL(clReleaseProgram(program));
+}
+
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const machine m;
@@ -94,6 +126,10 @@ int main() {
   say_build(m, "linked meanwhile", second);
   run(m, second, "with a library");
   MAKES(clLinkProgram(m.context, 0, nullptr, nullptr, 1, &main_part, nullptr, nullptr, &code));
+
+  load_again(m, linked, "an executable loaded", true);
+  load_again(m, library, "a library loaded", false);
+  build_without_arguments(m);
 
   // Built while the program goes on; a second build and a failing one.
   told built;

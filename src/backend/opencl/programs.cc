@@ -53,6 +53,13 @@ outcome clCreateProgramWithBinary(call& c) {
                                                     each.data(), &code);
   }
   for (const cl_int status : each) c.reply.put(status);
+  if (code == CL_SUCCESS) {
+    named_devices names;
+    for (std::size_t i = 0; i < devices.size(); ++i) names.emplace_back(devices[i], body.devices[i]);
+    build_reply loaded;
+    describe(own(c).table(), made, names, false, loaded);
+    marshal::put_body(c.reply, loaded);
+  }
   return keep(c, body.handle, made, code);
 }
 

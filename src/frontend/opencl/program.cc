@@ -95,9 +95,10 @@ cl_program clCreateProgramWithBinary(cl_context context, cl_uint num_devices, co
     all.insert(all.end(), first, first + lengths[i]);
   }
   auto info = std::make_unique<program_info>();
-  info->context = needed(context);
-  info->devices.assign(device_list, device_list + num_devices);
-  info->form = program_form::binary;
+  program_info& made = *info;
+  made.context = needed(context);
+  made.devices.assign(device_list, device_list + num_devices);
+  made.form = program_form::binary;
   body.context = id_of(context);
   return create<cl_program>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     sent_bytes bytes;
@@ -113,6 +114,8 @@ cl_program clCreateProgramWithBinary(cl_context context, cl_uint num_devices, co
       const auto status = reply.get<cl_int>();
       if (binary_status) binary_status[i] = status;
     }
+    made.loaded = std::make_shared<marshal::opencl::build_reply>(
+        marshal::take_body<marshal::opencl::build_reply>(reply));
     return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
   });
 }
@@ -168,9 +171,9 @@ cl_program clCreateProgramWithBuiltInKernels(cl_context context, cl_uint num_dev
 
 cl_int clSetProgramSpecializationConstant(cl_program program, cl_uint id, std::size_t size,
                                           const void* value) {
-  const auto* const info = find<program_info>(program);
-  if (!info || info->form != program_form::il) return CL_INVALID_PROGRAM;
+  if (!alive(program)) return CL_INVALID_PROGRAM;
   if (size == 0 || !value) return CL_INVALID_VALUE;
+  // Whether the device or the program is the wrong one, the device says.
   return remote<opcode::clSetProgramSpecializationConstant>(0, program, id, size, value);
 }
 
@@ -205,7 +208,7 @@ cl_int clGetProgramInfo(cl_program program, cl_program_info name, std::size_t si
     case CL_PROGRAM_BINARY_SIZES: {
       std::vector<std::size_t> sizes(info->devices.size());
       for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (const auto* about = build_for(built, info->devices[i]))
+        if (const auto* about = build_for(built ? built : info->loaded, info->devices[i]))
           sizes[i] = marshal::opencl::size_here(about->binary_size);
       }
       return to.list(sizes);
@@ -230,7 +233,7 @@ cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program
   if (!info) return CL_INVALID_PROGRAM;
   if (std::find(info->devices.begin(), info->devices.end(), device) == info->devices.end())
     return CL_INVALID_DEVICE;
-  const build built = built_of(*info);
+  const build last = built_of(*info), built = last ? last : info->loaded;
   const marshal::opencl::device_build none{0, CL_BUILD_NONE, CL_PROGRAM_BINARY_TYPE_NONE, 0, 0, {}, {}};
   const auto* about = build_for(built, device);
   if (!about) about = &none;
