@@ -91,7 +91,11 @@ cl_command_queue clCreateCommandQueueWithProperties(cl_context context, cl_devic
 }
 
 cl_int clRetainCommandQueue(cl_command_queue queue) { return retain(queue); }
-cl_int clReleaseCommandQueue(cl_command_queue queue) { return release(queue); }
+/// Events keep the queue, and the device must get its commands all the same.
+cl_int clReleaseCommandQueue(cl_command_queue queue) {
+  if (alive(queue) && references(queue) == 1) (void)remote<opcode::clFlush>(0, queue);
+  return release(queue);
+}
 
 cl_int clGetCommandQueueInfo(cl_command_queue queue, cl_command_queue_info name, std::size_t size,
                              void* value, std::size_t* wanted) {
