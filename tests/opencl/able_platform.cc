@@ -3,6 +3,7 @@
 // its queues on the device are queues, its built-in kernel is built from source. PoCL's own dispatch table is
 // changed, so that each of its objects leads here. usage: an .icd file with this library's path; built with
 // POCL_LIBRARY, what PoCL's own file names.
+#include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -42,6 +43,15 @@ cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info name, std::si
       return give(stamp_names, sizeof stamp_names, room, value, wanted);
     case CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES:
       return give(&queues, sizeof queues, room, value, wanted);
+    case CL_DEVICE_EXTENSIONS: {
+      std::string all(8192, 0);
+      std::size_t size = 0;
+      if (before.clGetDeviceInfo(device, name, all.size(), all.data(), &size) != CL_SUCCESS)
+        return CL_OUT_OF_RESOURCES;
+      all.resize(size ? size - 1 : 0);
+      all += " cl_khr_create_command_queue cl_khr_il_program cl_khr_priority_hints cl_khr_subgroups";
+      return give(all.c_str(), all.size() + 1, room, value, wanted);
+    }
     default:
       return before.clGetDeviceInfo(device, name, room, value, wanted);
   }
@@ -82,7 +92,8 @@ cl_mem CL_API_CALL pipe(cl_context context, cl_mem_flags, cl_uint size, cl_uint 
 cl_command_queue CL_API_CALL queue(cl_context context, cl_device_id device,
                                    const cl_queue_properties* properties, cl_int* code) {
   for (const cl_queue_properties* p = properties; p && *p; p += 2) {
-    if (p[0] == CL_QUEUE_PROPERTIES && (p[1] & CL_QUEUE_ON_DEVICE))
+    const bool hinted = p[0] == CL_QUEUE_PRIORITY_KHR && p[1] == CL_QUEUE_PRIORITY_LOW_KHR;
+    if (hinted || (p[0] == CL_QUEUE_PROPERTIES && (p[1] & CL_QUEUE_ON_DEVICE)))
       return before.clCreateCommandQueueWithProperties(context, device, nullptr, code);
   }
   return before.clCreateCommandQueueWithProperties(context, device, properties, code);

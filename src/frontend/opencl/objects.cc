@@ -72,6 +72,7 @@ cell* make_named(handle_kind kind, std::uint64_t id, std::unique_ptr<object> inf
 }
 
 void set_dispatch(const cl_icd_dispatch* dispatch) { the_pool().dispatch = dispatch; }
+const cl_icd_dispatch* dispatch() { return the_pool().dispatch; }
 void on_death(death tell) { the_pool().tell = tell; }
 
 void hold(cell& c) { c.holds.fetch_add(1, std::memory_order_relaxed); }

@@ -39,6 +39,7 @@ cell* make_named(handle_kind kind, std::uint64_t id, std::unique_ptr<object> inf
 
 /// What is set for every object made from here on.
 void set_dispatch(const cl_icd_dispatch* dispatch);
+const cl_icd_dispatch* dispatch();
 
 /// Called when the last need of an object is gone, before its cell is free: tells the server.
 using death = void (*)(cell& dying);

@@ -104,9 +104,16 @@ cl_int clUnloadPlatformCompiler(cl_platform_id platform) {
 }
 cl_int clUnloadCompiler() { return CL_SUCCESS; }
 
+/// Those that later became core functions are these.
 void* clGetExtensionFunctionAddress(const char* name) {
-  if (name && std::string_view(name) == "clIcdGetPlatformIDsKHR")
-    return reinterpret_cast<void*>(&icd_platforms);
+  if (!name) return nullptr;
+  const std::string_view wanted(name);
+  const cl_icd_dispatch& core = *dispatch();
+  if (wanted == "clIcdGetPlatformIDsKHR") return reinterpret_cast<void*>(&icd_platforms);
+  if (wanted == "clCreateCommandQueueWithPropertiesKHR")
+    return reinterpret_cast<void*>(core.clCreateCommandQueueWithProperties);
+  if (wanted == "clCreateProgramWithILKHR") return reinterpret_cast<void*>(core.clCreateProgramWithIL);
+  if (wanted == "clGetKernelSubGroupInfoKHR") return reinterpret_cast<void*>(core.clGetKernelSubGroupInfo);
   return nullptr;
 }
 

@@ -37,10 +37,24 @@ cl_command_queue default_of(cl_context context, cl_device_id device) {
   return found != in.default_queues.end() && alive(found->second) ? found->second : nullptr;
 }
 
+/// A hint that the device knows.
+bool is_hint(cl_device_id device, cl_queue_properties name) {
+  const auto* const about = find<device_info>(device);
+  const auto* const text = about ? marshal::opencl::find(about->facts.info, CL_DEVICE_EXTENSIONS) : nullptr;
+  if (!text) return false;
+  const std::string_view extensions(reinterpret_cast<const char*>(text->value.data()), text->value.size());
+  const auto has = [&](std::string_view one) { return extensions.find(one) != std::string_view::npos; };
+  return (name == CL_QUEUE_PRIORITY_KHR && has("cl_khr_priority_hints")) ||
+         (name == CL_QUEUE_THROTTLE_KHR && has("cl_khr_throttle_hints"));
+}
+
 cl_command_queue make_queue(cl_context context, cl_device_id device, cl_command_queue_properties bits,
                             cl_uint bytes, std::vector<cl_queue_properties> given, cl_int* errcode_ret) {
   marshal::opencl::queue_body body{0, id_of(context), id_of(device), {}};
-  if (bits) body.properties = {CL_QUEUE_PROPERTIES, bits};
+  for (std::size_t i = 0; i + 1 < given.size(); i += 2) {
+    if (is_hint(device, given[i])) body.properties.insert(body.properties.end(), {given[i], given[i + 1]});
+  }
+  if (bits) body.properties.insert(body.properties.end(), {CL_QUEUE_PROPERTIES, bits});
   if (bytes) body.properties.insert(body.properties.end(), {CL_QUEUE_SIZE, bytes});
   auto info = std::make_unique<queue_info>();
   info->context = needed(context);
@@ -78,7 +92,7 @@ cl_command_queue clCreateCommandQueueWithProperties(cl_context context, cl_devic
       bits = p[1];
     } else if (p[0] == CL_QUEUE_SIZE) {
       bytes = static_cast<cl_uint>(p[1]);
-    } else {
+    } else if (!is_hint(device, p[0])) {
       code = CL_INVALID_VALUE;
     }
   }

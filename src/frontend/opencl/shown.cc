@@ -14,8 +14,8 @@ namespace {
 using marshal::opencl::info_value;
 
 /// Extensions that are about what kernels may do, or about questions that are answered from the snapshot:
-/// they need nothing of us. Those with functions of their own, or with handles of the client's machine, are
-/// not here.
+/// they need nothing of us. Those with handles of the client's machine are not here, nor those with functions
+/// of their own, but for `core_later`.
 constexpr std::string_view passed_on[] = {
     "cl_khr_3d_image_writes",
     "cl_khr_byte_addressable_store",
@@ -52,6 +52,14 @@ constexpr std::string_view passed_on[] = {
     "cl_nv_pragma_unroll",
 };
 
+/// Extensions whose functions became core functions of OpenCL 2.1 without a change
+/// (ends::clGetExtensionFunctionAddress()): of older platforms nobody asks for those. Priority and throttle
+/// are properties of queues.
+constexpr std::string_view core_later[] = {
+    "cl_khr_create_command_queue", "cl_khr_il_program", "cl_khr_priority_hints", "cl_khr_subgroups",
+    "cl_khr_throttle_hints",
+};
+
 info_value* find_in(values& info, std::uint32_t name) {
   const auto found = std::ranges::find(info, name, &info_value::name);
   return found == info.end() ? nullptr : &*found;
@@ -73,11 +81,21 @@ void set_text(values& info, std::uint32_t name, std::string_view text) {
   at->value.push_back(0);
 }
 
-bool passes(std::string_view extension) {
-  return std::ranges::find(passed_on, extension) != std::end(passed_on);
+bool passes(std::string_view extension, bool later) {
+  return std::ranges::find(passed_on, extension) != std::end(passed_on) ||
+         (later && std::ranges::find(core_later, extension) != std::end(core_later));
 }
 
-void keep_extensions(values& info, std::uint32_t name) {
+/// "OpenCL 2.1 ..." or more.
+bool has_later_core(values& info, std::uint32_t version_name) {
+  const info_value* const version = find_in(info, version_name);
+  constexpr std::string_view prefix = "OpenCL ", first = "OpenCL 2.1";
+  if (!version || version->value.size() < first.size()) return false;
+  const std::string_view text(reinterpret_cast<const char*>(version->value.data()), first.size());
+  return text.starts_with(prefix) && text >= first;
+}
+
+void keep_extensions(values& info, std::uint32_t name, bool later) {
   const info_value* const text = find_in(info, name);
   if (!text) return;
   std::string_view rest(reinterpret_cast<const char*>(text->value.data()), text->value.size());
@@ -87,21 +105,21 @@ void keep_extensions(values& info, std::uint32_t name) {
     // With the blanks before it: what is passed on whole looks as it does there.
     const std::size_t begin = std::min(rest.find_first_not_of(' '), rest.size());
     const std::string_view one = rest.substr(begin, rest.find(' ', begin) - begin);
-    if (passes(one))
+    if (passes(one, later))
       kept.append(rest.substr(kept.empty() ? begin : 0, one.size() + (kept.empty() ? 0 : begin)));
     rest.remove_prefix(begin + one.size());
   }
   set_text(info, name, kept);
 }
 
-void keep_versions(values& info, std::uint32_t name) {
+void keep_versions(values& info, std::uint32_t name, bool later) {
   info_value* const list = find_in(info, name);
   if (!list) return;
   std::vector<std::uint8_t> kept;
   cl_name_version one;
   for (std::size_t at = 0; at + sizeof one <= list->value.size(); at += sizeof one) {
     std::memcpy(&one, list->value.data() + at, sizeof one);
-    if (!passes({one.name, ::strnlen(one.name, sizeof one.name)})) continue;
+    if (!passes({one.name, ::strnlen(one.name, sizeof one.name)}, later)) continue;
     const auto* first = list->value.data() + at;
     kept.insert(kept.end(), first, first + sizeof one);
   }
@@ -120,8 +138,9 @@ void set_number(values& info, std::uint32_t name, T value) {
 values shown_of_platform(values info, const std::string& host) {
   add_to_text(info, CL_PLATFORM_NAME, " (outboard " + host + ")");
   set_text(info, CL_PLATFORM_ICD_SUFFIX_KHR, api::opencl::platform_suffix);
-  keep_extensions(info, CL_PLATFORM_EXTENSIONS);
-  keep_versions(info, CL_PLATFORM_EXTENSIONS_WITH_VERSION);
+  const bool later = has_later_core(info, CL_PLATFORM_VERSION);
+  keep_extensions(info, CL_PLATFORM_EXTENSIONS, later);
+  keep_versions(info, CL_PLATFORM_EXTENSIONS_WITH_VERSION, later);
   return info;
 }
 
@@ -131,8 +150,9 @@ values shown_of_device(values info, const std::string& host) {
       sizes->value = marshal::opencl::narrowed(std::move(sizes->value));
   }
   add_to_text(info, CL_DEVICE_NAME, " (outboard " + host + ")");
-  keep_extensions(info, CL_DEVICE_EXTENSIONS);
-  keep_versions(info, CL_DEVICE_EXTENSIONS_WITH_VERSION);
+  const bool later = has_later_core(info, CL_DEVICE_VERSION);
+  keep_extensions(info, CL_DEVICE_EXTENSIONS, later);
+  keep_versions(info, CL_DEVICE_EXTENSIONS_WITH_VERSION, later);
   // A function of the program cannot run on the device's host.
   set_number<cl_device_exec_capabilities>(info, CL_DEVICE_EXECUTION_CAPABILITIES, CL_EXEC_KERNEL);
   // Bytes of the program's memory travel when it maps and unmaps them, not while a kernel runs; and a pointer

@@ -96,7 +96,7 @@ OUTBOARD_EXPORTED cl_int clIcdGetPlatformIDsKHR(cl_uint num_entries, cl_platform
 OUTBOARD_EXPORTED void* clGetExtensionFunctionAddress(const char* name) {
   if (name && std::string_view(name) == "clIcdGetPlatformIDsKHR")
     return reinterpret_cast<void*>(&clIcdGetPlatformIDsKHR);
-  return nullptr;
+  return outboard::frontend::opencl::ends::clGetExtensionFunctionAddress(name);
 }
 
 OUTBOARD_EXPORTED cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info name, std::size_t size,
