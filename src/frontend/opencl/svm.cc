@@ -58,11 +58,6 @@ place_body place_of(const void* at, std::size_t size) {
   return place;
 }
 
-cl_int mark(command& c, cl_command_queue queue, cl_uint count, const cl_event* waits, cl_event* event) {
-  return c.done(remote<opcode::clEnqueueMarkerWithWaitList>(c.event(), queue, count,
-                                                            wire_list(waits, count).data(), event));
-}
-
 /// Once all before it is done: both ends are the program's own memory, which no device sees.
 cl_int copy_here(command& c, cl_command_queue queue, void* to, const void* from, std::size_t size,
                  cl_uint count, const cl_event* waits, cl_event* event) {

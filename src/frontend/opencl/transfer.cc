@@ -68,12 +68,6 @@ cl_int move_box(const command& c, cl_mem buffer, const box_end& in_buffer, const
   return move(place, here);
 }
 
-/// Nothing but the command's place in the queue.
-cl_int mark(command& c, cl_command_queue queue, cl_uint count, const cl_event* waits, cl_event* event) {
-  return c.done(remote<opcode::clEnqueueMarkerWithWaitList>(c.event(), queue, count,
-                                                            wire_list(waits, count).data(), event));
-}
-
 }  // namespace
 
 cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, std::size_t offset,
