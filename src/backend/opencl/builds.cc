@@ -41,13 +41,6 @@ class kept_programs {
   std::vector<cl_program> all_;
 };
 
-cl_int resolve_all(call& c, const ids& list, std::vector<cl_device_id>& devices) {
-  cl_int code = CL_SUCCESS;
-  for (std::size_t i = 0; i < list.size() && code == CL_SUCCESS; ++i)
-    code = resolve(c, list[i], devices.emplace_back());
-  return code;
-}
-
 named_devices name_all(call& c, const std::vector<cl_device_id>& devices) {
   named_devices named;
   for (const cl_device_id device : devices)

@@ -43,9 +43,8 @@ outcome clCreateContext(call& c) {
   if (!take_all(c, body) || body.properties.size() % 2 != 0) return outcome::malformed();
   cl_platform_id platform = nullptr;
   cl_int code = resolve(c, body.platform, platform);
-  std::vector<cl_device_id> devices(body.devices.size());
-  for (std::size_t i = 0; i < devices.size() && code == CL_SUCCESS; ++i)
-    code = resolve(c, body.devices[i], devices[i]);
+  std::vector<cl_device_id> devices;
+  if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
   std::vector<cl_context_properties> properties{CL_CONTEXT_PLATFORM,
                                                 reinterpret_cast<cl_context_properties>(platform)};
   for (const std::uint64_t word : body.properties)

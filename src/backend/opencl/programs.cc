@@ -8,6 +8,16 @@ namespace outboard::backend::opencl {
 using namespace marshal::opencl;
 using api::opencl::function_table;
 
+namespace {
+
+named_devices named(const std::vector<cl_device_id>& devices, const ids& names) {
+  named_devices both;
+  for (std::size_t i = 0; i < devices.size(); ++i) both.emplace_back(devices[i], names[i]);
+  return both;
+}
+
+}  // namespace
+
 namespace ends {
 
 outcome clCreateProgramWithSource(call& c) {
@@ -34,18 +44,18 @@ outcome clCreateProgramWithBinary(call& c) {
   if (!bytes) return outcome::malformed();
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
-  std::vector<cl_device_id> devices(body.devices.size());
+  std::vector<cl_device_id> devices;
+  if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
   std::vector<std::size_t> lengths;
   std::vector<const unsigned char*> binaries;
   std::size_t at = 0;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (code == CL_SUCCESS) code = resolve(c, body.devices[i], devices[i]);
+  for (std::size_t i = 0; i < body.lengths.size(); ++i) {
     if (body.lengths[i] > bytes->size() - at) return outcome::malformed();
     binaries.push_back(reinterpret_cast<const unsigned char*>(bytes->data()) + at);
     lengths.push_back(body.lengths[i]);
     at += body.lengths[i];
   }
-  std::vector<cl_int> each(devices.size(), CL_INVALID_VALUE);
+  std::vector<cl_int> each(body.devices.size(), CL_INVALID_VALUE);
   cl_program made = nullptr;
   if (code == CL_SUCCESS) {
     made = own(c).table().clCreateProgramWithBinary(context, static_cast<cl_uint>(devices.size()),
@@ -54,10 +64,8 @@ outcome clCreateProgramWithBinary(call& c) {
   }
   for (const cl_int status : each) c.reply.put(status);
   if (code == CL_SUCCESS) {
-    named_devices names;
-    for (std::size_t i = 0; i < devices.size(); ++i) names.emplace_back(devices[i], body.devices[i]);
     build_reply loaded;
-    describe(own(c).table(), made, names, false, loaded);
+    describe(own(c).table(), made, named(devices, body.devices), false, loaded);
     marshal::put_body(c.reply, loaded);
   }
   return keep(c, body.handle, made, code);
@@ -84,12 +92,8 @@ outcome clCreateProgramWithBuiltInKernels(call& c) {
   const function_table& table = own(c).table();
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
-  std::vector<cl_device_id> devices(body.devices.size());
-  named_devices names;
-  for (std::size_t i = 0; i < devices.size() && code == CL_SUCCESS; ++i) {
-    code = resolve(c, body.devices[i], devices[i]);
-    names.emplace_back(devices[i], body.devices[i]);
-  }
+  std::vector<cl_device_id> devices;
+  if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
   if (code == CL_SUCCESS && !table.clCreateProgramWithBuiltInKernels) code = CL_INVALID_OPERATION;
   cl_program made = nullptr;
   if (code == CL_SUCCESS) {
@@ -98,7 +102,7 @@ outcome clCreateProgramWithBuiltInKernels(call& c) {
   }
   if (code == CL_SUCCESS) {
     build_reply reply;
-    describe(table, made, names, true, reply);
+    describe(table, made, named(devices, body.devices), true, reply);
     marshal::put_body(c.reply, reply);
   }
   return keep(c, body.handle, made, code);

@@ -8,6 +8,7 @@
 
 #include "api/opencl/info.hh"
 #include "api/opencl/own_library.hh"
+#include "backend/opencl/short_wait.hh"
 #include "backend/session_core.hh"
 #include "marshal/bodies.hh"
 #include "marshal/opencl/snapshot.hh"
@@ -149,16 +150,9 @@ std::optional<std::vector<std::byte>> session::take_bytes(const marshal::opencl:
   return bytes;
 }
 
-bool session::is_over(cl_event event) const {
-  cl_int status = CL_QUEUED;
-  const cl_int code =
-      table_.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-  return code != CL_SUCCESS || status <= CL_COMPLETE;
-}
-
 /// Of most queues in their order; of others later ones wait for the first.
 void session::drop_complete(std::deque<kept>& of_queue) {
-  while (!of_queue.empty() && is_over(of_queue.front().done)) {
+  while (!of_queue.empty() && status_of(table_, of_queue.front().done).value_or(CL_COMPLETE) <= CL_COMPLETE) {
     table_.clReleaseEvent(of_queue.front().done);
     of_queue.pop_front();
   }
@@ -187,11 +181,9 @@ void session::add_read(pending_read read) {
 void session::send_finished_reads() {
   const std::lock_guard lock(reads_mutex_);
   std::erase_if(reads_, [this](pending_read& read) {
-    cl_int status = CL_QUEUED;
-    const cl_int code =
-        table_.clGetEventInfo(read.done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr);
-    if (code == CL_SUCCESS && status > CL_COMPLETE) return false;
-    if (code == CL_SUCCESS && status == CL_COMPLETE) {
+    const auto status = status_of(table_, read.done);
+    if (status > CL_COMPLETE) return false;
+    if (status == CL_COMPLETE) {
       send_bytes(read.ticket, read.bytes);
     } else {
       tell_failed(read.ticket);

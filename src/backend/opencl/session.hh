@@ -88,7 +88,6 @@ class session final : public session_api {
   };
   void drop_kept_bytes();
   void drop_complete(std::deque<kept>& of_queue);
-  bool is_over(cl_event event) const;
   std::mutex kept_mutex_;  // guards kept_
   std::map<cl_command_queue, std::deque<kept>> kept_;
 
@@ -127,6 +126,15 @@ cl_int resolve(call& c, std::uint64_t id, H& native) {
 template <class H>
 bool names(std::uint64_t id) {
   return wire::handle{id}.kind() == static_cast<std::uint8_t>(api::handle_trait<H>::kind);
+}
+
+/// All of a list, up to the first that is none.
+template <class H>
+cl_int resolve_all(call& c, const marshal::opencl::ids& list, std::vector<H>& natives) {
+  cl_int code = CL_SUCCESS;
+  for (std::size_t i = 0; i < list.size() && code == CL_SUCCESS; ++i)
+    code = resolve(c, list[i], natives.emplace_back());
+  return code;
 }
 
 /// The object that a request made, or why there is none, under the id that the client chose; the answer to

@@ -20,6 +20,12 @@ void flush(const api::opencl::function_table& table, std::span<const cl_event> e
 
 }  // namespace
 
+std::optional<cl_int> status_of(const api::opencl::function_table& table, cl_event event) {
+  return value_of<cl_int>([&](std::size_t size, void* to, std::size_t* wanted) {
+    return table.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, size, to, wanted);
+  });
+}
+
 bool complete_soon(call& c, std::span<const cl_event> events) {
   const auto budget = [&] { return c.session.patience(); };
   if (budget().count() == 0) return false;
@@ -28,11 +34,9 @@ bool complete_soon(call& c, std::span<const cl_event> events) {
   std::size_t complete = 0;
   spin_while(budget, [&] {
     for (; complete < events.size(); ++complete) {
-      cl_int status = CL_QUEUED;
-      const cl_int code = table.clGetEventInfo(events[complete], CL_EVENT_COMMAND_EXECUTION_STATUS,
-                                               sizeof status, &status, nullptr);
-      if (code != CL_SUCCESS) return false;
-      if (status > CL_COMPLETE) return true;
+      const auto status = status_of(table, events[complete]);
+      if (!status) return false;
+      if (*status > CL_COMPLETE) return true;
     }
     return false;
   });

@@ -2,11 +2,15 @@
 // and to hand the turn over and back costs more. With the session's turn.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "backend/opencl/session.hh"
 
 namespace outboard::backend::opencl {
+
+/// How far its command has come; nothing: the platform does not say. Any thread.
+std::optional<cl_int> status_of(const api::opencl::function_table& table, cl_event event);
 
 /// True: they are complete, or have failed, and to wait for them takes no time. Gives their queues' commands
 /// to the device.

@@ -58,6 +58,11 @@ bool command::may_be_parted() const {
   return !timed && in_order();
 }
 
+cl_int command::mark() {
+  return done(remote<opcode::clEnqueueMarkerWithWaitList>(event(), queue_, count_,
+                                                          wire_list(waits_, count_).data(), wanted_));
+}
+
 cl_int command::done(cl_int code) {
   if (code == CL_SUCCESS && wanted_) *wanted_ = reinterpret_cast<cl_event>(std::exchange(made_, nullptr));
   return code;

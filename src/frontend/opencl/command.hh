@@ -32,6 +32,8 @@ class command {
   bool in_order() const { return !(info_->bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE); }
   /// May it be given in parts? Not where the queue keeps no order, nor where its event has times to tell.
   bool may_be_parted() const;
+  /// A marker in the command's place: all that there is to it. The function's answer.
+  cl_int mark();
   /// The function's answer: the program gets its event if there is one.
   cl_int done(cl_int code);
 

@@ -135,9 +135,7 @@ cl_int clEnqueueNativeKernel(cl_command_queue queue, void(CL_CALLBACK*)(void*), 
 cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint count, const cl_event* waits,
                                    cl_event* event) {
   command c(queue, count, waits, event, CL_COMMAND_MARKER);
-  if (c.code() != CL_SUCCESS) return c.code();
-  return c.done(remote<opcode::clEnqueueMarkerWithWaitList>(c.event(), queue, count,
-                                                            wire_list(waits, count).data(), event));
+  return c.code() == CL_SUCCESS ? c.mark() : c.code();
 }
 
 cl_int clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_uint count, const cl_event* waits,

@@ -51,8 +51,9 @@ bool is_hint(cl_device_id device, cl_queue_properties name) {
 cl_command_queue make_queue(cl_context context, cl_device_id device, cl_command_queue_properties bits,
                             cl_uint bytes, std::vector<cl_queue_properties> given, cl_int* errcode_ret) {
   marshal::opencl::queue_body body{0, id_of(context), id_of(device), {}};
-  for (std::size_t i = 0; i + 1 < given.size(); i += 2) {
-    if (is_hint(device, given[i])) body.properties.insert(body.properties.end(), {given[i], given[i + 1]});
+  for (std::size_t i = 0; i + 1 < given.size(); i += 2) {  // what is neither of the two below is a hint
+    if (given[i] != CL_QUEUE_PROPERTIES && given[i] != CL_QUEUE_SIZE)
+      body.properties.insert(body.properties.end(), {given[i], given[i + 1]});
   }
   if (bits) body.properties.insert(body.properties.end(), {CL_QUEUE_PROPERTIES, bits});
   if (bytes) body.properties.insert(body.properties.end(), {CL_QUEUE_SIZE, bytes});

@@ -60,7 +60,7 @@ place_body place_of(const void* at, std::size_t size) {
 
 /// Once all before it is done: both ends are the program's own memory, which no device sees.
 cl_int copy_here(command& c, cl_command_queue queue, void* to, const void* from, std::size_t size,
-                 cl_uint count, const cl_event* waits, cl_event* event) {
+                 cl_uint count, const cl_event* waits) {
   cl_event before = nullptr;
   cl_int code = ends::clEnqueueMarkerWithWaitList(queue, count, waits, &before);
   if (code != CL_SUCCESS) return code;
@@ -68,7 +68,7 @@ cl_int copy_here(command& c, cl_command_queue queue, void* to, const void* from,
   (void)release(before);
   if (code != CL_SUCCESS) return code;
   std::memcpy(to, from, size);
-  return mark(c, queue, 0, nullptr, event);
+  return c.mark();
 }
 
 /// What clEnqueueSVMFree was given, until the queue is there.
@@ -159,7 +159,7 @@ cl_int clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, void* to, co
   if (from_shared) {
     if (const cl_int code = check_part(c, from, size); code != CL_SUCCESS) return code;
   }
-  if (!to_shared && !from_shared) return copy_here(c, queue, to, from, size, count, waits, event);
+  if (!to_shared && !from_shared) return copy_here(c, queue, to, from, size, count, waits);
   if (!from_shared) return write(c, place_of(to, size), {static_cast<const std::byte*>(from), size});
   if (!to_shared) return read(c, place_of(from, size), {static_cast<std::byte*>(to), size}, blocking);
   const marshal::opencl::shared_copy_body body{c.body(), a, b, size, blocking != CL_FALSE};
@@ -198,7 +198,7 @@ cl_int clEnqueueSVMUnmap(cl_command_queue queue, void* at, cl_uint count, const 
   if (const cl_int code = check_part(c, at, 1); code != CL_SUCCESS) return code;
   const auto part = book().unmap(at);
   if (!part) return CL_INVALID_VALUE;
-  if ((part->flags & map_writes) == 0) return mark(c, queue, count, waits, event);
+  if ((part->flags & map_writes) == 0) return c.mark();
   return write(c, place_of(at, part->size), {static_cast<const std::byte*>(at), part->size});
 }
 

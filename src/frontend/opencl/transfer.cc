@@ -128,7 +128,7 @@ void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking
   m.at = info.host ? info.host + offset : make_room(m);
   // What is there need not come where the program says that it writes all of it.
   const bool unseen = (flags & CL_MAP_WRITE_INVALIDATE_REGION) && (!blocking || c.in_order());
-  cl_int code = unseen ? mark(c, queue, count, waits, event) : read(c, place, {m.at, size}, blocking);
+  cl_int code = unseen ? c.mark() : read(c, place, {m.at, size}, blocking);
   if (code == CL_SUCCESS && unseen && blocking) code = remote<opcode::clFinish>(0, queue);
   if (code != CL_SUCCESS) return fail(errcode_ret, code);
   if (errcode_ret) *errcode_ret = CL_SUCCESS;
@@ -162,7 +162,7 @@ cl_int clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory, void* mapp
     if (!b.set(no_origin, region, m.row, m.slice)) return CL_OUT_OF_RESOURCES;
     return write(c, m.place, gather(b, m.at, region));
   }
-  return mark(c, queue, count, waits, event);
+  return c.mark();
 }
 
 }  // namespace outboard::frontend::opencl::ends

@@ -34,8 +34,6 @@ landing landing_of(const box& b, void* ptr, const std::size_t* region);
 /// The rows of a box one behind the other.
 std::vector<std::byte> gather(const box& b, const void* ptr, const std::size_t* region);
 
-/// Nothing but the command's place in the queue.
-cl_int mark(command& c, cl_command_queue queue, cl_uint count, const cl_event* waits, cl_event* event);
 cl_int read(command& c, const place_body& from, const landing& land, bool blocking);
 cl_int write(command& c, const place_body& to, std::span<const std::byte> bytes);
 

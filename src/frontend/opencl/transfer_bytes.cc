@@ -45,11 +45,6 @@ landing landing_of(const box& b, void* ptr, const std::size_t* region) {
   return land;
 }
 
-cl_int mark(command& c, cl_command_queue queue, cl_uint count, const cl_event* waits, cl_event* event) {
-  return c.done(remote<opcode::clEnqueueMarkerWithWaitList>(c.event(), queue, count,
-                                                            wire_list(waits, count).data(), event));
-}
-
 cl_int read(command& c, const place_body& from, const landing& land, bool blocking) {
   // Without posts every read is waited for.
   blocking = blocking || link::instance().synchronous();
