@@ -4,8 +4,6 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "must.hh"
+#include "pacing.hh"
 
 namespace {
 
@@ -30,16 +29,6 @@ const char image[] = R"(.version 6.0
 .visible .entry doing_nothing() { ret; }
 )";
 
-double microseconds() {
-  using namespace std::chrono;
-  return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
-}
-
-double middle(std::vector<double>& of) {
-  std::sort(of.begin(), of.end());
-  return of[of.size() / 2];
-}
-
 void measure(const std::string& state) {
   std::vector<double> submit, sustained;
   for (int n = 0; n < batches; ++n) {
@@ -49,8 +38,8 @@ void measure(const std::string& state) {
     MUST(cudaDeviceSynchronize());
     sustained.push_back((microseconds() - began) / batch);
   }
-  std::printf("submit_%s\t%.5g\tus\nsustained_%s\t%.5g\tus\n", state.c_str(), middle(submit), state.c_str(),
-              middle(sustained));
+  std::printf("submit_%s\t%.5g\tus\nsustained_%s\t%.5g\tus\n", state.c_str(), median(submit), state.c_str(),
+              median(sustained));
   std::fflush(stdout);
 }
 

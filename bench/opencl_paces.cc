@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "must.hh"
+#include "pacing.hh"
 
 namespace {
 
@@ -28,31 +28,9 @@ cl_context context;
 cl_command_queue queue;
 cl_kernel nothing;
 
-double microseconds() {
-  using namespace std::chrono;
-  return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 void row(const std::string& name, double value, const char* unit) {
   std::printf("%s\t%.4g\t%s\n", name.c_str(), value, unit);
   std::fflush(stdout);
-}
-
-template <typename Call>
-double pace(std::size_t count, Call call) {
-  for (std::size_t i = 0; i < count / 10 + 1; ++i) call();
-  std::vector<double> took;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double began = microseconds();
-    call();
-    took.push_back(microseconds() - began);
-  }
-  return median(took);
 }
 
 void wait() { MUST(clFinish(queue)); }
@@ -129,20 +107,20 @@ void many_launches() {
   row("launch_submit", median(submit), "us");
   row("launch_sustained", median(sustained), "us");
   row("launch_finish",
-      pace(rounds,
-           [] {
-             launch();
-             wait();
-           }),
+      pace_of(rounds,
+              [] {
+                launch();
+                wait();
+              }),
       "us");
   row("launch_event_wait",
-      pace(rounds,
-           [] {
-             cl_event event = nullptr;
-             launch(&event);
-             MUST(clWaitForEvents(1, &event));
-             MUST(clReleaseEvent(event));
-           }),
+      pace_of(rounds,
+              [] {
+                cl_event event = nullptr;
+                launch(&event);
+                MUST(clWaitForEvents(1, &event));
+                MUST(clReleaseEvent(event));
+              }),
       "us");
 }
 
@@ -157,14 +135,14 @@ void transfers(std::size_t size, const std::string& name) {
     if (size < 1u << 20) return row(what + "_" + name, took, "us");
     row(what + "_" + name, static_cast<double>(size) / took / 1000, "GB/s");
   };
-  tell("write", pace(count, [&] {
+  tell("write", pace_of(count, [&] {
          MUST(clEnqueueWriteBuffer(queue, there, CL_TRUE, 0, size, here.data(), 0, nullptr, nullptr));
        }));
-  tell("write_finish", pace(count, [&] {
+  tell("write_finish", pace_of(count, [&] {
          MUST(clEnqueueWriteBuffer(queue, there, CL_FALSE, 0, size, here.data(), 0, nullptr, nullptr));
          wait();
        }));
-  tell("read", pace(count, [&] {
+  tell("read", pace_of(count, [&] {
          MUST(clEnqueueReadBuffer(queue, there, CL_TRUE, 0, size, here.data(), 0, nullptr, nullptr));
        }));
   const auto map = [&](cl_map_flags flags) {
@@ -173,8 +151,8 @@ void transfers(std::size_t size, const std::string& name) {
     MUST(clEnqueueUnmapMemObject(queue, there, seen, 0, nullptr, nullptr));
     wait();
   };
-  tell("map_read", pace(count, [&] { map(CL_MAP_READ); }));
-  tell("map_write", pace(count, [&] { map(CL_MAP_WRITE_INVALIDATE_REGION); }));
+  tell("map_read", pace_of(count, [&] { map(CL_MAP_READ); }));
+  tell("map_write", pace_of(count, [&] { map(CL_MAP_WRITE_INVALIDATE_REGION); }));
   MUST(clReleaseMemObject(there));
 }
 
@@ -199,7 +177,7 @@ void product() {
     MUST(clEnqueueWriteBuffer(queue, each, CL_TRUE, 0, n * n * sizeof(float), ones.data(), 0, nullptr,
                               nullptr));
   }
-  const double took = pace(10, [&] {
+  const double took = pace_of(10, [&] {
     MUST(multiply(row_major, as_it_is, as_it_is, n, n, n, 1, memory[0], 0, n, memory[1], 0, n, 0, memory[2],
                   0, n, &queue, nullptr));
     wait();

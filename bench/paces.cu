@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <thread>
 #include <vector>
 
 #include "must.hh"
+#include "pacing.hh"
 
 namespace {
 
@@ -27,14 +27,8 @@ const char image[] = R"(.version 6.0
 .visible .entry nothing(.param .u32 a) { ret; }
 )";
 
-double microseconds() {
-  using namespace std::chrono;
-  return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
-}
-
-void row(const char* name, std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  std::printf("%s\t%.4g\tus\n", name, values[values.size() / 2]);
+void row(const char* name, double value) {
+  std::printf("%s\t%.4g\tus\n", name, value);
   std::fflush(stdout);
 }
 
@@ -48,14 +42,7 @@ void wait() { MUST(cuStreamSynchronize(stream)); }
 
 template <typename Call>
 void pace(const char* name, int count, Call call) {
-  for (int i = 0; i < count / 10; ++i) call();
-  std::vector<double> took;
-  for (int i = 0; i < count; ++i) {
-    const double began = microseconds();
-    call();
-    took.push_back(microseconds() - began);
-  }
-  row(name, took);
+  row(name, pace_of(static_cast<std::size_t>(count), call));
 }
 
 /** Launches of so many threads at once, a stream each; the time of one launch, the wait at the end included.
@@ -82,7 +69,7 @@ void threads(const char* name, int count) {
     took.push_back((microseconds() - began) / (count * launches));
     for (auto& thread : all) thread.join();
   }
-  row(name, took);
+  row(name, median(took));
 }
 
 void waits() {
@@ -121,8 +108,8 @@ void many_launches() {
     wait();
     sustained.push_back((microseconds() - began) / launches);
   }
-  row("launch_submit", submit);
-  row("launch_sustained", sustained);
+  row("launch_submit", median(submit));
+  row("launch_sustained", median(sustained));
   threads("launch_2_threads", 2);
   threads("launch_4_threads", 4);
 }
