@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/log.hh"
+#include "base/temporary_folder.hh"
 
 namespace outboard::backend {
 namespace {
@@ -30,8 +31,7 @@ constexpr std::uint64_t plenty = 1 << 20;
 class image_cache_test : public testing::Test {
  protected:
   image_cache_test() {
-    std::string form = (fs::temp_directory_path() / "image_cache_test.XXXXXX").string();
-    folder_ = ::mkdtemp(form.data());
+    folder_ = make_temporary_folder("image_cache_test").value();
     log::set_level(log::level::warn);
   }
   ~image_cache_test() override {

@@ -8,13 +8,14 @@
 #include <fstream>
 #include <map>
 
+#include "base/temporary_folder.hh"
+
 namespace outboard {
 namespace {
 
 struct config_test : testing::Test {
   config_test() {
-    char name[] = "/tmp/outboard-config-XXXXXX";
-    folder = ::mkdtemp(name);
+    folder = make_temporary_folder("outboard-config").value();
     sources.files = {folder + "/system.toml", folder + "/user.toml"};
     sources.variable = [this](const char* name_of) -> const char* {
       const auto at = environment.find(name_of);

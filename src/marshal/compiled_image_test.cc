@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string>
 
+#include "base/temporary_folder.hh"
 #include "marshal/image_entries.hh"
 #include "marshal/image_testing.hh"
 #include "marshal/kernel_table.hh"
@@ -60,9 +61,9 @@ class compiled : public ::testing::Test {
   void SetUp() override {
     nvcc_ = find_nvcc();
     if (nvcc_.empty()) GTEST_SKIP() << "no nvcc in OUTBOARD_TOOLKIT, CUDA_HOME or /usr/local/cuda";
-    char pattern[] = "/tmp/outboard_image_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern), nullptr);
-    folder_ = pattern;
+    const auto made = make_temporary_folder("outboard_image");
+    ASSERT_TRUE(made.ok());
+    folder_ = *made;
     std::ofstream(folder_ / "odd.cu") << program;
   }
   void TearDown() override {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "backend/image_cache.hh"
+#include "base/temporary_folder.hh"
 #include "loopback_session.hh"
 #include "marshal/image_bodies.hh"
 #include "marshal/image_name.hh"
@@ -16,8 +17,7 @@ namespace fs = std::filesystem;
 class image_recall : public loopback_session {
  protected:
   void SetUp() override {
-    std::string form = (fs::temp_directory_path() / "image_recall_test.XXXXXX").string();
-    folder_ = ::mkdtemp(form.data());
+    folder_ = make_temporary_folder("image_recall_test").value();
     auto opened = backend::image_cache::open(folder_.string(), 64u << 20);
     ASSERT_TRUE(opened.ok());
     cache_.emplace(std::move(*opened));

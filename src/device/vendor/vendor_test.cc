@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "base/temporary_folder.hh"
 #include "device/vendor/elf_symbols.hh"
 #include "device/vendor/loader_cache.hh"
 
@@ -21,10 +22,7 @@ using ::testing::HasSubstr;
 /// A folder with shared objects built for one test.
 class vendor_test : public ::testing::Test {
  protected:
-  vendor_test() {
-    char name[] = "/tmp/outboard-vendor-XXXXXX";
-    folder_ = ::mkdtemp(name);
-  }
+  vendor_test() { folder_ = make_temporary_folder("outboard-vendor").value(); }
   ~vendor_test() override { std::filesystem::remove_all(folder_); }
 
   std::string build(const std::string& name, const std::string& source) {

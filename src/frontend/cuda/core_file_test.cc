@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/temporary_folder.hh"
+
 namespace outboard::frontend::cuda {
 namespace {
 
@@ -17,9 +19,9 @@ std::string text_of(const std::string& path) {
 class core_files : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/core_file_test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
+    const auto made = make_temporary_folder("core_file_test");
+    ASSERT_TRUE(made.ok());
+    folder_ = *made;
     path_ = folder_ + "/core";
   }
   void TearDown() override {
