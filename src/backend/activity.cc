@@ -1,16 +1,14 @@
 #include "backend/activity.hh"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <new>
 #include <string>
 
 #include "base/errno_text.hh"
+#include "base/sealed_file.hh"
 
 namespace outboard::backend {
 namespace {
@@ -27,13 +25,8 @@ std::uint64_t board_number(std::string_view pci_bus_id) {
 
 result<own_activity> own_activity::make() {
   own_activity own;
-  own.descriptor.reset(::memfd_create("outboard-activity", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!own.descriptor) return failure("memfd_create: " + errno_text(errno));
-  // Sealed, so that a reader can never be struck by SIGBUS.
-  if (::ftruncate(own.descriptor.get(), page_size) != 0 ||
-      ::fcntl(own.descriptor.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return failure("activity page: " + errno_text(errno));
-  }
+  own.descriptor = make_sealed_file(page_size, "outboard-activity");
+  if (!own.descriptor) return failure("activity page: " + errno_text(errno));
   void* at = ::mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, own.descriptor.get(), 0);
   if (at == MAP_FAILED) return failure("activity page: " + errno_text(errno));
   own.page = new (at) activity_page{};
@@ -43,12 +36,7 @@ result<own_activity> own_activity::make() {
 namespace {
 
 void* map_sealed(const unique_fd& descriptor, int protection) {
-  struct stat about {};
-  const int seals = ::fcntl(descriptor.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || ::fstat(descriptor.get(), &about) != 0 ||
-      about.st_size < static_cast<off_t>(page_size)) {
-    return MAP_FAILED;
-  }
+  if (size_of_sealed_file(descriptor.get()).value_or(0) < page_size) return MAP_FAILED;
   return ::mmap(nullptr, page_size, protection, MAP_SHARED, descriptor.get(), 0);
 }
 

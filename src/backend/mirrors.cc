@@ -1,6 +1,5 @@
 #include "backend/mirrors.hh"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include "backend/driver_call.hh"
 #include "base/log.hh"
 #include "base/pages.hh"
+#include "base/sealed_file.hh"
 
 namespace outboard::backend {
 namespace {
@@ -60,14 +60,6 @@ class beside_captures {
   const api::driver_table& driver_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
-
-/// A file in memory that nobody can resize; -1: not to be had.
-unique_fd sealed_file(std::uint64_t size) {
-  unique_fd file(::memfd_create("outboard-pinned", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  const bool made = file.get() >= 0 && ::ftruncate(file.get(), static_cast<off_t>(size)) == 0 &&
-                    ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
-  return made ? std::move(file) : unique_fd();
-}
 
 }  // namespace
 
@@ -161,8 +153,8 @@ CUresult mirrors::share(const marshal::host_share_body& wanted, std::uint64_t co
   if (!vacant(wanted.address, wanted.size) || wanted.address % page_size() || wanted.size % page_size()) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  unique_fd file = sealed_file(wanted.size);
-  if (file.get() < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  unique_fd file = make_sealed_file(wanted.size, "outboard-pinned");
+  if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
   mirrored m;
   m.kind = host_block::shared;
   m.address = wanted.address;

@@ -1,4 +1,5 @@
 #include "device/cpu/ipc_event.hh"
+#include "base/sealed_file.hh"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +61,7 @@ std::shared_ptr<ipc_event> ipc_event::open(const CUipcEventHandle& handle, bool&
   const std::string path = "/proc/" + std::to_string(n.process) + "/fd/" + std::to_string(n.descriptor);
   std::shared_ptr<ipc_event> made(new ipc_event);
   made->file_ = unique_fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (!made->file_ || size_of_shared_file(made->file_.get()) != file_size || !made->map()) return nullptr;
+  if (!made->file_ || size_of_sealed_file(made->file_.get()) != file_size || !made->map()) return nullptr;
   return made->page().key == n.key ? made : nullptr;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/sealed_file.hh"
 #include "device/cpu/pool.hh"
 
 namespace outboard::device::cpu {
@@ -39,7 +40,7 @@ bool pool::share() {
 }
 
 bool pool::import(int fd) {
-  const auto size = size_of_shared_file(fd);
+  const auto size = size_of_sealed_file(fd);
   if (!size || *size < 2 * memory::granularity) return false;
   file_ = unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!file_) return false;

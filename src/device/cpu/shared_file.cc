@@ -1,12 +1,11 @@
 #include "device/cpu/shared_file.hh"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <utility>
+
+#include "base/sealed_file.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -21,25 +20,12 @@ bool too_many(int fd) {
          static_cast<rlim_t>(fd) + kept_for_others > limit.rlim_cur;
 }
 
-constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
 }  // namespace
 
 unique_fd make_shared_file(std::uint64_t size, const char* name) {
-  unique_fd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd || too_many(fd.get()) || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0 ||
-      ::fcntl(fd.get(), F_ADD_SEALS, wanted_seals) != 0) {
-    return unique_fd();
-  }
+  unique_fd fd = make_sealed_file(size, name);
+  if (fd && too_many(fd.get())) fd.reset();
   return fd;
-}
-
-std::optional<std::uint64_t> size_of_shared_file(int fd) {
-  const int seals = ::fcntl(fd, F_GET_SEALS);
-  struct stat about {};
-  if (seals < 0 || (seals & wanted_seals) != wanted_seals || ::fstat(fd, &about) != 0 || about.st_size <= 0)
-    return std::nullopt;
-  return static_cast<std::uint64_t>(about.st_size);
 }
 
 shared_mapping::shared_mapping(shared_mapping&& other) noexcept

@@ -1,9 +1,8 @@
-// Memory files that processes of the cpu device share: sealed against shrinking and growing, so that a
-// mapping of one never loses its pages. Any thread.
+// Memory files that processes of the cpu device share: sealed files, of which a process may have
+// thousands. Any thread.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "base/fd.hh"
 
@@ -11,9 +10,6 @@ namespace outboard::device::cpu {
 
 /// No descriptor: none is left, or no memory.
 unique_fd make_shared_file(std::uint64_t size, const char* name);
-
-/// Nothing: it is no such file.
-std::optional<std::uint64_t> size_of_shared_file(int fd);
 
 /// A mapping of a whole shared file; gone with the object.
 class shared_mapping {

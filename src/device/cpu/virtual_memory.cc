@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "base/sealed_file.hh"
 #include "device/cpu/memory.hh"
 #include "device/cpu/shared_file.hh"
 #include "device/cpu/shown_use.hh"
@@ -147,7 +148,7 @@ CUresult memory::export_physical(std::uint64_t handle, unique_fd& out) const {
 
 CUresult memory::import_physical(int fd, std::uint64_t& out) {
   physical made{.imported = true};
-  const auto size = size_of_shared_file(fd);
+  const auto size = size_of_sealed_file(fd);
   if (!size || !whole(*size)) return CUDA_ERROR_UNKNOWN;  // as the driver says of a stranger's descriptor
   made.size = *size;
   made.own = unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));

@@ -1,6 +1,5 @@
 #include "transport/shm/memory.hh"
 
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -13,12 +12,11 @@
 #include <string>
 
 #include "base/errno_text.hh"
+#include "base/sealed_file.hh"
 
 namespace outboard::transport::shm {
 
 namespace {
-
-constexpr int needed_seals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 bool is_ring_size(std::uint64_t bytes) {
   return std::has_single_bit(bytes) && bytes >= smallest_ring && bytes <= largest_ring;
@@ -47,11 +45,8 @@ result<memory> memory::map(int fd, std::size_t size) {
 }
 
 result<std::pair<memory, unique_fd>> memory::make(const ring_sizes& sizes) {
-  unique_fd fd(::memfd_create("outboard-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  unique_fd fd = make_sealed_file(total(sizes), "outboard-rings");
   if (!fd) return failure("no memory for rings: " + errno_text(errno));
-  if (::ftruncate(fd.get(), static_cast<off_t>(total(sizes))) != 0 ||
-      ::fcntl(fd.get(), F_ADD_SEALS, needed_seals | F_SEAL_SEAL) != 0)
-    return failure("no memory for rings: " + errno_text(errno));
   result<memory> mapped = map(fd.get(), total(sizes));
   if (!mapped) return std::move(mapped).error();
   mapped->sizes_ = sizes;
@@ -68,9 +63,9 @@ result<memory> memory::adopt(int fd) {
   if (::fstatfs(fd, &system) != 0 || ::fstat(fd, &about) != 0) return unfit(errno_text(errno));
   // Files of other systems may take pages away, or have none to give.
   if (system.f_type != TMPFS_MAGIC || !S_ISREG(about.st_mode)) return unfit("it is no memory file");
-  const int seals = ::fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & needed_seals) != needed_seals) return unfit("it is not sealed");
-  const auto size = static_cast<std::uint64_t>(about.st_size);
+  const auto sealed = size_of_sealed_file(fd);
+  if (!sealed) return unfit("it is not sealed");
+  const std::uint64_t size = *sealed;
   if (size < header_bytes || size > header_bytes + 2 * largest_ring)
     return unfit(std::to_string(size) + " bytes");
   result<memory> mapped = map(fd, size);
