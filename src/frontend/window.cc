@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/pages.hh"
+#include "base/sealed_file.hh"
 
 namespace outboard::frontend {
 
@@ -85,6 +86,21 @@ std::pair<void*, std::size_t> pages_of(std::uint64_t address, std::uint64_t size
 }
 
 }  // namespace
+
+bool map_shared(std::uint64_t address, std::uint64_t size, int file, std::uint64_t offset) {
+  void* const at = reinterpret_cast<void*>(address);
+  if (::mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset)) ==
+      MAP_FAILED)
+    return false;
+  ::madvise(at, size, MADV_DONTFORK);
+  return true;
+}
+
+bool foreign_claims::share(std::uint64_t address, std::uint64_t size, int file) {
+  // A file that can lose pages would let the server end this process.
+  if (size_of_sealed_file(file).value_or(0) < address + size) return false;
+  return claim(address, size) && map_shared(address, size, file, address);
+}
 
 bool foreign_claims::open(std::uint64_t address, std::uint64_t size) {
   if (!claim(address, size)) return false;

@@ -31,6 +31,10 @@ class claimed_range {
   std::uint64_t base_ = 0, size_ = 0;
 };
 
+/// The file's pages from `offset` on, in the place of what this process has claimed there: both ends see at
+/// once what the other writes. A child of fork() has none of them.
+bool map_shared(std::uint64_t address, std::uint64_t size, int file, std::uint64_t offset);
+
 /// Addresses that the device chose (variables of modules, pools), claimed in this process page by page, so
 /// that the direction of a copy can never be guessed wrong. Kept for good: a claim costs nothing.
 class foreign_claims {
@@ -40,6 +44,9 @@ class foreign_claims {
   /// Claimed, and readable and writable: zero until written. The pages that it touches are shared with
   /// neighbours.
   bool open(std::uint64_t address, std::uint64_t size);
+  /// The same with pages that the server has, too: of a file in which a byte's offset is its address. Whole
+  /// pages.
+  bool share(std::uint64_t address, std::uint64_t size, int file);
   /// Claimed still, but empty and out of reach again.
   void close(std::uint64_t address, std::uint64_t size);
 

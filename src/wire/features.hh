@@ -22,4 +22,8 @@ inline constexpr std::uint64_t feature_lane_uploads = 8;
 /// The server keeps module images: those that it has need not be sent (service image_recall).
 inline constexpr std::uint64_t feature_image_recall = 16;
 
+/// Fine-grained memory of OpenCL devices: a block's pages come as a descriptor. Who does not have it hides
+/// what devices say of such memory.
+inline constexpr std::uint64_t feature_fine_grain = 32;
+
 }  // namespace outboard::wire

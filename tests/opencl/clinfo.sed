@@ -7,6 +7,7 @@ s/ cl_(pocl_content_size|khr_command_buffer|khr_spir)( |$)/\2/
 t again
 /Command buffer capabilities/,/  Profiling  /d
 /SPIR versions/d
-# What ours does not claim.
+# What ours does not claim over every transport (opencl_fine_memory compares it over those that can).
 /(Fine-grained buffer sharing|^    Atomics  )/d
+# What ours does not claim.
 /Run native kernels/d

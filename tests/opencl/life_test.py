@@ -65,6 +65,26 @@ class Life(SystemTest):
         self.sessions_are_gone(daemon)
         self.nothing_is_left(daemon)
 
+    @unittest.skipIf(SANITIZED, "the sanitizer takes the addresses in both processes")
+    def test_memory_of_both_outlives_the_worker(self):
+        """And with the client it goes: pages that both have are nobody's then."""
+        daemon = self.serve()
+        process = self.opencl(daemon.unix, "fine_memory", "wait")
+        self.wait_for_line(process, "ready")
+        session = self.session_of(daemon, process)
+        os.kill(session["worker"], signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: not is_alive(session["worker"]), GONE_WITHIN))
+        out, err = process.communicate("\n", timeout=30)
+        self.assertEqual((process.returncode, out.splitlines()[-2:]), (0, ["more: 0", "PASS"]), err)
+        process = self.opencl(daemon.unix, "fine_memory", "wait")
+        self.wait_for_line(process, "ready")
+        session = self.session_of(daemon, process)
+        process.kill()
+        process.wait()
+        self.assertTrue(wait_until(lambda: not is_alive(session["worker"]), GONE_WITHIN), "its worker is left")
+        self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
+
     def test_a_client_whose_worker_is_killed_is_told_and_others_go_on(self):
         daemon = self.serve()
         for url in (daemon.unix, daemon.tcp):

@@ -1,7 +1,12 @@
 """Clients of an OpenCL session that are wrong on purpose: each loses its own session at most, the daemon goes on, and a
 program finds its device afterwards. usage: wrong_clients_test.py [ATTACKS]"""
+import fcntl
+import itertools
+import mmap
+import os
 import pathlib
 import random
+import socket
 import struct
 import sys
 import unittest
@@ -10,7 +15,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"
 from outboard_testing import HEADER, LIBRARY, WELCOME, Client, SystemTest, program, run_program  # noqa: E402
 
 ATTACKS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 40
-OPENCL, POST, CALL, REPLY = 6, 5, 6, 7
+OPENCL, POST, CALL, REPLY, DESCRIPTOR = 6, 5, 6, 7, 15
+CONTEXT, QUEUE = 34, 35
+F_SEAL_FUTURE_WRITE = 16  # not in every Python
+FINE = 1 << 10  # CL_MEM_SVM_FINE_GRAIN_BUFFER
 SEED = 20261122
 UPLOAD = 200000
 PLATFORM, DEVICE = (kind << 52 | 1 << 32 for kind in (32, 33))
@@ -28,6 +36,10 @@ def handle(kind, index=0):
 
 
 class Hostile(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.tickets = itertools.count(1)
+
     def client(self, over):
         client = Client(over)
         self.addCleanup(client.close)
@@ -71,6 +83,71 @@ class Hostile(SystemTest):
         self.assertGreater(answered, ATTACKS // 2)
         self.sessions_are_gone(daemon)
         self.works(daemon)
+
+    def ask(self, client, function, *words, tail=b""):
+        """The code and the rest of the answer, and the descriptor that came before it."""
+        client.send(request(OPCODES[function], struct.pack(f"<{len(words)}Q", *words) + tail, next(self.tickets)))
+        file, kind = None, None
+        while kind != REPLY:
+            kind, payload = client.receive()
+            self.assertIsNotNone(kind, f"{function} ended the session")
+            if kind == DESCRIPTOR:
+                _, files, _, _ = socket.recv_fds(client.socket, 1, 1)
+                file = files[0]
+                self.addCleanup(os.close, file)
+        return struct.unpack("<i", payload[:4])[0], payload[4:], file
+
+    def fine_block(self, client, size, flags=FINE, alignment=0):
+        code, rest, file = self.ask(client, "clSVMAlloc", handle(CONTEXT), flags, size, tail=struct.pack("<I", alignment))
+        return code, struct.unpack("<Q", rest)[0] if code == 0 else 0, file
+
+    def test_who_has_pages_of_a_worker_can_take_none_away(self):
+        daemon = self.serve()
+        client = self.client(daemon.unix)
+        self.assertEqual(self.ask(client, "clCreateContext", handle(CONTEXT), PLATFORM, 1, DEVICE, 0)[0], 0)
+        self.assertEqual(self.ask(client, "clCreateCommandQueueWithProperties", handle(QUEUE), handle(CONTEXT), DEVICE, 0)[0], 0)
+        size = 3 * mmap.PAGESIZE
+        code, address, file = self.fine_block(client, size)
+        self.assertEqual((code, address % mmap.PAGESIZE), (0, 0))
+        for new_size in (0, address, 1 << 50):
+            self.assertRaises(OSError, os.ftruncate, file, new_size)
+        for seal in (fcntl.F_SEAL_WRITE, F_SEAL_FUTURE_WRITE):
+            self.assertRaises(OSError, fcntl.fcntl, file, fcntl.F_ADD_SEALS, seal)
+        view = mmap.mmap(file, size, offset=address)
+        self.assertEqual(view[:], bytes(size), "it shows what the worker had there before")
+
+        def fill(value):
+            code, *_ = self.ask(client, "clEnqueueSVMMemFill", handle(QUEUE), 0, 0, address, size, 1, tail=bytes([value]))
+            self.assertEqual((code, self.ask(client, "clFinish", handle(QUEUE))[0]), (0, 0))
+
+        fill(7)
+        self.assertEqual(view[:], b"\7" * size)
+        view.madvise(mmap.MADV_REMOVE)  # holes, not faults
+        fill(8)
+        self.assertEqual(view[:], b"\10" * size)
+        # What is given back is the worker's alone, though the client keeps its view.
+        self.assertEqual(self.ask(client, "clSVMFree", address)[0], 0)
+        self.assertNotEqual(self.ask(client, "clSVMFree", address)[0], 0)
+        view[:] = b"\11" * size
+        again = [self.fine_block(client, size) for _ in range(20)]
+        self.assertEqual([code for code, *_ in again], [0] * 20)
+        for wanted in ((0,), (2 ** 64 - 1,), (2 ** 63,), (1 << 47,), (size, FINE, 3), (size, FINE, 1 << 31)):
+            code, _, file = self.fine_block(client, *wanted)
+            self.assertEqual((code != 0, file), (True, None), wanted)
+        for function in ("clEnqueueSVMMap", "clEnqueueSVMUnmap"):
+            extra = (1, address, 2 ** 63) if function.endswith("SVMMap") else (address + 2 ** 40,)
+            tail = b"\0" if function.endswith("SVMMap") else b""
+            self.assertNotEqual(self.ask(client, function, handle(QUEUE), 0, 0, *extra, tail=tail)[0], 0)
+        client.close()
+        self.sessions_are_gone(daemon)
+        self.works(daemon)
+
+    def test_without_descriptors_there_are_no_such_pages(self):
+        daemon = self.serve()
+        client = self.client(daemon.tcp)
+        self.assertEqual(self.ask(client, "clCreateContext", handle(CONTEXT), PLATFORM, 1, DEVICE, 0)[0], 0)
+        code, _, file = self.fine_block(client, 4096)
+        self.assertEqual((code != 0, file), (True, None))
 
 
 if __name__ == "__main__":

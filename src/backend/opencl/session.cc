@@ -8,6 +8,7 @@
 
 #include "api/opencl/info.hh"
 #include "api/opencl/own_library.hh"
+#include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
 #include "backend/session_core.hh"
 #include "marshal/bodies.hh"
@@ -77,12 +78,38 @@ std::uint64_t id_of(api::handle_kind kind, std::uint32_t index) {
   return wire::handle::make(static_cast<std::uint8_t>(kind), index, 1).value;
 }
 
+/// What is left is what needs no page that both ends have.
+void hide_fine_grain(std::vector<info_value>& info) {
+  for (info_value& each : info) {
+    cl_device_svm_capabilities able = 0;
+    if (each.name != CL_DEVICE_SVM_CAPABILITIES || each.value.size() != sizeof able) continue;
+    std::memcpy(&able, each.value.data(), sizeof able);
+    able &= CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+    std::memcpy(each.value.data(), &able, sizeof able);
+  }
+}
+
+template <class T>
+T value_of_device(const api::opencl::function_table& table, cl_device_id device, cl_device_info name) {
+  return value_of<T>([&](std::size_t size, void* to, std::size_t* wanted) {
+           return table.clGetDeviceInfo(device, name, size, to, wanted);
+         })
+      .value_or(T{});
+}
+
 }  // namespace
+
+bool takes_fine_grain(const api::opencl::function_table& table, cl_device_id device) {
+  const auto able = value_of_device<cl_device_svm_capabilities>(table, device, CL_DEVICE_SVM_CAPABILITIES);
+  const auto type = value_of_device<cl_device_type>(table, device, CL_DEVICE_TYPE);
+  return (able & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) && (type & CL_DEVICE_TYPE_CPU);
+}
 
 session& own(call& c) { return static_cast<session&>(*c.session.other_api()); }
 
 result<std::vector<std::byte>> session::begin(session_core& core) {
   core_ = &core;
+  if (core.passes_descriptors()) (void)pages_.open();
   core.objects().set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
   marshal::opencl::snapshot s;
   std::array<char, 256> host{};
@@ -102,7 +129,9 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
 marshal::opencl::device_facts session::introduce(cl_device_id device) {
   const std::uint64_t id = id_of(api::handle_kind::cl_device, devices_++);
   CHECK(core_->objects().create(id, device, {}));
-  return {id, ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)};
+  marshal::opencl::device_facts facts{id, ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)};
+  if (!pages_.is_open() || !takes_fine_grain(table_, device)) hide_fine_grain(facts.info);
+  return facts;
 }
 
 cl_int session::take_failure(cl_command_queue queue) {

@@ -13,6 +13,7 @@
 
 #include "api/opencl/table.hh"
 #include "backend/opencl/shared_memory.hh"
+#include "backend/opencl/shared_pages.hh"
 #include "backend/session_api.hh"
 #include "marshal/opencl/bodies.hh"
 #include "marshal/opencl/snapshot.hh"
@@ -40,6 +41,8 @@ class session final : public session_api {
 
   const api::opencl::function_table& table() const { return table_; }
   shared_memory& shared() { return shared_; }
+  /// Open where the client can have fine-grained memory.
+  shared_pages& pages() { return pages_; }
 
   /// The client may name this device from now on; what it is told of it.
   marshal::opencl::device_facts introduce(cl_device_id device);
@@ -77,6 +80,7 @@ class session final : public session_api {
   const api::opencl::function_table table_;
   session_core* core_ = nullptr;
   shared_memory shared_;
+  shared_pages pages_;
   std::uint32_t devices_ = 0;  // named so far
   std::map<cl_command_queue, cl_int> failures_;
   std::map<std::pair<cl_kernel, cl_uint>, cl_int> failed_arguments_;
@@ -94,6 +98,9 @@ class session final : public session_api {
   std::mutex reads_mutex_;  // guards reads_; held while their bytes leave, so that they leave once
   std::deque<pending_read> reads_;
 };
+
+/// Is its fine-grained memory, if it has any, ordinary memory of this process?
+bool takes_fine_grain(const api::opencl::function_table& table, cl_device_id device);
 
 /// The session of a request.
 session& own(call& c);

@@ -1,8 +1,13 @@
 // Shared virtual memory: blocks at addresses of the device's choice. The client names addresses; only those
 // in its own blocks reach the device.
+#include <algorithm>
+
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
+#include "backend/session_core.hh"
+#include "base/log.hh"
+#include "base/pages.hh"
 
 namespace outboard::backend::opencl {
 namespace {
@@ -32,6 +37,39 @@ outcome run(call& c, const command_body& body, bool good, bool there, bool block
   return outcome::answer_code(code);
 }
 
+std::uint64_t number(const void* at) { return reinterpret_cast<std::uint64_t>(at); }
+
+/// Are they the processor's own, whose memory is ordinary memory of this process? Others may know it by its
+/// pages.
+bool all_take_fine(const function_table& table, cl_context context) {
+  const auto devices = list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
+    return table.clGetContextInfo(context, CL_CONTEXT_DEVICES, size, to, wanted);
+  });
+  return !devices.empty() &&
+         std::ranges::all_of(devices, [&](cl_device_id each) { return takes_fine_grain(table, each); });
+}
+
+/// Whole pages inside a block of the device's, which the client gets, too. Platforms align no block to pages.
+cl_int allocate_fine(call& c, const shared_memory_body& body, shared_memory::block& made,
+                     std::uint64_t& address) {
+  shared_pages& pages = own(c).pages();
+  const function_table& table = own(c).table();
+  constexpr std::uint64_t most = 1ull << 47;
+  if (!pages.is_open() || body.size > most || !all_take_fine(table, made.context))
+    return CL_INVALID_OPERATION;
+  const std::uint64_t step = std::max<std::uint64_t>(page_size(), body.alignment), size = page_up(body.size);
+  made.native = number(table.clSVMAlloc(made.context, body.flags, size + step, body.alignment));
+  if (!made.native) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  address = (made.native + step - 1) / step * step;
+  if (pages.share(address, size)) {
+    c.session.send_descriptor(c.header.ticket, pages.file());
+    return CL_SUCCESS;
+  }
+  log::warn("no fine-grained memory of ", body.size, " bytes: what the device gave is no ordinary memory");
+  table.clSVMFree(made.context, pointer(made.native));
+  return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+}
+
 /// Those of one kernel: the null pointer is nobody's.
 cl_int check_addresses(call& c, const ids& addresses) {
   for (const std::uint64_t each : addresses) {
@@ -52,11 +90,17 @@ outcome clSVMAlloc(call& c) {
   cl_int code = resolve(c, body.context, context);
   if (code == CL_SUCCESS && (!table.clSVMAlloc || !table.clSVMFree)) code = CL_INVALID_OPERATION;
   if (code != CL_SUCCESS) return outcome::answer_code(code);
-  void* const made = table.clSVMAlloc(context, body.flags, body.size, body.alignment);
-  if (!made) return outcome::answer_code(CL_MEM_OBJECT_ALLOCATION_FAILURE);
+  shared_memory::block made{body.size, context};
+  address_body reply;
+  if (body.flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) {
+    code = allocate_fine(c, body, made, reply.address);
+  } else {
+    reply.address = number(table.clSVMAlloc(context, body.flags, body.size, body.alignment));
+    if (!reply.address) code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  }
+  if (code != CL_SUCCESS) return outcome::answer_code(code);
   table.clRetainContext(context);
-  const address_body reply{reinterpret_cast<std::uint64_t>(made)};
-  own(c).shared().add(reply.address, {body.size, context});
+  own(c).shared().add(reply.address, made);
   marshal::put_body(c.reply, reply);
   return outcome::answer_code(CL_SUCCESS);
 }
@@ -66,7 +110,9 @@ outcome clSVMFree(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   const auto block = own(c).shared().take(body.address);
   if (!block.context) return outcome::answer_code(CL_INVALID_VALUE);
-  own(c).table().clSVMFree(block.context, pointer(body.address));
+  // Memory that the client still has must not become part of anything else.
+  if (!block.native || own(c).pages().take_back(body.address, page_up(block.size)))
+    own(c).table().clSVMFree(block.context, pointer(block.native ? block.native : body.address));
   own(c).table().clReleaseContext(block.context);
   return outcome::answer_code(CL_SUCCESS);
 }
@@ -94,6 +140,28 @@ outcome clEnqueueSVMMemFill(call& c) {
              [&](const native_command& command, cl_event* done) {
                return fill(command.queue, pointer(body.address), body.pattern.data(), unit, body.size,
                            command.count(), command.list(), done);
+             });
+}
+
+/// Of memory that the client has, too: nothing moves, and the device puts its commands in order.
+outcome clEnqueueSVMMap(call& c) {
+  shared_map_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  auto* const map = own(c).table().clEnqueueSVMMap;
+  return run(c, body.command, own(c).shared().holds(body.address, body.size), map != nullptr, body.blocking,
+             [&](const native_command& command, cl_event* done) {
+               return map(command.queue, CL_FALSE, body.flags, pointer(body.address), body.size,
+                          command.count(), command.list(), done);
+             });
+}
+
+outcome clEnqueueSVMUnmap(call& c) {
+  shared_unmap_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  auto* const unmap = own(c).table().clEnqueueSVMUnmap;
+  return run(c, body.command, own(c).shared().holds(body.address, 1), unmap != nullptr, false,
+             [&](const native_command& command, cl_event* done) {
+               return unmap(command.queue, pointer(body.address), command.count(), command.list(), done);
              });
 }
 

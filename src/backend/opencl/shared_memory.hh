@@ -15,6 +15,8 @@ class shared_memory {
   struct block {
     std::uint64_t size = 0;
     cl_context context = nullptr;  ///< one reference is ours
+    /// Fine-grained: where the device's own block begins, which has these pages inside it. 0: coarse-grained.
+    std::uint64_t native = 0;
   };
 
   void add(std::uint64_t address, block made) { blocks_[address] = made; }

@@ -49,11 +49,7 @@ CUresult share_with_server(lane& own, pinned_chunk& chunk, unique_fd* file = nul
       {static_cast<std::uint32_t>(api::opcode::cuMemHostAlloc), own.id, own.context_handle(), request, {}},
       reply, nullptr, &memory);
   if (code != CUDA_SUCCESS) return code;
-  void* got = memory.get() < 0 ? MAP_FAILED
-                               : ::mmap(pointer(chunk.base), chunk.size, PROT_READ | PROT_WRITE,
-                                        MAP_SHARED | MAP_FIXED, memory.get(), 0);
-  if (got == MAP_FAILED) return CUDA_ERROR_OPERATING_SYSTEM;
-  ::madvise(got, chunk.size, MADV_DONTFORK);
+  if (!memory || !map_shared(chunk.base, chunk.size, memory.get(), 0)) return CUDA_ERROR_OPERATING_SYSTEM;
   chunk.shared = true;
   chunk.context = own.context_handle();
   if (file) *file = std::move(memory);

@@ -127,22 +127,24 @@ status link::connect_to(const settings& only) {
   made.server = std::make_unique<session>(std::move(dialed->connection), std::move(events));
   made.server->session_id = dialed->welcome.session;
   const at_home here(&made);
-  adopt(std::move(*snapshot));
+  const bool offered = (dialed->welcome.features & wire::feature_fine_grain) != 0;
+  adopt(std::move(*snapshot), offered && made.server->passes_descriptors());
   return {};
 }
 
-void link::adopt(marshal::opencl::snapshot snapshot) {
+void link::adopt(marshal::opencl::snapshot snapshot, bool shares_memory) {
   for (marshal::opencl::platform_facts& facts : snapshot.platforms) {
     auto info = std::make_unique<platform_info>();
     platform_info& platform = *info;
     platform.host = snapshot.host;
+    platform.shares_memory = shares_memory;
     platform.info = shown_of_platform(std::move(facts.info), snapshot.host);
     const auto handle =
         reinterpret_cast<cl_platform_id>(make_named(handle_kind::cl_platform, facts.handle, std::move(info)));
     for (marshal::opencl::device_facts& device : facts.devices) {
       auto about = std::make_unique<device_info>();
       about->platform = handle;
-      about->facts = {device.handle, shown_of_device(std::move(device.info), snapshot.host)};
+      about->facts = {device.handle, shown_of_device(std::move(device.info), snapshot.host, shares_memory)};
       platform.devices.push_back(reinterpret_cast<cl_device_id>(
           make_named(handle_kind::cl_device, device.handle, std::move(about))));
     }

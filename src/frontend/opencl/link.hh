@@ -35,7 +35,8 @@ struct device_info : object {
 };
 
 struct platform_info : object {
-  std::string host;  ///< whose platform it is
+  std::string host;            ///< whose platform it is
+  bool shares_memory = false;  ///< this process and that host's can have the same pages
   std::vector<marshal::opencl::info_value> info;
   std::vector<cl_device_id> devices;
 };
@@ -70,7 +71,7 @@ class link {
   void connect();
   /// An error says why that server gives us nothing.
   status connect_to(const settings& only);
-  void adopt(marshal::opencl::snapshot snapshot);
+  void adopt(marshal::opencl::snapshot snapshot, bool shares_memory);
 
   boot_options options_;
   std::atomic<life> life_{life::fresh};

@@ -25,10 +25,11 @@ cl_int message::post(std::span<const std::byte> bulk, const landing* land) {
   return server_ && server_->post_any({code_, own_.id, 0, own_.request, bulk}, land) ? CL_SUCCESS : lost;
 }
 
-cl_int message::call(std::span<const std::byte> bulk, const landing* land) {
+cl_int message::call(std::span<const std::byte> bulk, const landing* land, unique_fd* descriptor) {
   own_.how = std::max(own_.how, answered::waited);
   if (!server_) return lost;
-  return server_->call_any({code_, own_.id, 0, own_.request, bulk}, own_.reply, land).value_or(lost);
+  return server_->call_any({code_, own_.id, 0, own_.request, bulk}, own_.reply, land, descriptor)
+      .value_or(lost);
 }
 
 cl_int send_bytes(std::span<const std::byte> bytes, sent_bytes& to) {

@@ -23,7 +23,9 @@ class message {
   wire::writer& body() { return writer_; }
 
   cl_int post(std::span<const std::byte> bulk = {}, const landing* land = nullptr);
-  cl_int call(std::span<const std::byte> bulk = {}, const landing* land = nullptr);
+  /// `descriptor`: takes the one that the server sends with its answer, if any.
+  cl_int call(std::span<const std::byte> bulk = {}, const landing* land = nullptr,
+              unique_fd* descriptor = nullptr);
   /// The reply's outputs until the lane's next call.
   wire::reader reply() const { return wire::reader(own_.reply); }
 

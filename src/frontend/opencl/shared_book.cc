@@ -15,13 +15,17 @@ shared_book& shared_book::instance() {
   return *the_one;
 }
 
-bool shared_book::add(std::uint64_t address, std::size_t size, cl_context context) {
+bool shared_book::add(std::uint64_t address, std::size_t size, cl_context context, int file) {
+  const bool same = file >= 0;
+  if (address + size < address || page_up(address + size) < address || (same && address % page_size()))
+    return false;
+  const std::size_t taken = same ? page_up(size) : size;
   const std::lock_guard lock(mutex_);
-  const auto after = address + size < address ? blocks_.begin() : blocks_.lower_bound(address + size);
-  const bool free =
-      after == blocks_.begin() || std::prev(after)->first + std::prev(after)->second.size <= address;
-  if (address + size < address || !free || !pages_.open(address, size)) return false;
-  blocks_[address] = {size, needed(context), {}};
+  const auto after = blocks_.lower_bound(address + taken);
+  if (after != blocks_.begin() && std::prev(after)->first + std::prev(after)->second.taken > address)
+    return false;
+  if (!(same ? pages_.share(address, taken, file) : pages_.open(address, size))) return false;
+  blocks_[address] = {size, taken, same, needed(context), {}};
   return true;
 }
 
@@ -30,7 +34,7 @@ std::optional<needed<cl_context>> shared_book::remove(const void* at) {
   auto found = blocks_.extract(number(at));
   if (found.empty()) return std::nullopt;
   // Pages at its ends may be shared with other blocks.
-  const std::uint64_t begin = page_up(number(at)), end = page_down(number(at) + found.mapped().size);
+  const std::uint64_t begin = page_up(number(at)), end = page_down(number(at) + found.mapped().taken);
   if (begin < end) pages_.close(begin, end - begin);
   return std::move(found.mapped().context);
 }
@@ -47,7 +51,7 @@ std::optional<shared_book::place> shared_book::find(const void* at, std::size_t 
   const auto found = block_of(at);
   if (found == blocks_.end()) return std::nullopt;
   const std::size_t left = found->second.size - (number(at) - found->first);
-  return place{found->second.context.get(), size <= left};
+  return place{found->second.context.get(), size <= left, found->second.same_pages};
 }
 
 void shared_book::map(const shared_mapping& part) {

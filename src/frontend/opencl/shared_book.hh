@@ -23,15 +23,17 @@ class shared_book {
  public:
   static shared_book& instance();
 
-  /// Makes the block's pages usable here. False: something of this process lies there, or another back-end's
-  /// block.
-  bool add(std::uint64_t address, std::size_t size, cl_context context);
+  /// Makes the block's pages usable here. `file`: they are those of the server's file
+  /// (foreign_claims::share); -1: this process has its own. False: something of this process lies there, or
+  /// another back-end's block.
+  bool add(std::uint64_t address, std::size_t size, cl_context context, int file = -1);
   /// Takes the block out that begins here, and its pages with it. Its context; nothing: there is none.
   std::optional<needed<cl_context>> remove(const void* at);
 
   struct place {
     cl_context context = nullptr;
-    bool whole = false;  ///< all that was asked for lies in the block
+    bool whole = false;       ///< all that was asked for lies in the block
+    bool same_pages = false;  ///< the server has them, too: no bytes need travel
   };
   /// The block in which this address lies, if there is one.
   std::optional<place> find(const void* at, std::size_t size = 1) const;
@@ -44,6 +46,8 @@ class shared_book {
  private:
   struct block {
     std::size_t size = 0;
+    std::size_t taken = 0;  ///< with what nobody else may use: shared pages are shared whole
+    bool same_pages = false;
     needed<cl_context> context;
     std::vector<shared_mapping> mapped;
   };

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/sealed_file.hh"
 
 namespace outboard::frontend::opencl {
 namespace {
@@ -64,6 +67,49 @@ TEST(SharedBook, MappingsAreTakenOutLatestFirst) {
   EXPECT_EQ(book.unmap(at(0x30'0010))->size, 32u);
   EXPECT_EQ(book.unmap(at(0x30'0010))->size, 16u);
   EXPECT_FALSE(book.unmap(at(0x30'0010)).has_value());
+}
+
+/// As the server makes it: a byte's offset is its address.
+unique_fd file_of_server() { return make_sealed_file(1ull << 48, "test"); }
+
+char* view_of(int file, std::uint64_t offset, std::size_t size) {
+  void* const view =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(base + offset));
+  return view == MAP_FAILED ? nullptr : static_cast<char*>(view);
+}
+
+TEST(SharedBook, PagesOfTheServerAreTheSameOnes) {
+  shared_book book;
+  const unique_fd file = file_of_server();
+  ASSERT_TRUE(book.add(base + 0x50'0000, 5000, nullptr, file.get()));
+  EXPECT_TRUE(book.find(at(0x50'0000), 5000)->same_pages);
+  EXPECT_FALSE(book.find(at(0x50'0000 + 5000)).has_value()) << "the rest of its page is nobody's";
+  char* const view = view_of(file.get(), 0x50'0000, 8192);
+  ASSERT_NE(view, nullptr);
+  *static_cast<char*>(at(0x50'0000 + 4999)) = 4;
+  EXPECT_EQ(view[4999], 4);
+  view[0] = 5;
+  EXPECT_EQ(*static_cast<char*>(at(0x50'0000)), 5);
+  // Nobody gets a part of these pages, and with the block they go.
+  EXPECT_FALSE(book.add(base + 0x50'0000 + 6000, 16, nullptr));
+  EXPECT_TRUE(book.remove(at(0x50'0000)).has_value());
+  ASSERT_TRUE(book.add(base + 0x50'0000 + 6000, 16, nullptr));
+  *static_cast<char*>(at(0x50'0000 + 6000)) = 6;
+  EXPECT_EQ(view[6000], 0);
+  EXPECT_FALSE(book.find(at(0x50'0000 + 6000))->same_pages);
+  ::munmap(view, 8192);
+}
+
+TEST(SharedBook, FilesThatCanLosePagesAreRefused) {
+  shared_book book;
+  const unique_fd open_file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(open_file.get(), 1ll << 48), 0);
+  EXPECT_FALSE(book.add(base + 0x60'0000, 4096, nullptr, open_file.get()));
+  const unique_fd small = make_sealed_file(base + 0x60'0000, "test");
+  EXPECT_FALSE(book.add(base + 0x60'0000, 4096, nullptr, small.get()));
+  const unique_fd file = file_of_server();
+  EXPECT_FALSE(book.add(base + 0x60'0010, 4096, nullptr, file.get())) << "no whole pages";
+  EXPECT_FALSE(book.find(at(0x60'0010)).has_value());
 }
 
 }  // namespace

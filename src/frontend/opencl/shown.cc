@@ -144,7 +144,7 @@ values shown_of_platform(values info, const std::string& host) {
   return info;
 }
 
-values shown_of_device(values info, const std::string& host) {
+values shown_of_device(values info, const std::string& host, bool shares_memory) {
   for (const cl_device_info name : api::opencl::device_infos_of_sizes) {
     if (info_value* const sizes = find_in(info, name))
       sizes->value = marshal::opencl::narrowed(std::move(sizes->value));
@@ -155,12 +155,14 @@ values shown_of_device(values info, const std::string& host) {
   keep_versions(info, CL_DEVICE_EXTENSIONS_WITH_VERSION, later);
   // A function of the program cannot run on the device's host.
   set_number<cl_device_exec_capabilities>(info, CL_DEVICE_EXECUTION_CAPABILITIES, CL_EXEC_KERNEL);
-  // Bytes of the program's memory travel when it maps and unmaps them, not while a kernel runs; and a pointer
-  // of the device must be one here.
+  // Else bytes of the program's memory travel when it maps and unmaps them, not while a kernel runs; and a
+  // pointer of the device must be one here. What the program has beside shared memory no device can reach.
   if (info_value* ways = find_in(info, CL_DEVICE_SVM_CAPABILITIES)) {
     cl_device_svm_capabilities able = 0;
     if (ways->value.size() == sizeof able) std::memcpy(&able, ways->value.data(), sizeof able);
-    able &= sizeof(void*) == 8 ? CL_DEVICE_SVM_COARSE_GRAIN_BUFFER : 0;
+    constexpr cl_device_svm_capabilities of_shared_pages =
+        CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS;
+    able &= sizeof(void*) != 8 ? 0 : shares_memory ? of_shared_pages : CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
     set_number(info, CL_DEVICE_SVM_CAPABILITIES, able);
   }
   return info;

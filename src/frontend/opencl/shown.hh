@@ -12,6 +12,7 @@ namespace outboard::frontend::opencl {
 using values = std::vector<marshal::opencl::info_value>;
 
 values shown_of_platform(values info, const std::string& host);
-values shown_of_device(values info, const std::string& host);
+/// `shares_memory`: pages of this process can be those of the device's host, too.
+values shown_of_device(values info, const std::string& host, bool shares_memory);
 
 }  // namespace outboard::frontend::opencl

@@ -15,10 +15,10 @@ bool is_part(cl_device_id device) { return find<device_info>(device)->parent.get
 cl_device_id make_part(cl_device_id parent, marshal::opencl::device_facts facts) {
   auto info = std::make_unique<device_info>();
   info->platform = find<device_info>(parent)->platform;
-  const std::string& host = find<platform_info>(info->platform)->host;
+  const auto& platform = *find<platform_info>(info->platform);
   info->parent = needed(parent);
   // It is shown as its parent is; its name has got the host behind it there.
-  info->facts = {facts.handle, shown_of_device(std::move(facts.info), host)};
+  info->facts = {facts.handle, shown_of_device(std::move(facts.info), platform.host, platform.shares_memory)};
   return reinterpret_cast<cl_device_id>(make_named(handle_kind::cl_device, facts.handle, std::move(info)));
 }
 

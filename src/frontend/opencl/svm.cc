@@ -1,5 +1,5 @@
-// Shared virtual memory, coarse-grained: a pointer is the same number here and in kernels; the bytes travel
-// when the program maps and unmaps them.
+// Shared virtual memory: a pointer is the same number here and in kernels. Coarse-grained: the bytes travel
+// when the program maps and unmaps them. Fine-grained: both ends have the same pages, and nothing travels.
 #include <array>
 
 #include "base/log.hh"
@@ -18,21 +18,39 @@ constexpr int tries = 4;
 shared_book& book() { return shared_book::instance(); }
 std::uint64_t number(const void* at) { return reinterpret_cast<std::uint64_t>(at); }
 
-bool can(const context_info& context, std::size_t size) {
-  return std::any_of(context.devices.begin(), context.devices.end(),
-                     [](cl_device_id device) {
-                       return find<device_info>(device)->number<cl_device_svm_capabilities>(
-                                  CL_DEVICE_SVM_CAPABILITIES) != 0;
-                     }) &&
-         std::none_of(context.devices.begin(), context.devices.end(), [size](cl_device_id device) {
+cl_device_svm_capabilities able(cl_device_id device) {
+  return find<device_info>(device)->number<cl_device_svm_capabilities>(CL_DEVICE_SVM_CAPABILITIES);
+}
+
+/// Fine-grained memory and its atomics are of use only where all devices have them; coarse-grained that of
+/// any.
+bool can(const context_info& context, cl_svm_mem_flags flags, std::size_t size) {
+  const auto& all = context.devices;
+  const cl_device_svm_capabilities needed =
+      ((flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) ? CL_DEVICE_SVM_FINE_GRAIN_BUFFER : 0) |
+      ((flags & CL_MEM_SVM_ATOMICS) ? CL_DEVICE_SVM_ATOMICS : 0);
+  return std::any_of(all.begin(), all.end(), able) &&
+         std::all_of(all.begin(), all.end(),
+                     [=](cl_device_id each) { return (able(each) & needed) == needed; }) &&
+         std::none_of(all.begin(), all.end(), [size](cl_device_id device) {
            return size > find<device_info>(device)->number<cl_ulong>(CL_DEVICE_MAX_MEM_ALLOC_SIZE);
          });
 }
 
-cl_int ask_for_block(const marshal::opencl::shared_memory_body& body, std::uint64_t& address) {
+/// Access, and how fine it is: atomics are of fine-grained memory alone.
+bool flags_fit(cl_svm_mem_flags flags) {
+  constexpr cl_svm_mem_flags known = access_flags | CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS;
+  const cl_svm_mem_flags access = flags & access_flags;
+  const bool atomic_only = (flags & CL_MEM_SVM_ATOMICS) && !(flags & CL_MEM_SVM_FINE_GRAIN_BUFFER);
+  return (flags & ~known) == 0 && (access & (access - 1)) == 0 && !atomic_only;
+}
+
+/// `pages`: of a fine-grained block.
+cl_int ask_for_block(const marshal::opencl::shared_memory_body& body, std::uint64_t& address,
+                     unique_fd& pages) {
   message m(opcode::clSVMAlloc);
   marshal::put_body(m.body(), body);
-  if (const cl_int code = m.call(); code != CL_SUCCESS) return code;
+  if (const cl_int code = m.call({}, nullptr, &pages); code != CL_SUCCESS) return code;
   wire::reader reply = m.reply();
   address = marshal::take_body<marshal::opencl::address_body>(reply).address;
   return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
@@ -56,6 +74,14 @@ place_body place_of(const void* at, std::size_t size) {
   place.offset = number(at);
   place.size = size;
   return place;
+}
+
+/// Nothing travels: the device puts its commands in order.
+cl_int map_same_pages(command& c, cl_bool blocking, cl_map_flags flags, void* at, std::size_t size) {
+  message m(opcode::clEnqueueSVMMap);
+  marshal::put_body(
+      m.body(), marshal::opencl::shared_map_body{c.body(), flags, number(at), size, blocking != CL_FALSE});
+  return c.done(blocking ? m.call() : m.post());
 }
 
 /// Once all before it is done: both ends are the program's own memory, which no device sees.
@@ -95,23 +121,23 @@ struct frees {
 
 void* clSVMAlloc(cl_context context, cl_svm_mem_flags flags, std::size_t size, cl_uint alignment) {
   const auto* const in = find<context_info>(context);
-  const cl_mem_flags access = flags & access_flags;
-  // Fine-grained memory would have to change here while a kernel runs there: no device says that it can.
-  if (!in || size == 0 || (flags & ~access_flags) != 0 || (access & (access - 1)) != 0 ||
-      (alignment & (alignment - 1)) != 0 || !can(*in, size))
+  if (!in || size == 0 || !flags_fit(flags) || (alignment & (alignment - 1)) != 0 || !can(*in, flags, size))
     return nullptr;
+  const bool fine = (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) != 0;
   const marshal::opencl::shared_memory_body body{id_of(context), flags, size, alignment};
   std::vector<std::uint64_t> in_use;
   std::uint64_t address = 0;
   bool made = false;
-  while (!made && in_use.size() < tries && ask_for_block(body, address) == CL_SUCCESS) {
-    made = book().add(address, size, context);
+  unique_fd pages;
+  while (!made && in_use.size() < tries && ask_for_block(body, address, pages) == CL_SUCCESS) {
+    made = fine == static_cast<bool>(pages) && book().add(address, size, context, pages.get());
     if (!made) in_use.push_back(address);  // kept until another one was found
   }
   for (const std::uint64_t each : in_use) give_up_block(each);
   if (!made && !in_use.empty()) {
-    log::warn("no shared virtual memory of ", size, " bytes: this process has something at each of the ",
-              in_use.size(), " places that the device gave");
+    log::warn("no shared virtual memory of ", size, " bytes: this process ",
+              fine ? "cannot have the server's pages" : "has something", " at any of the ", in_use.size(),
+              " places that the device gave");
   }
   return made ? reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)) : nullptr;
 }
@@ -186,6 +212,11 @@ cl_int clEnqueueSVMMap(cl_command_queue queue, cl_bool blocking, cl_map_flags fl
   command c(queue, count, waits, event, CL_COMMAND_SVM_MAP);
   if (const cl_int code = check_part(c, at, size); code != CL_SUCCESS) return code;
   if (!map_flags_fit(flags)) return CL_INVALID_VALUE;
+  if (book().find(at)->same_pages) {
+    const cl_int code = map_same_pages(c, blocking, flags, at, size);
+    if (code == CL_SUCCESS) book().map({at, size, flags});
+    return code;
+  }
   const std::size_t fetched = (flags & CL_MAP_WRITE_INVALIDATE_REGION) ? 1 : size;
   const cl_int code = read(c, place_of(at, fetched), {static_cast<std::byte*>(at), fetched}, blocking);
   if (code == CL_SUCCESS) book().map({at, size, flags});
@@ -198,6 +229,9 @@ cl_int clEnqueueSVMUnmap(cl_command_queue queue, void* at, cl_uint count, const 
   if (const cl_int code = check_part(c, at, 1); code != CL_SUCCESS) return code;
   const auto part = book().unmap(at);
   if (!part) return CL_INVALID_VALUE;
+  if (book().find(at)->same_pages)
+    return c.done(
+        post_body(opcode::clEnqueueSVMUnmap, marshal::opencl::shared_unmap_body{c.body(), number(at)}));
   if ((part->flags & map_writes) == 0) return c.mark();
   return write(c, place_of(at, part->size), {static_cast<const std::byte*>(at), part->size});
 }

@@ -52,7 +52,8 @@ struct shared_memory_body {
   OUTBOARD_FIELDS(context, flags, size, alignment)
 };
 
-/// clSVMFree, and the answer to clSVMAlloc.
+/// clSVMFree, and the answer to clSVMAlloc. A fine-grained block comes with the descriptor of a file whose
+/// bytes from offset `address` on are its pages.
 struct address_body {
   std::uint64_t address = 0;
   OUTBOARD_FIELDS(address)
@@ -71,6 +72,19 @@ struct shared_fill_body {
   std::uint64_t address = 0, size = 0;
   std::vector<std::uint8_t> pattern;
   OUTBOARD_FIELDS(command, address, size, pattern)
+};
+
+/// clEnqueueSVMMap and clEnqueueSVMUnmap of memory whose pages both ends share: no bytes come of it.
+struct shared_map_body {
+  command_body command;
+  std::uint64_t flags = 0, address = 0, size = 0;
+  bool blocking = false;
+  OUTBOARD_FIELDS(command, flags, address, size, blocking)
+};
+struct shared_unmap_body {
+  command_body command;
+  std::uint64_t address = 0;
+  OUTBOARD_FIELDS(command, address)
 };
 
 struct shared_migration_body {
