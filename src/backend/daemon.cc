@@ -134,6 +134,7 @@ worker_settings daemon::settings_for_workers() const {
   s.may_occupy_device = !exclusive_compute_mode(device_.snapshot);
   s.limits = settings_.configuration.limits;
   s.pool = settings_.configuration.pool;
+  s.confine = settings_.configuration.confine;
   s.own_environment = settings_.own_environment;
   return s;
 }

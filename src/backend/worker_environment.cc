@@ -79,6 +79,19 @@ bool names_device_twice(const variables& driver, std::span<const std::string> uu
   });
 }
 
+variable_source within_folder(variable_source own, const std::string& folder) {
+  return [own = std::move(own), folder, pocl = folder + "/pocl",
+          compute = folder + "/compute"](const char* name) -> const char* {
+    const std::string_view wanted(name);
+    if (wanted == "POCL_CACHE_DIR") return pocl.c_str();
+    if (wanted == "CUDA_CACHE_PATH") return compute.c_str();
+    if (wanted == "HOME" || wanted == "TMPDIR" || wanted == "XDG_CACHE_HOME") return folder.c_str();
+    // Sockets of other services.
+    if (wanted == "XDG_RUNTIME_DIR") return nullptr;
+    return own(name);
+  };
+}
+
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own) {
   std::vector<std::string> lines;
   for (const std::string_view name : base_variables) {

@@ -24,6 +24,9 @@ variables driver_environment(const variables& from_client, const variable_source
 /// "NAME=value" lines for exec: base and driver variables.
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own);
 
+/// `own` for a worker that may write in this folder only: what it and its drivers keep goes there.
+variable_source within_folder(variable_source own, const std::string& folder);
+
 /// The client's CUDA_VISIBLE_DEVICES within the daemon's. nullopt: not set.
 std::optional<std::string> compose_visible_devices(std::optional<std::string_view> server,
                                                    std::optional<std::string_view> client,

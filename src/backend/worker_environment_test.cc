@@ -42,6 +42,21 @@ TEST(driver_environment, takes_only_what_the_driver_reads) {
             (variables{{"CUDA_AUTO_BOOST", "0"}, {"CUDA_LAUNCH_BLOCKING", "0"}}));
 }
 
+TEST(worker_environment, of_a_confined_worker_keeps_everything_in_its_folder) {
+  const auto own = [](const char* name) -> const char* {
+    const std::string_view wanted(name);
+    if (wanted == "PATH") return "/bin";
+    for (const char* set : {"HOME", "TMPDIR", "POCL_CACHE_DIR", "XDG_RUNTIME_DIR"}) {
+      if (wanted == set) return "/root";
+    }
+    return nullptr;
+  };
+  EXPECT_THAT(worker_environment({{"CUDA_LAUNCH_BLOCKING", "1"}}, within_folder(own, "/f")),
+              testing::UnorderedElementsAre("PATH=/bin", "HOME=/f", "TMPDIR=/f", "XDG_CACHE_HOME=/f",
+                                            "POCL_CACHE_DIR=/f/pocl", "CUDA_CACHE_PATH=/f/compute",
+                                            "CUDA_LAUNCH_BLOCKING=1"));
+}
+
 TEST(driver_environment, tells_of_a_device_that_is_named_twice) {
   const auto nothing = [](const char*) -> const char* { return nullptr; };
   const auto restricted = [](const char*) { return "4,5,6"; };

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "backend/child.hh"
+#include "backend/confinement/confinement.hh"
 #include "backend/control.hh"
 #include "backend/device_output.hh"
 #include "backend/session.hh"
@@ -175,13 +177,18 @@ int run_worker(const worker_options& options) {
   if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
   ::fcntl(control, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_NAME, "outboard-worker");
-  auto output = device_output::take_over();
-  if (!output.ok()) log::warn("what kernels print is lost: ", output.error().message);
   // The daemon logs it and, if a client waits already, tells it.
   const auto failed = [](const error& why) {
     (void)send_control(control, control_kind::failed, encode_text(why.message)).ok();
     return 1;
   };
+  // Before there is another thread, a driver or a byte of a client's.
+  if (!options.confine_to.empty()) {
+    const status confined = confine_this_process(options.confine_to, ::getenv);
+    if (!confined.ok()) return failed(failure("it cannot be confined: " + confined.error().message));
+  }
+  auto output = device_output::take_over();
+  if (!output.ok()) log::warn("what kernels print is lost: ", output.error().message);
   if (options.open_api) {
     auto api = options.open_api();
     if (!api.ok()) return failed(api.error());

@@ -25,6 +25,8 @@ struct worker_options {
   /// For a session that does not speak CUDA: opens what it speaks, and no device.
   std::function<result<std::unique_ptr<session_api>>()> open_api = {};
   std::function<result<std::unique_ptr<device::device>>()> open_device;
+  /// Where it may write: it confines itself first of all. Empty: it does not.
+  std::string confine_to = {};
   const transport::registry* transports = nullptr;
   int activity = -1;  ///< the descriptor of this worker's activity page, or -1
   activity_page* page = nullptr;

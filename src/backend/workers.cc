@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "backend/confinement/confinement.hh"
 #include "base/log.hh"
 #include "wire/data_connection.hh"
 #include "wire/opencl_session.hh"
@@ -51,6 +52,7 @@ struct workers::worker {
   event_loop::id control_watch = 0, connection_watch = 0, timer = 0;
   std::optional<ready_message> ready;
   std::string problem;  ///< why the device could not be opened
+  std::string folder;   ///< where it may write, if it is confined
   // With a session:
   std::optional<session_info> session;
   wire::hello hello;
@@ -73,7 +75,14 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
              .burst = settings_.pool.burst,
              .most = settings_.pool.most,
              .idle = std::chrono::minutes(settings_.pool.idle_minutes)}),
-      waiting_(loop) {}
+      waiting_(loop),
+      folders_([this](const std::string& above) {
+        std::vector<std::string> arguments = settings_.command.arguments;
+        arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device",
+                                           settings_.device, "--remove-folders", above});
+        return start_child(settings_.command.program, arguments,
+                           worker_environment({}, settings_.own_environment));
+      }) {}
 
 workers::~workers() { stop(); }
 
@@ -106,6 +115,12 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
     return wire::refusal{wire::refusal_reason::devices, "CUDA_VISIBLE_DEVICES names a device twice"};
   const std::string key = key_of(driver);
   const bool cuda = session.hello.wanted != wire::purpose_opencl;
+  if (!cuda && !may_serve_opencl()) {
+    return wire::refusal{wire::refusal_reason::device,
+                         "OpenCL sessions cannot be confined here (worker.confine is \"require\"): "
+                         "this kernel lacks " +
+                             confinement_lacks()};
+  }
   worker* w = cuda ? find_warm(key) : nullptr;
   // A warm worker that has just died must not cost a client its session.
   if (!w || !assign(*w, session).ok()) {
@@ -144,15 +159,38 @@ workers::worker* workers::find_warm(const std::string& key) {
   return id ? workers_.at(*id).get() : nullptr;
 }
 
+/// The programs of such sessions are the client's, and may be this machine's own code.
+bool workers::may_serve_opencl() {
+  if (settings_.confine == confine_choice::off) return true;
+  const std::string lacks = confinement_lacks();
+  if (lacks.empty()) return true;
+  if (settings_.confine == confine_choice::required) return false;
+  if (!std::exchange(told_of_confinement_, true))
+    log::warn("OpenCL sessions are not wholly confined: this kernel lacks ", lacks);
+  return true;
+}
+
 result<workers::worker*> workers::start_worker(const variables& driver, readiness how) {
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
   if (how == readiness::warm) arguments.push_back("--warm");
-  if (how == readiness::opencl) arguments.push_back("--opencl");
-  auto process = start_child(settings_.command.program, arguments,
-                             worker_environment(driver, settings_.own_environment));
-  if (!process.ok()) return std::move(process).error();
   auto w = std::make_unique<worker>();
+  if (how == readiness::opencl) arguments.push_back("--opencl");
+  if (how == readiness::opencl && settings_.confine != confine_choice::off) {
+    auto folder = folders_.make();
+    if (!folder.ok()) return std::move(folder).error();
+    w->folder = std::move(*folder);
+    arguments.insert(arguments.end(), {"--confine", w->folder});
+  }
+  const variable_source& own = settings_.own_environment;
+  auto process =
+      start_child(settings_.command.program, arguments,
+                  worker_environment(driver, w->folder.empty() ? own : within_folder(own, w->folder)));
+  if (!process.ok()) {
+    if (!w->folder.empty()) folders_.remove(w->folder);
+    return std::move(process).error();
+  }
+  if (!w->folder.empty()) folders_.give(w->folder, process->process);
   w->id = next_worker_++;
   w->process = std::move(*process);
   w->driver = driver;
@@ -318,11 +356,16 @@ void workers::kill_if_there(worker_id id, int signal) {
 
 void workers::reap() {
   while (true) {
-    int wait_status = 0;
-    const pid_t process = ::waitpid(-1, &wait_status, WNOHANG);
-    if (process < 0 && errno == EINTR) continue;
+    siginfo_t who{};
+    if (::waitid(P_ALL, 0, &who, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == EINTR) continue;
+    const pid_t process = who.si_pid;
     if (process <= 0) return;
     const auto number = by_process_.find(process);
+    // What it has started (compilers, or a stranger's program whatever it likes) ends with it. The group has
+    // its number, which is nobody else's until it is waited for.
+    if (number != by_process_.end()) ::kill(-process, SIGKILL);
+    int wait_status = 0;
+    ::waitpid(process, &wait_status, 0);
     if (number == by_process_.end()) {
       if (watcher_) watcher_->other_child_ended(process, wait_status);
       continue;
@@ -349,6 +392,7 @@ void workers::ended(worker& w, int wait_status) {
   for (const event_loop::id id : {w.control_watch, w.connection_watch, w.timer}) loop_.forget(id);
   by_process_.erase(w.process.process);
   broker_.forget(w.id);
+  if (!w.folder.empty()) folders_.remove(w.folder);
   workers_.erase(w.id);
   if (!was_session) return;
   call_next();

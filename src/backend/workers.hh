@@ -19,6 +19,7 @@
 #include "backend/event_loop.hh"
 #include "backend/guests.hh"
 #include "backend/pool.hh"
+#include "backend/session_folders.hh"
 #include "backend/waiting_line.hh"
 #include "backend/worker_environment.hh"
 #include "base/config.hh"
@@ -38,6 +39,7 @@ struct worker_settings {
   bool may_occupy_device = true;   ///< false under exclusive compute mode: no warm workers
   limit_settings limits;
   pool_settings pool;
+  confine_choice confine = confine_choice::automatic;
   variable_source own_environment;
 };
 
@@ -124,6 +126,7 @@ class workers {
   /// What a worker does before it has a session: nothing, make a context, or open OpenCL for one that waits.
   enum class readiness : std::uint8_t { cold, warm, opencl };
   result<worker*> start_worker(const variables& driver, readiness how);
+  bool may_serve_opencl();
   worker* find_warm(const std::string& key);
   status assign(worker& w, accepted_session& session);
   std::size_t to_warm_up(const std::string& key) const;
@@ -152,6 +155,8 @@ class workers {
   std::size_t sessions_ = 0;
   worker_totals totals_;
   broker broker_;
+  session_folders folders_;
+  bool told_of_confinement_ = false;
   event_loop::id drop_timer_ = 0;
   bool draining_ = false;
   session_watcher* watcher_ = nullptr;

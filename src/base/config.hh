@@ -53,6 +53,10 @@ struct pool_settings {
   std::uint32_t idle_minutes = 10;  ///< a warm worker that nobody wants is dropped
 };
 
+/// Whether workers that carry out programs of their clients' own making (OpenCL) are locked in: as far as the
+/// kernel can, or not at all where it cannot do all of it, or never.
+enum class confine_choice { automatic, required, off };
+
 struct limit_settings {
   std::uint32_t sessions = 1024;        ///< that run or wait; more are refused
   std::uint32_t running = 0;            ///< that have a worker at once, the others wait; 0: all
@@ -101,6 +105,7 @@ struct config {
   limit_settings limits;
   pool_settings pool;
   cache_settings cache;
+  confine_choice confine = confine_choice::automatic;
   cpu_settings cpu;
   shape_settings shape;
 

@@ -4,6 +4,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <span>
@@ -170,6 +171,14 @@ status set_visible(const input& in) {
   return list.empty() ? in.bad(accepted) : status{};
 }
 
+status set_confine(const input& in) {
+  constexpr std::array<std::string_view, 3> words{"auto", "require", "off"};
+  const auto at = std::find(words.begin(), words.end(), in.value.value_or(std::string_view()));
+  if (at == words.end()) return in.bad("auto, require, off");
+  in.into.confine = static_cast<confine_choice>(at - words.begin());
+  return {};
+}
+
 status set_grace(const input& in) {
   if (in.value.value_exact<std::int64_t>() != 0) return in.bad("0 (reconnecting is not supported yet)");
   return {};
@@ -236,6 +245,8 @@ constexpr key device_keys[]{
      }},
 };
 
+constexpr key worker_keys[]{{"confine", set_confine}};
+
 constexpr key cpu_keys[]{
     {"compute_capability", set_capability},
     {"memory",
@@ -251,12 +262,10 @@ struct section {
   std::string_view name;
   std::span<const key> keys;
 };
-constexpr section sections[]{{"limits", limit_keys},
-                             {"pool", pool_keys},
-                             {"cache", cache_keys},
-                             {"devices", device_keys},
-                             {"cpu", cpu_keys}};
-constexpr std::string_view section_names = "[limits], [pool], [cache], [devices], [cpu], [transport.NAME]";
+constexpr section sections[]{{"limits", limit_keys},   {"pool", pool_keys},     {"cache", cache_keys},
+                             {"devices", device_keys}, {"worker", worker_keys}, {"cpu", cpu_keys}};
+constexpr std::string_view section_names =
+    "[limits], [pool], [cache], [devices], [worker], [cpu], [transport.NAME]";
 
 class layer {
  public:

@@ -102,6 +102,8 @@ grace_seconds = 0
 [cache]
 directory = "cache"
 size = "64MiB"
+[worker]
+confine = "require"
 [cpu]
 compute_capability = "8.6"
 memory = "1GiB"
@@ -120,6 +122,7 @@ library = "/opt/ring.so"
   EXPECT_FALSE(c->module_cache);
   EXPECT_EQ(c->cache.directory, folder + "/cache");
   EXPECT_EQ(c->cache.size, 64u << 20);
+  EXPECT_EQ(c->confine, confine_choice::required);
   EXPECT_EQ(c->wait_seconds, 3600u);
   EXPECT_EQ(c->limits.running, 4u);
   EXPECT_FALSE(c->concurrent_managed);
@@ -139,16 +142,17 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
             "device, "
             "listen, insecure, allow_users, "
             "[limits], [pool], [cache], "
-            "[devices], [cpu], "
+            "[devices], [worker], [cpu], "
             "[transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
   EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
   write("user.toml", "[pool]\nper_key = 65\n");
   EXPECT_EQ(problem(), "user.toml:2: pool.per_key has a bad value, accepted: a number from 0 to 64");
   write("user.toml", "[pools]\nx = 1\n");
-  EXPECT_EQ(problem(),
-            "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [devices], [cpu], "
-            "[transport.NAME]");
+  EXPECT_EQ(
+      problem(),
+      "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [devices], [worker], [cpu], "
+      "[transport.NAME]");
   write("user.toml", "server = [\"nowhere\"]\n");
   EXPECT_EQ(problem(),
             "user.toml:1: server has a bad value, accepted: one or a list of unix:/path, shm:/path, "

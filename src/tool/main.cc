@@ -71,6 +71,8 @@ CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) 
   verb->add_flag("--probe", worker.probe);
   verb->add_flag("--warm", worker.warm);
   verb->add_flag("--opencl", worker.opencl);
+  verb->add_option("--confine", worker.confine);
+  verb->add_option("--remove-folders", worker.remove_folders);
   verb->add_flag("--monitor", worker.monitor);
   verb->add_option("--checkpoint", worker.checkpoint);
   verb->add_option("--visible", worker.visible)->take_all();

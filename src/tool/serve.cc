@@ -7,6 +7,7 @@
 #include "backend/checkpoint_helper.hh"
 #include "backend/daemon.hh"
 #include "backend/nvml/helper.hh"
+#include "backend/session_folders.hh"
 #include "backend/worker_main.hh"
 #include "base/fd.hh"
 #include "device/cpu/shown_use.hh"
@@ -58,6 +59,8 @@ void make_private(config& c, const std::string& folder) {
   c.limits.drain_seconds = 0;
   c.pool.per_key = 0;
   c.cache.size = 0;
+  // Whoever uses it could do all this without it, and has compilers' caches that are worth something.
+  c.confine = confine_choice::off;
 }
 
 void announce(int descriptor, const std::vector<std::string>& urls) {
@@ -153,6 +156,7 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
                                            .open_device = [&] { return open_device(*kind, flags.cpu); },
                                            .transports = &*transports});
   }
+  if (!flags.remove_folders.empty()) return backend::run_folder_remover(flags.remove_folders);
   if (flags.monitor) {
     return backend::nvml::run_helper(
         {.parent = flags.parent,
@@ -181,6 +185,7 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
        .warm = flags.warm,
        .open_api = std::move(open_api),
        .open_device = [&] { return open_device(*kind, flags.cpu); },
+       .confine_to = flags.confine,
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,
        .page = activity.page,

@@ -34,6 +34,8 @@ struct worker_flags {
   pid_t parent = -1;
   bool probe = false, warm = false;
   bool opencl = false;               ///< for a session that speaks OpenCL
+  std::string confine;               ///< the folder in which it may write; empty: it is not confined
+  std::string remove_folders;        ///< no worker: removes sessions' folders below this one
   bool monitor = false;              ///< no worker: the helper that answers NVML
   pid_t checkpoint = -1;             ///< no worker: changes the state of this one and ends
   std::vector<std::string> visible;  ///< of the helper: PCI addresses

@@ -1,0 +1,21 @@
+// What a worker does to itself before it looks at a request of a client that brings code of its own: it keeps
+// the files, devices and system calls that drivers and compilers need, a folder of its own, and the
+// connections that it was given. For the thread that is alone in its process; what it starts has no more.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.hh"
+
+namespace outboard::backend {
+
+/// What this kernel cannot do of it: "", or words for a sentence.
+std::string confinement_lacks();
+
+/// For good. `folder` is all that may be written, and becomes the working folder. Done as far as
+/// confinement_lacks() says; an error is anything else that fails.
+status confine_this_process(const std::string& folder,
+                            const std::function<const char*(const char*)>& variable);
+
+}  // namespace outboard::backend

@@ -1,0 +1,319 @@
+#include "backend/confinement/confinement.hh"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "backend/confinement/landlock.hh"
+#include "base/temporary_folder.hh"
+
+namespace outboard::backend {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What each attempt gave: 0 or an errno.
+class attempts {
+ public:
+  /// `answer` is a system call's: negative with errno set where it failed.
+  void add(const std::string& name, long answer) {
+    lines_ += name + " " + std::to_string(answer < 0 ? errno : 0) + "\n";
+  }
+  const std::string& lines() const { return lines_; }
+
+ private:
+  std::string lines_;
+};
+
+std::map<std::string, int> read_lines(int from) {
+  std::string text;
+  char some[512];
+  for (ssize_t got = 0; (got = ::read(from, some, sizeof some)) > 0;)
+    text.append(some, static_cast<std::size_t>(got));
+  std::map<std::string, int> found;
+  std::istringstream in(text);
+  std::string name;
+  for (int code = 0; in >> name >> code;) found[name] = code;
+  return found;
+}
+
+struct confinement_test : testing::Test {
+  confinement_test() {
+    auto made = make_temporary_folder("confinement-test");
+    CHECK(made.ok());
+    base = *made;
+    own = base + "/own";
+    secret = base + "/secret";
+    fs::create_directory(own);
+    std::ofstream(secret) << "a secret";
+  }
+  ~confinement_test() override { fs::remove_all(base); }
+
+  void SetUp() override {
+    if (const std::string lacks = confinement_lacks(); !lacks.empty())
+      GTEST_SKIP() << "this kernel has no " << lacks;
+  }
+
+  /// In a process that `confine` has been called in.
+  std::map<std::string, int> tried(const std::function<void(attempts&)>& attempt,
+                                   const std::function<status(const std::string&)>& confine) {
+    int ends[2];
+    CHECK(::pipe2(ends, O_CLOEXEC) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      attempts made;
+      if (const status done = confine(own); !done.ok()) {
+        std::fprintf(stderr, "%s\n", done.error().message.c_str());
+      } else {
+        attempt(made);
+      }
+      (void)!::write(ends[1], made.lines().data(), made.lines().size());
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    auto found = read_lines(ends[0]);
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    return found;
+  }
+  std::map<std::string, int> tried(const std::function<void(attempts&)>& attempt) {
+    return tried(attempt, [](const std::string& folder) { return confine_this_process(folder, ::getenv); });
+  }
+
+  std::string base, own, secret;
+};
+
+using codes = std::map<std::string, int>;
+
+/// The exit status of a program, or 256.
+int run(const char* program, const char* argument) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(STDOUT_FILENO);
+    ::close(STDERR_FILENO);
+    ::execl(program, program, argument, nullptr);
+    ::_exit(126);
+  }
+  int status = 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 256;
+}
+
+TEST_F(confinement_test, closes_all_files_but_those_of_drivers_and_its_own) {
+  const auto found = tried([this](attempts& a) {
+    a.add("read", ::open(secret.c_str(), O_RDONLY));
+    a.add("write", ::open(secret.c_str(), O_WRONLY));
+    a.add("empty", ::truncate(secret.c_str(), 0));
+    a.add("empty_a_readable_one", ::open("/usr/bin/env", O_RDONLY | O_TRUNC));
+    a.add("remove", ::unlink(secret.c_str()));
+    a.add("make", ::open((base + "/new").c_str(), O_CREAT | O_WRONLY, 0600));
+    a.add("take_in", ::rename(secret.c_str(), (own + "/secret").c_str()));
+    a.add("give_to_all", ::chmod(secret.c_str(), 0666));
+    a.add("link", ::symlink(secret.c_str(), (own + "/way").c_str()));
+    a.add("read_by_link", ::open((own + "/way").c_str(), O_RDONLY));
+    a.add("passwords", ::open("/etc/shadow", O_RDONLY));
+    a.add("list_all", ::open("/", O_RDONLY | O_DIRECTORY));
+    a.add("run_on_it", run("/bin/cat", secret.c_str()) == 1 ? 0 : -1);
+  });
+  EXPECT_EQ(found, (codes{{"read", EACCES},
+                          {"write", EACCES},
+                          {"empty", EPERM},
+                          {"empty_a_readable_one", EPERM},
+                          {"remove", EACCES},
+                          {"make", EACCES},
+                          {"take_in", EACCES},
+                          {"give_to_all", EPERM},
+                          {"link", 0},
+                          {"read_by_link", EACCES},
+                          {"passwords", EACCES},
+                          {"list_all", EACCES},
+                          {"run_on_it", 0}}));
+  EXPECT_EQ(fs::file_size(secret), 8u);
+}
+
+TEST_F(confinement_test, leaves_what_drivers_and_compilers_do) {
+  const auto found = tried([this](attempts& a) {
+    const int file = ::open("a", O_CREAT | O_RDWR | O_TRUNC, 0600);
+    a.add("make_where_it_stands", file);
+    a.add("write", ::write(file, "bytes", 5));
+    a.add("cut", ::ftruncate(file, 1));
+    a.add("make_folder", ::mkdir((own + "/folder").c_str(), 0700));
+    a.add("rename", ::rename((own + "/a").c_str(), (own + "/folder/b").c_str()));
+    a.add("remove", ::unlink((own + "/folder/b").c_str()));
+    a.add("programs", ::open("/usr/bin/env", O_RDONLY));
+    a.add("run", run("/bin/true", "") == 0 ? 0 : -1);
+    a.add("itself", ::open("/proc/self/maps", O_RDONLY));
+    a.add("processors", ::open("/proc/cpuinfo", O_RDONLY));
+    a.add("nothing", ::open("/dev/null", O_RDWR));
+    int pair[2];
+    a.add("pair", ::socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    a.add("send", ::send(pair[0], "x", 1, MSG_NOSIGNAL));
+    const int memory = ::memfd_create("memory", MFD_CLOEXEC);
+    a.add("memory", memory);
+    a.add("memory_size", ::ftruncate(memory, 4096));
+    void* const mapped = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED, memory, 0);
+    a.add("map", mapped == MAP_FAILED ? -1 : 0);
+    int in_thread = 1;
+    std::thread([&] { in_thread = ::kill(::getpid(), 0); }).join();
+    a.add("thread_and_own_signals", in_thread);
+  });
+  for (const auto& [name, code] : found) EXPECT_EQ(code, 0) << name;
+  EXPECT_EQ(found.size(), 17u);
+}
+
+TEST_F(confinement_test, keeps_away_from_other_processes) {
+  const pid_t other = ::getpid();
+  const std::string memory = "/proc/" + std::to_string(other) + "/mem";
+  const auto found = tried([&](attempts& a) {
+    a.add("signal", ::kill(other, 0));
+    a.add("signal_all", ::kill(-1, 0));
+    a.add("signal_thread", ::syscall(SYS_tgkill, other, other, 0));
+    a.add("signal_by_file", ::fcntl(STDIN_FILENO, F_SETOWN, other));
+    a.add("hold", ::syscall(SYS_pidfd_open, other, 0));
+    a.add("trace", ::ptrace(PTRACE_ATTACH, other, 0, 0));
+    char byte = 0;
+    iovec mine{&byte, 1}, theirs{&byte, 1};
+    a.add("read", ::syscall(SYS_process_vm_readv, other, &mine, 1L, &theirs, 1L, 0L));
+    a.add("memory", ::open(memory.c_str(), O_RDONLY));
+    rlimit limit{};
+    a.add("limit", ::prlimit(other, RLIMIT_NOFILE, nullptr, &limit));
+    a.add("slow_down", ::setpriority(PRIO_PROCESS, static_cast<id_t>(other), 19));
+    a.add("own_limit", ::getrlimit(RLIMIT_NOFILE, &limit));
+    a.add("leave_the_session", ::setsid());
+    a.add("leave_the_group", ::setpgid(0, 0));
+    a.add("outlive", ::prctl(PR_SET_PDEATHSIG, 0));
+    a.add("of_one_user", ::syscall(SYS_shmget, 0, 4096, 0600));
+  });
+  EXPECT_EQ(found, (codes{{"signal", EPERM},
+                          {"signal_all", EPERM},
+                          {"signal_thread", EPERM},
+                          {"signal_by_file", EPERM},
+                          {"hold", EPERM},
+                          {"trace", EPERM},
+                          {"read", EPERM},
+                          {"memory", EACCES},
+                          {"limit", EPERM},
+                          {"slow_down", EPERM},
+                          {"own_limit", 0},
+                          {"leave_the_session", EPERM},
+                          {"leave_the_group", EPERM},
+                          {"outlive", EPERM},
+                          {"of_one_user", EPERM}}));
+}
+
+TEST_F(confinement_test, makes_no_connections) {
+  const auto found = tried([](attempts& a) {
+    a.add("tcp", ::socket(AF_INET, SOCK_STREAM, 0));
+    a.add("udp", ::socket(AF_INET6, SOCK_DGRAM, 0));
+    a.add("raw", ::socket(AF_PACKET, SOCK_RAW, 0));
+    a.add("netlink", ::socket(AF_NETLINK, SOCK_RAW, 0));
+    a.add("datagrams", ::socket(AF_UNIX, SOCK_DGRAM, 0));
+    const int stream = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    a.add("local", stream);
+    sockaddr_un somewhere{AF_UNIX, "/run/dbus/system_bus_socket"};
+    a.add("connect", ::connect(stream, reinterpret_cast<const sockaddr*>(&somewhere), sizeof somewhere));
+    int pair[2];
+    (void)::socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+    a.add("connect_while_sending", ::sendto(pair[0], "x", 1, 0x20000000, nullptr, 0));
+  });
+  EXPECT_EQ(found, (codes{{"tcp", EPERM},
+                          {"udp", EPERM},
+                          {"raw", EPERM},
+                          {"netlink", EPERM},
+                          {"datagrams", EPERM},
+                          {"local", 0},
+                          {"connect", EPERM},
+                          {"connect_while_sending", EPERM}}));
+}
+
+TEST_F(confinement_test, leaves_little_of_the_kernel) {
+  const auto found = tried([](attempts& a) {
+    a.add("name_space", ::unshare(CLONE_NEWUSER));
+    a.add("name_space_of_a_child", ::syscall(SYS_clone, static_cast<unsigned long>(CLONE_NEWUSER | SIGCHLD),
+                                             nullptr, nullptr, nullptr, 0L));
+    a.add("mount", ::syscall(SYS_mount, "none", "/", "tmpfs", 0L, nullptr));
+    a.add("bpf", ::syscall(SYS_bpf, 0L, nullptr, 0L));
+    a.add("io_uring", ::syscall(SYS_io_uring_setup, 1L, nullptr));
+    a.add("keys", ::syscall(SYS_keyctl, 0L, 0L, 0L, 0L, 0L));
+    a.add("counters", ::syscall(SYS_perf_event_open, nullptr, 0L, -1L, -1L, 0L));
+    a.add("user", ::syscall(SYS_setuid, 0L));
+    a.add("clone3", ::syscall(SYS_clone3, nullptr, 0L));
+    a.add("unheard_of", ::syscall(900L));
+    a.add("unheard_of_by_other_numbers", ::syscall(0x40000000L | SYS_getpid));
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3]{};
+    a.add("capabilities_asked", ::syscall(SYS_capget, &header, held));
+    errno = EEXIST;
+    a.add("capabilities_held", (held[0].effective | held[0].permitted | held[1].permitted) == 0 ? 0 : -1);
+  });
+  EXPECT_EQ(found, (codes{{"name_space", EPERM},
+                          {"name_space_of_a_child", EPERM},
+                          {"mount", EPERM},
+                          {"bpf", EPERM},
+                          {"io_uring", EPERM},
+                          {"keys", EPERM},
+                          {"counters", EPERM},
+                          {"user", EPERM},
+                          {"clone3", ENOSYS},
+                          {"unheard_of", ENOSYS},
+                          {"unheard_of_by_other_numbers", ENOSYS},
+                          {"capabilities_asked", 0},
+                          {"capabilities_held", 0}}));
+}
+
+TEST_F(confinement_test, is_refused_where_a_thread_would_go_free) {
+  const auto found = tried([](attempts& a) { a.add("confined", 0); },
+                           [](const std::string& folder) {
+                             std::jthread other([](const std::stop_token& stop) {
+                               while (!stop.stop_requested()) ::usleep(1000);
+                             });
+                             return confine_this_process(folder, ::getenv);
+                           });
+  EXPECT_EQ(found, codes{}) << "what it says is no attempt";
+}
+
+TEST_F(confinement_test, locks_files_on_every_version_of_landlock_up_to_this_kernels) {
+  for (int version = 1; version <= landlock_version(); ++version) {
+    const auto found = tried(
+        [this](attempts& a) {
+          a.add("secret", ::open(secret.c_str(), O_RDONLY));
+          a.add("own", ::open((own + "/file").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600));
+        },
+        [version](const std::string& folder) -> status {
+          auto rules = file_rules::make(version);
+          if (!rules.ok()) return rules.error();
+          OUTBOARD_TRY(rules->allow(folder, permission::change));
+          OUTBOARD_TRY(rules->allow(folder + "/not_there", permission::read));
+          OUTBOARD_TRY(rules->allow("/dev/null", permission::device));
+          ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+          return rules->enforce();
+        });
+    EXPECT_EQ(found, (codes{{"secret", EACCES}, {"own", 0}})) << "version " << version;
+  }
+}
+
+}  // namespace
+}  // namespace outboard::backend

@@ -1,0 +1,83 @@
+#include "backend/confinement/places.hh"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "base/temporary_folder.hh"
+
+namespace outboard::backend {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct places_test : testing::Test {
+  places_test() {
+    auto made = make_temporary_folder("places-test");
+    CHECK(made.ok());
+    base = *made;
+    for (const char* name : {"vendors", "platform", "real"}) fs::create_directory(base / name);
+    std::ofstream(base / "real/lib.so.1.2") << "";
+    fs::create_symlink(base / "real/lib.so.1.2", base / "platform/lib.so.1");
+    write("vendors/one.icd", (base / "platform/lib.so.1").string());
+    write("vendors/two.icd", "libfound_by_the_loader.so");
+    write("vendors/notes.txt", "/root/lib.so");
+  }
+  ~places_test() override { fs::remove_all(base); }
+
+  void write(const std::string& name, const std::string& line) { std::ofstream(base / name) << line << "\n"; }
+
+  /// Which of the usual places is it not?
+  std::vector<std::string> more(const std::map<std::string, std::string>& set) {
+    const auto none = [](const char*) -> const char* { return nullptr; };
+    std::vector<std::string> usual = paths(none);
+    std::vector<std::string> found = paths([&](const char* name) -> const char* {
+      const auto at = set.find(name);
+      return at == set.end() ? nullptr : at->second.c_str();
+    });
+    std::erase_if(found,
+                  [&](const std::string& path) { return std::ranges::find(usual, path) != usual.end(); });
+    std::ranges::sort(found);
+    return found;
+  }
+  static std::vector<std::string> paths(const std::function<const char*(const char*)>& variable) {
+    std::vector<std::string> list;
+    for (const place& each : places_of_drivers(variable)) list.push_back(each.path);
+    return list;
+  }
+  std::string in(const char* name) const { return (base / name).string(); }
+
+  fs::path base;
+};
+
+using list = std::vector<std::string>;
+
+TEST_F(places_test, are_where_the_operator_has_platforms) {
+  const list all{in("platform"), in("real"), in("vendors"), in("vendors/one.icd"), in("vendors/two.icd")};
+  EXPECT_EQ(more({{"OCL_ICD_VENDORS", in("vendors")}}), all);
+  EXPECT_EQ(more({{"OCL_ICD_VENDORS", in("vendors/one.icd")}}),
+            (list{in("platform"), in("real"), in("vendors/one.icd")}));
+  EXPECT_EQ(more({{"OCL_ICD_VENDORS", in("platform/lib.so.1")}}), (list{in("platform"), in("real")}));
+  EXPECT_EQ(more({{"OCL_ICD_FILENAMES", "libx.so:" + in("platform/lib.so.1")}}),
+            (list{in("platform"), in("real")}));
+  EXPECT_EQ(more({{"LD_LIBRARY_PATH", ":" + in("platform") + "::relative"}}), (list{in("platform")}));
+}
+
+TEST_F(places_test, are_never_everything) {
+  EXPECT_EQ(more({{"LD_LIBRARY_PATH", "/:/../"}}), list{});
+  EXPECT_EQ(more({{"OCL_ICD_FILENAMES", "/lib.so:/usr/../lib.so"}}), list{});
+  write("vendors/one.icd", "/lib.so");
+  EXPECT_EQ(more({{"OCL_ICD_VENDORS", in("vendors/one.icd")}}), (list{in("vendors/one.icd")}));
+}
+
+TEST_F(places_test, are_written_only_where_they_are_devices) {
+  for (const place& each : places_of_drivers([](const char*) -> const char* { return nullptr; })) {
+    EXPECT_EQ(each.what, each.path.starts_with("/dev/") ? permission::device : permission::read) << each.path;
+  }
+}
+
+}  // namespace
+}  // namespace outboard::backend
