@@ -79,6 +79,8 @@ void session_folders::remove(const std::string& folder) { tell(name_of(folder));
 
 int run_folder_remover(const std::string& above) {
   ::prctl(PR_SET_NAME, "outboard-folder");
+  // A service that ends may tell all its processes: this one still has something to do.
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::signal(signal, SIG_IGN);
   std::map<std::string, pid_t> workers;
   std::array<char, 64> packet{};
   while (true) {

@@ -139,7 +139,7 @@ int serve(const worker_options& options, device::device* device, session_api* ap
     }
   }
   std::optional<image_cache> images;
-  if ((hello->features & wire::feature_image_recall) != 0) {
+  if (!api && (hello->features & wire::feature_image_recall) != 0) {
     auto opened = image_cache::open(options.cache.directory, options.cache.size);
     if (opened.ok()) {
       images.emplace(std::move(*opened));

@@ -3,6 +3,7 @@ server beyond its session: no files, processes, networks or sessions of others. 
 worker.confine = "off", reach all of it: so they would here, too."""
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
@@ -165,6 +166,17 @@ class Confinement(SystemTest):
         self.assertEqual((other.returncode, out.split(), err), (0, ["pid", str(worker)], ""))
         self.assertEqual(self.results(daemon.unix, {"pid": (GETPID,)}).keys(), {"pid"})
         self.sessions_are_gone(daemon)
+
+    def test_what_remains_goes_though_everybody_is_told_to_end(self):
+        """As a service manager does."""
+        daemon = self.serve()
+        process = self.native(daemon.unix, "stay")
+        self.wait_for_line(process, "stays")
+        for each in (daemon.process.pid, *daemon.workers()):
+            os.kill(each, signal.SIGTERM)
+        process.communicate("\n", timeout=60)
+        self.assertEqual(daemon.process.wait(20), 0)
+        self.assertEqual(os.listdir(self.scratch), [])
 
     def test_it_has_a_folder_of_its_own_that_goes_with_it(self):
         daemon = self.serve()
