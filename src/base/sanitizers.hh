@@ -1,4 +1,5 @@
-// Which sanitizer this was built with, for the few places where addresses matter: each forbids some.
+// Which sanitizer this was built with, for the few places where addresses matter (each forbids some), or what
+// a process may do (the one for leaks traces its own).
 #pragma once
 
 namespace outboard {
@@ -13,6 +14,18 @@ inline constexpr bool under_tsan = false;
 #endif
 #else
 inline constexpr bool under_tsan = false;
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool under_asan = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool under_asan = true;
+#else
+inline constexpr bool under_asan = false;
+#endif
+#else
+inline constexpr bool under_asan = false;
 #endif
 
 }  // namespace outboard

@@ -13,10 +13,11 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Programs, libraries, and what they look at of the machine; nothing that belongs to a person or a service.
-constexpr std::array<const char*, 38> to_read{
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store",
-    "/etc/OpenCL", "/etc/alternatives", "/etc/debian_version", "/etc/ld.so.cache", "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/localtime", "/etc/nvidia", "/etc/os-release",
+constexpr std::array<const char*, 42> to_read{
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt/amdgpu", "/opt/amdgpu-pro",
+    "/opt/intel", "/opt/nvidia", "/opt/rocm", "/nix/store", "/gnu/store", "/etc/OpenCL", "/etc/alternatives",
+    "/etc/debian_version", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias",
+    "/etc/localtime", "/etc/nvidia", "/etc/os-release",
     // What this process itself may read of /proc; other processes have folders of their own there.
     "/proc/self", "/proc/cpuinfo", "/proc/devices", "/proc/driver", "/proc/filesystems", "/proc/meminfo",
     "/proc/modules", "/proc/stat", "/proc/version", "/proc/sys/kernel", "/proc/sys/vm", "/sys/bus",
