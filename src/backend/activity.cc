@@ -66,6 +66,12 @@ std::uint64_t shown_activity::bytes_on(std::uint64_t board) const {
   return 0;
 }
 
+std::uint64_t shown_activity::held_bytes() const {
+  std::uint64_t sum = 0;
+  for (const shown_board& b : page_->boards) sum += b.bytes.load(std::memory_order_relaxed);
+  return sum;
+}
+
 shown_activity::~shown_activity() {
   if (page_) ::munmap(const_cast<activity_page*>(page_), page_size);
 }

@@ -56,6 +56,8 @@ class shown_activity {
 
   /// Of the session's ledger; 0 for a board that it does not use.
   std::uint64_t bytes_on(std::uint64_t board) const;
+  /// The same of all of them, those without a number too.
+  std::uint64_t held_bytes() const;
   std::uint64_t device_bytes() const { return page_->device_bytes.load(std::memory_order_relaxed); }
 
  private:

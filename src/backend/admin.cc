@@ -49,6 +49,7 @@ json session_json(const session_info& s) {
           {"from", s.from},
           {"worker", s.worker},
           {"warm", s.warm},
+          {"memory_bytes", s.memory_bytes ? json(*s.memory_bytes) : json()},
           {"started", utc(s.started)},
           {"seconds", std::chrono::duration<double>(std::chrono::system_clock::now() - s.started).count()},
           {"environment", environment_json(s.environment)}};

@@ -497,7 +497,9 @@ session_hold* workers::hold_of(std::uint64_t session) const {
 std::vector<session_info> workers::list_sessions() const {
   std::vector<session_info> list;
   for (const auto& [id, w] : workers_) {
-    if (w->session) list.push_back(*w->session);
+    if (!w->session) continue;
+    list.push_back(*w->session);
+    if (const auto shown = shown_activity::open(w->activity)) list.back().memory_bytes = shown->held_bytes();
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return list;

@@ -53,6 +53,8 @@ struct session_info {
   bool warm = false, serving = false;
   std::chrono::system_clock::time_point started;
   std::vector<std::pair<std::string, std::string>> environment;
+  /// That it holds of all devices; nothing: it does not tell.
+  std::optional<std::uint64_t> memory_bytes = std::nullopt;
 };
 
 /// Hears of sessions and of children that are no workers. Owned by the daemon, as the workers are.
