@@ -2,10 +2,10 @@
 
 namespace outboard::backend {
 
-void device_tally::open(const marshal::snapshot& facts, activity_page* page) {
+void device_tally::open(std::span<const std::uint64_t> boards, activity_page* page) {
   if (page) boards_ = &page->boards;
-  for (std::size_t i = 0; i < facts.devices.size() && i < most_shown_boards; ++i)
-    (*boards_)[i].board.store(board_number(facts.devices[i].pci_bus_id), std::memory_order_relaxed);
+  for (std::size_t i = 0; i < boards.size() && i < most_shown_boards; ++i)
+    (*boards_)[i].board.store(boards[i], std::memory_order_relaxed);
 }
 
 void device_tally::change(std::int32_t device, std::uint64_t bytes, std::uint64_t pooled) {

@@ -6,16 +6,17 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "backend/activity.hh"
-#include "marshal/snapshot.hh"
 
 namespace outboard::backend {
 
 class device_tally {
  public:
-  /// Before anything is counted. `page` may be null and outlives this object.
-  void open(const marshal::snapshot& facts, activity_page* page);
+  /// Before anything is counted: the devices' boards (board_number(); 0: none), in their order. `page` may be
+  /// null and outlives this object.
+  void open(std::span<const std::uint64_t> boards, activity_page* page);
 
   /// Of a device that there is not: not counted.
   void add(std::int32_t device, std::uint64_t bytes) { change(device, bytes, 0); }
@@ -25,6 +26,10 @@ class device_tally {
   void take_pooled(std::int32_t device, std::uint64_t bytes) { change(device, 0 - bytes, 0 - bytes); }
 
   std::uint64_t bytes(std::int32_t device) const;
+  /// May the session hold so much more of it, if `most` is all that it may?
+  bool fits(std::int32_t device, std::uint64_t more, std::uint64_t most) const {
+    return more <= most && bytes(device) <= most - more;
+  }
   std::uint64_t pooled(std::int32_t device) const;
 
  private:

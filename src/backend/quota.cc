@@ -6,10 +6,7 @@
 
 namespace outboard::backend {
 
-bool quota::fits(std::int32_t device, std::uint64_t bytes) const {
-  const std::uint64_t held = held_.bytes(device);
-  return bytes <= most_ && held <= most_ - bytes;
-}
+bool quota::fits(std::int32_t device, std::uint64_t bytes) const { return held_.fits(device, bytes, most_); }
 
 std::optional<std::int32_t> quota::device_of(std::uint64_t pool) const {
   const auto found = pools_.find(pool);

@@ -113,7 +113,10 @@ result<std::vector<std::byte>> session_core::describe_devices() {
   if (!facts) return facts.error();
   facts_ = std::move(facts).value();
   apply_shape(request_.shape, facts_);
-  held_.open(facts_, request_.activity);
+  std::vector<std::uint64_t> boards;
+  for (const marshal::device_facts& device : facts_.devices)
+    boards.push_back(board_number(device.pci_bus_id));
+  held_.open(boards, request_.activity);
   quota_.open(request_.shape.memory);
   facts_.device_kind = request_.device->kind();
   facts_.device_description = request_.device->describe();

@@ -79,6 +79,9 @@ class session_core {
 
   const api::driver_table& driver() const { return driver_; }
   session_api* other_api() { return request_.api; }
+  /// For the other API: what it counts there, and what the configuration says. Null: nobody looks.
+  activity_page* activity() const { return request_.activity; }
+  const shape_settings& shape() const { return request_.shape; }
   object_tables& objects() { return objects_; }          ///< with the turn
   quota& limits() { return quota_; }                     ///< with the turn
   memory_map& memory() { return memory_; }               ///< own lock

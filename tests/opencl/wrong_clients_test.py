@@ -35,7 +35,9 @@ def handle(kind, index=0):
     return kind << 52 | 1 << 32 | index << 4
 
 
-class Hostile(SystemTest):
+class OpenClClient:
+    """For a SystemTest: clients that speak OpenCL's messages by themselves."""
+
     def setUp(self):
         super().setUp()
         self.tickets = itertools.count(1)
@@ -47,6 +49,21 @@ class Hostile(SystemTest):
         self.assertEqual(kind, WELCOME, payload)
         return client
 
+    def ask(self, client, function, *words, tail=b""):
+        """The code and the rest of the answer, and the descriptor that came before it."""
+        client.send(request(OPCODES.get(function, function), struct.pack(f"<{len(words)}Q", *words) + tail, next(self.tickets)))
+        file, kind = None, None
+        while kind != REPLY:
+            kind, payload = client.receive()
+            self.assertIsNotNone(kind, f"{function} ended the session")
+            if kind == DESCRIPTOR:
+                _, files, _, _ = socket.recv_fds(client.socket, 1, 1)
+                file = files[0]
+                self.addCleanup(os.close, file)
+        return struct.unpack("<i", payload[:4])[0], payload[4:], file
+
+
+class Hostile(OpenClClient, SystemTest):
     def attacks(self):
         """Payloads that no front-end sends, for ever."""
         chance = random.Random(SEED)
@@ -83,19 +100,6 @@ class Hostile(SystemTest):
         self.assertGreater(answered, ATTACKS // 2)
         self.sessions_are_gone(daemon)
         self.works(daemon)
-
-    def ask(self, client, function, *words, tail=b""):
-        """The code and the rest of the answer, and the descriptor that came before it."""
-        client.send(request(OPCODES[function], struct.pack(f"<{len(words)}Q", *words) + tail, next(self.tickets)))
-        file, kind = None, None
-        while kind != REPLY:
-            kind, payload = client.receive()
-            self.assertIsNotNone(kind, f"{function} ended the session")
-            if kind == DESCRIPTOR:
-                _, files, _, _ = socket.recv_fds(client.socket, 1, 1)
-                file = files[0]
-                self.addCleanup(os.close, file)
-        return struct.unpack("<i", payload[:4])[0], payload[4:], file
 
     def fine_block(self, client, size, flags=FINE, alignment=0):
         code, rest, file = self.ask(client, "clSVMAlloc", handle(CONTEXT), flags, size, tail=struct.pack("<I", alignment))

@@ -24,7 +24,8 @@ enum class opcode : std::uint32_t {
 
 /// Requests that are no function of the API. Numbers in a chapter of their own; append-only.
 enum class service : std::uint32_t {
-  upload = 200000,  ///< post: bytes that a later request of the same session names
+  upload = 200000,         ///< post: bytes that a later request of the same session names
+  settle_memory = 200001,  ///< call: released memory that commands may still use comes back, if it is needed
 };
 
 struct function_info {

@@ -18,6 +18,10 @@ inline constexpr cl_platform_info platform_infos[] = {
     CL_PLATFORM_EXTENSIONS_WITH_VERSION,
 };
 
+/// Of a server's device alone, and never shown: most bytes of it that a session may hold (cl_ulong); absent:
+/// no limit.
+inline constexpr cl_device_info session_memory_limit = 0x4f42'0001;
+
 inline constexpr cl_device_info device_infos[] = {
     CL_DEVICE_TYPE, CL_DEVICE_VENDOR_ID, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS,
     CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR,

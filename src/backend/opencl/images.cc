@@ -20,6 +20,13 @@ std::uint64_t size_of(const api::opencl::function_table& table, cl_mem image, cl
       .value_or(0);
 }
 
+std::uint64_t bytes_held(const api::opencl::function_table& table, cl_mem image) {
+  return value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
+           return table.clGetMemObjectInfo(image, CL_MEM_SIZE, size, to, wanted);
+         })
+      .value_or(0);
+}
+
 /// Bytes of all pixels without gaps; nothing: more than a size can say.
 std::optional<std::size_t> bytes_of(const cl_image_desc& about, std::size_t element) {
   std::size_t rows = 1, slices = 1;
@@ -78,6 +85,12 @@ outcome clCreateImageWithProperties(call& c) {
   cl_mem made = nullptr;
   if (code == CL_SUCCESS && !table.clCreateImage) code = CL_INVALID_OPERATION;
   if (code == CL_SUCCESS) made = table.clCreateImage(context, flags, &format, &about, nullptr, &code);
+  // How much it takes is known once it is there. One that shows a buffer takes nothing.
+  std::shared_ptr<memory_ledger::hold> held;
+  if (code == CL_SUCCESS && !body.memory && !(held = own(c).count(context, bytes_held(table, made)))) {
+    code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    table.clReleaseMemObject(made);
+  }
   if (code == CL_SUCCESS && body.contents.present) {
     const auto wanted = bytes_of(about, size_of(table, made, CL_IMAGE_ELEMENT_SIZE));
     table.clReleaseMemObject(made);
@@ -90,12 +103,9 @@ outcome clCreateImageWithProperties(call& c) {
     marshal::put_body(
         c.reply,
         image_reply{size_of(table, made, CL_IMAGE_ELEMENT_SIZE), size_of(table, made, CL_IMAGE_ROW_PITCH),
-                    size_of(table, made, CL_IMAGE_SLICE_PITCH),
-                    value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* w) {
-                      return table.clGetMemObjectInfo(made, CL_MEM_SIZE, size, to, w);
-                    }).value_or(0)});
+                    size_of(table, made, CL_IMAGE_SLICE_PITCH), bytes_held(table, made)});
   }
-  return keep(c, body.handle, made, code);
+  return keep_counted(c, body.handle, made, code, std::move(held));
 }
 
 outcome clGetSupportedImageFormats(call& c) {

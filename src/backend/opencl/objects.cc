@@ -1,10 +1,47 @@
 // Parts of devices, contexts, queues, buffers and pipes.
+#include <chrono>
+#include <thread>
+
 #include "backend/opencl/ends.hh"
 #include "marshal/opencl/bodies.hh"
 
 namespace outboard::backend::opencl::ends {
 
 using namespace marshal::opencl;
+
+namespace {
+
+/// How long a client waits for memory that it has released: commands that use it may take any time.
+constexpr std::chrono::seconds patience{2};
+
+cl_int count(call& c, cl_context context, std::uint64_t bytes, std::shared_ptr<memory_ledger::hold>& held) {
+  held = own(c).count(context, bytes);
+  return held ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+}
+
+}  // namespace
+
+/// Other lanes go on; nothing of this one's is named after the turn was given up.
+outcome settle_memory(call& c) {
+  settle_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  std::vector<cl_device_id> devices;
+  const cl_int code = resolve_all(c, body.devices, devices);
+  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  const auto ledger = own(c).ledger();
+  const auto on = ledger->places_of(devices);
+  // What has not been given to the device yet would keep its memory for ever.
+  for (const std::uint64_t id : c.objects().ids(api::handle_kind::cl_command_queue)) {
+    cl_command_queue queue = nullptr;
+    if (resolve(c, id, queue) == CL_SUCCESS) own(c).table().clFlush(queue);
+  }
+  c.give_up_turn();
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (ledger->dying() != 0 && !ledger->fits(on, body.wanted) && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  marshal::put_body(c.reply, settle_reply{ledger->dying()});
+  return outcome::answer_code(CL_SUCCESS);
+}
 
 outcome upload(call& c) {
   const auto body = marshal::take_body<upload_body>(c.body);
@@ -32,7 +69,7 @@ outcome clCreateSubDevices(call& c) {
     std::vector<cl_device_id> parts(count);
     code = divide(device, properties.data(), count, parts.data(), nullptr);
     for (std::size_t i = 0; i < parts.size() && code == CL_SUCCESS; ++i)
-      reply.devices.push_back(own(c).introduce(parts[i]));
+      reply.devices.push_back(own(c).introduce(parts[i], device));
   }
   marshal::put_body(c.reply, reply);
   return outcome::answer_code(code);
@@ -100,10 +137,12 @@ outcome clCreateBufferWithProperties(call& c) {
   // Here, too, the buffer is that very memory.
   if (body.shared) flags |= CL_MEM_USE_HOST_PTR, host = reinterpret_cast<void*>(body.shared);
   cl_mem made = nullptr;
+  std::shared_ptr<memory_ledger::hold> held;
+  if (code == CL_SUCCESS && !body.shared) code = count(c, context, body.size, held);
   if (code == CL_SUCCESS) {
     made = own(c).table().clCreateBuffer(context, flags, body.size, host, &code);
   }
-  return keep(c, body.handle, made, code);
+  return keep_counted(c, body.handle, made, code, std::move(held));
 }
 
 outcome clCreateSubBuffer(call& c) {
@@ -126,8 +165,10 @@ outcome clCreatePipe(call& c) {
   cl_mem made = nullptr;
   cl_int code = resolve(c, body.context, context);
   if (code == CL_SUCCESS && !create) code = CL_INVALID_OPERATION;
+  std::shared_ptr<memory_ledger::hold> held;
+  if (code == CL_SUCCESS) code = count(c, context, std::uint64_t{body.packet_size} * body.packets, held);
   if (code == CL_SUCCESS) made = create(context, body.flags, body.packet_size, body.packets, nullptr, &code);
-  return keep(c, body.handle, made, code);
+  return keep_counted(c, body.handle, made, code, std::move(held));
 }
 
 }  // namespace outboard::backend::opencl::ends

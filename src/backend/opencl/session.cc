@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 
 #include "api/opencl/info.hh"
@@ -78,6 +79,22 @@ std::uint64_t id_of(api::handle_kind kind, std::uint32_t index) {
   return wire::handle::make(static_cast<std::uint8_t>(kind), index, 1).value;
 }
 
+/// What the client is told of memory is what it may hold.
+void shape_memory(std::vector<info_value>& info, std::uint64_t most) {
+  for (info_value& each : info) {
+    cl_ulong bytes = 0;
+    const bool size = each.name == CL_DEVICE_GLOBAL_MEM_SIZE || each.name == CL_DEVICE_MAX_MEM_ALLOC_SIZE ||
+                      each.name == CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE;
+    if (!size || each.value.size() != sizeof bytes) continue;
+    std::memcpy(&bytes, each.value.data(), sizeof bytes);
+    bytes = std::min<cl_ulong>(bytes, most);
+    std::memcpy(each.value.data(), &bytes, sizeof bytes);
+  }
+  std::vector<std::uint8_t> limit(sizeof most);
+  std::memcpy(limit.data(), &most, sizeof most);
+  info.push_back({api::opencl::session_memory_limit, std::move(limit)});
+}
+
 /// What is left is what needs no page that both ends have.
 void hide_fine_grain(std::vector<info_value>& info) {
   for (info_value& each : info) {
@@ -97,7 +114,22 @@ T value_of_device(const api::opencl::function_table& table, cl_device_id device,
       .value_or(T{});
 }
 
+/// 0: it says nothing of a board.
+std::uint64_t board_of(const api::opencl::function_table& table, cl_device_id device) {
+  const auto place = value_of_device<cl_device_pci_bus_info_khr>(table, device, CL_DEVICE_PCI_BUS_INFO_KHR);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%x:%x:%x", place.pci_domain, place.pci_bus, place.pci_device);
+  const bool none = !place.pci_domain && !place.pci_bus && !place.pci_device;
+  return none ? 0 : board_number(text.data());
+}
+
 }  // namespace
+
+std::vector<cl_device_id> devices_of(const api::opencl::function_table& table, cl_context context) {
+  return list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
+    return table.clGetContextInfo(context, CL_CONTEXT_DEVICES, size, to, wanted);
+  });
+}
 
 bool takes_fine_grain(const api::opencl::function_table& table, cl_device_id device) {
   const auto able = value_of_device<cl_device_svm_capabilities>(table, device, CL_DEVICE_SVM_CAPABILITIES);
@@ -110,6 +142,7 @@ session& own(call& c) { return static_cast<session&>(*c.session.other_api()); }
 result<std::vector<std::byte>> session::begin(session_core& core) {
   core_ = &core;
   if (core.passes_descriptors()) (void)pages_.open();
+  ledger_ = std::make_shared<memory_ledger>(core.shape().memory, core.activity());
   core.objects().set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
   marshal::opencl::snapshot s;
   std::array<char, 256> host{};
@@ -122,16 +155,23 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
     for (const cl_device_id device : devices_of(table_, platform)) facts.devices.push_back(introduce(device));
     s.platforms.push_back(std::move(facts));
   }
+  ledger_->open();
   if (s.platforms.empty()) return failure("this host has no OpenCL platform");
   return marshal::opencl::encode(s);
 }
 
-marshal::opencl::device_facts session::introduce(cl_device_id device) {
+marshal::opencl::device_facts session::introduce(cl_device_id device, cl_device_id whole) {
+  whole ? ledger_->add_part(device, whole) : ledger_->add(device, board_of(table_, device));
   const std::uint64_t id = id_of(api::handle_kind::cl_device, devices_++);
   CHECK(core_->objects().create(id, device, {}));
   marshal::opencl::device_facts facts{id, ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)};
   if (!pages_.is_open() || !takes_fine_grain(table_, device)) hide_fine_grain(facts.info);
+  if (ledger_->most()) shape_memory(facts.info, ledger_->most());
   return facts;
+}
+
+std::shared_ptr<memory_ledger::hold> session::count(cl_context context, std::uint64_t bytes) {
+  return ledger_->take(ledger_->places_of(opencl::devices_of(table_, context)), bytes);
 }
 
 cl_int session::take_failure(cl_command_queue queue) {
@@ -265,6 +305,18 @@ bool given(call& c, const native_command& command, std::uint64_t event, cl_event
   if (!event) return true;
   if (code == CL_SUCCESS) own(c).table().clRetainEvent(done);
   return keep(c, event, done, code).well_formed;
+}
+
+outcome keep_counted(call& c, std::uint64_t id, cl_mem native, cl_int code,
+                     std::shared_ptr<memory_ledger::hold> held) {
+  if (code != CL_SUCCESS || !held) return keep(c, id, native, code);
+  // The platform's end of it.
+  using hold = std::shared_ptr<memory_ledger::hold>;
+  auto theirs = std::make_unique<hold>(held);
+  const auto gone = [](cl_mem, void* mine) { delete static_cast<hold*>(mine); };
+  if (own(c).table().clSetMemObjectDestructorCallback(native, gone, theirs.get()) == CL_SUCCESS)
+    (void)theirs.release();
+  return keep(c, id, native, code, end_with_handle(std::move(held)));
 }
 
 }  // namespace outboard::backend::opencl

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/opencl/table.hh"
+#include "backend/opencl/memory_ledger.hh"
 #include "backend/opencl/shared_memory.hh"
 #include "backend/opencl/shared_pages.hh"
 #include "backend/session_api.hh"
@@ -44,8 +45,13 @@ class session final : public session_api {
   /// Open where the client can have fine-grained memory.
   shared_pages& pages() { return pages_; }
 
-  /// The client may name this device from now on; what it is told of it.
-  marshal::opencl::device_facts introduce(cl_device_id device);
+  /// The client may name this device from now on; what it is told of it. `whole`: of which it is a part.
+  marshal::opencl::device_facts introduce(cl_device_id device, cl_device_id whole = nullptr);
+
+  /// Counts an object of so many bytes on every device of the context. nullptr: more than the session may
+  /// hold.
+  std::shared_ptr<memory_ledger::hold> count(cl_context context, std::uint64_t bytes);
+  std::shared_ptr<memory_ledger> ledger() { return ledger_; }
 
   /// A posted command of this queue could not be given to the device: the queue's next clFinish says so.
   void note_failure(cl_command_queue queue, cl_int code) { failures_.emplace(queue, code); }
@@ -81,7 +87,8 @@ class session final : public session_api {
   session_core* core_ = nullptr;
   shared_memory shared_;
   shared_pages pages_;
-  std::uint32_t devices_ = 0;  // named so far
+  std::shared_ptr<memory_ledger> ledger_;  // objects that the platform has not let go of yet have it, too
+  std::uint32_t devices_ = 0;              // named so far
   std::map<cl_command_queue, cl_int> failures_;
   std::map<std::pair<cl_kernel, cl_uint>, cl_int> failed_arguments_;
   std::map<std::uint64_t, std::vector<std::byte>> uploads_;
@@ -101,6 +108,8 @@ class session final : public session_api {
 
 /// Is its fine-grained memory, if it has any, ordinary memory of this process?
 bool takes_fine_grain(const api::opencl::function_table& table, cl_device_id device);
+
+std::vector<cl_device_id> devices_of(const api::opencl::function_table& table, cl_context context);
 
 /// The session of a request.
 session& own(call& c);
@@ -147,10 +156,14 @@ cl_int resolve_all(call& c, const marshal::opencl::ids& list, std::vector<H>& na
 /// The object that a request made, or why there is none, under the id that the client chose; the answer to
 /// it.
 template <class H>
-outcome keep(call& c, std::uint64_t id, H native, cl_int code) {
-  const bool kept =
-      names<H>(id) && (code == CL_SUCCESS ? c.objects().create(id, native, {}) : c.objects().fail(id, code));
+outcome keep(call& c, std::uint64_t id, H native, cl_int code, std::shared_ptr<void> extra = nullptr) {
+  const bool kept = names<H>(id) && (code == CL_SUCCESS ? c.objects().create(id, native, {}, std::move(extra))
+                                                        : c.objects().fail(id, code));
   return kept ? outcome::answer_code(code) : outcome::malformed();
 }
+
+/// The same of a memory object that counts; null: it does not.
+outcome keep_counted(call& c, std::uint64_t id, cl_mem native, cl_int code,
+                     std::shared_ptr<memory_ledger::hold> held);
 
 }  // namespace outboard::backend::opencl

@@ -42,9 +42,7 @@ std::uint64_t number(const void* at) { return reinterpret_cast<std::uint64_t>(at
 /// Are they the processor's own, whose memory is ordinary memory of this process? Others may know it by its
 /// pages.
 bool all_take_fine(const function_table& table, cl_context context) {
-  const auto devices = list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
-    return table.clGetContextInfo(context, CL_CONTEXT_DEVICES, size, to, wanted);
-  });
+  const auto devices = devices_of(table, context);
   return !devices.empty() &&
          std::ranges::all_of(devices, [&](cl_device_id each) { return takes_fine_grain(table, each); });
 }
@@ -90,9 +88,12 @@ outcome clSVMAlloc(call& c) {
   cl_int code = resolve(c, body.context, context);
   if (code == CL_SUCCESS && (!table.clSVMAlloc || !table.clSVMFree)) code = CL_INVALID_OPERATION;
   if (code != CL_SUCCESS) return outcome::answer_code(code);
-  shared_memory::block made{body.size, context};
+  const bool fine = (body.flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) != 0;
+  auto held = own(c).count(context, fine ? page_up(body.size) : body.size);
+  if (!held) return outcome::answer_code(CL_MEM_OBJECT_ALLOCATION_FAILURE);
+  shared_memory::block made{body.size, context, 0, std::move(held)};
   address_body reply;
-  if (body.flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) {
+  if (fine) {
     code = allocate_fine(c, body, made, reply.address);
   } else {
     reply.address = number(table.clSVMAlloc(context, body.flags, body.size, body.alignment));
@@ -100,7 +101,7 @@ outcome clSVMAlloc(call& c) {
   }
   if (code != CL_SUCCESS) return outcome::answer_code(code);
   table.clRetainContext(context);
-  own(c).shared().add(reply.address, made);
+  own(c).shared().add(reply.address, std::move(made));
   marshal::put_body(c.reply, reply);
   return outcome::answer_code(CL_SUCCESS);
 }

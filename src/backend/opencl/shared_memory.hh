@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 
 #include "api/opencl/headers.hh"
+#include "backend/opencl/memory_ledger.hh"
 
 namespace outboard::backend::opencl {
 
@@ -17,13 +19,14 @@ class shared_memory {
     cl_context context = nullptr;  ///< one reference is ours
     /// Fine-grained: where the device's own block begins, which has these pages inside it. 0: coarse-grained.
     std::uint64_t native = 0;
+    std::shared_ptr<memory_ledger::hold> held = nullptr;
   };
 
-  void add(std::uint64_t address, block made) { blocks_[address] = made; }
+  void add(std::uint64_t address, block made) { blocks_[address] = std::move(made); }
   /// The block that begins here, taken out; none: its context is null.
   block take(std::uint64_t address) {
     const auto found = blocks_.extract(address);
-    return found.empty() ? block{} : found.mapped();
+    return found.empty() ? block{} : std::move(found.mapped());
   }
   /// Lies all of it in one block? What is empty lies nowhere.
   bool holds(std::uint64_t address, std::uint64_t size) const {

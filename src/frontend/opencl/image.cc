@@ -50,6 +50,16 @@ cl_int ask_for(image_body& body, std::uint64_t id, std::span<const std::byte> co
   return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
 }
 
+/// Whatever its format.
+std::uint64_t most_bytes(const cl_image_desc& shape) {
+  constexpr std::uint64_t most = 1ull << 62;
+  std::uint64_t bytes = 16;
+  for (const std::size_t n : extent_of(shape)) {
+    if (__builtin_mul_overflow(bytes, std::uint64_t{n}, &bytes)) return most;
+  }
+  return std::min(bytes, most);
+}
+
 /// How large a pixel is, from such an image without contents: needed before the program's rows can be read.
 cl_int element_size(image_body body, std::size_t& size) {
   body.flags &= ~static_cast<cl_mem_flags>(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
@@ -84,6 +94,8 @@ cl_mem make_image(cl_context context, std::vector<cl_mem_properties> properties,
   image.format = *format;
   image.shape = *shape;
   image.properties = std::move(properties);
+  const auto& in = *find<context_info>(context);
+  if (!shape->mem_object) memory_claim::make_room(in, most_bytes(*shape));
   image_body body = body_of(context, flags, *format, *shape);
   std::vector<std::byte> contents;
   if (host) {
@@ -104,6 +116,7 @@ cl_mem make_image(cl_context context, std::vector<cl_mem_properties> properties,
   return create<cl_mem>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     const cl_int code = ask_for(body, id, contents, host != nullptr, image.made);
     image.size = size_here(image.made.size);
+    if (code == CL_SUCCESS && !shape->mem_object) image.claim = memory_claim::of_made(in, image.made.size);
     return code;
   });
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/opencl/memory_claim.hh"
 #include "frontend/opencl/objects.hh"
 #include "marshal/opencl/bodies.hh"
 
@@ -81,6 +82,7 @@ struct memory_info : object {
   std::mutex mutex;
   std::vector<mapping> mappings;  ///< under mutex
   farewells at_end;
+  memory_claim claim;
 };
 
 using build = std::shared_ptr<const marshal::opencl::build_reply>;

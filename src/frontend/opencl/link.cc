@@ -144,6 +144,7 @@ void link::adopt(marshal::opencl::snapshot snapshot, bool shares_memory) {
     for (marshal::opencl::device_facts& device : facts.devices) {
       auto about = std::make_unique<device_info>();
       about->platform = handle;
+      about->memory_limit = take_memory_limit(device.info);
       about->facts = {device.handle, shown_of_device(std::move(device.info), snapshot.host, shares_memory)};
       platform.devices.push_back(reinterpret_cast<cl_device_id>(
           make_named(handle_kind::cl_device, device.handle, std::move(about))));

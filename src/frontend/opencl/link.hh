@@ -22,7 +22,10 @@ namespace outboard::frontend::opencl {
 struct device_info : object {
   marshal::opencl::device_facts facts;
   cl_platform_id platform = nullptr;
-  needed<cl_device_id> parent;  ///< none: a device of the host, which lives as long as the process
+  needed<cl_device_id> parent;     ///< none: a device of the host, which lives as long as the process
+  std::uint64_t memory_limit = 0;  ///< most bytes that the session may hold of it; 0: no limit
+  /// Of a device of the host with a limit: what this process's objects take of it.
+  std::atomic<std::uint64_t> held{0};
 
   /// A number among the facts; 0 where there is none.
   template <class T>
@@ -45,6 +48,9 @@ struct platform_info : object {
 struct peer {
   std::unique_ptr<session> server;
   host_functions functions;  ///< of the program, that this back-end may ask for
+  /// Bytes of objects that were released and may be in use still. Too much at most, until the back-end is
+  /// asked.
+  std::atomic<std::uint64_t> dying{0};
 };
 
 class link {

@@ -55,6 +55,9 @@ cl_mem make_buffer(cl_context context, std::vector<cl_mem_properties> properties
     info->shared = block && block->whole && block->context == context;
   }
   const bool shared = info->shared;
+  // Memory that it stands for counts already.
+  if (const cl_int code = memory_claim::take(*in, shared ? 0 : size, info->claim); code != CL_SUCCESS)
+    return fail(errcode_ret, code);
   return create<cl_mem>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     sent_bytes contents;
     if (host && !shared) {

@@ -26,6 +26,9 @@ cl_mem clCreatePipe(cl_context context, cl_mem_flags flags, cl_uint packet_size,
   info->type = CL_MEM_OBJECT_PIPE;
   info->flags = flags ? flags : CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS;
   info->packet_size = packet_size, info->packets = packets;
+  const std::uint64_t bytes = std::uint64_t{packet_size} * packets;
+  if (const cl_int code = memory_claim::take(*in, bytes, info->claim); code != CL_SUCCESS)
+    return fail(errcode_ret, code);
   if (properties) info->properties.push_back(0);
   return create<cl_mem>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     message m(opcode::clCreatePipe);

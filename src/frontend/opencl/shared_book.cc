@@ -25,18 +25,24 @@ bool shared_book::add(std::uint64_t address, std::size_t size, cl_context contex
   if (after != blocks_.begin() && std::prev(after)->first + std::prev(after)->second.taken > address)
     return false;
   if (!(same ? pages_.share(address, taken, file) : pages_.open(address, size))) return false;
-  blocks_[address] = {size, taken, same, needed(context), {}};
+  blocks_[address] = {size, taken, same, needed(context), {}, {}};
   return true;
 }
 
-std::optional<needed<cl_context>> shared_book::remove(const void* at) {
+void shared_book::charge(std::uint64_t address, memory_claim claim) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = blocks_.find(address); found != blocks_.end())
+    found->second.claim = std::move(claim);
+}
+
+std::optional<shared_book::removed> shared_book::remove(const void* at) {
   const std::lock_guard lock(mutex_);
   auto found = blocks_.extract(number(at));
   if (found.empty()) return std::nullopt;
   // Pages at its ends may be shared with other blocks.
   const std::uint64_t begin = page_up(number(at)), end = page_down(number(at) + found.mapped().taken);
   if (begin < end) pages_.close(begin, end - begin);
-  return std::move(found.mapped().context);
+  return removed{std::move(found.mapped().context), std::move(found.mapped().claim)};
 }
 
 shared_book::blocks::const_iterator shared_book::block_of(const void* at) const {

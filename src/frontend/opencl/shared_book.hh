@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "frontend/opencl/memory_claim.hh"
 #include "frontend/opencl/objects.hh"
 #include "frontend/window.hh"
 
@@ -27,8 +28,15 @@ class shared_book {
   /// (foreign_claims::share); -1: this process has its own. False: something of this process lies there, or
   /// another back-end's block.
   bool add(std::uint64_t address, std::size_t size, cl_context context, int file = -1);
-  /// Takes the block out that begins here, and its pages with it. Its context; nothing: there is none.
-  std::optional<needed<cl_context>> remove(const void* at);
+  /// What the block that begins here takes of its devices' memory.
+  void charge(std::uint64_t address, memory_claim claim);
+
+  struct removed {
+    needed<cl_context> context;
+    memory_claim claim;  ///< to be kept until the server has been told
+  };
+  /// Takes the block out that begins here, and its pages with it. Nothing: there is none.
+  std::optional<removed> remove(const void* at);
 
   struct place {
     cl_context context = nullptr;
@@ -50,6 +58,7 @@ class shared_book {
     bool same_pages = false;
     needed<cl_context> context;
     std::vector<shared_mapping> mapped;
+    memory_claim claim;
   };
   using blocks = std::map<std::uint64_t, block>;
   blocks::const_iterator block_of(const void* at) const;

@@ -135,6 +135,15 @@ void set_number(values& info, std::uint32_t name, T value) {
 
 }  // namespace
 
+std::uint64_t take_memory_limit(values& info) {
+  const auto found = std::ranges::find(info, api::opencl::session_memory_limit, &info_value::name);
+  std::uint64_t limit = 0;
+  if (found == info.end()) return limit;
+  if (found->value.size() == sizeof limit) std::memcpy(&limit, found->value.data(), sizeof limit);
+  info.erase(found);
+  return limit;
+}
+
 values shown_of_platform(values info, const std::string& host) {
   add_to_text(info, CL_PLATFORM_NAME, " (outboard " + host + ")");
   set_text(info, CL_PLATFORM_ICD_SUFFIX_KHR, api::opencl::platform_suffix);

@@ -11,6 +11,9 @@ namespace outboard::frontend::opencl {
 
 using values = std::vector<marshal::opencl::info_value>;
 
+/// Taken out of what a server says of a device: the program does not see it. 0: there is none.
+std::uint64_t take_memory_limit(values& info);
+
 values shown_of_platform(values info, const std::string& host);
 /// `shares_memory`: pages of this process can be those of the device's host, too.
 values shown_of_device(values info, const std::string& host, bool shares_memory);

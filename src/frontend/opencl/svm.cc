@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/log.hh"
+#include "base/pages.hh"
 #include "frontend/opencl/answer.hh"
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/shared_book.hh"
@@ -124,6 +125,8 @@ void* clSVMAlloc(cl_context context, cl_svm_mem_flags flags, std::size_t size, c
   if (!in || size == 0 || !flags_fit(flags) || (alignment & (alignment - 1)) != 0 || !can(*in, flags, size))
     return nullptr;
   const bool fine = (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) != 0;
+  memory_claim claim;
+  if (memory_claim::take(*in, fine ? page_up(size) : size, claim) != CL_SUCCESS) return nullptr;
   const marshal::opencl::shared_memory_body body{id_of(context), flags, size, alignment};
   std::vector<std::uint64_t> in_use;
   std::uint64_t address = 0;
@@ -133,6 +136,7 @@ void* clSVMAlloc(cl_context context, cl_svm_mem_flags flags, std::size_t size, c
     made = fine == static_cast<bool>(pages) && book().add(address, size, context, pages.get());
     if (!made) in_use.push_back(address);  // kept until another one was found
   }
+  if (made) book().charge(address, std::move(claim));
   for (const std::uint64_t each : in_use) give_up_block(each);
   if (!made && !in_use.empty()) {
     log::warn("no shared virtual memory of ", size, " bytes: this process ",
@@ -143,9 +147,9 @@ void* clSVMAlloc(cl_context context, cl_svm_mem_flags flags, std::size_t size, c
 }
 
 void clSVMFree(cl_context, void* pointer) {
-  const auto context = pointer ? book().remove(pointer) : std::nullopt;
-  if (!context) return;
-  const at_home here(cell_of(context->get()));
+  const auto block = pointer ? book().remove(pointer) : std::nullopt;
+  if (!block) return;
+  const at_home here(cell_of(block->context.get()));
   give_up_block(number(pointer));
 }
 

@@ -46,6 +46,18 @@ struct pipe_body {
   OUTBOARD_FIELDS(handle, context, flags, packet_size, packets)
 };
 
+/// service::settle_memory: of a context with these devices, where so many bytes are wanted. Then: those of
+/// released objects that are in use still.
+struct settle_body {
+  ids devices;
+  std::uint64_t wanted = 0;
+  OUTBOARD_FIELDS(devices, wanted)
+};
+struct settle_reply {
+  std::uint64_t dying = 0;
+  OUTBOARD_FIELDS(dying)
+};
+
 struct shared_memory_body {
   std::uint64_t context = 0, flags = 0, size = 0;
   std::uint32_t alignment = 0;

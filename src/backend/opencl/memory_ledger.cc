@@ -1,0 +1,59 @@
+#include "backend/opencl/memory_ledger.hh"
+
+#include <algorithm>
+
+namespace outboard::backend::opencl {
+
+void memory_ledger::add(cl_device_id device, std::uint64_t board) {
+  places_[device] = static_cast<std::int32_t>(boards_.size());
+  boards_.push_back(board);
+}
+
+void memory_ledger::add_part(cl_device_id part, cl_device_id whole) {
+  if (const auto found = places_.find(whole); found != places_.end()) places_[part] = found->second;
+}
+
+std::uint64_t memory_ledger::bytes(cl_device_id device) const {
+  const auto found = places_.find(device);
+  return found == places_.end() ? 0 : tally_.bytes(found->second);
+}
+
+memory_ledger::places memory_ledger::places_of(std::span<const cl_device_id> devices) const {
+  places on;
+  for (const cl_device_id each : devices) {
+    const auto found = places_.find(each);
+    if (found != places_.end() && std::ranges::find(on, found->second) == on.end())
+      on.push_back(found->second);
+  }
+  return on;
+}
+
+bool memory_ledger::fits(const places& on, std::uint64_t bytes) const {
+  return most_ == 0 ||
+         std::ranges::all_of(on, [&](std::int32_t place) { return tally_.fits(place, bytes, most_); });
+}
+
+std::shared_ptr<memory_ledger::hold> memory_ledger::take(places on, std::uint64_t bytes) {
+  if (!fits(on, bytes)) return nullptr;
+  for (const std::int32_t place : on) tally_.add(place, bytes);
+  return std::make_shared<hold>(shared_from_this(), std::move(on), bytes);
+}
+
+memory_ledger::hold::~hold() {
+  for (const std::int32_t place : on_) ledger_->tally_.take(place, bytes_);
+  if (dying_.load()) ledger_->dying_.fetch_sub(bytes_);
+}
+
+void memory_ledger::hold::let_go() {
+  if (!dying_.exchange(true)) ledger_->dying_.fetch_add(bytes_);
+}
+
+std::shared_ptr<void> end_with_handle(std::shared_ptr<memory_ledger::hold> held) {
+  void* const what = held.get();
+  return {what, [held = std::move(held)](void*) mutable {
+            held->let_go();
+            held.reset();
+          }};
+}
+
+}  // namespace outboard::backend::opencl

@@ -1,0 +1,43 @@
+// What an object takes of the devices of its context, where their back-end limits what a session may hold of
+// them: counted here, so that a creation which waits for nothing is refused at the call. The worker counts by
+// itself. Owned by what the front-end remembers of the object; any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "api/opencl/headers.hh"
+
+namespace outboard::frontend::opencl {
+
+struct context_info;
+struct device_info;
+struct peer;
+
+class memory_claim {
+ public:
+  memory_claim() = default;
+  memory_claim(memory_claim&& other) noexcept;
+  memory_claim& operator=(memory_claim&& other) noexcept;
+  ~memory_claim();
+
+  /// CL_MEM_OBJECT_ALLOCATION_FAILURE: there is not so much left. Asks the back-end only where memory of
+  /// released objects may still be in use.
+  static cl_int take(const context_info& context, std::uint64_t bytes, memory_claim& claim);
+  /// The same for what is not known before the back-end has made it: there was room for it.
+  static memory_claim of_made(const context_info& context, std::uint64_t bytes);
+  /// Gives what was released the time to come back, if that is needed for so much.
+  static void make_room(const context_info& context, std::uint64_t bytes) {
+    make_room(context, bytes, bytes);
+  }
+
+ private:
+  static void make_room(const context_info& context, std::uint64_t bytes, std::uint64_t uncounted);
+  void cancel();  // it has never been anything
+
+  std::vector<device_info*> on_;  // whole devices, which live as long as the process
+  std::uint64_t bytes_ = 0;
+  peer* home_ = nullptr;
+};
+
+}  // namespace outboard::frontend::opencl
