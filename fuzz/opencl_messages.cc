@@ -1,9 +1,11 @@
 // The messages of OpenCL sessions: bodies of requests that a client sends, and what a server tells of its
 // platforms and of a build. What was understood can be written and is understood again.
+#include <filesystem>
 #include <span>
 
 #include "base/check.hh"
 #include "marshal/opencl/bodies.hh"
+#include "marshal/opencl/build_files.hh"
 #include "marshal/opencl/snapshot.hh"
 
 namespace {
@@ -22,6 +24,21 @@ void check(std::span<const std::byte> bytes) {
   wire::reader again(written);
   (void)marshal::take_body<Body>(again);
   CHECK(again.finished());
+}
+
+/// Of paths that are let pass none leads out of the folder that they are put below.
+void check_files(std::span<const std::byte> bytes) {
+  wire::reader from(bytes);
+  const auto body = marshal::take_body<build_files_body>(from);
+  if (!from.ok() || !well_formed(body)) return;
+  const auto stays = [](const std::string& path) {
+    const std::filesystem::path below("/root" + path);
+    return path == "/" || (below == below.lexically_normal() && path.find('\0') == path.npos);
+  };
+  CHECK(stays(body.here));
+  for (const std::string& path : body.folders) CHECK(stays(path));
+  for (const build_file& file : body.files) CHECK(stays(file.path));
+  CHECK(name_of_set(body).size() == 41);
 }
 
 }  // namespace
@@ -49,6 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check<upload_body>(bytes);
   check<build_body>(bytes);
   check<compile_body>(bytes);
+  check<build_files_body>(bytes);
+  check_files(bytes);
   check<link_body>(bytes);
   check<link_reply>(bytes);
   check<built_in_body>(bytes);

@@ -26,4 +26,7 @@ inline constexpr std::uint64_t feature_image_recall = 16;
 /// what devices say of such memory.
 inline constexpr std::uint64_t feature_fine_grain = 32;
 
+/// In OpenCL sessions: the client's headers come along with a build (service build_files).
+inline constexpr std::uint64_t feature_build_files = 64;
+
 }  // namespace outboard::wire

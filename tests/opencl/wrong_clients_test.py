@@ -4,6 +4,7 @@ import fcntl
 import itertools
 import mmap
 import os
+import hashlib
 import pathlib
 import random
 import socket
@@ -20,7 +21,7 @@ CONTEXT, QUEUE = 34, 35
 F_SEAL_FUTURE_WRITE = 16  # not in every Python
 FINE = 1 << 10  # CL_MEM_SVM_FINE_GRAIN_BUFFER
 SEED = 20261122
-UPLOAD = 200000
+UPLOAD, BUILD_FILES = 200000, 200002
 PLATFORM, DEVICE = (kind << 52 | 1 << 32 for kind in (32, 33))
 
 TABLES = pathlib.Path(__file__).resolve().parent.parent.parent / "src/api/opencl/opcodes.golden"
@@ -33,6 +34,18 @@ def request(opcode, payload, ticket=1, kind=CALL):
 
 def handle(kind, index=0):
     return kind << 52 | 1 << 32 | index << 4
+
+
+def text(value):
+    return struct.pack("<Q", len(value)) + value
+
+
+def build_files(path=b"/inc/x.h", here=b"/home/u", folder=b"/inc", content=b"int a;", digest=None, **more):
+    """One file for a build, with the content behind the request."""
+    size, how = more.get("size", len(content)), more.get("how", 2)
+    return (text(here) + struct.pack("<Q", 1) + text(folder) + struct.pack("<Q", 1) + text(path)
+            + (digest or hashlib.sha256(content).digest()) + struct.pack("<QB", size, how)
+            + struct.pack("<QQB", 0, len(content), 1) + content)
 
 
 class OpenClClient:
@@ -67,7 +80,7 @@ class Hostile(OpenClClient, SystemTest):
     def attacks(self):
         """Payloads that no front-end sends, for ever."""
         chance = random.Random(SEED)
-        codes = [*OPCODES.values(), UPLOAD, 3000, 17001]
+        codes = [*OPCODES.values(), UPLOAD, BUILD_FILES, 3000, 17001]
         values = [0, 1, 2 ** 64 - 1, 2 ** 63, 1 << 40, PLATFORM, DEVICE, handle(34), handle(36), handle(39, 9)]
         # A context that there is, then reads and writes of what there is not.
         context = struct.pack("<QQQQQ", handle(34), PLATFORM, 1, DEVICE, 0)
@@ -81,6 +94,31 @@ class Hostile(OpenClClient, SystemTest):
         done = run_program(program("opencl_vector_add"), daemon.unix,
                            OCL_ICD_VENDORS=str(LIBRARY / "libOutboardOpenCL.so.1"))
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def answers(self, daemon, payload):
+        """Is it answered, or the end of its session?"""
+        client = self.client(daemon.unix)
+        try:
+            client.send(request(BUILD_FILES, payload))
+            return client.receive()[0] == REPLY
+        except (OSError, EOFError, ValueError, struct.error, AssertionError):
+            return False
+        finally:
+            client.close()
+
+    def test_files_for_builds_lie_below_their_folder_or_end_the_session(self):
+        daemon = self.serve()
+        self.assertTrue(self.answers(daemon, build_files()))
+        self.assertTrue(self.answers(daemon, build_files(how=1)))
+        for wrong in ({"path": b"/../x.h"}, {"path": b"x.h"}, {"path": b"/a/../../x"}, {"path": b"/"}, {"path": b"/a\0b"},
+                      {"path": b"/" + b"x" * 256}, {"here": b"../.."}, {"here": b""}, {"folder": b"/a/.."},
+                      {"digest": b"0" * 32}, {"size": 5}, {"size": 7}, {"size": 2 ** 63}, {"how": 0}, {"how": 3}):
+            self.assertFalse(self.answers(daemon, build_files(**wrong)), wrong)
+        good = build_files()
+        for size in range(0, len(good), 16):
+            self.assertFalse(self.answers(daemon, good[:size]), size)
+        self.sessions_are_gone(daemon)
+        self.works(daemon)
 
     def test_each_loses_its_own_session_only(self):
         daemon = self.serve()

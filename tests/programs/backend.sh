@@ -1,12 +1,14 @@
 # Sourced by the tests of this folder: a back-end for one test, and a program run through it.
 # through_outboard [run's flags] -- PROGRAM...   runs it, with its exit status
-# start_backend unix|shm|tcp DEVICE              sets server (the URL) and backend (the process); ends with the test
+# start_backend unix|shm|tcp DEVICE              sets server (the URL) and backend (the process); ends with the test;
+#                                                backend_as: a command that becomes it
 # stop_backend                                   SIGTERM; fails unless the daemon ends cleanly with nothing left behind
 
 build=${OUTBOARD_BUILD:?is the build folder, for example build/release}
 outboard=$build/bin/outboard
 scratch=$(mktemp -d)
 backend=''
+backend_as=()
 log=$scratch/backend.log
 
 # ours: the processes of programs that this test started, by a mark in their environment.
@@ -72,7 +74,7 @@ start_backend() {
   else
     server=tcp:127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   fi
-  CACHE_DIRECTORY=$scratch/cache "$outboard" serve --listen "$server" --device "$device" >"$log" 2>&1 &
+  CACHE_DIRECTORY=$scratch/cache "${backend_as[@]}" "$outboard" serve --listen "$server" --device "$device" >"$log" 2>&1 &
   backend=$!
   for try in $(seq 100); do
     if "$outboard" devices --server "$server" >/dev/null 2>&1; then return; fi

@@ -26,6 +26,7 @@ enum class opcode : std::uint32_t {
 enum class service : std::uint32_t {
   upload = 200000,         ///< post: bytes that a later request of the same session names
   settle_memory = 200001,  ///< call: released memory that commands may still use comes back, if it is needed
+  build_files = 200002,    ///< post: the client's files for the lane's next build
 };
 
 struct function_info {

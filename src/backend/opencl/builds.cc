@@ -7,6 +7,8 @@
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/program_facts.hh"
 #include "backend/opencl/questions.hh"
+#include "backend/session_core.hh"
+#include "base/log.hh"
 
 namespace outboard::backend::opencl {
 namespace {
@@ -66,9 +68,12 @@ struct compilation {
   kept_programs programs;  ///< the first one is compiled, the others are its headers
   std::vector<cl_device_id> devices;
   named_devices names;
+  std::optional<files_of_build> wanted;
+  std::optional<build_folder::stay> files;
   cl_int code;
 
-  compilation(call& c, const build_body& body, const ids& headers) : programs(own(c).table()) {
+  compilation(call& c, const build_body& body, const ids& headers)
+      : programs(own(c).table()), wanted(own(c).take_files(c.own.id)) {
     code = programs.add(c, body.program);
     if (code == CL_SUCCESS) code = programs.add(c, headers);
     if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
@@ -76,9 +81,25 @@ struct compilation {
   }
   cl_program program() const { return programs.all().front(); }
 
+  /// Other lanes go on. CL_SUCCESS: the compiler may begin.
+  cl_int start(call& c) {
+    c.give_up_turn();
+    if (!wanted) return CL_SUCCESS;
+    auto entered = own(c).files().enter(*wanted);
+    if (!entered.ok()) {
+      log::warn("no room for the files of a build: ", entered.error().message);
+      return CL_OUT_OF_RESOURCES;
+    }
+    files.emplace(std::move(*entered));
+    return CL_SUCCESS;
+  }
+
   outcome told(call& c, const build_body& body, bool executable, build_reply reply) const {
     describe(own(c).table(), program(), names, executable && reply.code == CL_SUCCESS, reply);
-    for (device_build& each : reply.devices) each.options = body.options;
+    for (device_build& each : reply.devices) {
+      each.options = body.options;
+      if (files) each.log = files->without_folder(std::move(each.log));
+    }
     marshal::put_body(c.reply, reply);
     return outcome::answer_code(CL_SUCCESS);
   }
@@ -88,12 +109,20 @@ struct compilation {
 
 namespace ends {
 
+outcome build_files(call& c) {
+  const auto body = marshal::take_body<build_files_body>(c.body);
+  if (!c.body.ok()) return outcome::malformed();
+  const auto bytes = own(c).take_bytes(body.contents, c.body.rest());
+  if (!bytes || !own(c).expect_files(c.own.id, body, *bytes)) return outcome::malformed();
+  return outcome::answer_code(CL_SUCCESS);
+}
+
 outcome clBuildProgram(call& c) {
   build_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const compilation work(c, body, {});
+  compilation work(c, body, {});
   if (work.code != CL_SUCCESS) return outcome::answer_code(work.code);
-  c.give_up_turn();
+  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer_code(code);
   build_reply reply;
   reply.code = with_argument_info(body.options, [&](const char* options) {
     return own(c).table().clBuildProgram(work.program(), count_of(work.devices), first_of(work.devices),
@@ -107,12 +136,12 @@ outcome clCompileProgram(call& c) {
   if (!take_all(c, body) || body.headers.size() != body.names.size()) return outcome::malformed();
   auto* const compile = own(c).table().clCompileProgram;
   if (!compile) return outcome::answer_code(CL_INVALID_OPERATION);
-  const compilation work(c, body.build, body.headers);
+  compilation work(c, body.build, body.headers);
   if (work.code != CL_SUCCESS) return outcome::answer_code(work.code);
   const std::vector<cl_program> headers(work.programs.all().begin() + 1, work.programs.all().end());
   std::vector<const char*> names;
   for (const std::string& name : body.names) names.push_back(name.c_str());
-  c.give_up_turn();
+  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer_code(code);
   build_reply reply;
   reply.code = with_argument_info(body.build.options, [&](const char* options) {
     return compile(work.program(), count_of(work.devices), first_of(work.devices), options, count_of(headers),

@@ -219,6 +219,41 @@ std::optional<std::vector<std::byte>> session::take_bytes(const marshal::opencl:
   return bytes;
 }
 
+bool session::expect_files(std::uint32_t lane, const marshal::opencl::build_files_body& body,
+                           std::span<const std::byte> bytes) {
+  using marshal::opencl::file_bytes;
+  if (!well_formed(body)) return false;
+  files_of_build wanted{body.here, name_of_set(body), body.folders, {}};
+  for (const auto& file : body.files) {
+    file_contents contents;
+    if (file.bytes == file_bytes::known) {
+      const auto found = kept_files_.find(file.digest);
+      if (found == kept_files_.end() || found->second->size() != file.size) return false;
+      contents = found->second;
+    } else {
+      if (file.size > bytes.size()) return false;
+      const auto its = bytes.first(static_cast<std::size_t>(file.size));
+      bytes = bytes.subspan(its.size());
+      // The digest is part of the set's name, by which a driver may find what it has built for others.
+      if (sha256(its) != file.digest) return false;
+      contents = std::make_shared<const std::vector<std::byte>>(its.begin(), its.end());
+    }
+    if (file.bytes == file_bytes::kept && kept_files_.emplace(file.digest, contents).second) {
+      kept_file_bytes_ += file.size;
+      if (kept_file_bytes_ > marshal::opencl::most_kept_file_bytes) return false;
+    }
+    wanted.files.emplace_back(file.path, std::move(contents));
+  }
+  expected_files_[lane] = std::move(wanted);
+  return bytes.empty();
+}
+
+std::optional<files_of_build> session::take_files(std::uint32_t lane) {
+  auto found = expected_files_.extract(lane);
+  if (found.empty()) return std::nullopt;
+  return std::move(found.mapped());
+}
+
 /// Of most queues in their order; of others later ones wait for the first.
 void session::drop_complete(std::deque<kept>& of_queue) {
   while (!of_queue.empty() && status_of(table_, of_queue.front().done).value_or(CL_COMPLETE) <= CL_COMPLETE) {

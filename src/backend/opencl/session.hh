@@ -12,11 +12,14 @@
 #include <vector>
 
 #include "api/opencl/table.hh"
+#include "backend/opencl/build_folder.hh"
 #include "backend/opencl/memory_ledger.hh"
 #include "backend/opencl/shared_memory.hh"
 #include "backend/opencl/shared_pages.hh"
 #include "backend/session_api.hh"
+#include "base/sha256.hh"
 #include "marshal/opencl/bodies.hh"
+#include "marshal/opencl/build_files.hh"
 #include "marshal/opencl/snapshot.hh"
 
 namespace outboard::backend::opencl {
@@ -68,6 +71,13 @@ class session final : public session_api {
   std::optional<std::vector<std::byte>> take_bytes(const marshal::opencl::bytes_body& about,
                                                    std::span<const std::byte> rest);
 
+  /// The client's files for the next build of this lane. False: the request does not fit.
+  bool expect_files(std::uint32_t lane, const marshal::opencl::build_files_body& body,
+                    std::span<const std::byte> bytes);
+  /// Those of the build that this lane begins; nothing: none came.
+  std::optional<files_of_build> take_files(std::uint32_t lane);
+  build_folder& files() { return files_; }  ///< own lock
+
   /// Bytes that a command of the queue still reads: they go once its event, which is the session's from now
   /// on, has come and somebody asks for something. (A callback of the driver's took 10 us.) Own lock; any
   /// thread.
@@ -93,6 +103,10 @@ class session final : public session_api {
   std::map<std::pair<cl_kernel, cl_uint>, cl_int> failed_arguments_;
   std::map<std::uint64_t, std::vector<std::byte>> uploads_;
   std::uint64_t uploaded_ = 0;
+  std::map<std::uint32_t, files_of_build> expected_files_;  // by lane
+  std::map<sha256_digest, file_contents> kept_files_;
+  std::uint64_t kept_file_bytes_ = 0;
+  build_folder files_;
   struct kept {
     cl_event done;
     std::vector<std::byte> bytes;

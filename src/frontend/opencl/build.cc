@@ -7,6 +7,7 @@
 
 #include "base/blocked_signals.hh"
 #include "frontend/opencl/answer.hh"
+#include "frontend/opencl/build_files.hh"
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/message.hh"
 
@@ -39,6 +40,25 @@ cl_int ask_for_build(opcode code, const Body& body, build_reply& built) {
   wire::reader reply = m.reply();
   built = marshal::take_body<build_reply>(reply);
   return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+}
+
+/// The build with this machine's files. What cannot be sent is a failed build, whose log says why.
+template <class Body>
+cl_int ask_with_files(opcode code, const program_info& info, const Body& body, files_for_build& files,
+                      cl_int failed, build_reply& built) {
+  if (!files.problem.empty()) {
+    built = {failed, {}, {}};
+    for (const cl_device_id device : info.devices) {
+      built.devices.push_back({id_of(device), CL_BUILD_ERROR, CL_PROGRAM_BINARY_TYPE_NONE, 0, 0,
+                               files.options,
+                               "outboard: this program's files cannot be sent: " + files.problem + "\n"});
+    }
+    return CL_SUCCESS;
+  }
+  cl_int result = files.send();
+  if (result == CL_SUCCESS) result = ask_for_build(code, body, built);
+  if (result == CL_SUCCESS) files.answered(built);
+  return result;
 }
 
 /// A build that the server could not even begin is one that failed.
@@ -125,7 +145,10 @@ cl_int clBuildProgram(cl_program program, cl_uint num_devices, const cl_device_i
           check_build(program, info, num_devices, device_list, options, pfn_notify, user_data, body);
       code)
     return code;
-  const auto ask = [body](build_reply& built) { return ask_for_build(opcode::clBuildProgram, body, built); };
+  const auto files = std::make_shared<files_for_build>(files_for_build::find({info}, body));
+  const auto ask = [info, body, files](build_reply& built) {
+    return ask_with_files(opcode::clBuildProgram, *info, body, *files, CL_BUILD_PROGRAM_FAILURE, built);
+  };
   return begin(program, *info, ask, pfn_notify, user_data);
 }
 
@@ -142,15 +165,19 @@ cl_int clCompileProgram(cl_program program, cl_uint num_devices, const cl_device
     return CL_INVALID_VALUE;
   if (info->form != program_form::source && info->form != program_form::il) return CL_INVALID_OPERATION;
   std::vector<needed<cl_program>> kept;
+  std::vector<const program_info*> texts{info};
   for (cl_uint i = 0; i < num_headers; ++i) {
-    if (!alive(headers[i])) return CL_INVALID_PROGRAM;
+    const auto* const header = find<program_info>(headers[i]);
+    if (!header) return CL_INVALID_PROGRAM;
     if (!names[i]) return CL_INVALID_VALUE;
     kept.emplace_back(headers[i]);
+    texts.push_back(header);
     body.headers.push_back(id_of(headers[i]));
     body.names.emplace_back(names[i]);
   }
-  const auto ask = [body, kept](build_reply& built) {
-    return ask_for_build(opcode::clCompileProgram, body, built);
+  const auto files = std::make_shared<files_for_build>(files_for_build::find(texts, body.build));
+  const auto ask = [info, body, kept, files](build_reply& built) {
+    return ask_with_files(opcode::clCompileProgram, *info, body, *files, CL_COMPILE_PROGRAM_FAILURE, built);
   };
   return begin(program, *info, ask, pfn_notify, user_data);
 }

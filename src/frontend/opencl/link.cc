@@ -58,6 +58,11 @@ session* link::server() {
   return home && life_.load(std::memory_order_acquire) == life::running ? home->server.get() : nullptr;
 }
 
+sent_files* link::files() {
+  peer* const home = home_of_call();
+  return home && home->takes_files ? &home->files : nullptr;
+}
+
 host_functions& link::functions() { return home_of_call()->functions; }
 
 traffic link::moved() const {
@@ -110,6 +115,7 @@ void link::connect() {
 status link::connect_to(const settings& only) {
   wire::hello hello = introduce_ourselves();
   hello.wanted = wire::purpose_opencl;
+  hello.features |= wire::feature_build_files;
   auto dialed = dial_any(only, transports_, hello, transport::clock::now() + connect_patience);
   if (!dialed) return failure(dialed.error().message);
   auto snapshot = marshal::opencl::decode_snapshot(dialed->welcome.content);
@@ -126,6 +132,7 @@ status link::connect_to(const settings& only) {
   peer& made = *peers_.emplace_back(std::make_unique<peer>());
   made.server = std::make_unique<session>(std::move(dialed->connection), std::move(events));
   made.server->session_id = dialed->welcome.session;
+  made.takes_files = (dialed->welcome.features & wire::feature_build_files) != 0;
   const at_home here(&made);
   const bool offered = (dialed->welcome.features & wire::feature_fine_grain) != 0;
   adopt(std::move(*snapshot), offered && made.server->passes_descriptors());

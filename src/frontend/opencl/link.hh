@@ -12,6 +12,7 @@
 
 #include "frontend/host_functions.hh"
 #include "frontend/opencl/objects.hh"
+#include "frontend/opencl/sent_files.hh"
 #include "frontend/process.hh"
 #include "frontend/session.hh"
 #include "frontend/settings.hh"
@@ -47,6 +48,8 @@ struct platform_info : object {
 /// One of the program's back-ends. It lives as long as the process.
 struct peer {
   std::unique_ptr<session> server;
+  bool takes_files = false;  ///< for builds
+  sent_files files;
   host_functions functions;  ///< of the program, that this back-end may ask for
   /// Bytes of objects that were released and may be in use still. Too much at most, until the back-end is
   /// asked.
@@ -67,6 +70,8 @@ class link {
   session* server();
   /// Of the same back-end; with server().
   host_functions& functions();
+  /// Of the same back-end; with server(). nullptr: it takes no files for builds.
+  sent_files* files();
   /// What went over the connections, also of those that are over.
   traffic moved() const;
   bool synchronous() const { return synchronous_; }

@@ -1,5 +1,6 @@
 #include "frontend/opencl/answer.hh"
 #include "frontend/opencl/build.hh"
+#include "frontend/opencl/build_files.hh"
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/kinds.hh"
 #include "frontend/opencl/message.hh"
@@ -67,7 +68,7 @@ cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const ch
       info->source.append(strings[i]);
     }
   }
-  const std::string& source = info->source;  // lives as long as the program
+  const std::string source = text_for_server(info->source);
   return create<cl_program>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     sent_bytes text;
     if (const cl_int code = send_bytes(std::as_bytes(std::span(source)), text); code) return code;
