@@ -123,7 +123,7 @@ static void shared(const machine& m) {
 static void in_use(const machine& m) {
   cl_program program = m.build(source);
   cl_kernel linger = m.kernel(program, "linger");
-  const int times = 200000000;
+  const int times = 50000000;
   for (int round = 0; round < 3; ++round) {
     cl_mem used = nullptr;
     CHECK_CL(take(m.context, limit / 4 * 3, used));
