@@ -64,6 +64,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check<formats_body>(bytes);
   check<binary_body>(bytes);
   check<upload_body>(bytes);
+  check<area_body>(bytes);
+  check<close_area_body>(bytes);
+  check<await_area_body>(bytes);
+  check<busy_blocks_body>(bytes);
   check<build_body>(bytes);
   check<compile_body>(bytes);
   check<build_files_body>(bytes);
@@ -76,6 +80,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check<argument_body>(bytes);
   check<read_body>(bytes);
   check<write_body>(bytes);
+  check<read_into_body>(bytes);
+  check<write_from_body>(bytes);
   check<event_callback_body>(bytes);
   check<question_body>(bytes);
   auto snapshot = decode_snapshot(bytes);

@@ -99,7 +99,8 @@ std::string guests::peer_problem(const transport::connection& connection) const 
 std::uint64_t guests::features_for(const transport::capabilities& can) const {
   std::uint64_t features = wire::feature_lane_uploads | wire::feature_build_files;
   if (can.passes_descriptors)
-    return features | wire::feature_fine_grain | (rules_.rings && can.same_host ? wire::feature_rings : 0);
+    return features | wire::feature_fine_grain | wire::feature_transfer_areas |
+           (rules_.rings && can.same_host ? wire::feature_rings : 0);
   if (rules_.image_recall) features |= wire::feature_image_recall;
   if (rules_.data_connections)
     features |= wire::feature_data_connections | (rules_.compression ? wire::feature_packed_pieces : 0);

@@ -29,4 +29,7 @@ inline constexpr std::uint64_t feature_fine_grain = 32;
 /// In OpenCL sessions: the client's headers come along with a build (service build_files).
 inline constexpr std::uint64_t feature_build_files = 64;
 
+/// In OpenCL sessions: both ends have memory that transfers pass (service open_area).
+inline constexpr std::uint64_t feature_transfer_areas = 128;
+
 }  // namespace outboard::wire

@@ -80,7 +80,7 @@ class Hostile(OpenClClient, SystemTest):
     def attacks(self):
         """Payloads that no front-end sends, for ever."""
         chance = random.Random(SEED)
-        codes = [*OPCODES.values(), UPLOAD, BUILD_FILES, 3000, 17001]
+        codes = [*OPCODES.values(), *range(UPLOAD, UPLOAD + 8), 3000, 17001]
         values = [0, 1, 2 ** 64 - 1, 2 ** 63, 1 << 40, PLATFORM, DEVICE, handle(34), handle(36), handle(39, 9)]
         # A context that there is, then reads and writes of what there is not.
         context = struct.pack("<QQQQQ", handle(34), PLATFORM, 1, DEVICE, 0)

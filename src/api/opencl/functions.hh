@@ -27,6 +27,11 @@ enum class service : std::uint32_t {
   upload = 200000,         ///< post: bytes that a later request of the same session names
   settle_memory = 200001,  ///< call: released memory that commands may still use comes back, if it is needed
   build_files = 200002,    ///< post: the client's files for the lane's next build
+  open_area = 200003,      ///< call: memory that both ends have, its descriptor comes before the reply
+  close_area = 200004,     ///< post
+  await_area = 200005,     ///< call: a block of one is of no command any more
+  read_into = 200006,      ///< post or call: clEnqueueReadBuffer, whose bytes lie in an area then
+  write_from = 200007,     ///< post: clEnqueueWriteBuffer, whose bytes lie in an area
 };
 
 struct function_info {

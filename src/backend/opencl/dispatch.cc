@@ -52,9 +52,13 @@ template <opcode Op, class Execution>
 void note(call& c, const Execution& e, cl_int code) {
   if constexpr (Op == opcode::clReleaseCommandQueue) {
     (void)own(c).take_failure(e.template argument<0>());
+    own(c).newest(e.template argument<0>(), nullptr);
   } else if constexpr (Op == opcode::clReleaseKernel) {
     own(c).forget_arguments(e.template argument<0>());
+  } else if constexpr (Op == opcode::clReleaseContext) {
+    own(c).forget(e.template argument<0>());
   } else if constexpr (begins_with<Op, cl_command_queue>) {
+    if (Op != opcode::clFlush && Op != opcode::clFinish) own(c).newest(e.template argument<0>(), nullptr);
     const bool posted = c.header.kind == wire::frame_kind::post;
     if (posted && code != CL_SUCCESS) own(c).note_failure(e.template argument<0>(), code);
   }

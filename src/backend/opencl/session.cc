@@ -179,6 +179,21 @@ cl_int session::take_failure(cl_command_queue queue) {
   return found.empty() ? CL_SUCCESS : found.mapped();
 }
 
+void session::newest(cl_command_queue queue, cl_event done) {
+  if (!done && newest_.empty()) return;
+  if (done) table_.clRetainEvent(done);
+  const auto before = newest_.extract(queue);
+  if (!before.empty()) table_.clReleaseEvent(before.mapped());
+  if (done) newest_.emplace(queue, done);
+}
+
+cl_event session::newest_of(cl_command_queue queue) {
+  const auto found = newest_.find(queue);
+  if (found == newest_.end()) return nullptr;
+  table_.clRetainEvent(found->second);
+  return found->second;
+}
+
 void session::note_argument(cl_kernel kernel, cl_uint index, cl_int code) {
   if (code != CL_SUCCESS) {
     failed_arguments_[{kernel, index}] = code;
@@ -254,6 +269,26 @@ std::optional<files_of_build> session::take_files(std::uint32_t lane) {
   return std::move(found.mapped());
 }
 
+std::optional<host_bytes> session::take_bytes_for(cl_context context,
+                                                  const marshal::opencl::bytes_body& about,
+                                                  std::span<const std::byte> rest) {
+  if (about.upload) {
+    auto bytes = take_bytes(about, rest);
+    if (!bytes) return std::nullopt;
+    const auto owned = std::make_shared<std::vector<std::byte>>(std::move(*bytes));
+    return host_bytes{owned->data(), owned->size(), owned};
+  }
+  if (rest.size() != about.size) return std::nullopt;
+  host_bytes block = blocks_.take(context, rest.size());
+  std::copy(rest.begin(), rest.end(), block.data);
+  return block;
+}
+
+void session::forget(cl_context context) {
+  blocks_.forget(context);
+  areas_.close_all_of(context);
+}
+
 /// Of most queues in their order; of others later ones wait for the first.
 void session::drop_complete(std::deque<kept>& of_queue) {
   while (!of_queue.empty() && status_of(table_, of_queue.front().done).value_or(CL_COMPLETE) <= CL_COMPLETE) {
@@ -262,14 +297,14 @@ void session::drop_complete(std::deque<kept>& of_queue) {
   }
 }
 
-void session::keep_bytes(cl_command_queue queue, cl_event done, std::vector<std::byte> bytes) {
+void session::keep(cl_command_queue queue, cl_event done, std::shared_ptr<const void> used) {
   const std::lock_guard lock(kept_mutex_);
   std::deque<kept>& of_queue = kept_[queue];
   drop_complete(of_queue);
-  of_queue.push_back({done, std::move(bytes)});
+  of_queue.push_back({done, std::move(used)});
 }
 
-void session::drop_kept_bytes() {
+void session::drop_kept() {
   const std::lock_guard lock(kept_mutex_);
   for (auto at = kept_.begin(); at != kept_.end();) {
     drop_complete(at->second);
@@ -288,13 +323,21 @@ void session::send_finished_reads() {
     const auto status = status_of(table_, read.done);
     if (status > CL_COMPLETE) return false;
     if (status == CL_COMPLETE) {
-      send_bytes(read.ticket, read.bytes);
+      send_bytes(read.ticket, {read.bytes.data, read.bytes.size});
     } else {
       tell_failed(read.ticket);
     }
     table_.clReleaseEvent(read.done);
     return true;
   });
+}
+
+void session::send_read(call& c, std::span<const std::byte> bytes) {
+  if (bytes.size() > copies_out::goes_with_reply) return send_bytes(c.header.ticket, bytes);
+  const std::array<std::uint64_t, 2> prefix{c.header.ticket, 0};
+  wire::frame_header header;
+  header.kind = wire::frame_kind::data;
+  core_->send_with_reply(c.own, header, std::as_bytes(std::span(prefix)), bytes);
 }
 
 void session::send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes) {
@@ -337,6 +380,7 @@ native_command::native_command(call& c, const marshal::opencl::command_body& bod
 bool given(call& c, const native_command& command, std::uint64_t event, cl_event done, cl_int code) {
   const bool posted = c.header.kind == wire::frame_kind::post;
   if (code != CL_SUCCESS && command.queue && posted) own(c).note_failure(command.queue, code);
+  if (code == CL_SUCCESS) own(c).newest(command.queue, done);
   if (!event) return true;
   if (code == CL_SUCCESS) own(c).table().clRetainEvent(done);
   return keep(c, event, done, code).well_formed;

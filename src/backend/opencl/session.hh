@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "api/opencl/table.hh"
+#include "backend/opencl/block_pool.hh"
 #include "backend/opencl/build_folder.hh"
 #include "backend/opencl/memory_ledger.hh"
 #include "backend/opencl/shared_memory.hh"
 #include "backend/opencl/shared_pages.hh"
+#include "backend/opencl/transfer_areas.hh"
 #include "backend/session_api.hh"
 #include "base/sha256.hh"
 #include "marshal/opencl/bodies.hh"
@@ -28,7 +30,7 @@ namespace outboard::backend::opencl {
 struct pending_read {
   cl_event done = nullptr;  ///< ours to release
   std::uint64_t ticket = 0;
-  std::vector<std::byte> bytes;
+  host_bytes bytes;
 };
 
 class session final : public session_api {
@@ -40,13 +42,17 @@ class session final : public session_api {
   std::int32_t unknown_function() const override { return CL_INVALID_OPERATION; }
   void before_reply() override {
     send_finished_reads();
-    drop_kept_bytes();
+    drop_kept();
   }
 
   const api::opencl::function_table& table() const { return table_; }
   shared_memory& shared() { return shared_; }
   /// Open where the client can have fine-grained memory.
   shared_pages& pages() { return pages_; }
+  block_pool& blocks() { return blocks_; }    ///< own lock
+  transfer_areas& areas() { return areas_; }  ///< own lock
+  /// The client has released it for the last time.
+  void forget(cl_context context);
 
   /// The client may name this device from now on; what it is told of it. `whole`: of which it is a part.
   marshal::opencl::device_facts introduce(cl_device_id device, cl_device_id whole = nullptr);
@@ -78,28 +84,41 @@ class session final : public session_api {
   std::optional<files_of_build> take_files(std::uint32_t lane);
   build_folder& files() { return files_; }  ///< own lock
 
-  /// Bytes that a command of the queue still reads: they go once its event, which is the session's from now
-  /// on, has come and somebody asks for something. (A callback of the driver's took 10 us.) Own lock; any
-  /// thread.
-  void keep_bytes(cl_command_queue queue, cl_event done, std::vector<std::byte> bytes);
+  /// Those of a write to a device of the context.
+  std::optional<host_bytes> take_bytes_for(cl_context context, const marshal::opencl::bytes_body& about,
+                                           std::span<const std::byte> rest);
+
+  /// The queue's newest command, if it has an event that we know; null: it has none. Our own reference.
+  void newest(cl_command_queue queue, cl_event done);
+  /// For the caller to release.
+  cl_event newest_of(cl_command_queue queue);
+
+  /// What a command of the queue still uses: it goes once its event, which is the session's from now on, has
+  /// come and somebody asks for something. (A callback of the driver's took 10 us.) Own lock; any thread.
+  void keep(cl_command_queue queue, cl_event done, std::shared_ptr<const void> used);
 
   /// Own lock; any thread.
   void add_read(pending_read read);
   void send_finished_reads();
-  /// Sends the bytes of a read that has been waited for.
-  void send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes);
+  /// Sends the bytes of a read that the request has waited for.
+  void send_read(call& c, std::span<const std::byte> bytes);
   void tell_failed(std::uint64_t ticket);
   /// An event of the client's has reached the status that it asked for. Any thread.
   void tell_event(std::uint64_t number, std::int32_t status);
 
  private:
+  void send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes);
+
   const api::opencl::function_table table_;
   session_core* core_ = nullptr;
   shared_memory shared_;
   shared_pages pages_;
+  block_pool blocks_{table_};
+  transfer_areas areas_{table_};
   std::shared_ptr<memory_ledger> ledger_;  // objects that the platform has not let go of yet have it, too
   std::uint32_t devices_ = 0;              // named so far
   std::map<cl_command_queue, cl_int> failures_;
+  std::map<cl_command_queue, cl_event> newest_;
   std::map<std::pair<cl_kernel, cl_uint>, cl_int> failed_arguments_;
   std::map<std::uint64_t, std::vector<std::byte>> uploads_;
   std::uint64_t uploaded_ = 0;
@@ -109,9 +128,9 @@ class session final : public session_api {
   build_folder files_;
   struct kept {
     cl_event done;
-    std::vector<std::byte> bytes;
+    std::shared_ptr<const void> used;
   };
-  void drop_kept_bytes();
+  void drop_kept();
   void drop_complete(std::deque<kept>& of_queue);
   std::mutex kept_mutex_;  // guards kept_
   std::map<cl_command_queue, std::deque<kept>> kept_;

@@ -15,7 +15,9 @@ std::optional<cl_int> status_of(const api::opencl::function_table& table, cl_eve
 /// True: they are complete, or have failed, and to wait for them takes no time. Gives their queues' commands
 /// to the device.
 bool complete_soon(call& c, std::span<const cl_event> events);
-/// The same of all commands of the queue.
+/// Looks on for 500 µs at most, without the turn.
+void complete_in_a_moment(const api::opencl::function_table& table, cl_event event);
+/// As complete_soon(), of all commands of the queue.
 bool finished_soon(call& c, cl_command_queue queue);
 
 }  // namespace outboard::backend::opencl

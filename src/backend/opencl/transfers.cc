@@ -47,6 +47,21 @@ cl_int resolve_place(call& c, const place_body& place, cl_mem& memory, std::size
   return all ? CL_SUCCESS : CL_INVALID_VALUE;
 }
 
+/// nullptr: there is no such queue.
+cl_context context_of(call& c, cl_command_queue queue) {
+  if (!queue) return nullptr;
+  return value_of<cl_context>([&](std::size_t size, void* to, std::size_t* wanted) {
+           return own(c).table().clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, size, to, wanted);
+         })
+      .value_or(nullptr);
+}
+
+/// A command whose bytes lie in an area was given to the device, or not.
+void note_use(call& c, const area_place& place, cl_event done, cl_int code) {
+  if (const auto area = place.area ? own(c).areas().find(place.area) : nullptr)
+    area->used(place.offset, done, code);
+}
+
 constexpr std::size_t no_origin[3] = {};
 
 /// The way of the bytes: the functions of a row, a box and an image take the same places either way.
@@ -90,6 +105,64 @@ cl_int enqueue(const function_table& table, const native_command& command, cl_me
                            place.slice_pitch, 0, 0, way.host, command.count(), command.list(), done);
 }
 
+/// A write whose bytes lie in this process.
+outcome write(call& c, const command_body& about, const native_command& command, const place_body& to,
+              const area_place& from, host_bytes bytes) {
+  const function_table& table = own(c).table();
+  cl_mem memory = nullptr;
+  std::size_t size = 0;
+  cl_int code = command.code;
+  if (code == CL_SUCCESS) code = resolve_place(c, to, memory, size);
+  if (code == CL_SUCCESS && size != bytes.size) code = CL_INVALID_VALUE;
+  cl_event done = nullptr;
+  if (code == CL_SUCCESS) code = enqueue(table, command, memory, to, to_device{bytes.data}, &done);
+  note_use(c, from, done, code);
+  const bool well_formed = given(c, command, about.event, done, code);
+  if (code == CL_SUCCESS) own(c).keep(command.queue, done, std::move(bytes.owner));
+  return well_formed ? outcome::answer_code(code) : outcome::malformed();
+}
+
+/// A read, of bytes that travel unless there is an area for them.
+outcome read(call& c, const read_body& body, const area_place& into) {
+  session& mine = own(c);
+  mine.send_finished_reads();  // parts before this one travel while the device copies it
+  const function_table& table = mine.table();
+  const native_command command(c, body.command);
+  cl_mem memory = nullptr;
+  std::size_t size = 0;
+  cl_int code = command.code;
+  if (code == CL_SUCCESS) code = resolve_place(c, body.from, memory, size);
+  pending_read read{nullptr, c.header.ticket, {}};
+  const bool travels = into.area == 0;
+  if (code == CL_SUCCESS && travels) read.bytes = mine.blocks().take(context_of(c, command.queue), size);
+  if (code == CL_SUCCESS && !travels) {
+    auto place = mine.areas().bytes_at(into, size);
+    if (!place) return outcome::malformed();
+    read.bytes = std::move(*place);
+  }
+  if (code == CL_SUCCESS)
+    code = enqueue(table, command, memory, body.from, to_host{read.bytes.data}, &read.done);
+  note_use(c, into, read.done, code);
+  if (!given(c, command, body.command.event, read.done, code)) return outcome::malformed();
+  if (code != CL_SUCCESS) {
+    if (!body.blocking && travels) mine.tell_failed(c.header.ticket);
+    return outcome::answer_code(code);
+  }
+  if (!body.blocking) {
+    if (travels) {
+      mine.add_read(std::move(read));
+    } else {
+      mine.keep(command.queue, read.done, std::move(read.bytes.owner));
+    }
+    return outcome::answer_code(CL_SUCCESS);
+  }
+  if (!complete_soon(c, {&read.done, 1})) c.give_up_turn();
+  code = table.clWaitForEvents(1, &read.done);
+  if (code == CL_SUCCESS && travels) mine.send_read(c, {read.bytes.data, read.bytes.size});
+  table.clReleaseEvent(read.done);
+  return outcome::answer_code(code);
+}
+
 }  // namespace
 
 namespace ends {
@@ -97,52 +170,27 @@ namespace ends {
 outcome clEnqueueWriteBuffer(call& c) {
   const auto body = marshal::take_body<write_body>(c.body);
   if (!c.body.ok()) return outcome::malformed();
-  auto contents = own(c).take_bytes(body.contents, c.body.rest());
-  if (!contents) return outcome::malformed();
-  const function_table& table = own(c).table();
   const native_command command(c, body.command);
-  cl_mem memory = nullptr;
-  std::size_t size = 0;
-  cl_int code = command.code;
-  if (code == CL_SUCCESS) code = resolve_place(c, body.to, memory, size);
-  if (code == CL_SUCCESS && size != contents->size()) code = CL_INVALID_VALUE;
-  cl_event done = nullptr;
-  if (code == CL_SUCCESS) code = enqueue(table, command, memory, body.to, to_device{contents->data()}, &done);
-  const bool well_formed = given(c, command, body.command.event, done, code);
-  if (code == CL_SUCCESS) own(c).keep_bytes(command.queue, done, std::move(*contents));
-  return well_formed ? outcome::answer_code(code) : outcome::malformed();
+  auto contents = own(c).take_bytes_for(context_of(c, command.queue), body.contents, c.body.rest());
+  return contents ? write(c, body.command, command, body.to, {}, std::move(*contents)) : outcome::malformed();
+}
+
+outcome write_from(call& c) {
+  write_from_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  auto contents = own(c).areas().bytes_at(body.from, body.size);
+  if (!contents) return outcome::malformed();
+  return write(c, body.command, native_command(c, body.command), body.to, body.from, std::move(*contents));
 }
 
 outcome clEnqueueReadBuffer(call& c) {
   read_body body;
-  if (!take_all(c, body)) return outcome::malformed();
-  own(c).send_finished_reads();  // parts before this one travel while the device copies it
-  const function_table& table = own(c).table();
-  const native_command command(c, body.command);
-  cl_mem memory = nullptr;
-  std::size_t size = 0;
-  cl_int code = command.code;
-  if (code == CL_SUCCESS) code = resolve_place(c, body.from, memory, size);
-  pending_read read{nullptr, c.header.ticket, {}};
-  if (code == CL_SUCCESS) {
-    read.bytes.resize(size);
-    code = enqueue(table, command, memory, body.from, to_host{read.bytes.data()}, &read.done);
-  }
-  if (!given(c, command, body.command.event, read.done, code)) return outcome::malformed();
-  if (code != CL_SUCCESS) {
-    if (!body.blocking) own(c).tell_failed(c.header.ticket);
-    return outcome::answer_code(code);
-  }
-  if (!body.blocking) {
-    own(c).add_read(std::move(read));
-    return outcome::answer_code(CL_SUCCESS);
-  }
-  session& mine = own(c);
-  if (!complete_soon(c, {&read.done, 1})) c.give_up_turn();
-  code = table.clWaitForEvents(1, &read.done);
-  if (code == CL_SUCCESS) mine.send_bytes(read.ticket, read.bytes);
-  table.clReleaseEvent(read.done);
-  return outcome::answer_code(code);
+  return take_all(c, body) ? read(c, body, {}) : outcome::malformed();
+}
+
+outcome read_into(call& c) {
+  read_into_body body;
+  return take_all(c, body) && body.into.area ? read(c, body.read, body.into) : outcome::malformed();
 }
 
 }  // namespace ends

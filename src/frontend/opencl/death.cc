@@ -26,6 +26,8 @@ void tell_death(cell& dying) {
   switch (dying.kind.load(std::memory_order_acquire)) {
     case handle_kind::cl_context:
       static_cast<context_info*>(dying.info)->at_end.run();
+      static_cast<context_info*>(dying.info)->small.area.reset();
+      static_cast<context_info*>(dying.info)->large.area.reset();
       return tell<opcode::clReleaseContext, cl_context>(dying, own);
     case handle_kind::cl_command_queue:
       return tell<opcode::clReleaseCommandQueue, cl_command_queue>(dying, own);

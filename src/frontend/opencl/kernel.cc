@@ -19,15 +19,28 @@ build usable_build(program_info& program) {
   return is_executable(built) ? built : nullptr;
 }
 
+/// Programs make a kernel anew for each launch: what is known of one's arguments is known of all.
+std::shared_ptr<accepted_sizes> accepted_of(program_info& program, const build& facts,
+                                            const marshal::opencl::kernel_facts& about) {
+  const std::lock_guard lock(program.mutex);
+  if (program.accepted_by != facts) {
+    program.accepted_by = facts;
+    program.accepted.clear();
+    for (const auto& kernel : facts->kernels)
+      program.accepted.push_back(std::make_shared<accepted_sizes>(kernel.arguments.size()));
+  }
+  return program.accepted[static_cast<std::size_t>(&about - facts->kernels.data())];
+}
+
 std::unique_ptr<kernel_info> info_of(cl_program program, program_info& of, build facts,
                                      const marshal::opencl::kernel_facts& about) {
   auto info = std::make_unique<kernel_info>();
   info->program = needed(program);
   info->context = of.context;
   info->about = &about;
+  info->accepted = accepted_of(of, facts, about);
   info->facts = std::move(facts);
   info->given.resize(about.arguments.size());
-  info->accepted.resize(about.arguments.size());
   of.kernels.fetch_add(1);
   return info;
 }
@@ -136,7 +149,6 @@ cl_kernel clCloneKernel(cl_kernel source, cl_int* errcode_ret) {
   {
     const std::lock_guard lock(from->mutex);
     info->given = from->given;
-    info->accepted = from->accepted;
   }
   return create<cl_kernel>(std::move(info), errcode_ret, [&](std::uint64_t id) {
     return remote<opcode::clCloneKernel>(id, source, static_cast<cl_int*>(nullptr));
@@ -159,10 +171,11 @@ cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, std::size_t size, const v
   const std::lock_guard lock(info->mutex);
   message m(opcode::clSetKernelArg);
   marshal::put_body(m.body(), body);
-  const bool sure = certain || info->accepted[index] == size + 1;
+  std::atomic<std::size_t>& accepted = (*info->accepted)[index];
+  const bool sure = certain || accepted.load(std::memory_order_relaxed) == size + 1;
   const cl_int code = sure ? m.post() : m.call();
   if (code != CL_SUCCESS) return code;
-  info->accepted[index] = size + 1;
+  accepted.store(size + 1, std::memory_order_relaxed);
   info->given[index] = size + 1;
   return CL_SUCCESS;
 }

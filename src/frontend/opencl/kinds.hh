@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "frontend/opencl/memory_claim.hh"
 #include "frontend/opencl/objects.hh"
+#include "frontend/opencl/transfer_area.hh"
 #include "marshal/opencl/bodies.hh"
 
 namespace outboard::frontend::opencl {
@@ -45,6 +47,7 @@ struct context_info : object {
   std::mutex mutex;
   std::map<cl_device_id, cl_command_queue>
       default_queues;  ///< on devices, of kernels; perhaps dead. Under mutex
+  staging_blocks small{64u << 10, 256u << 10}, large{1u << 20, 8u << 20};
 };
 
 struct queue_info : object {
@@ -62,7 +65,8 @@ struct mapping {
   std::size_t size = 0;            ///< bytes that travel
   std::size_t row = 0, slice = 0;  ///< pitches of an image's part at `at`
   cl_map_flags flags = 0;
-  std::unique_ptr<std::byte[]> own;  ///< null: it is the program's own memory
+  std::unique_ptr<std::byte[]> own;  ///< null: it is other memory
+  marshal::opencl::area_place in;    ///< memory that the server has, too
 };
 
 struct memory_info : object {
@@ -81,11 +85,15 @@ struct memory_info : object {
   std::size_t host_row = 0, host_slice = 0;  ///< pitches of `host`
   std::mutex mutex;
   std::vector<mapping> mappings;  ///< under mutex
+  map_memory map;
   farewells at_end;
   memory_claim claim;
 };
 
 using build = std::shared_ptr<const marshal::opencl::build_reply>;
+
+/// The size of each argument of a kernel that the device took once, and one more; 0: none yet. Any thread.
+using accepted_sizes = std::vector<std::atomic<std::size_t>>;
 
 /// What a program was made of.
 enum class program_form : std::uint8_t { source, binary, il, built_in, linked };
@@ -101,6 +109,8 @@ struct program_info : object {
   std::mutex mutex;
   build built;                          ///< the last one; under mutex
   std::vector<cl_device_id> built_for;  ///< under mutex
+  build accepted_by;                    ///< whose kernels these are of; under mutex, as they are
+  std::vector<std::shared_ptr<accepted_sizes>> accepted;
   std::atomic<std::uint32_t> kernels{0};
 };
 
@@ -110,8 +120,8 @@ struct kernel_info : object {
   build facts;
   const marshal::opencl::kernel_facts* about = nullptr;  ///< in `facts`
   std::mutex mutex;
-  std::vector<std::size_t> given;     ///< the size of each argument as it was set; 0: not yet. Under mutex
-  std::vector<std::size_t> accepted;  ///< the size that the device took once. Under mutex
+  std::vector<std::size_t> given;  ///< the size of each argument as it was set; 0: not yet. Under mutex
+  std::shared_ptr<accepted_sizes> accepted;  ///< by all kernels of this name
   ~kernel_info() override;
 };
 

@@ -63,6 +63,11 @@ sent_files* link::files() {
   return home && home->takes_files ? &home->files : nullptr;
 }
 
+bool link::has_areas() {
+  const peer* const home = home_of_call();
+  return home && home->has_areas && !synchronous_;
+}
+
 host_functions& link::functions() { return home_of_call()->functions; }
 
 traffic link::moved() const {
@@ -115,7 +120,7 @@ void link::connect() {
 status link::connect_to(const settings& only) {
   wire::hello hello = introduce_ourselves();
   hello.wanted = wire::purpose_opencl;
-  hello.features |= wire::feature_build_files;
+  hello.features |= wire::feature_build_files | wire::feature_transfer_areas;
   auto dialed = dial_any(only, transports_, hello, transport::clock::now() + connect_patience);
   if (!dialed) return failure(dialed.error().message);
   auto snapshot = marshal::opencl::decode_snapshot(dialed->welcome.content);
@@ -133,6 +138,7 @@ status link::connect_to(const settings& only) {
   made.server = std::make_unique<session>(std::move(dialed->connection), std::move(events));
   made.server->session_id = dialed->welcome.session;
   made.takes_files = (dialed->welcome.features & wire::feature_build_files) != 0;
+  made.has_areas = (dialed->welcome.features & wire::feature_transfer_areas) != 0;
   const at_home here(&made);
   const bool offered = (dialed->welcome.features & wire::feature_fine_grain) != 0;
   adopt(std::move(*snapshot), offered && made.server->passes_descriptors());

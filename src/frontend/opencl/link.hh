@@ -49,6 +49,7 @@ struct platform_info : object {
 struct peer {
   std::unique_ptr<session> server;
   bool takes_files = false;  ///< for builds
+  bool has_areas = false;    ///< for transfers
   sent_files files;
   host_functions functions;  ///< of the program, that this back-end may ask for
   /// Bytes of objects that were released and may be in use still. Too much at most, until the back-end is
@@ -68,6 +69,8 @@ class link {
   const std::vector<cl_platform_id>& platforms();
   /// The session with the back-end that the call concerns (home.hh); nullptr: there is none (any more).
   session* server();
+  /// Can that back-end share memory for transfers?
+  bool has_areas();
   /// Of the same back-end; with server().
   host_functions& functions();
   /// Of the same back-end; with server(). nullptr: it takes no files for builds.

@@ -39,8 +39,8 @@ class message {
 };
 
 /// A hand-written request with this body.
-template <class Body>
-cl_int post_body(opcode code, const Body& body, std::span<const std::byte> bulk = {}) {
+template <class Code, class Body>
+cl_int post_body(Code code, const Body& body, std::span<const std::byte> bulk = {}) {
   message m(code);
   marshal::put_body(m.body(), body);
   return m.post(bulk);

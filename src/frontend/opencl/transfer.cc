@@ -68,6 +68,19 @@ cl_int move_box(const command& c, cl_mem buffer, const box_end& in_buffer, const
   return move(place, here);
 }
 
+/// Where all maps of a buffer are, once there were enough of them; nullptr: each is on its own.
+transfer_area* memory_of_maps(memory_info& info, std::size_t size) {
+  map_memory& maps = info.map;
+  const std::lock_guard lock(maps.use);
+  if (maps.area || maps.refused || info.shared) return maps.area.get();
+  const bool worth = maps.shown >= std::max<std::uint64_t>(info.size, map_memory::least);
+  maps.shown += size;
+  if (!worth) return nullptr;
+  maps.area = transfer_area::open(info.context.get(), info.size, 0);
+  maps.refused = !maps.area;
+  return maps.area.get();
+}
+
 }  // namespace
 
 cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, std::size_t offset,
@@ -125,11 +138,13 @@ void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking
   auto& info = *find<memory_info>(buffer);
   mapping m;
   m.place = place, m.size = size, m.flags = flags;
-  m.at = info.host ? info.host + offset : make_room(m);
-  // What is there need not come where the program says that it writes all of it.
-  const bool unseen = (flags & CL_MAP_WRITE_INVALIDATE_REGION) && (!blocking || c.in_order());
-  cl_int code = unseen ? c.mark() : read(c, place, {m.at, size}, blocking);
-  if (code == CL_SUCCESS && unseen && blocking) code = remote<opcode::clFinish>(0, queue);
+  const transfer_area* const both = info.host ? nullptr : memory_of_maps(info, size);
+  if (both) m.in = both->place(offset);
+  m.at = info.host ? info.host + offset : both ? both->at(offset) : make_room(m);
+  // What will be overwritten as a whole is not fetched: its first byte stands for the order of things.
+  if (flags & CL_MAP_WRITE_INVALIDATE_REGION) place.size = 1;
+  const cl_int code = both ? read_there(c, place, m.in, blocking)
+                           : read(c, place, {m.at, static_cast<std::size_t>(place.size)}, blocking);
   if (code != CL_SUCCESS) return fail(errcode_ret, code);
   if (errcode_ret) *errcode_ret = CL_SUCCESS;
   const std::lock_guard lock(info.mutex);
@@ -153,6 +168,7 @@ cl_int clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory, void* mapp
     info.mappings.erase(found);
   }
   if (m.flags & map_writes) {
+    if (m.in.area) return write_there(c, m.place, m.in, m.size);
     if (!m.row) return write(c, m.place, {m.at, m.size});
     box b;
     // As wide as sizes of this end: the program gave them.

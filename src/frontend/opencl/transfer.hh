@@ -8,6 +8,7 @@
 
 namespace outboard::frontend::opencl {
 
+using marshal::opencl::area_place;
 using marshal::opencl::place_body;
 using marshal::opencl::place_form;
 
@@ -36,6 +37,10 @@ std::vector<std::byte> gather(const box& b, const void* ptr, const std::size_t* 
 
 cl_int read(command& c, const place_body& from, const landing& land, bool blocking);
 cl_int write(command& c, const place_body& to, std::span<const std::byte> bytes);
+
+/// The same of bytes that lie in memory which the server has, too.
+cl_int read_there(command& c, const place_body& from, const area_place& into, bool blocking);
+cl_int write_there(command& c, const place_body& to, const area_place& from, std::uint64_t size);
 
 /// Memory of ours for m.size bytes, at an aligned address.
 std::byte* make_room(mapping& m);

@@ -8,12 +8,46 @@ namespace outboard::marshal::opencl {
 
 using ids = std::vector<std::uint64_t>;
 
-/// Bytes that belong to a request: behind its fields, or uploaded before under this number.
+/// A place in a transfer area; area 0: none.
+struct area_place {
+  std::uint64_t area = 0, offset = 0;
+  OUTBOARD_FIELDS(area, offset)
+};
+
+/// Bytes that belong to a request: behind its fields, uploaded before under this number, or, those of a
+/// write, in an area.
 struct bytes_body {
   std::uint64_t upload = 0;  ///< 0: they follow
   std::uint64_t size = 0;
   bool present = false;
   OUTBOARD_FIELDS(upload, size, present)
+};
+
+/// service::open_area: memory of both ends for commands of this context, under the client's number. Of areas
+/// in blocks (`block` bytes each; 0: none) the server knows which are in use.
+struct area_body {
+  std::uint64_t number = 0, context = 0, size = 0, block = 0;
+  OUTBOARD_FIELDS(number, context, size, block)
+};
+
+/// service::close_area.
+struct close_area_body {
+  std::uint64_t number = 0;
+  OUTBOARD_FIELDS(number)
+};
+
+/// service::await_area: until the last command on the block is complete; one who is not `patient` waits for a
+/// moment only.
+struct await_area_body {
+  std::uint64_t number = 0, block = 0;
+  bool patient = false;
+  OUTBOARD_FIELDS(number, block, patient)
+};
+
+/// Its answer: a bit for each block that a command still uses.
+struct busy_blocks_body {
+  std::uint64_t busy = 0;
+  OUTBOARD_FIELDS(busy)
 };
 
 /// service::upload: the bytes follow; those of one number are put together in the order in which they come.
@@ -295,6 +329,13 @@ struct read_body {
   OUTBOARD_FIELDS(command, from, blocking)
 };
 
+/// service::read_into: the same, but that the bytes lie in the area when the command is complete.
+struct read_into_body {
+  read_body read;
+  area_place into;
+  OUTBOARD_FIELDS(read, into)
+};
+
 /// clEnqueueWriteBuffer, clEnqueueWriteBufferRect, clEnqueueUnmapMemObject, clEnqueueSVMUnmap: the bytes
 /// without gaps.
 struct write_body {
@@ -302,6 +343,15 @@ struct write_body {
   place_body to;
   bytes_body contents;
   OUTBOARD_FIELDS(command, to, contents)
+};
+
+/// service::write_from: the same, of so many bytes that lie in the area until the command is complete.
+struct write_from_body {
+  command_body command;
+  place_body to;
+  area_place from;
+  std::uint64_t size = 0;
+  OUTBOARD_FIELDS(command, to, from, size)
 };
 
 struct event_callback_body {

@@ -1,0 +1,41 @@
+// The way of a transfer's bytes through the blocks that its context shares with the server. Lives for the
+// time of the transfer, on the thread that asked for it.
+#pragma once
+
+#include <optional>
+
+#include "frontend/opencl/command.hh"
+#include "frontend/opencl/kinds.hh"
+
+namespace outboard::frontend::opencl {
+
+class passage {
+ public:
+  /// For so many bytes. It may be closed: another transfer uses the blocks, the server cannot share memory,
+  /// or too little has been moved so far for that.
+  passage(const command& c, std::uint64_t size);
+
+  explicit operator bool() const { return lock_.owns_lock() && blocks_->area; }
+  std::uint64_t block_size() const { return blocks_->block; }
+
+  /// A block that no command uses; nothing: there was none for a moment. It is in use from then on.
+  std::optional<unsigned> take();
+  /// Waits until the commands on it are complete; what the last of them came to.
+  cl_int await(unsigned block);
+  /// The call on it has been answered.
+  void free(unsigned block) { blocks_->busy &= ~bit(block); }
+
+  std::byte* at(unsigned block) const { return blocks_->area->at(block * blocks_->block); }
+  marshal::opencl::area_place place(unsigned block) const {
+    return blocks_->area->place(block * blocks_->block);
+  }
+
+ private:
+  static std::uint64_t bit(unsigned block) { return std::uint64_t{1} << block; }
+  cl_int ask(unsigned block, bool patient);
+
+  staging_blocks* blocks_ = nullptr;
+  std::unique_lock<std::mutex> lock_;
+};
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,267 @@
+// Bytes of every size there and back, in whatever way they travel: rows, boxes, images and maps, waited for
+// or not, from several threads, behind a closed gate, and once more after all was let go.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <thread>
+
+#include "program.hh"
+
+namespace {
+
+using bytes = std::vector<std::uint8_t>;
+
+bytes pattern(std::size_t size, std::uint32_t seed) {
+  bytes made(size);
+  for (std::uint8_t& each : made) {
+    seed = seed * 1664525 + 1013904223;
+    each = static_cast<std::uint8_t>(seed >> 24);
+  }
+  return made;
+}
+
+std::uint64_t sum(const bytes& of) {
+  std::uint64_t all = 14695981039346656037u;
+  for (const std::uint8_t each : of) all = (all ^ each) * 1099511628211u;
+  return all;
+}
+
+void say(const char* what, const bytes& of) {
+  std::printf("%s: %zu bytes, %016llx\n", what, of.size(), static_cast<unsigned long long>(sum(of)));
+}
+
+cl_mem room(cl_context context, std::size_t size) {
+  cl_int code = CL_SUCCESS;
+  cl_mem made = clCreateBuffer(context, CL_MEM_READ_WRITE, size, nullptr, &code);
+  CHECK_CL(code);
+  return made;
+}
+
+cl_command_queue queue_of(const machine& m, cl_command_queue_properties bits) {
+  cl_int code = CL_SUCCESS;
+  const cl_queue_properties wanted[] = {CL_QUEUE_PROPERTIES, bits, 0};
+  cl_command_queue made = clCreateCommandQueueWithProperties(m.context, m.device, wanted, &code);
+  CHECK_CL(code);
+  return made;
+}
+
+void there_and_back(const machine& m, cl_command_queue queue, std::size_t size, std::uint32_t seed) {
+  const std::size_t before = seed % 7;
+  cl_mem buffer = room(m.context, size + before);
+  const bytes sent = pattern(size, seed);
+  bytes waited(size), polled(size);
+  CHECK_CL(clEnqueueWriteBuffer(queue, buffer, seed % 2, before, size, sent.data(), 0, nullptr, nullptr));
+  CHECK_CL(clEnqueueReadBuffer(queue, buffer, CL_TRUE, before, size, waited.data(), 0, nullptr, nullptr));
+  CHECK_CL(clEnqueueReadBuffer(queue, buffer, CL_FALSE, before, size, polled.data(), 0, nullptr, nullptr));
+  CHECK_CL(clFinish(queue));
+  REQUIRE(waited == sent);
+  REQUIRE(polled == sent);
+  CHECK_CL(clReleaseMemObject(buffer));
+}
+
+constexpr std::size_t kib = 1024, mib = 1024 * kib;
+constexpr std::size_t sizes[] = {1,          1023,         kib,       4 * kib, 16 * kib, 64 * kib - 1,
+                                 64 * kib,   64 * kib + 1, 300 * kib, mib,     mib + 1,  3 * mib,
+                                 9 * mib + 5};
+
+void every_size(const machine& m) {
+  std::uint32_t seed = 1;
+  for (int round = 0; round < 4; ++round) {
+    for (const std::size_t size : sizes) there_and_back(m, m.queue, size, ++seed);
+  }
+  std::printf("%u transfers in rows\n", seed);
+}
+
+/// Nothing gets on behind the gate, and all beside it does.
+void behind_a_gate(const machine& m) {
+  constexpr std::size_t parts = 40;
+  cl_mem buffer = room(m.context, parts * mib);
+  cl_int code = CL_SUCCESS;
+  cl_event gate = clCreateUserEvent(m.context, &code);
+  CHECK_CL(code);
+  cl_command_queue behind = queue_of(m, 0);
+  const bytes sent = pattern(parts * mib, 77);
+  bytes back(parts * mib);
+  for (std::size_t i = 0; i < parts; ++i) {
+    CHECK_CL(clEnqueueWriteBuffer(behind, buffer, CL_FALSE, i * mib, mib, sent.data() + i * mib, i == 0,
+                                  i == 0 ? &gate : nullptr, nullptr));
+  }
+  CHECK_CL(clEnqueueReadBuffer(behind, buffer, CL_FALSE, 0, back.size(), back.data(), 0, nullptr, nullptr));
+  for (const std::size_t size : sizes) there_and_back(m, m.queue, size, 5);
+  CHECK_CL(clSetUserEventStatus(gate, CL_COMPLETE));
+  CHECK_CL(clFinish(behind));
+  REQUIRE(back == sent);
+  say("behind a gate", back);
+  CHECK_CL(clReleaseEvent(gate));
+  CHECK_CL(clReleaseCommandQueue(behind));
+  CHECK_CL(clReleaseMemObject(buffer));
+}
+
+void threads(const machine& m) {
+  std::vector<std::thread> all;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    all.emplace_back([&m, i] {
+      cl_command_queue queue = queue_of(m, 0);
+      for (std::uint32_t n = 0; n < 3; ++n) {
+        for (const std::size_t size : sizes) there_and_back(m, queue, size, 100 * i + n);
+      }
+      CHECK_CL(clReleaseCommandQueue(queue));
+    });
+  }
+  for (std::thread& each : all) each.join();
+  std::printf("threads have done\n");
+}
+
+/// What may not be given in parts.
+void as_one(const machine& m) {
+  cl_command_queue queue = queue_of(m, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE);
+  const bytes sent = pattern(5 * mib, 9);
+  bytes back(sent.size());
+  cl_mem buffer = room(m.context, sent.size());
+  for (int round = 0; round < 3; ++round) {
+    cl_event written = nullptr, read = nullptr;
+    std::fill(back.begin(), back.end(), 0);
+    CHECK_CL(
+        clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, sent.size(), sent.data(), 0, nullptr, &written));
+    CHECK_CL(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, back.size(), back.data(), 1, &written, &read));
+    REQUIRE(back == sent);
+    cl_ulong begun = 0, ended = 0;
+    CHECK_CL(clGetEventProfilingInfo(read, CL_PROFILING_COMMAND_START, sizeof begun, &begun, nullptr));
+    CHECK_CL(clGetEventProfilingInfo(read, CL_PROFILING_COMMAND_END, sizeof ended, &ended, nullptr));
+    REQUIRE(ended >= begun);
+    for (cl_event each : {written, read}) CHECK_CL(clReleaseEvent(each));
+  }
+  say("out of order", back);
+  CHECK_CL(clReleaseMemObject(buffer));
+  CHECK_CL(clReleaseCommandQueue(queue));
+}
+
+void boxes(const machine& m) {
+  const std::size_t row = 700, slice = row * 200, origin[3] = {13, 21, 2}, here[3] = {5, 6, 1},
+                    region[3] = {600, 170, 5}, row_here = 640, slice_here = row_here * 180;
+  const bytes sent = pattern(slice_here * 7, 3);
+  bytes there = pattern(slice * 9, 4), back(sent.size()), whole(there.size());
+  cl_mem buffer = m.buffer(there, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR);
+  for (int round = 0; round < 4; ++round) {
+    CHECK_CL(clEnqueueWriteBufferRect(m.queue, buffer, CL_FALSE, origin, here, region, row, slice, row_here,
+                                      slice_here, sent.data(), 0, nullptr, nullptr));
+    CHECK_CL(clEnqueueReadBufferRect(m.queue, buffer, CL_TRUE, origin, here, region, row, slice, row_here,
+                                     slice_here, back.data(), 0, nullptr, nullptr));
+  }
+  CHECK_CL(clEnqueueReadBuffer(m.queue, buffer, CL_TRUE, 0, whole.size(), whole.data(), 0, nullptr, nullptr));
+  for (std::size_t z = 0; z < region[2]; ++z) {
+    for (std::size_t y = 0; y < region[1]; ++y) {
+      const auto* const from = &sent[(here[2] + z) * slice_here + (here[1] + y) * row_here + here[0]];
+      std::copy_n(from, region[0], &there[(origin[2] + z) * slice + (origin[1] + y) * row + origin[0]]);
+      REQUIRE(std::memcmp(&back[(here[2] + z) * slice_here + (here[1] + y) * row_here + here[0]], from,
+                          region[0]) == 0);
+    }
+  }
+  REQUIRE(whole == there);
+  say("boxes", back);
+  CHECK_CL(clReleaseMemObject(buffer));
+}
+
+void* map(const machine& m, cl_mem buffer, cl_map_flags flags, std::size_t offset, std::size_t size) {
+  cl_int code = CL_SUCCESS;
+  void* const at =
+      clEnqueueMapBuffer(m.queue, buffer, CL_TRUE, flags, offset, size, 0, nullptr, nullptr, &code);
+  CHECK_CL(code);
+  return at;
+}
+
+void unmap(const machine& m, cl_mem buffer, void* at) {
+  CHECK_CL(clEnqueueUnmapMemObject(m.queue, buffer, at, 0, nullptr, nullptr));
+}
+
+/// Enough of them for a buffer to have memory of its own for them.
+void maps(const machine& m) {
+  const std::size_t size = 2 * mib;
+  cl_program program = m.build("__kernel void more(__global uchar* v) { v[get_global_id(0)] += 3; }");
+  cl_kernel more = m.kernel(program, "more");
+  bytes model = pattern(size, 11);
+  cl_mem buffer = m.buffer(model, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR);
+  set_arguments(more, buffer);
+  for (std::uint32_t round = 0; round < 6; ++round) {
+    auto* const all = static_cast<std::uint8_t*>(map(m, buffer, CL_MAP_READ | CL_MAP_WRITE, 0, size));
+    REQUIRE(std::memcmp(all, model.data(), size) == 0);
+    all[round * 1000] = model[round * 1000] = static_cast<std::uint8_t>(round);
+    unmap(m, buffer, all);
+    CHECK_CL(clEnqueueNDRangeKernel(m.queue, more, 1, nullptr, &size, nullptr, 0, nullptr, nullptr));
+    for (std::uint8_t& each : model) each = static_cast<std::uint8_t>(each + 3);
+    // Two parts that overlap are looked at, a third is overwritten.
+    void* const low = map(m, buffer, CL_MAP_READ, 0, mib + 100);
+    void* const high = map(m, buffer, CL_MAP_READ, mib, mib);
+    REQUIRE(std::memcmp(low, model.data(), mib + 100) == 0);
+    REQUIRE(std::memcmp(high, model.data() + mib, mib) == 0);
+    unmap(m, buffer, low);
+    unmap(m, buffer, high);
+    const bytes fresh = pattern(300 * kib, round);
+    void* const written = map(m, buffer, CL_MAP_WRITE_INVALIDATE_REGION, 700 * kib, fresh.size());
+    std::memcpy(written, fresh.data(), fresh.size());
+    unmap(m, buffer, written);
+    std::copy(fresh.begin(), fresh.end(), model.begin() + 700 * kib);
+    bytes back(size);
+    CHECK_CL(clEnqueueReadBuffer(m.queue, buffer, CL_TRUE, 0, size, back.data(), 0, nullptr, nullptr));
+    REQUIRE(back == model);
+  }
+  cl_int code = CL_SUCCESS;
+  cl_event shown = nullptr;
+  void* const later =
+      clEnqueueMapBuffer(m.queue, buffer, CL_FALSE, CL_MAP_READ, 0, size, 0, nullptr, &shown, &code);
+  CHECK_CL(code);
+  CHECK_CL(clWaitForEvents(1, &shown));
+  REQUIRE(std::memcmp(later, model.data(), size) == 0);
+  say("maps", model);
+  unmap(m, buffer, later);
+  void* const last = map(m, buffer, CL_MAP_WRITE, 0, size);
+  std::memset(last, 1, size);
+  unmap(m, buffer, last);
+  CHECK_CL(clReleaseEvent(shown));
+  CHECK_CL(clReleaseKernel(more));
+  CHECK_CL(clReleaseProgram(program));
+  CHECK_CL(clReleaseMemObject(buffer));  // while its bytes are on their way
+}
+
+void images(const machine& m) {
+  cl_bool has = CL_FALSE;
+  CHECK_CL(clGetDeviceInfo(m.device, CL_DEVICE_IMAGE_SUPPORT, sizeof has, &has, nullptr));
+  if (!has) return;
+  const cl_image_format format{CL_RGBA, CL_UNSIGNED_INT8};
+  cl_image_desc shape{};
+  shape.image_type = CL_MEM_OBJECT_IMAGE2D;
+  shape.image_width = 500, shape.image_height = 400;
+  cl_int code = CL_SUCCESS;
+  cl_mem image = clCreateImage(m.context, CL_MEM_READ_WRITE, &format, &shape, nullptr, &code);
+  CHECK_CL(code);
+  const std::size_t origin[3] = {}, region[3] = {500, 400, 1}, pitch = 2048;
+  const bytes sent = pattern(pitch * 400, 6);
+  bytes back(sent.size());
+  for (int round = 0; round < 12; ++round) {
+    CHECK_CL(clEnqueueWriteImage(m.queue, image, CL_FALSE, origin, region, pitch, 0, sent.data(), 0, nullptr,
+                                 nullptr));
+    CHECK_CL(clEnqueueReadImage(m.queue, image, CL_TRUE, origin, region, pitch, 0, back.data(), 0, nullptr,
+                                nullptr));
+  }
+  for (std::size_t y = 0; y < 400; ++y) REQUIRE(std::memcmp(&back[y * pitch], &sent[y * pitch], 2000) == 0);
+  say("images", back);
+  CHECK_CL(clReleaseMemObject(image));
+}
+
+}  // namespace
+
+/// `rows`: only what a single thread moves in rows and maps.
+int main(int count, char** words) {
+  const bool rows = count > 1 && std::strcmp(words[1], "rows") == 0;
+  for (int life = 0; life < 2; ++life) {
+    const machine m;
+    every_size(m);
+    maps(m);
+    if (rows) continue;
+    behind_a_gate(m);
+    threads(m);
+    as_one(m);
+    boxes(m);
+    images(m);
+  }
+}
