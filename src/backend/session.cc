@@ -168,6 +168,7 @@ session_end session_core::run() {
   }
   const bool stuck = !join_lanes();
   images_.end(keeping_patience);
+  if (request_.api) request_.api->end();
   const std::lock_guard lock(end_mutex_);
   end_.stuck = stuck;
   return end_;

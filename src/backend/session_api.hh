@@ -25,6 +25,9 @@ class session_api {
   /// A reply is about to leave: what it tells about must be on the client's side first. Any lane's thread,
   /// perhaps without the turn.
   virtual void before_reply() = 0;
+  /// The session is over: it is told nothing any more, and its core is about to go. The main thread, without
+  /// the turn.
+  virtual void end() = 0;
 };
 
 }  // namespace outboard::backend

@@ -1,8 +1,10 @@
 // Bytes of every size there and back, in whatever way they travel: rows, boxes, images and maps, waited for
 // or not, from several threads, behind a closed gate, and once more after all was let go.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "program.hh"
@@ -94,6 +96,43 @@ void behind_a_gate(const machine& m) {
   say("behind a gate", back);
   CHECK_CL(clReleaseEvent(gate));
   CHECK_CL(clReleaseCommandQueue(behind));
+  CHECK_CL(clReleaseMemObject(buffer));
+}
+
+/// A callback tells that the bytes of reads before it are here, though nobody has waited for anything.
+void told_without_a_wait(const machine& m) {
+  const bytes sent = pattern(20 * kib, 8);
+  cl_mem buffer = room(m.context, sent.size());
+  for (int round = 0; round < 30; ++round) {
+    cl_int code = CL_SUCCESS;
+    cl_event gate = clCreateUserEvent(m.context, &code), events[3];
+    CHECK_CL(code);
+    bytes back(sent.size());
+    std::promise<bool> told;
+    struct expected {
+      const bytes *sent, *back;
+      std::promise<bool>* told;
+    } given{&sent, &back, &told};
+    CHECK_CL(
+        clEnqueueWriteBuffer(m.queue, buffer, CL_FALSE, 0, sent.size(), sent.data(), 1, &gate, &events[0]));
+    CHECK_CL(
+        clEnqueueReadBuffer(m.queue, buffer, CL_FALSE, 0, back.size(), back.data(), 0, nullptr, &events[1]));
+    CHECK_CL(clEnqueueMarkerWithWaitList(m.queue, 0, nullptr, &events[2]));
+    const auto reached = [](cl_event, cl_int status, void* data) {
+      const auto& of = *static_cast<expected*>(data);
+      of.told->set_value(status == CL_COMPLETE && *of.back == *of.sent);
+    };
+    CHECK_CL(clSetEventCallback(events[round % 2 + 1], CL_COMPLETE, reached, &given));
+    CHECK_CL(clFlush(m.queue));
+    CHECK_CL(clSetUserEventStatus(gate, CL_COMPLETE));
+    auto answer = told.get_future();
+    REQUIRE(answer.wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+    REQUIRE(answer.get());
+    CHECK_CL(clFinish(m.queue));
+    CHECK_CL(clReleaseEvent(gate));
+    for (cl_event each : events) CHECK_CL(clReleaseEvent(each));
+  }
+  std::printf("told without a wait\n");
   CHECK_CL(clReleaseMemObject(buffer));
 }
 
@@ -259,6 +298,7 @@ int main(int count, char** words) {
     maps(m);
     if (rows) continue;
     behind_a_gate(m);
+    told_without_a_wait(m);
     threads(m);
     as_one(m);
     boxes(m);

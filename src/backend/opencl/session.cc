@@ -357,11 +357,11 @@ void session::tell_failed(std::uint64_t ticket) {
   core_->send(header, std::as_bytes(std::span(prefix)));
 }
 
-void session::tell_event(std::uint64_t number, std::int32_t status) {
+void session::tell(const teller::news& what) {
   send_finished_reads();
   std::vector<std::byte> payload;
   wire::writer w(payload);
-  marshal::put_body(w, marshal::callback_body{marshal::errand::run, number, status, true, {}});
+  marshal::put_body(w, marshal::callback_body{marshal::errand::run, what.number, what.status, true, {}});
   wire::frame_header header;
   header.kind = wire::frame_kind::callback;
   core_->send(header, payload);

@@ -17,6 +17,7 @@
 #include "backend/opencl/memory_ledger.hh"
 #include "backend/opencl/shared_memory.hh"
 #include "backend/opencl/shared_pages.hh"
+#include "backend/opencl/teller.hh"
 #include "backend/opencl/transfer_areas.hh"
 #include "backend/session_api.hh"
 #include "base/sha256.hh"
@@ -44,6 +45,7 @@ class session final : public session_api {
     send_finished_reads();
     drop_kept();
   }
+  void end() override { teller_.end(); }
 
   const api::opencl::function_table& table() const { return table_; }
   shared_memory& shared() { return shared_; }
@@ -103,10 +105,11 @@ class session final : public session_api {
   /// Sends the bytes of a read that the request has waited for.
   void send_read(call& c, std::span<const std::byte> bytes);
   void tell_failed(std::uint64_t ticket);
-  /// An event of the client's has reached the status that it asked for. Any thread.
-  void tell_event(std::uint64_t number, std::int32_t status);
+  /// An event of the client's has reached the status that it asked for. Any thread, callbacks too.
+  void tell_event(std::uint64_t number, std::int32_t status) { teller_.pass_on({number, status}); }
 
  private:
+  void tell(const teller::news& what);
   void send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes);
 
   const api::opencl::function_table table_;
@@ -137,6 +140,7 @@ class session final : public session_api {
 
   std::mutex reads_mutex_;  // guards reads_; held while their bytes leave, so that they leave once
   std::deque<pending_read> reads_;
+  teller teller_{[this](const teller::news& what) { tell(what); }};  // its thread uses what stands above
 };
 
 /// Is its fine-grained memory, if it has any, ordinary memory of this process?

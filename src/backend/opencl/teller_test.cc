@@ -1,0 +1,50 @@
+#include "backend/opencl/teller.hh"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <vector>
+
+namespace outboard::backend::opencl {
+namespace {
+
+TEST(Teller, TellsInTheOrderOfTheNews) {
+  std::vector<std::uint64_t> told;
+  std::promise<void> all;
+  teller carrier([&](const teller::news& what) {
+    told.push_back(what.number);
+    if (what.number == 100) all.set_value();
+  });
+  for (std::uint64_t n = 1; n <= 100; ++n) carrier.pass_on({n, 0});
+  all.get_future().wait();
+  carrier.end();
+  ASSERT_EQ(told.size(), 100u);
+  for (std::uint64_t n = 1; n <= 100; ++n) EXPECT_EQ(told[n - 1], n);
+}
+
+TEST(Teller, SaysNothingAfterItsEnd) {
+  int told = 0;
+  teller carrier([&](const teller::news&) { ++told; });
+  carrier.end();
+  carrier.pass_on({1, 0});
+  carrier.end();
+  EXPECT_EQ(told, 0);
+}
+
+/// As a callback that comes while another one's news is on its way.
+TEST(Teller, TakesNewsWhileItTells) {
+  std::promise<void> first, second, go_on;
+  teller carrier([&](const teller::news& what) {
+    if (what.number == 2) return second.set_value();
+    first.set_value();
+    go_on.get_future().wait();
+  });
+  carrier.pass_on({1, 0});
+  first.get_future().wait();
+  carrier.pass_on({2, 0});  // would hang if it had to wait
+  go_on.set_value();
+  second.get_future().wait();
+}
+
+}  // namespace
+}  // namespace outboard::backend::opencl
