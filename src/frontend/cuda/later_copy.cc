@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "frontend/copy_pieces.hh"
 #include "frontend/cuda/contexts.hh"
-#include "frontend/cuda/copy_pieces.hh"
 #include "frontend/cuda/remote.hh"
 
 namespace outboard::frontend::cuda {

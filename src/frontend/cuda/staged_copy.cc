@@ -9,15 +9,13 @@
 
 #include "frontend/bulk_copy.hh"
 #include "frontend/copy_crew.hh"
+#include "frontend/copy_pieces.hh"
 #include "frontend/cuda/contexts.hh"
-#include "frontend/cuda/copy_pieces.hh"
 #include "frontend/cuda/remote.hh"
 #include "frontend/staging_area.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
-
-constexpr std::uint64_t beyond_caches = 32u << 20;
 
 void plain_copy(void* to, const void* from, std::size_t size) { std::memcpy(to, from, size); }
 
@@ -70,40 +68,15 @@ class use_of_area {
 };
 
 /// One copy: what its threads share.
-class work {
+class work : public shared_pieces {
  public:
   work(lane& own, use_of_area& area, const staged_copy& copy)
-      : own_(own),
+      : shared_pieces(copy.size, piece_of(copy.size, staging_area::block_size)),
+        own_(own),
         area_(area),
-        copy_(copy),
-        piece_(piece_of(copy.size, staging_area::block_size)),
-        ready_((copy.size + piece_ - 1) / piece_) {}
+        copy_(copy) {}
 
-  std::uint64_t count() const { return ready_.size(); }
-  std::uint64_t offset(std::uint64_t n) const { return n * piece_; }
-  std::uint64_t length(std::uint64_t n) const { return std::min(piece_, copy_.size - offset(n)); }
   std::byte* block(std::uint64_t n) { return reinterpret_cast<std::byte*>(area_->place(n)); }
-
-  /// Threads take pieces in order. `may_begin(n)` says whether the bytes may be copied now.
-  template <class MayBegin, class Move>
-  void help(MayBegin&& may_begin, Move&& move) {
-    for (std::uint64_t n; (n = next_.fetch_add(1)) < count();) {
-      for (patience wait; !may_begin(n); wait.pause())
-        if (stop_.load(std::memory_order_relaxed)) return;
-      move(n);
-      ready_[n].store(true, std::memory_order_release);
-    }
-  }
-  /// The same for the thread that also hands pieces to the device: one piece, if it can be copied now.
-  template <class MayBegin, class Move>
-  bool help_once(MayBegin&& may_begin, Move&& move) {
-    std::uint64_t n = next_.load();
-    if (n >= count() || !may_begin(n) || !next_.compare_exchange_strong(n, n + 1)) return false;
-    move(n);
-    ready_[n].store(true, std::memory_order_release);
-    return true;
-  }
-  bool is_ready(std::uint64_t n) const { return ready_[n].load(std::memory_order_acquire); }
 
   CUresult post(std::uint64_t n, bool to_device) {
     const std::uint64_t there = copy_.device + offset(n), here = area_->place(n);
@@ -124,16 +97,10 @@ class work {
     return code == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : code;
   }
 
-  void stop() { stop_.store(true, std::memory_order_relaxed); }
-
  private:
   lane& own_;
   use_of_area& area_;
   const staged_copy& copy_;
-  const std::uint64_t piece_;
-  std::vector<std::atomic<bool>> ready_;
-  std::atomic<std::uint64_t> next_{0};
-  std::atomic<bool> stop_{false};
 };
 
 /// A device that is at work on other blocks frees one in less time than this; then its stream is busy.
@@ -226,7 +193,6 @@ std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
   const auto arrived = [&](std::uint64_t n) {
     return n < posted.load(std::memory_order_acquire) && area->is_done(n);
   };
-  // What caches cannot hold need not pass through them.
   const bool much = copy.size >= beyond_caches;
   const auto empty = [&](std::uint64_t n) {
     (much ? copy_past_caches : plain_copy)(copy.host + shared.offset(n), shared.block(n), shared.length(n));

@@ -7,8 +7,8 @@
 
 #include "base/log.hh"
 #include "frontend/copy_crew.hh"
+#include "frontend/copy_pieces.hh"
 #include "frontend/cuda/contexts.hh"
-#include "frontend/cuda/copy_pieces.hh"
 #include "frontend/cuda/remote.hh"
 #include "marshal/data_bodies.hh"
 

@@ -3,6 +3,7 @@
 // there.
 #include "frontend/opencl/transfer.hh"
 #include "frontend/opencl/answer.hh"
+#include "frontend/opencl/shared_book.hh"
 
 #include "frontend/opencl/ends.hh"
 
@@ -66,6 +67,12 @@ cl_int move_box(const command& c, cl_mem buffer, const box_end& in_buffer, const
   if (const cl_int code = check_box(c, buffer, in_buffer.origin, region, there, refused, place); code)
     return code;
   return move(place, here);
+}
+
+/// Is this memory the back-end's own, too?
+bool shows_same_pages(const void* at) {
+  const auto block = shared_book::instance().find(at);
+  return block && block->same_pages;
 }
 
 /// Where all maps of a buffer are, once there were enough of them; nullptr: each is on its own.
@@ -143,8 +150,18 @@ void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking
   m.at = info.host ? info.host + offset : both ? both->at(offset) : make_room(m);
   // What will be overwritten as a whole is not fetched: its first byte stands for the order of things.
   if (flags & CL_MAP_WRITE_INVALIDATE_REGION) place.size = 1;
-  const cl_int code = both ? read_there(c, place, m.in, blocking)
-                           : read(c, place, {m.at, static_cast<std::size_t>(place.size)}, blocking);
+  cl_int code = CL_SUCCESS;
+  if (info.shared && shows_same_pages(m.at)) {
+    // Kernels may be writing there: nothing is put over it, now or when it is unmapped.
+    m.flags &= ~map_writes;
+    std::byte unseen{};
+    place.size = 1;
+    code = blocking ? read(c, place, {&unseen, 1}, true) : c.mark();
+  } else if (both) {
+    code = read_there(c, place, m.in, blocking);
+  } else {
+    code = read(c, place, {m.at, static_cast<std::size_t>(place.size)}, blocking);
+  }
   if (code != CL_SUCCESS) return fail(errcode_ret, code);
   if (errcode_ret) *errcode_ret = CL_SUCCESS;
   const std::lock_guard lock(info.mutex);

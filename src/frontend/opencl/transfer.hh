@@ -38,7 +38,23 @@ std::vector<std::byte> gather(const box& b, const void* ptr, const std::size_t* 
 cl_int read(command& c, const place_body& from, const landing& land, bool blocking);
 cl_int write(command& c, const place_body& to, std::span<const std::byte> bytes);
 
-/// The same of bytes that lie in memory which the server has, too.
+/// Through blocks that both ends have, as far as there are some: reads that the program waits for, and
+/// writes. `here`: so many bytes have been taken care of; the rest goes the other way.
+cl_int read_through(command& c, const place_body& from, const landing& land, std::uint64_t& here);
+cl_int write_through(command& c, const place_body& to, std::span<const std::byte> bytes, std::uint64_t& here);
+
+/// May it be given to the device in parts?
+bool can_be_parted(const command& c, const place_body& place);
+/// At most so many bytes of a row from there on.
+place_body part_of(const place_body& whole, std::uint64_t at, std::uint64_t most);
+
+/// One request each.
+cl_int read_into(marshal::opencl::command_body what, const place_body& from, const area_place& into,
+                 bool blocking);
+cl_int write_from(marshal::opencl::command_body what, const place_body& to, const area_place& from,
+                  std::uint64_t size);
+
+/// As read() and write(), of bytes that lie in memory which the server has, too.
 cl_int read_there(command& c, const place_body& from, const area_place& into, bool blocking);
 cl_int write_there(command& c, const place_body& to, const area_place& from, std::uint64_t size);
 

@@ -1,8 +1,5 @@
 #include <algorithm>
-#include <cstring>
-#include <deque>
 
-#include "frontend/opencl/passage.hh"
 #include "frontend/opencl/transfer.hh"
 
 namespace outboard::frontend::opencl {
@@ -12,23 +9,8 @@ namespace {
 /// what a part needs of memory is at hand from the one before.
 constexpr std::uint64_t part = 1u << 20;
 
-/// Smaller ones cost less inside their frames.
-constexpr std::size_t least_read_through = 1u << 10, least_write_through = 16u << 10;
-
-bool can_be_parted(const command& c, const place_body& place) {
-  const bool in_one_row = place.form == place_form::row || place.form == place_form::shared;
-  return in_one_row && c.may_be_parted();
-}
-
 bool goes_in_parts(const command& c, const place_body& place) {
   return can_be_parted(c, place) && place.size > 2 * part;
-}
-
-place_body part_of(const place_body& whole, std::uint64_t at, std::uint64_t most) {
-  place_body place = whole;
-  place.offset += at;
-  place.size = std::min(most, whole.size - at);
-  return place;
 }
 
 cl_int read_part(marshal::opencl::command_body what, const place_body& from, const landing& land,
@@ -36,13 +18,6 @@ cl_int read_part(marshal::opencl::command_body what, const place_body& from, con
   message m(opcode::clEnqueueReadBuffer);
   marshal::put_body(m.body(), marshal::opencl::read_body{std::move(what), from, blocking});
   return blocking ? m.call({}, &land) : m.post({}, &land);
-}
-
-cl_int read_part_there(marshal::opencl::command_body what, const place_body& from, const area_place& into,
-                       bool blocking) {
-  message m(service::read_into);
-  marshal::put_body(m.body(), marshal::opencl::read_into_body{{std::move(what), from, blocking}, into});
-  return blocking ? m.call() : m.post();
 }
 
 cl_int write_part(marshal::opencl::command_body what, const place_body& to,
@@ -53,78 +28,31 @@ cl_int write_part(marshal::opencl::command_body what, const place_body& to,
                    marshal::opencl::write_body{std::move(what), to, contents.about}, contents.rest);
 }
 
-cl_int write_part_there(marshal::opencl::command_body what, const place_body& to, const area_place& from,
-                        std::uint64_t size) {
+}  // namespace
+
+bool can_be_parted(const command& c, const place_body& place) {
+  const bool in_one_row = place.form == place_form::row || place.form == place_form::shared;
+  return in_one_row && c.may_be_parted();
+}
+
+place_body part_of(const place_body& whole, std::uint64_t at, std::uint64_t most) {
+  place_body place = whole;
+  place.offset += at;
+  place.size = std::min(most, whole.size - at);
+  return place;
+}
+
+cl_int read_into(marshal::opencl::command_body what, const place_body& from, const area_place& into,
+                 bool blocking) {
+  message m(service::read_into);
+  marshal::put_body(m.body(), marshal::opencl::read_into_body{{std::move(what), from, blocking}, into});
+  return blocking ? m.call() : m.post();
+}
+
+cl_int write_from(marshal::opencl::command_body what, const place_body& to, const area_place& from,
+                  std::uint64_t size) {
   return post_body(service::write_from, marshal::opencl::write_from_body{std::move(what), to, from, size});
 }
-
-void scatter(const landing& land, const std::byte* bytes) {
-  for (std::size_t at = 0; at < land.size;) {
-    const std::span<std::byte> run = land.run_at(at, land.size - at);
-    std::memcpy(run.data(), bytes + at, run.size());
-    at += run.size();
-  }
-}
-
-/// A read that the program waits for, as far as there are blocks to pass through. `here`: so many of its
-/// bytes have come, or will only have come with the rest.
-cl_int read_through(command& c, const place_body& from, const landing& land, std::uint64_t& here) {
-  if (land.size < least_read_through) return CL_SUCCESS;
-  passage way(c, land.size);
-  if (!way) return CL_SUCCESS;
-  if (land.size <= way.block_size()) {
-    const auto block = way.take();
-    if (!block) return CL_SUCCESS;
-    const cl_int code = read_part_there(c.body(), from, way.place(*block), true);
-    way.free(*block);
-    if (code == CL_SUCCESS) scatter(land, way.at(*block)), here = land.size;
-    return code;
-  }
-  if (!can_be_parted(c, from)) return CL_SUCCESS;
-  std::deque<std::pair<unsigned, std::span<std::byte>>> coming;
-  std::uint64_t asked = 0;
-  cl_int code = CL_SUCCESS;
-  while (code == CL_SUCCESS && here < land.size) {
-    // Half of the blocks: one whose bytes have not been taken out is never the next.
-    while (asked < land.size && coming.size() < staging_blocks::count / 2 && code == CL_SUCCESS) {
-      const auto block = way.take();
-      if (!block) break;
-      const place_body place = part_of(from, asked, way.block_size());
-      coming.emplace_back(*block, std::span(land.to + asked, static_cast<std::size_t>(place.size)));
-      asked += place.size;
-      code = read_part_there(c.body(here == 0 && coming.size() == 1, asked == land.size), place,
-                             way.place(*block), false);
-    }
-    if (coming.empty()) break;
-    const auto [block, to] = coming.front();
-    coming.pop_front();
-    if (code == CL_SUCCESS) code = way.await(block);
-    if (code == CL_SUCCESS) std::memcpy(to.data(), way.at(block), to.size()), here += to.size();
-  }
-  return code;
-}
-
-/// The same of a write. What is here has been handed to the device.
-cl_int write_through(command& c, const place_body& to, std::span<const std::byte> bytes,
-                     std::uint64_t& here) {
-  if (bytes.size() < least_write_through) return CL_SUCCESS;
-  passage way(c, bytes.size());
-  if (!way || (bytes.size() > way.block_size() && !can_be_parted(c, to))) return CL_SUCCESS;
-  cl_int code = CL_SUCCESS;
-  while (code == CL_SUCCESS && here < bytes.size()) {
-    const auto block = way.take();
-    if (!block) break;
-    const std::uint64_t size = std::min<std::uint64_t>(way.block_size(), bytes.size() - here);
-    std::memcpy(way.at(*block), bytes.data() + here, static_cast<std::size_t>(size));
-    const bool whole = size == bytes.size();
-    code = write_part_there(c.body(here == 0, here + size == bytes.size()),
-                            whole ? to : part_of(to, here, size), way.place(*block), size);
-    here += size;
-  }
-  return code;
-}
-
-}  // namespace
 
 landing landing_of(const box& b, void* ptr, const std::size_t* region) {
   landing land{static_cast<std::byte*>(ptr) + b.first, b.bytes};
@@ -165,11 +93,11 @@ cl_int write(command& c, const place_body& to, std::span<const std::byte> bytes)
 }
 
 cl_int read_there(command& c, const place_body& from, const area_place& into, bool blocking) {
-  return c.done(read_part_there(c.body(), from, into, blocking));
+  return c.done(read_into(c.body(), from, into, blocking));
 }
 
 cl_int write_there(command& c, const place_body& to, const area_place& from, std::uint64_t size) {
-  return c.done(write_part_there(c.body(), to, from, size));
+  return c.done(write_from(c.body(), to, from, size));
 }
 
 /// The rows of a box one behind the other.
