@@ -97,17 +97,19 @@ std::vector<cl_device_id> devices_of(const function_table& table, cl_program pro
   });
 }
 
+std::vector<std::size_t> binary_sizes(const function_table& table, cl_program program) {
+  return list_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
+    return table.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, size, to, wanted);
+  });
+}
+
 void describe(const function_table& table, cl_program program, const named_devices& names, bool kernels,
               build_reply& reply) {
   const auto devices = devices_of(table, program);
-  const auto sizes = list_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
-    return table.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, size, to, wanted);
-  });
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto named = std::ranges::find(names, devices[i], &named_devices::value_type::first);
-    reply.devices.push_back(build_of(table, program, devices[i]));
+  for (const cl_device_id device : devices) {
+    const auto named = std::ranges::find(names, device, &named_devices::value_type::first);
+    reply.devices.push_back(build_of(table, program, device));
     reply.devices.back().device = named == names.end() ? 0 : named->second;
-    if (i < sizes.size()) reply.devices.back().binary_size = sizes[i];
   }
   if (kernels) add_kernels(table, program, devices, reply);
 }

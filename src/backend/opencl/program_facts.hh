@@ -16,6 +16,9 @@ using named_devices = std::vector<std::pair<cl_device_id, std::uint64_t>>;
 
 std::vector<cl_device_id> devices_of(const api::opencl::function_table& table, cl_program program);
 
+/// One a device. Some platforms compile all kernels to answer this.
+std::vector<std::size_t> binary_sizes(const api::opencl::function_table& table, cl_program program);
+
 /// Fills all but the reply's code. `kernels`: it is an executable, which has some.
 void describe(const api::opencl::function_table& table, cl_program program, const named_devices& names,
               bool kernels, marshal::opencl::build_reply& reply);

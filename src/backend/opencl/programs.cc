@@ -108,29 +108,39 @@ outcome clCreateProgramWithBuiltInKernels(call& c) {
   return keep(c, body.handle, made, code);
 }
 
-/// CL_PROGRAM_BINARIES alone: one row of bytes a device. Everything else the client knows.
+/// CL_PROGRAM_BINARIES and their sizes, one a device: everything else the client knows.
 outcome clGetProgramInfo(call& c) {
   question_body body;
-  if (!take_all(c, body) || body.name != CL_PROGRAM_BINARIES) return outcome::malformed();
+  if (!take_all(c, body) || (body.name != CL_PROGRAM_BINARIES && body.name != CL_PROGRAM_BINARY_SIZES))
+    return outcome::malformed();
   const function_table& table = own(c).table();
   cl_program program = nullptr;
   if (const cl_int code = resolve(c, body.object, program); code != CL_SUCCESS)
     return outcome::answer_code(code);
-  const auto sizes = list_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
-    return table.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, size, to, wanted);
-  });
+  std::vector<std::uint64_t> devices;
+  for (const cl_device_id device : devices_of(table, program))
+    devices.push_back(c.objects().name_of(api::handle_kind::cl_device, device));
+  table.clRetainProgram(program);
+  c.give_up_turn();
+  const auto sizes = binary_sizes(table, program);
   std::vector<std::vector<std::uint8_t>> binaries;
   std::vector<unsigned char*> places;
-  for (const std::size_t size : sizes) places.push_back(binaries.emplace_back(size).data());
-  const cl_int code = table.clGetProgramInfo(program, CL_PROGRAM_BINARIES, places.size() * sizeof places[0],
-                                             places.data(), nullptr);
+  cl_int code = sizes.size() == devices.size() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  if (code == CL_SUCCESS && body.name == CL_PROGRAM_BINARIES) {
+    for (const std::size_t size : sizes) places.push_back(binaries.emplace_back(size).data());
+    code = table.clGetProgramInfo(program, CL_PROGRAM_BINARIES, places.size() * sizeof places[0],
+                                  places.data(), nullptr);
+  }
+  table.clReleaseProgram(program);
   if (code != CL_SUCCESS) return outcome::answer_code(code);
-  const auto devices = devices_of(table, program);
-  if (devices.size() != binaries.size()) return outcome::answer_code(CL_OUT_OF_RESOURCES);
-  c.reply.put(static_cast<std::uint64_t>(binaries.size()));
-  for (std::size_t i = 0; i < binaries.size(); ++i) {
-    c.reply.put(c.objects().name_of(api::handle_kind::cl_device, devices[i]));
-    c.reply.sized(std::as_bytes(std::span(binaries[i])));
+  c.reply.put(static_cast<std::uint64_t>(sizes.size()));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    c.reply.put(devices[i]);
+    if (binaries.empty()) {
+      c.reply.put(static_cast<std::uint64_t>(sizes[i]));
+    } else {
+      c.reply.sized(std::as_bytes(std::span(binaries[i])));
+    }
   }
   return outcome::answer_code(CL_SUCCESS);
 }

@@ -49,8 +49,7 @@ cl_int ask_with_files(opcode code, const program_info& info, const Body& body, f
   if (!files.problem.empty()) {
     built = {failed, {}, {}};
     for (const cl_device_id device : info.devices) {
-      built.devices.push_back({id_of(device), CL_BUILD_ERROR, CL_PROGRAM_BINARY_TYPE_NONE, 0, 0,
-                               files.options,
+      built.devices.push_back({id_of(device), CL_BUILD_ERROR, CL_PROGRAM_BINARY_TYPE_NONE, 0, files.options,
                                "outboard: this program's files cannot be sent: " + files.problem + "\n"});
     }
     return CL_SUCCESS;
@@ -65,7 +64,7 @@ cl_int ask_with_files(opcode code, const program_info& info, const Body& body, f
 void fill_failed(const program_info& info, cl_int code, build_reply& built) {
   built = {code, {}, {}};
   for (const cl_device_id device : info.devices)
-    built.devices.push_back({id_of(device), CL_BUILD_ERROR, CL_PROGRAM_BINARY_TYPE_NONE, 0, 0, {}, {}});
+    built.devices.push_back({id_of(device), CL_BUILD_ERROR, CL_PROGRAM_BINARY_TYPE_NONE, 0, {}, {}});
 }
 
 cl_int carry_out(program_info& info, const question& ask, bool keep_refusal) {

@@ -21,27 +21,50 @@ const marshal::opencl::device_build* build_for(const build& built, cl_device_id 
   return built && at < built->devices.size() ? &built->devices[at] : nullptr;
 }
 
+/// Asks for something of each device's binary; `take` gets the device's place in the program's list, and the
+/// answer to read on from.
+template <class Take>
+cl_int ask_binaries(cl_program program, const program_info& info, cl_program_info name, Take&& take) {
+  message m(opcode::clGetProgramInfo);
+  marshal::put_body(m.body(), marshal::opencl::question_body{id_of(program), 0, name, {}});
+  if (const cl_int code = m.call(); code != CL_SUCCESS) return code;
+  wire::reader reply = m.reply();
+  const auto count = reply.get<std::uint64_t>();
+  for (std::uint64_t i = 0; i < count && reply.ok(); ++i) {
+    const auto id = reply.get<std::uint64_t>();
+    const auto at = std::find_if(info.devices.begin(), info.devices.end(),
+                                 [id](cl_device_id device) { return within(device, id); });
+    take(static_cast<std::size_t>(at - info.devices.begin()), reply);
+  }
+  return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+}
+
+/// Only who asks waits for them: a platform may have to compile all kernels first.
+cl_int give_sizes(cl_program program, const program_info& info, bool any, const asked& to) {
+  std::vector<std::size_t> sizes(info.devices.size());
+  const bool wanted = any && to.value && to.size >= sizes.size() * sizeof sizes[0];
+  const cl_int code = !wanted ? CL_SUCCESS
+                              : ask_binaries(program, info, CL_PROGRAM_BINARY_SIZES,
+                                             [&](std::size_t at, wire::reader& answer) {
+                                               const auto size = answer.get<std::uint64_t>();
+                                               if (at < sizes.size())
+                                                 sizes[at] = marshal::opencl::size_here(size);
+                                             });
+  return code == CL_SUCCESS ? to.list(sizes) : code;
+}
+
 /// One row of bytes for each device, into the program's places where it gives some.
 cl_int give_binaries(cl_program program, const program_info& info, const asked& to) {
   const std::size_t size = info.devices.size() * sizeof(unsigned char*);
   if (to.value && to.size < size) return CL_INVALID_VALUE;
   if (to.wanted) *to.wanted = size;
   if (!to.value) return CL_SUCCESS;
-  message m(opcode::clGetProgramInfo);
-  marshal::put_body(m.body(), marshal::opencl::question_body{id_of(program), 0, CL_PROGRAM_BINARIES, {}});
-  if (const cl_int code = m.call(); code != CL_SUCCESS) return code;
-  wire::reader reply = m.reply();
-  const auto count = reply.get<std::uint64_t>();
   auto* const* const places = static_cast<unsigned char* const*>(to.value);
-  for (std::uint64_t i = 0; i < count && reply.ok(); ++i) {
-    const auto id = reply.get<std::uint64_t>();
-    const auto binary = reply.sized();
-    const auto at = std::find_if(info.devices.begin(), info.devices.end(),
-                                 [id](cl_device_id device) { return within(device, id); });
-    unsigned char* const place = at == info.devices.end() ? nullptr : places[at - info.devices.begin()];
+  return ask_binaries(program, info, CL_PROGRAM_BINARIES, [&](std::size_t at, wire::reader& answer) {
+    const auto binary = answer.sized();
+    unsigned char* const place = at < info.devices.size() ? places[at] : nullptr;
     if (place && !binary.empty()) std::memcpy(place, binary.data(), binary.size());
-  }
-  return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  });
 }
 
 std::string kernel_names(const build& built) {
@@ -206,14 +229,8 @@ cl_int clGetProgramInfo(cl_program program, cl_program_info name, std::size_t si
       return to.text(info->source);
     case CL_PROGRAM_IL:
       return to.list(info->il);
-    case CL_PROGRAM_BINARY_SIZES: {
-      std::vector<std::size_t> sizes(info->devices.size());
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (const auto* about = build_for(built ? built : info->loaded, info->devices[i]))
-          sizes[i] = marshal::opencl::size_here(about->binary_size);
-      }
-      return to.list(sizes);
-    }
+    case CL_PROGRAM_BINARY_SIZES:
+      return give_sizes(program, *info, built || info->loaded, to);
     case CL_PROGRAM_BINARIES:
       return give_binaries(program, *info, to);
     case CL_PROGRAM_NUM_KERNELS:
@@ -235,7 +252,7 @@ cl_int clGetProgramBuildInfo(cl_program program, cl_device_id device, cl_program
   if (std::find(info->devices.begin(), info->devices.end(), device) == info->devices.end())
     return CL_INVALID_DEVICE;
   const build last = built_of(*info), built = last ? last : info->loaded;
-  const marshal::opencl::device_build none{0, CL_BUILD_NONE, CL_PROGRAM_BINARY_TYPE_NONE, 0, 0, {}, {}};
+  const marshal::opencl::device_build none{0, CL_BUILD_NONE, CL_PROGRAM_BINARY_TYPE_NONE, 0, {}, {}};
   const auto* about = build_for(built, device);
   if (!about) about = &none;
   const asked to{size, value, wanted};

@@ -248,9 +248,9 @@ struct device_build {
   std::uint64_t device = 0;
   std::int32_t status = 0;
   std::uint32_t binary_type = 0;
-  std::uint64_t global_variables = 0, binary_size = 0;
+  std::uint64_t global_variables = 0;
   std::string options, log;
-  OUTBOARD_FIELDS(device, status, binary_type, global_variables, binary_size, options, log)
+  OUTBOARD_FIELDS(device, status, binary_type, global_variables, options, log)
 };
 
 /// What clGetKernelArgInfo says, where it says something (`known`).
