@@ -45,4 +45,10 @@ void copy_past_caches(void* to, const void* from, std::size_t size) {
   std::memcpy(to, from, size);
 }
 
+void copy_piece(void* to, const void* from, std::size_t size, std::uint64_t whole) {
+  constexpr std::uint64_t beyond_caches = 32u << 20;
+  if (whole >= beyond_caches) return copy_past_caches(to, from, size);
+  std::memcpy(to, from, size);
+}
+
 }  // namespace outboard::frontend

@@ -18,9 +18,6 @@ namespace outboard::frontend {
 /// without.
 inline constexpr std::uint64_t worth_preparing = 8u << 20;
 
-/// What caches cannot hold need not pass through them.
-inline constexpr std::uint64_t beyond_caches = 32u << 20;
-
 /// Pieces small enough that several threads have some, large enough that what a piece costs besides is
 /// little.
 inline std::uint64_t piece_of(std::uint64_t size, std::uint64_t most) {

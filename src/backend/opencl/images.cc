@@ -21,10 +21,7 @@ std::uint64_t size_of(const api::opencl::function_table& table, cl_mem image, cl
 }
 
 std::uint64_t bytes_held(const api::opencl::function_table& table, cl_mem image) {
-  return value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
-           return table.clGetMemObjectInfo(image, CL_MEM_SIZE, size, to, wanted);
-         })
-      .value_or(0);
+  return size_of_memory(table, image).value_or(0);
 }
 
 /// Bytes of all pixels without gaps; nothing: more than a size can say.

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "backend/opencl/questions.hh"
+#include "backend/opencl/session.hh"
 #include "base/pages.hh"
 #include "base/sealed_file.hh"
 
@@ -25,13 +25,8 @@ std::shared_ptr<locked_memory> locked_memory::make(const api::opencl::function_t
 
 /// Mapped for its whole life: what the host may read and write is what the driver keeps locked.
 void locked_memory::lock(cl_context context) {
-  cl_uint count = 0;
-  if (table_.clGetContextInfo(context, CL_CONTEXT_NUM_DEVICES, sizeof count, &count, nullptr) != CL_SUCCESS)
-    return;
-  std::vector<cl_device_id> devices(count);
-  if (count == 0 || table_.clGetContextInfo(context, CL_CONTEXT_DEVICES, count * sizeof(cl_device_id),
-                                            devices.data(), nullptr) != CL_SUCCESS)
-    return;
+  const std::vector<cl_device_id> devices = devices_of(table_, context);
+  if (devices.empty()) return;
   cl_int code = CL_SUCCESS;
   queue_ = table_.clCreateCommandQueue(context, devices.front(), 0, &code);
   if (!queue_) return;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/opencl/headers.hh"
+#include "api/opencl/table.hh"
 
 namespace outboard::backend::opencl {
 
@@ -35,6 +35,13 @@ std::string text_of(Ask&& ask) {
   std::string text(bytes.begin(), bytes.end());
   if (!text.empty() && text.back() == '\0') text.pop_back();
   return text;
+}
+
+/// In bytes; nothing: it is no memory object.
+inline std::optional<std::size_t> size_of_memory(const api::opencl::function_table& table, cl_mem memory) {
+  return value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
+    return table.clGetMemObjectInfo(memory, CL_MEM_SIZE, size, to, wanted);
+  });
 }
 
 }  // namespace outboard::backend::opencl

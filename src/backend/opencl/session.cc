@@ -79,17 +79,23 @@ std::uint64_t id_of(api::handle_kind kind, std::uint32_t index) {
   return wire::handle::make(static_cast<std::uint8_t>(kind), index, 1).value;
 }
 
+/// `change` gets the number that the device gave by this name, if it gave one, and gives another.
+template <class T, class Change>
+void change_number(std::vector<info_value>& info, cl_device_info name, Change&& change) {
+  for (info_value& each : info) {
+    T number{};
+    if (each.name != name || each.value.size() != sizeof number) continue;
+    std::memcpy(&number, each.value.data(), sizeof number);
+    number = change(number);
+    std::memcpy(each.value.data(), &number, sizeof number);
+  }
+}
+
 /// What the client is told of memory is what it may hold.
 void shape_memory(std::vector<info_value>& info, std::uint64_t most) {
-  for (info_value& each : info) {
-    cl_ulong bytes = 0;
-    const bool size = each.name == CL_DEVICE_GLOBAL_MEM_SIZE || each.name == CL_DEVICE_MAX_MEM_ALLOC_SIZE ||
-                      each.name == CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE;
-    if (!size || each.value.size() != sizeof bytes) continue;
-    std::memcpy(&bytes, each.value.data(), sizeof bytes);
-    bytes = std::min<cl_ulong>(bytes, most);
-    std::memcpy(each.value.data(), &bytes, sizeof bytes);
-  }
+  for (const cl_device_info size :
+       {CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE})
+    change_number<cl_ulong>(info, size, [&](cl_ulong bytes) { return std::min<cl_ulong>(bytes, most); });
   std::vector<std::uint8_t> limit(sizeof most);
   std::memcpy(limit.data(), &most, sizeof most);
   info.push_back({api::opencl::session_memory_limit, std::move(limit)});
@@ -97,13 +103,8 @@ void shape_memory(std::vector<info_value>& info, std::uint64_t most) {
 
 /// What is left is what needs no page that both ends have.
 void hide_fine_grain(std::vector<info_value>& info) {
-  for (info_value& each : info) {
-    cl_device_svm_capabilities able = 0;
-    if (each.name != CL_DEVICE_SVM_CAPABILITIES || each.value.size() != sizeof able) continue;
-    std::memcpy(&able, each.value.data(), sizeof able);
-    able &= CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
-    std::memcpy(each.value.data(), &able, sizeof able);
-  }
+  change_number<cl_device_svm_capabilities>(
+      info, CL_DEVICE_SVM_CAPABILITIES, [](auto able) { return able & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER; });
 }
 
 template <class T>
@@ -291,7 +292,7 @@ void session::forget(cl_context context) {
 
 /// Of most queues in their order; of others later ones wait for the first.
 void session::drop_complete(std::deque<kept>& of_queue) {
-  while (!of_queue.empty() && status_of(table_, of_queue.front().done).value_or(CL_COMPLETE) <= CL_COMPLETE) {
+  while (!of_queue.empty() && is_over(table_, of_queue.front().done)) {
     table_.clReleaseEvent(of_queue.front().done);
     of_queue.pop_front();
   }

@@ -34,6 +34,10 @@ std::optional<cl_int> status_of(const api::opencl::function_table& table, cl_eve
   });
 }
 
+bool is_over(const api::opencl::function_table& table, cl_event event) {
+  return status_of(table, event).value_or(CL_COMPLETE) <= CL_COMPLETE;
+}
+
 bool complete_soon(call& c, std::span<const cl_event> events) {
   const auto budget = [&] { return c.session.patience(); };
   if (budget().count() == 0) return false;
@@ -54,8 +58,7 @@ bool complete_soon(call& c, std::span<const cl_event> events) {
 void complete_in_a_moment(const api::opencl::function_table& table, cl_event event) {
   flush(table, {&event, 1});
   const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(500);
-  while (status_of(table, event).value_or(CL_COMPLETE) > CL_COMPLETE &&
-         std::chrono::steady_clock::now() < until)
+  while (!is_over(table, event) && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 

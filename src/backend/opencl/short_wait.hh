@@ -11,6 +11,8 @@ namespace outboard::backend::opencl {
 
 /// How far its command has come; nothing: the platform does not say. Any thread.
 std::optional<cl_int> status_of(const api::opencl::function_table& table, cl_event event);
+/// Has it ended, well or not? Also where the platform does not say: nobody waits for what will never be told.
+bool is_over(const api::opencl::function_table& table, cl_event event);
 
 /// True: they are complete, or have failed, and to wait for them takes no time. Gives their queues' commands
 /// to the device.

@@ -53,10 +53,10 @@ std::uint64_t transfer_area::busy() {
   for (std::size_t i = 0; i < uses_.size(); ++i) {
     cl_event& done = uses_[i].done;
     if (!done) continue;
-    if (status_of(table_, done).value_or(CL_COMPLETE) > CL_COMPLETE) {
-      bits |= std::uint64_t{1} << i;
-    } else {
+    if (is_over(table_, done)) {
       table_.clReleaseEvent(std::exchange(done, nullptr));
+    } else {
+      bits |= std::uint64_t{1} << i;
     }
   }
   return bits;

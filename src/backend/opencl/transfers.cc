@@ -14,9 +14,7 @@ using api::opencl::function_table;
 
 /// The bytes of a place, or nothing where they are more than the buffer has: nothing is allocated for those.
 std::optional<std::size_t> bytes_of(const function_table& table, cl_mem memory, const place_body& place) {
-  const auto whole = value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
-    return table.clGetMemObjectInfo(memory, CL_MEM_SIZE, size, to, wanted);
-  });
+  const auto whole = size_of_memory(table, memory);
   if (!whole) return std::nullopt;
   if (place.form == place_form::row)
     return place.size <= *whole ? std::optional<std::size_t>(place.size) : std::nullopt;

@@ -17,8 +17,6 @@
 namespace outboard::frontend::cuda {
 namespace {
 
-void plain_copy(void* to, const void* from, std::size_t size) { std::memcpy(to, from, size); }
-
 /// The area of the current context, locked, if there is one and copies may go through it.
 class use_of_area {
  public:
@@ -193,9 +191,8 @@ std::optional<CUresult> stage_out(lane& own, const staged_copy& whole) {
   const auto arrived = [&](std::uint64_t n) {
     return n < posted.load(std::memory_order_acquire) && area->is_done(n);
   };
-  const bool much = copy.size >= beyond_caches;
   const auto empty = [&](std::uint64_t n) {
-    (much ? copy_past_caches : plain_copy)(copy.host + shared.offset(n), shared.block(n), shared.length(n));
+    copy_piece(copy.host + shared.offset(n), shared.block(n), shared.length(n), copy.size);
   };
   const std::function<void()> help = [&] { shared.help(arrived, empty); };
   std::uint64_t emptied = 0;

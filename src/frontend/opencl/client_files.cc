@@ -18,6 +18,8 @@ namespace {
 
 using marshal::opencl::most_build_file_bytes;
 using marshal::opencl::most_build_files;
+using marshal::opencl::set_digits;
+using marshal::opencl::set_prefix;
 
 /// The front-end's own bound on what names by macros may cost.
 constexpr std::size_t most_computed = 20000;
@@ -305,12 +307,12 @@ std::string options_for_compiler(const std::string& options, const client_files&
 
 std::string log_for_program(std::string log) {
   const std::string marker = std::string(marshal::opencl::client_files) + "/";
-  constexpr std::size_t digits = 32;
   for (std::size_t at = 0; (at = log.find(marker, at)) != std::string::npos; ++at) {
     std::size_t first = at;
     const std::string_view before = std::string_view(log).substr(0, at);
-    const std::size_t set = before.rfind("outboard_");
-    if (set != before.npos && before.substr(set + 9).size() == digits + 4 && before.ends_with("/../")) {
+    const std::size_t set = before.rfind(set_prefix);
+    if (set != before.npos && before.size() == set + set_prefix.size() + set_digits + 4 &&
+        before.ends_with("/../")) {
       first = set;
       while (before.substr(0, first).ends_with("../")) first -= 3;
       if (before.substr(0, first).ends_with("./")) first -= 2;

@@ -78,12 +78,9 @@ cl_int read_pieces(command& c, passage& way, const place_body& from, const landi
                    std::uint64_t& here) {
   pieces all(c, way, from, land.size);
   std::atomic<std::uint64_t> arrived{0};
-  const bool much = land.size >= beyond_caches;
   const auto is_there = [&](std::uint64_t n) { return n < arrived.load(std::memory_order_acquire); };
   const auto take_out = [&](std::uint64_t n) {
-    std::byte* const to = land.to + all.offset(n);
-    much ? copy_past_caches(to, all.bytes(n), all.size(n))
-         : static_cast<void>(std::memcpy(to, all.bytes(n), all.size(n)));
+    copy_piece(land.to + all.offset(n), all.bytes(n), all.size(n), land.size);
   };
   std::uint64_t asked = 0, taken_out = 0;
   const auto count_taken_out = [&] {

@@ -49,7 +49,7 @@ std::string name_of_set(const build_files_body& body) {
     to.put(file.digest);
   }
   const sha256_digest digest = sha256(all);
-  return "outboard_" + hex(std::span(digest).first(16));
+  return std::string(set_prefix) + hex(std::span(digest).first(set_digits / 2));
 }
 
 }  // namespace outboard::marshal::opencl

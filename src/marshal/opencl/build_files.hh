@@ -41,6 +41,9 @@ struct build_files_body {
 };
 
 inline constexpr std::string_view client_files = "outboard_files";
+/// What the name of a set begins with, and how many digits follow.
+inline constexpr std::string_view set_prefix = "outboard_";
+inline constexpr std::size_t set_digits = 32;
 
 /// Of one build: more than programs have, and less than what would fill a disk.
 inline constexpr std::size_t most_build_files = 4096;
@@ -55,7 +58,7 @@ bool is_plain_path(std::string_view path);
 /// Is all of it as the worker wants it, but for the bytes?
 bool well_formed(const build_files_body& body);
 
-/// outboard_ and 32 digits, by what the files are: folders, paths, digests.
+/// set_prefix and set_digits, by what the files are: folders, paths, digests.
 std::string name_of_set(const build_files_body& body);
 
 }  // namespace outboard::marshal::opencl
