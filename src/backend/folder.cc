@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <string_view>
 
 #include "base/errno_text.hh"
 
@@ -28,23 +29,31 @@ result<unique_fd> open_own_folder(const std::string& path) {
   return folder;
 }
 
-result<std::vector<folder_file>> list_folder(int folder) {
+status for_each_entry(int folder, const std::function<bool(const char*)>& each) {
   // Not a duplicate of the descriptor: that would share its position with another thread's listing.
   const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(own >= 0 ? ::fdopendir(own) : nullptr, ::closedir);
   if (!stream) {
     const int why = errno;
     if (own >= 0) ::close(own);
-    return failure("cannot list it: " + errno_text(why));
+    return failure("cannot list a folder: " + errno_text(why));
   }
-  std::vector<folder_file> files;
   while (const dirent* entry = ::readdir(stream.get())) {
-    struct stat about {};
-    if (::fstatat(folder, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode))
-      continue;
-    const std::int64_t used = about.st_mtim.tv_sec * 1'000'000'000ll + about.st_mtim.tv_nsec;
-    files.push_back({entry->d_name, static_cast<std::uint64_t>(about.st_size), used});
+    const std::string_view name(entry->d_name);
+    if (name != "." && name != ".." && !each(entry->d_name)) break;
   }
+  return {};
+}
+
+result<std::vector<folder_file>> list_folder(int folder) {
+  std::vector<folder_file> files;
+  OUTBOARD_TRY(for_each_entry(folder, [&](const char* name) {
+    struct stat about {};
+    if (::fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode)) return true;
+    const std::int64_t used = about.st_mtim.tv_sec * 1'000'000'000ll + about.st_mtim.tv_nsec;
+    files.push_back({name, static_cast<std::uint64_t>(about.st_size), used});
+    return true;
+  }));
   return files;
 }
 

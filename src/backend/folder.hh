@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ namespace outboard::backend {
 /// Makes it (0700), and the folders above it, if it is not there. Refused: a link, another user's, one that
 /// others may write.
 result<unique_fd> open_own_folder(const std::string& path);
+
+/// Calls `each` with the name of whatever is in it, but for "." and "..", until it gives false.
+status for_each_entry(int folder, const std::function<bool(const char*)>& each);
 
 struct folder_file {
   std::string name;

@@ -1,21 +1,32 @@
 #include "backend/removal.hh"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdint>
-#include <memory>
-#include <string_view>
 #include <vector>
 
+#include "backend/folder.hh"
 #include "base/errno_text.hh"
 #include "base/fd.hh"
 
 namespace outboard::backend {
 namespace {
+
+/// Without following a link, whatever somebody puts in its place meanwhile. Its mode may forbid its owner
+/// everything.
+int open_folder(int in, const char* name) {
+  constexpr int how = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  const unique_fd place(::openat(in, name, O_PATH | how));
+  struct stat about {};
+  if (!place || ::fstat(place.get(), &about) != 0) return -1;
+  // A mode is changed by a path; this one is the very folder's.
+  const std::string itself = "/proc/self/fd/" + std::to_string(place.get());
+  if ((about.st_mode & 0700) != 0700 && ::chmod(itself.c_str(), 0700) != 0) return -1;
+  return ::openat(place.get(), ".", O_RDONLY | how);
+}
 
 class removal {
  public:
@@ -47,32 +58,19 @@ class removal {
     } while (true);
   }
 
-  /// Its mode may forbid its owner everything.
-  static int open_folder(int in, const char* name) {
-    struct stat about {};
-    if (::fstatat(in, name, &about, AT_SYMLINK_NOFOLLOW) != 0) return -1;
-    if (S_ISDIR(about.st_mode) && (about.st_mode & 0700) != 0700 && ::fchmodat(in, name, 0700, 0) != 0)
-      return -1;
-    return ::openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  }
-
   /// Whether anything was there.
   result<bool> empty(int folder) {
-    const int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const std::unique_ptr<DIR, int (*)(DIR*)> list(own >= 0 ? ::fdopendir(own) : nullptr, ::closedir);
-    if (!list) return failure("cannot list a folder: " + errno_text(errno));
     bool any = false;
-    while (const dirent* entry = ::readdir(list.get())) {
-      const char* const name = entry->d_name;
-      if (name == std::string_view(".") || name == std::string_view("..")) continue;
+    status done;
+    OUTBOARD_TRY(for_each_entry(folder, [&](const char* name) {
       any = true;
-      if (::unlinkat(folder, name, 0) == 0 || ::unlinkat(folder, name, AT_REMOVEDIR) == 0) continue;
-      // One that is not empty. To be moved its own mode must allow that it is written: ".." in it changes.
-      const std::string up = prefix_ + std::to_string(++moved_);
-      const unique_fd allowed(open_folder(folder, name));
-      if (!allowed || ::renameat(folder, name, above_, up.c_str()) != 0) return failed(name).error();
-      waiting_.push_back(up);
-    }
+      const std::string up = prefix_ + std::to_string(moved_ + 1);
+      const auto moved = take_out(folder, name, above_, up);
+      if (!moved.ok()) return done = moved.error(), false;
+      if (*moved) waiting_.push_back(up), ++moved_;
+      return true;
+    }));
+    OUTBOARD_TRY(std::move(done));
     return any;
   }
 
@@ -83,6 +81,16 @@ class removal {
 };
 
 }  // namespace
+
+result<bool> take_out(int folder, const char* name, int above, const std::string& up) {
+  if (::unlinkat(folder, name, 0) == 0 || ::unlinkat(folder, name, AT_REMOVEDIR) == 0) return false;
+  if (errno == ENOENT) return false;
+  // One that is not empty. To be moved its own mode must allow that it is written: ".." in it changes.
+  const unique_fd allowed(open_folder(folder, name));
+  if (!allowed || ::renameat(folder, name, above, up.c_str()) != 0)
+    return failure("cannot remove " + std::string(name) + ": " + errno_text(errno));
+  return true;
+}
 
 status remove_folder(const std::string& above, const std::string& name) {
   const unique_fd workbench(::open(above.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

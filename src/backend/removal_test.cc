@@ -3,10 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/fd.hh"
 #include "base/temporary_folder.hh"
@@ -70,6 +74,37 @@ TEST_F(removal_test, takes_what_is_deeper_than_any_path) {
 TEST_F(removal_test, takes_many) {
   for (int i = 0; i < 500; ++i) std::ofstream(base + "/it/" + std::to_string(i)) << "x";
   removed();
+}
+
+/// Somebody changes the folder for a link to another one and back all the time, and takes it its mode. It
+/// cannot be moved, so this goes on.
+TEST_F(removal_test, changes_no_other_folder_where_a_link_takes_the_place_of_one) {
+  for (const char* folder : {"/other/file", "/it/folder/file", "/up/file"})
+    fs::create_directories(base + folder);
+  const std::string other = base + "/other";
+  ::chmod(other.c_str(), 0500);
+  const unique_fd it(::open((base + "/it").c_str(), O_RDONLY | O_DIRECTORY)),
+      folder(::open((base + "/it/folder").c_str(), O_RDONLY | O_DIRECTORY)),
+      above(::open(base.c_str(), O_RDONLY | O_DIRECTORY));
+  std::atomic<bool> stop = false;
+  std::thread exchanges([&] {
+    const auto rename = [&](const char* from, const char* to, unsigned how) {
+      return ::syscall(SYS_renameat2, it.get(), from, it.get(), to, how) == 0;
+    };
+    while (!stop) {
+      ::fchmod(folder.get(), 0500);
+      (void)!::symlinkat(other.c_str(), it.get(), "link");
+      constexpr unsigned only_to_a_free_name = 1, exchange = 2;
+      if (!rename("folder", "link", exchange)) rename("link", "folder", only_to_a_free_name);
+    }
+  });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  while (std::chrono::steady_clock::now() < until && fs::status(other).permissions() == fs::perms(0500))
+    (void)take_out(it.get(), "folder", above.get(), "up").ok();
+  stop = true;
+  exchanges.join();
+  EXPECT_EQ(fs::status(other).permissions(), fs::perms(0500));
+  EXPECT_TRUE(fs::exists(other + "/file"));
 }
 
 TEST_F(removal_test, says_what_it_cannot_remove) {
