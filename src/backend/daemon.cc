@@ -135,6 +135,7 @@ worker_settings daemon::settings_for_workers() const {
   s.limits = settings_.configuration.limits;
   s.pool = settings_.configuration.pool;
   s.confine = settings_.configuration.confine;
+  s.compiler_cache = settings_.configuration.compiler_cache;
   s.own_environment = settings_.own_environment;
   return s;
 }
@@ -311,16 +312,16 @@ void daemon::serve() {
   log::info("stopped");
 }
 
-/// Where caches of this service or user lie; empty: no one says.
-std::string default_cache_directory(const variable_source& own) {
-  const auto absolute = [&](const char* name) -> std::string {
-    const char* value = own(name);
+/// Where a cache of that name lies, of this service or user; empty: no one says.
+std::string default_cache_directory(const variable_source& own, const std::string& name) {
+  const auto absolute = [&](const char* variable) -> std::string {
+    const char* value = own(variable);
     if (!value || value[0] != '/' || value[1] == '\0') return {};
     return std::string(value).substr(0, std::string_view(value).find(':'));
   };
-  if (const std::string service = absolute("CACHE_DIRECTORY"); !service.empty()) return service + "/modules";
-  if (const std::string user = absolute("XDG_CACHE_HOME"); !user.empty()) return user + "/outboard/modules";
-  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/outboard/modules";
+  if (const std::string service = absolute("CACHE_DIRECTORY"); !service.empty()) return service + "/" + name;
+  if (const std::string user = absolute("XDG_CACHE_HOME"); !user.empty()) return user + "/outboard/" + name;
+  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/outboard/" + name;
   return {};
 }
 
@@ -336,7 +337,7 @@ bool clients_may_be_far(const daemon_settings& settings) {
 bool prepare_cache(daemon_settings& settings) {
   cache_settings& cache = settings.configuration.cache;
   if (!settings.configuration.module_cache || cache.size == 0 || !clients_may_be_far(settings)) return false;
-  if (cache.directory.empty()) cache.directory = default_cache_directory(settings.own_environment);
+  if (cache.directory.empty()) cache.directory = default_cache_directory(settings.own_environment, "modules");
   const auto opened = cache.directory.empty()
                           ? result<image_cache>(failure("no folder for it: set cache.directory"))
                           : image_cache::open(cache.directory, cache.size);
@@ -381,6 +382,8 @@ status run_daemon(daemon_settings settings) {
   rules.data_connections = settings.configuration.data_connections > 0;
   rules.compression = settings.configuration.compression;
   rules.image_recall = prepare_cache(settings);
+  if (std::string& compilers = settings.configuration.compiler_cache.directory; compilers.empty())
+    compilers = default_cache_directory(settings.own_environment, "compilers");
   OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
   rules.token = std::move(settings.token);
   raise_descriptor_limit();

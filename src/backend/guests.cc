@@ -46,10 +46,15 @@ std::int32_t process_of(const transport::connection& connection) {
   return peer.ok() ? peer->process : -1;
 }
 
+constexpr std::string_view anyone = "anyone";
+
+/// For the kernel everybody of another user name space who has no number here (overflowuid; "nobody").
+constexpr std::string_view user_without_number = "user 65534";
+
 /// The kernel vouches for the user of a local socket; otherwise all who know the token are one.
 std::string identity_of(const transport::connection& connection, bool token_required) {
   if (connection.what().peer_identity) return peer_of(connection);
-  return token_required ? "token" : "anyone";
+  return token_required ? "token" : std::string(anyone);
 }
 
 }  // namespace
@@ -258,6 +263,10 @@ void guests::erase(guest_id id) {
   loop_.forget(at->second->watch);
   loop_.forget(at->second->timer);
   guests_.erase(at);
+}
+
+bool is_known(const std::string& identity) {
+  return !identity.empty() && identity != anyone && identity != user_without_number;
 }
 
 status resolve_users(const std::vector<std::string>& names, guest_rules& rules) {

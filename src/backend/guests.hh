@@ -82,6 +82,9 @@ class guests {
   std::uint64_t refused_ = 0;
 };
 
+/// Whether sessions of this identity are somebody's: others, whom nobody vouches for, may be anybody's.
+bool is_known(const std::string& identity);
+
 /// The uid part of guest_rules out of names and numbers; an unknown name is an error.
 status resolve_users(const std::vector<std::string>& names, guest_rules& rules);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 
 #include "api/cuda/visible_devices.hh"
@@ -79,9 +80,9 @@ bool names_device_twice(const variables& driver, std::span<const std::string> uu
   });
 }
 
-variable_source within_folder(variable_source own, const std::string& folder) {
-  return [own = std::move(own), folder, pocl = folder + "/pocl",
-          compute = folder + "/compute"](const char* name) -> const char* {
+variable_source within_folder(variable_source own, const std::string& folder, const std::string& compilers) {
+  return [own = std::move(own), folder, pocl = compilers + "/pocl",
+          compute = compilers + "/compute"](const char* name) -> const char* {
     const std::string_view wanted(name);
     if (wanted == "POCL_CACHE_DIR") return pocl.c_str();
     if (wanted == "CUDA_CACHE_PATH") return compute.c_str();
@@ -90,6 +91,21 @@ variable_source within_folder(variable_source own, const std::string& folder) {
     if (wanted == "XDG_RUNTIME_DIR") return nullptr;
     return own(name);
   };
+}
+
+variables within_cache_size(variables driver, std::uint64_t most) {
+  constexpr std::string_view size = "CUDA_CACHE_MAXSIZE";
+  most = std::min<std::uint64_t>(most, UINT32_MAX);  // more means nothing to NVIDIA's driver
+  for (auto& [name, value] : driver) {
+    if (name != size) continue;
+    std::uint64_t asked = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), asked);
+    if (problem != std::errc() || end != value.data() + value.size() || asked > most)
+      value = std::to_string(most);
+    return driver;
+  }
+  driver.emplace_back(size, std::to_string(most));
+  return driver;
 }
 
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own) {

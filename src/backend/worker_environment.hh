@@ -3,6 +3,7 @@
 // among that. Pure functions; any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -24,8 +25,12 @@ variables driver_environment(const variables& from_client, const variable_source
 /// "NAME=value" lines for exec: base and driver variables.
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own);
 
-/// `own` for a worker that may write in this folder only: what it and its drivers keep goes there.
-variable_source within_folder(variable_source own, const std::string& folder);
+/// `own` for a worker that may write in this folder only: what it and its drivers keep goes there, and what
+/// its compilers keep into folders of `compilers`.
+variable_source within_folder(variable_source own, const std::string& folder, const std::string& compilers);
+
+/// The client's CUDA_CACHE_MAXSIZE, but so that NVIDIA's compiler keeps no more than this.
+variables within_cache_size(variables driver, std::uint64_t most);
 
 /// The client's CUDA_VISIBLE_DEVICES within the daemon's. nullopt: not set.
 std::optional<std::string> compose_visible_devices(std::optional<std::string_view> server,

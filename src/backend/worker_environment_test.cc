@@ -51,10 +51,25 @@ TEST(worker_environment, of_a_confined_worker_keeps_everything_in_its_folder) {
     }
     return nullptr;
   };
-  EXPECT_THAT(worker_environment({{"CUDA_LAUNCH_BLOCKING", "1"}}, within_folder(own, "/f")),
+  EXPECT_THAT(worker_environment({{"CUDA_LAUNCH_BLOCKING", "1"}}, within_folder(own, "/f", "/c")),
               testing::UnorderedElementsAre("PATH=/bin", "HOME=/f", "TMPDIR=/f", "XDG_CACHE_HOME=/f",
-                                            "POCL_CACHE_DIR=/f/pocl", "CUDA_CACHE_PATH=/f/compute",
+                                            "POCL_CACHE_DIR=/c/pocl", "CUDA_CACHE_PATH=/c/compute",
                                             "CUDA_LAUNCH_BLOCKING=1"));
+}
+
+TEST(worker_environment, lets_nvidias_compiler_keep_no_more_than_there_is_room_for) {
+  const auto size = [](const char* asked) {
+    variables driver{{"CUDA_AUTO_BOOST", "0"}};
+    if (asked) driver.emplace_back("CUDA_CACHE_MAXSIZE", asked);
+    driver = within_cache_size(driver, 1000);
+    EXPECT_EQ(driver.size(), 2u);
+    return driver.back().second;
+  };
+  EXPECT_EQ(size(nullptr), "1000");
+  EXPECT_EQ(size("0"), "0");
+  EXPECT_EQ(size("999"), "999");
+  for (const char* more : {"1001", "", "-1", "12x", "99999999999999999999999"}) EXPECT_EQ(size(more), "1000");
+  EXPECT_EQ(within_cache_size({}, 1ull << 40).front().second, "4294967295");
 }
 
 TEST(driver_environment, tells_of_a_device_that_is_named_twice) {

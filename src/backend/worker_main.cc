@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "backend/child.hh"
+#include "backend/compiler_cache.hh"
 #include "backend/confinement/confinement.hh"
 #include "backend/control.hh"
 #include "backend/device_output.hh"
@@ -184,7 +185,11 @@ int run_worker(const worker_options& options) {
   };
   // Before there is another thread, a driver or a byte of a client's.
   if (!options.confine_to.empty()) {
-    const status confined = confine_this_process(options.confine_to, ::getenv);
+    std::vector<std::string> folders{options.confine_to};
+    if (!options.compilers.empty()) {
+      for (const kept_kind& kind : kept_kinds) folders.push_back(options.compilers + "/" + kind.name);
+    }
+    const status confined = confine_this_process(folders, ::getenv);
     if (!confined.ok()) return failed(failure("it cannot be confined: " + confined.error().message));
   }
   auto output = device_output::take_over();

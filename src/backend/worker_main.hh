@@ -27,6 +27,8 @@ struct worker_options {
   std::function<result<std::unique_ptr<device::device>>()> open_device;
   /// Where it may write: it confines itself first of all. Empty: it does not.
   std::string confine_to = {};
+  /// Where its compilers keep what later sessions may use (compiler_cache.hh). Empty: nowhere.
+  std::string compilers = {};
   const transport::registry* transports = nullptr;
   int activity = -1;  ///< the descriptor of this worker's activity page, or -1
   activity_page* page = nullptr;

@@ -51,8 +51,9 @@ struct workers::worker {
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
   event_loop::id control_watch = 0, connection_watch = 0, timer = 0;
   std::optional<ready_message> ready;
-  std::string problem;  ///< why the device could not be opened
-  std::string folder;   ///< where it may write, if it is confined
+  std::string problem;              ///< why the device could not be opened
+  std::string folder;               ///< where it may write, if it is confined
+  std::optional<cache_lease> kept;  ///< and where its compilers keep what they keep, if that stays
   // With a session:
   std::optional<session_info> session;
   wire::hello hello;
@@ -77,14 +78,22 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
              .idle = std::chrono::minutes(settings_.pool.idle_minutes)}),
       waiting_(loop),
       folders_([this](const std::string& above) {
-        std::vector<std::string> arguments = settings_.command.arguments;
-        arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device",
-                                           settings_.device, "--remove-folders", above});
-        return start_child(settings_.command.program, arguments,
-                           worker_environment({}, settings_.own_environment));
+        return start_helper({"--remove-folders", above});
+      }),
+      compiler_caches_(loop, settings_.compiler_cache, [this] {
+        const compiler_cache_settings& cache = settings_.compiler_cache;
+        return start_helper({"--tidy", cache.directory, "--tidy-size", std::to_string(cache.size),
+                             "--tidy-per-identity", std::to_string(cache.per_identity)});
       }) {}
 
 workers::~workers() { stop(); }
+
+result<child> workers::start_helper(std::vector<std::string> what) {
+  std::vector<std::string> arguments = settings_.command.arguments;
+  arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
+  arguments.insert(arguments.end(), what.begin(), what.end());
+  return start_child(settings_.command.program, arguments, worker_environment({}, settings_.own_environment));
+}
 
 std::optional<wire::refusal> workers::begin_session(accepted_session&& session) {
   if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
@@ -124,7 +133,10 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
   worker* w = cuda ? find_warm(key) : nullptr;
   // A warm worker that has just died must not cost a client its session.
   if (!w || !assign(*w, session).ok()) {
-    auto started = start_worker(driver, cuda ? readiness::cold : readiness::opencl);
+    const bool keeps = !cuda && settings_.confine != confine_choice::off;
+    auto started =
+        start_worker(driver, cuda ? readiness::cold : readiness::opencl,
+                     keeps ? compiler_caches_.lease(session, settings_.own_environment) : std::nullopt);
     if (!started.ok()) return wire::refusal{wire::refusal_reason::busy, started.error().message};
     w = *started;
     if (const status given = assign(*w, session); !given.ok()) {
@@ -170,7 +182,18 @@ bool workers::may_serve_opencl() {
   return true;
 }
 
-result<workers::worker*> workers::start_worker(const variables& driver, readiness how) {
+std::vector<std::string> workers::environment_of(const worker& w, const variables& driver,
+                                                 const std::optional<cache_lease>& kept) const {
+  const variable_source& own = settings_.own_environment;
+  if (w.folder.empty()) return worker_environment(driver, own);
+  if (!kept) return worker_environment(driver, within_folder(own, w.folder, w.folder));
+  // The rest is for other compilers.
+  return worker_environment(within_cache_size(driver, compiler_caches_.most_of_one() / 2),
+                            within_folder(own, w.folder, kept->folder));
+}
+
+result<workers::worker*> workers::start_worker(const variables& driver, readiness how,
+                                               std::optional<cache_lease> kept) {
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
   if (how == readiness::warm) arguments.push_back("--warm");
@@ -182,10 +205,8 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
     w->folder = std::move(*folder);
     arguments.insert(arguments.end(), {"--confine", w->folder});
   }
-  const variable_source& own = settings_.own_environment;
-  auto process =
-      start_child(settings_.command.program, arguments,
-                  worker_environment(driver, w->folder.empty() ? own : within_folder(own, w->folder)));
+  if (kept) arguments.insert(arguments.end(), {"--compilers", kept->folder});
+  auto process = start_child(settings_.command.program, arguments, environment_of(*w, driver, kept));
   if (!process.ok()) {
     if (!w->folder.empty()) folders_.remove(w->folder);
     return std::move(process).error();
@@ -193,6 +214,7 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   if (!w->folder.empty()) folders_.give(w->folder, process->process);
   w->id = next_worker_++;
   w->process = std::move(*process);
+  w->kept = std::move(kept);
   w->driver = driver;
   w->key = key_of(driver);
   w->warm = how == readiness::warm;
@@ -367,6 +389,7 @@ void workers::reap() {
     int wait_status = 0;
     ::waitpid(process, &wait_status, 0);
     if (number == by_process_.end()) {
+      if (compiler_caches_.tidier_ended(process)) continue;
       if (watcher_) watcher_->other_child_ended(process, wait_status);
       continue;
     }
@@ -393,6 +416,7 @@ void workers::ended(worker& w, int wait_status) {
   by_process_.erase(w.process.process);
   broker_.forget(w.id);
   if (!w.folder.empty()) folders_.remove(w.folder);
+  if (w.kept) compiler_caches_.give_back(std::move(*w.kept));
   workers_.erase(w.id);
   if (!was_session) return;
   call_next();

@@ -15,6 +15,7 @@
 #include "backend/activity.hh"
 #include "backend/broker.hh"
 #include "backend/child.hh"
+#include "backend/compiler_caches.hh"
 #include "backend/control.hh"
 #include "backend/event_loop.hh"
 #include "backend/guests.hh"
@@ -40,6 +41,7 @@ struct worker_settings {
   limit_settings limits;
   pool_settings pool;
   confine_choice confine = confine_choice::automatic;
+  compiler_cache_settings compiler_cache = {};
   variable_source own_environment;
 };
 
@@ -127,8 +129,12 @@ class workers {
   void call_next();
   /// What a worker does before it has a session: nothing, make a context, or open OpenCL for one that waits.
   enum class readiness : std::uint8_t { cold, warm, opencl };
-  result<worker*> start_worker(const variables& driver, readiness how);
+  result<worker*> start_worker(const variables& driver, readiness how,
+                               std::optional<cache_lease> kept = std::nullopt);
   bool may_serve_opencl();
+  result<child> start_helper(std::vector<std::string> what);
+  std::vector<std::string> environment_of(const worker& w, const variables& driver,
+                                          const std::optional<cache_lease>& kept) const;
   worker* find_warm(const std::string& key);
   status assign(worker& w, accepted_session& session);
   std::size_t to_warm_up(const std::string& key) const;
@@ -158,6 +164,7 @@ class workers {
   worker_totals totals_;
   broker broker_;
   session_folders folders_;
+  compiler_caches compiler_caches_;
   bool told_of_confinement_ = false;
   event_loop::id drop_timer_ = 0;
   bool draining_ = false;

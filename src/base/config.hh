@@ -73,6 +73,13 @@ struct cache_settings {
   std::uint64_t size = 2ull << 30;  ///< most bytes; 0: none are kept
 };
 
+/// What OpenCL's compilers keep on the server's disk for later sessions of the same identity.
+struct compiler_cache_settings {
+  std::string directory;                    ///< empty: where caches of this user or service lie
+  std::uint64_t size = 4ull << 30;          ///< most bytes of all identities; 0: nothing is kept
+  std::uint64_t per_identity = 1ull << 30;  ///< of one; likewise
+};
+
 inline constexpr std::uint32_t most_wait_seconds = 7 * 86400;
 
 /// Each way, of one context of a session.
@@ -105,6 +112,7 @@ struct config {
   limit_settings limits;
   pool_settings pool;
   cache_settings cache;
+  compiler_cache_settings compiler_cache;
   confine_choice confine = confine_choice::automatic;
   cpu_settings cpu;
   shape_settings shape;

@@ -143,6 +143,10 @@ status set_memory(const input& in, std::uint64_t& to, std::uint64_t least, std::
   return {};
 }
 
+status set_disk(const input& in, std::uint64_t& to) {
+  return set_memory(in, to, 0, "a size like \"2GiB\", up to 16TiB; 0: none");
+}
+
 /// What programs print and compare: one line, and no longer than the vendor's libraries have room for.
 status set_name(const input& in) {
   const auto text = in.value.value_exact<std::string>();
@@ -229,10 +233,13 @@ constexpr key pool_keys[]{
 
 constexpr key cache_keys[]{
     {"directory", [](const input& in) { return set_path(in, in.into.cache.directory); }},
-    {"size",
-     [](const input& in) {
-       return set_memory(in, in.into.cache.size, 0, "a size like \"2GiB\", up to 16TiB; 0: none");
-     }},
+    {"size", [](const input& in) { return set_disk(in, in.into.cache.size); }},
+};
+
+constexpr key compiler_cache_keys[]{
+    {"directory", [](const input& in) { return set_path(in, in.into.compiler_cache.directory); }},
+    {"size", [](const input& in) { return set_disk(in, in.into.compiler_cache.size); }},
+    {"per_identity", [](const input& in) { return set_disk(in, in.into.compiler_cache.per_identity); }},
 };
 
 constexpr key device_keys[]{
@@ -262,10 +269,12 @@ struct section {
   std::string_view name;
   std::span<const key> keys;
 };
-constexpr section sections[]{{"limits", limit_keys},   {"pool", pool_keys},     {"cache", cache_keys},
-                             {"devices", device_keys}, {"worker", worker_keys}, {"cpu", cpu_keys}};
+constexpr section sections[]{{"limits", limit_keys},   {"pool", pool_keys},
+                             {"cache", cache_keys},    {"compiler_cache", compiler_cache_keys},
+                             {"devices", device_keys}, {"worker", worker_keys},
+                             {"cpu", cpu_keys}};
 constexpr std::string_view section_names =
-    "[limits], [pool], [cache], [devices], [worker], [cpu], [transport.NAME]";
+    "[limits], [pool], [cache], [compiler_cache], [devices], [worker], [cpu], [transport.NAME]";
 
 class layer {
  public:

@@ -102,6 +102,10 @@ grace_seconds = 0
 [cache]
 directory = "cache"
 size = "64MiB"
+[compiler_cache]
+directory = "/kernels"
+size = 0
+per_identity = "1MiB"
 [worker]
 confine = "require"
 [cpu]
@@ -122,6 +126,9 @@ library = "/opt/ring.so"
   EXPECT_FALSE(c->module_cache);
   EXPECT_EQ(c->cache.directory, folder + "/cache");
   EXPECT_EQ(c->cache.size, 64u << 20);
+  EXPECT_EQ(c->compiler_cache.directory, "/kernels");
+  EXPECT_EQ(c->compiler_cache.size, 0u);
+  EXPECT_EQ(c->compiler_cache.per_identity, 1u << 20);
   EXPECT_EQ(c->confine, confine_choice::required);
   EXPECT_EQ(c->wait_seconds, 3600u);
   EXPECT_EQ(c->limits.running, 4u);
@@ -141,7 +148,7 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
             "data_connections, compression, module_cache, wait_seconds, concurrent_managed, log, log_format, "
             "device, "
             "listen, insecure, allow_users, "
-            "[limits], [pool], [cache], "
+            "[limits], [pool], [cache], [compiler_cache], "
             "[devices], [worker], [cpu], "
             "[transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
@@ -151,8 +158,8 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "[pools]\nx = 1\n");
   EXPECT_EQ(
       problem(),
-      "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [devices], [worker], [cpu], "
-      "[transport.NAME]");
+      "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [compiler_cache], [devices], "
+      "[worker], [cpu], [transport.NAME]");
   write("user.toml", "server = [\"nowhere\"]\n");
   EXPECT_EQ(problem(),
             "user.toml:1: server has a bad value, accepted: one or a list of unix:/path, shm:/path, "
@@ -182,6 +189,9 @@ TEST_F(config_test, refuses_every_bad_value_without_crashing) {
                                 "module_cache",
                                 "cache.directory",
                                 "cache.size",
+                                "compiler_cache.directory",
+                                "compiler_cache.size",
+                                "compiler_cache.per_identity",
                                 "trace",
                                 "concurrent_managed",
                                 "token_file",

@@ -73,6 +73,10 @@ CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) 
   verb->add_flag("--opencl", worker.opencl);
   verb->add_option("--confine", worker.confine);
   verb->add_option("--remove-folders", worker.remove_folders);
+  verb->add_option("--compilers", worker.compilers);
+  verb->add_option("--tidy", worker.tidy.directory);
+  verb->add_option("--tidy-size", worker.tidy.size);
+  verb->add_option("--tidy-per-identity", worker.tidy.per_identity);
   verb->add_flag("--monitor", worker.monitor);
   verb->add_option("--checkpoint", worker.checkpoint);
   verb->add_option("--visible", worker.visible)->take_all();

@@ -5,6 +5,7 @@
 
 #include "backend/activity.hh"
 #include "backend/checkpoint_helper.hh"
+#include "backend/compiler_caches.hh"
 #include "backend/daemon.hh"
 #include "backend/nvml/helper.hh"
 #include "backend/session_folders.hh"
@@ -157,6 +158,7 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
                                            .transports = &*transports});
   }
   if (!flags.remove_folders.empty()) return backend::run_folder_remover(flags.remove_folders);
+  if (!flags.tidy.directory.empty()) return backend::run_cache_tidier(flags.parent, flags.tidy);
   if (flags.monitor) {
     return backend::nvml::run_helper(
         {.parent = flags.parent,
@@ -186,6 +188,7 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
        .open_api = std::move(open_api),
        .open_device = [&] { return open_device(*kind, flags.cpu); },
        .confine_to = flags.confine,
+       .compilers = flags.compilers,
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,
        .page = activity.page,

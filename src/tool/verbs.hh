@@ -35,6 +35,8 @@ struct worker_flags {
   bool probe = false, warm = false;
   bool opencl = false;               ///< for a session that speaks OpenCL
   std::string confine;               ///< the folder in which it may write; empty: it is not confined
+  std::string compilers;             ///< where its compilers keep what stays; empty: nowhere
+  compiler_cache_settings tidy;      ///< no worker: looks after this compiler cache, if it has a directory
   std::string remove_folders;        ///< no worker: removes sessions' folders below this one
   bool monitor = false;              ///< no worker: the helper that answers NVML
   pid_t checkpoint = -1;             ///< no worker: changes the state of this one and ends

@@ -5,20 +5,15 @@ import os
 import pathlib
 import signal
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import CONFIG, LIBRARY, SystemTest, is_alive, program, program_environment, wait_until  # noqa: E402
+from native_code_testing import EACCES, EPERM, HERE, MAKE, OFF, NativeCodeTest
+from outboard_testing import CONFIG, is_alive, program, wait_until
 
 SECRET = "#error confined-secret-word"  # which a compiler says when it reads it
-OFF = CONFIG + '[worker]\nconfine = "off"\n'
 REQUIRED = CONFIG + '[worker]\nconfine = "require"\n'
-EPERM, EACCES = -1, -13
-HERE = -100  # AT_FDCWD
 GETPID, READ, SOCKET, CONNECT, KILL, CHMOD, PTRACE, OPENAT, MKDIRAT, UNLINKAT, PRLIMIT = (
     39, 0, 41, 42, 62, 90, 101, 257, 258, 263, 302)
-MAKE = 0o101  # O_CREAT | O_WRONLY
 LOCAL, INTERNET, STREAM, DATAGRAM, ATTACH = 1, 2, 1, 2, 16
 
 # A name by which the front-end knows no file of the client's machine, so the compiler is told it as it stands.
@@ -32,7 +27,7 @@ ASSEMBLES = r"""__kernel void show(__global char* to) {{
 """
 
 
-class Confinement(SystemTest):
+class Confinement(NativeCodeTest):
     def setUp(self):
         super().setUp()
         # Where the daemon puts what it makes, so that what is left can be seen.
@@ -50,34 +45,6 @@ class Confinement(SystemTest):
         else:
             os.environ["TMPDIR"] = self.before
         super().tearDown()
-
-    def native(self, url, *words, **options):
-        environment = program_environment(url, OCL_ICD_VENDORS=str(LIBRARY / "libOutboardOpenCL.so.1"))
-        process = subprocess.Popen(program("opencl_native_code", *words), env=environment, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-        self.addCleanup(self.end, process)
-        return process
-
-    def show(self, url, source, *words, **options):
-        """What the compiler and the kernel say."""
-        out, err = self.native(url, "show", *words, **options).communicate(source, timeout=120)
-        return out + err
-
-    def calls(self, url, attempts):
-        """{name: (result, text)} of {name: (number, argument...)}."""
-        lines = "".join(f"{name} {' '.join(map(str, call))}\n" for name, call in attempts.items())
-        process = self.native(url, "calls")
-        out, err = process.communicate(lines, timeout=120)
-        self.assertEqual((process.returncode, err), (0, ""), out)
-        found = {}
-        for line in out.splitlines():
-            name, result, *rest = line.split(" ", 2)
-            found[name] = (int(result), "".join(rest))
-        self.assertEqual(list(found), list(attempts))
-        return found
-
-    def results(self, url, attempts):
-        return {name: result for name, (result, _) in self.calls(url, attempts).items()}
 
     def other_session(self, daemon):
         """(its program, its worker): it makes the calls that it is told."""

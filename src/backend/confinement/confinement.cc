@@ -21,14 +21,14 @@
 namespace outboard::backend {
 namespace {
 
-status lock_files(int version, const std::string& folder,
+status lock_files(int version, std::span<const std::string> folders,
                   const std::function<const char*(const char*)>& variable) {
   auto rules = file_rules::make(version);
   if (!rules.ok()) return std::move(rules).error();
   for (const place& each : places_of_drivers(variable)) OUTBOARD_TRY(rules->allow(each.path, each.what));
   // What says of a fault where it was.
   OUTBOARD_TRY(rules->allow("/proc/self/exe", permission::read));
-  OUTBOARD_TRY(rules->allow(folder, permission::change));
+  for (const std::string& folder : folders) OUTBOARD_TRY(rules->allow(folder, permission::change));
   return rules->enforce();
 }
 
@@ -58,17 +58,18 @@ std::string confinement_lacks() {
   return lacks;
 }
 
-status confine_this_process(const std::string& folder,
+status confine_this_process(std::span<const std::string> folders,
                             const std::function<const char*(const char*)>& variable) {
   OUTBOARD_TRY(is_alone());
-  if (::chdir(folder.c_str()) != 0) return failure("chdir " + folder + ": " + errno_text(errno));
+  if (::chdir(folders.front().c_str()) != 0)
+    return failure("chdir " + folders.front() + ": " + errno_text(errno));
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return failure("PR_SET_NO_NEW_PRIVS: " + errno_text(errno));
   // The rule for /proc/self holds for the folder that the kernel has in memory; it stays there while it is
   // open.
   static const unique_fd own_folder(::open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (const int version = landlock_version(); version > 0)
-    OUTBOARD_TRY(lock_files(version, folder, variable));
+    OUTBOARD_TRY(lock_files(version, folders, variable));
   OUTBOARD_TRY(give_up_capabilities());
   if (system_calls_can_be_refused()) OUTBOARD_TRY(refuse_system_calls());
   return {};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "base/result.hh"
@@ -13,9 +14,9 @@ namespace outboard::backend {
 /// What this kernel cannot do of it: "", or words for a sentence.
 std::string confinement_lacks();
 
-/// For good. `folder` is all that may be written, and becomes the working folder. Done as far as
+/// For good. `folders` are all that may be written; the first becomes the working folder. Done as far as
 /// confinement_lacks() says; an error is anything else that fails.
-status confine_this_process(const std::string& folder,
+status confine_this_process(std::span<const std::string> folders,
                             const std::function<const char*(const char*)>& variable);
 
 }  // namespace outboard::backend

@@ -101,7 +101,9 @@ struct confinement_test : testing::Test {
     return found;
   }
   std::map<std::string, int> tried(const std::function<void(attempts&)>& attempt) {
-    return tried(attempt, [](const std::string& folder) { return confine_this_process(folder, ::getenv); });
+    return tried(attempt, [](const std::string& folder) {
+      return confine_this_process({&folder, 1}, ::getenv);
+    });
   }
 
   std::string base, own, secret;
@@ -290,7 +292,7 @@ TEST_F(confinement_test, is_refused_where_a_thread_would_go_free) {
                              std::jthread other([](const std::stop_token& stop) {
                                while (!stop.stop_requested()) ::usleep(1000);
                              });
-                             return confine_this_process(folder, ::getenv);
+                             return confine_this_process({&folder, 1}, ::getenv);
                            });
   EXPECT_EQ(found, codes{}) << "what it says is no attempt";
 }
