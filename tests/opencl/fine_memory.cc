@@ -12,14 +12,9 @@
 #include <thread>
 
 #include "codes.hh"
+#include "node_list.hh"
 
 static const char* const source = R"(
-typedef struct node { __global struct node* next; int value; int seen; } node;
-__kernel void walk(__global node* first, __global int* sum) {
-  int all = 0;
-  for (__global node* at = first; at; at = at->next) { all += at->value; at->seen = all; }
-  *sum = all;
-}
 __kernel void count(volatile __global int* counter, int times) {
   for (int i = 0; i < times; ++i) atomic_inc(counter);
 }
@@ -34,11 +29,6 @@ __kernel void answer(volatile __global int* turn, volatile __global int* word, i
 __kernel void twice(__global int* v) { size_t i = get_global_id(0); v[i] *= 2; }
 __kernel void behind(__global ulong* where) { *(__global int*)(*where) = 77; }
 )";
-
-struct node {
-  node* next;
-  int value, seen;
-};
 
 static bool fine = true;
 
@@ -66,29 +56,13 @@ static void run(const machine& m, cl_kernel kernel, std::size_t items) {
 }
 
 static void list(const machine& m, cl_program program) {
-  const std::size_t n = 1000;
-  node* const nodes = shared<node>(m, n);
-  int* const sum = shared<int>(m, 1);
-  begin(m, nodes, n * sizeof(node));
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t at = i * 7 % n, next = (i + 1) * 7 % n;
-    nodes[at] = {i + 1 < n ? &nodes[next] : nullptr, static_cast<int>(i), -1};
-  }
-  end(m, nodes);
-  cl_kernel walk = m.kernel(program, "walk");
-  CHECK_CL(clSetKernelArgSVMPointer(walk, 0, nodes));
-  CHECK_CL(clSetKernelArgSVMPointer(walk, 1, sum));
-  run(m, walk, 1);
-  CHECK_CL(clFinish(m.queue));
-  begin(m, sum, sizeof *sum);
-  begin(m, nodes, n * sizeof(node));
-  std::printf("sum %d, seen last %d\n", *sum, nodes[(n - 1) * 7 % n].seen);
-  end(m, sum);
-  end(m, nodes);
-  CHECK_CL(clFinish(m.queue));
-  clSVMFree(m.context, nodes);
-  clSVMFree(m.context, sum);
-  CHECK_CL(clReleaseKernel(walk));
+  walk_list(
+      m, program, CL_MEM_READ_WRITE | (fine ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0),
+      [&](void* at, std::size_t size) {
+        if (fine) CHECK_CL(clFinish(m.queue));
+        begin(m, at, size);
+      },
+      [&](void* at) { end(m, at); });
 }
 
 /// Both add to one word while the other does.
@@ -315,7 +289,7 @@ int main(int argc, char** argv) {
   REQUIRE(fine || what == "any");
   if (!fine) REQUIRE(clSVMAlloc(m.context, CL_MEM_SVM_FINE_GRAIN_BUFFER, 64, 0) == nullptr);
   if (what == "wait") return wait(m);
-  cl_program program = m.build(source, "-cl-std=CL1.2");
+  cl_program program = m.build((node_list_source + std::string(source)).c_str(), "-cl-std=CL1.2");
   list(m, program);
   counters(m, program);
   turns(m, program);

@@ -4,24 +4,14 @@
 #include <cstdint>
 #include <cstring>
 #include <thread>
+#include <utility>
 
-#include "program.hh"
+#include "node_list.hh"
 
 static const char* const source = R"(
-typedef struct node { __global struct node* next; int value; int seen; } node;
-__kernel void walk(__global node* first, __global int* sum) {
-  int all = 0;
-  for (__global node* at = first; at; at = at->next) { all += at->value; at->seen = all; }
-  *sum = all;
-}
 __kernel void twice(__global int* v) { size_t i = get_global_id(0); v[i] *= 2; }
 __kernel void behind(__global ulong* where) { *(__global int*)(*where) = 77; }
 )";
-
-struct node {
-  node* next;
-  int value, seen;
-};
 
 static std::atomic<int> freed{0};
 
@@ -45,30 +35,11 @@ static void unmap(const machine& m, void* at) {
 }
 
 static void list(const machine& m, cl_program program) {
-  const std::size_t n = 1000;
-  node* const nodes = shared<node>(m, n);
-  int* const sum = shared<int>(m, 1);
-  map(m, CL_MAP_WRITE_INVALIDATE_REGION, nodes, n * sizeof(node));
-  // Every seventh is the next one: not in the order of their addresses.
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t at = i * 7 % n, next = (i + 1) * 7 % n;
-    nodes[at] = {i + 1 < n ? &nodes[next] : nullptr, static_cast<int>(i), -1};
-  }
-  unmap(m, nodes);
-  cl_kernel walk = m.kernel(program, "walk");
-  CHECK_CL(clSetKernelArgSVMPointer(walk, 0, nodes));
-  CHECK_CL(clSetKernelArgSVMPointer(walk, 1, sum));
-  const std::size_t one = 1;
-  CHECK_CL(clEnqueueNDRangeKernel(m.queue, walk, 1, nullptr, &one, nullptr, 0, nullptr, nullptr));
-  map(m, CL_MAP_READ, sum, sizeof *sum);
-  map(m, CL_MAP_READ, nodes, n * sizeof(node));
-  std::printf("sum %d, seen last %d\n", *sum, nodes[(n - 1) * 7 % n].seen);
-  unmap(m, sum);
-  unmap(m, nodes);
-  CHECK_CL(clFinish(m.queue));
-  clSVMFree(m.context, nodes);
-  clSVMFree(m.context, sum);
-  CHECK_CL(clReleaseKernel(walk));
+  cl_map_flags how = CL_MAP_WRITE_INVALIDATE_REGION;
+  walk_list(
+      m, program, CL_MEM_READ_WRITE,
+      [&](void* at, std::size_t size) { map(m, std::exchange(how, CL_MAP_READ), at, size); },
+      [&](void* at) { unmap(m, at); });
 }
 
 static void copies(const machine& m, cl_program program) {
@@ -162,7 +133,7 @@ int main() {
   cl_device_svm_capabilities able = 0;
   CHECK_CL(clGetDeviceInfo(m.device, CL_DEVICE_SVM_CAPABILITIES, sizeof able, &able, nullptr));
   REQUIRE((able & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0);
-  cl_program program = m.build(source, "-cl-std=CL1.2");
+  cl_program program = m.build((node_list_source + std::string(source)).c_str(), "-cl-std=CL1.2");
   list(m, program);
   copies(m, program);
   indirect(m, program);

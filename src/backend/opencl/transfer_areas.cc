@@ -107,12 +107,10 @@ std::shared_ptr<transfer_area> transfer_areas::find(std::uint64_t number) const 
   return found == areas_.end() ? nullptr : found->second;
 }
 
-std::optional<host_bytes> transfer_areas::bytes_at(const marshal::opencl::area_place& place,
-                                                   std::uint64_t size) const {
-  auto area = find(place.area);
-  if (!area || size > area->memory().size() || place.offset > area->memory().size() - size)
-    return std::nullopt;
-  std::byte* const data = area->memory().data() + place.offset;
+std::optional<host_bytes> bytes_in(std::shared_ptr<transfer_area> area, std::uint64_t offset,
+                                   std::uint64_t size) {
+  if (!area || size > area->memory().size() || offset > area->memory().size() - size) return std::nullopt;
+  std::byte* const data = area->memory().data() + offset;
   return host_bytes{data, size, std::move(area)};
 }
 

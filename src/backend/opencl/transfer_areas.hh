@@ -53,6 +53,10 @@ class transfer_area {
   std::vector<use> uses_;
 };
 
+/// So many bytes of the area, if there is one and all of them lie in it.
+std::optional<host_bytes> bytes_in(std::shared_ptr<transfer_area> area, std::uint64_t offset,
+                                   std::uint64_t size);
+
 class transfer_areas {
  public:
   explicit transfer_areas(const api::opencl::function_table& table) : table_(table) {}
@@ -63,8 +67,6 @@ class transfer_areas {
   bool close(std::uint64_t number);
   void close_all_of(cl_context context);
   std::shared_ptr<transfer_area> find(std::uint64_t number) const;
-  /// The place's bytes, if all of them lie in the area.
-  std::optional<host_bytes> bytes_at(const marshal::opencl::area_place& place, std::uint64_t size) const;
 
  private:
   const api::opencl::function_table& table_;

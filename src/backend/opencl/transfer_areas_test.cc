@@ -43,13 +43,13 @@ TEST(TransferAreas, GiveBytesOnlyInside) {
   ASSERT_TRUE(all.open({7, 0, 1 << 20, 64 << 10}, here, code));
   EXPECT_FALSE(all.open({7, 0, 1 << 20, 0}, here, code)) << "the number is taken";
   EXPECT_EQ(code, CL_INVALID_VALUE);
-  EXPECT_TRUE(all.bytes_at({7, 0}, 1 << 20));
-  EXPECT_TRUE(all.bytes_at({7, (1 << 20) - 1}, 1));
-  EXPECT_FALSE(all.bytes_at({7, 0}, (1 << 20) + 1));
-  EXPECT_FALSE(all.bytes_at({7, 1}, 1 << 20));
-  EXPECT_FALSE(all.bytes_at({7, ~std::uint64_t{0}}, 2));
-  EXPECT_FALSE(all.bytes_at({7, 2}, ~std::uint64_t{0}));
-  EXPECT_FALSE(all.bytes_at({8, 0}, 1));
+  EXPECT_TRUE(bytes_in(all.find(7), 0, 1 << 20));
+  EXPECT_TRUE(bytes_in(all.find(7), (1 << 20) - 1, 1));
+  EXPECT_FALSE(bytes_in(all.find(7), 0, (1 << 20) + 1));
+  EXPECT_FALSE(bytes_in(all.find(7), 1, 1 << 20));
+  EXPECT_FALSE(bytes_in(all.find(7), ~std::uint64_t{0}, 2));
+  EXPECT_FALSE(bytes_in(all.find(7), 2, ~std::uint64_t{0}));
+  EXPECT_FALSE(bytes_in(all.find(8), 0, 1));
   EXPECT_FALSE(all.open({8, 0, std::uint64_t{1} << 60, 0}, here, code)) << "more than a machine has";
 }
 
@@ -59,7 +59,7 @@ TEST(TransferAreas, LiveAsLongAsACommandNeedsThem) {
   cl_int code = CL_SUCCESS;
   ASSERT_TRUE(all.open({1, 0, 4096, 0}, here, code));
   ASSERT_TRUE(all.open({2, 0, 4096, 0}, elsewhere, code));
-  const auto kept = all.bytes_at({1, 0}, 4096);
+  const auto kept = bytes_in(all.find(1), 0, 4096);
   ASSERT_TRUE(kept);
   all.close_all_of(here);
   EXPECT_FALSE(all.find(1));

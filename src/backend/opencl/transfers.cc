@@ -54,12 +54,6 @@ cl_context context_of(call& c, cl_command_queue queue) {
       .value_or(nullptr);
 }
 
-/// A command whose bytes lie in an area was given to the device, or not.
-void note_use(call& c, const area_place& place, cl_event done, cl_int code) {
-  if (const auto area = place.area ? own(c).areas().find(place.area) : nullptr)
-    area->used(place.offset, done, code);
-}
-
 constexpr std::size_t no_origin[3] = {};
 
 /// The way of the bytes: the functions of a row, a box and an image take the same places either way.
@@ -103,9 +97,9 @@ cl_int enqueue(const function_table& table, const native_command& command, cl_me
                            place.slice_pitch, 0, 0, way.host, command.count(), command.list(), done);
 }
 
-/// A write whose bytes lie in this process.
+/// A write whose bytes lie in this process; those of an area (or null) from this offset on.
 outcome write(call& c, const command_body& about, const native_command& command, const place_body& to,
-              const area_place& from, host_bytes bytes) {
+              host_bytes bytes, transfer_area* area = nullptr, std::uint64_t offset = 0) {
   const function_table& table = own(c).table();
   cl_mem memory = nullptr;
   std::size_t size = 0;
@@ -114,7 +108,7 @@ outcome write(call& c, const command_body& about, const native_command& command,
   if (code == CL_SUCCESS && size != bytes.size) code = CL_INVALID_VALUE;
   cl_event done = nullptr;
   if (code == CL_SUCCESS) code = enqueue(table, command, memory, to, to_device{bytes.data}, &done);
-  note_use(c, from, done, code);
+  if (area) area->used(offset, done, code);
   const bool well_formed = given(c, command, about.event, done, code);
   if (code == CL_SUCCESS) own(c).keep(command.queue, done, std::move(bytes.owner));
   return well_formed ? outcome::answer_code(code) : outcome::malformed();
@@ -132,15 +126,16 @@ outcome read(call& c, const read_body& body, const area_place& into) {
   if (code == CL_SUCCESS) code = resolve_place(c, body.from, memory, size);
   pending_read read{nullptr, c.header.ticket, {}};
   const bool travels = into.area == 0;
+  const auto area = travels ? nullptr : mine.areas().find(into.area);
   if (code == CL_SUCCESS && travels) read.bytes = mine.blocks().take(context_of(c, command.queue), size);
   if (code == CL_SUCCESS && !travels) {
-    auto place = mine.areas().bytes_at(into, size);
+    auto place = bytes_in(area, into.offset, size);
     if (!place) return outcome::malformed();
     read.bytes = std::move(*place);
   }
   if (code == CL_SUCCESS)
     code = enqueue(table, command, memory, body.from, to_host{read.bytes.data}, &read.done);
-  note_use(c, into, read.done, code);
+  if (area) area->used(into.offset, read.done, code);
   if (!given(c, command, body.command.event, read.done, code)) return outcome::malformed();
   if (code != CL_SUCCESS) {
     if (!body.blocking && travels) mine.tell_failed(c.header.ticket);
@@ -170,15 +165,17 @@ outcome clEnqueueWriteBuffer(call& c) {
   if (!c.body.ok()) return outcome::malformed();
   const native_command command(c, body.command);
   auto contents = own(c).take_bytes_for(context_of(c, command.queue), body.contents, c.body.rest());
-  return contents ? write(c, body.command, command, body.to, {}, std::move(*contents)) : outcome::malformed();
+  return contents ? write(c, body.command, command, body.to, std::move(*contents)) : outcome::malformed();
 }
 
 outcome write_from(call& c) {
   write_from_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  auto contents = own(c).areas().bytes_at(body.from, body.size);
+  const auto area = own(c).areas().find(body.from.area);
+  auto contents = bytes_in(area, body.from.offset, body.size);
   if (!contents) return outcome::malformed();
-  return write(c, body.command, native_command(c, body.command), body.to, body.from, std::move(*contents));
+  return write(c, body.command, native_command(c, body.command), body.to, std::move(*contents), area.get(),
+               body.from.offset);
 }
 
 outcome clEnqueueReadBuffer(call& c) {
