@@ -69,6 +69,7 @@ struct compilation {
   std::vector<cl_device_id> devices;
   named_devices names;
   std::optional<files_of_build> wanted;
+  std::optional<program_doors::stay> alone;
   std::optional<build_folder::stay> files;
   cl_int code;
 
@@ -84,6 +85,7 @@ struct compilation {
   /// Other lanes go on. CL_SUCCESS: the compiler may begin.
   cl_int start(call& c) {
     c.give_up_turn();
+    alone.emplace(own(c).doors(), program());
     if (!wanted) return CL_SUCCESS;
     auto entered = own(c).files().enter(*wanted);
     if (!entered.ok()) {

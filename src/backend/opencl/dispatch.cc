@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "backend/opencl/ends.hh"
+#include "backend/opencl/places.hh"
 #include "backend/opencl/short_wait.hh"
 
 namespace outboard::backend::opencl {
@@ -26,6 +27,7 @@ cl_int wait(call& c, Execution& e) {
     static_assert(Op == opcode::clWaitForEvents);
     const cl_uint count = e.template argument<0>();
     const cl_event* const events = e.template argument<1>();
+    if (!events) return CL_INVALID_VALUE;
     for (cl_uint i = 0; i < count; ++i) table.clRetainEvent(events[i]);
     if (!complete_soon(c, {events, count})) c.give_up_turn();
     const cl_int code = table.clWaitForEvents(count, events);
@@ -46,6 +48,48 @@ template <opcode Op, class First>
 constexpr bool begins_with =
     std::is_same_v<typename first_of<typename api::function<Op>::prototype>::type, First>;
 
+/// Do the places that a command names lie in its memory?
+template <opcode Op, class Execution>
+cl_int check_places(const api::opencl::function_table& table, const Execution& e) {
+  marshal::opencl::box box;
+  std::size_t bytes = 0;
+  cl_int code = CL_SUCCESS;
+  if constexpr (Op == opcode::clEnqueueFillBuffer) {
+    code = check_row(table, e.template argument<1>(), e.template argument<4>(), e.template argument<5>());
+  } else if constexpr (Op == opcode::clEnqueueCopyBuffer) {
+    const std::size_t size = e.template argument<5>();
+    code = check_row(table, e.template argument<1>(), e.template argument<3>(), size);
+    if (code == CL_SUCCESS) code = check_row(table, e.template argument<2>(), e.template argument<4>(), size);
+  } else if constexpr (Op == opcode::clEnqueueCopyBufferRect) {
+    const std::size_t* const region = e.template argument<5>();
+    code = check_box(table, e.template argument<1>(), e.template argument<3>(), region,
+                     e.template argument<6>(), e.template argument<7>(), box);
+    if (code == CL_SUCCESS)
+      code = check_box(table, e.template argument<2>(), e.template argument<4>(), region,
+                       e.template argument<8>(), e.template argument<9>(), box);
+  } else if constexpr (Op == opcode::clEnqueueFillImage) {
+    if (!e.template argument<2>()) return CL_INVALID_VALUE;
+    code = check_region(table, e.template argument<1>(), e.template argument<3>(), e.template argument<4>(),
+                        bytes);
+  } else if constexpr (Op == opcode::clEnqueueCopyImage) {
+    const std::size_t* const region = e.template argument<5>();
+    code = check_region(table, e.template argument<1>(), e.template argument<3>(), region, bytes);
+    if (code == CL_SUCCESS)
+      code = check_region(table, e.template argument<2>(), e.template argument<4>(), region, bytes);
+  } else if constexpr (Op == opcode::clEnqueueCopyImageToBuffer) {
+    code = check_region(table, e.template argument<1>(), e.template argument<3>(), e.template argument<4>(),
+                        bytes);
+    if (code == CL_SUCCESS)
+      code = check_row(table, e.template argument<2>(), e.template argument<5>(), bytes);
+  } else if constexpr (Op == opcode::clEnqueueCopyBufferToImage) {
+    code = check_region(table, e.template argument<2>(), e.template argument<4>(), e.template argument<5>(),
+                        bytes);
+    if (code == CL_SUCCESS)
+      code = check_row(table, e.template argument<1>(), e.template argument<3>(), bytes);
+  }
+  return code;
+}
+
 /// What the session must remember of a request beside its objects: which queue's commands have failed, and
 /// which kernels lack an argument.
 template <opcode Op, class Execution>
@@ -54,7 +98,7 @@ void note(call& c, const Execution& e, cl_int code) {
     (void)own(c).take_failure(e.template argument<0>());
     own(c).newest(e.template argument<0>(), nullptr);
   } else if constexpr (Op == opcode::clReleaseKernel) {
-    own(c).forget_arguments(e.template argument<0>());
+    own(c).arguments().forget(e.template argument<0>());
   } else if constexpr (Op == opcode::clReleaseContext) {
     own(c).forget(e.template argument<0>());
   } else if constexpr (begins_with<Op, cl_command_queue>) {
@@ -80,8 +124,9 @@ outcome generated(call& c) {
     if (code != CL_SUCCESS) return c.objects().erase(state.destroyed), outcome::answer_code(CL_SUCCESS);
   }
   if constexpr (Op == opcode::clEnqueueNDRangeKernel) {
-    if (code == CL_SUCCESS) code = own(c).failed_argument(execution.template argument<1>());
+    if (code == CL_SUCCESS) code = own(c).arguments().failed(execution.template argument<1>());
   }
+  if (code == CL_SUCCESS) code = check_places<Op>(own(c).table(), execution);
   auto* const entry = api::opencl::entry_of<Op>::get(own(c).table());
   if (code == CL_SUCCESS && !entry) code = CL_INVALID_OPERATION;
   if constexpr (about.returns) {

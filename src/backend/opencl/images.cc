@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "backend/opencl/ends.hh"
+#include "backend/opencl/places.hh"
 #include "backend/opencl/questions.hh"
 
 namespace outboard::backend::opencl {
@@ -77,11 +78,14 @@ outcome clCreateImageWithProperties(call& c) {
   about.num_mip_levels = body.levels;
   about.num_samples = body.samples;
   if (code == CL_SUCCESS && body.memory) code = resolve(c, body.memory, about.mem_object);
+  if (code == CL_SUCCESS && body.memory && body.contents.present) code = CL_INVALID_VALUE;
   const cl_mem_flags flags =
       body.flags & ~static_cast<cl_mem_flags>(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
   cl_mem made = nullptr;
   if (code == CL_SUCCESS && !table.clCreateImage) code = CL_INVALID_OPERATION;
   if (code == CL_SUCCESS) made = table.clCreateImage(context, flags, &format, &about, nullptr, &code);
+  if (code == CL_SUCCESS && body.memory && (code = check_shown(table, made, about)) != CL_SUCCESS)
+    table.clReleaseMemObject(made);
   // How much it takes is known once it is there. One that shows a buffer takes nothing.
   std::shared_ptr<memory_ledger::hold> held;
   if (code == CL_SUCCESS && !body.memory && !(held = own(c).count(context, bytes_held(table, made)))) {

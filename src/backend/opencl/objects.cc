@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "backend/opencl/ends.hh"
+#include "backend/opencl/places.hh"
 #include "marshal/opencl/bodies.hh"
 
 namespace outboard::backend::opencl::ends {
@@ -59,7 +60,8 @@ outcome clCreateSubDevices(call& c) {
   cl_device_id device = nullptr;
   cl_int code = resolve(c, body.device, device);
   std::vector<cl_device_partition_property> properties(body.properties.begin(), body.properties.end());
-  properties.push_back(0);
+  // Lists of counts end with a zero of their own, whatever the client thinks.
+  properties.insert(properties.end(), 2, 0);
   cl_uint count = 0;
   if (code == CL_SUCCESS && !divide) code = CL_INVALID_OPERATION;
   if (code == CL_SUCCESS) code = divide(device, properties.data(), 0, nullptr, &count);
@@ -84,8 +86,12 @@ outcome clCreateContext(call& c) {
   if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
   std::vector<cl_context_properties> properties{CL_CONTEXT_PLATFORM,
                                                 reinterpret_cast<cl_context_properties>(platform)};
-  for (const std::uint64_t word : body.properties)
-    properties.push_back(static_cast<cl_context_properties>(word));
+  for (std::size_t i = 0; i + 1 < body.properties.size(); i += 2) {
+    // Values of others are pointers that platforms follow.
+    if (body.properties[i] != CL_CONTEXT_INTEROP_USER_SYNC) return outcome::malformed();
+    properties.push_back(CL_CONTEXT_INTEROP_USER_SYNC);
+    properties.push_back(body.properties[i + 1] != 0);
+  }
   properties.push_back(0);
   cl_context made = nullptr;
   if (code == CL_SUCCESS) {
@@ -151,6 +157,7 @@ outcome clCreateSubBuffer(call& c) {
   cl_mem buffer = nullptr, made = nullptr;
   cl_int code = resolve(c, body.buffer, buffer);
   const cl_buffer_region region{body.origin, body.size};
+  if (code == CL_SUCCESS) code = check_row(own(c).table(), buffer, body.origin, body.size);
   if (code == CL_SUCCESS) {
     made = own(c).table().clCreateSubBuffer(buffer, body.flags, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
   }

@@ -122,6 +122,7 @@ outcome clGetProgramInfo(call& c) {
     devices.push_back(c.objects().name_of(api::handle_kind::cl_device, device));
   table.clRetainProgram(program);
   c.give_up_turn();
+  const program_doors::stay alone(own(c).doors(), program);
   const auto sizes = binary_sizes(table, program);
   std::vector<std::vector<std::uint8_t>> binaries;
   std::vector<unsigned char*> places;
@@ -163,19 +164,21 @@ outcome clSetKernelArg(call& c) {
   cl_int code = resolve(c, body.kernel, kernel);
   if (code != CL_SUCCESS) return outcome::answer_code(code);
   auto* const set = own(c).table().clSetKernelArg;
+  kernel_arguments& arguments = own(c).arguments();
   if (body.form == argument_form::local) {
     code = set(kernel, body.index, body.size, nullptr);
   } else if (body.form == argument_form::value) {
-    code = set(kernel, body.index, body.value.size(), body.value.data());
+    code = arguments.check_value(kernel, body.index, body.value.size());
+    if (code == CL_SUCCESS) code = set(kernel, body.index, body.value.size(), body.value.data());
   } else {
     void* native = nullptr;
     const auto kind = static_cast<api::handle_kind>(wire::handle{body.handle}.kind());
-    if (body.handle) code = c.objects().native_of(kind, body.handle, native);
+    code = arguments.check_object(kernel, body.index, body.handle ? kind : api::handle_kind::none);
+    if (code == CL_SUCCESS && body.handle) code = c.objects().native_of(kind, body.handle, native);
     if (code == CL_SUCCESS) code = set(kernel, body.index, sizeof native, &native);
   }
   // The caller of a call has heard of it, and the kernel has its argument still.
-  if (code == CL_SUCCESS || c.header.kind == wire::frame_kind::post)
-    own(c).note_argument(kernel, body.index, code);
+  if (code == CL_SUCCESS || c.header.kind == wire::frame_kind::post) arguments.note(kernel, body.index, code);
   return outcome::answer_code(code);
 }
 

@@ -195,23 +195,6 @@ cl_event session::newest_of(cl_command_queue queue) {
   return found->second;
 }
 
-void session::note_argument(cl_kernel kernel, cl_uint index, cl_int code) {
-  if (code != CL_SUCCESS) {
-    failed_arguments_[{kernel, index}] = code;
-  } else if (!failed_arguments_.empty()) {
-    failed_arguments_.erase({kernel, index});
-  }
-}
-
-cl_int session::failed_argument(cl_kernel kernel) const {
-  const auto first = failed_arguments_.lower_bound({kernel, 0});
-  return first != failed_arguments_.end() && first->first.first == kernel ? first->second : CL_SUCCESS;
-}
-
-void session::forget_arguments(cl_kernel kernel) {
-  std::erase_if(failed_arguments_, [kernel](const auto& each) { return each.first.first == kernel; });
-}
-
 bool session::upload(std::uint64_t number, std::span<const std::byte> bytes) {
   if (bytes.size() > most_uploaded - uploaded_) return false;
   std::vector<std::byte>& all = uploads_[number];

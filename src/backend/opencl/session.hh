@@ -14,7 +14,9 @@
 #include "api/opencl/table.hh"
 #include "backend/opencl/block_pool.hh"
 #include "backend/opencl/build_folder.hh"
+#include "backend/opencl/kernel_arguments.hh"
 #include "backend/opencl/memory_ledger.hh"
+#include "backend/opencl/program_doors.hh"
 #include "backend/opencl/shared_memory.hh"
 #include "backend/opencl/shared_pages.hh"
 #include "backend/opencl/teller.hh"
@@ -68,10 +70,7 @@ class session final : public session_api {
   void note_failure(cl_command_queue queue, cl_int code) { failures_.emplace(queue, code); }
   /// The first since it was asked last; the queue may be about to go.
   cl_int take_failure(cl_command_queue queue);
-  /// What setting an argument gave: a kernel with one that was not taken cannot be launched.
-  void note_argument(cl_kernel kernel, cl_uint index, cl_int code);
-  cl_int failed_argument(cl_kernel kernel) const;
-  void forget_arguments(cl_kernel kernel);
+  kernel_arguments& arguments() { return arguments_; }
 
   /// Bytes that come before the request that needs them. False: more than a session may have.
   bool upload(std::uint64_t number, std::span<const std::byte> bytes);
@@ -84,7 +83,8 @@ class session final : public session_api {
                     std::span<const std::byte> bytes);
   /// Those of the build that this lane begins; nothing: none came.
   std::optional<files_of_build> take_files(std::uint32_t lane);
-  build_folder& files() { return files_; }  ///< own lock
+  build_folder& files() { return files_; }   ///< own lock
+  program_doors& doors() { return doors_; }  ///< own lock
 
   /// Those of a write to a device of the context.
   std::optional<host_bytes> take_bytes_for(cl_context context, const marshal::opencl::bytes_body& about,
@@ -122,13 +122,14 @@ class session final : public session_api {
   std::uint32_t devices_ = 0;              // named so far
   std::map<cl_command_queue, cl_int> failures_;
   std::map<cl_command_queue, cl_event> newest_;
-  std::map<std::pair<cl_kernel, cl_uint>, cl_int> failed_arguments_;
+  kernel_arguments arguments_{table_};
   std::map<std::uint64_t, std::vector<std::byte>> uploads_;
   std::uint64_t uploaded_ = 0;
   std::map<std::uint32_t, files_of_build> expected_files_;  // by lane
   std::map<sha256_digest, file_contents> kept_files_;
   std::uint64_t kept_file_bytes_ = 0;
   build_folder files_;
+  program_doors doors_;
   struct kept {
     cl_event done;
     std::shared_ptr<const void> used;

@@ -194,8 +194,10 @@ outcome clSetKernelArgSVMPointer(call& c) {
   if (code != CL_SUCCESS) return outcome::answer_code(code);
   if (!set) code = CL_INVALID_OPERATION;
   if (code == CL_SUCCESS) code = check_addresses(c, body.addresses);
+  // Of a sampler the platform would look for its object there.
+  if (code == CL_SUCCESS) code = own(c).arguments().check_address(kernel, body.index);
   if (code == CL_SUCCESS) code = set(kernel, body.index, pointer(body.addresses[0]));
-  own(c).note_argument(kernel, body.index, code);
+  own(c).arguments().note(kernel, body.index, code);
   return outcome::answer_code(code);
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backend/opencl/ends.hh"
+#include "backend/opencl/places.hh"
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
 
@@ -12,37 +13,31 @@ namespace {
 using namespace marshal::opencl;
 using api::opencl::function_table;
 
-/// The bytes of a place, or nothing where they are more than the buffer has: nothing is allocated for those.
-std::optional<std::size_t> bytes_of(const function_table& table, cl_mem memory, const place_body& place) {
-  const auto whole = size_of_memory(table, memory);
-  if (!whole) return std::nullopt;
-  if (place.form == place_form::row)
-    return place.size <= *whole ? std::optional<std::size_t>(place.size) : std::nullopt;
-  std::size_t bytes = 1;
-  if (place.form == place_form::image) {
-    bytes = value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
-              return table.clGetImageInfo(memory, CL_IMAGE_ELEMENT_SIZE, size, to, wanted);
-            }).value_or(0);
-    if (bytes == 0) return std::nullopt;
-  }
-  for (const std::uint64_t n : place.region) {
-    if (n == 0 || n > *whole / bytes) return std::nullopt;
-    bytes *= n;
-  }
-  return bytes;
-}
-
 /// The memory object of a place, where it has one, and its bytes. CL_SUCCESS or what is wrong with it.
 cl_int resolve_place(call& c, const place_body& place, cl_mem& memory, std::size_t& bytes) {
+  const function_table& table = own(c).table();
   bytes = place.size;
   if (place.form == place_form::shared) {
-    if (!own(c).table().clEnqueueSVMMemcpy) return CL_INVALID_OPERATION;
+    if (!table.clEnqueueSVMMemcpy) return CL_INVALID_OPERATION;
     return own(c).shared().holds(place.offset, place.size) ? CL_SUCCESS : CL_INVALID_VALUE;
   }
   if (const cl_int code = resolve(c, place.memory, memory); code != CL_SUCCESS) return code;
-  const auto all = bytes_of(own(c).table(), memory, place);
-  bytes = all.value_or(0);
-  return all ? CL_SUCCESS : CL_INVALID_VALUE;
+  const std::size_t origin[3] = {place.origin[0], place.origin[1], place.origin[2]};
+  const std::size_t region[3] = {place.region[0], place.region[1], place.region[2]};
+  switch (place.form) {
+    case place_form::row:
+      return check_row(table, memory, place.offset, place.size);
+    case place_form::box: {
+      box rows;
+      const cl_int code = check_box(table, memory, origin, region, place.row_pitch, place.slice_pitch, rows);
+      bytes = rows.bytes;
+      return code;
+    }
+    case place_form::image:
+      return check_region(table, memory, origin, region, bytes);
+    default:
+      return CL_INVALID_VALUE;
+  }
 }
 
 /// nullptr: there is no such queue.

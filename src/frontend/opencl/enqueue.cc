@@ -7,7 +7,7 @@ namespace outboard::frontend::opencl::ends {
 namespace {
 
 bool inside(const memory_info& memory, std::size_t offset, std::size_t size) {
-  return size <= memory.size && offset <= memory.size - size;
+  return marshal::opencl::lies_inside(memory.size, offset, size);
 }
 
 /// The buffer itself, where this one is a part of another.

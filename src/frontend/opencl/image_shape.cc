@@ -2,28 +2,8 @@
 
 namespace outboard::frontend::opencl {
 
-std::array<std::size_t, 3> extent_of(const cl_image_desc& shape) {
-  switch (shape.image_type) {
-    case CL_MEM_OBJECT_IMAGE1D_ARRAY:
-      return {shape.image_width, shape.image_array_size, 1};
-    case CL_MEM_OBJECT_IMAGE2D:
-      return {shape.image_width, shape.image_height, 1};
-    case CL_MEM_OBJECT_IMAGE2D_ARRAY:
-      return {shape.image_width, shape.image_height, shape.image_array_size};
-    case CL_MEM_OBJECT_IMAGE3D:
-      return {shape.image_width, shape.image_height, shape.image_depth};
-    default:
-      return {shape.image_width, 1, 1};
-  }
-}
-
 cl_int check_region(const memory_info& image, const std::size_t* origin, const std::size_t* region) {
-  if (!origin || !region) return CL_INVALID_VALUE;
-  const auto extent = extent_of(image.shape);
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (region[i] == 0 || region[i] > extent[i] || origin[i] > extent[i] - region[i]) return CL_INVALID_VALUE;
-  }
-  return CL_SUCCESS;
+  return marshal::opencl::lies_inside(extent_of(image.shape), origin, region) ? CL_SUCCESS : CL_INVALID_VALUE;
 }
 
 bool set_box(box& b, const memory_info& image, const std::size_t* region, std::size_t row_pitch,

@@ -1,15 +1,13 @@
 // How far an image reaches, and whether a region lies in it. Pure functions.
 #pragma once
 
-#include <array>
-
 #include "frontend/opencl/kinds.hh"
 #include "frontend/opencl/launch_shape.hh"
 
 namespace outboard::frontend::opencl {
 
-/// Of an image, as origins and regions count: pixels, rows or layers, slices or layers. 1 where it has none.
-std::array<std::size_t, 3> extent_of(const cl_image_desc& shape);
+using marshal::opencl::extent_of;
+
 /// CL_SUCCESS, or CL_INVALID_VALUE: a null pointer, nothing, or beyond the image.
 cl_int check_region(const memory_info& image, const std::size_t* origin, const std::size_t* region);
 /// The region in the program's memory: its bytes, with pitches that the program gives (0: rows without gaps).

@@ -96,8 +96,9 @@ cl_int shape_argument(const argument_facts& about, std::size_t size, const void*
     body.handle = named->id;
     return CL_SUCCESS;
   }
-  // A pointer's bytes that are one of our objects are one: nothing else is known of this argument.
-  if (!about.known && is_cell(named)) {
+  // A pointer's bytes that are one of our objects are one, where nothing else is known of this argument, or
+  // its type may be an object's by another name.
+  if ((!about.known || size_of_type(about.type) == 0) && is_cell(named)) {
     body.form = argument_form::handle;
     body.handle = named->id;
     return CL_SUCCESS;

@@ -10,25 +10,6 @@ const marshal::opencl::work_group_facts* facts_for(const kernel_info& kernel, cl
   return at < kernel.about->devices.size() ? &kernel.about->devices[at] : nullptr;
 }
 
-bool box::set(const std::size_t* origin, const std::size_t* region, std::size_t row_pitch,
-              std::size_t slice_pitch) {
-  if (!origin || !region || !region[0] || !region[1] || !region[2]) return false;
-  row = row_pitch ? row_pitch : region[0];
-  if (row < region[0]) return false;
-  std::size_t least = 0, end = 0, rows = 0;
-  if (__builtin_mul_overflow(row, region[1], &least)) return false;
-  slice = slice_pitch ? slice_pitch : least;
-  if (slice < least || slice % row != 0) return false;
-  const bool over =
-      __builtin_mul_overflow(origin[2], slice, &first) || __builtin_mul_overflow(origin[1], row, &rows) ||
-      __builtin_add_overflow(first, rows, &first) || __builtin_add_overflow(first, origin[0], &first) ||
-      __builtin_mul_overflow(region[2] - 1, slice, &end) ||
-      __builtin_add_overflow(end, (region[1] - 1) * row, &end) ||
-      __builtin_add_overflow(end, region[0], &extent) || __builtin_add_overflow(first, extent, &end);
-  bytes = region[0] * region[1] * region[2];  // not more than the extent
-  return !over;
-}
-
 shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint dimensions,
                         const std::size_t* offset, const std::size_t* global, const std::size_t* local) {
   const auto& about = *find<device_info>(device);

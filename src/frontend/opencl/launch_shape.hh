@@ -1,23 +1,13 @@
-// Is a launch, or a box of bytes, one that a device would refuse at once? Pure functions of what the
-// front-end knows.
+// Is a launch one that a device would refuse at once? Pure functions of what the front-end knows.
 #pragma once
 
 #include "frontend/opencl/kinds.hh"
 #include "frontend/opencl/link.hh"
+#include "marshal/opencl/box.hh"
 
 namespace outboard::frontend::opencl {
 
-/// A box of rows in a buffer, its pitches made whole.
-struct box {
-  std::size_t row = 0, slice = 0;  ///< pitches
-  std::size_t first = 0;           ///< the first byte
-  std::size_t extent = 0;          ///< from there to behind the last one, gaps included
-  std::size_t bytes = 0;           ///< without gaps
-
-  /// False: a null pointer, an empty region, a pitch that is too small, or more than a size can say.
-  bool set(const std::size_t* origin, const std::size_t* region, std::size_t row_pitch,
-           std::size_t slice_pitch);
-};
+using marshal::opencl::box;
 
 struct shape_check {
   cl_int code = CL_SUCCESS;

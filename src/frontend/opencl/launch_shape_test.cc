@@ -87,20 +87,5 @@ TEST_F(launch_shape, a_device_without_a_build_runs_nothing) {
   EXPECT_EQ(check(1, {16, 1, 1}).code, CL_INVALID_PROGRAM_EXECUTABLE);
 }
 
-TEST(box, overflows_are_no_boxes) {
-  box b;
-  const sizes origin{1, 2, 3}, region{4, 5, 6};
-  ASSERT_TRUE(b.set(origin.data(), region.data(), 16, 160));
-  EXPECT_EQ(b.first, 3 * 160u + 2 * 16 + 1);
-  EXPECT_EQ(b.extent, 5 * 160u + 4 * 16 + 4);
-  EXPECT_EQ(b.bytes, 120u);
-  EXPECT_FALSE(b.set(origin.data(), region.data(), 3, 0));
-  EXPECT_FALSE(b.set(origin.data(), region.data(), 16, 100));
-  EXPECT_FALSE(b.set(origin.data(), region.data(), ~std::size_t{0}, 0));
-  EXPECT_FALSE(b.set(nullptr, region.data(), 0, 0));
-  const sizes far{0, 0, ~std::size_t{0}};
-  EXPECT_FALSE(b.set(far.data(), region.data(), 0, 0));
-}
-
 }  // namespace
 }  // namespace outboard::frontend::opencl
