@@ -273,25 +273,29 @@ void session::forget(cl_context context) {
   areas_.close_all_of(context);
 }
 
-/// Of most queues in their order; of others later ones wait for the first.
-void session::drop_complete(std::deque<kept>& of_queue) {
+/// Of most queues in their order; of others later ones wait for the first. `gone` dies without the lock: to
+/// let go of locked memory the driver waits for a command.
+void session::drop_complete(std::deque<kept>& of_queue, std::vector<kept>& gone) {
   while (!of_queue.empty() && is_over(table_, of_queue.front().done)) {
     table_.clReleaseEvent(of_queue.front().done);
+    gone.push_back(std::move(of_queue.front()));
     of_queue.pop_front();
   }
 }
 
 void session::keep(cl_command_queue queue, cl_event done, std::shared_ptr<const void> used) {
+  std::vector<kept> gone;
   const std::lock_guard lock(kept_mutex_);
   std::deque<kept>& of_queue = kept_[queue];
-  drop_complete(of_queue);
+  drop_complete(of_queue, gone);
   of_queue.push_back({done, std::move(used)});
 }
 
 void session::drop_kept() {
+  std::vector<kept> gone;
   const std::lock_guard lock(kept_mutex_);
   for (auto at = kept_.begin(); at != kept_.end();) {
-    drop_complete(at->second);
+    drop_complete(at->second, gone);
     at = at->second.empty() ? kept_.erase(at) : std::next(at);
   }
 }
@@ -302,18 +306,32 @@ void session::add_read(pending_read read) {
 }
 
 void session::send_finished_reads() {
-  const std::lock_guard lock(reads_mutex_);
-  std::erase_if(reads_, [this](pending_read& read) {
-    const auto status = status_of(table_, read.done);
-    if (status > CL_COMPLETE) return false;
-    if (status == CL_COMPLETE) {
+  const std::lock_guard leaving(leaving_mutex_);
+  std::vector<pending_read> over;
+  {
+    const std::lock_guard lock(reads_mutex_);
+    std::erase_if(reads_, [&](pending_read& read) {
+      const bool gone = !read.done || is_over(table_, read.done);
+      if (gone) over.push_back(std::move(read));
+      return gone;
+    });
+  }
+  for (const pending_read& read : over) {
+    if (read.done && status_of(table_, read.done) == CL_COMPLETE) {
       send_bytes(read.ticket, {read.bytes.data, read.bytes.size});
     } else {
       tell_failed(read.ticket);
     }
-    table_.clReleaseEvent(read.done);
-    return true;
-  });
+    if (read.done) table_.clReleaseEvent(read.done);
+  }
+}
+
+void session::look_at_reads() {
+  {
+    const std::lock_guard lock(reads_mutex_);
+    if (reads_.empty()) return;
+  }
+  if (!look_asked_.exchange(true)) teller_.pass_on({});
 }
 
 void session::send_read(call& c, std::span<const std::byte> bytes) {
@@ -342,7 +360,9 @@ void session::tell_failed(std::uint64_t ticket) {
 }
 
 void session::tell(const teller::news& what) {
+  if (what.number == 0) look_asked_.store(false);
   send_finished_reads();
+  if (what.number == 0) return;
   std::vector<std::byte> payload;
   wire::writer w(payload);
   marshal::put_body(w, marshal::callback_body{marshal::errand::run, what.number, what.status, true, {}});

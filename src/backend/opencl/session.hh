@@ -3,6 +3,7 @@
 // otherwise.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -31,7 +32,7 @@ namespace outboard::backend::opencl {
 
 /// A read under way: its bytes leave when `done` is complete.
 struct pending_read {
-  cl_event done = nullptr;  ///< ours to release
+  cl_event done = nullptr;  ///< ours to release; null: it could not be given to the device
   std::uint64_t ticket = 0;
   host_bytes bytes;
 };
@@ -101,16 +102,20 @@ class session final : public session_api {
 
   /// Own lock; any thread.
   void add_read(pending_read read);
+  /// Waits as long as the client takes none of their bytes: only where a thread of the client's reads,
+  /// because it waits for an answer or a callback, or where nobody needs the calling thread.
   void send_finished_reads();
+  /// The same soon, by another thread: a client that posts may read nothing until all of it is taken from it.
+  void look_at_reads();
   /// Sends the bytes of a read that the request has waited for.
   void send_read(call& c, std::span<const std::byte> bytes);
-  void tell_failed(std::uint64_t ticket);
   /// An event of the client's has reached the status that it asked for. Any thread, callbacks too.
   void tell_event(std::uint64_t number, std::int32_t status) { teller_.pass_on({number, status}); }
 
  private:
   void tell(const teller::news& what);
   void send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes);
+  void tell_failed(std::uint64_t ticket);
 
   const api::opencl::function_table table_;
   session_core* core_ = nullptr;
@@ -135,12 +140,15 @@ class session final : public session_api {
     std::shared_ptr<const void> used;
   };
   void drop_kept();
-  void drop_complete(std::deque<kept>& of_queue);
+  void drop_complete(std::deque<kept>& of_queue, std::vector<kept>& gone);
   std::mutex kept_mutex_;  // guards kept_
   std::map<cl_command_queue, std::deque<kept>> kept_;
 
-  std::mutex reads_mutex_;  // guards reads_; held while their bytes leave, so that they leave once
+  std::mutex reads_mutex_;  // guards reads_
   std::deque<pending_read> reads_;
+  std::mutex leaving_mutex_;  // held while bytes of reads leave: who comes next finds them gone; before
+                              // reads_mutex_
+  std::atomic<bool> look_asked_{false};                              // and nobody has looked yet
   teller teller_{[this](const teller::news& what) { tell(what); }};  // its thread uses what stands above
 };
 

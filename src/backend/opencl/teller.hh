@@ -15,7 +15,7 @@ namespace outboard::backend::opencl {
 class teller {
  public:
   struct news {
-    std::uint64_t number = 0;  ///< of the client's callback
+    std::uint64_t number = 0;  ///< of the client's callback; 0: none, there may be something to send
     std::int32_t status = 0;
   };
 

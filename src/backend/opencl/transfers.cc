@@ -112,7 +112,8 @@ outcome write(call& c, const command_body& about, const native_command& command,
 /// A read, of bytes that travel unless there is an area for them.
 outcome read(call& c, const read_body& body, const area_place& into) {
   session& mine = own(c);
-  mine.send_finished_reads();  // parts before this one travel while the device copies it
+  // Parts before this one travel while the device copies it.
+  body.blocking ? mine.send_finished_reads() : mine.look_at_reads();
   const function_table& table = mine.table();
   const native_command command(c, body.command);
   cl_mem memory = nullptr;
@@ -133,7 +134,7 @@ outcome read(call& c, const read_body& body, const area_place& into) {
   if (area) area->used(into.offset, read.done, code);
   if (!given(c, command, body.command.event, read.done, code)) return outcome::malformed();
   if (code != CL_SUCCESS) {
-    if (!body.blocking && travels) mine.tell_failed(c.header.ticket);
+    if (!body.blocking && travels) mine.add_read({nullptr, c.header.ticket, {}}), mine.look_at_reads();
     return outcome::answer_code(code);
   }
   if (!body.blocking) {

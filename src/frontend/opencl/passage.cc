@@ -21,7 +21,8 @@ cl_int passage::ask(unsigned block, bool patient) {
   const cl_int code = m.call();
   wire::reader reply = m.reply();
   const auto answer = marshal::take_body<marshal::opencl::busy_blocks_body>(reply);
-  // All that was posted before has been carried out: what the server does not name is free.
+  // All that was posted before has been carried out: of blocks that commands have used, what the server does
+  // not name is free.
   if (reply.finished()) blocks_->busy &= answer.busy;
   return code;
 }

@@ -18,7 +18,8 @@ class passage {
   explicit operator bool() const { return lock_.owns_lock() && blocks_->area; }
   std::uint64_t block_size() const { return blocks_->block; }
 
-  /// A block that no command uses; nothing: there was none for a moment. It is in use from then on.
+  /// A block that no command uses; nothing: there was none for a moment. It is the caller's from then on, who
+  /// has half of all at most that no command has used yet: the next one is never one of these.
   std::optional<unsigned> take();
   /// Waits until the commands on it are complete; what the last of them came to.
   cl_int await(unsigned block);
@@ -26,7 +27,9 @@ class passage {
   void free(unsigned block) { blocks_->busy &= ~bit(block); }
 
   std::byte* at(unsigned block) const { return blocks_->area->at(block * blocks_->block); }
-  marshal::opencl::area_place place(unsigned block) const {
+  /// For a command, which is about to use it.
+  marshal::opencl::area_place place(unsigned block) {
+    blocks_->busy |= bit(block);  // while it had none, the server may have called it free
     return blocks_->area->place(block * blocks_->block);
   }
 
