@@ -89,7 +89,6 @@ class tidying {
     auto workbench = open_own_folder(settings_.directory + "/" + gone);
     if (!workbench.ok()) return std::move(workbench).error();
     gone_ = std::move(*workbench);
-    OUTBOARD_TRY(remove_gone());  // what another left that was killed, too
     OUTBOARD_TRY(look_at_all());
     hold_together();
     return remove_gone();
@@ -245,14 +244,18 @@ class tidying {
     return false;
   }
 
+  /// All, also what another left that was killed. What cannot be removed keeps nothing else from it.
   status remove_gone() {
-    const std::string workbench = settings_.directory + "/" + gone;
-    while (true) {
-      std::string any;
-      OUTBOARD_TRY(for_each_entry(gone_.get(), [&](const char* name) { return any = name, false; }));
-      if (any.empty()) return {};
-      if (::unlinkat(gone_.get(), any.c_str(), 0) != 0) OUTBOARD_TRY(remove_folder(workbench, any));
+    std::vector<std::string> names;
+    OUTBOARD_TRY(
+        for_each_entry(gone_.get(), [&](const char* name) { return names.emplace_back(name), true; }));
+    status all;
+    for (const std::string& name : names) {
+      if (::unlinkat(gone_.get(), name.c_str(), 0) == 0) continue;
+      auto removed = remove_folder(settings_.directory + "/" + gone, name);
+      if (!removed.ok()) all = std::move(removed);
     }
+    return all;
   }
 
   static int open_below(int folder, const std::string& name) {

@@ -236,6 +236,18 @@ TEST_F(compiler_cache_test, says_why_a_folder_does_not_do) {
 struct compiler_cache_disk_test : compiler_cache_test {
   static constexpr int not_here = 77;
 
+  static bool become_master_of_a_name_space() {
+    const auto same = [](auto number) {
+      return std::to_string(number) + " " + std::to_string(number) + " 1";
+    };
+    const std::string user = same(::geteuid()), group = same(::getegid());
+    if (::unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0) return false;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << user;
+    std::ofstream("/proc/self/gid_map") << group;
+    return true;
+  }
+
   /// What the cache says to it, or nothing where nobody can make name spaces.
   std::optional<std::string> problem_with(const char* options, unsigned long flags) {
     fs::create_directory(settings.directory);
@@ -244,7 +256,7 @@ struct compiler_cache_disk_test : compiler_cache_test {
     CHECK(::pipe2(ends, O_CLOEXEC) == 0);
     const pid_t child = ::fork();
     if (child == 0) {
-      const bool mounted = (::unshare(CLONE_NEWNS) == 0 || ::unshare(CLONE_NEWNS | CLONE_NEWUSER) == 0) &&
+      const bool mounted = (::unshare(CLONE_NEWNS) == 0 || become_master_of_a_name_space()) &&
                            ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
                            ::mount("none", settings.directory.c_str(), "tmpfs", flags, options) == 0;
       if (!mounted) ::_exit(not_here);

@@ -29,7 +29,7 @@ namespace {
 /// A back-end of one program is often gone by then and needs no helper.
 constexpr std::chrono::seconds monitor_delay{2};
 
-/// Three descriptors a session, and room for the rest; most systems start programs with 1,024.
+/// Four descriptors a session, and room for the rest; most systems start programs with 1,024.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
