@@ -76,6 +76,23 @@ class CompilerCache(NativeCodeTest):
         self.assertEqual(self.compiled(), both)
         self.nothing_is_left(daemon)
 
+    def test_sessions_that_compile_at_once_and_end_meanwhile_leave_it_whole(self):
+        daemon = self.serve()
+        for seconds in (0.3, 0.6, 0.9):
+            process = self.start_opencl(program("opencl_sort_networks"), daemon.unix)
+            worker = wait_until(lambda: next((s["worker"] for s in daemon.sessions()), None), 20)
+            time.sleep(seconds)
+            os.kill(worker, 9)
+            process.communicate(timeout=60)
+            self.sessions_are_gone(daemon)
+        processes = [self.start_opencl(program("opencl_sort_networks"), daemon.unix) for _ in range(4)]
+        said = {process.communicate(timeout=120) for process in processes}
+        self.assertEqual((len(said), {process.returncode for process in processes}), (1, {0}), said)
+        compiled = self.compiled()
+        self.run_once(daemon.unix, "sort_networks")
+        self.assertEqual(self.compiled(), compiled)
+        self.nothing_is_left(daemon)
+
     def test_strangers_share_nothing(self):
         """Whoever comes over tcp: to a server without a token may be anybody."""
         daemon = self.serve()
