@@ -4,7 +4,8 @@ back-end that has the same one, and prints where the verdicts differ and how man
 usage: OUTBOARD_BUILD=build/release tests/opencl/compare_cts.py FOLDER [SUITE...]
 FOLDER holds the suites' programs, as CMake leaves them; SUITE: `events`, `cl_copy_images`, ... (all that are there).
 CTS_SECONDS: for a sub-test (60); CTS_JOBS: sub-tests at once (1), each locally and then through Outboard, because some use one
-place in /tmp; CTS_DEVICE: the back-end's (cpu); CTS_UNTIL: seconds after which no sub-test begins any more."""
+place in /tmp; CTS_DEVICE: the back-end's (cpu); CTS_WORDS: what else each sub-test is told, small_images if the suite knows it
+(`use_pitches`, `CL_FILTER_NEAREST`, or nothing); CTS_UNTIL: seconds after which no sub-test begins any more."""
 import collections
 import concurrent.futures
 import os
@@ -22,11 +23,11 @@ UNTIL = time.monotonic() + int(os.environ.get("CTS_UNTIL", "1000000"))
 
 
 def sub_tests(program):
-    """What its help lists at the end, as arguments: images in small sizes, where the suite can."""
+    """What its help lists at the end, as arguments."""
     text = subprocess.run([program, "-h"], capture_output=True, text=True, timeout=120).stdout
     head, _, names = text.partition("Test names:")
-    small = ["small_images"] if "small_images" in head else []
-    return [[name, *small] for name in re.findall(r"^\s+([\w-]+)\s*$", names, re.MULTILINE)]
+    more = os.environ.get("CTS_WORDS", "small_images" if "small_images" in head else "").split()
+    return [[name, *more] for name in re.findall(r"^\s+([\w-]+)\s*$", names, re.MULTILINE)]
 
 
 def verdict(program, words, environment):
