@@ -1,5 +1,7 @@
 #include "transport/spin.hh"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 
@@ -22,7 +24,8 @@ std::atomic<int> spinners{0};
 
 std::chrono::microseconds default_spin() { return std::chrono::microseconds(all_cores() > 2 ? 50 : 0); }
 
-spin::spin(std::chrono::microseconds budget, deadline until) : end_(deadline::min()) {
+spin::spin(std::chrono::microseconds budget, deadline until)
+    : yields_from_(deadline::min()), end_(deadline::min()) {
   if (budget.count() <= 0) return;
   // Half of the cores, at least one: who asked for spinning on a small machine gets it.
   int most = std::max(1, all_cores() / 2);
@@ -31,7 +34,9 @@ spin::spin(std::chrono::microseconds budget, deadline until) : end_(deadline::mi
     return;
   }
   counted_ = true;
-  end_ = std::min(until, clock::now() + budget);
+  const auto begun = clock::now();
+  yields_from_ = begun + std::chrono::microseconds(200);
+  end_ = std::min(until, begun + budget);
 }
 
 spin::~spin() {
@@ -41,8 +46,13 @@ spin::~spin() {
 bool spin::again() {
   // The clock costs as much as the look for which we spin. (It was read when the spin began.)
   constexpr unsigned pauses_between_clocks = 8;
-  if (!counted_ || (++pauses_ % pauses_between_clocks == 0 && clock::now() >= end_)) return false;
-  spin_pause();
+  if (!counted_) return false;
+  if (++pauses_ % pauses_between_clocks == 0) {
+    const auto now = clock::now();
+    if (now >= end_) return false;
+    yields_ = now >= yields_from_;
+  }
+  yields_ ? void(::sched_yield()) : spin_pause();
   return true;
 }
 

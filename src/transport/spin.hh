@@ -12,9 +12,9 @@ namespace outboard::transport {
 /// process, where the spinner would stand in its peer's way, else 50 us.
 std::chrono::microseconds default_spin();
 
-/// The same for whoever has asked and waits for the answer: a driver's own waits look for ever, and most of
-/// those that sleep would have been over soon.
-inline std::chrono::microseconds answer_spin() { return 4 * default_spin(); }
+/// The same for whoever has asked and waits for the answer, 1 ms: a driver's own waits look for ever, and to
+/// sleep at both ends makes a wait of 0.6 ms a tenth longer (measured, docs/performance.md).
+inline std::chrono::microseconds answer_spin() { return 20 * default_spin(); }
 
 inline void spin_pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -40,7 +40,7 @@ class spin_habit {
 };
 
 /// One bounded spin. Starts on construction; counts among the spinners of this process until it dies, and
-/// allows nothing when half of the cores spin already.
+/// allows nothing when half of the cores spin already. A long one lets others have the core from 200 us on.
 class spin {
  public:
   spin(std::chrono::microseconds budget, deadline until);
@@ -52,9 +52,9 @@ class spin {
   bool again();
 
  private:
-  bool counted_ = false;
+  bool counted_ = false, yields_ = false;
   unsigned pauses_ = 0;
-  deadline end_;
+  deadline yields_from_, end_;
 };
 
 }  // namespace outboard::transport
