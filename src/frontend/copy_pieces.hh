@@ -49,12 +49,9 @@ class patience {
 /// moved now, `move(n)` does it. Any thread.
 class shared_pieces {
  public:
-  shared_pieces(std::uint64_t size, std::uint64_t piece)
-      : size_(size), piece_(piece), ready_((size + piece - 1) / piece) {}
+  explicit shared_pieces(std::uint64_t count) : ready_(count) {}
 
   std::uint64_t count() const { return ready_.size(); }
-  std::uint64_t offset(std::uint64_t n) const { return n * piece_; }
-  std::uint64_t length(std::uint64_t n) const { return std::min(piece_, size_ - offset(n)); }
 
   /// Until there are none left, or stop().
   template <class MayBegin, class Move>
@@ -81,10 +78,22 @@ class shared_pieces {
   void stop() { stop_.store(true, std::memory_order_relaxed); }
 
  private:
-  const std::uint64_t size_, piece_;
   std::vector<std::atomic<bool>> ready_;
   std::atomic<std::uint64_t> next_{0};
   std::atomic<bool> stop_{false};
+};
+
+/// Pieces of one length, but for the last one.
+class even_pieces : public shared_pieces {
+ public:
+  even_pieces(std::uint64_t size, std::uint64_t piece)
+      : shared_pieces((size + piece - 1) / piece), size_(size), piece_(piece) {}
+
+  std::uint64_t offset(std::uint64_t n) const { return n * piece_; }
+  std::uint64_t length(std::uint64_t n) const { return std::min(piece_, size_ - offset(n)); }
+
+ private:
+  const std::uint64_t size_, piece_;
 };
 
 }  // namespace outboard::frontend

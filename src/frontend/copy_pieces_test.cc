@@ -7,8 +7,8 @@
 namespace outboard::frontend {
 namespace {
 
-TEST(SharedPieces, CoverTheCopyOnce) {
-  const shared_pieces all(10, 4);
+TEST(EvenPieces, CoverTheCopyOnce) {
+  const even_pieces all(10, 4);
   ASSERT_EQ(all.count(), 3u);
   EXPECT_EQ(all.offset(2), 8u);
   EXPECT_EQ(all.length(1), 4u);
@@ -16,7 +16,7 @@ TEST(SharedPieces, CoverTheCopyOnce) {
 }
 
 TEST(SharedPieces, AreEachMovedByOneThread) {
-  shared_pieces all(1000, 1);
+  shared_pieces all(1000);
   std::vector<std::atomic<int>> moved(1000);
   std::atomic<std::uint64_t> begun{0};
   const auto may_begin = [&](std::uint64_t n) { return n < begun.load(); };
@@ -33,7 +33,7 @@ TEST(SharedPieces, AreEachMovedByOneThread) {
 }
 
 TEST(SharedPieces, LetHelpersGoWithoutWhatNeverBegins) {
-  shared_pieces all(8, 1);
+  shared_pieces all(8);
   std::thread helper([&] { all.help([](std::uint64_t n) { return n < 2; }, [](std::uint64_t) {}); });
   while (!all.is_ready(1)) std::this_thread::yield();
   all.stop();

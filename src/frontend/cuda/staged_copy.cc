@@ -66,10 +66,10 @@ class use_of_area {
 };
 
 /// One copy: what its threads share.
-class work : public shared_pieces {
+class work : public even_pieces {
  public:
   work(lane& own, use_of_area& area, const staged_copy& copy)
-      : shared_pieces(copy.size, piece_of(copy.size, staging_area::block_size)),
+      : even_pieces(copy.size, piece_of(copy.size, staging_area::block_size)),
         own_(own),
         area_(area),
         copy_(copy) {}

@@ -107,7 +107,7 @@ cl_mem make_image(cl_context context, std::vector<cl_mem_properties> properties,
     if (!set_box(b, image, whole.data(), shape->image_row_pitch, shape->image_slice_pitch))
       return fail(errcode_ret, CL_INVALID_IMAGE_DESCRIPTOR);
     const std::size_t region[3] = {whole[0] * element, whole[1], whole[2]};
-    contents = gather(b, host, region);
+    contents = gather(rows_of(b, host, region));
     if (flags & CL_MEM_USE_HOST_PTR) {
       image.host = static_cast<std::byte*>(host);
       image.host_row = b.row, image.host_slice = b.slice;
@@ -278,7 +278,7 @@ cl_int clEnqueueReadImage(cl_command_queue queue, cl_mem image, cl_bool blocking
   command c(queue, count, waits, event, CL_COMMAND_READ_IMAGE);
   return move_pixels(c, image, origin, region, no_reads, {row_pitch, slice_pitch}, ptr,
                      [&](const place_body& place, const box& here, const std::size_t* bytes) {
-                       return read(c, place, landing_of(here, ptr, bytes), blocking);
+                       return read(c, place, rows_of(here, ptr, bytes), blocking);
                      });
 }
 
@@ -288,7 +288,7 @@ cl_int clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_bool, const 
   command c(queue, count, waits, event, CL_COMMAND_WRITE_IMAGE);
   return move_pixels(c, image, origin, region, no_writes, {row_pitch, slice_pitch}, ptr,
                      [&](const place_body& place, const box& here, const std::size_t* bytes) {
-                       return write(c, place, gather(here, ptr, bytes));
+                       return write(c, place, rows_of(here, ptr, bytes));
                      });
 }
 
@@ -316,7 +316,16 @@ void* clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking, 
   m.at = known->host ? known->host + origin[0] * known->made.element_size + origin[1] * here.row +
                            origin[2] * here.slice
                      : make_room(m);
-  const cl_int code = read(c, m.place, landing_of(here, m.at, in_bytes(image, region).region), blocking);
+  std::byte unseen[16];  // the largest pixel
+  cl_int code = CL_SUCCESS;
+  if (flags & CL_MAP_WRITE_INVALIDATE_REGION) {
+    // As of a buffer: a first pixel stands for the order of things.
+    place_body first = m.place;
+    std::fill_n(first.region, 3, 1);
+    code = read(c, first, row_of(unseen, static_cast<std::size_t>(known->made.element_size)), true);
+  } else {
+    code = read(c, m.place, rows_of(here, m.at, in_bytes(image, region).region), blocking);
+  }
   if (code != CL_SUCCESS) return fail(errcode_ret, code);
   *row_pitch = here.row;
   if (slice_pitch) *slice_pitch = !layered ? 0 : rows_are_layers ? here.row : here.slice;

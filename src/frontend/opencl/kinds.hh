@@ -47,7 +47,7 @@ struct context_info : object {
   std::mutex mutex;
   std::map<cl_device_id, cl_command_queue>
       default_queues;  ///< on devices, of kernels; perhaps dead. Under mutex
-  staging_blocks small{64u << 10, 256u << 10}, large{1u << 20, 8u << 20};
+  staging_blocks small{64u << 10, 256u << 10}, large{staging_blocks::largest, 8u << 20};
 };
 
 struct queue_info : object {

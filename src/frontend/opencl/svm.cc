@@ -190,8 +190,8 @@ cl_int clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, void* to, co
     if (const cl_int code = check_part(c, from, size); code != CL_SUCCESS) return code;
   }
   if (!to_shared && !from_shared) return copy_here(c, queue, to, from, size, count, waits);
-  if (!from_shared) return write(c, place_of(to, size), {static_cast<const std::byte*>(from), size});
-  if (!to_shared) return read(c, place_of(from, size), {static_cast<std::byte*>(to), size}, blocking);
+  if (!from_shared) return write(c, place_of(to, size), row_of(from, size));
+  if (!to_shared) return read(c, place_of(from, size), row_of(to, size), blocking);
   const marshal::opencl::shared_copy_body body{c.body(), a, b, size, blocking != CL_FALSE};
   message m(opcode::clEnqueueSVMMemcpy);
   marshal::put_body(m.body(), body);
@@ -222,7 +222,7 @@ cl_int clEnqueueSVMMap(cl_command_queue queue, cl_bool blocking, cl_map_flags fl
     return code;
   }
   const std::size_t fetched = (flags & CL_MAP_WRITE_INVALIDATE_REGION) ? 1 : size;
-  const cl_int code = read(c, place_of(at, fetched), {static_cast<std::byte*>(at), fetched}, blocking);
+  const cl_int code = read(c, place_of(at, fetched), row_of(at, fetched), blocking);
   if (code == CL_SUCCESS) book().map({at, size, flags});
   return code;
 }
@@ -237,7 +237,7 @@ cl_int clEnqueueSVMUnmap(cl_command_queue queue, void* at, cl_uint count, const 
     return c.done(
         post_body(opcode::clEnqueueSVMUnmap, marshal::opencl::shared_unmap_body{c.body(), number(at)}));
   if ((part->flags & map_writes) == 0) return c.mark();
-  return write(c, place_of(at, part->size), {static_cast<const std::byte*>(at), part->size});
+  return write(c, place_of(at, part->size), row_of(at, part->size));
 }
 
 cl_int clEnqueueSVMMigrateMem(cl_command_queue queue, cl_uint number_of, const void** pointers,

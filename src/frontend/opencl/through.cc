@@ -20,24 +20,39 @@ constexpr std::uint64_t worth_help = 4u << 20;
 /// Half of the blocks: one whose bytes have not been taken out is never the next.
 constexpr std::uint64_t under_way = staging_blocks::count / 2;
 
-void scatter(const landing& land, const std::byte* bytes) {
-  for (std::size_t at = 0; at < land.size;) {
-    const std::span<std::byte> run = land.run_at(at, land.size - at);
-    std::memcpy(run.data(), bytes + at, run.size());
+/// Between a block and the program's rows, of whose bytes these begin at `first`.
+template <class Copy>
+void for_runs(const landing& rows, std::uint64_t first, std::uint64_t size, std::byte* block, Copy&& copy) {
+  for (std::uint64_t at = 0; at < size;) {
+    const std::span<std::byte> run =
+        rows.run_at(static_cast<std::size_t>(first + at), static_cast<std::size_t>(size - at));
+    copy(run, block + at);
     at += run.size();
   }
+}
+
+void take_out(const landing& to, std::uint64_t first, std::uint64_t size, std::byte* block) {
+  for_runs(to, first, size, block, [&](std::span<std::byte> run, const std::byte* bytes) {
+    copy_piece(run.data(), bytes, run.size(), to.size);
+  });
+}
+
+void fill(std::byte* block, const landing& from, std::uint64_t first, std::uint64_t size) {
+  for_runs(from, first, size, block, [](std::span<const std::byte> run, std::byte* bytes) {
+    std::memcpy(bytes, run.data(), run.size());
+  });
 }
 
 /// The pieces of one transfer, and the blocks that they pass. The program's thread talks to the server and
 /// copies meanwhile; the crew copies.
 class pieces : public shared_pieces {
  public:
-  pieces(command& c, passage& way, const place_body& place, std::uint64_t size)
-      : shared_pieces(size, way.block_size()),
+  pieces(command& c, passage& way, const parts& all)
+      : shared_pieces(all.count()),
         blocks_(static_cast<std::size_t>(count())),
         command_(c),
         way_(way),
-        place_(place) {}
+        parts_(all) {}
 
   /// A block for the next piece. False: there is none.
   bool take(std::uint64_t n) {
@@ -47,15 +62,18 @@ class pieces : public shared_pieces {
   }
   std::byte* bytes(std::uint64_t n) const { return way_.at(block(n)); }
   cl_int await(std::uint64_t n) { return way_.await(block(n)); }
-  std::size_t size(std::uint64_t n) const { return static_cast<std::size_t>(length(n)); }
 
-  cl_int post_read(std::uint64_t n) { return read_into(body(n), part(n), way_.place(block(n)), false); }
-  cl_int post_write(std::uint64_t n) { return write_from(body(n), part(n), way_.place(block(n)), length(n)); }
+  cl_int post_read(std::uint64_t n) {
+    return read_into(body(n), parts_.place(n), way_.place(block(n)), false);
+  }
+  cl_int post_write(std::uint64_t n) {
+    return write_from(body(n), parts_.place(n), way_.place(block(n)), parts_.length(n));
+  }
 
   /// Others run it meanwhile, where it is worth that.
   template <class Help, class Drive>
   cl_int drive(Help&& help, Drive&& own) {
-    if (offset(count() - 1) < worth_help) return own();
+    if (parts_.offset(count() - 1) < worth_help) return own();
     const std::function<void()> all = help;
     const copy_crew::shift shift(copy_crew::instance(), all);
     const cl_int code = own();
@@ -66,28 +84,24 @@ class pieces : public shared_pieces {
  private:
   unsigned block(std::uint64_t n) const { return blocks_[static_cast<std::size_t>(n)]; }
   marshal::opencl::command_body body(std::uint64_t n) { return command_.body(n == 0, n + 1 == count()); }
-  place_body part(std::uint64_t n) const { return part_of(place_, offset(n), way_.block_size()); }
 
   std::vector<unsigned> blocks_;  ///< by piece; written before others are told that the piece may begin
   command& command_;
   passage& way_;
-  const place_body& place_;
+  const parts& parts_;
 };
 
-cl_int read_pieces(command& c, passage& way, const place_body& from, const landing& land,
-                   std::uint64_t& here) {
-  pieces all(c, way, from, land.size);
+cl_int read_pieces(command& c, passage& way, const parts& from, const landing& land, std::uint64_t& next) {
+  pieces all(c, way, from);
   std::atomic<std::uint64_t> arrived{0};
   const auto is_there = [&](std::uint64_t n) { return n < arrived.load(std::memory_order_acquire); };
-  const auto take_out = [&](std::uint64_t n) {
-    copy_piece(land.to + all.offset(n), all.bytes(n), all.size(n), land.size);
-  };
+  const auto move = [&](std::uint64_t n) { take_out(land, from.offset(n), from.length(n), all.bytes(n)); };
   std::uint64_t asked = 0, taken_out = 0;
   const auto count_taken_out = [&] {
     while (taken_out < all.count() && all.is_ready(taken_out)) ++taken_out;
   };
   const cl_int code =
-      all.drive([&] { all.help(is_there, take_out); },
+      all.drive([&] { all.help(is_there, move); },
                 [&]() -> cl_int {
                   bool full = false;
                   for (patience wait; taken_out < all.count() && !(full && taken_out == asked);) {
@@ -96,11 +110,11 @@ cl_int read_pieces(command& c, passage& way, const place_body& from, const landi
                       if (full) break;
                       if (const cl_int failed = all.post_read(asked); failed != CL_SUCCESS) return failed;
                     }
-                    if (const std::uint64_t next = arrived.load(); next < asked) {
-                      if (const cl_int failed = all.await(next); failed != CL_SUCCESS) return failed;
-                      arrived.store(next + 1, std::memory_order_release);
+                    if (const std::uint64_t n = arrived.load(); n < asked) {
+                      if (const cl_int failed = all.await(n); failed != CL_SUCCESS) return failed;
+                      arrived.store(n + 1, std::memory_order_release);
                       wait.restart();
-                    } else if (all.help_once(is_there, take_out)) {
+                    } else if (all.help_once(is_there, move)) {
                       wait.restart();
                     } else {
                       wait.pause();
@@ -109,21 +123,18 @@ cl_int read_pieces(command& c, passage& way, const place_body& from, const landi
                   }
                   return CL_SUCCESS;
                 });
-  here = std::min<std::uint64_t>(land.size, all.offset(taken_out));
+  next = taken_out;
   return code;
 }
 
-cl_int write_pieces(command& c, passage& way, const place_body& to, std::span<const std::byte> bytes,
-                    std::uint64_t& here) {
-  pieces all(c, way, to, bytes.size());
+cl_int write_pieces(command& c, passage& way, const parts& to, const landing& from, std::uint64_t& next) {
+  pieces all(c, way, to);
   std::atomic<std::uint64_t> begun{0};
   const auto has_block = [&](std::uint64_t n) { return n < begun.load(std::memory_order_acquire); };
-  const auto fill = [&](std::uint64_t n) {
-    std::memcpy(all.bytes(n), bytes.data() + all.offset(n), all.size(n));
-  };
+  const auto move = [&](std::uint64_t n) { fill(all.bytes(n), from, to.offset(n), to.length(n)); };
   std::uint64_t posted = 0;
   const cl_int code =
-      all.drive([&] { all.help(has_block, fill); },
+      all.drive([&] { all.help(has_block, move); },
                 [&]() -> cl_int {
                   bool full = false;
                   for (patience wait; posted < all.count() && !(full && posted == begun.load());) {
@@ -132,48 +143,45 @@ cl_int write_pieces(command& c, passage& way, const place_body& to, std::span<co
                       if (const cl_int failed = all.post_write(posted); failed != CL_SUCCESS) return failed;
                       if (++posted == all.count()) return CL_SUCCESS;
                     }
-                    const std::uint64_t next = begun.load();
-                    if (!full && next < all.count() && next - posted < under_way) {
-                      full = !all.take(next);
-                      if (!full) begun.store(next + 1, std::memory_order_release), got_on = true;
+                    const std::uint64_t n = begun.load();
+                    if (!full && n < all.count() && n - posted < under_way) {
+                      full = !all.take(n);
+                      if (!full) begun.store(n + 1, std::memory_order_release), got_on = true;
                     }
-                    got_on |= all.help_once(has_block, fill);
+                    got_on |= all.help_once(has_block, move);
                     got_on ? wait.restart() : wait.pause();
                   }
                   return CL_SUCCESS;
                 });
-  here = std::min<std::uint64_t>(bytes.size(), all.offset(posted));
+  next = posted;
   return code;
 }
 
 }  // namespace
 
-cl_int read_through(command& c, const place_body& from, const landing& land, std::uint64_t& here) {
+cl_int read_through(command& c, const parts& from, const landing& land, std::uint64_t& next) {
   if (land.size < least_read_through) return CL_SUCCESS;
   passage way(c, land.size);
   if (!way) return CL_SUCCESS;
-  if (land.size > way.block_size())
-    return can_be_parted(c, from) ? read_pieces(c, way, from, land, here) : CL_SUCCESS;
-  const auto block = way.take();
+  if (from.count() > 1) return read_pieces(c, way, from, land, next);
+  const auto block = land.size <= way.block_size() ? way.take() : std::nullopt;
   if (!block) return CL_SUCCESS;
-  const cl_int code = read_into(c.body(), from, way.place(*block), true);
+  const cl_int code = read_into(c.body(), from.place(0), way.place(*block), true);
   way.free(*block);
-  if (code == CL_SUCCESS) scatter(land, way.at(*block)), here = land.size;
+  if (code == CL_SUCCESS) take_out(land, 0, land.size, way.at(*block)), next = 1;
   return code;
 }
 
-cl_int write_through(command& c, const place_body& to, std::span<const std::byte> bytes,
-                     std::uint64_t& here) {
-  if (bytes.size() < least_write_through) return CL_SUCCESS;
-  passage way(c, bytes.size());
+cl_int write_through(command& c, const parts& to, const landing& from, std::uint64_t& next) {
+  if (from.size < least_write_through) return CL_SUCCESS;
+  passage way(c, from.size);
   if (!way) return CL_SUCCESS;
-  if (bytes.size() > way.block_size())
-    return can_be_parted(c, to) ? write_pieces(c, way, to, bytes, here) : CL_SUCCESS;
-  const auto block = way.take();
+  if (to.count() > 1) return write_pieces(c, way, to, from, next);
+  const auto block = from.size <= way.block_size() ? way.take() : std::nullopt;
   if (!block) return CL_SUCCESS;
-  std::memcpy(way.at(*block), bytes.data(), bytes.size());
-  here = bytes.size();
-  return write_from(c.body(), to, way.place(*block), bytes.size());
+  fill(way.at(*block), from, 0, from.size);
+  next = 1;
+  return write_from(c.body(), to.place(0), way.place(*block), from.size);
 }
 
 }  // namespace outboard::frontend::opencl

@@ -94,18 +94,16 @@ cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocki
                            std::size_t size, void* ptr, cl_uint count, const cl_event* waits,
                            cl_event* event) {
   command c(queue, count, waits, event, CL_COMMAND_READ_BUFFER);
-  return move_row(c, buffer, offset, size, no_reads, ptr, [&](const place_body& place) {
-    return read(c, place, {static_cast<std::byte*>(ptr), size}, blocking);
-  });
+  return move_row(c, buffer, offset, size, no_reads, ptr,
+                  [&](const place_body& place) { return read(c, place, row_of(ptr, size), blocking); });
 }
 
 cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool, std::size_t offset,
                             std::size_t size, const void* ptr, cl_uint count, const cl_event* waits,
                             cl_event* event) {
   command c(queue, count, waits, event, CL_COMMAND_WRITE_BUFFER);
-  return move_row(c, buffer, offset, size, no_writes, ptr, [&](const place_body& place) {
-    return write(c, place, {static_cast<const std::byte*>(ptr), size});
-  });
+  return move_row(c, buffer, offset, size, no_writes, ptr,
+                  [&](const place_body& place) { return write(c, place, row_of(ptr, size)); });
 }
 
 cl_int clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
@@ -116,7 +114,7 @@ cl_int clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool bl
   command c(queue, count, waits, event, CL_COMMAND_READ_BUFFER_RECT);
   return move_box(c, buffer, {buffer_origin, buffer_row, buffer_slice}, {host_origin, host_row, host_slice},
                   region, no_reads, ptr, [&](const place_body& place, const box& here) {
-                    return read(c, place, landing_of(here, ptr, region), blocking);
+                    return read(c, place, rows_of(here, ptr, region), blocking);
                   });
 }
 
@@ -128,7 +126,7 @@ cl_int clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer, cl_bool,
   command c(queue, count, waits, event, CL_COMMAND_WRITE_BUFFER_RECT);
   return move_box(c, buffer, {buffer_origin, buffer_row, buffer_slice}, {host_origin, host_row, host_slice},
                   region, no_writes, ptr, [&](const place_body& place, const box& here) {
-                    return write(c, place, gather(here, ptr, region));
+                    return write(c, place, rows_of(here, ptr, region));
                   });
 }
 
@@ -186,14 +184,14 @@ cl_int clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory, void* mapp
   }
   if (m.flags & map_writes) {
     if (m.in.area) return write_there(c, m.place, m.in, m.size);
-    if (!m.row) return write(c, m.place, {m.at, m.size});
+    if (!m.row) return write(c, m.place, row_of(m.at, m.size));
     box b;
     // As wide as sizes of this end: the program gave them.
     std::size_t region[3];
     std::copy_n(m.place.region, 3, region);
     region[0] *= static_cast<std::size_t>(info.made.element_size);
     if (!b.set(no_origin, region, m.row, m.slice)) return CL_OUT_OF_RESOURCES;
-    return write(c, m.place, gather(b, m.at, region));
+    return write(c, m.place, rows_of(b, m.at, region));
   }
   return c.mark();
 }

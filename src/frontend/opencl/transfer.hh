@@ -5,6 +5,7 @@
 
 #include "frontend/opencl/command.hh"
 #include "frontend/opencl/launch_shape.hh"
+#include "frontend/opencl/parts.hh"
 
 namespace outboard::frontend::opencl {
 
@@ -30,23 +31,25 @@ constexpr cl_mem_flags refused_by(cl_map_flags flags) {
   return ((flags & CL_MAP_READ) ? no_reads : 0) | ((flags & map_writes) ? no_writes : 0);
 }
 
-/// Where the rows of a box go in the program's memory; `region` in bytes.
-landing landing_of(const box& b, void* ptr, const std::size_t* region);
-/// The rows of a box one behind the other.
-std::vector<std::byte> gather(const box& b, const void* ptr, const std::size_t* region);
+/// The rows of a box in the program's memory, where a read's bytes go or a write's come from, which are only
+/// read; `region` in bytes.
+landing rows_of(const box& b, const void* ptr, const std::size_t* region);
+inline landing row_of(const void* ptr, std::size_t size) {
+  return {const_cast<std::byte*>(static_cast<const std::byte*>(ptr)), size};
+}
+/// Of the bytes without gaps, `size` from there on. They begin with a row, and end in the same slice or with
+/// one.
+landing part_of(const landing& whole, std::uint64_t offset, std::uint64_t size);
+/// All of them one behind the other.
+std::vector<std::byte> gather(const landing& from);
 
 cl_int read(command& c, const place_body& from, const landing& land, bool blocking);
-cl_int write(command& c, const place_body& to, std::span<const std::byte> bytes);
+cl_int write(command& c, const place_body& to, const landing& from);
 
 /// Through blocks that both ends have, as far as there are some: reads that the program waits for, and
-/// writes. `here`: so many bytes have been taken care of; the rest goes the other way.
-cl_int read_through(command& c, const place_body& from, const landing& land, std::uint64_t& here);
-cl_int write_through(command& c, const place_body& to, std::span<const std::byte> bytes, std::uint64_t& here);
-
-/// May it be given to the device in parts?
-bool can_be_parted(const command& c, const place_body& place);
-/// At most so many bytes of a row from there on.
-place_body part_of(const place_body& whole, std::uint64_t at, std::uint64_t most);
+/// writes. `next`: the parts before it have been taken care of; the others go another way.
+cl_int read_through(command& c, const parts& from, const landing& land, std::uint64_t& next);
+cl_int write_through(command& c, const parts& to, const landing& from, std::uint64_t& next);
 
 /// One request each.
 cl_int read_into(marshal::opencl::command_body what, const place_body& from, const area_place& into,

@@ -36,6 +36,7 @@ class transfer_area {
 /// Blocks of an area through which a context's transfers pass, one transfer at a time.
 struct staging_blocks {
   static constexpr unsigned count = 16;
+  static constexpr std::uint64_t largest = 1u << 20;  ///< bytes of a block
 
   staging_blocks(std::uint64_t size, std::uint64_t worth) : block(size), worth_opening(worth) {}
 

@@ -5,12 +5,12 @@
 namespace outboard::frontend::opencl {
 namespace {
 
-/// Much goes in parts of so many bytes: the device, the server and the line each work on another one, and
-/// what a part needs of memory is at hand from the one before.
-constexpr std::uint64_t part = 1u << 20;
+/// Much goes in parts: the device, the server and the line each work on another one, and what a part needs of
+/// memory is at hand from the one before.
+constexpr std::uint64_t part = staging_blocks::largest;
 
-bool goes_in_parts(const command& c, const place_body& place) {
-  return can_be_parted(c, place) && place.size > 2 * part;
+parts parts_of(const command& c, const place_body& place, std::uint64_t bytes) {
+  return {place, bytes, c.may_be_parted() ? part : bytes};
 }
 
 cl_int read_part(marshal::opencl::command_body what, const place_body& from, const landing& land,
@@ -20,8 +20,10 @@ cl_int read_part(marshal::opencl::command_body what, const place_body& from, con
   return blocking ? m.call({}, &land) : m.post({}, &land);
 }
 
-cl_int write_part(marshal::opencl::command_body what, const place_body& to,
-                  std::span<const std::byte> bytes) {
+cl_int write_part(marshal::opencl::command_body what, const place_body& to, const landing& from) {
+  std::vector<std::byte> rows;
+  std::span<const std::byte> bytes(from.to, from.size);
+  if (from.row) bytes = rows = gather(from);
   sent_bytes contents;
   if (const cl_int code = send_bytes(bytes, contents); code != CL_SUCCESS) return code;
   return post_body(opcode::clEnqueueWriteBuffer,
@@ -29,18 +31,6 @@ cl_int write_part(marshal::opencl::command_body what, const place_body& to,
 }
 
 }  // namespace
-
-bool can_be_parted(const command& c, const place_body& place) {
-  const bool in_one_row = place.form == place_form::row || place.form == place_form::shared;
-  return in_one_row && c.may_be_parted();
-}
-
-place_body part_of(const place_body& whole, std::uint64_t at, std::uint64_t most) {
-  place_body place = whole;
-  place.offset += at;
-  place.size = std::min(most, whole.size - at);
-  return place;
-}
 
 cl_int read_into(marshal::opencl::command_body what, const place_body& from, const area_place& into,
                  bool blocking) {
@@ -54,40 +44,55 @@ cl_int write_from(marshal::opencl::command_body what, const place_body& to, cons
   return post_body(service::write_from, marshal::opencl::write_from_body{std::move(what), to, from, size});
 }
 
-landing landing_of(const box& b, void* ptr, const std::size_t* region) {
-  landing land{static_cast<std::byte*>(ptr) + b.first, b.bytes};
-  if (b.extent == b.bytes) return land;
-  land.row = region[0], land.pitch = b.row, land.rows = region[1], land.slice = b.slice;
-  return land;
+landing rows_of(const box& b, const void* ptr, const std::size_t* region) {
+  landing rows = row_of(static_cast<const std::byte*>(ptr) + b.first, b.bytes);
+  if (b.extent == b.bytes) return rows;
+  rows.row = region[0], rows.pitch = b.row, rows.rows = region[1], rows.slice = b.slice;
+  return rows;
+}
+
+landing part_of(const landing& whole, std::uint64_t offset, std::uint64_t size) {
+  landing some = whole;
+  some.to = whole.run_at(static_cast<std::size_t>(offset), 1).data();
+  some.size = static_cast<std::size_t>(size);
+  return some;
+}
+
+std::vector<std::byte> gather(const landing& from) {
+  std::vector<std::byte> rows;
+  rows.reserve(from.size);
+  while (rows.size() < from.size) {
+    const std::span<std::byte> run = from.run_at(rows.size(), from.size - rows.size());
+    rows.insert(rows.end(), run.begin(), run.end());
+  }
+  return rows;
 }
 
 cl_int read(command& c, const place_body& from, const landing& land, bool blocking) {
   // Without posts every read is waited for.
   blocking = blocking || link::instance().synchronous();
-  std::uint64_t at = 0;
-  cl_int code = blocking ? read_through(c, from, land, at) : CL_SUCCESS;
-  if (code == CL_SUCCESS && at == 0 && !goes_in_parts(c, from))
-    code = read_part(c.body(), from, land, blocking), at = land.size;
-  while (at < land.size && code == CL_SUCCESS) {
-    const place_body place = part_of(from, at, part);
-    const bool last = at + place.size == from.size;
-    const landing here{land.to + at, static_cast<std::size_t>(place.size)};
-    code = read_part(c.body(at == 0, last), place, here, blocking && last);
-    at += place.size;
+  const parts all = parts_of(c, from, land.size);
+  std::uint64_t next = 0;
+  cl_int code = blocking ? read_through(c, all, land, next) : CL_SUCCESS;
+  if (code == CL_SUCCESS && next == 0 && land.size <= 2 * part)
+    code = read_part(c.body(), from, land, blocking), next = all.count();
+  for (; next < all.count() && code == CL_SUCCESS; ++next) {
+    const bool last = next + 1 == all.count();
+    const landing here = part_of(land, all.offset(next), all.length(next));
+    code = read_part(c.body(next == 0, last), all.place(next), here, blocking && last);
   }
   return c.done(code);
 }
 
-cl_int write(command& c, const place_body& to, std::span<const std::byte> bytes) {
-  std::uint64_t at = 0;
-  cl_int code = write_through(c, to, bytes, at);
-  if (code == CL_SUCCESS && at == 0 && !goes_in_parts(c, to))
-    code = write_part(c.body(), to, bytes), at = bytes.size();
-  while (at < bytes.size() && code == CL_SUCCESS) {
-    const place_body place = part_of(to, at, part);
-    const auto here = bytes.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(place.size));
-    code = write_part(c.body(at == 0, at + place.size == to.size), place, here);
-    at += place.size;
+cl_int write(command& c, const place_body& to, const landing& from) {
+  const parts all = parts_of(c, to, from.size);
+  std::uint64_t next = 0;
+  cl_int code = write_through(c, all, from, next);
+  if (code == CL_SUCCESS && next == 0 && from.size <= 2 * part)
+    code = write_part(c.body(), to, from), next = all.count();
+  for (; next < all.count() && code == CL_SUCCESS; ++next) {
+    code = write_part(c.body(next == 0, next + 1 == all.count()), all.place(next),
+                      part_of(from, all.offset(next), all.length(next)));
   }
   return c.done(code);
 }
@@ -98,20 +103,6 @@ cl_int read_there(command& c, const place_body& from, const area_place& into, bo
 
 cl_int write_there(command& c, const place_body& to, const area_place& from, std::uint64_t size) {
   return c.done(write_from(c.body(), to, from, size));
-}
-
-/// The rows of a box one behind the other.
-std::vector<std::byte> gather(const box& b, const void* ptr, const std::size_t* region) {
-  std::vector<std::byte> rows;
-  rows.reserve(b.bytes);
-  const auto* const first = static_cast<const std::byte*>(ptr) + b.first;
-  for (std::size_t z = 0; z < region[2]; ++z) {
-    for (std::size_t y = 0; y < region[1]; ++y) {
-      const auto* const row = first + z * b.slice + y * b.row;
-      rows.insert(rows.end(), row, row + region[0]);
-    }
-  }
-  return rows;
 }
 
 /// Memory of ours that shows a part of a buffer, at an aligned address.
