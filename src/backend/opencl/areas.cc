@@ -45,7 +45,7 @@ outcome await_area(call& c) {
     if (body.patient) code = table.clWaitForEvents(1, &done);
     table.clReleaseEvent(done);
   }
-  marshal::put_body(c.reply, busy_blocks_body{area->busy()});
+  marshal::put_body(c.reply, area->busy());
   return outcome::answer_code(code);
 }
 

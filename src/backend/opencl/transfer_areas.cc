@@ -47,19 +47,24 @@ transfer_area::use transfer_area::last_use(std::uint64_t block) {
   return uses_[block];
 }
 
-std::uint64_t transfer_area::busy() {
-  std::uint64_t bits = 0;
+marshal::opencl::busy_blocks_body transfer_area::busy() {
+  marshal::opencl::busy_blocks_body blocks;
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < uses_.size(); ++i) {
-    cl_event& done = uses_[i].done;
-    if (!done) continue;
-    if (is_over(table_, done)) {
+    auto& [done, code] = uses_[i];
+    const std::uint64_t bit = std::uint64_t{1} << i;
+    if (done) {
+      const cl_int status = status_of(table_, done).value_or(CL_COMPLETE);
+      if (status > CL_COMPLETE) {
+        blocks.busy |= bit;
+        continue;
+      }
       table_.clReleaseEvent(std::exchange(done, nullptr));
-    } else {
-      bits |= std::uint64_t{1} << i;
+      if (status < 0) code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;  // as for who waits for it
     }
+    if (code != CL_SUCCESS) blocks.failed |= bit;
   }
-  return bits;
+  return blocks;
 }
 
 std::optional<int> transfer_areas::open(const marshal::opencl::area_body& wanted, cl_context context,

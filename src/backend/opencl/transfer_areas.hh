@@ -41,8 +41,8 @@ class transfer_area {
     cl_int code = CL_SUCCESS;
   };
   use last_use(std::uint64_t block);
-  /// A bit for each block that a command still uses.
-  std::uint64_t busy();
+  /// A bit for each block that a command still uses, and for each whose last command failed.
+  marshal::opencl::busy_blocks_body busy();
 
  private:
   const api::opencl::function_table& table_;

@@ -81,11 +81,11 @@ TEST(TransferAreas, KnowWhichBlocksAreInUse) {
   area->used(4 << 16, some_event(), CL_SUCCESS);  // none of its blocks
   area->used(1 << 16, nullptr, CL_OUT_OF_RESOURCES);
   EXPECT_EQ(events, 2);
-  EXPECT_EQ(area->busy(), 0b1001u);
+  EXPECT_EQ(area->busy().busy, 0b1001u);
   EXPECT_EQ(area->last_use(1).code, CL_OUT_OF_RESOURCES);
   EXPECT_EQ(area->last_use(4).code, CL_INVALID_VALUE);
   status = CL_COMPLETE;
-  EXPECT_EQ(area->busy(), 0u);
+  EXPECT_EQ(area->busy().busy, 0u);
   EXPECT_EQ(events, 0);
 }
 

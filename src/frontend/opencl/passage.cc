@@ -23,13 +23,16 @@ cl_int passage::ask(unsigned block, bool patient) {
   const auto answer = marshal::take_body<marshal::opencl::busy_blocks_body>(reply);
   // All that was posted before has been carried out: of blocks that commands have used, what the server does
   // not name is free.
-  if (reply.finished()) blocks_->busy &= answer.busy;
+  if (reply.finished()) blocks_->busy &= answer.busy, failed_ = answer.failed;
   return code;
 }
 
 std::optional<unsigned> passage::take() {
   const unsigned block = blocks_->next;
-  if (blocks_->busy & bit(block)) (void)ask(block, false);
+  for (std::uint64_t before = 0; blocks_->busy & bit(block) && blocks_->busy != before;) {
+    before = blocks_->busy;
+    (void)ask(block, false);
+  }
   if (blocks_->busy & bit(block)) return std::nullopt;
   blocks_->next = (block + 1) % staging_blocks::count;
   blocks_->busy |= bit(block);

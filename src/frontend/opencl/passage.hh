@@ -18,11 +18,14 @@ class passage {
   explicit operator bool() const { return lock_.owns_lock() && blocks_->area; }
   std::uint64_t block_size() const { return blocks_->block; }
 
-  /// A block that no command uses; nothing: there was none for a moment. It is the caller's from then on, who
-  /// has half of all at most that no command has used yet: the next one is never one of these.
+  /// A block that no command uses; nothing: there was none for a moment in which nothing got on. It is the
+  /// caller's from then on, who has half of all at most that no command has used yet: the next one is never
+  /// one of these.
   std::optional<unsigned> take();
   /// Waits until the commands on it are complete; what the last of them came to.
   cl_int await(unsigned block);
+  /// Did the server say so already, of a block that was taken before it was asked for another one?
+  bool is_well_over(unsigned block) const { return !((blocks_->busy | failed_) & bit(block)); }
   /// The call on it has been answered.
   void free(unsigned block) { blocks_->busy &= ~bit(block); }
 
@@ -38,6 +41,7 @@ class passage {
   cl_int ask(unsigned block, bool patient);
 
   staging_blocks* blocks_ = nullptr;
+  std::uint64_t failed_ = 0;
   std::unique_lock<std::mutex> lock_;
 };
 

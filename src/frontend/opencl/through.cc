@@ -62,6 +62,7 @@ class pieces : public shared_pieces {
   }
   std::byte* bytes(std::uint64_t n) const { return way_.at(block(n)); }
   cl_int await(std::uint64_t n) { return way_.await(block(n)); }
+  bool is_well_over(std::uint64_t n) const { return way_.is_well_over(block(n)); }
 
   cl_int post_read(std::uint64_t n) {
     return read_into(body(n), parts_.place(n), way_.place(block(n)), false);
@@ -111,8 +112,11 @@ cl_int read_pieces(command& c, passage& way, const parts& from, const landing& l
                       if (const cl_int failed = all.post_read(asked); failed != CL_SUCCESS) return failed;
                     }
                     if (const std::uint64_t n = arrived.load(); n < asked) {
-                      if (const cl_int failed = all.await(n); failed != CL_SUCCESS) return failed;
-                      arrived.store(n + 1, std::memory_order_release);
+                      if (!all.is_well_over(n))
+                        if (const cl_int failed = all.await(n); failed != CL_SUCCESS) return failed;
+                      std::uint64_t more = n + 1;
+                      while (more < asked && all.is_well_over(more)) ++more;
+                      arrived.store(more, std::memory_order_release);
                       wait.restart();
                     } else if (all.help_once(is_there, move)) {
                       wait.restart();

@@ -44,10 +44,10 @@ struct await_area_body {
   OUTBOARD_FIELDS(number, block, patient)
 };
 
-/// Its answer: a bit for each block that a command still uses.
+/// Its answer: a bit for each block that a command still uses, and for each whose last command failed.
 struct busy_blocks_body {
-  std::uint64_t busy = 0;
-  OUTBOARD_FIELDS(busy)
+  std::uint64_t busy = 0, failed = 0;
+  OUTBOARD_FIELDS(busy, failed)
 };
 
 /// service::upload: the bytes follow; those of one number are put together in the order in which they come.
