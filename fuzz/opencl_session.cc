@@ -50,7 +50,7 @@ void append_frame(std::vector<std::byte>& to, wire::frame_header header, std::sp
 /// One change of a request's body, at a word or a byte of it.
 void change(std::vector<std::byte>& body, wire::reader& r) {
   const auto where = r.get<std::uint8_t>(), how = r.get<std::uint8_t>(), what = r.get<std::uint8_t>();
-  const std::size_t at = how & 0x80 ? where : where * std::size_t{8};
+  const std::size_t word_at = where ^ '0', at = how & 0x80 ? word_at : word_at * 8;
   std::uint64_t word = what;
   std::size_t size = 8;
   switch (how & 7) {

@@ -57,7 +57,7 @@ void kernel_arguments::try_out(cl_kernel kernel, cl_uint index, meant& known) co
   if (alone) {
     known = !anywhere ? meant::unknown : zeros == CL_SUCCESS ? meant::memory : meant::local;
   } else if (zeros == CL_SUCCESS) {
-    known = meant::bytes;
+    known = anywhere ? meant::bytes_perhaps : meant::bytes;
   } else if (zeros == CL_INVALID_SAMPLER) {
     known = meant::sampler;
   } else if (zeros == CL_INVALID_DEVICE_QUEUE) {
@@ -78,7 +78,7 @@ cl_int kernel_arguments::check_value(cl_kernel kernel, cl_uint index, std::size_
     if (code == CL_SUCCESS && known == meant::own_bytes) known = meant::bytes;
     return code;
   }
-  if (known == meant::bytes) return CL_SUCCESS;
+  if (known == meant::bytes || known == meant::bytes_perhaps) return CL_SUCCESS;
   return size == sizeof(void*) ? CL_INVALID_ARG_VALUE : CL_INVALID_ARG_SIZE;
 }
 
@@ -101,6 +101,7 @@ cl_int kernel_arguments::check_object(cl_kernel kernel, cl_uint index, api::hand
       fits = queue;
       break;
     case meant::untold:  // it took no zeros
+    case meant::bytes_perhaps:
       fits = memory || sampler || queue;
       break;
     case meant::own_bytes:

@@ -36,6 +36,7 @@ class kernel_arguments {
     untold,     ///< the platform tells nothing
     own_bytes,  ///< bytes or an object, in the kernel's own memory: a type's name may hide either
     bytes,
+    bytes_perhaps,  ///< or an object: it takes zeros, and not a size alone
     local,
     memory,
     sampler,

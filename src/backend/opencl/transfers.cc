@@ -132,7 +132,11 @@ outcome read(call& c, const read_body& body, const area_place& into) {
   if (code == CL_SUCCESS)
     code = enqueue(table, command, memory, body.from, to_host{read.bytes.data}, &read.done);
   if (area) area->used(into.offset, read.done, code);
-  if (!given(c, command, body.command.event, read.done, code)) return outcome::malformed();
+  if (!given(c, command, body.command.event, read.done, code)) {
+    // The device fills the bytes all the same.
+    if (code == CL_SUCCESS) mine.keep(command.queue, read.done, std::move(read.bytes.owner));
+    return outcome::malformed();
+  }
   if (code != CL_SUCCESS) {
     if (!body.blocking && travels) mine.add_read({nullptr, c.header.ticket, {}}), mine.look_at_reads();
     return outcome::answer_code(code);
