@@ -73,6 +73,15 @@ TEST_F(survey_test, takes_the_latest_change_of_anything_in_a_unit_for_its_use) {
   EXPECT_NEAR(static_cast<double>(later - used()), 3600e9, 60e9);
 }
 
+TEST_F(survey_test, passes_over_folders_that_are_removed_meanwhile) {
+  fs::create_directory(base + "/gone");
+  const unique_fd folder(::open((base + "/gone").c_str(), O_RDONLY | O_DIRECTORY));
+  fs::remove(base + "/gone");
+  const survey all = survey_folder(folder.get(), 1, 1u << 20);
+  EXPECT_TRUE(all.sound);
+  EXPECT_EQ(all.bytes, 0u);
+}
+
 TEST_F(survey_test, gives_up_what_is_too_much_too_deep_or_neither_file_nor_folder) {
   std::ofstream(base + "/file") << std::string(10'000, 'x');
   EXPECT_FALSE(found(1, 9'999).sound);
