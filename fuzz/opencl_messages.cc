@@ -82,6 +82,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check<write_body>(bytes);
   check<read_into_body>(bytes);
   check<write_from_body>(bytes);
+  check<connections_body>(bytes);
+  check<write_piece_body>(bytes);
+  check<read_piece_body>(bytes);
   check<event_callback_body>(bytes);
   check<question_body>(bytes);
   auto snapshot = decode_snapshot(bytes);

@@ -248,6 +248,14 @@ void add_programs_and_questions(collector& c) {
       filled);
 }
 
+/// Whose bytes would come and go beside the session: here nothing does, and the last one ends it.
+void add_pieces(collector& c) {
+  c.add(service::data_open, connections_body{context_id, {1, {marshal::share_token{1}}, 0}});
+  c.add(service::read_piece, read_piece_body{command(event_id(5)), row(one_buffer, 0, size), 1, 1, 0});
+  c.to.all.push_back({static_cast<std::uint32_t>(service::catch_up), {}});
+  c.add(service::write_piece, write_piece_body{command(), row(one_buffer, 0, size), context_id, 1});
+}
+
 }  // namespace
 
 const examples& opencl_requests() {
@@ -260,6 +268,7 @@ const examples& opencl_requests() {
     add_commands_of_lines(c);
     add_shared_memory(c);
     add_programs_and_questions(c);
+    add_pieces(c);
     return std::move(c.to);
   }();
   return made;

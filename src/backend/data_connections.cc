@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "backend/relaxed_capture.hh"
 #include "marshal/data_bodies.hh"
 #include "wire/frame.hh"
 
@@ -20,9 +19,6 @@ constexpr std::size_t most_arrived = 64;
 /// Contexts of one session that copy much, both directions of each, and copies that nobody waits for.
 constexpr std::size_t most_links = std::size_t{3} * most_data_connections * 16;
 
-/// What a client keeps on the way, and what the device still reads.
-constexpr std::size_t blocks_prepared = 24;
-
 /// Between two looks at copies that are not complete: a piece takes 20 us.
 constexpr std::chrono::microseconds shortest_look{20}, longest_look{1000};
 
@@ -32,7 +28,8 @@ std::optional<std::uint32_t> data_connections::add(std::unique_ptr<link> made, s
                                                    std::uint64_t set) {
   made->context = context;
   made->set = set;
-  if (driver_.cuCtxGetCurrent(&made->native) != CUDA_SUCCESS) return std::nullopt;
+  made->enter = memory_.enter(context);
+  if (!made->enter) return std::nullopt;
   std::unique_lock lock(mutex_);
   reap(lock);
   if (ended_ || links_.size() >= most_links) return std::nullopt;
@@ -65,15 +62,16 @@ std::optional<std::uint32_t> data_connections::add_outward(std::unique_ptr<trans
   return add(std::move(made), context, set);
 }
 
-/// With mutex_ held, as whole().
+/// With mutex_ held, as may_bring(). The caller lets go of them without it.
 template <class Which>
-void data_connections::forget_arrived(Which&& which) {
-  std::erase_if(arrived_, [&](const auto& entry) {
-    if (!which(entry)) return false;
-    staging_.give_back(entry.second.block);
-    return true;
-  });
+data_connections::arrivals data_connections::forget_arrived(Which&& which) {
+  arrivals gone;
+  for (auto at = arrived_.begin(); at != arrived_.end();) {
+    const auto here = at++;
+    if (which(*here)) gone.insert(arrived_.extract(here));
+  }
   went_.notify_all();
+  return gone;
 }
 
 /// Of contexts that are dead: their threads are at their end, or in a last wait of the driver's.
@@ -95,36 +93,35 @@ void data_connections::reap(std::unique_lock<std::mutex>& lock) {
 void data_connections::run(link& own) {
   ::prctl(PR_SET_NAME, "outboard-data");
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);  // else a sleep between looks takes 50 us more
-  driver_.cuCtxSetCurrent(own.native);
-  staging_.prepare(marshal::max_data_piece, blocks_prepared, own.context);
+  own.enter();
   if (own.inward) {
     receive_all(own);
   } else {
     send_all(own);
   }
   own.connection->shutdown();
+  std::deque<outgoing> left;  // they go without the lock
+  arrivals gone;
   const std::lock_guard lock(mutex_);
-  for (const outgoing& left : own.queue) {
-    if (left.block.data) staging_.give_back(left.block);
-  }
-  own.queue.clear();
+  left.swap(own.queue);
   own.over = true;
   const bool last = std::ranges::none_of(
       links_, [&](const auto& entry) { return entry.second->set == own.set && !entry.second->over; });
-  if (last) forget_arrived([&](const auto& entry) { return entry.second.set == own.set; });
+  if (last) gone = forget_arrived([&](const auto& entry) { return entry.second.set == own.set; });
   came_.notify_all();
 }
 
-/// Are all connections of the context's latest set there?
-bool data_connections::whole(std::uint64_t context) const {
+/// Is there a connection of the context's latest set? A client that has sent all closes them one by one, and
+/// what lies in another one is still to come.
+bool data_connections::may_bring(std::uint64_t context) const {
   std::uint64_t set = 0;
-  bool is_whole = false;
+  bool may = false;
   for (const auto& [number, l] : links_) {
     if (!l->inward || l->context != context || l->set < set) continue;
-    is_whole = (l->set > set || is_whole) && !l->over && !l->closing;
+    may = (l->set == set && may) || (!l->over && !l->closing);
     set = l->set;
   }
-  return is_whole;
+  return may;
 }
 
 void data_connections::receive_all(link& own) {
@@ -132,8 +129,9 @@ void data_connections::receive_all(link& own) {
   }
 }
 
-/// The bytes behind the header, in a block of the device's memory for copies. Else what went wrong.
-const char* data_connections::receive_piece(link& own, const wire::frame_header& header, arrival& piece) {
+/// The bytes behind the header, in the API's memory for copies. Else what went wrong.
+const char* data_connections::receive_piece(link& own, const wire::frame_header& header,
+                                            std::unique_ptr<data_piece>& piece) {
   constexpr const char* broke = "a data connection broke inside a frame";
   const bool packed = header.kind == wire::frame_kind::packed;
   std::size_t size = header.size;
@@ -144,13 +142,12 @@ const char* data_connections::receive_piece(link& own, const wire::frame_header&
     if (size == 0 || size > marshal::max_data_piece)
       return "protocol error: a packed piece of impossible size";
   }
-  piece = {staging_.take(size, own.context), size, own.set};
-  if (!piece.block.data) return "no page-locked memory for a copy";
-  const std::span<std::byte> into(piece.block.data, size);
+  piece = memory_.take(size, own.context);
+  if (!piece) return "no page-locked memory for a copy";
+  const std::span<std::byte> into = piece->bytes();
   const bool there = packed ? marshal::unpack_piece(own.packed, into)
                             : transport::receive_whole(*own.connection, into) == io::done;
   if (there) return nullptr;
-  staging_.give_back(piece.block);
   return packed ? "protocol error: a packed piece is damaged" : broke;
 }
 
@@ -182,45 +179,44 @@ bool data_connections::receive_one(link& own) {
                [&] { return arrived_.size() < most_arrived || wanted_ == key || ended_ || own.closing; });
     if (ended_ || own.closing) return false;
   }
-  arrival piece;
-  if (const char* problem = receive_piece(own, *header, piece)) return fails(problem);
+  arrival came{nullptr, own.set};
+  if (const char* problem = receive_piece(own, *header, came.piece)) return fails(problem);
   bool twice = false;
   {
     const std::lock_guard lock(mutex_);
-    twice = !arrived_.try_emplace({own.context, header->ticket}, piece).second;
+    twice = !arrived_.try_emplace({own.context, header->ticket}, std::move(came)).second;
     came_.notify_all();
   }
   if (!twice) return true;
-  staging_.give_back(piece.block);
   return fails("protocol error: two pieces with one number");
 }
 
-data_connections::arrival data_connections::take(std::uint64_t context, std::uint64_t number) {
+std::unique_ptr<data_piece> data_connections::take(std::uint64_t context, std::uint64_t number) {
   std::unique_lock lock(mutex_);
   wanted_ = {context, number};
   went_.notify_all();
   const auto found = [&] { return arrived_.find({context, number}); };
-  came_.wait(lock, [&] { return found() != arrived_.end() || ended_ || !whole(context); });
+  came_.wait(lock, [&] { return found() != arrived_.end() || ended_ || !may_bring(context); });
   const auto at = found();
   if (at == arrived_.end()) {
     lock.unlock();
     broken_("a data connection closed before its bytes came");
-    return {};
+    return nullptr;
   }
-  const arrival piece = at->second;
+  std::unique_ptr<data_piece> piece = std::move(at->second.piece);
   arrived_.erase(at);
   went_.notify_all();
   return piece;
 }
 
-bool data_connections::send(std::uint32_t connection, std::uint64_t number, const staging::block& block,
-                            std::size_t size, CUresult code, std::uint32_t pace) {
+bool data_connections::send(std::uint32_t connection, std::uint64_t number,
+                            std::unique_ptr<data_piece>& piece, std::int32_t code, std::uint32_t pace) {
   const std::lock_guard lock(mutex_);
   const auto found = links_.find(connection);
   if (found == links_.end() || found->second->inward || found->second->later || found->second->over ||
       found->second->closing || ended_)
     return false;
-  found->second->queue.push_back({number, block, size, code, false, pace});
+  found->second->queue.push_back({number, std::move(piece), code, false, pace});
   found->second->work.notify_one();
   return true;
 }
@@ -243,18 +239,18 @@ void data_connections::expect_later() {
   }
 }
 
-std::optional<data_connections::way> data_connections::send_later(const staging::block& block,
-                                                                  std::size_t size) {
+std::optional<data_connections::way> data_connections::send_later(std::unique_ptr<data_piece>& piece,
+                                                                  std::uint64_t context) {
   const std::lock_guard lock(mutex_);
   if (ended_) return std::nullopt;
-  const auto usable = [&](const auto& entry) { return sends_later(*entry.second, block.context); };
+  const auto usable = [&](const auto& entry) { return sends_later(*entry.second, context); };
   // By turns: they are equally fast.
   auto next = std::find_if(links_.upper_bound(last_later_), links_.end(), usable);
   if (next == links_.end()) next = std::ranges::find_if(links_, usable);
   if (next == links_.end()) return std::nullopt;
   last_later_ = next->first;
   link& chosen = *next->second;
-  chosen.queue.push_back({++chosen.sent_later, block, size, CUDA_SUCCESS, true, 0});
+  chosen.queue.push_back({++chosen.sent_later, std::move(piece), 0, true, 0});
   chosen.work.notify_one();
   return way{chosen.later, chosen.sent_later};
 }
@@ -293,26 +289,23 @@ bool data_connections::next_to_send(link& own, outgoing& piece) {
       own.work.wait(lock);
     }
   }
-  piece = own.queue.front();
+  piece = std::move(own.queue.front());
   own.queue.pop_front();
   return true;
 }
 
 void data_connections::send_all(link& own) {
   for (outgoing piece; next_to_send(own, piece);) {
-    const bool sent = send_one(own, piece);
-    if (piece.block.data) staging_.give_back(piece.block);
-    if (!sent) return;  // the client closed it, or is gone
+    if (!send_one(own, piece)) return;  // the client closed it, or is gone
+    piece.piece.reset();
   }
 }
 
 bool data_connections::send_one(link& own, const outgoing& piece) {
-  CUresult code = piece.code;
-  if (code == CUDA_SUCCESS && !piece.complete) {
-    const relaxed_capture relaxed(driver_);
-    code = driver_.cuEventSynchronize(piece.block.done);
-  }
-  std::span<const std::byte> bytes(piece.block.data, code == CUDA_SUCCESS ? piece.size : 0);
+  std::int32_t code = piece.code;
+  if (code == 0 && piece.piece && !piece.complete) code = piece.piece->await();
+  std::span<const std::byte> bytes;
+  if (code == 0 && piece.piece) bytes = piece.piece->bytes();
   wire::frame_header header;
   header.kind = wire::frame_kind::data;
   if (own.packer && !bytes.empty()) {
@@ -339,6 +332,7 @@ bool data_connections::send_one(link& own, const outgoing& piece) {
 }
 
 void data_connections::drop_context(std::uint64_t context) {
+  arrivals gone;  // they go without the lock
   const std::lock_guard lock(mutex_);
   for (const auto& [number, l] : links_) {
     if (l->context != context) continue;
@@ -346,7 +340,7 @@ void data_connections::drop_context(std::uint64_t context) {
     l->work.notify_all();
     if (!l->later) l->connection->shutdown();  // the client has been told what comes over the others
   }
-  forget_arrived([&](const auto& entry) { return entry.first.first == context; });
+  gone = forget_arrived([&](const auto& entry) { return entry.first.first == context; });
   came_.notify_all();
 }
 

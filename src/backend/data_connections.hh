@@ -1,6 +1,6 @@
 // Further connections of a session for the bytes of large copies, so that neither one stream nor one thread
 // bounds them: each carries one direction, has a thread, and passes bytes between its socket and page-locked
-// blocks that the device reads or writes by itself. Belongs to the session; any thread.
+// memory that the device reads or writes by itself. Whatever the session speaks. Belongs to it; any thread.
 #pragma once
 
 #include <condition_variable>
@@ -15,14 +15,19 @@
 #include <utility>
 #include <vector>
 
-#include "api/cuda/driver_table.hh"
-#include "backend/staging.hh"
+#include "backend/data_piece.hh"
 #include "base/config.hh"
+#include "marshal/data_bodies.hh"
 #include "marshal/piece_packing.hh"
 #include "transport/transport.hh"
 #include "wire/frame.hh"
 
 namespace outboard::backend {
+
+/// What a client may ask for at once: each way as many as a configuration can say.
+inline bool well_formed(const marshal::data_open_body& body) {
+  return body.tokens.size() <= std::size_t{2} * most_data_connections && body.inward <= body.tokens.size();
+}
 
 class data_connections {
  public:
@@ -31,14 +36,14 @@ class data_connections {
 
   /// `broken` ends the session: a connection is gone whose client is not. `look_after` sends what is complete
   /// of the copies that nobody waits for, by send_later(); run by threads of such connections.
-  data_connections(const api::driver_table& driver, staging& stage, std::function<void(std::string)> broken,
+  data_connections(piece_memory& memory, std::function<void(std::string)> broken,
                    std::function<look()> look_after)
-      : driver_(driver), staging_(stage), broken_(std::move(broken)), look_after_(std::move(look_after)) {}
+      : memory_(memory), broken_(std::move(broken)), look_after_(std::move(look_after)) {}
   data_connections(const data_connections&) = delete;
 
   /// What the client opens together, it closes together.
   std::uint64_t begin_set();
-  /// For the context that is current in the calling thread. False: there are too many.
+  /// For a context whose request the calling thread is about. False: there are too many.
   bool add_inward(std::unique_ptr<transport::connection> connection, std::uint64_t context,
                   std::uint64_t set);
   /// Its number; nothing: there are too many. `later`, unless 0: for send_later(),
@@ -49,20 +54,14 @@ class data_connections {
   /// Before the first connection: the client takes packed pieces.
   void pack_pieces() { packs_ = true; }
 
-  struct arrival {
-    staging::block block;  ///< data == nullptr: it will not come
-    std::size_t size = 0;
-    std::uint64_t set = 0;  ///< it came over
-  };
-  /// The frame of this number, which the client sent before it asked: waits for it. The block is the
-  /// caller's.
-  arrival take(std::uint64_t context, std::uint64_t number);
+  /// The frame of this number, which the client sent before it asked: waits for it. nullptr: it will not
+  /// come.
+  std::unique_ptr<data_piece> take(std::uint64_t context, std::uint64_t number);
 
-  /// Sends `size` bytes of the block when its event is complete, and gives it back; without a block, `code`.
-  /// False: there is no such connection, nothing was done.
-  /// `pace`: see data_out_body.
-  bool send(std::uint32_t connection, std::uint64_t number, const staging::block& block, std::size_t size,
-            CUresult code, std::uint32_t pace = 0);
+  /// Takes the piece and sends it when its bytes are there; without one, sends `code`. False: there is no
+  /// such connection, the piece is the caller's. `pace`: see data_out_body.
+  bool send(std::uint32_t connection, std::uint64_t number, std::unique_ptr<data_piece>& piece,
+            std::int32_t code, std::uint32_t pace = 0);
 
   /// Will send_later() find a connection?
   bool has_later(std::uint64_t context) const;
@@ -72,9 +71,9 @@ class data_connections {
     std::uint32_t connection = 0;  ///< its name
     std::uint64_t number = 0;
   };
-  /// Takes the block, whose bytes are there, for one of its context's connections. The caller tells the
+  /// Takes the piece, whose bytes are there, for one of the context's connections. The caller tells the
   /// client; one caller at a time.
-  std::optional<way> send_later(const staging::block& block, std::size_t size);
+  std::optional<way> send_later(std::unique_ptr<data_piece>& piece, std::uint64_t context);
 
   /// The context is dead: its connections end, those of send_later() when all is sent.
   void drop_context(std::uint64_t context);
@@ -86,15 +85,14 @@ class data_connections {
  private:
   struct outgoing {
     std::uint64_t number = 0;
-    staging::block block;
-    std::size_t size = 0;
-    CUresult code = CUDA_SUCCESS;
+    std::unique_ptr<data_piece> piece;
+    std::int32_t code = 0;
     bool complete = false;   ///< the bytes are there
     std::uint32_t pace = 0;  ///< of the line, if the client says it
   };
   struct link {
     std::unique_ptr<transport::connection> connection;
-    CUcontext native = nullptr;
+    std::function<void()> enter;
     std::uint64_t context = 0, set = 0;
     bool inward = false;
     std::uint32_t later = 0;                      ///< its name for send_later(), if it is for that
@@ -112,19 +110,23 @@ class data_connections {
   void run(link& own);
   void receive_all(link& own);
   bool receive_one(link& own);
-  const char* receive_piece(link& own, const wire::frame_header& header, arrival& piece);
+  const char* receive_piece(link& own, const wire::frame_header& header, std::unique_ptr<data_piece>& piece);
   void send_all(link& own);
   bool next_to_send(link& own, outgoing& piece);
   void scout(const link& own, std::unique_lock<std::mutex>& lock);
   bool send_one(link& own, const outgoing& piece);
-  bool whole(std::uint64_t context) const;
+  bool may_bring(std::uint64_t context) const;
   static bool sends_later(const link& l, std::uint64_t context);
+  struct arrival {
+    std::unique_ptr<data_piece> piece;
+    std::uint64_t set = 0;  ///< it came over
+  };
+  using arrivals = std::map<std::pair<std::uint64_t, std::uint64_t>, arrival>;  ///< by context and number
   template <class Which>
-  void forget_arrived(Which&& which);
+  arrivals forget_arrived(Which&& which);
   void reap(std::unique_lock<std::mutex>& lock);
 
-  const api::driver_table& driver_;
-  staging& staging_;
+  piece_memory& memory_;
   const std::function<void(std::string)> broken_;
   const std::function<look()> look_after_;
   bool packs_ = false;
@@ -134,7 +136,7 @@ class data_connections {
   std::uint32_t last_ = 0;
   std::uint64_t last_set_ = 0;
   std::map<std::uint32_t, std::unique_ptr<link>> links_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, arrival> arrived_;  ///< by context and number
+  arrivals arrived_;
   std::pair<std::uint64_t, std::uint64_t> wanted_{};  ///< what take() asks for, or asked for last
   std::condition_variable came_, went_;
   std::uint32_t last_later_ = 0;  ///< connection that send_later() used last

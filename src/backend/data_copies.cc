@@ -8,8 +8,6 @@
 namespace outboard::backend {
 namespace {
 
-constexpr std::size_t most_opened = std::size_t{2} * most_data_connections;
-
 /// Copies to a block and has it sent when that is done.
 CUresult copy_and_send(call& c, const marshal::data_out_body& body) {
   CUstream asked = nullptr;
@@ -25,61 +23,60 @@ CUresult copy_and_send(call& c, const marshal::data_out_body& body) {
                                                                                       body.size, stream);
   if (code == CUDA_SUCCESS && !block.done) code = d.cuEventCreate(&block.done, CU_EVENT_DISABLE_TIMING);
   if (code == CUDA_SUCCESS) code = (per_thread ? d.cuEventRecord_ptsz : d.cuEventRecord)(block.done, stream);
-  if (code == CUDA_SUCCESS &&
-      c.session.data().send(body.connection, body.number, block, body.size, code, body.pace))
-    return code;
-  if (code == CUDA_SUCCESS) {
-    d.cuEventSynchronize(block.done);
-    code = CUDA_ERROR_INVALID_HANDLE;
-  }
-  stage.give_back(block);
-  return code;
+  std::unique_ptr<data_piece> piece = std::make_unique<staged_piece>(d, stage, block, body.size);
+  if (code != CUDA_SUCCESS) return code;
+  if (c.session.data().send(body.connection, body.number, piece, 0, body.pace)) return code;
+  (void)piece->await();
+  return CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace
 
-outcome ends::data_open(call& c) {
-  const auto body = marshal::take_body<marshal::data_open_body>(c.body);
-  if (!c.body.finished() || body.tokens.size() > most_opened || body.inward > body.tokens.size())
-    return outcome::malformed();
-  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
-  if (c.header.context == 0) return outcome::answer(CUDA_ERROR_INVALID_CONTEXT);
+std::optional<marshal::data_open_reply> session_core::open_data_connections(
+    const marshal::data_open_body& body, std::uint64_t context) {
   marshal::data_open_reply reply;
-  const std::uint64_t set = c.session.data().begin_set();
+  const std::uint64_t set = data_.begin_set();
   for (std::size_t i = 0; i < body.tokens.size(); ++i) {
-    auto link = c.session.take_data_connection(body.tokens[i]);
-    if (!link) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
+    auto link = take_data_connection(body.tokens[i]);
+    if (!link) return std::nullopt;
     if (i < body.inward) {
-      if (!c.session.data().add_inward(std::move(link), c.header.context, set))
-        return outcome::answer(CUDA_ERROR_OPERATING_SYSTEM);
+      if (!data_.add_inward(std::move(link), context, set)) return std::nullopt;
       continue;
     }
-    const auto number = c.session.data().add_outward(
-        std::move(link), c.header.context, set,
-        body.later ? body.later + static_cast<std::uint32_t>(i) - body.inward : 0);
-    if (!number) return outcome::answer(CUDA_ERROR_OPERATING_SYSTEM);
+    const auto number =
+        data_.add_outward(std::move(link), context, set,
+                          body.later ? body.later + static_cast<std::uint32_t>(i) - body.inward : 0);
+    if (!number) return std::nullopt;
     reply.outward.push_back(*number);
   }
-  marshal::put_body(c.reply, reply);
+  return reply;
+}
+
+outcome ends::data_open(call& c) {
+  const auto body = marshal::take_body<marshal::data_open_body>(c.body);
+  if (!c.body.finished() || !well_formed(body)) return outcome::malformed();
+  if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
+  if (c.header.context == 0) return outcome::answer(CUDA_ERROR_INVALID_CONTEXT);
+  const auto reply = c.session.open_data_connections(body, c.header.context);
+  if (!reply) return outcome::answer(CUDA_ERROR_OPERATING_SYSTEM);
+  marshal::put_body(c.reply, *reply);
   return outcome::answer(CUDA_SUCCESS);
 }
 
 outcome ends::data_in(call& c) {
   const auto body = marshal::take_body<marshal::data_in_body>(c.body);
   if (!c.body.finished() || !known(body.how)) return outcome::malformed();
-  const data_connections::arrival piece = c.session.data().take(c.header.context, body.number);
-  if (!piece.block.data) return outcome::answer(CUDA_ERROR_UNKNOWN);
+  const auto piece = c.session.data().take(c.header.context, body.number);
+  if (!piece) return outcome::answer(CUDA_ERROR_UNKNOWN);
   CUstream asked = nullptr;
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, asked);
-  if (code == CUDA_SUCCESS && piece.size != body.size) code = CUDA_ERROR_INVALID_VALUE;
-  if (code != CUDA_SUCCESS) {
-    c.session.stage().give_back(piece.block);
-    return outcome::answer(code);
-  }
+  if (code == CUDA_SUCCESS && piece->bytes().size() != body.size) code = CUDA_ERROR_INVALID_VALUE;
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
   const relaxed_capture relaxed(c.driver());
   const CUstream stream = stream_of(body.how, asked);
-  code = copy_out_of(c, piece.block, piece.size, body.to, body.how, stream);
+  const staging::block block = static_cast<staged_piece&>(*piece).release();
+  code = copy_out_of(c, block, body.size, body.to, body.how, stream);
   if (code != CUDA_SUCCESS || body.more) return outcome::answer(code);
   return outcome::answer(finish_if_synchronous(c, body.how, stream));
 }
@@ -91,7 +88,8 @@ outcome ends::data_out(call& c) {
     return outcome::malformed();
   const relaxed_capture relaxed(c.driver());
   const CUresult code = copy_and_send(c, body);
-  const bool told = code != CUDA_SUCCESS && c.session.data().send(body.connection, body.number, {}, 0, code);
+  std::unique_ptr<data_piece> none;
+  const bool told = code != CUDA_SUCCESS && c.session.data().send(body.connection, body.number, none, code);
   return outcome::answer(told && !is_sticky(code) ? CUDA_SUCCESS : code);
 }
 

@@ -58,8 +58,10 @@ session_core::session_core(session_request request)
       virtual_(driver_, held_),
       waits_(driver_),
       staging_(driver_),
+      staged_pieces_(driver_, staging_),
       data_(
-          driver_, staging_, [this](std::string why) { end(false, std::move(why)); },
+          request_.api ? request_.api->pieces() : staged_pieces_,
+          [this](std::string why) { end(false, std::move(why)); },
           [this] {
             using look = data_connections::look;
             if (copies_.flush()) return look::sent;
@@ -78,8 +80,10 @@ session_core::session_core(session_request request)
             send(header, prefix, bytes);
           },
           [this](std::uint64_t ticket, std::uint64_t offset, std::size_t size, const staging::block& block) {
-            const auto way = data_.send_later(block, size);
-            if (!way) return false;
+            std::unique_ptr<data_piece> piece =
+                std::make_unique<staged_piece>(driver_, staging_, block, size);
+            const auto way = data_.send_later(piece, block.context);
+            if (!way) return (void)static_cast<staged_piece&>(*piece).release(), false;
             std::vector<std::byte> payload;
             wire::writer w(payload);
             marshal::put_body(w, marshal::aside_body{ticket, offset, size, way->number, way->connection});
@@ -123,7 +127,6 @@ result<std::vector<std::byte>> session_core::describe_devices() {
   facts_.window_base = request_.hello.window_base;
   facts_.window_slot_size = request_.hello.window_slot_size;
   mirrors_.open(facts_);
-  if (request_.hello.features & wire::feature_packed_pieces) data_.pack_pieces();
   if (request_.hello.features & wire::feature_image_recall)
     images_.open(request_.images, request_.image_access);
   facts_.own_addresses = memory_.reserve_window(facts_.window_base, facts_.window_slot_size, facts_);
@@ -131,6 +134,7 @@ result<std::vector<std::byte>> session_core::describe_devices() {
 }
 
 void session_core::welcome() {
+  if (request_.hello.features & wire::feature_packed_pieces) data_.pack_pieces();
   auto content = request_.api ? request_.api->begin(*this) : describe_devices();
   std::vector<std::byte> payload;
   wire::frame_header header;

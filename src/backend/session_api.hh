@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/call.hh"
+#include "backend/data_piece.hh"
 #include "base/result.hh"
 
 namespace outboard::backend {
@@ -22,6 +23,8 @@ class session_api {
   virtual handler find_handler(std::uint32_t opcode) const = 0;
   /// What a client without this function is told.
   virtual std::int32_t unknown_function() const = 0;
+  /// What the bytes of large copies pass through.
+  virtual piece_memory& pieces() = 0;
   /// A reply is about to leave: what it tells about must be on the client's side first. Any lane's thread,
   /// perhaps without the turn.
   virtual void before_reply() = 0;

@@ -26,10 +26,12 @@
 #include "backend/session_api.hh"
 #include "backend/short_wait.hh"
 #include "backend/side_launches.hh"
+#include "backend/staged_piece.hh"
 #include "backend/staging.hh"
 #include "backend/turn.hh"
 #include "backend/unseen_output.hh"
 #include "backend/virtual_ranges.hh"
+#include "marshal/data_bodies.hh"
 #include "marshal/snapshot.hh"
 #include "transport/buffered.hh"
 
@@ -90,8 +92,10 @@ class session_core {
   backend::mirrors& mirrors() { return mirrors_; }       ///< own lock
   copies_out& outgoing_copies() { return copies_; }      ///< own lock
   data_connections& data() { return data_; }             ///< own lock
-  /// The connection that the client has opened for this session and names by the token; null: there is none.
-  std::unique_ptr<transport::connection> take_data_connection(const marshal::share_token& token);
+  /// Connections that the client has opened for this session and names by their tokens, for copies of this
+  /// context. Nothing: not all of them could be had.
+  std::optional<marshal::data_open_reply> open_data_connections(const marshal::data_open_body& body,
+                                                                std::uint64_t context);
   host_calls& host() { return host_; }  ///< own lock
   /// What is shared with other sessions; nullptr: nothing can be.
   broker_link* broker() { return request_.broker; }
@@ -151,6 +155,7 @@ class session_core {
   void forget_sticky(std::uint64_t context);
 
  private:
+  std::unique_ptr<transport::connection> take_data_connection(const marshal::share_token& token);
   void send_behind(std::span<const std::byte> before, wire::frame_header header,
                    std::span<const std::byte> payload, std::span<const std::byte> bulk);
   void enter_late_objects();
@@ -226,6 +231,7 @@ class session_core {
   short_wait waits_;
   unseen_output unseen_;
   staging staging_;
+  staged_pieces staged_pieces_;
   data_connections data_;
   backend::mirrors mirrors_;
   copies_out copies_;

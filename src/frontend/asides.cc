@@ -56,7 +56,7 @@ bool asides::fetch(link& from, std::atomic<std::uint64_t>& bytes) {
   for (; !from.expected.empty(); from.expected.pop_front()) {
     const piece& next = from.expected.front();
     const auto code = receive_piece(*from.over, next.number, next.places);
-    if (code != CUDA_SUCCESS) return false;
+    if (!code || *code != 0) return false;
     for (const std::span<std::byte> run : next.places) {
       bytes.fetch_add(run.size(), std::memory_order_relaxed);
     }

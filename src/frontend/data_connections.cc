@@ -65,8 +65,8 @@ bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte
   return true;
 }
 
-std::optional<CUresult> receive_piece(data_link& over, std::uint64_t number,
-                                      std::span<const std::span<std::byte>> into) {
+std::optional<std::int32_t> receive_piece(data_link& over, std::uint64_t number,
+                                          std::span<const std::span<std::byte>> into) {
   std::size_t size = 0;
   for (const std::span<std::byte> run : into) size += run.size();
   std::array<std::byte, wire::header_size> raw;
@@ -75,12 +75,12 @@ std::optional<CUresult> receive_piece(data_link& over, std::uint64_t number,
   if (!header || header->ticket != number) return std::nullopt;
   if (header->kind == wire::frame_kind::packed) {
     if (!receive_packed(over, header->size, into, size)) return std::nullopt;
-    return CUDA_SUCCESS;
+    return 0;
   }
   if (header->kind != wire::frame_kind::data) return std::nullopt;
-  const auto code = static_cast<CUresult>(header->context);
-  if (header->size != (code == CUDA_SUCCESS ? size : 0)) return std::nullopt;
-  if (code != CUDA_SUCCESS) return code;
+  const auto code = static_cast<std::int32_t>(header->context);
+  if (header->size != (code == 0 ? size : 0)) return std::nullopt;
+  if (code != 0) return code;
   const auto began = transport::clock::now();
   for (const std::span<std::byte> run : into) {
     if (transport::receive_whole(*over.connection, run) != io::done) return std::nullopt;

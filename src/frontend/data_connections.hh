@@ -1,6 +1,6 @@
 // Further connections to the worker for the bytes of one context's large copies in one direction: several
-// streams, filled or emptied by several threads. Owned by the context's state; used by one copy at a time,
-// whose helping threads use single links only.
+// streams, filled or emptied by several threads; whatever the session speaks. Owned by the context's state;
+// used by one copy at a time, whose helping threads use single links only.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "api/cuda/headers.hh"
 #include "marshal/piece_packing.hh"
 #include "transport/transport.hh"
 
@@ -71,8 +70,8 @@ class data_connections {
 bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte> bytes);
 
 /// The next piece of the link, which must be this one, into the runs one behind the other. Nothing: the
-/// connection is lost, or the server does not keep to the protocol. Else the code of its copy.
-std::optional<CUresult> receive_piece(data_link& over, std::uint64_t number,
-                                      std::span<const std::span<std::byte>> into);
+/// connection is lost, or the server does not keep to the protocol. Else the code of its copy, 0 for success.
+std::optional<std::int32_t> receive_piece(data_link& over, std::uint64_t number,
+                                          std::span<const std::span<std::byte>> into);
 
 }  // namespace outboard::frontend

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/cores.hh"
 #include "base/log.hh"
 #include "base/version.hh"
 #include "frontend/core_dumps.hh"
@@ -154,27 +153,8 @@ result<wire::welcome> process::ask_aside(wire::hello question, transport::deadli
   return std::move(dialed->welcome);
 }
 
-result<std::pair<std::unique_ptr<transport::connection>, wire::data_token>> process::open_data_connection()
-    const {
-  wire::hello hello;
-  hello.product = product;
-  hello.wanted = wire::purpose_data;
-  hello.admin_question = wire::encode_data_question(session_->session_id);
-  auto dialed = dial(transports_, url_, hello, token_, transport::clock::now() + connect_patience);
-  if (!dialed) return std::move(dialed).error();
-  const auto token = wire::decode_data_answer(dialed->welcome.content);
-  if (!token) return token.error();
-  return std::pair(std::move(dialed->connection), *token);
-}
-
 void process::use_session(const dialed& with, const settings& s) {
-  url_ = with.url;
-  token_ = s.token;
-  const bool offered = (with.welcome.features & wire::feature_data_connections) != 0;
-  // A thread here and one there for each (H200, 16 cores: 4, 6, 8, 12 carry 14, 21, 25, 24 GB/s).
-  const auto most = static_cast<std::uint32_t>(std::max(4, usable_cores() / 2));
-  data_connections_ = offered ? std::min(s.data_connections, most) : 0;
-  packs_pieces_ = (with.welcome.features & wire::feature_packed_pieces) != 0;
+  dialer_ = data_dialer(transports_, with, s);
   lane_uploads_ = (with.welcome.features & wire::feature_lane_uploads) != 0;
   const bool kept = (with.welcome.features & wire::feature_image_recall) != 0;
   recalls_ = kept ? std::make_unique<image_recalls>(with.challenge) : nullptr;

@@ -15,6 +15,7 @@
 #include "frontend/activity.hh"
 #include "frontend/address_table.hh"
 #include "frontend/context.hh"
+#include "frontend/data_dialer.hh"
 #include "frontend/freed_blocks.hh"
 #include "frontend/handle_table.hh"
 #include "frontend/host_functions.hh"
@@ -29,14 +30,11 @@
 #include "marshal/bodies.hh"
 #include "marshal/snapshot.hh"
 #include "transport/transport.hh"
-#include "wire/data_connection.hh"
 #include "wire/hello.hh"
 
 namespace outboard::frontend {
 
 class managed_blocks;
-struct dialed;
-struct settings;
 
 /// What the shim knows and the front-end does not: the transports linked in and the exported symbols.
 struct boot_options {
@@ -79,16 +77,12 @@ class process {
   /// this hello says.
   result<wire::welcome> ask_aside(wire::hello question, transport::deadline until) const;
 
-  /// How many data connections each way a context may have; 0: none.
-  std::uint32_t data_connections() const { return data_connections_; }
-  /// May what they carry be compressed? Agreed with the server.
-  bool packs_pieces() const { return packs_pieces_; }
+  /// Opens data connections of this session; of none where it has no use for any.
+  const data_dialer& dialer() const { return dialer_; }
   /// May several lanes upload at once? Agreed with the server.
   bool lane_uploads() const { return lane_uploads_; }
   /// Where the server keeps module images: whether to ask for one, and what proofs answer; else nullptr.
   image_recalls* recalls() const { return recalls_.get(); }
-  /// A further connection of this session, and the token by which the worker knows it.
-  result<std::pair<std::unique_ptr<transport::connection>, wire::data_token>> open_data_connection() const;
 
   session* server() const { return session_.get(); }
   const marshal::snapshot& facts() const { return facts_; }
@@ -179,11 +173,9 @@ class process {
   std::atomic<bool> window_left_{false};
   std::atomic<std::uint64_t> last_context_id_{0};
   bool synchronous_ = false;
-  std::uint32_t data_connections_ = 0;
-  bool packs_pieces_ = false, lane_uploads_ = false;
+  data_dialer dialer_;
+  bool lane_uploads_ = false;
   std::unique_ptr<image_recalls> recalls_;
-  std::string url_;  ///< of the server that has our session
-  std::vector<std::byte> token_;
 };
 
 }  // namespace outboard::frontend

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <thread>
@@ -66,8 +67,12 @@ constexpr std::size_t sizes[] = {1,          1023,         kib,       4 * kib, 1
                                  64 * kib,   64 * kib + 1, 300 * kib, mib,     mib + 1,  3 * mib,
                                  9 * mib + 5};
 
+/// Where no memory is shared these have connections of their own.
+constexpr std::size_t large_sizes[] = {4 * mib, 4 * mib + 1, 17 * mib + 3, 40 * mib};
+
 void every_size(const machine& m) {
   std::uint32_t seed = 1;
+  for (const std::size_t size : large_sizes) there_and_back(m, m.queue, size, ++seed);
   for (int round = 0; round < 4; ++round) {
     for (const std::size_t size : sizes) there_and_back(m, m.queue, size, ++seed);
   }
@@ -97,6 +102,74 @@ void behind_a_gate(const machine& m) {
   CHECK_CL(clReleaseEvent(gate));
   CHECK_CL(clReleaseCommandQueue(behind));
   CHECK_CL(clReleaseMemObject(buffer));
+}
+
+/// As much in one piece, and a read that waits for the gate in another thread.
+void large_behind_a_gate(const machine& m) {
+  constexpr std::size_t size = 60 * mib;
+  cl_mem buffer = room(m.context, size);
+  cl_int code = CL_SUCCESS;
+  cl_event gate = clCreateUserEvent(m.context, &code), written = nullptr;
+  CHECK_CL(code);
+  cl_command_queue behind = queue_of(m, 0);
+  const bytes sent = pattern(size, 78);
+  bytes back(size);
+  CHECK_CL(clEnqueueWriteBuffer(behind, buffer, CL_FALSE, 0, size, sent.data(), 1, &gate, &written));
+  std::thread reader([&] {
+    CHECK_CL(clEnqueueReadBuffer(behind, buffer, CL_TRUE, 0, size, back.data(), 0, nullptr, nullptr));
+  });
+  for (const std::size_t each : large_sizes) there_and_back(m, m.queue, each, 6);
+  cl_int status = CL_COMPLETE;
+  CHECK_CL(clGetEventInfo(written, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr));
+  REQUIRE(status > CL_COMPLETE);
+  CHECK_CL(clSetUserEventStatus(gate, CL_COMPLETE));
+  reader.join();
+  REQUIRE(back == sent);
+  say("much behind a gate", back);
+  CHECK_CL(clReleaseEvent(gate));
+  CHECK_CL(clReleaseEvent(written));
+  CHECK_CL(clReleaseCommandQueue(behind));
+  CHECK_CL(clReleaseMemObject(buffer));
+}
+
+/// Bytes of reads that nobody has waited for stand in the way of none, and are there when a later one of
+/// their queue is.
+void beside_reads_that_come(const machine& m) {
+  constexpr std::size_t size = 48 * mib;
+  const bytes sent = pattern(size, 79), other = pattern(size, 80);
+  bytes first(size), second(size), third(size);
+  bytes source = sent;
+  cl_mem one = m.buffer(source, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR), two = room(m.context, size);
+  for (int round = 0; round < 2; ++round) {
+    CHECK_CL(clEnqueueReadBuffer(m.queue, one, CL_FALSE, 0, size, first.data(), 0, nullptr, nullptr));
+    CHECK_CL(clEnqueueWriteBuffer(m.queue, two, CL_FALSE, 0, size, other.data(), 0, nullptr, nullptr));
+    CHECK_CL(clEnqueueReadBuffer(m.queue, one, CL_FALSE, 0, size, second.data(), 0, nullptr, nullptr));
+    CHECK_CL(clEnqueueReadBuffer(m.queue, two, CL_TRUE, 0, size, third.data(), 0, nullptr, nullptr));
+    REQUIRE(first == sent);
+    REQUIRE(second == sent);
+    REQUIRE(third == other);
+    for (bytes* each : {&first, &second, &third}) std::fill(each->begin(), each->end(), 0);
+  }
+  std::vector<std::thread> all;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    all.emplace_back([&] {
+      cl_command_queue queue = queue_of(m, 0);
+      bytes here(size);
+      for (int round = 0; round < 4; ++round) {
+        CHECK_CL(clEnqueueReadBuffer(queue, one, CL_FALSE, 0, size, here.data(), 0, nullptr, nullptr));
+        bytes there(9 * mib);
+        CHECK_CL(
+            clEnqueueReadBuffer(queue, two, CL_TRUE, mib, there.size(), there.data(), 0, nullptr, nullptr));
+        REQUIRE(std::memcmp(there.data(), other.data() + mib, there.size()) == 0);
+        REQUIRE(here == sent);
+        std::fill(here.begin(), here.end(), 0);
+      }
+      CHECK_CL(clReleaseCommandQueue(queue));
+    });
+  }
+  for (std::thread& each : all) each.join();
+  say("beside reads that come", sent);
+  for (cl_mem each : {one, two}) CHECK_CL(clReleaseMemObject(each));
 }
 
 /// A callback tells that the bytes of reads before it are here, though nobody has waited for anything.
@@ -358,17 +431,42 @@ void images(const machine& m) {
   std::printf("%u images\n", seed);
 }
 
+/// So many rounds of large writes, reads and maps.
+void much(const machine& m, int rounds) {
+  constexpr std::size_t size = 16 * mib;
+  const bytes sent = pattern(size, 12);
+  cl_mem buffer = room(m.context, size);
+  for (int round = 0; round < rounds; ++round) {
+    there_and_back(m, m.queue, size, 13);
+    auto* const all = static_cast<std::uint8_t*>(map(m, buffer, CL_MAP_WRITE_INVALIDATE_REGION, 0, size));
+    std::copy(sent.begin(), sent.end(), all);
+    unmap(m, buffer, all);
+    void* const seen = map(m, buffer, CL_MAP_READ, 0, size);
+    REQUIRE(std::memcmp(seen, sent.data(), size) == 0);
+    unmap(m, buffer, seen);
+  }
+  say("much", sent);
+  CHECK_CL(clReleaseMemObject(buffer));
+}
+
 }  // namespace
 
-/// `rows`: only what a single thread moves in rows and maps.
+/// `rows`: only what a single thread moves in rows and maps. `much N`: only large ones, N rounds.
 int main(int count, char** words) {
   const bool rows = count > 1 && std::strcmp(words[1], "rows") == 0;
+  if (count > 2 && std::strcmp(words[1], "much") == 0) {
+    const machine m;
+    much(m, std::atoi(words[2]));
+    return 0;
+  }
   for (int life = 0; life < 2; ++life) {
     const machine m;
     every_size(m);
     maps(m);
     if (rows) continue;
     behind_a_gate(m);
+    large_behind_a_gate(m);
+    beside_reads_that_come(m);
     told_without_a_wait(m);
     threads(m);
     as_one(m);

@@ -1,13 +1,20 @@
 """Which way the bytes of OpenCL's transfers go: over unix: and shm: the program and the worker share memory for them, so that
-the connection carries few; over tcp: it carries all."""
+the connection carries few; over tcp: large ones have connections of their own, and the session's carries the rest."""
 import os
 import pathlib
 import re
+import socket
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import LIBRARY, SystemTest, program, run_program  # noqa: E402
+from outboard_testing import CONFIG, LIBRARY, SystemTest, program, run_program, wait_until  # noqa: E402
+from recording import Relay  # noqa: E402
+
+MIB = 1 << 20
+ROUNDS = 6
+WRITTEN, READ, POLLED = (ROUNDS * each * MIB for each in (32, 32, 16))  # tests/opencl/transfers.cc: much()
+ICD = {"OCL_ICD_VENDORS": str(LIBRARY / "libOutboardOpenCL.so.1")}
 
 
 class Transfers(SystemTest):
@@ -28,6 +35,74 @@ class Transfers(SystemTest):
         # What is moved before that is worth it, and reads that nobody waits for, still travel.
         self.assertLess(sent_beside, 0.3 * sent)
         self.assertLess(received_beside, 0.6 * received)
+
+    def relay_to(self, daemon):
+        listener = socket.create_server(("127.0.0.1", 0))
+        relay = Relay(listener, "tcp:127.0.0.1:%d" % listener.getsockname()[1], daemon.tcp)
+        self.addCleanup(relay.close)
+        return relay
+
+    def carried(self, daemon, **environment):
+        """What each connection of a program that moves much carried, there and back; the first is the session's own."""
+        relay = self.relay_to(daemon)
+        done = run_program(program("opencl_transfers", "much", ROUNDS), relay.url, timeout=120, **ICD, **environment)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.nothing_is_left(daemon)
+        return relay.carried
+
+    def test_large_ones_have_connections_of_their_own(self):
+        daemon = self.serve()
+        own, *beside = self.carried(daemon, OUTBOARD_DATA_CONNECTIONS="3")
+        there, back = (sum(way) for way in zip(*beside))
+        print(f"the session's own {own}, {len(beside)} others {beside}")
+        self.assertEqual(len(beside), 6)
+        self.assertGreaterEqual(there, WRITTEN)
+        self.assertGreaterEqual(back, READ)
+        self.assertLess(own[0], 2 * MIB)
+        # Reads that are not waited for come over the session's own.
+        self.assertLess(own[1], POLLED + 2 * MIB)
+        # Three for each direction: of those to the device whichever is free sends, the others take turns.
+        self.assertEqual(sorted(back > MIB for _, back in beside), [False] * 3 + [True] * 3)
+        self.assertEqual([way for way in beside if min(way) > MIB], [])
+
+    def test_who_has_none_goes_without(self):
+        for server, client in ((CONFIG, "0"), ("data_connections = 0\n" + CONFIG, "3")):
+            carried = self.carried(self.serve(config=server), OUTBOARD_DATA_CONNECTIONS=client)
+            self.assertEqual(len(carried), 1)
+            self.assertGreater(carried[0][0], WRITTEN)
+            self.assertGreater(carried[0][1], READ + POLLED)
+
+    def test_they_may_not_be_had(self):
+        """The program goes on without those that the server, or what stands between, refuses."""
+        daemon = self.serve()
+        relay = self.relay_to(daemon)
+        refusing = Relay.pump
+
+        def first_only(source, target, entry, carried, way):
+            if carried is relay.carried[0]:
+                return refusing(source, target, entry, carried, way)
+            source.close(), target.close()
+        relay.pump = first_only
+        done = run_program(program("opencl_transfers", "much", 2), relay.url, timeout=120, **ICD,
+                           OUTBOARD_DATA_CONNECTIONS="3")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertGreater(len(relay.carried), 1)
+        self.assertGreater(min(relay.carried[0]), 2 * 32 * MIB)
+        self.nothing_is_left(daemon)
+
+    def test_one_that_breaks_ends_the_session(self):
+        daemon = self.serve()
+        relay = self.relay_to(daemon)
+        client = self.start(program("opencl_transfers", "much", 100000), relay.url, OUTBOARD_DATA_CONNECTIONS="3", **ICD)
+        self.assertTrue(wait_until(lambda: len(relay.carried) == 7 and sum(map(sum, relay.carried[1:])) > 200 * MIB, 60),
+                        relay.carried)
+        for number in range(1, 7):
+            relay.cut(number)
+        out, err = client.communicate(timeout=20)
+        self.assertNotEqual(client.returncode, 0, out)
+        self.assertIn("restart the program", err, out)
+        self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
 
 
 if __name__ == "__main__":

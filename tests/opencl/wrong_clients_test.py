@@ -17,11 +17,13 @@ from outboard_testing import HEADER, LIBRARY, WELCOME, Client, SystemTest, progr
 
 ATTACKS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 40
 OPENCL, POST, CALL, REPLY, DESCRIPTOR = 6, 5, 6, 7, 15
-CONTEXT, QUEUE = 34, 35
+CONTEXT, QUEUE, BUFFER = 34, 35, 36
 F_SEAL_FUTURE_WRITE = 16  # not in every Python
 FINE = 1 << 10  # CL_MEM_SVM_FINE_GRAIN_BUFFER
 SEED = 20261122
 UPLOAD, BUILD_FILES = 200000, 200002
+DATA_OPEN, WRITE_PIECE, READ_PIECE, CATCH_UP = range(200008, 200012)
+DATA, DATA_CONNECTIONS, DATA_FRAME = 5, 2, 9  # purpose, feature, kind of frame
 PLATFORM, DEVICE = (kind << 52 | 1 << 32 for kind in (32, 33))
 
 TABLES = pathlib.Path(__file__).resolve().parent.parent.parent / "src/api/opencl/opcodes.golden"
@@ -80,7 +82,7 @@ class Hostile(OpenClClient, SystemTest):
     def attacks(self):
         """Payloads that no front-end sends, for ever."""
         chance = random.Random(SEED)
-        codes = [*OPCODES.values(), *range(UPLOAD, UPLOAD + 8), 3000, 17001]
+        codes = [*OPCODES.values(), *range(UPLOAD, UPLOAD + 12), 3000, 17001]
         values = [0, 1, 2 ** 64 - 1, 2 ** 63, 1 << 40, PLATFORM, DEVICE, handle(34), handle(36), handle(39, 9)]
         # A context that there is, then reads and writes of what there is not.
         context = struct.pack("<QQQQQ", handle(34), PLATFORM, 1, DEVICE, 0)
@@ -182,6 +184,110 @@ class Hostile(OpenClClient, SystemTest):
             self.assertNotEqual(self.ask(client, function, handle(QUEUE), 0, 0, *extra, tail=tail)[0], 0)
         client.close()
         self.sessions_are_gone(daemon)
+        self.works(daemon)
+
+    def over_tcp(self, daemon):
+        """A client with a context, a queue and a buffer of 2 MiB, and the number of its session."""
+        client = Client(daemon.tcp)
+        self.addCleanup(client.close)
+        kind, payload = client.say_hello(OPENCL, features=DATA_CONNECTIONS)
+        self.assertEqual(kind, WELCOME, payload)
+        for function, *words in (("clCreateContext", handle(CONTEXT), PLATFORM, 1, DEVICE, 0),
+                                 ("clCreateCommandQueueWithProperties", handle(QUEUE), handle(CONTEXT), DEVICE, 0)):
+            self.assertEqual(self.ask(client, function, *words)[0], 0)
+        made = struct.pack("<QQQQQ", handle(BUFFER), handle(CONTEXT), 1, 2 << 20, 0) + struct.pack("<QQB", 0, 0, 0)
+        self.assertEqual(self.ask(client, "clCreateBufferWithProperties", tail=made)[0], 0)
+        return client, struct.unpack_from("<Q", payload, 10)[0]
+
+    def beside(self, daemon, client, session, inward, context=CONTEXT):
+        """A data connection of that session for its context: whether it was taken, and the number of one that comes."""
+        link = Client(daemon.tcp)
+        self.addCleanup(link.close)
+        kind, payload = link.say_hello(DATA, question=struct.pack("<Q", session))
+        self.assertEqual(kind, WELCOME, payload)
+        code, rest, _ = self.ask(client, DATA_OPEN, handle(context), tail=struct.pack("<IQ", inward, 1) + payload[-32:] + bytes(4))
+        return link, code, struct.unpack("<QI", rest)[1] if code == 0 and not inward else None
+
+    @staticmethod
+    def place(offset, size, form=0, memory=36):
+        return struct.pack("<QBQQ8Q", handle(memory), form, offset, size, *[0] * 8)
+
+    def write_piece(self, number, offset=0, size=4096, context=CONTEXT, queue=QUEUE, **where):
+        return (struct.pack("<QQQ", handle(queue), 0, 0) + self.place(offset, size, **where)
+                + struct.pack("<QQ", handle(context), number))
+
+    def read_piece(self, number, connection, offset=0, size=4096, queue=QUEUE, **where):
+        return (struct.pack("<QQQ", handle(queue), 0, 0) + self.place(offset, size, **where)
+                + struct.pack("<QII", number, connection, 0))
+
+    def test_pieces_are_written_and_read_where_they_may_be(self):
+        daemon = self.serve()
+        client, session = self.over_tcp(daemon)
+        into, code, _ = self.beside(daemon, client, session, 1)
+        self.assertEqual(code, 0)
+        out_of, code, number = self.beside(daemon, client, session, 0)
+        self.assertEqual(code, 0)
+        content = random.Random(SEED).randbytes(1 << 20)
+
+        def send(piece, bytes_):
+            into.send(HEADER.pack(len(bytes_), DATA_FRAME, 0, 0, 0, piece, 0, 0) + bytes_)
+
+        def come():
+            kind, payload = out_of.receive()
+            self.assertEqual(kind, DATA_FRAME)
+            return payload
+
+        send(7, content)
+        self.assertEqual(self.ask(client, WRITE_PIECE, tail=self.write_piece(7, 5, 1 << 20))[0], 0)
+        self.assertEqual(self.ask(client, READ_PIECE, tail=self.read_piece(1, number, 5, 1 << 20))[0], 0)
+        self.assertEqual(come(), content)
+        # Not of the size that was said, outside the buffer, of no queue, of no buffer, an image that is none.
+        for piece, wrong in enumerate(({"size": 4095}, {"offset": 2 << 20}, {"queue": 37}, {"memory": 37}, {"form": 2}), 8):
+            send(piece, bytes(4096))
+            self.assertNotEqual(self.ask(client, WRITE_PIECE, tail=self.write_piece(piece, **wrong))[0], 0, wrong)
+        # Of those the connection tells.
+        for piece, wrong in enumerate(({"size": (1 << 20) + 1}, {"offset": 2 << 20}, {"queue": 37}, {"memory": 37}, {"form": 2}), 2):
+            self.assertEqual(self.ask(client, READ_PIECE, tail=self.read_piece(piece, number, **wrong))[0], 0, wrong)
+            self.assertEqual(come(), b"", wrong)
+        self.assertNotEqual(self.ask(client, READ_PIECE, tail=self.read_piece(9, number + 50))[0], 0)
+        self.assertEqual(self.ask(client, CATCH_UP)[0], 0)
+        # The context that they are for is none.
+        self.assertNotEqual(self.beside(daemon, client, session, 1, context=36)[1], 0)
+        self.assertEqual(self.ask(client, READ_PIECE, tail=self.read_piece(10, number, 5, 1 << 20))[0], 0)
+        self.assertEqual(come(), content, "wrong writes have changed nothing")
+        client.close()
+        self.sessions_are_gone(daemon)
+        self.works(daemon)
+
+    def ends(self, daemon, attack):
+        """The session of a client that does this ends."""
+        client, session = self.over_tcp(daemon)
+        link, code, _ = self.beside(daemon, client, session, 1)
+        self.assertEqual(code, 0)
+        attack(client, link)
+        self.assertIsNone(client.receive()[0])
+        self.sessions_are_gone(daemon)
+
+    def test_pieces_that_nobody_could_take_end_the_session(self):
+        daemon = self.serve()
+
+        def ask_for(client, *pieces):
+            for ticket, piece in enumerate(pieces, 100):
+                client.send(request(WRITE_PIECE, piece, ticket, POST))
+
+        def frame_of(size, kind=DATA_FRAME):
+            return HEADER.pack(size, kind, 0, 0, 0, 1, 0, 0)
+
+        # What was announced and never comes, of a context without connections, over none.
+        self.ends(daemon, lambda client, link: (link.close(), ask_for(client, self.write_piece(1))))
+        self.ends(daemon, lambda client, link: ask_for(client, self.write_piece(1, context=36)))
+        self.ends(daemon, lambda client, link: link.send(frame_of((1 << 20) + 1)))
+        self.ends(daemon, lambda client, link: link.send(frame_of(0)))
+        self.ends(daemon, lambda client, link: link.send(frame_of(8, POST) + bytes(8)))
+        self.ends(daemon, lambda client, link: link.send(2 * (frame_of(8) + bytes(8))))
+        good = self.write_piece(1)
+        for size in (0, 8, len(good) - 1):
+            self.ends(daemon, lambda client, link, size=size: ask_for(client, good[:size]))
         self.works(daemon)
 
     def test_without_descriptors_there_are_no_such_pages(self):

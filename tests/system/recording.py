@@ -22,11 +22,13 @@ def connect(url):
 
 
 class Relay:
-    """Passes what comes at a listening socket on to a server, and may keep what clients sent, one entry a connection."""
+    """Passes what comes at a listening socket on to a server, counts it, and may keep what clients sent, one entry a
+    connection."""
 
     def __init__(self, listener, url, server, keeps=False):
         self.listener, self.url, self.server, self.keeps = listener, url, server, keeps
         self.sent, self.links = [], []
+        self.carried = []  # [bytes to the server, bytes from it] of each connection
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -37,15 +39,18 @@ class Relay:
                 return
             entry = bytearray() if self.keeps else None
             self.sent.append(entry)
+            carried = [0, 0]
+            self.carried.append(carried)
             server = connect(self.server)
             self.links.append((client, server))
-            threading.Thread(target=self.pump, args=(client, server, entry), daemon=True).start()
-            threading.Thread(target=self.pump, args=(server, client, None), daemon=True).start()
+            threading.Thread(target=self.pump, args=(client, server, entry, carried, 0), daemon=True).start()
+            threading.Thread(target=self.pump, args=(server, client, None, carried, 1), daemon=True).start()
 
     @staticmethod
-    def pump(source, target, entry):
+    def pump(source, target, entry, carried, way):
         try:
-            while data := source.recv(65536):
+            while data := source.recv(1 << 20):
+                carried[way] += len(data)
                 if entry is not None:
                     entry += data
                 target.sendall(data)

@@ -32,6 +32,10 @@ enum class service : std::uint32_t {
   await_area = 200005,     ///< call: a block of one is of no command any more
   read_into = 200006,      ///< post or call: clEnqueueReadBuffer, whose bytes lie in an area then
   write_from = 200007,     ///< post: clEnqueueWriteBuffer, whose bytes lie in an area
+  data_open = 200008,      ///< call: takes further connections of the client's for a context
+  write_piece = 200009,    ///< post: clEnqueueWriteBuffer, whose bytes came over one of them
+  read_piece = 200010,     ///< post: clEnqueueReadBuffer, whose bytes go over one of them
+  catch_up = 200011,       ///< call: the bytes of reads that are complete come before the reply
 };
 
 struct function_info {

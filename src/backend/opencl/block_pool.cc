@@ -6,6 +6,9 @@ namespace outboard::backend::opencl {
 namespace {
 
 constexpr std::size_t blocks_of_slab = 16;
+/// For data connections: what a client keeps on the way, and what the device still reads.
+constexpr std::size_t blocks_prepared = 32;
+constexpr std::size_t most_prepared = 16;
 /// To lock the pages of a slab takes as long as some copies through ordinary memory.
 constexpr unsigned worth_locking = 16;
 
@@ -17,8 +20,8 @@ host_bytes ordinary(std::size_t size) {
 }  // namespace
 
 struct block_pool::slab : std::enable_shared_from_this<slab> {
-  slab(std::shared_ptr<locked_memory> all, std::size_t block) : memory(std::move(all)) {
-    for (std::size_t i = blocks_of_slab; i-- > 0;) free.push_back(memory->data() + i * block);
+  slab(std::shared_ptr<locked_memory> all, std::size_t block, std::size_t count) : memory(std::move(all)) {
+    for (std::size_t i = count; i-- > 0;) free.push_back(memory->data() + i * block);
   }
 
   /// Nothing: all are in use.
@@ -38,16 +41,22 @@ struct block_pool::slab : std::enable_shared_from_this<slab> {
   std::vector<std::byte*> free;
 };
 
-host_bytes block_pool::take(cl_context context, std::size_t size) {
+/// nullptr: it has none of that size.
+const std::size_t* block_pool::size_for(cl_context context, std::size_t size) {
   const auto fits = std::find_if(std::begin(sizes), std::end(sizes), [=](auto each) { return size <= each; });
-  if (!context || fits == std::end(sizes)) return ordinary(size);
+  return context && fits != std::end(sizes) ? fits : nullptr;
+}
+
+host_bytes block_pool::take(cl_context context, std::size_t size) {
+  const std::size_t* const fits = size_for(context, size);
+  if (!fits) return ordinary(size);
   std::shared_ptr<slab> blocks;
   {
     const std::lock_guard lock(mutex_);
     kept& mine = all_[fits - std::begin(sizes)][context];
-    if (++mine.asked == worth_locking) {
+    if (++mine.asked == worth_locking && !mine.blocks) {
       if (auto memory = locked_memory::make(table_, context, *fits * blocks_of_slab))
-        mine.blocks = std::make_shared<slab>(std::move(memory), *fits);
+        mine.blocks = std::make_shared<slab>(std::move(memory), *fits, blocks_of_slab);
     }
     blocks = mine.blocks;
   }
@@ -55,9 +64,33 @@ host_bytes block_pool::take(cl_context context, std::size_t size) {
   return block.data ? block : ordinary(size);
 }
 
+host_bytes block_pool::take_locked(cl_context context, std::size_t size) {
+  const std::size_t* const fits = size_for(context, size);
+  if (!fits) return {};
+  std::shared_ptr<slab> blocks;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto& of_size = all_[fits - std::begin(sizes)];
+    const auto found = of_size.find(context);
+    if (found != of_size.end()) blocks = found->second.blocks;
+  }
+  return blocks ? blocks->take(size) : host_bytes{};
+}
+
+void block_pool::prepare(cl_context context) {
+  constexpr std::size_t size = *std::rbegin(sizes);
+  const std::lock_guard lock(mutex_);
+  if (prepared_.size() >= most_prepared || !prepared_.insert(context).second) return;
+  // The blocks of before go when they are given back.
+  if (auto memory = locked_memory::make(table_, context, size * blocks_prepared))
+    all_[std::size(sizes) - 1][context].blocks =
+        std::make_shared<slab>(std::move(memory), size, blocks_prepared);
+}
+
 void block_pool::forget(cl_context context) {
   const std::lock_guard lock(mutex_);
   for (auto& of_size : all_) of_size.erase(context);
+  prepared_.erase(context);
 }
 
 }  // namespace outboard::backend::opencl

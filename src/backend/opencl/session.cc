@@ -268,7 +268,13 @@ std::optional<host_bytes> session::take_bytes_for(cl_context context,
   return block;
 }
 
+void session::prepare_pieces(std::uint64_t id, cl_context context) {
+  blocks_.prepare(context);
+  pieces_.add(id, context);
+}
+
 void session::forget(cl_context context) {
+  if (const std::uint64_t id = pieces_.remove(context)) core_->data().drop_context(id);
   blocks_.forget(context);
   areas_.close_all_of(context);
 }

@@ -15,6 +15,7 @@
 #include "api/opencl/table.hh"
 #include "backend/opencl/block_pool.hh"
 #include "backend/opencl/build_folder.hh"
+#include "backend/opencl/data_pieces.hh"
 #include "backend/opencl/kernel_arguments.hh"
 #include "backend/opencl/memory_ledger.hh"
 #include "backend/opencl/program_doors.hh"
@@ -44,6 +45,7 @@ class session final : public session_api {
   result<std::vector<std::byte>> begin(session_core& core) override;
   handler find_handler(std::uint32_t opcode) const override;
   std::int32_t unknown_function() const override { return CL_INVALID_OPERATION; }
+  piece_memory& pieces() override { return pieces_; }
   void before_reply() override {
     send_finished_reads();
     drop_kept();
@@ -56,6 +58,8 @@ class session final : public session_api {
   shared_pages& pages() { return pages_; }
   block_pool& blocks() { return blocks_; }    ///< own lock
   transfer_areas& areas() { return areas_; }  ///< own lock
+  /// Large transfers of this context, which the client calls `id`, come over connections of their own.
+  void prepare_pieces(std::uint64_t id, cl_context context);
   /// The client has released it for the last time.
   void forget(cl_context context);
 
@@ -99,6 +103,7 @@ class session final : public session_api {
   /// What a command of the queue still uses: it goes once its event, which is the session's from now on, has
   /// come and somebody asks for something. (A callback of the driver's took 10 us.) Own lock; any thread.
   void keep(cl_command_queue queue, cl_event done, std::shared_ptr<const void> used);
+  void drop_kept();
 
   /// Own lock; any thread.
   void add_read(pending_read read);
@@ -123,6 +128,7 @@ class session final : public session_api {
   shared_pages pages_;
   block_pool blocks_{table_};
   transfer_areas areas_{table_};
+  data_pieces pieces_{blocks_, [this] { drop_kept(); }};
   std::shared_ptr<memory_ledger> ledger_;  // objects that the platform has not let go of yet have it, too
   std::uint32_t devices_ = 0;              // named so far
   std::map<cl_command_queue, cl_int> failures_;
@@ -139,7 +145,6 @@ class session final : public session_api {
     cl_event done;
     std::shared_ptr<const void> used;
   };
-  void drop_kept();
   void drop_complete(std::deque<kept>& of_queue, std::vector<kept>& gone);
   std::mutex kept_mutex_;  // guards kept_
   std::map<cl_command_queue, std::deque<kept>> kept_;

@@ -1,22 +1,11 @@
 #include "backend/opencl/transfer_areas.hh"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "backend/opencl/short_wait.hh"
-#include "base/pages.hh"
+#include "base/machine_memory.hh"
 
 namespace outboard::backend::opencl {
-namespace {
-
-/// Locked memory is the whole machine's loss.
-std::uint64_t most_in_all() {
-  static const auto most = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page_size() / 4;
-  return most;
-}
-
-}  // namespace
 
 transfer_area::transfer_area(const api::opencl::function_table& table, cl_context context,
                              std::shared_ptr<locked_memory> memory, std::uint64_t block)
@@ -73,7 +62,7 @@ std::optional<int> transfer_areas::open(const marshal::opencl::area_body& wanted
   {
     const std::lock_guard lock(mutex_);
     if (areas_.contains(wanted.number)) return code = CL_INVALID_VALUE, std::nullopt;
-    if (wanted.size > most_in_all() - std::min(total_, most_in_all())) return std::nullopt;
+    if (wanted.size > quarter_of_memory() - std::min(total_, quarter_of_memory())) return std::nullopt;
   }
   auto memory = locked_memory::make(table_, context, wanted.size);
   if (!memory) return std::nullopt;

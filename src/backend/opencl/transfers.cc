@@ -6,6 +6,7 @@
 #include "backend/opencl/places.hh"
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
+#include "backend/session_core.hh"
 
 namespace outboard::backend::opencl {
 namespace {
@@ -186,6 +187,45 @@ outcome clEnqueueReadBuffer(call& c) {
 outcome read_into(call& c) {
   read_into_body body;
   return take_all(c, body) && body.into.area ? read(c, body.read, body.into) : outcome::malformed();
+}
+
+/// The client sent the bytes before it asked.
+outcome write_piece(call& c) {
+  write_piece_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const auto came = c.session.data().take(body.context, body.number);
+  if (!came) return outcome::answer_code(CL_OUT_OF_RESOURCES);
+  const native_command command(c, body.command);
+  const outcome done = write(c, body.command, command, body.to, static_cast<moved_piece&>(*came).release());
+  // Nobody may wait for it, and its memory is wanted for the next ones.
+  if (command.code == CL_SUCCESS) own(c).table().clFlush(command.queue);
+  return done;
+}
+
+/// The client hears of a failure where it waits for the bytes, and not once more.
+outcome read_piece(call& c) {
+  read_piece_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  session& mine = own(c);
+  const native_command command(c, body.command);
+  cl_mem memory = nullptr;
+  std::size_t size = 0;
+  cl_int code = command.code;
+  if (code == CL_SUCCESS) code = resolve_place(c, body.from, memory, size);
+  if (code == CL_SUCCESS && size > marshal::max_data_piece) code = CL_INVALID_VALUE;
+  host_bytes block;
+  cl_event done = nullptr;
+  if (code == CL_SUCCESS) block = mine.blocks().take(context_of(c, command.queue), size);
+  if (code == CL_SUCCESS)
+    code = enqueue(mine.table(), command, memory, body.from, to_host{block.data}, &done);
+  const std::uint64_t event = body.command.event;
+  const bool well_formed = code == CL_SUCCESS ? given(c, command, event, done, code)
+                                              : event == 0 || keep(c, event, done, code).well_formed;
+  std::unique_ptr<data_piece> piece;
+  if (code == CL_SUCCESS) piece = std::make_unique<moved_piece>(std::move(block), &mine, command.queue, done);
+  const bool sent = c.session.data().send(body.connection, body.number, piece, code, body.pace);
+  if (!well_formed) return outcome::malformed();
+  return outcome::answer_code(sent ? CL_SUCCESS : CL_INVALID_VALUE);
 }
 
 }  // namespace ends

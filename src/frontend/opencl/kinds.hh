@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/data_connections.hh"
 #include "frontend/opencl/memory_claim.hh"
 #include "frontend/opencl/objects.hh"
 #include "frontend/opencl/transfer_area.hh"
@@ -48,6 +49,7 @@ struct context_info : object {
   std::map<cl_device_id, cl_command_queue>
       default_queues;  ///< on devices, of kernels; perhaps dead. Under mutex
   staging_blocks small{64u << 10, 256u << 10}, large{staging_blocks::largest, 8u << 20};
+  data_connections to_device, to_host;  ///< of large transfers, where no memory is shared
 };
 
 struct queue_info : object {

@@ -139,6 +139,7 @@ status link::connect_to(const settings& only) {
   made.server->session_id = dialed->welcome.session;
   made.takes_files = (dialed->welcome.features & wire::feature_build_files) != 0;
   made.has_areas = (dialed->welcome.features & wire::feature_transfer_areas) != 0;
+  if (!synchronous_) made.dialer = data_dialer(transports_, *dialed, only);
   const at_home here(&made);
   const bool offered = (dialed->welcome.features & wire::feature_fine_grain) != 0;
   adopt(std::move(*snapshot), offered && made.server->passes_descriptors());

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/data_dialer.hh"
 #include "frontend/host_functions.hh"
 #include "frontend/opencl/objects.hh"
 #include "frontend/opencl/sent_files.hh"
@@ -50,6 +51,7 @@ struct peer {
   std::unique_ptr<session> server;
   bool takes_files = false;  ///< for builds
   bool has_areas = false;    ///< for transfers
+  data_dialer dialer;        ///< of data connections
   sent_files files;
   host_functions functions;  ///< of the program, that this back-end may ask for
   /// Bytes of objects that were released and may be in use still. Too much at most, until the back-end is

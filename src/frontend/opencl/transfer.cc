@@ -75,17 +75,22 @@ bool shows_same_pages(const void* at) {
   return block && block->same_pages;
 }
 
-/// Where all maps of a buffer are, once there were enough of them; nullptr: each is on its own.
-transfer_area* memory_of_maps(memory_info& info, std::size_t size) {
+/// Where all maps of a buffer are, once there were enough of them, is known to `m` then; nullptr: each is on
+/// its own.
+std::byte* memory_of_maps(memory_info& info, mapping& m) {
   map_memory& maps = info.map;
   const std::lock_guard lock(maps.use);
-  if (maps.area || maps.refused || info.shared) return maps.area.get();
-  const bool worth = maps.shown >= std::max<std::uint64_t>(info.size, map_memory::least);
-  maps.shown += size;
-  if (!worth) return nullptr;
-  maps.area = transfer_area::open(info.context.get(), info.size, 0);
-  maps.refused = !maps.area;
-  return maps.area.get();
+  const bool known = maps.area || maps.room || maps.refused;
+  if (!known && !info.shared) {
+    const bool worth = maps.shown >= std::max<std::uint64_t>(info.size, map_memory::least);
+    maps.shown += m.size;
+    if (!worth) return nullptr;
+    maps.area = transfer_area::open(info.context.get(), info.size, 0);
+    if (!maps.area) maps.room = map_room::take(info.size);
+    maps.refused = !maps.area && !maps.room;
+  }
+  if (maps.area) return m.in = maps.area->place(m.place.offset), maps.area->at(m.place.offset);
+  return maps.room ? maps.room->at(m.place.offset) : nullptr;
 }
 
 }  // namespace
@@ -143,9 +148,8 @@ void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking
   auto& info = *find<memory_info>(buffer);
   mapping m;
   m.place = place, m.size = size, m.flags = flags;
-  const transfer_area* const both = info.host ? nullptr : memory_of_maps(info, size);
-  if (both) m.in = both->place(offset);
-  m.at = info.host ? info.host + offset : both ? both->at(offset) : make_room(m);
+  m.at = info.host ? info.host + offset : memory_of_maps(info, m);
+  if (!m.at) m.at = make_room(m);
   // What will be overwritten as a whole is not fetched: its first byte stands for the order of things.
   if (flags & CL_MAP_WRITE_INVALIDATE_REGION) place.size = 1;
   cl_int code = CL_SUCCESS;
@@ -155,7 +159,7 @@ void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking
     std::byte unseen{};
     place.size = 1;
     code = blocking ? read(c, place, {&unseen, 1}, true) : c.mark();
-  } else if (both) {
+  } else if (m.in.area) {
     code = read_there(c, place, m.in, blocking);
   } else {
     code = read(c, place, {m.at, static_cast<std::size_t>(place.size)}, blocking);

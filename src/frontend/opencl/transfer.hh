@@ -51,6 +51,11 @@ cl_int write(command& c, const place_body& to, const landing& from);
 cl_int read_through(command& c, const parts& from, const landing& land, std::uint64_t& next);
 cl_int write_through(command& c, const parts& to, const landing& from, std::uint64_t& next);
 
+/// The same of rows over data connections, all or nothing: whether they were `moved` so. The bytes are there,
+/// or have left, when they return.
+cl_int read_streamed(command& c, const place_body& from, const landing& land, bool& moved);
+cl_int write_streamed(command& c, const place_body& to, const landing& from, bool& moved);
+
 /// One request each.
 cl_int read_into(marshal::opencl::command_body what, const place_body& from, const area_place& into,
                  bool blocking);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "frontend/opencl/map_room.hh"
 #include "frontend/opencl/objects.hh"
 #include "marshal/opencl/bodies.hh"
 
@@ -51,11 +52,12 @@ struct staging_blocks {
 };
 
 /// The same bytes of a buffer for all its maps, once these have shown as much as the buffer has: a driver
-/// keeps such memory, too.
+/// keeps such memory, too. The server's as well, or this process's alone.
 struct map_memory {
   static constexpr std::uint64_t least = 256u << 10;
   std::mutex use;  ///< guards what follows
   std::unique_ptr<transfer_area> area;
+  std::unique_ptr<map_room> room;
   bool refused = false;
   std::uint64_t shown = 0;  ///< bytes
 };

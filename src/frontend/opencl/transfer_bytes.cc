@@ -74,6 +74,9 @@ cl_int read(command& c, const place_body& from, const landing& land, bool blocki
   const parts all = parts_of(c, from, land.size);
   std::uint64_t next = 0;
   cl_int code = blocking ? read_through(c, all, land, next) : CL_SUCCESS;
+  bool moved = false;
+  if (code == CL_SUCCESS && next == 0 && blocking) code = read_streamed(c, from, land, moved);
+  if (moved) next = all.count();
   if (code == CL_SUCCESS && next == 0 && land.size <= 2 * part)
     code = read_part(c.body(), from, land, blocking), next = all.count();
   for (; next < all.count() && code == CL_SUCCESS; ++next) {
@@ -88,6 +91,9 @@ cl_int write(command& c, const place_body& to, const landing& from) {
   const parts all = parts_of(c, to, from.size);
   std::uint64_t next = 0;
   cl_int code = write_through(c, all, from, next);
+  bool moved = false;
+  if (code == CL_SUCCESS && next == 0) code = write_streamed(c, to, from, moved);
+  if (moved) next = all.count();
   if (code == CL_SUCCESS && next == 0 && from.size <= 2 * part)
     code = write_part(c.body(), to, from), next = all.count();
   for (; next < all.count() && code == CL_SUCCESS; ++next) {

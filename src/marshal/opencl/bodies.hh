@@ -2,6 +2,7 @@
 // front-end chose. Values; no thread rules.
 #pragma once
 
+#include "marshal/data_bodies.hh"
 #include "marshal/fields.hh"
 
 namespace outboard::marshal::opencl {
@@ -352,6 +353,31 @@ struct write_from_body {
   area_place from;
   std::uint64_t size = 0;
   OUTBOARD_FIELDS(command, to, from, size)
+};
+
+/// service::data_open: data connections for commands of this context. Answered by a data_open_reply.
+struct connections_body {
+  std::uint64_t context = 0;
+  data_open_body opened;
+  OUTBOARD_FIELDS(context, opened)
+};
+
+/// service::write_piece: the bytes are those of the frame with this number, which was sent before, over a
+/// connection of the context's.
+struct write_piece_body {
+  command_body command;
+  place_body to;
+  std::uint64_t context = 0, number = 0;
+  OUTBOARD_FIELDS(command, to, context, number)
+};
+
+/// service::read_piece: as data_out_body.
+struct read_piece_body {
+  command_body command;
+  place_body from;
+  std::uint64_t number = 0;
+  std::uint32_t connection = 0, pace = 0;
+  OUTBOARD_FIELDS(command, from, number, connection, pace)
 };
 
 struct event_callback_body {

@@ -1,0 +1,18 @@
+// The memory of this machine. Any thread.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "base/pages.hh"
+
+namespace outboard {
+
+/// What locked or kept memory may come to: it is the whole machine's loss.
+inline std::uint64_t quarter_of_memory() {
+  static const auto quarter = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page_size() / 4;
+  return quarter;
+}
+
+}  // namespace outboard

@@ -1,0 +1,42 @@
+// The messages of OpenCL's large transfers over data connections, as docs/wire.md shows them.
+#include <gtest/gtest.h>
+
+#include "marshal/opencl/bodies.hh"
+#include "wire/document_testing.hh"
+
+namespace outboard::marshal::opencl {
+namespace {
+
+template <class Body>
+std::vector<std::byte> bytes_of(const Body& body) {
+  std::vector<std::byte> out;
+  wire::writer w(out);
+  put_body(w, body);
+  return out;
+}
+
+template <class Body>
+void expect_body(const std::string& name, const Body& body) {
+  const auto bytes = bytes_of(body);
+  wire::testing::expect_example(name, bytes);
+  wire::testing::expect_survives_damage(
+      bytes, [](std::span<const std::byte> from) -> std::optional<std::vector<std::byte>> {
+        wire::reader r(from);
+        const auto again = take_body<Body>(r);
+        if (!r.finished()) return std::nullopt;
+        return bytes_of(again);
+      });
+}
+
+TEST(data_bodies, arrive_as_they_were_sent_or_not_at_all) {
+  constexpr std::uint64_t context = 0x0220000100000000, queue = 0x0230000100000000,
+                          buffer = 0x0240000100000000, event = 0x0270000100000000;
+  place_body place;
+  place.memory = buffer, place.offset = 0x100000, place.size = 0x80000;
+  expect_body("connections_body", connections_body{context, {1, {share_token{1}}, 0}});
+  expect_body("write_piece_body", write_piece_body{{queue, {event}, 0}, place, context, 7});
+  expect_body("read_piece_body", read_piece_body{{queue, {}, event}, place, 8, 2, 100000});
+}
+
+}  // namespace
+}  // namespace outboard::marshal::opencl
