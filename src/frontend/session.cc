@@ -315,8 +315,16 @@ bool session::copies_pending_by_frames(std::span<const std::byte> memory) {
   if (asides_.pending()) return true;
   if (landings_pending_.load(std::memory_order_relaxed) == 0) return false;
   constexpr std::size_t few = 1000;  // to look through
+  {
+    const std::lock_guard lock(state_mutex_);
+    if (landings_.size() > few) return true;
+  }
+  return lands_in(memory);
+}
+
+bool session::lands_in(std::span<const std::byte> memory) {
+  if (landings_pending_.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock(state_mutex_);
-  if (landings_.size() > few) return true;
   return std::ranges::any_of(landings_, [&](const auto& entry) {
     const std::span<const std::byte> place = entry.second.extent();
     return place.data() < memory.data() + memory.size() && memory.data() < place.data() + place.size();

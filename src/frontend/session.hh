@@ -121,6 +121,8 @@ class session final : private frame_sink {
   }
   /// The same of those whose bytes come over connections.
   bool copies_pending_by_frames(std::span<const std::byte> memory);
+  /// The same without its guesses, where there are many: exactly those of the session's own connection.
+  bool lands_in(std::span<const std::byte> memory);
   asides& arrivals() { return asides_; }
   frontend::drains& drains() { return *drains_; }
   /// Can the server hand us descriptors, so that memory can be shared?

@@ -172,6 +172,32 @@ void beside_reads_that_come(const machine& m) {
   for (cl_mem each : {one, two}) CHECK_CL(clReleaseMemObject(each));
 }
 
+/// What is mapped behind a gate and unmapped before that opens has been seen by nobody, so it stays as it is.
+void let_go_unseen(const machine& m) {
+  const bytes sent = pattern(3 * mib, 15);
+  bytes back(sent.size());
+  cl_mem buffer = room(m.context, sent.size());
+  CHECK_CL(clEnqueueWriteBuffer(m.queue, buffer, CL_TRUE, 0, sent.size(), sent.data(), 0, nullptr, nullptr));
+  cl_command_queue behind = queue_of(m, 0);
+  for (int round = 0; round < 4; ++round) {
+    cl_int code = CL_SUCCESS;
+    cl_event gate = clCreateUserEvent(m.context, &code), shown = nullptr;
+    CHECK_CL(code);
+    void* const at = clEnqueueMapBuffer(behind, buffer, CL_FALSE, CL_MAP_READ | CL_MAP_WRITE, 0, sent.size(),
+                                        1, &gate, &shown, &code);
+    CHECK_CL(code);
+    CHECK_CL(clEnqueueUnmapMemObject(behind, buffer, at, 1, &shown, nullptr));
+    CHECK_CL(clSetUserEventStatus(gate, CL_COMPLETE));
+    CHECK_CL(clFinish(behind));
+    CHECK_CL(clEnqueueReadBuffer(m.queue, buffer, CL_TRUE, 0, back.size(), back.data(), 0, nullptr, nullptr));
+    REQUIRE(back == sent);
+    for (cl_event each : {gate, shown}) CHECK_CL(clReleaseEvent(each));
+  }
+  say("let go unseen", back);
+  CHECK_CL(clReleaseCommandQueue(behind));
+  CHECK_CL(clReleaseMemObject(buffer));
+}
+
 /// A callback tells that the bytes of reads before it are here, though nobody has waited for anything.
 void told_without_a_wait(const machine& m) {
   const bytes sent = pattern(20 * kib, 8);
@@ -381,6 +407,24 @@ void through_an_image(const machine& m, const pixels& p, std::uint32_t seed) {
   REQUIRE(p.same(at, row, slice, sent));
   at[row + 5] = sent[p.row() + 5] = 99;
   CHECK_CL(clEnqueueUnmapMemObject(m.queue, p.image, at, 0, nullptr, nullptr));
+  // Overwritten behind a gate: nothing waits for that but the device.
+  cl_int code = CL_SUCCESS;
+  cl_event gate = clCreateUserEvent(m.context, &code);
+  CHECK_CL(code);
+  cl_command_queue behind = queue_of(m, 0);
+  void* const unseen = clEnqueueMapImage(behind, p.image, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION, p.origin,
+                                         p.region, &row, &slice, 1, &gate, nullptr, &code);
+  CHECK_CL(code);
+  CHECK_CL(clSetUserEventStatus(gate, CL_COMPLETE));
+  CHECK_CL(clFinish(behind));
+  for (std::size_t z = 0; z < p.region[2]; ++z)
+    for (std::size_t y = 0; y < p.region[1]; ++y)
+      std::memcpy(static_cast<std::uint8_t*>(unseen) + z * slice + y * row,
+                  &sent[z * p.slice() + y * p.row()], p.region[0] * 4);
+  CHECK_CL(clEnqueueUnmapMemObject(behind, p.image, unseen, 0, nullptr, nullptr));
+  CHECK_CL(clFinish(behind));
+  CHECK_CL(clReleaseEvent(gate));
+  CHECK_CL(clReleaseCommandQueue(behind));
   pixels part = p;
   part.gap = 0, part.origin[1] += 1, part.region[1] -= 1, part.region[2] = 1;
   const bytes fresh = pattern(part.size(), seed + 9);
@@ -465,6 +509,7 @@ int main(int count, char** words) {
     maps(m);
     if (rows) continue;
     behind_a_gate(m);
+    let_go_unseen(m);
     large_behind_a_gate(m);
     beside_reads_that_come(m);
     told_without_a_wait(m);

@@ -310,22 +310,20 @@ void* clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking, 
   const bool layered = known->type == CL_MEM_OBJECT_IMAGE3D || known->type == CL_MEM_OBJECT_IMAGE1D_ARRAY ||
                        known->type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
   if (layered && !slice_pitch) return fail(errcode_ret, CL_INVALID_VALUE);
-  m.flags = flags;
+  m.flags = flags, m.waited = blocking;
   m.size = here.bytes, m.row = here.row, m.slice = here.slice;
   const bool rows_are_layers = known->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
   m.at = known->host ? known->host + origin[0] * known->made.element_size + origin[1] * here.row +
                            origin[2] * here.slice
                      : make_room(m);
-  std::byte unseen[16];  // the largest pixel
-  cl_int code = CL_SUCCESS;
+  place_body fetched = m.place;
+  landing land = rows_of(here, m.at, in_bytes(image, region).region);
   if (flags & CL_MAP_WRITE_INVALIDATE_REGION) {
     // As of a buffer: a first pixel stands for the order of things.
-    place_body first = m.place;
-    std::fill_n(first.region, 3, 1);
-    code = read(c, first, row_of(unseen, static_cast<std::size_t>(known->made.element_size)), true);
-  } else {
-    code = read(c, m.place, rows_of(here, m.at, in_bytes(image, region).region), blocking);
+    std::fill_n(fetched.region, 3, 1);
+    land = row_of(m.at, static_cast<std::size_t>(known->made.element_size));
   }
+  const cl_int code = read(c, fetched, land, blocking);
   if (code != CL_SUCCESS) return fail(errcode_ret, code);
   *row_pitch = here.row;
   if (slice_pitch) *slice_pitch = !layered ? 0 : rows_are_layers ? here.row : here.slice;

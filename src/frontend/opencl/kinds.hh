@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "frontend/data_connections.hh"
+#include "frontend/opencl/late_memory.hh"
 #include "frontend/opencl/memory_claim.hh"
 #include "frontend/opencl/objects.hh"
 #include "frontend/opencl/transfer_area.hh"
@@ -68,6 +69,7 @@ struct mapping {
   std::size_t row = 0, slice = 0;  ///< pitches of an image's part at `at`
   cl_map_flags flags = 0;
   std::unique_ptr<std::byte[]> own;  ///< null: it is other memory
+  bool waited = true;                ///< for its bytes, when it was mapped
   marshal::opencl::area_place in;    ///< memory that the server has, too
 };
 
@@ -88,6 +90,7 @@ struct memory_info : object {
   std::mutex mutex;
   std::vector<mapping> mappings;  ///< under mutex
   map_memory map;
+  late_memory late;  ///< under mutex
   farewells at_end;
   memory_claim claim;
 };

@@ -236,7 +236,8 @@ cl_int clEnqueueSVMUnmap(cl_command_queue queue, void* at, cl_uint count, const 
   if (book().find(at)->same_pages)
     return c.done(
         post_body(opcode::clEnqueueSVMUnmap, marshal::opencl::shared_unmap_body{c.body(), number(at)}));
-  if ((part->flags & map_writes) == 0) return c.mark();
+  const bool changed = (part->flags & map_writes) && !still_come_to(row_of(at, part->size).extent());
+  if (!changed) return c.mark();
   return write(c, place_of(at, part->size), row_of(at, part->size));
 }
 

@@ -147,7 +147,7 @@ void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking
     return fail(errcode_ret, code);
   auto& info = *find<memory_info>(buffer);
   mapping m;
-  m.place = place, m.size = size, m.flags = flags;
+  m.place = place, m.size = size, m.flags = flags, m.waited = blocking;
   m.at = info.host ? info.host + offset : memory_of_maps(info, m);
   if (!m.at) m.at = make_room(m);
   // What will be overwritten as a whole is not fetched: its first byte stands for the order of things.
@@ -186,18 +186,25 @@ cl_int clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory, void* mapp
     m = std::move(*found);
     info.mappings.erase(found);
   }
-  if (m.flags & map_writes) {
-    if (m.in.area) return write_there(c, m.place, m.in, m.size);
-    if (!m.row) return write(c, m.place, row_of(m.at, m.size));
+  if (m.in.area) return m.flags & map_writes ? write_there(c, m.place, m.in, m.size) : c.mark();
+  landing rows = row_of(m.at, m.size);
+  if (m.row) {
     box b;
     // As wide as sizes of this end: the program gave them.
     std::size_t region[3];
     std::copy_n(m.place.region, 3, region);
     region[0] *= static_cast<std::size_t>(info.made.element_size);
     if (!b.set(no_origin, region, m.row, m.slice)) return CL_OUT_OF_RESOURCES;
-    return write(c, m.place, rows_of(b, m.at, region));
+    rows = rows_of(b, m.at, region);
   }
-  return c.mark();
+  const bool changed = (m.flags & map_writes) && (m.waited || !still_come_to(rows.extent()));
+  const cl_int code = changed ? write(c, m.place, rows) : c.mark();
+  if (!m.waited && m.own) {
+    const std::lock_guard lock(info.mutex);
+    if (session* const server = link::instance().server())
+      info.late.keep(std::move(m.own), rows.extent(), *server);
+  }
+  return code;
 }
 
 }  // namespace outboard::frontend::opencl::ends

@@ -66,6 +66,10 @@ cl_int write_from(marshal::opencl::command_body what, const place_body& to, cons
 cl_int read_there(command& c, const place_body& from, const area_place& into, bool blocking);
 cl_int write_there(command& c, const place_body& to, const area_place& from, std::uint64_t size);
 
+/// Are bytes of reads that the program has not been told of still to come there? Then it has not looked at
+/// what it mapped, nor changed it.
+bool still_come_to(std::span<const std::byte> memory);
+
 /// Memory of ours for m.size bytes, at an aligned address.
 std::byte* make_room(mapping& m);
 

@@ -111,6 +111,11 @@ cl_int write_there(command& c, const place_body& to, const area_place& from, std
   return c.done(write_from(c.body(), to, from, size));
 }
 
+bool still_come_to(std::span<const std::byte> memory) {
+  session* const server = link::instance().server();
+  return server && server->lands_in(memory);
+}
+
 /// Memory of ours that shows a part of a buffer, at an aligned address.
 std::byte* make_room(mapping& m) {
   m.own = std::make_unique_for_overwrite<std::byte[]>(m.size + map_alignment);

@@ -1,0 +1,38 @@
+// Memory of maps that the program let go of before it was told that their bytes are here: they may still
+// come. Guarded by whoever has it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace outboard::frontend {
+class session;
+}
+
+namespace outboard::frontend::opencl {
+
+class late_memory {
+ public:
+  late_memory() = default;
+  /// What bytes may still come for is nobody's for good.
+  ~late_memory();
+  late_memory(const late_memory&) = delete;
+  late_memory& operator=(const late_memory&) = delete;
+
+  /// `part`: where they come, from this server. What was kept before goes if it has all of its own.
+  void keep(std::unique_ptr<std::byte[]> memory, std::span<const std::byte> part, session& from);
+
+ private:
+  struct kept {
+    std::unique_ptr<std::byte[]> memory;
+    std::span<const std::byte> part;
+    session* from;
+
+    bool is_late() const;
+  };
+  std::vector<kept> all_;
+};
+
+}  // namespace outboard::frontend::opencl
