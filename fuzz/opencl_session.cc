@@ -3,18 +3,15 @@
 // bytes as they are (first byte 0), or, behind the requests that make an object of each kind, a list of good
 // requests (opencl_requests.hh) with changes: {which, lane and kind, {where, how, what}...}; the digits are
 // requests without changes.
-#include <array>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "backend/opencl/session.hh"
 #include "backend/session.hh"
 #include "base/log.hh"
 #include "opencl_requests.hh"
 #include "opencl_world.hh"
-#include "transport/loopback/loopback.hh"
-#include "wire/frame.hh"
+#include "whole_session.hh"
 #include "wire/handle.hh"
 
 using namespace outboard;
@@ -38,14 +35,6 @@ constexpr std::uint64_t odd_numbers[] = {0,          1,
                                          1ull << 63, (1ull << 63) - 1,
                                          ~0ull,      ~0ull - 4095,
                                          ~0ull - 63, ~0ull / 3};
-
-void append_frame(std::vector<std::byte>& to, wire::frame_header header, std::span<const std::byte> payload) {
-  header.size = static_cast<std::uint32_t>(payload.size());
-  std::array<std::byte, wire::header_size> raw;
-  wire::encode_header(header, raw);
-  to.insert(to.end(), raw.begin(), raw.end());
-  to.insert(to.end(), payload.begin(), payload.end());
-}
 
 /// One change of a request's body, at a word or a byte of it.
 void change(std::vector<std::byte>& body, wire::reader& r) {
@@ -94,7 +83,7 @@ std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
     header.lane = lane;
     header.opcode = request.opcode;
     ++header.ticket;
-    append_frame(out, header, body);
+    fuzz::append_frame(out, header, body);
   };
   for (std::size_t i = 0; i < known.first; ++i) add(known.all[i], 1, false, known.all[i].body);
   wire::reader r(input.subspan(1));
@@ -117,36 +106,11 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::begin_anew();
-  const std::vector<std::byte> bytes = client_bytes(std::as_bytes(std::span(data, size)));
-  auto loopback = transport::make_loopback();
-  auto listener = loopback->listen("s", {});
-  std::unique_ptr<transport::connection> server_end;
-  std::thread accepting([&] {
-    auto accepted = (*listener)->accept(transport::no_deadline);
-    if (accepted) server_end = std::move(*accepted);
-  });
-  auto client = loopback->connect("s", transport::no_deadline);
-  accepting.join();
   static const api::opencl::function_table table = fuzz::platform_table();
   backend::opencl::session api(table);
-  std::thread serving([&] {
-    backend::session_request request;
-    request.connection = std::move(server_end);
-    request.id = 1;
-    request.api = &api;
-    CHECK(!backend::serve_session(std::move(request)).stuck);
-  });
-  std::thread reading([&] {
-    std::array<std::byte, 4096> sink;
-    while ((*client)->receive(sink).status == transport::io::done) {
-    }
-  });
-  const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  if (!bytes.empty())
-    (void)(*client)->send(std::span(&part, 1), transport::clock::now() + std::chrono::seconds(5));
-  (*client)->shutdown();  // what was sent is read before the end is seen
-  serving.join();
-  reading.join();
+  backend::session_request request;
+  request.api = &api;
+  fuzz::serve_whole(client_bytes(std::as_bytes(std::span(data, size))), std::move(request));
   fuzz::finish_all();  // commands under way find their bytes, whatever has been closed meanwhile
   return 0;
 }

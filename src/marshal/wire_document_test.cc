@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "marshal/bodies.hh"
+#include "marshal/body_testing.hh"
 #include "marshal/data_bodies.hh"
 #include "marshal/image.hh"
 #include "marshal/kernel_table.hh"
@@ -15,6 +16,7 @@
 namespace outboard::marshal {
 namespace {
 
+using testing::expect_body;
 using wire::testing::expect_example;
 using wire::testing::expect_survives_damage;
 
@@ -24,30 +26,6 @@ H handle_of(api::handle_kind kind, std::uint32_t index) {
 }
 const std::uint64_t stream_value = wire::handle::make(6, 1, 1).value;
 const std::uint64_t kernel_value = wire::handle::make(5, 2, 1).value;
-
-template <class Body>
-std::vector<std::byte> bytes_of(const Body& body) {
-  std::vector<std::byte> out;
-  wire::writer w(out);
-  put_body(w, body);
-  return out;
-}
-
-/// The body read back and written again.
-template <class Body>
-std::optional<std::vector<std::byte>> rewritten(std::span<const std::byte> bytes) {
-  wire::reader r(bytes);
-  const Body body = take_body<Body>(r);
-  if (!r.finished()) return std::nullopt;
-  return bytes_of(body);
-}
-
-template <class Body>
-void expect_body(const std::string& name, const Body& body) {
-  const std::vector<std::byte> bytes = bytes_of(body);
-  expect_example(name, bytes);
-  expect_survives_damage(bytes, rewritten<Body>);
-}
 
 TEST(WireDocument, GeneratedRequests) {
   std::vector<std::byte> out;

@@ -98,11 +98,7 @@ class Transfers(SystemTest):
                         relay.carried)
         for number in range(1, 7):
             relay.cut(number)
-        out, err = client.communicate(timeout=20)
-        self.assertNotEqual(client.returncode, 0, out)
-        self.assertIn("restart the program", err, out)
-        self.sessions_are_gone(daemon)
-        self.nothing_is_left(daemon)
+        self.ends_by_loss(client, daemon)
 
 
 if __name__ == "__main__":

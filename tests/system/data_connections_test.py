@@ -105,11 +105,7 @@ class DataConnections(SystemTest):
         # All of one program's: one that nobody happens to use would not be missed.
         for number in range(1, 9):
             relay.cut(number)
-        out, err = client.communicate(timeout=20)
-        self.assertNotEqual(client.returncode, 0, out)
-        self.assertIn("restart the program", err, out)
-        self.sessions_are_gone(daemon)
-        self.nothing_is_left(daemon)
+        self.ends_by_loss(client, daemon)
 
     def test_strangers_get_nothing(self):
         daemon = self.serve()

@@ -123,6 +123,14 @@ class SystemTest(DaemonTest):
     def sessions_are_gone(self, daemon, seconds=5.0):
         self.assertTrue(wait_until(lambda: daemon.sessions() == [], seconds), daemon.sessions())
 
+    def ends_by_loss(self, client, daemon):
+        """The program hears that its session is lost, and the daemon serves on."""
+        out, err = client.communicate(timeout=20)
+        self.assertNotEqual(client.returncode, 0, out)
+        self.assertIn("restart the program", err, out)
+        self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
+
     def nothing_is_left(self, daemon):
         """Ends the daemon in order; then there is no process, no socket and no shared memory of it."""
         workers = daemon.workers()

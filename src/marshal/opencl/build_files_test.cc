@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "wire/document_testing.hh"
+#include "marshal/body_testing.hh"
 
 namespace outboard::marshal::opencl {
 namespace {
@@ -18,23 +18,8 @@ build_files_body sample() {
   return body;
 }
 
-std::vector<std::byte> bytes_of(const build_files_body& body) {
-  std::vector<std::byte> out;
-  wire::writer w(out);
-  put_body(w, body);
-  return out;
-}
-
 TEST(build_files, arrive_as_they_were_sent_or_not_at_all) {
-  const auto bytes = bytes_of(sample());
-  wire::testing::expect_example("build_files_body", bytes);
-  wire::testing::expect_survives_damage(
-      bytes, [](std::span<const std::byte> from) -> std::optional<std::vector<std::byte>> {
-        wire::reader r(from);
-        const auto body = take_body<build_files_body>(r);
-        if (!r.finished()) return std::nullopt;
-        return bytes_of(body);
-      });
+  marshal::testing::expect_body("build_files_body", sample());
 }
 
 TEST(build_files, paths_that_lead_nowhere_else) {

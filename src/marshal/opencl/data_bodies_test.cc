@@ -1,32 +1,13 @@
 // The messages of OpenCL's large transfers over data connections, as docs/wire.md shows them.
 #include <gtest/gtest.h>
 
+#include "marshal/body_testing.hh"
 #include "marshal/opencl/bodies.hh"
-#include "wire/document_testing.hh"
 
 namespace outboard::marshal::opencl {
 namespace {
 
-template <class Body>
-std::vector<std::byte> bytes_of(const Body& body) {
-  std::vector<std::byte> out;
-  wire::writer w(out);
-  put_body(w, body);
-  return out;
-}
-
-template <class Body>
-void expect_body(const std::string& name, const Body& body) {
-  const auto bytes = bytes_of(body);
-  wire::testing::expect_example(name, bytes);
-  wire::testing::expect_survives_damage(
-      bytes, [](std::span<const std::byte> from) -> std::optional<std::vector<std::byte>> {
-        wire::reader r(from);
-        const auto again = take_body<Body>(r);
-        if (!r.finished()) return std::nullopt;
-        return bytes_of(again);
-      });
-}
+using marshal::testing::expect_body;
 
 TEST(data_bodies, arrive_as_they_were_sent_or_not_at_all) {
   constexpr std::uint64_t context = 0x0220000100000000, queue = 0x0230000100000000,
