@@ -1,5 +1,7 @@
 #include "backend/copies_out.hh"
 
+#include <algorithm>
+
 #include "backend/relaxed_capture.hh"
 #include "wire/frame.hh"
 
@@ -39,10 +41,14 @@ std::unique_lock<std::mutex> copies_out::flush_with(const send_bytes& together) 
 bool copies_out::flush_locked(const send_bytes& small) {
   if (waiting_.empty()) return false;
   bool any = false;
+  // Of copies whose next bytes are not there yet: those behind them may be by now, but come in their order.
+  std::vector<std::uint64_t> held;
   const relaxed_capture relaxed(driver_);
   for (auto at = waiting_.begin(); at != waiting_.end();) {
-    const CUresult state = driver_.cuEventQuery(at->block.done);
+    const bool behind = std::ranges::find(held, at->ticket) != held.end();
+    const CUresult state = behind ? CUDA_ERROR_NOT_READY : driver_.cuEventQuery(at->block.done);
     if (state == CUDA_ERROR_NOT_READY) {
+      if (!behind) held.push_back(at->ticket);
       ++at;
       continue;
     }

@@ -11,10 +11,10 @@ namespace {
 class copies_out_test : public testing::Test {
  protected:
   copies_out_test() : device_(std::move(*device::mock::open())), table_(device_->cuda()) { table_.cuInit(0); }
-  staging::block wait_for(std::uint64_t ticket, std::uint64_t context) {
+  staging::block wait_for(std::uint64_t ticket, std::uint64_t context, std::uint64_t offset = 0) {
     staging::block block = stage_.take(1000, context);
     EXPECT_EQ(table_.cuEventCreate(&block.done, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    copies_.add(ticket, 0, 1000, block);
+    copies_.add(ticket, offset, 1000, block);
     return block;
   }
 
@@ -46,6 +46,18 @@ TEST_F(copies_out_test, those_of_a_context_that_ends_fail_and_are_asked_for_no_m
   EXPECT_EQ(sent_.back(), std::pair(std::uint64_t{2}, std::uint64_t{0}));
   EXPECT_TRUE(copies_.empty());
   EXPECT_EQ(stage_.take(1000, 8).data, other.data);
+}
+
+/// The client's copy ends with its last byte; what came later would be nobody's.
+TEST_F(copies_out_test, bytes_of_one_copy_leave_in_their_order) {
+  for (const std::uint64_t offset : {0, 1000}) wait_for(1, 7, offset);
+  wait_for(2, 7);
+  device_->fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1);  // and the next moment all are complete
+  EXPECT_TRUE(copies_.flush());
+  using places = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  EXPECT_EQ(sent_, (places{{2, 0}}));
+  EXPECT_TRUE(copies_.flush());
+  EXPECT_EQ(sent_, (places{{2, 0}, {1, 0}, {1, 1000}}));
 }
 
 }  // namespace
