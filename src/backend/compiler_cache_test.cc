@@ -17,7 +17,7 @@
 #include <optional>
 
 #include "backend/folder.hh"
-#include "base/temporary_folder.hh"
+#include "base/folder_testing.hh"
 
 namespace outboard::backend {
 namespace {
@@ -26,16 +26,12 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB;
 
-struct compiler_cache_test : testing::Test {
-  compiler_cache_test() {
-    auto made = make_temporary_folder("compiler-cache-test");
-    CHECK(made.ok());
-    base = *made;
+struct compiler_cache_test : folder_test {
+  compiler_cache_test() : folder_test("compiler-cache-test") {
     settings = {base + "/cache", 4 * MiB, MiB};
     one.fill(std::byte{1});
     other.fill(std::byte{2});
   }
-  ~compiler_cache_test() override { fs::remove_all(base); }
 
   cache_lease lease(const image_scope& scope) {
     auto had = lease_compiler_cache(settings, scope);
@@ -67,7 +63,6 @@ struct compiler_cache_test : testing::Test {
     EXPECT_TRUE(fs::is_empty(base + "/cache/.gone"));
   }
 
-  std::string base;
   compiler_cache_settings settings;
   image_scope one{}, other{};
 };

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/fd.hh"
+#include "base/folder_testing.hh"
 #include "base/temporary_folder.hh"
 
 namespace outboard::backend {
@@ -20,21 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct removal_test : testing::Test {
-  removal_test() {
-    auto made = make_temporary_folder("removal-test");
-    CHECK(made.ok());
-    base = *made;
-    fs::create_directory(base + "/it");
-  }
-  ~removal_test() override { fs::remove_all(base); }
+struct removal_test : folder_test {
+  removal_test() : folder_test("removal-test") { fs::create_directory(base + "/it"); }
 
   void removed() {
     const status done = remove_folder(base, "it");
     EXPECT_TRUE(done.ok()) << done.error().message;
     EXPECT_TRUE(fs::is_empty(base));
   }
-  std::string base;
 };
 
 TEST_F(removal_test, takes_files_folders_and_modes_that_forbid_it) {

@@ -10,20 +10,15 @@
 #include <fstream>
 
 #include "base/fd.hh"
-#include "base/temporary_folder.hh"
+#include "base/folder_testing.hh"
 
 namespace outboard::backend {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct survey_test : testing::Test {
-  survey_test() {
-    auto made = make_temporary_folder("survey-test");
-    CHECK(made.ok());
-    base = *made;
-  }
-  ~survey_test() override { fs::remove_all(base); }
+struct survey_test : folder_test {
+  survey_test() : folder_test("survey-test") {}
 
   survey found(int levels, std::uint64_t most = 1u << 20) {
     const unique_fd folder(::open(base.c_str(), O_RDONLY | O_DIRECTORY));
@@ -35,8 +30,6 @@ struct survey_test : testing::Test {
     for (const kept_unit& unit : s.units) all.push_back(unit.above + "/" + unit.name);
     return all;
   }
-
-  std::string base;
 };
 
 TEST_F(survey_test, finds_units_on_the_level_that_is_asked_for) {

@@ -27,7 +27,7 @@
 #include <thread>
 
 #include "backend/confinement/landlock.hh"
-#include "base/temporary_folder.hh"
+#include "base/folder_testing.hh"
 
 namespace outboard::backend {
 namespace {
@@ -59,17 +59,13 @@ std::map<std::string, int> read_lines(int from) {
   return found;
 }
 
-struct confinement_test : testing::Test {
-  confinement_test() {
-    auto made = make_temporary_folder("confinement-test");
-    CHECK(made.ok());
-    base = *made;
+struct confinement_test : folder_test {
+  confinement_test() : folder_test("confinement-test") {
     own = base + "/own";
     secret = base + "/secret";
     fs::create_directory(own);
     std::ofstream(secret) << "a secret";
   }
-  ~confinement_test() override { fs::remove_all(base); }
 
   void SetUp() override {
     if (const std::string lacks = confinement_lacks(); !lacks.empty())
@@ -106,7 +102,7 @@ struct confinement_test : testing::Test {
     });
   }
 
-  std::string base, own, secret;
+  std::string own, secret;
 };
 
 using codes = std::map<std::string, int>;

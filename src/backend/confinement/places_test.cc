@@ -7,28 +7,24 @@
 #include <fstream>
 #include <map>
 
-#include "base/temporary_folder.hh"
+#include "base/folder_testing.hh"
 
 namespace outboard::backend {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct places_test : testing::Test {
-  places_test() {
-    auto made = make_temporary_folder("places-test");
-    CHECK(made.ok());
-    base = *made;
-    for (const char* name : {"vendors", "platform", "real"}) fs::create_directory(base / name);
-    std::ofstream(base / "real/lib.so.1.2") << "";
-    fs::create_symlink(base / "real/lib.so.1.2", base / "platform/lib.so.1");
-    write("vendors/one.icd", (base / "platform/lib.so.1").string());
+struct places_test : folder_test {
+  places_test() : folder_test("places-test") {
+    for (const char* name : {"vendors", "platform", "real"}) fs::create_directory(in(name));
+    std::ofstream(in("real/lib.so.1.2")) << "";
+    fs::create_symlink(in("real/lib.so.1.2"), in("platform/lib.so.1"));
+    write("vendors/one.icd", in("platform/lib.so.1"));
     write("vendors/two.icd", "libfound_by_the_loader.so");
     write("vendors/notes.txt", "/root/lib.so");
   }
-  ~places_test() override { fs::remove_all(base); }
 
-  void write(const std::string& name, const std::string& line) { std::ofstream(base / name) << line << "\n"; }
+  void write(const std::string& name, const std::string& line) { std::ofstream(in(name)) << line << "\n"; }
 
   /// Which of the usual places is it not?
   std::vector<std::string> more(const std::map<std::string, std::string>& set) {
@@ -48,9 +44,7 @@ struct places_test : testing::Test {
     for (const place& each : places_of_drivers(variable)) list.push_back(each.path);
     return list;
   }
-  std::string in(const char* name) const { return (base / name).string(); }
-
-  fs::path base;
+  std::string in(const std::string& name) const { return base + "/" + name; }
 };
 
 using list = std::vector<std::string>;
