@@ -2,6 +2,12 @@
 # ordinary CUDA program with nvcc, as its user would, into ${OUTBOARD_PROGRAMS}/NAME. It knows nothing of Outboard.
 # Everything hangs on the target outboard_programs, unless NOT_IN_ALL. ccache serves the compilations of a second preset.
 set(OUTBOARD_PROGRAMS ${CMAKE_BINARY_DIR}/programs)
+set(OUTBOARD_NVCC_CCACHE ${OUTBOARD_CCACHE})
+# A toolkit that scripts/toolkit put into the checkout is as old as the checkout: ccache knows its nvcc by content.
+string(FIND "${OUTBOARD_CUDA_ROOT}/" "${CMAKE_SOURCE_DIR}/" position)
+if(OUTBOARD_CCACHE AND position EQUAL 0)
+  list(INSERT OUTBOARD_NVCC_CCACHE 1 CCACHE_COMPILERCHECK=content)
+endif()
 add_custom_target(outboard_programs ALL)
 set(OUTBOARD_NVCC_LINK -L${OUTBOARD_CUDA_ROOT}/lib64 -L${OUTBOARD_CUDA_ROOT}/lib -L${OUTBOARD_CUDA_ROOT}/lib64/stubs
                        -L${OUTBOARD_CUDA_ROOT}/lib/stubs)
@@ -16,7 +22,7 @@ function(outboard_program name)
   set(object ${arg_INTO}/objects/${name}.o)
   file(MAKE_DIRECTORY ${arg_INTO}/objects)
   add_custom_command(OUTPUT ${object} DEPFILE ${object}.d DEPENDS ${source}
-    COMMAND ${CCACHE} ${OUTBOARD_NVCC} ${arg_FLAGS} -MD -MF ${object}.d -c -o ${object} ${source}
+    COMMAND ${OUTBOARD_NVCC_CCACHE} ${OUTBOARD_NVCC} ${arg_FLAGS} -MD -MF ${object}.d -c -o ${object} ${source}
     COMMENT "nvcc ${name}" VERBATIM)
   add_custom_command(OUTPUT ${output} DEPENDS ${object}
     COMMAND ${OUTBOARD_NVCC} ${arg_FLAGS} -o ${output} ${object} ${OUTBOARD_NVCC_LINK} ${arg_LINK}

@@ -43,10 +43,16 @@ if(OUTBOARD_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
+# ccache, where it is installed. What one checkout has compiled serves every other one on the machine, in any folder:
+# without these settings the checkout's absolute name is part of each key. Paths below the checkout are passed to
+# compilers as relative ones, and the folder that debug information names may be another checkout's. ccache's default size
+# of 5 GB is enough: release and dev together take 0.1 GB.
 find_program(CCACHE ccache)
+set(OUTBOARD_CCACHE "")
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  set(OUTBOARD_CCACHE env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${OUTBOARD_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${OUTBOARD_CCACHE})
 endif()
 find_package(Threads REQUIRED)
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
