@@ -1,8 +1,9 @@
 # Tests of the whole system and how tests are labelled.
-#   (none)  runs in ./check                        a few seconds at most
-#   long    only in ./check --long and .ci/run     up to minutes
-#   soak    only in ./check --long                 many minutes
-#   fuzz    a fuzz target's timed run              only in ./check --long and .ci/run
+#   (none)  in ./check, which every commit runs (.ci/run)   a few seconds at most
+#   long    only in ./check --medium and --long             up to minutes
+#   arm     clients on ARM, emulated                        only in ./check --medium, --long and --only arm
+#   fuzz    a fuzz target's timed run                       only in ./check --medium and --long
+#   soak    only in ./check --long                          many minutes
 #
 # outboard_system_test(NAME COMMAND command... [LABELS label...] [TIMEOUT seconds]): the command finds in its environment
 #   OUTBOARD_BUILD    the build folder: bin/outboard, lib/outboard/libcuda.so.1, programs/, workloads/
