@@ -1,7 +1,7 @@
-// What a CUDA program pays for each kind of call. Prints one row a measurement: name, value, unit, with tabs
-// between. usage: apibench [quick | link | first | bulk]; quick repeats less, link also copies less, for long
-// and narrow lines; first measures the start alone and ends; bulk, the large copies alone. An ordinary CUDA
-// program: nothing here knows of Outboard.
+// Measures what a CUDA program pays for each kind of call. Prints one row for each measurement: name, value,
+// unit, with tabs between. usage: apibench [quick | link | first | bulk]; quick repeats less; link also
+// copies less, for long and narrow links; first measures only the start; bulk measures only large copies. An
+// ordinary CUDA program: nothing here knows of Outboard.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-int divisor = 1;                  // quick: of all repeat counts
+int divisor = 1;                  // divides all repeat counts if quick
 size_t most = size_t(256) << 20;  // the largest copy
 size_t least = 4;                 // the smallest
 int large_repeats = 5;
@@ -64,7 +64,7 @@ void start() {
 }
 
 void launches() {
-  for (int i = 0; i < times(1000); ++i) nothing<<<1, 32>>>(i);  // past all first times
+  for (int i = 0; i < times(1000); ++i) nothing<<<1, 32>>>(i);  // the first calls cost more
   MUST(cudaDeviceSynchronize());
   const int count = times(20000);
   const auto began = steady::now();
@@ -133,7 +133,7 @@ void allocations(cudaStream_t stream) {
   MUST(cudaStreamSynchronize(stream));
 }
 
-/// Small copies by their time, large ones by bytes for each second.
+/// Shows small copies by their time, large ones by bytes per second.
 void copy_row(const std::string& kind, size_t size, double time) {
   if (size < 1 << 20) {
     row(kind + "_" + std::to_string(size), time, "us");
@@ -142,7 +142,7 @@ void copy_row(const std::string& kind, size_t size, double time) {
   }
 }
 
-/// Bytes that no compression makes shorter: what is measured is the way, not the freight.
+/// Bytes that cannot be compressed, so that the measurement is of the transport, not of the data.
 void fill(char* at, size_t size) {
   std::uint64_t state = 88172645463325252u;
   for (size_t i = 0; i + sizeof state <= size; i += sizeof state) {
@@ -179,7 +179,7 @@ void copies(cudaStream_t stream) {
     measure("to_device_pinned_async", device, pinned, cudaMemcpyHostToDevice, true);
     measure("to_host_pinned_async", pinned, device, cudaMemcpyDeviceToHost, true);
   }
-  // Fast but wrong counts for nothing: a pattern there and back.
+  // A fast copy with wrong bytes is worthless, so a pattern travels there and back.
   for (size_t i = 0; i < most; i += 4099) pageable[i] = static_cast<char>(i * 31);
   MUST(cudaMemcpy(device, pageable.data(), most, cudaMemcpyHostToDevice));
   std::memset(pinned, 0, most);
@@ -192,8 +192,8 @@ void copies(cudaStream_t stream) {
   MUST(cudaFree(device));
 }
 
-/// Memory of the program's own that it page-locks: quarters of it in four streams, several times over, and
-/// one wait at the end.
+/// The program page-locks its own memory and copies quarters of it in four streams, several times, with one
+/// wait at the end.
 void registered_copies() {
   constexpr int parts = 4, rounds = 8;
   const size_t size = std::min(most, size_t(64) << 20), part = size / parts;

@@ -1,5 +1,5 @@
-// A program that only lists devices, as nvidia-smi -L does by NVML, or (with the argument cuda) by the driver
-// library: name and UUID of each. For bench/listing.
+// Lists the name and UUID of each device, through NVML as nvidia-smi -L does, or (with the argument cuda)
+// through the driver library. For bench/listing.
 #include <dlfcn.h>
 
 #include <cstdio>

@@ -1,6 +1,7 @@
-// What a launch costs while more and more lies beside it: allocations, page-locked blocks, modules, threads
-// that called CUDA once. Prints rows: name, value, unit, with tabs between; each state stands between two
-// bare ones, since a machine changes meanwhile. usage: growth [quick]. An ordinary CUDA program.
+// Measures what a launch costs while the program holds more and more: allocations, page-locked blocks,
+// modules, threads that have called CUDA once. Prints rows of name, value and unit with tabs between. Each
+// state is measured between two bare ones, because the machine's speed changes over time. usage: growth
+// [quick]. An ordinary CUDA program.
 #include <cuda.h>
 #include <cuda_runtime.h>
 
@@ -105,7 +106,7 @@ void threads(size_t count) {
 int main(int count, char** values) {
   const bool quick = count > 1 && std::string(values[1]) == "quick";
   if (quick) batches = 5, batch = 100;
-  measure("first");  // past all first times
+  measure("first");  // the first measurement warms everything
   bare();
   allocations(quick ? 500 : 10000);
   bare();

@@ -1,6 +1,6 @@
-"""A virtual machine on this machine, for the time of a with statement: QEMU (with KVM where it may be used), a kernel of
-the distribution, and an initial file system made here of the programs, what they are linked with, and busybox. Its
-network card is one end of a tap device, so root is needed, and it reaches this machine at HOST."""
+"""A virtual machine on this machine, for the duration of a with statement: QEMU (with KVM if possible), a kernel of the
+distribution, and an initial file system made here from the programs, the libraries that they need, and busybox. Its
+network card is one end of a tap device, so root is needed; the guest reaches this machine at HOST."""
 import gzip
 import os
 import pathlib
@@ -14,11 +14,11 @@ import measuring
 
 HOST, GUEST = "10.213.78.1", "10.213.78.2"
 
-# What a virtio network card needs, in the order of need; what a kernel has built in is not among its files.
+# The modules that a virtio network card needs, in order; those that a kernel has built in are not among its files.
 MODULES = ["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "failover", "net_failover",
            "virtio_net"]
 
-# Commands come over the second serial line, a line each; an answer is "STATUS BYTES" and so many bytes of output.
+# Commands come over the second serial port, one per line; an answer is "STATUS BYTES" and that many bytes of output.
 INIT = f"""#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t devtmpfs dev /dev
@@ -50,7 +50,7 @@ def newest_kernel():
 
 
 def linked(program):
-    """The libraries that a program is started with, its loader among them."""
+    """The libraries that a program needs at its start, including the loader."""
     done = subprocess.run(["ldd", program], capture_output=True, text=True)
     words = [word for line in done.stdout.splitlines() for word in line.split() if word.startswith("/")]
     return [word for word in words if os.path.isfile(word)]
@@ -101,7 +101,7 @@ class Guest:
         self.line = self.process = None
 
     def files(self):
-        """The guest's first and only file system, packed. All of Outboard lies where it lies here."""
+        """The guest's only file system, packed. Outboard has the same paths as here."""
         archive = Archive()
         for folder in ("dev", "proc", "sys", "tmp", "bin"):
             archive.add(folder, mode=0o040755)
@@ -110,7 +110,7 @@ class Guest:
         for position, name in enumerate(MODULES):
             for file in sorted(pathlib.Path(self.modules).rglob(f"{name}.ko")):
                 archive.add_file(file, f"modules/{position}-{name}.ko")
-        # The names that the loader looks for, wherever they point to.
+        # The names that the loader looks for, whatever they point to.
         libraries = [file for file in sorted(self.build.library.iterdir()) if file.is_file()]
         for file in [self.build.outboard, *libraries, *self.programs]:
             for each in [str(file), *linked(file)]:
@@ -126,7 +126,7 @@ class Guest:
                 done = subprocess.run(["ip", *words], capture_output=True, text=True)
                 if done.returncode:
                     raise measuring.Failed(f"ip {' '.join(words)}: {done.stderr.strip()}")
-            # KVM may be there and not carry a guest, as in a virtual machine with half of nesting.
+            # KVM may exist and still be unable to run a guest, as in a virtual machine with incomplete nesting.
             if not (os.access("/dev/kvm", os.R_OK | os.W_OK) and self.boot(["kvm", "-cpu", "host"], 15)):
                 self.accelerated = False
                 if not self.boot(["tcg", "-cpu", "max"], 90):
@@ -137,7 +137,7 @@ class Guest:
             raise measuring.Failed(str(error)) from None
 
     def boot(self, accelerator, patience):
-        """Whether the guest is ready within so many seconds."""
+        """Whether the guest is ready within that many seconds."""
         self.halt()
         serial = f"{self.folder.name}/serial"
         self.console = open(f"{self.folder.name}/console", "w+", encoding="utf-8", errors="replace")
@@ -198,7 +198,7 @@ class Guest:
         return line.decode().strip()
 
     def run(self, command, timeout=300):
-        """(seconds, output) of a command of words without spaces, which must succeed."""
+        """(seconds, output) of a command, which must succeed; its words contain no spaces."""
         self.line.settimeout(timeout)
         began = time.monotonic()
         self.line.sendall((" ".join(map(str, command)) + "\n").encode())

@@ -1,6 +1,6 @@
-// Kernels whose time is computing, not calling, each beside a plain loop of the host with the same arithmetic
-// (compiled -O2, one thread). Prints rows of name, value and unit with tabs between; a wrong result is an
-// exit status of 1. usage: kernels [--repeat N] [--small] [NAME...]
+// Measures kernels that spend their time computing, each next to a plain loop on the host with the same
+// arithmetic (compiled with -O2, one thread). Prints rows of name, value and unit with tabs between; the exit
+// status is 1 if a result is wrong. usage: kernels [--repeat N] [--small] [NAME...]
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -226,7 +226,7 @@ __global__ void bitonic_step(std::uint32_t* values, std::uint32_t size, std::uin
   order(values[at], values[at + stride], (at & size) == 0);
 }
 
-/// All steps whose pairs lie in one part of 1024.
+/// All steps whose pairs are within one part of 1024.
 __global__ void bitonic_inside(std::uint32_t* values, std::uint32_t size, std::uint32_t first_stride) {
   __shared__ std::uint32_t part[1024];
   const std::uint32_t base = blockIdx.x * 1024;

@@ -1,14 +1,12 @@
-"""Shared by the benchmarks: where a build is, a back-end for the time of a measurement, programs run natively and
-through it, and what a table must say of the machine it was measured on. Python 3 and its standard library alone.
+"""Shared by the benchmarks: the place of a build, a back-end for the duration of a measurement, programs run natively and
+through it, and what a table must say about the machine. Needs only Python 3 and its standard library.
 
 A build is a folder with bin/outboard, lib/outboard/ and programs/: a CMake build folder or a copy of these.
 $OUTBOARD_BUILD names it, else build/release. $OUTBOARD_TOOLKIT adds a CUDA toolkit's libraries for the programs."""
 import ctypes
-import datetime
 import json
 import os
 import pathlib
-import platform
 import shutil
 import signal
 import statistics
@@ -18,14 +16,14 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from recording import ROOT, machine, recorded  # noqa: F401 (must_show asks for machine)
 
-# Whoever ends a benchmark wants what it set up to end, too: with statements get their turn.
+# A benchmark that is ended must also end what it has started, so signals raise an exception and with statements finish.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 class Failed(Exception):
-    """The measurement cannot be had; the message says why."""
+    """The measurement is impossible; the message says why."""
 
 
 def fail(error):
@@ -34,7 +32,7 @@ def fail(error):
 
 
 def wait_until(condition, seconds, pause=0.002):
-    """The last value of condition(), once it is true or the time is over."""
+    """Waits until condition() is true or the time is over, and returns its last value."""
     until = time.monotonic() + seconds
     while True:
         value = condition()
@@ -44,7 +42,7 @@ def wait_until(condition, seconds, pause=0.002):
 
 
 def clean_environment(**more):
-    """The caller's, without what configures Outboard."""
+    """The caller's environment without the variables that configure Outboard."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("OUTBOARD_")}
     kept["XDG_CONFIG_HOME"] = "/nonexistent"
     return {**kept, **more}
@@ -58,7 +56,7 @@ def is_alive(process):
 
 
 def answers_nvml(process):
-    """The daemon's helper for NVML: it serves no session and stays."""
+    """Whether this is the daemon's helper for NVML, which serves no session and stays."""
     try:
         return b"--monitor" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -66,7 +64,7 @@ def answers_nvml(process):
 
 
 def processes_below(root):
-    """Process numbers of root's living children, and theirs."""
+    """Process numbers of root's living descendants."""
     parents = {}
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -102,7 +100,7 @@ class Build:
         """The JSON that a verb of the command prints."""
         done = subprocess.run([self.outboard, verb, "--json", *flags], capture_output=True, text=True,
                               timeout=timeout, env=clean_environment())
-        if not done.stdout.strip():  # doctor's exit status also judges what does not matter here
+        if not done.stdout.strip():  # doctor's exit status also covers things that do not matter here
             raise Failed(f"outboard {verb} {' '.join(flags)}: {done.stderr.strip() or 'no answer'}")
         return json.loads(done.stdout)
 
@@ -111,7 +109,7 @@ class Build:
         return (done.stdout.strip() or "outboard, version unknown").removeprefix("outboard ")
 
     def gpu(self):
-        """Name of the first GPU that the real driver shows, or None."""
+        """The name of the first GPU that the real driver shows, or None."""
         try:
             devices = self.ask("devices", "--device", "vendor")
         except (Failed, subprocess.TimeoutExpired, ValueError):
@@ -130,7 +128,7 @@ def library_path(*first):
 
 
 def sanitizer():
-    """What must be in the environment of a program alone that loads an instrumented front-end."""
+    """Variables that only the program itself must have, if the front-end is instrumented."""
     preload = os.environ.get("OUTBOARD_PRELOAD")
     return [f"LD_PRELOAD={preload}", "ASAN_OPTIONS=detect_leaks=0"] if preload else []
 
@@ -144,8 +142,8 @@ TRANSPORTS = ["unix", "shm", "tcp"]
 
 
 def through(build, command, url=None, device=None, environment=None):
-    """(command, environment) of a program through `outboard run`: a server's, or a private back-end's device. unix: is
-    measured as what it says, though it shares memory where it can."""
+    """(command, environment) of a program through `outboard run`, with a server or with a private back-end's device. unix: is
+    measured without shared memory, which it would use if it can."""
     if url and url.startswith("unix:"):
         environment = {"OUTBOARD_RINGS": "0", **(environment or {})}
     flags = ["--server", url] if url else ["--device", device]
@@ -155,7 +153,7 @@ def through(build, command, url=None, device=None, environment=None):
 
 
 def direct(build, command, url, environment=None):
-    """As a user does without `outboard run`: by two variables. The started process is the program itself."""
+    """Like through(), but with two variables instead of `outboard run`: the started process is the program itself."""
     values = dict(item.split("=", 1) for item in sanitizer())
     return command, clean_environment(LD_LIBRARY_PATH=library_path(build.library), OUTBOARD_SERVER=url, **values,
                                       **(environment or {}))
@@ -181,9 +179,8 @@ def run(how, timeout=300):
 
 
 class Backend:
-    """`outboard serve` on a Unix socket and a TCP port, for the time of a with statement; `pool` is the number of
-    warm workers for each driver environment (0: none); `listen` are further URLs. leave() fails when something is left
-    behind."""
+    """`outboard serve` on a Unix socket and a TCP port, for the duration of a with statement. `pool` is the number of warm
+    workers for each driver environment (0: none); `listen` are further URLs. leave() fails if something is left behind."""
 
     def __init__(self, build, device, pool=1, config="", listen=()):
         self.build, self.device, self.pool = build, device, pool
@@ -194,12 +191,13 @@ class Backend:
         self.shared_memory = set(os.listdir("/dev/shm"))
         reader, writer = os.pipe()
         command = [build.outboard, "serve", "--device", device, "--listen", self.unix, "--listen", "tcp:127.0.0.1:0",
-                   *(part for url in listen for part in ("--listen", url)), *(["--insecure"] if listen else []),
+                   *(part for url in listen for part in ("--listen", url)), *(["--insecure", "--tls", "off"] if listen else []),
                    "--config", self.folder / "serve.toml", "--log-level", "warn", "--ready-fd", str(writer)]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             pass_fds=[writer],
-                                            env={**clean_environment(), "CACHE_DIRECTORY": str(self.folder / "cache")})
+                                            env={**clean_environment(), "CACHE_DIRECTORY": str(self.folder / "cache"),
+                                                 "STATE_DIRECTORY": str(self.folder / "state")})
         os.close(writer)
         with os.fdopen(reader) as ready:
             urls = ready.read().split()
@@ -232,7 +230,7 @@ class Backend:
         return [one for one in self.doctor()["pool"]["warm"] if one["ready"]]
 
     def wait_warm(self):
-        """Until the next session can begin at once. Workers are kept warm for what has been asked for before."""
+        """Waits until the next session can begin at once. Workers are kept warm for environments that were asked for before."""
         seen = self.doctor()["pool"]
         if self.pool and seen["hits"] + seen["misses"]:
             wait_until(self.warm, 30, 0.02)
@@ -241,7 +239,7 @@ class Backend:
         return [p for p in processes_below(self.process.pid) if not answers_nvml(p)]
 
     def leave(self):
-        """Ends the back-end by SIGTERM once its sessions are gone, and looks for what it left."""
+        """Ends the back-end with SIGTERM once its sessions are gone, and checks that it leaves nothing."""
         if not wait_until(lambda: not self.sessions(), 10, 0.05):
             raise Failed(f"sessions are left: {self.sessions()}")
         workers = self.workers()
@@ -256,8 +254,8 @@ class Backend:
 
 
 class Link:
-    """A line to a tcp: server with that round trip (µs) and that bandwidth (Gb/s, 0: as fast as it goes), for the time of
-    a with statement: bench/link. It is as fast as this machine lets it be, which measured() tells."""
+    """A link (bench/link) to a tcp: server with that round trip (µs) and that bandwidth (Gb/s, 0: no limit), for the duration
+    of a with statement. It is no faster than this machine allows; measured() says how fast."""
 
     def __init__(self, build, server, round_trip, gigabits):
         self.command = [build.program("emulated_link"), "relay", server.removeprefix("tcp:"), str(round_trip), str(gigabits)]
@@ -276,23 +274,23 @@ class Link:
 
     @staticmethod
     def measured(build, round_trip, gigabits, megabytes=256):
-        """{name: value} of what such a line does by itself: round trips in µs, streams in GB/s."""
+        """{name: value} of such a link by itself: round trips in µs, streams in GB/s."""
         _, text = run(([build.program("emulated_link"), "measure", str(round_trip), str(gigabits), str(megabytes)],
                        clean_environment()))
         return {name: float(value) for name, value, _ in (line.split("\t") for line in text.splitlines())}
 
 
 class Stepper:
-    """A program that does steps when told (bench/training.cu says how they talk), started some way and warm."""
+    """A program that does steps on request (bench/training.cu describes the dialogue), started in some way and warm."""
 
     def __init__(self, how, patience=300):
         self.process = subprocess.Popen(how[0], env=how[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         self.patience = patience
-        self.worker = None  # whoever knows it may say
+        self.worker = None  # set by a caller that knows it
 
     def line(self):
-        """The next one; the other lines (a library's chatter) are passed over."""
+        """The next answer; other lines, such as a library's messages, are skipped."""
         timer = threading.Timer(self.patience, self.process.kill)
         timer.start()
         try:
@@ -315,10 +313,10 @@ class Stepper:
             self.process.stdin.write(what + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
-            pass  # line() says why
+            pass  # line() reports the reason
 
     def answer(self):
-        """(steps, seconds, seconds of CPU, checksum) of what was asked last."""
+        """(steps, seconds, seconds of CPU, checksum) of the last request."""
         _, steps, seconds, cpu, checksum = self.line().split("\t")
         return int(steps), float(seconds), float(cpu), checksum.strip()
 
@@ -336,13 +334,13 @@ class Stepper:
 
 
 def cpu_seconds(process):
-    """What a process has used of all cores so far."""
+    """The CPU seconds that a process has used so far, on all cores."""
     fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Nvml:
-    """The GPU's memory as NVIDIA's management library tells it: no context is needed to ask."""
+    """The GPU's memory according to NVML, which needs no context."""
 
     class Memory(ctypes.Structure):
         _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
@@ -367,43 +365,8 @@ class Nvml:
         return memory.used
 
 
-def processor():
-    try:
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.machine()
-
-
-def commit():
-    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    if done.returncode:
-        return os.environ.get("OUTBOARD_COMMIT", "unknown")
-    dirty = subprocess.run(["git", "-C", str(ROOT), "diff", "--quiet", "HEAD"], capture_output=True).returncode
-    return done.stdout.strip() + (" with changes" if dirty else "")
-
-
-def gpu_line():
-    done = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"],
-                          capture_output=True, text=True) if shutil.which("nvidia-smi") else None
-    return done.stdout.splitlines()[0].strip() if done and done.returncode == 0 and done.stdout else None
-
-
-def machine(build, device):
-    """One line for the head of a table."""
-    what = (gpu_line() or build.gpu()) if device == "vendor" else f"no GPU ({device} device)"
-    try:
-        limit = len(os.sched_getaffinity(0))
-    except AttributeError:
-        limit = os.cpu_count()
-    return (f"{what}; {processor()}, {limit} processors; Linux {platform.release()}; Outboard {build.version()}, commit "
-            f"{commit()}; {datetime.date.today().isoformat()}")
-
-
 def table(rows, head, markdown):
-    """Rows of text under a head, the first column to the left and the others to the right."""
+    """Rows of text below a head; the first column is left-aligned, the others right-aligned."""
     cells = [list(map(str, row)) for row in [head, *rows]]
     width = [max(len(row[i]) for row in cells) for i in range(len(head))]
     lines = []
@@ -426,7 +389,7 @@ def number(value):
 
 
 def spread(values):
-    """The median, and how far apart the least and the most are."""
+    """The median, with the smallest and the largest value."""
     values = sorted(values)
     middle = number(statistics.median(values))
     return f"{middle} ({number(values[0])}..{number(values[-1])})" if len(values) > 1 else middle
@@ -437,11 +400,13 @@ def ratio(ours, theirs):
 
 
 def options(parser):
-    """What every benchmark can be told."""
+    """The options of every benchmark."""
     parser.add_argument("--build", metavar="FOLDER", help="has bin/, lib/, programs/ ($OUTBOARD_BUILD or build/release)")
     parser.add_argument("--device", choices=["auto", "vendor", "cpu", "mock"], default="auto",
                         help="default: the GPU, if any")
     parser.add_argument("--markdown", action="store_true", help="print a table for a document")
+    parser.add_argument("--record", action="store_true",
+                        help="write it to bench/results/DATE-NAME.md, too ($OUTBOARD_RESULTS: another folder)")
 
 
 def chosen(arguments):
@@ -450,3 +415,11 @@ def chosen(arguments):
     if arguments.device != "auto":
         return build, arguments.device
     return build, "vendor" if build.gpu() else "cpu"
+
+
+def benchmark(main, *refused):
+    """Runs main(record) of a script. Failures of a measurement, and the exceptions in `refused`, end it with one line."""
+    try:
+        recorded(main)
+    except (Failed, subprocess.TimeoutExpired, *refused) as error:
+        fail(error)

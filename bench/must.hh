@@ -1,4 +1,4 @@
-// Ends a benchmark when a CUDA call (runtime or driver) gives anything but success.
+// Ends a benchmark if a CUDA call (runtime or driver) does not succeed.
 #pragma once
 
 #include <cstdio>

@@ -1,7 +1,7 @@
-// How long each kind of OpenCL command takes, one kind over and over, and CLBlast's matrix product. Takes a
-// platform of Outboard's where there is one, else the first with a GPU, else any; so `bench/compare` can run
-// it natively and through a back-end. Prints rows: name, value, unit, with tabs between; the median of single
-// calls. usage: opencl_paces [quick].
+// Measures how long each kind of OpenCL command takes when it is repeated, and CLBlast's matrix product. Uses
+// a platform of Outboard if there is one, else the first with a GPU, else any, so `bench/compare` can run it
+// natively and through a back-end. Prints rows of name, value and unit with tabs between; values are medians
+// of single calls. usage: opencl_paces [quick].
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
@@ -46,7 +46,7 @@ std::string text_of(cl_platform_id platform) {
   return name;
 }
 
-/// The better platform is that with the greater number; 0: it has no device.
+/// Rates a platform: the greater number is better; 0: it has no device.
 int worth(cl_platform_id platform) {
   cl_uint count = 0;
   if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS || count == 0) return 0;
@@ -62,7 +62,7 @@ void choose() {
   MUST(clGetPlatformIDs(count, platforms.data(), nullptr));
   const auto best = std::max_element(platforms.begin(), platforms.end(),
                                      [](auto a, auto b) { return worth(a) < worth(b); });
-  // Whoever runs it through Outboard must not measure the machine's own platform.
+  // A run through Outboard must not measure the machine's own platform.
   const bool through = std::getenv("OUTBOARD_SERVER") != nullptr;
   if (best == platforms.end() || worth(*best) < (through ? 3 : 1)) {
     std::fprintf(stderr, "no OpenCL device%s\n", through ? " of Outboard's" : "");
@@ -130,7 +130,7 @@ void transfers(std::size_t size, const std::string& name) {
   MUST(code);
   std::vector<char> here(size, 1);
   const std::size_t count = std::clamp<std::size_t>((most << 2) / size, 5, rounds);
-  // Small ones are told by their time, large ones by their pace.
+  // Small transfers are shown by their time, large ones by their rate.
   const auto tell = [&](const std::string& what, double took) {
     if (size < 1u << 20) return row(what + "_" + name, took, "us");
     row(what + "_" + name, static_cast<double>(size) / took / 1000, "GB/s");
@@ -161,7 +161,7 @@ using sgemm = int (*)(int, int, int, std::size_t, std::size_t, std::size_t, floa
                       std::size_t, cl_mem, std::size_t, std::size_t, float, cl_mem, std::size_t, std::size_t,
                       cl_command_queue*, cl_event*);
 
-/// Left out without the library.
+/// Left out if the library is missing.
 void product() {
   void* const library = ::dlopen("libclblast.so.1", RTLD_NOW);
   const auto multiply = library ? reinterpret_cast<sgemm>(::dlsym(library, "CLBlastSgemm")) : nullptr;

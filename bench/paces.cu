@@ -1,6 +1,6 @@
-// How long each kind of call takes by the driver's own functions, one kind over and over: what apibench shows
-// through the runtime, without it. Prints rows: name, value, unit, with tabs between; the median of single
-// calls. usage: paces [quick].
+// Measures how long each kind of driver call takes when it is repeated: like apibench, but without the
+// runtime. Prints rows of name, value and unit with tabs between; values are medians of single calls. usage:
+// paces [quick].
 #include <cuda.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Time, its median, and one kind of call over and over.
+// Measures time, medians, and one kind of call repeatedly.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// What one call takes, in microseconds; a tenth as many come before and do not count.
+/// The microseconds that one call takes; a tenth as many calls come first and do not count.
 template <typename Call>
 double pace_of(std::size_t count, Call call) {
   for (std::size_t i = 0; i < count / 10 + 1; ++i) call();

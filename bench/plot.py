@@ -1,4 +1,4 @@
-"""Lines in a picture: the points of a table as an SVG file, without any library."""
+"""Plots the points of a table as lines in an SVG file, without any library."""
 import html
 import math
 import pathlib
@@ -10,7 +10,7 @@ LEFT, TOP, WIDTH, HEIGHT, BELOW = 64, 40, 560, 300, 48
 
 
 class Axis:
-    """Values to places, with marks at the values themselves where they are few and wanted there, else at round numbers."""
+    """Maps values to places; marks are at the values themselves if these are few and it is wanted, else at round numbers."""
 
     def __init__(self, values, logarithmic, start, end, at_values=False):
         self.logarithmic, self.start, self.end = logarithmic, start, end
@@ -35,7 +35,7 @@ def text(x, y, words, anchor="middle", more=""):
 
 
 def lines(file, title, x_name, y_name, series, logarithmic=(True, False)):
-    """Writes {name: [(x, y), ...]} into a file; x above 0 where it is logarithmic. Ranges may stand for values of y:
+    """Writes {name: [(x, y), ...]} into a file; a logarithmic x must be above 0. A range may stand for y:
     (x, (low, middle, high))."""
     series = {name: [(x, y if isinstance(y, tuple) else (y, y, y)) for x, y in points] for name, points in series.items()}
     points = [point for all_points in series.values() for point in all_points]

@@ -1,5 +1,5 @@
-"""Whole programs named by a JSON file (bench/programs.json is one): how each is run, what of its output counts as result,
-and what went over the connection meanwhile."""
+"""Whole programs named by a JSON file (bench/programs.json is one): how each is run, which part of its output is the result,
+and what its connection carried."""
 import pathlib
 import re
 import subprocess
@@ -27,7 +27,7 @@ class Program:
         self.inside = re.compile(about["seconds"], re.MULTILINE) if "seconds" in about else None
 
     def run(self, way, limit, **environment):
-        """(seconds, its own seconds or None, the lines it computed)."""
+        """(seconds, seconds that the program measured or None, lines of results)."""
         if self.output:
             self.output.unlink(missing_ok=True)
         command, values = way(self.command)
@@ -50,7 +50,7 @@ class Program:
 
 
 class Beside:
-    """A program that runs again and again for the time of a with statement; None: nothing does."""
+    """A program that runs again and again for the duration of a with statement; None: no program."""
 
     def __init__(self, program, way):
         self.program, self.way, self.over, self.error = program, way, threading.Event(), None
@@ -87,7 +87,7 @@ class Beside:
 
 
 def apart(one, other):
-    """0.0: the same text; None: other text; else the largest relative distance of two numbers."""
+    """0.0: the same text; None: different text; else the largest relative distance of two numbers."""
     if one == other:
         return 0.0
     left, right = "\n".join(one), "\n".join(other)

@@ -1,7 +1,7 @@
-// The matrix product of GVirtuS' paper: 320 x 320 by 320 x 640 in float32, 1000 times, each a request of its
-// own: memory, both matrices to the device, the product, the result back, memory freed. Prints rows: name,
-// value, unit, with tabs between. usage: requests [COUNT] [ROWS] [INNER] [COLUMNS]; sizes are multiples
-// of 16. An ordinary CUDA program.
+// The matrix product of the GVirtuS paper: 320 x 320 by 320 x 640 in float32, 1000 times. Each product is
+// complete in itself: it allocates memory, copies both matrices to the device, multiplies, copies the result
+// back and frees the memory. Prints rows of name, value and unit with tabs between. usage: requests [COUNT]
+// [ROWS] [INNER] [COLUMNS]; sizes are multiples of 16. An ordinary CUDA program.
 #include <chrono>
 #include <cmath>
 

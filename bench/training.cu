@@ -1,8 +1,8 @@
-// Trains a small network, as long as it is told to: lines of standard input say "steps N" or "seconds S", and
-// each is answered by a line: done, steps, seconds, this process' seconds of CPU time, a checksum of all
-// weights, with tabs between. "ready" comes first, once everything is warm. usage: training [WIDTH] [LAYERS]
-// [BATCH]; multiples of 16. Equal steps give equal checksums on one device: no sum depends on the order of
-// threads. An ordinary CUDA program.
+// Trains a small network on request: lines on standard input say "steps N" or "seconds S", and the program
+// answers each with a line: done, steps, seconds, this process's seconds of CPU time, a checksum of all
+// weights, with tabs between. It says "ready" first, once everything is warm. usage: training [WIDTH]
+// [LAYERS] [BATCH]; multiples of 16. Equal steps give equal checksums on one device, because no sum depends
+// on the order of threads. An ordinary CUDA program.
 #include <cuda_runtime.h>
 #include <time.h>
 
@@ -20,7 +20,7 @@ constexpr int steps_at_once = 10;  // between two waits of a timed run
 
 enum class form { plain, left_turned, right_turned };
 
-/// c = f(a b), or of one turned; rows x columns, `inner` long.
+/// c = f(a b), or with one of them transposed; rows x columns, with `inner` terms.
 template <form how, class Finish>
 __global__ void multiply(const float* a, const float* b, float* c, int rows, int columns, int inner,
                          Finish finish) {
@@ -39,7 +39,7 @@ __global__ void multiply(const float* a, const float* b, float* c, int rows, int
   finish(c[row * columns + column], sum, row * columns + column);
 }
 
-struct bend {  // what a layer says
+struct bend {  // a layer's activation
   __device__ void operator()(float& out, float sum, int) const { out = sum / (1 + fabsf(sum)); }
 };
 struct unbend {  // its error, from the error of the next

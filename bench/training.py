@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""PyTorch at work, as long as it is told to: talks as bench/training.cu does. usage: training.py [mlp | gpt | conv]
+"""Trains with PyTorch for as long as requested, with the dialogue of bench/training.cu. usage: training.py [mlp | gpt | conv]
 
 gpt is a decoder of 8 layers, 8 x 256 tokens, with AdamW; conv a few residual blocks over 32 images with SGD; mlp three layers
-with Adam, which the CPU takes longer to launch than the GPU to compute. No step reads a value back. What would let equal
-runs differ (sums by atomics) is left out, so equal steps give equal weights."""
+with Adam, which the CPU takes longer to launch than the GPU to compute. No step reads a value back. Operations that make
+equal runs differ (sums by atomics) are left out, so equal steps give equal weights."""
 import os
 import sys
 import time
@@ -14,7 +14,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 torch.use_deterministic_algorithms(True)
-torch.utils.deterministic.fill_uninitialized_memory = False  # work that a training does not have
+torch.utils.deterministic.fill_uninitialized_memory = False  # extra work that ordinary training does not have
 torch.backends.cudnn.benchmark = False
 
 
@@ -39,7 +39,7 @@ def gpt():
     layers = nn.ModuleList(Block(width, 8) for _ in range(8)).cuda()
     first, last = nn.Linear(words, width, bias=False).cuda(), nn.Linear(width, words, bias=False).cuda()
     tokens = torch.randint(0, words, (8, length), device="cuda")
-    # A product with ones and zeros: an embedding's own gradient sums by atomics.
+    # A product with ones and zeros, because an embedding's own gradient sums by atomics.
     shown = (tokens[..., None] == torch.arange(words, device="cuda")).float()
     mask = torch.full((length, length), float("-inf"), device="cuda").triu(1)
 

@@ -1,6 +1,6 @@
-# The CUDA toolkit: headers to build, nvcc to build the demonstration programs. No driver and no GPU is ever needed.
-# CUDA_HOME, else /usr/local/cuda, else the pip wheels that scripts/toolkit puts into build/toolkit. (./quickstart
-# and ./check pass -DOUTBOARD_TOOLKIT=$(scripts/toolkit); this search serves a plain cmake --preset.)
+# Finds the CUDA toolkit: headers to build, and nvcc to build the test programs. No driver and no GPU is ever needed. Uses
+# CUDA_HOME, else /usr/local/cuda, else the pip wheels that scripts/toolkit puts into build/toolkit. (./quickstart and
+# ./check pass -DOUTBOARD_TOOLKIT=$(scripts/toolkit); this search serves a plain cmake --preset.)
 set(OUTBOARD_TOOLKIT "" CACHE PATH "root of a CUDA 13 toolkit (has include/cuda.h)")
 set(places "$ENV{CUDA_HOME}" /usr/local/cuda)
 if(NOT "$ENV{OUTBOARD_IGNORE_SYSTEM_CUDA}" STREQUAL "")

@@ -5,20 +5,25 @@
 #   share/outboard/outboard.toml       an example to copy to /etc/outboard/
 #   share/doc/outboard/                README, documents, licence
 include(GNUInstallDirs)
-set(OUTBOARD_LIBRARY_FOLDER lib/outboard)  # not CMAKE_INSTALL_LIBDIR: bin/ and this folder keep their distance everywhere
+set(OUTBOARD_LIBRARY_FOLDER lib/outboard)  # not CMAKE_INSTALL_LIBDIR, because bin/ finds this folder by a relative path
 
 if(TARGET outboard)
   install(TARGETS outboard RUNTIME DESTINATION bin)
 endif()
-# Of a client's machine: the libraries, and no daemon.
+# A client's build installs the libraries and no daemon.
 foreach(shim cuda nvml opencl)
   if(TARGET outboard_shim_${shim})
     install(TARGETS outboard_shim_${shim} LIBRARY DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
   endif()
 endforeach()
 
+if(TARGET outboard_tls)
+  install(TARGETS outboard_tls LIBRARY DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
+endif()
+
 if(NOT OUTBOARD_CLIENT)
   install(CODE "set(OUTBOARD_BIN \"\${CMAKE_INSTALL_PREFIX}/bin\")
+    set(OUTBOARD_DOC \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}\")
     configure_file(\"${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.service.in\"
                    \"${CMAKE_BINARY_DIR}/packaging/outboard.service\" @ONLY)")
   install(FILES ${CMAKE_BINARY_DIR}/packaging/outboard.service ${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.socket

@@ -1,6 +1,6 @@
 # outboard_program(NAME SOURCE file [INTO folder] [FLAGS nvcc-flag...] [LINK nvcc-flag...] [NOT_IN_ALL]): compiles an
-# ordinary CUDA program with nvcc, as its user would, into ${OUTBOARD_PROGRAMS}/NAME. It knows nothing of Outboard.
-# Everything hangs on the target outboard_programs, unless NOT_IN_ALL. ccache serves the compilations of a second preset.
+# ordinary CUDA program with nvcc, as a user would, into ${OUTBOARD_PROGRAMS}/NAME. The program knows nothing of Outboard.
+# The target outboard_programs builds all of them, except those with NOT_IN_ALL. ccache serves the compilations of a second preset.
 set(OUTBOARD_PROGRAMS ${CMAKE_BINARY_DIR}/programs)
 add_custom_target(outboard_programs ALL)
 set(OUTBOARD_NVCC_LINK -L${OUTBOARD_CUDA_ROOT}/lib64 -L${OUTBOARD_CUDA_ROOT}/lib -L${OUTBOARD_CUDA_ROOT}/lib64/stubs

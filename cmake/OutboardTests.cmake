@@ -1,20 +1,21 @@
 # Tests of the whole system and how tests are labelled.
 #   (none)  runs in ./check                        a few seconds at most
 #   long    only in ./check --long and .ci/run     up to minutes
+#   rebuild only in ./check --long                 builds a copy of the source
 #   soak    only in ./check --long                 many minutes
-#   fuzz    a fuzz target's timed run              only in ./check --long and .ci/run
+#   fuzz    a timed run of a fuzz target           only in ./check --long and .ci/run
 #
 # outboard_system_test(NAME COMMAND command... [LABELS label...] [TIMEOUT seconds]): the command finds in its environment
 #   OUTBOARD_BUILD    the build folder: bin/outboard, lib/outboard/libcuda.so.1, programs/, workloads/
 #   OUTBOARD_PRELOAD  what a program that loads our front-end must have in LD_PRELOAD, empty in a plain build. With
 #                     ASan the library is instrumented but the program that loads it is not, so the sanitizer's
-#                     run time has to come first. `outboard run -- env LD_PRELOAD=... PROGRAM` gives it to the program.
+#                     run time must come first. `outboard run -- env LD_PRELOAD=... PROGRAM` gives it to the program.
 set(OUTBOARD_PRELOAD "")
 if(OUTBOARD_SANITIZE MATCHES "address" AND OUTBOARD_ASAN_RUNTIME)
   set(OUTBOARD_PRELOAD ${OUTBOARD_ASAN_RUNTIME})
 endif()
 
-# clang's TSan cannot enter a process late, so under it the front-end is tested inside our own test programs only.
+# clang's TSan must be in a process from its start, so under it the front-end runs only inside our own test programs.
 set(OUTBOARD_SYSTEM_TESTS ON)
 if(OUTBOARD_SANITIZE MATCHES "thread" OR OUTBOARD_FUZZ)
   set(OUTBOARD_SYSTEM_TESTS OFF)

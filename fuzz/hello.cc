@@ -1,11 +1,11 @@
-// The daemon's handshake as it meets a stranger's bytes, cut anywhere, and the control messages that a worker
-// (which runs a stranger's program) sends to the daemon.
+// The daemon's handshake with untrusted bytes, cut anywhere, and the control messages that a worker (which
+// runs an untrusted program) sends to the daemon.
 #include <algorithm>
 #include <span>
 #include <string_view>
 
-#include "backend/control.hh"
-#include "backend/handshake.hh"
+#include "backend/daemon/control.hh"
+#include "backend/daemon/handshake.hh"
 #include "base/check.hh"
 
 using namespace outboard;
@@ -13,10 +13,11 @@ using namespace outboard;
 namespace {
 
 void shake(std::span<const std::byte> bytes, std::size_t piece) {
-  const std::string_view token = "sixteen bytes or more";
+  static const wire::token_verifier verifier =
+      wire::verifier_of(std::as_bytes(std::span(std::string_view("sixteen bytes or more"))));
+  static const backend::token_finder tokens = [](const wire::token_id&) { return std::optional(verifier); };
   const bool asks = piece % 2 == 1;
-  backend::handshake h(
-      asks ? std::as_bytes(std::span(token.data(), token.size())) : std::span<const std::byte>(), {});
+  backend::handshake h(asks ? &tokens : nullptr, {});
   auto now = backend::handshake::state::wants_bytes;
   while (now == backend::handshake::state::wants_bytes && !bytes.empty()) {
     const auto room = h.wanted();
@@ -27,7 +28,7 @@ void shake(std::span<const std::byte> bytes, std::size_t piece) {
     now = h.advance(n);
   }
   if (now == backend::handshake::state::refused) CHECK(!h.refusal().message.empty());
-  // Nobody finds the proof of a token by chance.
+  // The proof of a token cannot be found by chance.
   if (asks) CHECK(now != backend::handshake::state::accepted);
 }
 
@@ -51,6 +52,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 4:
       (void)backend::decode_text(bytes).ok();
+      break;
+    case 5:
+      (void)backend::decode_memory(bytes).ok();
       break;
     default:
       shake(bytes, 1u + data[0] / 8u);

@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "marshal/image.hh"
-#include "marshal/kernel_table.hh"
+#include "marshal/cuda/image.hh"
+#include "marshal/cuda/kernel_table.hh"
 
 using namespace outboard::marshal;
 
@@ -19,7 +19,7 @@ void walk(const image_view& view) {
     auto image = module_image::select(view, target);
     if (!image) continue;
     image->load_pointer();
-    // A cubin or a text is not looked into when it is packed, so decode may still refuse it.
+    // A cubin or a text is not inspected when it is packed, so decode may still refuse it.
     if (const auto again = module_image::decode(image->encoded());
         again && again->encoded() != image->encoded())
       std::abort();

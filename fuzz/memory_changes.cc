@@ -1,9 +1,9 @@
-// Changes of host memory as a peer may send them: whatever the bytes, only the block they name is touched.
+// Changes of host memory as a peer may send them: for any bytes, only the block that they name is touched.
 #include <array>
 #include <cstdint>
 #include <span>
 
-#include "marshal/memory_changes.hh"
+#include "marshal/cuda/memory_changes.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::uint64_t base = 0x2080'0000'0000;

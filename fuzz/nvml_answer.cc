@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   wire::reader r({reinterpret_cast<const std::byte*>(data), size});
   const auto list = forms();
   const function_form& form = list[r.get<std::uint16_t>() % list.size()];
-  // Exactly as much memory as the line says: the sanitizer sees the first byte behind it.
+  // Allocates exactly as much memory as the line says, so that the sanitizer reports the first byte behind
+  // it.
   std::array<std::vector<std::byte>, max_arguments> memory;
   marshal::nvml::program_structs structs;
   words arguments{};

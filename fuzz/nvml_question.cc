@@ -1,5 +1,5 @@
 // What a client asks the helper that answers NVML: four bytes of the function's number, then the question.
-// Behind it the mock, so that an answer is made, too.
+// The mock answers, so the encoding of answers is covered too.
 #include <memory>
 #include <span>
 
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   house.visible = {"0000:1B:00.0"};
   backend::nvml::visitor own(house, {});
   wire::reader r({reinterpret_cast<const std::byte*>(data), size});
-  // Any number leads to a function, so that no input is wasted on finding one.
+  // Every number is mapped to a function, so that no input is wasted.
   const auto list = api::nvml::forms();
   const auto& form = list[r.get<std::uint32_t>() % list.size()];
   std::vector<std::byte> answer;

@@ -1,4 +1,4 @@
-// Commands of the fuzzing platform: what they name must lie where it should, and is touched when they are
+// Commands of the fuzzing platform. The memory that they name must be valid, and is touched when they are
 // carried out.
 #include <cstring>
 
@@ -54,7 +54,7 @@ place region_of(cl_mem handle, const std::size_t* origin, const std::size_t* reg
   return p;
 }
 
-/// From here to there, each byte of both.
+/// A copy: touches each byte of both places.
 cl_int move(cl_command_queue q, place from, place to, cl_uint n, const cl_event* waits, cl_event* done) {
   return give(q, n, waits, done, [=] {
     touch(from.at(), from.extent);

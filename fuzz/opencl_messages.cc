@@ -1,5 +1,5 @@
-// The messages of OpenCL sessions: bodies of requests that a client sends, and what a server tells of its
-// platforms and of a build. What was understood can be written and is understood again.
+// The messages of OpenCL sessions: bodies of requests that a client sends, and what a server reports about
+// its platforms and about a build. A message that was decoded can be encoded and decoded again.
 #include <filesystem>
 #include <span>
 
@@ -26,7 +26,7 @@ void check(std::span<const std::byte> bytes) {
   CHECK(again.finished());
 }
 
-/// Of paths that are let pass none leads out of the folder that they are put below.
+/// Checks that no accepted path leads out of the folder in which it is placed.
 void check_files(std::span<const std::byte> bytes) {
   wire::reader from(bytes);
   const auto body = marshal::take_body<build_files_body>(from);

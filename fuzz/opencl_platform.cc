@@ -1,4 +1,4 @@
-// Objects of the fuzzing platform: how they are made, asked and given back.
+// Objects of the fuzzing platform: how they are made, queried and released.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr std::size_t most_bytes = 1u << 20, most_total = 32u << 20;
 constexpr cl_device_svm_capabilities shared_kinds =
     CL_DEVICE_SVM_COARSE_GRAIN_BUFFER | CL_DEVICE_SVM_FINE_GRAIN_BUFFER | CL_DEVICE_SVM_ATOMICS;
 
-/// Memory of its own or the host's; nothing: more than there is.
+/// Memory of its own or the host's; nothing if there is not enough.
 bool fill(memory& m, std::size_t size, cl_mem_flags flags, void* host) {
   m.size = size;
   if (host) touch(host, size);
@@ -34,7 +34,7 @@ cl_mem buffer(cl_context in, cl_mem_flags flags, std::size_t size, void* host, c
   const inside here;
   (void)the<context>(in);
   auto m = std::make_shared<memory>();
-  // What is the host's may be larger: it takes nothing.
+  // Host memory may be larger, because it takes no device memory.
   if (!fill(*m, size, flags, host)) return none<cl_mem>(code, CL_MEM_OBJECT_ALLOCATION_FAILURE);
   return made<cl_mem>(std::move(m), code);
 }
@@ -102,7 +102,7 @@ cl_mem image(cl_context in, cl_mem_flags flags, const cl_image_format* format, c
   if (m->parent) {
     CHECK(!host);
     m->bytes = m->parent->bytes;
-    m->size = size;  // perhaps more than there is: what it shows is looked at by whoever uses it
+    m->size = size;  // may exceed the memory behind it: its users check the range
     if (m->parent->type != CL_MEM_OBJECT_BUFFER) m->size = std::min(size, m->parent->size);
   } else if (!fill(*m, size, flags, host)) {
     return none<cl_mem>(code, CL_MEM_OBJECT_ALLOCATION_FAILURE);
@@ -186,7 +186,7 @@ cl_int tell_status(cl_event at, cl_event_info name, std::size_t room, void* to, 
   if (name == CL_EVENT_COMMAND_QUEUE) return give_value(e->in, room, to, wanted);
   if (name != CL_EVENT_COMMAND_EXECUTION_STATUS) return CL_INVALID_VALUE;
   const cl_int before = e->status;
-  if (std::exchange(e->seen, true)) carry_out(false);  // who asks again finds more done
+  if (std::exchange(e->seen, true)) carry_out(false);  // a second query finds more done
   return give_value(before, room, to, wanted);
 }
 

@@ -22,7 +22,7 @@ bool says(const program& p, char letter) {
   return std::ranges::find(p.text, static_cast<std::byte>(letter)) != p.text.end();
 }
 
-/// Programs with a certain letter are not built, and those with another tell nothing of their arguments.
+/// Programs with a certain letter fail to build; those with another give no information about arguments.
 cl_int build(cl_program at, cl_uint count, const cl_device_id* devices) {
   if (!at) return CL_INVALID_PROGRAM;
   const auto p = the<program>(at);

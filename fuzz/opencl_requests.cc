@@ -38,7 +38,7 @@ class collector {
     w.bytes(rest);
     to.all.push_back(std::move(made));
   }
-  /// A line of the tables.
+  /// Adds the request of one line of the tables.
   template <auto Op, class... A>
   void line(std::uint64_t made_id, A... arguments) {
     example made{static_cast<std::uint32_t>(Op), {}};
@@ -248,7 +248,8 @@ void add_programs_and_questions(collector& c) {
       filled);
 }
 
-/// Whose bytes would come and go beside the session: here nothing does, and the last one ends it.
+/// Adds requests whose bytes would travel over data connections. Here there are none, and the last request
+/// ends the session.
 void add_pieces(collector& c) {
   c.add(service::data_open, connections_body{context_id, {1, {marshal::share_token{1}}, 0}});
   c.add(service::read_piece, read_piece_body{command(event_id(5)), row(one_buffer, 0, size), 1, 1, 0});

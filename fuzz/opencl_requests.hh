@@ -1,5 +1,5 @@
-// A request of each kind that an OpenCL session knows, as a good client would send it. The first ones make
-// what the others name.
+// A request of each kind that an OpenCL session knows, as a correct client would send it. The first ones make
+// the objects that the others name.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct example {
 
 struct examples {
   std::vector<example> all;
-  std::size_t first = 0;  ///< so many make what the others name
+  std::size_t first = 0;  ///< the number of requests that make what the others name
 };
 const examples& opencl_requests();
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backend/opencl/session.hh"
-#include "backend/session.hh"
+#include "backend/session/session.hh"
 #include "base/log.hh"
 #include "opencl_requests.hh"
 #include "opencl_world.hh"
@@ -46,7 +46,7 @@ void change(std::vector<std::byte>& body, wire::reader& r) {
     case 0:
       word = odd_numbers[what % std::size(odd_numbers)];
       break;
-    case 1:  // another object, perhaps one that is none
+    case 1:  // another object, or none
       word =
           wire::handle::make(static_cast<std::uint8_t>(32 + (how >> 3 & 15) % 10), what & 15, 1 + (what >> 7))
               .value;

@@ -13,7 +13,7 @@ std::mutex one_at_a_time;
 thread_local bool in_callback = false;
 constexpr std::uint64_t shared_base = 0x3000'0000'0000, shared_step = 16u << 20;
 
-/// What was asked for while the callbacks of the platform run would wait for itself.
+/// A call from within one of the platform's callbacks would deadlock.
 template <class Tell>
 void call_back(Tell&& tell) {
   in_callback = true;

@@ -1,7 +1,7 @@
 // A platform of OpenCL in this process for fuzzing, stricter than any real one: where a real one would follow
-// a wrong pointer or leave an object's bounds, it ends the process, so that a worker which lets such a thing
-// through is found out. It computes nothing; commands touch all of their bytes, later than they are given.
-// One lock; nothing of it may be called from its callbacks, as of PoCL's.
+// a wrong pointer or leave an object's bounds, it ends the process, so that a worker which lets this through
+// is detected. It computes nothing; commands touch all their bytes, some time after they were enqueued. One
+// lock; its functions must not be called from its callbacks, as with PoCL.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ struct context : typed<kind::context> {};
 struct sampler : typed<kind::sampler> {};
 
 struct event : typed<kind::event> {
-  ~event() override;  ///< what was to be told of it is told: it has failed
+  ~event() override;  ///< its remaining callbacks run, with a failure
   cl_int status = CL_QUEUED;
   cl_command_queue in = nullptr;  ///< null: the program's own
   bool seen = false;              ///< asked for since it was given
@@ -111,7 +111,7 @@ struct kernel : typed<kind::kernel> {
   std::map<cl_uint, value> values;
 };
 
-/// All that there is. Members with the lock.
+/// The platform's whole state. Members are guarded by the lock.
 struct world {
   std::unordered_map<void*, std::shared_ptr<thing>> all;
   std::map<std::uint64_t, std::uint64_t> shared;  ///< blocks of shared memory: address, size
@@ -122,7 +122,7 @@ struct world {
 };
 world& all();
 
-/// For the time of one function.
+/// Holds the lock during one function.
 class inside {
  public:
   inside();
@@ -145,23 +145,24 @@ H add(std::shared_ptr<T> made) {
 }
 cl_int drop(void* at, kind k);
 
-/// Do the bytes lie in one block of shared memory? Anything else ends the process.
+/// Checks that the bytes lie in one block of shared memory; if not, ends the process.
 void must_be_shared(std::uint64_t address, std::size_t size);
-/// Reads, or reads and writes, each of them.
+/// Reads (or reads and writes) each byte.
 void touch(const void* at, std::size_t size);
 void change(void* at, std::size_t size, std::byte with);
 
-/// A command in the queue; its event goes to `wanted`. The platform's code for a wrong list.
+/// Enqueues a command and puts its event into `wanted`. Returns the platform's error for a wrong wait list.
 cl_int give(cl_command_queue to, cl_uint count, const cl_event* waits, cl_event* wanted,
             std::function<void()> work);
-/// What can be done is done. With `patient`, events of the program's that nobody has set have failed.
+/// Carries out all commands that can run. With `patient`, the program's user events that are still unset
+/// count as failed.
 void carry_out(bool patient);
 void reach(event& of, cl_int status);
 
-/// Where the n-th block of shared memory since the beginning lies.
+/// The address of the n-th block of shared memory since the beginning.
 std::uint64_t shared_address(std::uint64_t n);
 
-/// How functions answer.
+/// Copies an answer to the caller's memory, as query functions do.
 inline cl_int give_bytes(const void* answer, std::size_t size, std::size_t room, void* to,
                          std::size_t* wanted) {
   if (to && room < size) return CL_INVALID_VALUE;
@@ -191,9 +192,9 @@ H made(std::shared_ptr<T> object, cl_int* code) {
 api::opencl::function_table platform_table();
 void add_commands(api::opencl::function_table& table);
 void add_programs(api::opencl::function_table& table);
-/// All commands are carried out, or have failed.
+/// Waits until all commands are carried out or have failed.
 void finish_all();
-/// As at the end of a worker's process.
+/// Resets everything, as the end of a worker's process would.
 void begin_anew();
 
 }  // namespace outboard::fuzz

@@ -1,4 +1,4 @@
-// A piece of a large copy as a peer says it packed it: whatever comes, it fills the piece or is refused.
+// A compressed piece of a large copy from a peer: any bytes either fill the piece or are refused.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// PTX text through parser, decoder and interpreter: whatever loads is run with a small memory and a short
-// time.
+// Sends PTX text through parser, decoder and interpreter. Every module that loads is run with little memory
+// and a short time limit.
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -8,13 +8,13 @@
 #include <thread>
 #include <vector>
 
-#include "ptx/executor.hh"
+#include "ptx/run/executor.hh"
 
 namespace {
 
 using namespace outboard;
 
-/// One block of memory, and what the module's variables took.
+/// One block of memory, and the memory of the module's variables.
 class small_memory : public ptx::address_space {
  public:
   bool find(std::uint64_t address, ptx::memory_range& out) const override {

@@ -2,9 +2,10 @@
 // either the client's bytes as they are (first byte 0) or a list of requests whose headers are made well
 // here, so that the fuzzer spends its time behind them: {kind, function (2), lane, length (2), body}.
 
-#include "backend/session.hh"
-#include "device/mock/mock.hh"
-#include "marshal/bodies.hh"
+#include "backend/session/session.hh"
+#include "backend/cuda/cuda_session.hh"
+#include "marshal/cuda/bodies.hh"
+#include "small_mock.hh"
 #include "whole_session.hh"
 #include "wire/handle.hh"
 
@@ -14,15 +15,12 @@ namespace {
 
 constexpr std::uint64_t context = wire::handle::make(1, 0, 1).value;
 
-device::mock::mock_device& the_mock() {
-  static const std::unique_ptr<device::mock::mock_device> mock = [] {
-    auto opened = device::mock::open();
-    CHECK(opened.ok());
-    (*opened)->cuda().cuInit(0);
-    (*opened)->set_total_memory(64u << 20);
-    return std::move(*opened);
-  }();
-  return *mock;
+/// The function whose requests carry this one: itself, or the one that its line names.
+const api::function_info& carrier_of(const api::function_info& f) {
+  const std::string_view via = f.about.travel.via.front();
+  const api::function_info* const found =
+      f.about.travel.request.empty() && !via.empty() ? api::find_function(via) : nullptr;
+  return found ? *found : f;
 }
 
 std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
@@ -43,8 +41,8 @@ std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
     const auto kind = r.get<std::uint8_t>();
     const auto function = r.get<std::uint16_t>();
     header.kind = kind & 1 ? wire::frame_kind::post : wire::frame_kind::call;
-    header.opcode = kind & 0x80 ? function % 16u
-                                : static_cast<std::uint32_t>(functions[function % functions.size()].code);
+    const api::function_info& asked = carrier_of(functions[function % functions.size()]);
+    header.opcode = kind & 0x80 ? function % 16u : static_cast<std::uint32_t>(asked.code);
     header.lane = 1 + r.get<std::uint8_t>() % 3;
     header.context = kind & 0x40 ? 0 : context;
     ++header.ticket;
@@ -58,7 +56,8 @@ std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   backend::session_request request;
-  request.device = &the_mock();
+  backend::cuda_session api(fuzz::small_mock());
+  request.api = &api;
   fuzz::serve_whole(client_bytes(std::as_bytes(std::span(data, size))), std::move(request));
   return 0;
 }

@@ -1,8 +1,8 @@
-// What a back-end tells a front-end at the hello: the snapshot. The server may be anybody.
+// The snapshot that a back-end sends to a front-end at the hello. The server is not trusted.
 #include <span>
 
 #include "base/check.hh"
-#include "marshal/snapshot.hh"
+#include "marshal/cuda/snapshot.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outboard;

@@ -1,5 +1,5 @@
-// The first bytes of a connection: frame headers and the messages of the hello. What is accepted must survive
-// being written and read again.
+// The first bytes of a connection: frame headers and the messages of the hello. An accepted message must stay
+// the same when written and read again.
 #include <array>
 #include <span>
 

@@ -1,4 +1,4 @@
-// emulated_link: measurements over a line that this machine does not have (link.hh).
+// emulated_link: emulates a link that this machine does not have (link.hh), and measures it.
 // usage: emulated_link relay HOST:PORT ROUND_TRIP_US GIGABITS   prints the address at which it listens; ends
 //          with its standard input. 0 µs, 0 Gb/s: nothing added, as fast as it goes.
 //        emulated_link measure ROUND_TRIP_US GIGABITS [MEGABYTES]   prints rows (name, value, unit): what 64
@@ -34,7 +34,7 @@ bool whole(int socket, char* data, std::size_t size, bool receive) {
   return true;
 }
 
-/// Answers each 64 bytes; after a message that begins with 's' takes what follows and answers its end.
+/// Answers each 64 bytes. After a message that begins with 's' it reads what follows, and answers its end.
 void answer(int socket) {
   char message[message_size];
   std::vector<char> into(1 << 20);
@@ -53,7 +53,7 @@ void answer_all(int listener) {
     std::thread(answer, client).detach();
 }
 
-/// Median microseconds of 64 bytes there and back.
+/// The median microseconds that 64 bytes take there and back.
 double round_trip(const std::string& address, int rounds) {
   const int socket = connect_to(address);
   char message[message_size] = "p";
@@ -61,7 +61,7 @@ double round_trip(const std::string& address, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     const nanoseconds began = now();
     if (!whole(socket, message, sizeof message, false)) break;
-    // Without sleeping, as a front-end that waits for an answer.
+    // Waits without sleeping, as a front-end does.
     while (::recv(socket, message, sizeof message, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN) {
       if (now() - began > 200'000) break;
     }
@@ -74,7 +74,7 @@ double round_trip(const std::string& address, int rounds) {
   return times[times.size() / 2];
 }
 
-/// GB/s of so many bytes over several connections, until the receiver has all.
+/// The rate in GB/s of that many bytes over several connections, until the receiver has all.
 double stream(const std::string& address, std::size_t bytes, int connections) {
   std::vector<std::thread> senders;
   const nanoseconds began = now();
@@ -99,14 +99,14 @@ void row(const char* name, double value, const char* unit) {
   std::fflush(stdout);
 }
 
-int measure(const line& l, std::size_t bytes) {
+int measure(const link_shape& shape, std::size_t bytes) {
   const int server = listen_at("127.0.0.1:0"), relay = listen_at("127.0.0.1:0");
   const std::string direct = address_of(server), through = address_of(relay);
   const pid_t answering = ::fork();
   if (answering == 0) answer_all(server), ::_exit(0);
   const pid_t relaying = ::fork();
-  if (relaying == 0) serve(relay, direct, l);
-  const int rounds = std::clamp(static_cast<int>(200'000'000 / (l.one_way * 2 + 20'000)), 50, 5000);
+  if (relaying == 0) serve(relay, direct, shape);
+  const int rounds = std::clamp(static_cast<int>(200'000'000 / (shape.one_way * 2 + 20'000)), 50, 5000);
   row("bare_round_trip", round_trip(direct, rounds), "us");
   row("round_trip", round_trip(through, rounds), "us");
   for (int connections : {1, 4}) {
@@ -118,17 +118,17 @@ int measure(const line& l, std::size_t bytes) {
   return 0;
 }
 
-int relay(const std::string& server, const line& l) {
+int relay(const std::string& server, const link_shape& shape) {
   const int listener = listen_at("127.0.0.1:0");
   std::printf("tcp:%s\n", address_of(listener).c_str());
   std::fflush(stdout);
-  std::thread([=] { serve(listener, server, l); }).detach();
+  std::thread([=] { serve(listener, server, shape); }).detach();
   for (char ignored; ::read(STDIN_FILENO, &ignored, 1) > 0;) {
   }
-  std::_Exit(0);  // connections that are open end with us
+  std::_Exit(0);  // open connections end with the process
 }
 
-line parsed(const char* round_trip_us, const char* gigabits) {
+link_shape parsed(const char* round_trip_us, const char* gigabits) {
   return {static_cast<nanoseconds>(std::atof(round_trip_us) * 500), std::atof(gigabits) / 8};
 }
 

@@ -25,7 +25,7 @@ namespace {
 constexpr nanoseconds microsecond = 1000, never = INT64_MAX;
 constexpr nanoseconds entrance = 1000 * microsecond, longest_delay = 50'000 * microsecond;
 constexpr std::size_t largest_piece = 256 << 10;
-/// More than 100 Gb/s have under way in half of 1 ms and waiting at the entrance.
+/// More than a link of 100 Gb/s and a round trip of 1 ms has under way and waiting at its entrance.
 constexpr std::size_t capacity = 32 << 20;
 
 /// A thread that sleeps wakes late by 5 to 50 µs; where there are cores to spare it looks again and again.
@@ -63,8 +63,8 @@ int tcp_socket() {
   return s;
 }
 
-/// At once, and with the time at which the kernel got the bytes, so that our own delay is no part of the
-/// line's.
+/// Sends at once, and reports when the kernel got received bytes, so that our own delay does not add to the
+/// link's.
 void prepare(int socket) {
   const int on = 1;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -80,14 +80,14 @@ struct ends {
     ::close(client);
     ::close(server);
   }
-  /// It broke: nobody shall wait for the other direction.
+  /// The connection broke: no thread may wait for the other direction.
   void cut() const {
     ::shutdown(client, SHUT_RDWR);
     ::shutdown(server, SHUT_RDWR);
   }
 };
 
-/// Bytes in their order, in one block of memory.
+/// A ring of bytes in one block of memory.
 class ring {
  public:
   ring() : memory_(::mmap(nullptr, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
@@ -97,7 +97,7 @@ class ring {
   ~ring() { ::munmap(memory_, capacity); }
 
   std::size_t room() const { return capacity - held_; }
-  /// Contiguous parts of what is free and of what is held.
+  /// The contiguous parts of the free and of the used space.
   iovec free_part(std::size_t most) const {
     const std::size_t at = (first_ + held_) % capacity;
     return {static_cast<char*>(memory_) + at, std::min({most, capacity - at, room()})};
@@ -121,7 +121,7 @@ class direction {
  public:
   direction(int from, int to, pacer& p) : from_(from), to_(to), pacer_(p) {}
 
-  /// False: a side broke off.
+  /// False: a side closed the connection.
   bool run() {
     nanoseconds last_moved = now();
     while (!ended_ || !under_way_.empty() || ready_) {
@@ -167,8 +167,7 @@ class direction {
     return step::moved;
   }
 
-  /// How long ago the kernel got the last of them. What we ourselves left lying there came later, for the
-  /// line.
+  /// How long ago the kernel got the last of these bytes. Bytes that we left unread count as sent later.
   static nanoseconds age(msghdr& message) {
     const cmsghdr* c = CMSG_FIRSTHDR(&message);
     if (!c || c->cmsg_type != SCM_TIMESTAMPNS) return 0;
@@ -191,7 +190,7 @@ class direction {
   void wait(nanoseconds time, nanoseconds last_moved) const {
     const bool take_more = !ended_ && bytes_.room() >= largest_piece;
     nanoseconds until = under_way_.empty() ? never : under_way_.front().due;
-    // Looked at once: other connections move it, and nobody would wake us.
+    // Read once, because other connections change it, and nothing would wake us.
     const nanoseconds entry = pacer_.next_entry();
     if (take_more && entry > time) until = std::min(until, entry);
     if (until < time + patience() || time < last_moved + patience()) return;
@@ -223,20 +222,20 @@ void pass_on(std::shared_ptr<ends> both, int from, int to, pacer& p) {
 nanoseconds now() { return clock_now(CLOCK_MONOTONIC); }
 
 nanoseconds pacer::arrival(nanoseconds came, std::size_t bytes) {
-  if (line_.bytes_per_nanosecond <= 0) return came + line_.one_way;
-  const auto takes = static_cast<nanoseconds>(static_cast<double>(bytes) / line_.bytes_per_nanosecond);
+  if (shape_.bytes_per_nanosecond <= 0) return came + shape_.one_way;
+  const auto takes = static_cast<nanoseconds>(static_cast<double>(bytes) / shape_.bytes_per_nanosecond);
   nanoseconds before = busy_until_.load(std::memory_order_relaxed), after;
   do {
     after = std::max(came, before) + takes;
   } while (!busy_until_.compare_exchange_weak(before, after, std::memory_order_relaxed));
-  return after + line_.one_way;
+  return after + shape_.one_way;
 }
 
 nanoseconds pacer::next_entry() const { return busy_until_.load(std::memory_order_relaxed) - entrance; }
 
 std::size_t pacer::carried(nanoseconds in, std::size_t least) const {
-  if (line_.bytes_per_nanosecond <= 0) return largest_piece;
-  return std::clamp(static_cast<std::size_t>(line_.bytes_per_nanosecond * static_cast<double>(in)), least,
+  if (shape_.bytes_per_nanosecond <= 0) return largest_piece;
+  return std::clamp(static_cast<std::size_t>(shape_.bytes_per_nanosecond * static_cast<double>(in)), least,
                     largest_piece);
 }
 
@@ -269,8 +268,8 @@ std::string address_of(int socket) {
   return std::string(text) + ":" + std::to_string(ntohs(at.sin_port));
 }
 
-void serve(int listener, const std::string& server, const line& l) {
-  pacer there(l), back(l);
+void serve(int listener, const std::string& server, const link_shape& shape) {
+  pacer there(shape), back(shape);
   for (;;) {
     const int client = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0) {

@@ -1,7 +1,7 @@
-// link: a line between two machines, emulated between two sockets of one. Each byte arrives half a round trip
-// after it came and not before the line had time for it: the line is one for all connections, a direction
-// by itself. Nothing is lost or sent twice, and there is no slow start: TCP's own behaviour on a long line is
-// not emulated. Owned by main; each direction of a connection has a thread.
+// A link between two machines, emulated between two sockets of one machine. Each byte arrives half a round
+// trip after it was sent, and not before the link had time for it. All connections share the link's
+// bandwidth; each direction has its own. Nothing is lost or sent twice, and there is no slow start: TCP's own
+// behaviour on a long link is not emulated. Owned by main; each direction of a connection has a thread.
 #pragma once
 
 #include <atomic>
@@ -13,31 +13,32 @@ namespace bench {
 
 using nanoseconds = std::int64_t;
 
-/// By the clock that nobody sets.
+/// Monotonic.
 nanoseconds now();
 
-struct line {
+struct link_shape {
   nanoseconds one_way = 0;
-  double bytes_per_nanosecond = 0;  ///< 0: as fast as it goes
+  double bytes_per_nanosecond = 0;  ///< 0: no limit
 };
 
-/// How busy one direction is. Any thread.
+/// The load of one direction. Any thread.
 class pacer {
  public:
-  explicit pacer(const line& l) : line_(l) {}
+  explicit pacer(const link_shape& shape) : shape_(shape) {}
 
-  /// When the last of these bytes is at the other end.
+  /// The time when the last of these bytes is at the other end.
   nanoseconds arrival(nanoseconds came, std::size_t bytes);
-  /// When more may be put in: what waits at the entrance is at most what a switch would hold.
+  /// The time when more bytes may enter: at most as many wait at the entrance as a switch would hold.
   nanoseconds next_entry() const;
-  /// As much as should be taken at once, for other connections want to enter, too; and what arrives as one.
+  /// How many bytes to take at once, because other connections want to enter, too; and how many arrive
+  /// together.
   std::size_t piece() const;
   std::size_t packet() const;
 
  private:
   std::size_t carried(nanoseconds in, std::size_t least) const;
 
-  const line line_;
+  const link_shape shape_;
   std::atomic<nanoseconds> busy_until_{0};
 };
 
@@ -47,7 +48,7 @@ int listen_at(const std::string& address);
 int connect_to(const std::string& address);
 std::string address_of(int socket);
 
-/// Takes connections for ever, and passes each on to a new one to `server`.
-[[noreturn]] void serve(int listener, const std::string& server, const line& l);
+/// Accepts connections indefinitely, and forwards each to a new connection to `server`.
+[[noreturn]] void serve(int listener, const std::string& server, const link_shape& shape);
 
 }  // namespace bench

@@ -1,4 +1,4 @@
-"""The emulated line is as long and as narrow as it was asked to be, as far as this machine can show it."""
+"""The emulated link has the requested round trip and bandwidth, as far as this machine can show it."""
 import os
 import pathlib
 import socket
@@ -20,7 +20,7 @@ def measured(round_trip, gigabits, megabytes):
 
 class Line(unittest.TestCase):
     def tried(self, asked, megabytes, never, enough):
-        """Nothing may be better than asked for; a busy machine may be worse, and is given some tries."""
+        """No value may be better than requested; a busy machine may be worse, and gets several tries."""
         for _ in range(6):
             found = measured(*asked, megabytes)
             never(found)
@@ -36,7 +36,7 @@ class Line(unittest.TestCase):
     def test_one_stream_and_four_get_the_bandwidth(self):
         for gigabits, megabytes in ((0.5, 6), (2, 20)):
             for streams in (1, 4):
-                # Two more sockets and a thread to pass through: a quarter of what they carry without.
+                # With two more sockets and a thread in between, a quarter of the rate without them.
                 self.tried((200, gigabits), megabytes,
                            lambda found: self.assertLess(found[f"link_stream_{streams}"], gigabits / 8 * 1.05),
                            lambda found: found[f"link_stream_{streams}"] >

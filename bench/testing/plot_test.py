@@ -1,4 +1,4 @@
-"""What plot.py draws: a picture that readers of SVG take, every point inside it and where it belongs."""
+"""plot.py draws a picture that readers of SVG accept, with every point inside it and in its place."""
 import pathlib
 import sys
 import tempfile

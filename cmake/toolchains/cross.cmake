@@ -1,5 +1,5 @@
-# What the files beside this one have in common: Debian's cross compiler for ${triplet}, and what scripts/sysroot has unpacked
-# of Debian for ${architecture}. `triplet`, `architecture` and `machine` (as uname says it) are set before.
+# Shared by the toolchains in this folder: Debian's cross compiler for ${triplet}, and the Debian packages for ${architecture}
+# that scripts/sysroot has unpacked. They set `triplet`, `architecture` and `machine` (the name that uname prints).
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR ${machine})
 set(CMAKE_C_COMPILER ${triplet}-gcc)

@@ -55,6 +55,45 @@ TEST(describe, a_name_may_begin_like_a_direction) {
   EXPECT_EQ(d.parameters[3].name, "inoutx");
 }
 
+TEST(describe, words_of_behaviour) {
+  constexpr description d =
+      parse(kind::post,
+            "at p, in pitch, in v, in w, in h, in flags; work, flow last_parameter, fill v, extent w, "
+            "rows h, pitch pitch, plain flags 3, light");
+  static_assert(d.error == parse_error::none && d.work && d.light && !d.quiet && !d.captured);
+  EXPECT_EQ(d.flow, flow_place::last_parameter);
+  EXPECT_EQ(d.fill, 2u);
+  EXPECT_EQ(d.extent, 3u);
+  EXPECT_EQ(d.rows, 4u);
+  EXPECT_EQ(d.pitch, 1u);
+  EXPECT_EQ(d.plain, 5u);
+  EXPECT_EQ(d.plain_bits, 3u);
+  EXPECT_EQ(d.aligned, no_parameter);
+  EXPECT_EQ(parse(kind::call, "in e; asks event, of_object").asks, completion::event);
+}
+
+TEST(describe, words_of_behaviour_name_what_is_there) {
+  for (const std::string_view wrong : {"in p; asks", "in p; asks p", "in p; flow", "in p; flow p",
+                                       "in p; fill q", "in p; plain p", "in p; plain 3", "in p; plain p x",
+                                       "in p; plain p 123", "in p; records", "in p; works", "in p; work p"}) {
+    EXPECT_EQ(error_of(wrong), parse_error::word) << wrong;
+  }
+}
+
+TEST(describe, who_makes_the_first_check) {
+  EXPECT_EQ(parse(kind::custom, "in p; noctx").gate, gatekeeper::entry);
+  EXPECT_EQ(parse(kind::custom, "in p; gate init").gate, gatekeeper::init);
+  EXPECT_EQ(parse(kind::local, "in p; noctx, gate end").gate, gatekeeper::end);
+  EXPECT_EQ(error_of("in p; gate"), parse_error::word);
+  EXPECT_EQ(error_of("in p; gate p"), parse_error::word);
+}
+
+TEST(describe, a_twin_is_known_by_its_symbol) {
+  EXPECT_TRUE(parse(kind::post, "cuMemsetD8Async_ptsz", "in p").per_thread);
+  EXPECT_TRUE(parse(kind::post, "cuMemcpy_ptds", "in p").per_thread);
+  EXPECT_FALSE(parse(kind::post, "cuMemcpy", "in p").per_thread);
+}
+
 TEST(describe, words) {
   constexpr description none = parse(kind::call, "in p");
   static_assert(!none.preinit && !none.noctx && !none.unsafe && !none.fence && !none.waits && !none.deferred);
@@ -102,6 +141,36 @@ TEST(describe, bad_words) {
   EXPECT_EQ(error_of("in p; destroys"), parse_error::word);
   EXPECT_EQ(error_of("in p; unsafe; fence"), parse_error::word);
   EXPECT_EQ(error_of("in p; unsafe,,fence"), parse_error::word);
+}
+
+TEST(describe, how_a_function_travels) {
+  constexpr description own =
+      parse(kind::custom, "out p; noctx, request copy_body, tail, reply copy_reply?, via cuOther");
+  static_assert(own.error == parse_error::none && own.noctx);
+  EXPECT_EQ(own.travel.request, "copy_body");
+  EXPECT_TRUE(own.travel.tail);
+  EXPECT_FALSE(own.travel.raw);
+  EXPECT_EQ(own.travel.reply, "copy_reply");
+  EXPECT_TRUE(own.travel.reply_is_optional);
+  EXPECT_EQ(own.travel.via[0], "cuOther");
+  EXPECT_EQ(own.travel.via[1], "");
+  const description borrowed = parse(kind::custom, "; via a, via b, via c, via d");
+  ASSERT_EQ(borrowed.error, parse_error::none);
+  EXPECT_EQ(borrowed.travel.via[3], "d");
+  EXPECT_FALSE(borrowed.travel.says_nothing());
+  EXPECT_TRUE(parse(kind::custom, "in p; noctx").travel.says_nothing());
+  EXPECT_TRUE(parse(kind::custom, "; request b, raw").travel.raw);
+}
+
+TEST(describe, bad_words_of_travel) {
+  EXPECT_EQ(error_of("; request"), parse_error::word);
+  EXPECT_EQ(error_of("; request a b"), parse_error::word);
+  EXPECT_EQ(error_of("; request a, request b"), parse_error::word);
+  EXPECT_EQ(error_of("; request a?"), parse_error::word) << "only a reply may be missing";
+  EXPECT_EQ(error_of("; reply a, reply b"), parse_error::word);
+  EXPECT_EQ(error_of("; reply ?"), parse_error::word);
+  EXPECT_EQ(error_of("; via"), parse_error::word);
+  EXPECT_EQ(error_of("; via a, via b, via c, via d, via e"), parse_error::word);
 }
 
 TEST(describe, too_many_parameters) {

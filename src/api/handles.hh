@@ -1,6 +1,5 @@
-// Which C types of the APIs are handles. One enum value a type; the numbers travel inside every handle
-// value (wire/handle.hh), so they are append-only. Each API says which of its types is which. Compile-time
-// only.
+// Which C types of the APIs are handles. Each type has one enum value. The numbers travel inside every handle
+// value (wire/handle.hh), so they are append-only. Each API maps its types to them. Compile-time only.
 #pragma once
 
 #include <concepts>
@@ -59,7 +58,7 @@ concept handle_type = handle_trait<T>::kind != handle_kind::none;
 /// T is an integer that is an address on the device.
 template <class T>
 inline constexpr bool device_address_type = false;
-/// CUdeviceptr. Said here: to a client of 32 bits it is a type of OpenCL's, too, and is asked about there.
+/// CUdeviceptr. It is listed here because in a 32-bit client it is a type of OpenCL too.
 template <>
 inline constexpr bool device_address_type<unsigned long long> = true;
 

@@ -1,5 +1,5 @@
-// Does a line of a table fit the vendor's prototype? The checks that every API's tables make at compile time,
-// one for each message. No state.
+// Checks whether a line of a table fits the vendor's prototype. Every API's tables make these checks at
+// compile time; each has its own message. No state.
 #pragma once
 
 #include <array>
@@ -45,7 +45,8 @@ concept complete = requires {
   sizeof(T);
 };
 
-/// No pointer in T, at any depth, leads to a struct that the vendor keeps to itself, except a handle we know.
+/// True if no pointer in T, at any depth, points to a struct that the vendor does not declare, except handles
+/// that we know.
 template <class T>
 constexpr bool opaque_is_handle() {
   if constexpr (std::is_pointer_v<T>) {
@@ -60,7 +61,7 @@ constexpr bool opaque_is_handle() {
   }
 }
 
-/// T is what a function that creates (a pointer) or destroys (a value) a handle takes.
+/// True if T is the parameter of a function that creates (a pointer) or destroys (a value) a handle.
 template <class T>
 constexpr bool names_handle() {
   return handle_type<T> || handle_type<std::remove_pointer_t<T>>;
@@ -108,7 +109,7 @@ constexpr bool generated(kind how) { return how == kind::call || how == kind::po
   struct function<opcode_::symbol> {                                                                         \
     using prototype = prototype_;                                                                            \
     static constexpr std::string_view name = #symbol;                                                        \
-    static constexpr description about = parse(kind::kind_, text_);                                          \
+    static constexpr description about = parse(kind::kind_, name, text_);                                    \
     using shape = detail::signature<prototype>;                                                              \
     static_assert(about.error == parse_error::none, #symbol ": the annotation does not follow the grammar"); \
     static_assert(about.arity == shape::arity, #symbol ": wrong number of parameters");                      \

@@ -1,12 +1,12 @@
-// Threads of ours take no signals: those are the program's business. A thread inherits what its maker blocks:
-// make it while one of these lives.
+// Threads of ours take no signals, because signals belong to the program. A thread inherits its maker's
+// signal mask, so create it while a blocked_signals exists.
 #pragma once
 
 #include <signal.h>
 
 namespace outboard {
 
-/// Blocks all signals of the calling thread; they are as before when it dies.
+/// Blocks all signals of the calling thread and restores its signal mask on destruction.
 class blocked_signals {
  public:
   blocked_signals() {

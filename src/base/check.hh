@@ -1,5 +1,5 @@
-// CHECK: our own bugs, on in release. Never used on data of a peer or of the program (those are results).
-// Any thread; does not return when the condition is false.
+// CHECK: catches our own bugs, also in release builds. Never used on data of a peer or of the program (those
+// errors are results). Any thread; does not return when the condition is false.
 #pragma once
 
 #include <cstdio>

@@ -14,73 +14,33 @@
 
 #include "base/config_file.hh"
 #include "base/fd.hh"
+#include "base/schemes.hh"
+#include "base/settings.hh"
 
 namespace outboard {
 namespace {
 
 constexpr std::array<std::string_view, 4> device_names{"auto", "vendor", "cpu", "mock"};
 
-outboard::error bad_variable(const char* variable, std::string_view value, std::string_view accepted) {
-  return failure(std::string(variable) + " is \"" + std::string(value) +
-                 "\", accepted: " + std::string(accepted));
-}
-
-/// False where `text` is there and no number from `least` to `most`.
-bool read_number(std::string_view text, std::uint32_t least, std::uint32_t most, std::uint32_t& number) {
-  if (text.empty()) return true;
-  const char* end = text.data() + text.size();
-  const auto [stopped, problem] = std::from_chars(text.data(), end, number);
-  return problem == std::errc() && stopped == end && number >= least && number <= most;
-}
-
 status apply_environment(config& c, const std::function<const char*(const char*)>& variable) {
-  // An empty variable counts as not set: shells make it hard to tell.
-  const auto value = [&](const char* name) -> std::string_view {
-    const char* text = variable(name);
-    return text ? text : "";
-  };
-  const auto flag = [&](const char* name, bool& on) -> status {
-    const std::string_view text = value(name);
-    if (text.empty()) return {};
-    if (text != "0" && text != "1") return bad_variable(name, text, "0, 1");
-    on = text == "1";
-    return {};
-  };
-  if (const auto text = value("OUTBOARD_SERVER"); !text.empty()) {
-    auto servers = parse_endpoints(text);
-    if (!servers.ok()) return failure("OUTBOARD_SERVER: " + servers.error().message);
-    c.servers = std::move(*servers);
-  }
-  if (const auto text = value("OUTBOARD_LOG"); !text.empty()) {
-    const auto level = log::parse_level(text);
-    if (!level) return bad_variable("OUTBOARD_LOG", text, "error, warn, info, debug");
-    c.log = *level;
-    c.log_given = true;
-  }
-  OUTBOARD_TRY(flag("OUTBOARD_SYNC", c.sync));
-  OUTBOARD_TRY(flag("OUTBOARD_RINGS", c.rings));
-  OUTBOARD_TRY(flag("OUTBOARD_COMPRESSION", c.compression));
-  OUTBOARD_TRY(flag("OUTBOARD_MODULE_CACHE", c.module_cache));
-  if (const auto text = value("OUTBOARD_DATA_CONNECTIONS");
-      !read_number(text, 0, most_data_connections, c.data_connections)) {
-    return bad_variable("OUTBOARD_DATA_CONNECTIONS", text, "a number from 0 to 16");
-  }
-  if (const auto text = value("OUTBOARD_WAIT_SECONDS");
-      !read_number(text, 1, most_wait_seconds, c.wait_seconds)) {
-    return bad_variable("OUTBOARD_WAIT_SECONDS", text, "a number from 1 to 604800");
-  }
-  OUTBOARD_TRY(flag("OUTBOARD_CONCURRENT_MANAGED", c.concurrent_managed));
-  if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
-  if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;
-  if (const auto text = value("OUTBOARD_DEVICE"); !text.empty()) {
-    const auto device = parse_device(text);
-    if (!device) return bad_variable("OUTBOARD_DEVICE", text, "auto, vendor, cpu");
-    c.device = *device;
+  for (const setting& s : all_settings()) {
+    const char* text = s.variable.empty() ? nullptr : variable(std::string(s.variable).c_str());
+    // An empty variable counts as not set: in shells the two are hard to tell apart.
+    if (!text || *text == '\0') continue;
+    OUTBOARD_TRY(set_by_text(c, s, s.variable, text));
+    c.origins[s.key()] = s.variable;
   }
   return {};
 }
 
 std::string reason() { return std::strerror(errno); }
+
+constexpr const char* credentials_variable = "CREDENTIALS_DIRECTORY";
+
+bool is_credential(const std::string& path) {
+  const char* folder = std::getenv(credentials_variable);
+  return folder && folder[0] == '/' && path.starts_with(std::string(folder) + "/");
+}
 
 result<std::string> read_all(int fd, const std::string& path) {
   std::string text;
@@ -95,7 +55,7 @@ result<std::string> read_all(int fd, const std::string& path) {
   }
 }
 
-/// Absent is nullopt where that is allowed.
+/// Returns nullopt for a missing file, where that is allowed.
 result<std::optional<std::string>> read_file(const std::string& path, bool must_exist) {
   const unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) {
@@ -122,7 +82,7 @@ config_sources default_config_sources() {
   sources.files.push_back("/etc/outboard/outboard.toml");
   const char* xdg = std::getenv("XDG_CONFIG_HOME");
   const char* home = std::getenv("HOME");
-  // XDG: a relative path in the variable is to be ignored.
+  // XDG requires that a relative path in the variable is ignored.
   if (xdg && xdg[0] == '/') {
     sources.files.push_back(std::string(xdg) + "/outboard/outboard.toml");
   } else if (home && home[0] == '/') {
@@ -143,16 +103,28 @@ result<config> load_config(const config_sources& sources) {
     c.sources.push_back(path);
   }
   if (sources.variable) OUTBOARD_TRY(apply_environment(c, sources.variable));
+  resolve_identities(c);
   return c;
+}
+
+void resolve_identities(config& c) {
+  c.identities.clear();
+  for (const auto& [name, changes] : c.identity_rows) {
+    config scratch;
+    scratch.identity = c.identity;
+    for (const auto& change : changes) change(scratch);
+    c.identities.push_back({name, std::move(scratch.identity)});
+  }
 }
 
 std::string with_default_port(std::string_view url) {
   std::string text(url);
-  if (!text.starts_with("tcp:")) return text;
-  const std::string_view address = url.substr(4);
+  const std::uint16_t port = traits_of(url).default_port;
+  if (port == 0) return text;
+  const std::string_view address = address_of(url);
   const bool has_port = address.starts_with('[') ? address.find("]:") != std::string_view::npos
                                                  : address.find(':') != std::string_view::npos;
-  if (!address.empty() && !has_port) text += ":" + std::to_string(default_tcp_port);
+  if (!address.empty() && !has_port) text += ":" + std::to_string(port);
   return text;
 }
 
@@ -163,8 +135,9 @@ result<std::vector<std::string>> parse_endpoints(std::string_view text) {
     const std::string_view part = text.substr(0, comma);
     const std::size_t colon = part.find(':');
     if (colon == 0 || colon == std::string_view::npos || colon + 1 == part.size()) {
-      return failure("\"" + std::string(part) +
-                     "\" is no endpoint; accepted: unix:/path, shm:/path, tcp:host[:port]");
+      const std::string host(part.substr(0, colon));
+      return failure("\"" + std::string(part) + "\" is not the URL of a server; accepted: " + url_forms() +
+                     (host.empty() || host.find('/') != host.npos ? "" : "; did you mean tcp:" + host + "?"));
     }
     endpoints.push_back(with_default_port(part));
     if (comma == std::string_view::npos) return endpoints;
@@ -172,13 +145,29 @@ result<std::vector<std::string>> parse_endpoints(std::string_view text) {
   }
 }
 
+std::string token_credential(const std::function<const char*(const char*)>& variable) {
+  const char* folder = variable(credentials_variable);
+  if (!folder || folder[0] != '/') return {};
+  std::string path = std::string(folder) + "/outboard.token";
+  return ::access(path.c_str(), F_OK) == 0 ? path : std::string();
+}
+
 result<std::vector<std::byte>> read_token(const std::string& path) {
   const unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return failure("cannot read token file " + path + ": " + reason());
+  if (!fd) {
+    // The shipped unit runs as a user of its own, which cannot read root's files.
+    const bool service = errno == EACCES && std::getenv("INVOCATION_ID") != nullptr;
+    return failure(
+        "cannot read token file " + path + ": " + reason() +
+        (service ? "; give it to the service as a credential: move it to /etc/credstore/outboard.token "
+                   "and leave token_file out"
+                 : ""));
+  }
   struct stat about {};
   if (::fstat(fd.get(), &about) != 0) return failure("cannot read token file " + path + ": " + reason());
   if (!S_ISREG(about.st_mode)) return failure("token file " + path + " is not a regular file");
-  if ((about.st_mode & 077) != 0) {
+  const bool given_to_us = is_credential(path) || (about.st_uid == 0 && ::geteuid() != 0);
+  if ((about.st_mode & (given_to_us ? 037 : 077)) != 0) {
     return failure("token file " + path + " may be read by others; run: chmod 600 " + path);
   }
   auto text = read_all(fd.get(), path);

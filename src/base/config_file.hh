@@ -1,4 +1,5 @@
-// One layer of the configuration: a TOML text laid over what is there. Part of config; used by it alone.
+// One layer of the configuration: applies a TOML text over the existing values. Part of config, which alone
+// uses it.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@ namespace outboard {
 
 inline std::string errno_text(int code) {
   char buffer[128];
-  // The GNU variant returns the text, which need not lie in the buffer.
+  // The GNU variant returns the text, which need not be in the buffer.
   return strerror_r(code, buffer, sizeof buffer);
 }
 

@@ -1,4 +1,4 @@
-// unique_fd: sole owner of a file descriptor; closes it when it dies. Not shared between threads.
+// unique_fd: sole owner of a file descriptor; its destructor closes it. Not shared between threads.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Tests that need a folder of their own.
+// For tests that need a folder of their own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace outboard {
 
-/// A temporary folder for the time of one test.
+/// Provides a temporary folder for the duration of one test.
 class folder_test : public testing::Test {
  protected:
   explicit folder_test(std::string_view name) : base(make_temporary_folder(name).value()) {}

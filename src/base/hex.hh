@@ -1,4 +1,4 @@
-// Bytes as hexadecimal digits, two each, small letters. Any thread.
+// Bytes as hexadecimal digits, two each, in lower case. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline std::string hex(std::span<const std::byte> bytes) {
   return text;
 }
 
-/// As drivers print them: 8-4-4-4-12 digits.
+/// In the form that drivers print: 8-4-4-4-12 digits.
 inline std::string uuid_text(std::span<const std::byte, 16> uuid) {
   std::string text = hex(uuid);
   for (const std::size_t at : {8, 13, 18, 23}) text.insert(at, 1, '-');

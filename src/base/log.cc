@@ -7,12 +7,14 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/clean_line.hh"
+
 namespace outboard::log {
 namespace {
 
 constexpr std::array<std::string_view, 4> names{"error", "warn", "info", "debug"};
 
-// Relaxed everywhere: nothing else is published by them, a line more or less around a change harms nobody.
+// Relaxed everywhere: they publish nothing else, and one line more or less around a change does no harm.
 std::atomic<level> most_wanted{level::error};
 std::atomic<sink> where{nullptr};
 
@@ -43,11 +45,8 @@ void set_sink(sink s) { where.store(s, std::memory_order_relaxed); }
 
 void write(level l, std::string_view text) {
   if (!enabled(l)) return;
-  std::string clean(text);
-  std::replace_if(
-      clean.begin(), clean.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   const sink s = where.load(std::memory_order_relaxed);
-  (s ? s : to_stderr)(l, clean);
+  (s ? s : to_stderr)(l, clean_line(text));
 }
 
 }  // namespace outboard::log

@@ -1,5 +1,5 @@
-// The small logger of the front-end library and of everything below the server. Whole lines to stderr by one
-// write(2) each, nothing on stdout, silent by default except errors. The server sends the lines elsewhere by
+// The small logger of the front-end library and of everything below the server. Writes whole lines to stderr
+// by one write(2) each, nothing to stdout, and only errors by default. The server redirects the lines by
 // set_sink(). Any thread may write at any time; the level and the sink are set once, early, by main() or the
 // library's one init.
 #pragma once
@@ -14,18 +14,18 @@ namespace outboard::log {
 enum class level : int { error, warn, info, debug };
 
 std::string_view name(level l);
-/// Of "error", "warn", "info", "debug".
+/// Parses "error", "warn", "info", "debug".
 std::optional<level> parse_level(std::string_view text);
 
 void set_level(level most);
 bool enabled(level l);
 
-/// Takes a line without newline; nullptr brings the default (stderr) back.
+/// Receives a line without newline; nullptr restores the default (stderr).
 using sink = void (*)(level, std::string_view line);
 void set_sink(sink s);
 
-/// Writes one line if the level is enabled. Control characters of what a peer sent become '?': a log line is
-/// one line.
+/// Writes one line if the level is enabled. Control characters, which a peer may have sent, become '?', so
+/// that an entry stays one line.
 void write(level l, std::string_view line);
 
 namespace detail {
@@ -35,7 +35,7 @@ requires std::is_arithmetic_v<T>
 void append(std::string& to, T number) { to += std::to_string(number); }
 }  // namespace detail
 
-/// Puts texts and numbers together; nothing is formatted when the level is off.
+/// Joins texts and numbers; formats nothing when the level is off.
 template <class... Parts>
 void line(level l, const Parts&... parts) {
   if (!enabled(l)) return;

@@ -41,6 +41,11 @@ TEST_F(log_test, keeps_a_line_one_line) {
   EXPECT_EQ(seen, std::vector<std::string>{"error|name?with ?[31mtricks"});
 }
 
+TEST_F(log_test, keeps_a_line_in_its_order_of_reading) {
+  error("name\u202egpj.exe");
+  EXPECT_EQ(seen, std::vector<std::string>{"error|name?gpj.exe"});
+}
+
 TEST_F(log_test, writes_to_stderr_when_nobody_listens) {
   set_sink(nullptr);
   set_level(level::warn);

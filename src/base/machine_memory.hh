@@ -9,7 +9,7 @@
 
 namespace outboard {
 
-/// What locked or kept memory may come to: it is the whole machine's loss.
+/// The limit for locked or kept memory: the whole machine lacks it.
 inline std::uint64_t quarter_of_memory() {
   static const auto quarter = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * page_size() / 4;
   return quarter;

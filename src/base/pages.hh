@@ -1,4 +1,4 @@
-// The system's pages, and the whole ones around an address. Any thread.
+// The system's page size, and addresses rounded to pages. Any thread.
 #pragma once
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ inline std::uint64_t page_size() {
 
 /// The beginning of the page that holds the address.
 inline std::uint64_t page_down(std::uint64_t address) { return address / page_size() * page_size(); }
-/// The end of what lies before the address, in whole pages.
+/// The address, rounded up to a whole page.
 inline std::uint64_t page_up(std::uint64_t address) { return page_down(address + page_size() - 1); }
 
 }  // namespace outboard

@@ -13,7 +13,7 @@ namespace outboard {
 /// What the receiver of an error may do about it.
 enum class action {
   fail,       ///< nothing: report it
-  retry,      ///< the same request may succeed later (busy, out of some resource)
+  retry,      ///< the same request may succeed later (busy, a resource is short)
   reconnect,  ///< the peer is gone; a new connection may work
   fall_back,  ///< this way is not supported here; use another
 };
@@ -21,7 +21,7 @@ enum class action {
 struct error {
   action next = action::fail;
   std::string message;  ///< one sentence with the offending value and the limit; no trailing newline
-  int reason = 0;       ///< of a refusing peer, by its protocol's numbers; 0: none
+  int reason = 0;       ///< why the peer refused, by its protocol's numbers; 0: none
 };
 
 inline error failure(std::string message) { return {action::fail, std::move(message)}; }
@@ -74,7 +74,7 @@ using status = result<void>;
 
 }  // namespace outboard
 
-/// Returns the error of a status from the enclosing function; nothing else is hidden in it.
+/// Returns the error of a status from the enclosing function, and does nothing else.
 #define OUTBOARD_TRY(expression)                                                                \
   do {                                                                                          \
     if (auto try_status = (expression); !try_status.ok()) return std::move(try_status).error(); \

@@ -1,5 +1,5 @@
-// Which sanitizer this was built with, for the few places where addresses matter (each forbids some), or what
-// a process may do (the one for leaks traces its own).
+// Which sanitizer this was built with. A few places need it: where addresses matter (each sanitizer reserves
+// some), and where a process is restricted (the leak sanitizer traces its own process).
 #pragma once
 
 namespace outboard {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int needed_seals = F_SEAL_SHRINK | F_SEAL_GROW;
 
-/// Beyond this limit a signal would end the process.
+/// Growing a file beyond this limit raises a signal that would end the process.
 bool allowed(std::uint64_t size) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || size <= limit.rlim_cur;
@@ -35,7 +35,7 @@ unique_fd make_sealed_file(std::uint64_t size, const char* name) {
 }
 
 std::optional<std::uint64_t> size_of_sealed_file(int fd) {
-  // Files of other systems have no seals.
+  // Files of other file systems have no seals.
   const int seals = ::fcntl(fd, F_GET_SEALS);
   struct stat about {};
   if (seals < 0 || (seals & needed_seals) != needed_seals || ::fstat(fd, &about) != 0 || about.st_size <= 0)

@@ -10,7 +10,7 @@
 namespace outboard {
 namespace {
 
-TEST(SealedFile, NobodyChangesItsSize) {
+TEST(sealed_file, nobody_changes_its_size) {
   const unique_fd file = make_sealed_file(8192, "test");
   ASSERT_TRUE(file);
   EXPECT_EQ(size_of_sealed_file(file.get()), 8192u);
@@ -19,7 +19,7 @@ TEST(SealedFile, NobodyChangesItsSize) {
   EXPECT_NE(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
 
-TEST(SealedFile, OthersAreNone) {
+TEST(sealed_file, an_ordinary_file_is_not_one) {
   const unique_fd open_file(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(open_file.get(), 4096), 0);
   EXPECT_FALSE(size_of_sealed_file(open_file.get()).has_value());
@@ -28,7 +28,7 @@ TEST(SealedFile, OthersAreNone) {
   EXPECT_FALSE(size_of_sealed_file(-1).has_value());
 }
 
-TEST(SealedFile, ALimitOnFilesIsNoSignal) {
+TEST(sealed_file, a_limit_on_file_size_raises_no_signal) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit low{1u << 20, before.rlim_max};

@@ -65,7 +65,7 @@ void sha256_hasher::update(std::span<const std::byte> data) {
 sha256_digest sha256_hasher::finish() {
   const std::uint64_t bits = length_ * 8;
   std::array<std::byte, 72> tail{std::byte{0x80}};
-  // One 1 bit, zeros up to 56 modulo 64, then the length in bits.
+  // Appends a 1 bit, zeros up to 56 modulo 64, then the length in bits.
   const std::size_t zeros = (119 - length_ % 64) % 64;
   store_big_endian(tail.data() + 1 + zeros, bits, 8);
   update(std::span(tail).first(1 + zeros + 8));

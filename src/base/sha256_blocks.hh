@@ -1,6 +1,6 @@
-// What SHA-256 does with a block, twice: written out, and by the processor's own instructions where it has
-// them, seven times as fast (1.5 GB/s instead of 0.2 on an AMD EPYC). Pure functions, any thread; used by
-// sha256.cc.
+// SHA-256's processing of blocks, in two versions: portable, and with the processor's own instructions where
+// it has them, which is seven times as fast (1.5 GB/s instead of 0.2 on an AMD EPYC). Pure functions, any
+// thread; used by sha256.cc.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@ namespace outboard {
 
 using sha256_state = std::array<std::uint32_t, 8>;
 
-/// `count` blocks of 64 bytes, one behind the other.
+/// Processes `count` consecutive blocks of 64 bytes.
 void sha256_blocks_portable(sha256_state& state, const std::byte* data, std::size_t count);
 
-/// The same where sha256_has_instructions(): this processor, of this architecture.
+/// Does the same with the processor's SHA instructions. Precondition: sha256_has_instructions().
 void sha256_blocks_by_instructions(sha256_state& state, const std::byte* data, std::size_t count);
 bool sha256_has_instructions();
 

@@ -20,7 +20,7 @@ bool ask_processor() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_sha) != 0;
 }
 
-/// Words 4n to 4n + 3 of the schedule out of the sixteen before them.
+/// Computes words 4n to 4n + 3 of the schedule from the sixteen before them.
 __attribute__((target("sha,sse4.1,ssse3"))) inline __m128i next_words(__m128i w0, __m128i w1, __m128i w2,
                                                                       __m128i w3) {
   const __m128i sum = _mm_add_epi32(_mm_sha256msg1_epu32(w0, w1), _mm_alignr_epi8(w3, w2, 4));

@@ -1,4 +1,5 @@
-// What we are called towards a peer and a user. Constants; the number is the project's in CMakeLists.txt.
+// Our name and version, as peers and users see them. Constants; the number is the project's in
+// CMakeLists.txt.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,8 @@
 // The contract of a device: it executes calls of the driver API. A device is one typed table of the driver's
-// entries, filled by whoever executes them: the real driver (vendor), the PTX interpreter (cpu), the tables
-// themselves (mock). An entry that the device does not have is null. Owned by the worker process, one a
-// process, for its whole life; the entries may be called from any thread, with the driver's own rules on
-// contexts and threads.
+// entries, filled by what executes them: the real driver (vendor), the PTX interpreter (cpu), or code made
+// from the tables (mock). An entry that the device does not have is null. A worker process owns one device
+// for its whole life; the entries may be called from any thread, under the driver's own rules for contexts
+// and threads.
 #pragma once
 
 #include <memory>
@@ -25,6 +25,11 @@ class device {
   virtual std::string describe() const = 0;
 
   virtual const api::driver_table& cuda() const = 0;
+
+  /// The descriptor of this process without which no other opens this handle of an event; -1: it needs none.
+  virtual int descriptor_of(const CUipcEventHandle&) const { return -1; }
+  /// The handle by which this process opens such an event of another process, once it has its descriptor.
+  virtual CUipcEventHandle with_descriptor(const CUipcEventHandle& handle, int) const { return handle; }
 };
 
 }  // namespace outboard::device

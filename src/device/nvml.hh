@@ -1,6 +1,6 @@
-// The contract of what answers NVML: one typed table of its functions, as device.hh has one of the driver's.
-// Owned by the helper process of the daemon that serves all clients' questions; the entries may be called
-// from any thread. An entry that is not there stays null.
+// The contract of a device that answers NVML: one typed table of its functions, like the driver's in
+// device.hh. Owned by the daemon's helper process that serves all clients; the entries may be called from any
+// thread. A missing entry is null.
 #pragma once
 
 #include <sys/types.h>
@@ -21,12 +21,12 @@ class nvml_device {
 
   /// "vendor", "cpu", "mock".
   virtual std::string_view kind() const = 0;
-  /// For logs: what answers, with its version and, where it is a file, its resolved path.
+  /// For logs: the library or device that answers, with its version and, if it is a file, its resolved path.
   virtual std::string describe() const = 0;
 
   /// nvmlInit has been called.
   virtual const api::nvml::function_table& nvml() const = 0;
-  /// What a function says that is not there.
+  /// The result code for a function that is missing.
   virtual api::nvml::nvmlReturn_t absent() const = 0;
 };
 

@@ -2,26 +2,40 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <thread>
 
-#include "base/sha256.hh"
+#include "base/log.hh"
+#include "base/schemes.hh"
 #include "base/version.hh"
-#include "marshal/driver_variables.hh"
+#include "frontend/encryption.hh"
+#include "marshal/cuda/driver_variables.hh"
+#include "transport/resumable/stream.hh"
+#include "wire/checkpoint.hh"
 #include "wire/features.hh"
 #include "wire/frame.hh"
 #include "wire/opencl_session.hh"
+#include "wire/token_proof.hh"
 
 namespace outboard::frontend {
 namespace {
 
+using transport::connection_broke;
 using transport::deadline;
+using transport::gone;
 using transport::io;
 
-constexpr std::string_view rings_scheme = "shm";
+/// A program that waits for longer than this in a server's queue says so; a device may take as long to open.
+constexpr std::chrono::seconds silent_wait{2};
+
+/// A start whose connection breaks is begun again so often, after pauses that begin with this one and double.
+constexpr int fresh_starts = 4;
+constexpr std::chrono::milliseconds first_pause{50};
 
 outboard::error not_there(std::string message) { return {action::reconnect, std::move(message)}; }
 
@@ -30,42 +44,53 @@ struct frame {
   std::vector<std::byte> payload;
 };
 
-std::string_view why(io status) {
-  switch (status) {
-    case io::timed_out:
-      return "it did not answer in time";
-    case io::closed:
-      return "it closed the connection";
-    default:
-      return "the connection broke";
-  }
-}
-
 result<frame> receive_frame(transport::connection& from, std::uint32_t limit, deadline until) {
   std::array<std::byte, wire::header_size> raw;
-  // Not a byte more: what follows the welcome belongs to the session.
-  if (const io got = transport::receive_whole(from, raw, until); got != io::done)
-    return not_there(std::string(why(got)));
+  // Reads not a byte more: what follows the welcome belongs to the session.
+  if (const io got = transport::receive_whole(from, raw, until); got != io::done) return gone(got);
   auto header = wire::decode_header(raw, limit);
   if (!header.ok()) return not_there("it does not speak Outboard's protocol");
   frame f{*header, std::vector<std::byte>(header->size)};
-  if (const io got = transport::receive_whole(from, f.payload, until); got != io::done)
-    return not_there(std::string(why(got)));
+  if (const io got = transport::receive_whole(from, f.payload, until); got != io::done) return gone(got);
   return f;
 }
 
-result<wire::greeting> receive_greeting(transport::connection& from, deadline until) {
+outboard::error refused(const wire::refusal& refusal) {
+  return {refusal.reason == wire::refusal_reason::busy ? action::retry : action::fail,
+          "it refused: " + refusal.message, static_cast<int>(refusal.reason)};
+}
+
+struct received_greeting {
+  wire::greeting content;
+  std::vector<std::byte> payload;  ///< what the token's proof covers
+};
+
+result<received_greeting> receive_greeting(transport::connection& from, deadline until) {
   const deadline patience = std::min(until, transport::clock::now() + greeting_patience);
   auto first = receive_frame(from, wire::max_hello_payload, patience);
   if (!first.ok()) return std::move(first).error();
-  if (first->header.kind != wire::frame_kind::greeting) return not_there("its first message is no greeting");
+  // A server that does not serve this user sends a refusal instead of a greeting.
+  if (first->header.kind == wire::frame_kind::refusal) {
+    const auto refusal = wire::decode_refusal(first->payload);
+    return refusal.ok() ? refused(*refusal) : refusal.error();
+  }
+  if (first->header.kind != wire::frame_kind::greeting)
+    return not_there("its first message is not a greeting");
   auto greeting = wire::decode_greeting(first->payload);
   if (!greeting.ok()) return not_there(greeting.error().message);
-  return greeting;
+  return received_greeting{std::move(*greeting), std::move(first->payload)};
+}
+
+wire::nonce fresh_nonce() {
+  wire::nonce fresh{};
+  // Below 256 bytes it is neither short nor interrupted. Should it fail, the server's nonce still differs.
+  (void)!::getrandom(fresh.data(), fresh.size(), 0);
+  return fresh;
 }
 
 /// Fills in what depends on the greeting, or refuses the server by name.
-status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::span<const std::byte> token) {
+status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::span<const std::byte> token,
+                       bool peer_known, bool shows_certificate) {
   hello.protocol = std::min(wire::protocol_max, greeting.protocol_highest);
   if (hello.protocol < std::max(wire::protocol_min, greeting.protocol_lowest)) {
     return failure("it is " + greeting.product + " and speaks protocol " +
@@ -75,13 +100,18 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::
                    std::to_string(wire::protocol_max) + "; install the same version on both sides");
   }
   hello.features &= greeting.features;
-  if (!greeting.token_required) return {};
-  if (token.empty()) {
+  hello.challenge = fresh_nonce();
+  if (!greeting.token_required) {
+    if (token.empty() || peer_known) return {};
+    return failure(
+        "it asks for no token, so nothing shows that it is the server you mean; start it with "
+        "--token-file, or give no token (--token-file, OUTBOARD_TOKEN_FILE, token_file) for it");
+  }
+  if (token.empty() && !shows_certificate) {
     return failure(
         "it asks for a token; name the file that holds it with --token-file, OUTBOARD_TOKEN_FILE or "
         "token_file in the configuration");
   }
-  hello.answer = hmac_sha256(token, greeting.challenge);
   return {};
 }
 
@@ -92,59 +122,144 @@ status send_frame(transport::connection& to, wire::frame_kind kind, std::span<co
   const std::array<iovec, 2> parts{iovec{raw.data(), raw.size()},
                                    iovec{const_cast<std::byte*>(payload.data()), payload.size()}};
   const transport::io_result sent = to.send(parts, until);
-  if (sent.status != io::done) return not_there(std::string(why(sent.status)));
+  if (sent.status != io::done) return gone(sent.status);
   return {};
 }
 
-outboard::error refused(const wire::refusal& refusal) {
-  return {refusal.reason == wire::refusal_reason::busy ? action::retry : action::fail,
-          "it refused: " + refusal.message, static_cast<int>(refusal.reason)};
+/// The server has greeted but given no session: it exists, and trying again later may help.
+outboard::error gave_up_waiting(std::chrono::seconds wait) {
+  return {action::retry,
+          "it is busy: it gave this program no session within " + std::to_string(wait.count()) +
+              " s (wait_seconds, OUTBOARD_WAIT_SECONDS); `outboard sessions` lists who uses it"};
 }
 
-/// The same connection by the transport of rings, once the server has seen that it reaches us without a
-/// relay.
+/// Continues the connection with the transport of rings, once the server has seen that it reaches us without
+/// a relay.
 result<std::unique_ptr<transport::connection>> prepare_for_rings(
     const transport::registry& transports, std::unique_ptr<transport::connection> link) {
   const unique_fd probe(::eventfd(0, EFD_CLOEXEC));
-  if (!probe) return outboard::error{action::retry, "no descriptor to show that we share this host"};
+  if (!probe)
+    return outboard::error{action::retry, "no descriptor is left to show that both ends are on this host"};
   OUTBOARD_TRY(link->send_descriptor(probe.get()));
   auto socket = link->detach();
   if (!socket.ok()) return std::move(socket).error();
-  return transports.find(rings_scheme)->attach(std::move(*socket));
+  return transports.find(memory_scheme().name)->attach(std::move(*socket));
 }
 
-result<dialed> shake_hands(const transport::registry& transports, std::unique_ptr<transport::connection> link,
+/// Asks on a second connection whether a session of this process waits in the server's queue, and writes one
+/// line if it does. A server that does not know the question refuses it.
+void report_waiting(const transport::registry& transports, std::string_view url,
+                    std::span<const std::byte> token, std::chrono::seconds wait,
+                    const std::shared_ptr<encryption>& encrypts) {
+  wire::hello hello = introduce_ourselves();
+  hello.wanted = wire::purpose::admin;
+  hello.admin_question = "queue";
+  hello.environment.clear();
+  const auto answer = dial(transports, url, hello, token, transport::clock::now() + greeting_patience,
+                           welcome_patience, encrypts);
+  if (!answer.ok() || answer->welcome.content.empty()) return;
+  const auto& about = answer->welcome.content;
+  log::error("server ", url,
+             " is busy: ", std::string_view(reinterpret_cast<const char*>(about.data()), about.size()),
+             "; waiting for up to ", wait.count(), " s (wait_seconds, OUTBOARD_WAIT_SECONDS)");
+}
+
+/// What the proofs of the token cover besides the hello.
+std::vector<std::byte> proven(std::span<const std::byte> greeting, const secured& over) {
+  if (!over.tls) return {greeting.begin(), greeting.end()};
+  return wire::bound_greeting(greeting, over.tls->outer()->binding());
+}
+
+/// Behind the hello, another process of the server has the connection, with keys of its own.
+status begin_inner(const secured& over, wire::purpose wanted, deadline until) {
+  if (!over.tls || wanted == wire::purpose::admin || wanted == wire::purpose_checkpoint) return {};
+  const auto library = transport::tls::load();
+  if (!library.ok()) return library.error();
+  auto inner = (*library)->start_client(over.tls->outer()->inner_key());
+  if (!inner) return outboard::error{action::retry, "no memory is left for an encrypted connection"};
+  return over.tls->begin_inner(std::move(inner), until);
+}
+
+outboard::error no_proof() {
+  return failure(
+      "it does not know the token, so it is not the server you mean, or somebody on the network changed "
+      "what it says; ask who runs it");
+}
+
+outboard::error too_long(std::size_t hello) {
+  return failure("our hello would be " + std::to_string(hello) + " bytes, the limit is " +
+                 std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
+}
+
+/// Behind the welcome of a session that can be resumed.
+result<std::optional<wire::resume_terms>> receive_terms(transport::connection& from, std::uint64_t features,
+                                                        deadline until) {
+  if ((features & wire::feature_resume) == 0) return std::optional<wire::resume_terms>();
+  std::array<std::byte, wire::resume_terms_size> raw;
+  if (const io got = transport::receive_whole(from, raw, until); got != io::done) return gone(got);
+  auto terms = wire::decode_resume_terms(raw);
+  if (!terms.ok()) return std::move(terms).error();
+  return std::optional(*terms);
+}
+
+result<dialed> shake_hands(const transport::registry& transports, std::string_view url, secured& over,
                            wire::hello hello, std::span<const std::byte> token, bool only_rings,
-                           deadline until, std::chrono::seconds wait) {
+                           deadline until, std::chrono::seconds wait,
+                           const std::shared_ptr<encryption>& encrypts, const complete_hello& complete) {
+  std::unique_ptr<transport::connection> link = std::move(over.link);
   auto greeting = receive_greeting(*link, until);
   if (!greeting.ok()) return std::move(greeting).error();
-  OUTBOARD_TRY(answer_greeting(hello, *greeting, token));
+  const auto greeted = transport::clock::now();
+  OUTBOARD_TRY(answer_greeting(hello, greeting->content, token,
+                               link->what().peer_identity || (over.tls && over.known),
+                               over.shows_certificate));
+  if (complete && !complete(hello, greeting->content.challenge)) return not_there("it is no longer wanted");
   if (only_rings && (hello.features & wire::feature_rings) == 0)
-    return failure("it shares no memory (`rings` is off there, or it is older than that); use unix:");
-  const std::vector<std::byte> payload = wire::encode(hello);
-  if (payload.size() > wire::max_hello_payload) {
-    return failure("our hello would be " + std::to_string(payload.size()) + " bytes, the limit is " +
-                   std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
-  }
-  // A refusal that came early makes sending fail; its reason is still there to be read.
+    return failure("it shares no memory (`rings` is off there, or its version is too old); use " +
+                   std::string(memory_scheme().handed_over_as) + ":");
+  std::vector<std::byte> payload = wire::encode(hello);
+  const bool proves = greeting->content.token_required && !token.empty();
+  const wire::seal seal =
+      proves ? wire::prove(payload, token, proven(greeting->payload, over)) : wire::seal{};
+  if (payload.size() > wire::max_hello_payload) return too_long(payload.size());
+  // If an early refusal made sending fail, its reason can still be read.
   status sent = send_frame(*link, wire::frame_kind::hello, payload, until);
+  if (sent.ok()) sent = begin_inner(over, hello.wanted, until);
   if (sent.ok() && (hello.features & wire::feature_rings) != 0) {
     auto prepared = prepare_for_rings(transports, std::move(link));
     if (!prepared.ok()) return std::move(prepared).error();
     link = std::move(*prepared);
   }
   const bool opens = wire::opens_session(hello.wanted);
-  const deadline patience = opens ? transport::clock::now() + wait : until;
+  const deadline patience =
+      opens || hello.wanted == wire::purpose_resume ? transport::clock::now() + wait : until;
+  if (opens && sent.ok() && wait > silent_wait &&
+      link->wait_readable(transport::clock::now() + silent_wait) == io::timed_out)
+    report_waiting(transports, url, token, wait, encrypts);
   auto reply = receive_frame(*link, wire::max_frame_payload, patience);
+  if (!reply.ok() && opens && sent.ok() && transport::clock::now() >= patience) return gave_up_waiting(wait);
+  if (const std::string why = reply.ok() || !over.tls ? "" : over.tls->problem(); !why.empty())
+    return failure(why);
   if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
   if (reply->header.kind == wire::frame_kind::refusal) {
     const auto refusal = wire::decode_refusal(reply->payload);
     return refusal.ok() ? refused(*refusal) : refusal.error();
   }
-  if (reply->header.kind != wire::frame_kind::welcome) return failure("its second message is no welcome");
+  if (reply->header.kind != wire::frame_kind::welcome) return failure("its second message is not a welcome");
+  if (!wire::has_seal(reply->payload, seal)) return no_proof();
+  if (proves || over.known) encrypts->remember(over);
   auto welcome = wire::decode_welcome(reply->payload);
   if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);
-  return dialed{std::move(link), std::move(*welcome), {}, std::move(greeting->product), greeting->challenge};
+  auto terms = receive_terms(*link, opens ? welcome->features : 0, patience);
+  if (!terms.ok()) return std::move(terms).error();
+  dialed made;
+  made.connection = std::move(link);
+  made.welcome = std::move(*welcome);
+  made.server_product = std::move(greeting->content.product);
+  made.challenge = greeting->content.challenge;
+  made.terms = *terms;
+  made.greeted_after = greeted.time_since_epoch();
+  return made;
 }
 
 std::string variable(const char* name) {
@@ -152,36 +267,72 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-}  // namespace
+/// For callers of dial(), to whom it makes no difference.
+int without_breaks(int reason) { return reason == connection_broke ? 0 : reason; }
 
-result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
-                    std::span<const std::byte> token, deadline until, std::chrono::seconds wait) {
+/// `broke`: whether a connection over a network stood and then broke, before it carried a session.
+result<dialed> dial_once(const transport::registry& transports, std::string_view url, wire::hello hello,
+                         std::span<const std::byte> token, deadline until, std::chrono::seconds wait,
+                         const std::shared_ptr<encryption>& encrypts, const complete_hello& complete,
+                         bool& broke) {
+  const auto began = transport::clock::now();
   auto link = transports.connect(url, until);
   if (!link.ok()) {
+    broke = link.error().reason == connection_broke;
+    // A transport's error may already begin with the address.
+    const std::string& why = link.error().message;
     return outboard::error{action::reconnect,
-                           "no server at " + std::string(url) + ": " + link.error().message};
+                           "no server at " + (why.starts_with(url) ? why : std::string(url) + ": " + why),
+                           without_breaks(link.error().reason)};
   }
-  const transport::capabilities& can = (*link)->what();
-  const bool by_rings = url.starts_with(std::string(rings_scheme) + ":");
-  const bool may_share = can.same_host && can.passes_descriptors && transports.find(rings_scheme) != nullptr;
+  const transport::capabilities can = (*link)->what();
+  const bool by_rings = traits_of(url).shares_memory;
+  const bool may_share =
+      can.same_host && can.passes_descriptors && transports.find(memory_scheme().name) != nullptr;
   if (!wire::opens_session(hello.wanted)) {
     hello.features = 0;
   } else if (!may_share) {
     hello.features &= ~wire::feature_rings;
+    if (!transport::may_resume(can)) hello.features &= ~wire::feature_resume;
   } else if (by_rings) {
     hello.features |= wire::feature_rings;
   }
   const bool only_rings = by_rings && wire::opens_session(hello.wanted);
-  auto done = shake_hands(transports, std::move(*link), std::move(hello), token, only_rings, until, wait);
+  auto over = encrypts->secure(std::move(*link), url, !token.empty(), until);
+  auto done = over.ok() ? shake_hands(transports, url, *over, std::move(hello), token, only_rings, until,
+                                      wait, encrypts, complete)
+                        : result<dialed>(over.error());
   if (!done.ok()) {
+    broke = done.error().reason == connection_broke && transport::may_resume(can);
     const bool answered = done.error().next != action::reconnect;
     return outboard::error{done.error().next,
                            std::string(answered ? "server " : "no Outboard server at ") + std::string(url) +
                                ": " + done.error().message,
-                           done.error().reason};
+                           without_breaks(done.error().reason)};
   }
   done->url = url;
+  done->greeted_after -= began.time_since_epoch();
   return done;
+}
+
+}  // namespace
+
+result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
+                    std::span<const std::byte> token, deadline until, std::chrono::seconds wait,
+                    const std::shared_ptr<encryption>& given, const complete_hello& complete) {
+  const std::shared_ptr<encryption> encrypts = given ? given : std::make_shared<encryption>();
+  bool broke = false;
+  auto made = dial_once(transports, url, hello, token, until, wait, encrypts, complete, broke);
+  // Nothing of the program has happened yet, and the server ends a session whose client never spoke.
+  const bool again = broke && wire::opens_session(hello.wanted);
+  auto pause = first_pause;
+  for (int i = 0; again && i < fresh_starts && !made && made.error().next == action::reconnect; i++) {
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+    until = std::max(until, transport::clock::now() + greeting_patience);  // it may have waited for a place
+    made = dial_once(transports, url, hello, token, until, wait, encrypts, complete, broke);
+  }
+  return made;
 }
 
 wire::hello introduce_ourselves() {
@@ -189,7 +340,7 @@ wire::hello introduce_ourselves() {
   hello.product = product;
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) hello.host = host.data();
-  // No getpwuid: it loads name service libraries into the program.
+  // Not getpwuid, because it loads name service libraries into the program.
   hello.user = variable("USER");
   if (hello.user.empty()) hello.user = variable("LOGNAME");
   if (hello.user.empty()) hello.user = "uid " + std::to_string(::getuid());

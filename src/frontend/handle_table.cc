@@ -54,7 +54,7 @@ object* handle_table::find(std::uint64_t value) const {
 }
 
 bool handle_table::release(std::uint64_t value) {
-  std::unique_ptr<object> dying;  // destroyed outside the lock: it may own other objects
+  std::unique_ptr<object> dying;  // destroyed outside the lock, because it may own other objects
   const std::lock_guard lock(mutex_);
   if (!find(value)) return false;
   const std::uint32_t index = wire::handle{value}.index();

@@ -1,7 +1,7 @@
 // Handles as the program sees them: ids chosen here, each with what the front-end must know about its object.
-// One table a kind. alive() and find() take no lock (they are on the path of every launch); reserve() and
-// release() do. Objects are owned by the table and die at release(): a program that destroys a handle while
-// another thread uses it errs as it would on the real driver.
+// There is one table for each kind. alive() and find() take no lock (every launch calls them); reserve() and
+// release() do. The table owns the objects and destroys them in release(): a program that destroys a handle
+// while another thread uses it is wrong with the real driver too.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@
 
 namespace outboard::frontend {
 
-/// What the front-end remembers of an object; each kind derives its own.
+/// What the front-end remembers about an object; each kind derives its own.
 struct object {
   virtual ~object() = default;
   std::uint64_t context = 0;      ///< handle of the context it belongs to; 0: none
-  std::atomic<bool> late{false};  ///< of an earlier life of that context (a primary one, since reset)
+  std::atomic<bool> late{false};  ///< from an earlier life of that context (a primary one that was reset)
 };
 
 class handle_table {
@@ -31,21 +31,21 @@ class handle_table {
   handle_table(const handle_table&) = delete;
   handle_table& operator=(const handle_table&) = delete;
 
-  /// A fresh handle, alive at once. 0 when 2^28 are alive (the program has leaked them).
+  /// Returns a fresh handle, alive at once; 0 if 2^28 are alive (the program has leaked them).
   std::uint64_t reserve(std::unique_ptr<object> info);
 
-  /// The object behind a value that the program gave, or nullptr if it is no live handle of this kind.
+  /// The object behind a value from the program, or nullptr if it is not a live handle of this kind.
   object* find(std::uint64_t value) const;
 
-  /// False: it was not alive. The object is destroyed.
+  /// Destroys the object. Returns false if it was not alive.
   bool release(std::uint64_t value);
 
-  /// Every live object, under the table's lock.
+  /// Visits every live object, under the table's lock.
   void each(const std::function<void(std::uint64_t, object&)>& visit) const;
 
  private:
   struct slot {
-    std::atomic<std::uint32_t> generation{0};  ///< of the living object; 0: free
+    std::atomic<std::uint32_t> generation{0};  ///< generation of the live object; 0: free
     std::uint32_t last_generation = 0;
     std::unique_ptr<object> info;
   };
@@ -58,7 +58,7 @@ class handle_table {
   mutable std::mutex mutex_;
   std::vector<std::uint32_t> free_;
   std::uint32_t used_ = 0;
-  // Pages that nobody has touched: 128 KiB of zeros for each kind took 2 ms of every program's start.
+  // Untouched pages: clearing 128 KiB for each kind took 2 ms of every program's start.
   const std::unique_ptr<std::atomic<chunk*>[], void (*)(void*)> chunks_;
 };
 

@@ -8,7 +8,7 @@
 namespace outboard::frontend {
 namespace {
 
-TEST(handle_table, handles_are_no_small_numbers_and_die_at_release) {
+TEST(handle_table, handles_are_not_small_numbers_and_end_at_release) {
   handle_table table(api::handle_kind::event);
   const std::uint64_t a = table.reserve(std::make_unique<object>());
   EXPECT_GT(a, 2u);
@@ -20,7 +20,7 @@ TEST(handle_table, handles_are_no_small_numbers_and_die_at_release) {
   EXPECT_NE(table.reserve(std::make_unique<object>()), a);
 }
 
-TEST(handle_table, nonsense_is_no_handle) {
+TEST(handle_table, nonsense_is_not_a_handle) {
   handle_table table(api::handle_kind::event);
   table.reserve(std::make_unique<object>());
   for (const std::uint64_t value : {0ull, 1ull, 2ull, ~0ull, 0xdeadbeefull, 0x7ffe00001234ull}) {

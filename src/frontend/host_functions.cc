@@ -10,7 +10,7 @@
 namespace outboard::frontend {
 namespace {
 
-/// What an answer may bring, below a frame; the server asks for no more.
+/// The most that an answer may contain, less than a frame; the server asks for no more.
 constexpr std::size_t most_answered = 16u << 20;
 
 }  // namespace
@@ -27,12 +27,12 @@ bool host_box::gapless() const {
   return (height * depth == 1 || pitch == width) && (depth == 1 || slice == pitch * height);
 }
 
-std::uint64_t host_functions::add(session& from, function run, std::pair<void*, void*> pointers) {
-  return keep(from, {std::make_shared<const function>(std::move(run)), pointers, {}});
+std::uint64_t host_functions::add(session& from, function run, std::pair<void*, void*> pointers, bool once) {
+  return keep(from, {std::make_shared<const function>(std::move(run)), pointers, {}, once});
 }
 
 std::uint64_t host_functions::add(session& from, const host_box& box) {
-  return keep(from, {nullptr, {}, box});
+  return keep(from, {nullptr, {}, box, false});
 }
 
 std::pair<void*, void*> host_functions::pointers(std::uint64_t id) const {
@@ -53,7 +53,7 @@ std::uint64_t host_functions::keep(session& from, entry e) {
   if (!started_) {
     started_ = true;
     gone_.store(false, std::memory_order_relaxed);
-    // Signals are the program's business (design section 5.4).
+    // Signals are the program's business (docs/design.md, section 5.4).
     const blocked_signals blocked;
     std::thread([this, &from] { work(from); }).detach();
   }
@@ -72,12 +72,13 @@ void host_functions::forget(std::uint64_t id) {
   entries_.erase(id);
 }
 
-/// As they are now, behind the function that ran.
+/// The bytes as they are now, after the function has run.
 std::vector<std::byte> host_functions::bytes_of(const std::vector<std::uint64_t>& boxes) const {
   std::vector<std::byte> bytes;
   for (const std::uint64_t id : boxes) {
     const auto found = box(id);
-    if (!found || found->size() > most_answered - std::min(bytes.size(), most_answered)) continue;
+    if (!found || found->written || found->size() > most_answered - std::min(bytes.size(), most_answered))
+      continue;
     const std::uint64_t row = found->gapless() ? found->size() : found->width;
     for (std::uint64_t at = 0; at < found->size(); at += row) {
       const std::byte* from = found->place(at, row);
@@ -93,8 +94,9 @@ void host_functions::run(const callback_order& order) {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(order.errand.id);
     if (found != entries_.end()) what = found->second.run;
+    if (what && found->second.once) entries_.erase(found);
   }
-  if (!what) return;  // the server errs: nothing of ours runs by a number that we did not give out
+  if (!what) return;  // the server is wrong: we run nothing by a number that we did not assign
   if (before_) before_();
   lane& own = this_lane();
   own.in_callback = true;
@@ -113,12 +115,12 @@ void host_functions::work(session& from) {
     from.answer_callback(order->number, bytes_of(order->errand.wanted));
   }
   const std::lock_guard lock(mutex_);
-  started_ = false;  // a session that goes on elsewhere gets a thread of its own
+  started_ = false;  // a session that continues elsewhere gets a thread of its own
   gone_.store(true, std::memory_order_release);
 }
 
 void host_functions::end() {
-  // The library may be unloaded after this: the thread should not be in it then. A function of the program
+  // The library may be unloaded after this, so the thread should not be in it then. A function of the program
   // that does not return, or that ended the process itself, is not waited for.
   for (int i = 0; i < 200 && !gone_.load(std::memory_order_acquire); ++i) {
     if (in_program_.load(std::memory_order_acquire)) return;

@@ -1,6 +1,6 @@
 // Functions of the program that the server asks for: host functions, stream callbacks, destructors of user
 // objects. The program's pointers never travel: the server knows them by number. All run on one thread, which
-// exists from the first such function on; CUDA calls from there are not permitted, as with the real driver.
+// exists from the first such function on; CUDA calls from them are not permitted, as with the real driver.
 // Owned by the process state; any thread may add.
 #pragma once
 
@@ -16,12 +16,14 @@
 
 namespace outboard::frontend {
 
-/// Host memory of a copy in a graph; rows of `width` bytes. The server sees its bytes without gaps.
+/// Host memory of a copy in a graph; rows of `width` bytes. The server sees its bytes without gaps, and only
+/// in the copy's direction: it reads what the copy reads and writes what the copy writes.
 struct host_box {
   std::byte* base = nullptr;
   std::uint64_t width = 0, height = 1, depth = 1, pitch = 0, slice = 0;
+  bool written = false;  ///< the copy goes to the host
   std::uint64_t size() const { return width * height * depth; }
-  /// The program's place of bytes [offset, offset + size); nullptr: not in one row.
+  /// Where bytes [offset, offset + size) are in the program's memory; nullptr: they are not in one row.
   std::byte* place(std::uint64_t offset, std::uint64_t size) const;
   bool gapless() const;
 };
@@ -30,12 +32,13 @@ class host_functions {
  public:
   using function = std::function<void(std::int32_t status)>;
 
-  /// The number by which the server asks for it, until forget(). `pointers`: the program's own names for it.
-  std::uint64_t add(session& from, function run, std::pair<void*, void*> pointers = {});
+  /// Returns the number by which the server asks for it, until forget(). `pointers`: the program's own names
+  /// for it. `once`: it runs once at most, however often the server asks.
+  std::uint64_t add(session& from, function run, std::pair<void*, void*> pointers = {}, bool once = false);
   std::uint64_t add(session& from, const host_box& box);
   void forget(std::uint64_t id);
-  /// What is done on the functions' thread before and after each of them: bytes that they may read come
-  /// first, those that they wrote go before the work behind them. Set before the first add().
+  /// What runs on the functions' thread before and after each of them: bytes that they may read must arrive
+  /// before, and bytes that they wrote must leave before the work that follows. Set before the first add().
   void surround(std::function<void()> before, std::function<void()> after);
 
   std::pair<void*, void*> pointers(std::uint64_t id) const;  ///< null: no such function
@@ -43,7 +46,7 @@ class host_functions {
 
   /// The process ends: waits a moment for the thread, unless it is inside the program's code.
   void end();
-  /// In a forked child there is no such thread.
+  /// For a forked child, which has no such thread.
   void forked();
 
  private:
@@ -51,6 +54,7 @@ class host_functions {
     std::shared_ptr<const function> run;
     std::pair<void*, void*> pointers;
     host_box box;
+    bool once = false;
   };
   std::uint64_t keep(session& from, entry e);
   void work(session& from);

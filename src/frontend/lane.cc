@@ -10,8 +10,8 @@ namespace {
 std::atomic<std::uint32_t> last_lane{0};
 std::atomic<void (*)(std::uint32_t)> tell_end{nullptr};
 
-/// The C++ run time is linked statically into a library that a program may dlclose: a pthread key's
-/// destructor is the one end-of-thread hook that works there as well.
+/// The C++ run time is linked statically into a library that a program may dlclose. A pthread key's
+/// destructor is the one end-of-thread hook that also works there.
 void lane_ended(void* value) {
   lane* ended = static_cast<lane*>(value);
   if (auto* const tell = tell_end.load(std::memory_order_acquire)) tell(ended->id);

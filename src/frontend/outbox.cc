@@ -10,11 +10,11 @@
 namespace outboard::frontend {
 namespace {
 
-/// Fewer writes than this one after the other are no burst: waking a thread costs as much as a write.
+/// Fewer consecutive writes than this are not a burst: waking a thread costs as much as a write.
 constexpr unsigned burst = 4;
 
 /// How often the thread looks in vain before it sleeps until it is wanted: a few milliseconds, so that a
-/// program that launches all the time does not wake it each time.
+/// program that launches all the time need not wake it each time.
 constexpr int idle_looks = 40;
 
 }  // namespace
@@ -30,12 +30,12 @@ void outbox::stop() {
   wanted_.notify_one();
 }
 
-/// Is the thread there and awake?
+/// Does the thread exist, and is it awake?
 bool outbox::has_help() {
   if (given_up_) return false;
   const std::lock_guard lock(mutex_);
   if (stopped_) return false;
-  asked_ = true;  // it must not fall asleep over what is gathered now
+  asked_ = true;  // it must not fall asleep before it sees what is gathered now
   if (awake_) return true;
   if (!thread_.joinable()) {
     const blocked_signals blocked;
@@ -66,7 +66,7 @@ bool outbox::take(std::initializer_list<std::span<const std::byte>> frame, pace 
 }
 
 void outbox::work() {
-  // The system makes sleeps longer by as much as `nap` otherwise.
+  // The system's default slack makes sleeps longer by as much as `nap`.
   ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   std::unique_lock lock(mutex_);
   for (int in_vain = 0; !stopped_;) {

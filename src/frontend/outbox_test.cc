@@ -11,9 +11,9 @@ using namespace std::chrono_literals;
 
 constexpr std::array<std::byte, 40> frame{};
 
-struct Outbox : testing::Test {
+struct outbox_test : testing::Test {
   bool post(pace how = pace::work) { return box.take({frame}, how, now); }
-  /// As many as are sent by themselves before a burst is one.
+  /// How many posts are sent alone before they count as a burst.
   unsigned sent_singly(unsigned most) {
     unsigned sent = 0;
     for (; sent < most && !post(); ++sent) box.clear(false), now += 1us;
@@ -24,7 +24,7 @@ struct Outbox : testing::Test {
   outbox::clock::time_point now = outbox::clock::now();
 };
 
-TEST_F(Outbox, the_first_posts_after_an_answer_are_sent_at_once_and_those_of_a_burst_are_not) {
+TEST_F(outbox_test, sends_the_first_posts_after_an_answer_at_once_but_not_those_of_a_burst) {
   const unsigned alone = sent_singly(100);
   EXPECT_GE(alone, 1u);
   EXPECT_LT(alone, 100u);
@@ -33,13 +33,13 @@ TEST_F(Outbox, the_first_posts_after_an_answer_are_sent_at_once_and_those_of_a_b
   EXPECT_EQ(sent_singly(100), alone);
 }
 
-TEST_F(Outbox, what_begins_no_work_waits_for_what_does) {
+TEST_F(outbox_test, a_post_that_begins_no_work_waits_for_one_that_does) {
   EXPECT_TRUE(post(pace::light));
   EXPECT_FALSE(post());
   EXPECT_EQ(box.gathered().size(), frame.size());
 }
 
-TEST_F(Outbox, work_that_comes_seldom_never_waits) {
+TEST_F(outbox_test, rare_work_never_waits) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(post());
     box.clear(false);
@@ -47,7 +47,7 @@ TEST_F(Outbox, work_that_comes_seldom_never_waits) {
   }
 }
 
-TEST_F(Outbox, what_is_gathered_is_due_after_a_while_or_when_it_is_much) {
+TEST_F(outbox_test, gathered_posts_are_due_after_a_while_or_when_they_are_many) {
   sent_singly(100);
   EXPECT_FALSE(box.due(now));
   EXPECT_TRUE(box.due(now + outbox::late));
@@ -57,7 +57,7 @@ TEST_F(Outbox, what_is_gathered_is_due_after_a_while_or_when_it_is_much) {
   EXPECT_FALSE(box.due(now + 1s));
 }
 
-TEST_F(Outbox, what_is_large_does_not_wait_and_what_more_follows_does) {
+TEST_F(outbox_test, large_posts_do_not_wait_and_followed_ones_do) {
   const std::vector<std::byte> large(outbox::small);
   EXPECT_FALSE(box.take({frame, large}, pace::followed, now));
   EXPECT_TRUE(post(pace::followed));
@@ -65,7 +65,7 @@ TEST_F(Outbox, what_is_large_does_not_wait_and_what_more_follows_does) {
   EXPECT_EQ(box.gathered().size(), frame.size());
 }
 
-TEST_F(Outbox, what_leaves_is_no_longer_gathered_and_stays_as_it_was_while_more_is) {
+TEST_F(outbox_test, leaving_posts_stay_unchanged_while_more_are_gathered) {
   sent_singly(100);
   const std::span<const std::byte> leaving = box.leave();
   EXPECT_EQ(leaving.size(), frame.size());
@@ -76,12 +76,12 @@ TEST_F(Outbox, what_leaves_is_no_longer_gathered_and_stays_as_it_was_while_more_
   EXPECT_EQ(box.gathered().size(), more.size());
 }
 
-TEST_F(Outbox, once_it_is_stopped_nothing_waits) {
+TEST_F(outbox_test, nothing_waits_after_it_is_stopped) {
   box.stop();
   EXPECT_EQ(sent_singly(100), 100u);
 }
 
-TEST(outbox, its_thread_looks_while_something_is_gathered_and_again_after_it_slept) {
+TEST(outbox, its_thread_looks_while_posts_are_gathered_and_again_after_it_slept) {
   std::mutex sending;
   std::condition_variable emptied;
   std::function<bool()> look;
@@ -98,7 +98,7 @@ TEST(outbox, its_thread_looks_while_something_is_gathered_and_again_after_it_sle
     while (!box.take({frame}, pace::work, outbox::clock::now())) box.clear(false);
     EXPECT_TRUE(emptied.wait_for(lock, 10s, [&] { return box.gathered().empty(); })) << round;
     lock.unlock();
-    std::this_thread::sleep_for(round % 2 ? 0ms : 20ms);  // beyond its last vain look
+    std::this_thread::sleep_for(round % 2 ? 0ms : 20ms);  // beyond the thread's last look in vain
   }
 }
 

@@ -2,14 +2,18 @@
 
 #include <array>
 
+#include "transport/resumable/stream.hh"
 #include "wire/cursor.hh"
 #include "wire/output.hh"
 
 namespace outboard::frontend {
 namespace {
 
-error lost_connection(transport::io why) {
-  return {action::reconnect, why == transport::io::closed ? "the server closed the connection"
+error lost_connection(transport::io how, transport::connection& which) {
+  const transport::resumable_stream* const stream = transport::stream_of(which);
+  const std::string why = stream ? stream->why_ended() : "";
+  if (!why.empty()) return {action::reconnect, why};
+  return {action::reconnect, how == transport::io::closed ? "the server closed the connection"
                                                           : "the connection to the server broke"};
 }
 
@@ -20,12 +24,12 @@ constexpr std::size_t data_prefix = 16;
 
 status receiver::fill(std::span<std::byte> into) {
   const transport::io got = from_.fill(into);
-  return got == transport::io::done ? status{} : lost_connection(got);
+  return got == transport::io::done ? status{} : lost_connection(got, connection_);
 }
 
 status receiver::receive_data(const wire::frame_header& header) {
   std::array<std::byte, data_prefix> prefix;
-  if (header.size < prefix.size()) return failure("short data frame");
+  if (header.size < prefix.size()) return failure("the server sent a data frame that is too short");
   OUTBOARD_TRY(fill(prefix));
   wire::reader r(prefix);
   const auto ticket = r.get<std::uint64_t>();
@@ -33,7 +37,8 @@ status receiver::receive_data(const wire::frame_header& header) {
   const std::size_t size = header.size - prefix.size();
   if (offset == wire::copy_failed) return sink_.copy_failed(ticket), status{};
   places_.clear();
-  if (!sink_.landing_places(ticket, offset, size, places_)) return failure("bytes for no copy of ours");
+  if (!sink_.landing_places(ticket, offset, size, places_))
+    return failure("the server sent bytes for an unknown copy");
   for (const std::span<std::byte> place : places_) OUTBOARD_TRY(fill(place));
   return {};
 }
@@ -44,24 +49,25 @@ status receiver::receive_aside() {
   places_.clear();
   if (!r.finished() || piece.size == 0 ||
       !sink_.landing_places(piece.ticket, piece.offset, piece.size, places_))
-    return failure("bytes aside for no copy of ours");
+    return failure("the server announced bytes for an unknown copy");
   return sink_.aside(piece, places_);
 }
 
-/// What it is, then the bytes.
+/// One byte that says what it is, then the bytes.
 status receiver::receive_output() {
   wire::reader r(body_);
   const auto what = r.get<std::uint8_t>();
   const std::string_view text{reinterpret_cast<const char*>(r.rest().data()), r.rest().size()};
   if (!r.ok() || what < wire::output_text || what > wire::output_core_dump)
-    return failure("malformed output");
+    return failure("the server sent malformed output");
   return sink_.output(what, text), status{};
 }
 
-/// The transport stops short of the byte that carries it, so nothing behind the header has been read yet.
+/// The transport stops short of the byte that carries the descriptor, so nothing behind the header has been
+/// read yet.
 status receiver::receive_descriptor(const wire::frame_header& header) {
   if (header.size != 0 || from_.has_buffered() || !connection_.what().passes_descriptors) {
-    return failure("a descriptor out of place");
+    return failure("the server sent a descriptor in the wrong place");
   }
   while (true) {
     auto got = connection_.receive_descriptor(transport::no_deadline);
@@ -86,7 +92,7 @@ status receiver::receive_frame() {
   switch (header.kind) {
     case wire::frame_kind::reply: {
       std::vector<std::byte>* target = sink_.reply_target(header.ticket);
-      if (!target) return failure("a reply to no call of ours");
+      if (!target) return failure("the server sent a reply to an unknown call");
       OUTBOARD_TRY(fill_body(*target, header.size));
       OUTBOARD_TRY(sink_.collect_asides());
       sink_.reply_arrived(header.ticket);
@@ -101,7 +107,7 @@ status receiver::receive_frame() {
       OUTBOARD_TRY(fill_body(body_, header.size));
       wire::reader r(body_);
       const auto code = r.get<std::int32_t>();
-      if (!r.finished()) return failure("malformed notice");
+      if (!r.finished()) return failure("the server sent a malformed notice");
       sink_.notice(header.context, code);
       return {};
     }
@@ -112,7 +118,7 @@ status receiver::receive_frame() {
       OUTBOARD_TRY(fill_body(body_, header.size));
       wire::reader r(body_);
       const auto errand = marshal::take_body<marshal::callback_body>(r);
-      if (!r.finished()) return failure("malformed callback");
+      if (!r.finished()) return failure("the server sent a malformed callback");
       OUTBOARD_TRY(sink_.collect_asides());
       sink_.callback(header.ticket, errand);
       return {};
@@ -122,7 +128,7 @@ status receiver::receive_frame() {
     case wire::frame_kind::refusal:
       return failure("the server ended the session");
     default:
-      return failure("a frame that only clients send");
+      return failure("the server sent a frame that only clients send");
   }
 }
 

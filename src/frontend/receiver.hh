@@ -1,4 +1,4 @@
-// Reads frames of the server off a connection and hands each to its sink; the bytes of copies go straight
+// Reads the server's frames from a connection and hands each to its sink; the bytes of copies go straight
 // from the connection into the program's memory. One thread at a time (the session's leader).
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.hh"
-#include "marshal/bodies.hh"
+#include "marshal/cuda/bodies.hh"
 #include "marshal/data_bodies.hh"
 #include "transport/buffered.hh"
 #include "wire/frame.hh"
@@ -20,24 +20,25 @@ namespace outboard::frontend {
 class frame_sink {
  public:
   virtual ~frame_sink() = default;
-  /// The buffer that waits for this reply, or nullptr: no call has this ticket (the server is at fault).
+  /// The buffer that waits for this reply, or nullptr: no call has this ticket (an error of the server).
   virtual std::vector<std::byte>* reply_target(std::uint64_t ticket) = 0;
   virtual void reply_arrived(std::uint64_t ticket) = 0;
-  /// Where bytes [offset, offset + size) of the copy with this ticket go, one run behind the other; false: no
-  /// such copy, or beyond its end.
+  /// Gives the runs for bytes [offset, offset + size) of the copy with this ticket, one after the other.
+  /// Returns false if there is no such copy, or beyond its end.
   virtual bool landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
                               std::vector<std::span<std::byte>>& places) = 0;
   /// The copy with this ticket will bring no (more) bytes: it failed on the server.
   virtual void copy_failed(std::uint64_t ticket) = 0;
   /// These bytes come over a data connection.
   virtual status aside(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places) = 0;
-  /// The server says that work is complete: what it has said to come aside is to be in its place.
+  /// The server is about to report that work is complete: the bytes that it announced for data connections
+  /// must first be in their place.
   virtual status collect_asides() = 0;
   virtual void notice(std::uint64_t context, std::int32_t code) = 0;
   virtual void output(int descriptor, std::string_view text) = 0;
-  /// `number` 0: nobody waits for an answer.
+  /// `number` 0: no answer is expected.
   virtual void callback(std::uint64_t number, const marshal::callback_body& errand) = 0;
-  /// For the call with this ticket; nobody's is closed.
+  /// Gives the descriptor to the call with this ticket; closes it if there is none.
   virtual void descriptor(std::uint64_t ticket, unique_fd fd) = 0;
 };
 
@@ -47,8 +48,7 @@ class receiver {
   receiver(transport::connection& connection, frame_sink& sink, std::atomic<std::uint64_t>& received)
       : connection_(connection), from_(connection), sink_(sink), received_(received) {}
 
-  /// Reads and delivers one frame, waiting for it. An error: the connection is lost or the server broke the
-  /// protocol.
+  /// Waits for one frame and delivers it. Fails if the connection is lost or the server broke the protocol.
   status receive_frame();
 
  private:

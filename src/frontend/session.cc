@@ -18,7 +18,8 @@ iovec part_of(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // iovec has no const form; send() only reads
 }
 
-/// Whoever holds it encodes a frame or is in one short write: sleeping would cost more than the rest of that.
+/// Spins for the lock. A thread that holds it encodes a frame or does one short write, so sleeping would cost
+/// more than the rest of that.
 std::unique_lock<std::mutex> locked_soon(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (lock) return lock;
@@ -29,13 +30,19 @@ std::unique_lock<std::mutex> locked_soon(std::mutex& mutex) {
   return lock;
 }
 
-/// They read out of a file: 18 GB/s with four, 28 with eight (H200's host, 16 cores).
+/// These threads read from a file: 18 GB/s with four, 28 with eight (H200's host, 16 cores).
 int drain_threads() {
   const int cores = usable_cores();
   return std::clamp(std::max(cores / 2, std::min(cores - 1, 3)), 1, 8);
 }
 
-/// Of a counter that one thread at a time writes: cheaper than fetch_add.
+bool meets(const landing& land, std::span<const std::byte> memory) {
+  if (!land.to) return false;
+  const std::span<const std::byte> place = land.extent();
+  return place.data() < memory.data() + memory.size() && memory.data() < place.data() + place.size();
+}
+
+/// For a counter that one thread at a time writes: cheaper than fetch_add.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
@@ -44,6 +51,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
 
 session::session(std::unique_ptr<transport::connection> connection, session_events events)
     : connection_(std::move(connection)),
+      stream_(transport::stream_of(*connection_)),
       events_(std::move(events)),
       drains_(frontend::drains::make(drain_threads())),
       receiver_(new receiver(*connection_, *this, received_)) {
@@ -54,11 +62,12 @@ session::~session() { drains_->drop_all(); }
 
 std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, waiter* waiting,
                             const landing* land) {
-  // What comes by frames comes when it likes: what was asked for before must be there first.
+  // Bytes in frames may arrive at any time, so copies to this memory that were requested earlier must land
+  // first.
   if (land && drains_->pending()) [[unlikely]]
     drains_->await(land->extent());
   const std::unique_lock sending = locked_soon(send_mutex_);
-  // Posts in a row are not waited for one by one.
+  // Only for calls: nobody waits for each of several posts in a row.
   if (kind == wire::frame_kind::call) connection_->expect_send();
   wire::frame_header header;
   header.size = static_cast<std::uint32_t>(request.payload.size() + request.bulk.size());
@@ -68,15 +77,15 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
   header.ticket = last_ticket_ + 1;
   header.ack = last_answered_.load(std::memory_order_relaxed);
   header.context = request.context;
-  if (waiting || land) {  // before the bytes leave: the answer may be read by another thread at once
+  if (waiting || land) {  // before the bytes leave, because another thread may read the answer at once
     const std::lock_guard lock(state_mutex_);
     if (waiting) waiting->ticket = header.ticket, waiters_.add(*waiting);
     if (land) landings_[header.ticket] = *land, landings_pending_.fetch_add(1, std::memory_order_relaxed);
   }
   std::array<std::byte, wire::header_size> raw;
   wire::encode_header(header, raw);
-  const std::array parts{part_of(raw), part_of(request.payload), part_of(request.bulk)};
-  const std::size_t used = request.bulk.empty() ? (request.payload.empty() ? 1 : 2) : 3;
+  const std::array parts{part_of(raw), part_of(request.payload)};
+  const std::size_t used = request.payload.empty() ? 1 : 2;
   add(sent_, raw.size() + header.size);
   last_ticket_ = header.ticket;
   if (kind == wire::frame_kind::post && gathers()) {
@@ -84,35 +93,43 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
     if (outbox_.take({raw, request.payload, request.bulk}, request.how, now))
       return !outbox_.due(now) || write({}, false) ? header.ticket : 0;
   }
-  return write(std::span(parts).first(used), kind == wire::frame_kind::call) ? header.ticket : 0;
+  const bool waits = kind == wire::frame_kind::call;
+  if (waits && stream_) return write(std::span(parts).first(used), true, request.bulk) ? header.ticket : 0;
+  const std::array with_bulk{parts[0], parts[1], part_of(request.bulk)};
+  const std::span all(with_bulk);
+  return write(request.bulk.empty() ? all.first(used) : all, waits) ? header.ticket : 0;
 }
 
-/// With the sender's lock: what is gathered, then the parts. `waits`: for an answer.
-bool session::write(std::span<const iovec> parts, bool waits) {
+/// With the sender's lock: writes what is gathered, then the parts. `waits`: the request waits for an answer.
+/// `lent` follows the parts and stays as it is until call_any() has the answer.
+bool session::write(std::span<const iovec> parts, bool waits, std::span<const std::byte> lent) {
   std::array<iovec, 4> all;
   std::size_t used = 0;
   if (!outbox_.gathered().empty()) all[used++] = part_of(outbox_.gathered());
   for (const iovec& part : parts) all[used++] = part;
-  std::unique_lock<std::mutex> writing;  // from the outbox's thread; all others have the sender's lock
+  std::unique_lock<std::mutex> writing;  // excludes the outbox's thread; all others have the sender's lock
   if (outbox_.has_thread()) writing = locked_soon(write_mutex_);
-  const bool sent = write_to_connection(std::span(all).first(used));
+  const bool sent = write_to_connection(std::span(all).first(used), lent);
   if (used > parts.size() || gathers()) outbox_.clear(waits);
   return sent;
 }
 
-bool session::write_to_connection(std::span<const iovec> parts) {
-  if (connection_->send(parts).status == transport::io::done) return true;
-  lose("the connection to the server broke while sending");
+bool session::write_to_connection(std::span<const iovec> parts, std::span<const std::byte> lent) {
+  const transport::io_result sent =
+      lent.empty() ? connection_->send(parts) : stream_->send_lent(parts, lent, nullptr);
+  if (sent.status == transport::io::done) return true;
+  const std::string why = stream_ ? stream_->why_ended() : "";
+  lose(why.empty() ? "the connection to the server broke while sending" : why);
   return false;
 }
 
-/// Of the outbox's thread. True: there was something.
+/// Called by the outbox's thread. Returns true if there was something to send.
 bool session::send_gathered() {
   std::unique_lock sending(send_mutex_);
   if (lost() || outbox_.gathered().empty()) return false;
   const std::array leaving{part_of(outbox_.leave())};
   const std::lock_guard writing(write_mutex_);
-  sending.unlock();  // whoever posts meanwhile does not wait for the write
+  sending.unlock();  // threads that post meanwhile do not wait for the write
   return write_to_connection(leaving);
 }
 
@@ -141,13 +158,11 @@ std::optional<std::int32_t> session::call_any(const outgoing& request, std::vect
   waiter own;
   own.into = &reply;
   own.descriptor = descriptor;
-  if (send(request, wire::frame_kind::call, &own, land)) {
-    await(own);
-  } else {
-    const std::lock_guard lock(state_mutex_);
-    forget(own);
-  }
-  if (!own.done) return std::nullopt;
+  (void)send(request, wire::frame_kind::call, &own, land);  // or the session is lost
+  await(own);
+  // The answer has acknowledged it, but that is the server's word.
+  if (stream_ && !request.bulk.empty()) stream_->settle();
+  if (!own.done) return reply.clear(), std::nullopt;  // what the previous call left
   std::int32_t code = 0;
   if (reply.size() < sizeof code) {
     lose("the server sent a reply without a result");
@@ -160,7 +175,9 @@ std::optional<std::int32_t> session::call_any(const outgoing& request, std::vect
 
 void session::await(waiter& own) {
   std::unique_lock lock(state_mutex_);
-  while (!own.done && !lost()) {
+  // When the session is lost, the reader may be in the middle of a frame whose bytes go into the caller's
+  // memory. Its connection is shut down, so it ends soon, and only then may the caller have the memory back.
+  while (!own.done && (!lost() || leading_)) {
     if (leading_) {
       own.asleep = true;
       own.wake.wait(lock);
@@ -173,8 +190,8 @@ void session::await(waiter& own) {
   forget(own);
 }
 
-/// Reads frames until the caller, who may wait for a reply of its `own`, has what it wants, which then hands
-/// the reading over.
+/// Reads frames until the caller has what it wants; the caller then hands over the reading. `own`: the
+/// caller's wait for a reply, if any.
 template <class Enough>
 void session::lead(std::unique_lock<std::mutex>& lock, waiter* own, Enough&& enough) {
   leading_ = true;
@@ -189,14 +206,17 @@ void session::lead(std::unique_lock<std::mutex>& lock, waiter* own, Enough&& eno
   leader_ = nullptr;
 }
 
-/// To a follower that sleeps: one that is still sending would not hear of it, and while it cannot send
-/// because nobody reads, nobody would ever read. Without one, to the attendant, if callbacks may come.
+/// Hands the reading to a sleeping follower. A follower that is still sending would miss it, and if it cannot
+/// send because nobody reads, nobody would ever read. Without a sleeping follower the attendant gets it, if
+/// callbacks may come.
 void session::hand_over_reading(const waiter* own) {
   bool given = false;
+  const bool all = lost();
   waiters_.each([&](waiter& other) {
     if (&other == own || other.done || !other.asleep) return false;
     other.wake.notify_one();
-    return given = true;
+    given = true;
+    return !all;
   });
   if (given) return;
   if (attendant_asleep_ && callbacks_expected()) attend_.notify_one();
@@ -215,10 +235,10 @@ void session::callback(std::uint64_t number, const marshal::callback_body& erran
 }
 
 std::optional<callback_order> session::next_callback() {
-  // An announced callback is expected until it has run: its stream waits for it so long.
+  // An announced callback stays expected until it has run, because its stream waits for it.
   thread_local bool ran_last = false;
   std::unique_lock lock(state_mutex_);
-  // A server that says it too often must not make us wait for ever more.
+  // A server that says `last` too often must not make us expect callbacks indefinitely.
   if (std::exchange(ran_last, false) && callbacks_expected())
     expected_.fetch_sub(1, std::memory_order_relaxed);
   while (orders_.empty() && !lost()) {
@@ -261,7 +281,7 @@ void session::reply_arrived(std::uint64_t ticket) {
   if (leader_ && leader_->ticket == ticket) return void(leader_->done = true);
   const std::lock_guard lock(state_mutex_);
   waiter* w = waiters_.find(ticket);
-  if (!w) return;  // it has heard that the session is lost
+  if (!w) return;  // it knows already that the session is lost
   w->done = true;
   w->wake.notify_one();
 }
@@ -298,12 +318,14 @@ bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::ui
   if (found == landings_.end()) return false;
   const landing place = found->second;
   if (offset > place.size || size > place.size - offset) return false;
-  // Bytes of one copy come in order: the last ones end it, unless a call waits for it (then forget() does).
+  // Bytes of one copy come in order, so the last ones end it, unless a call waits for it (then forget()
+  // does).
   if (offset + size == place.size && !waiters_.find(ticket)) {
     landings_.erase(found);
     landings_pending_.fetch_sub(1, std::memory_order_relaxed);
   }
   const auto begin = static_cast<std::size_t>(offset), all = static_cast<std::size_t>(size);
+  if (!place.to) return places.push_back(nowhere(all)), true;
   for (std::size_t done = 0; done < all;) {
     places.push_back(place.run_at(begin + done, all - done));
     done += places.back().size();
@@ -311,10 +333,29 @@ bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::ui
   return true;
 }
 
+/// Room for bytes that nobody wants. Pieces that were announced for data connections have some until they are
+/// there.
+std::span<std::byte> session::nowhere(std::size_t size) {
+  if (!asides_.pending()) nowhere_.clear();
+  return nowhere_.emplace_back(size);
+}
+
+bool session::forget_copies_to(std::span<const std::byte> memory) {
+  bool any = drains_->drop_to(memory);
+  if (landings_pending_.load(std::memory_order_relaxed) == 0) return any;
+  const std::lock_guard lock(state_mutex_);
+  for (auto& [ticket, place] : landings_) {
+    if (!meets(place, memory)) continue;
+    place.to = nullptr;
+    any = true;
+  }
+  return any;
+}
+
 bool session::copies_pending_by_frames(std::span<const std::byte> memory) {
   if (asides_.pending()) return true;
   if (landings_pending_.load(std::memory_order_relaxed) == 0) return false;
-  constexpr std::size_t few = 1000;  // to look through
+  constexpr std::size_t few = 1000;  // few enough to search
   {
     const std::lock_guard lock(state_mutex_);
     if (landings_.size() > few) return true;
@@ -325,10 +366,7 @@ bool session::copies_pending_by_frames(std::span<const std::byte> memory) {
 bool session::lands_in(std::span<const std::byte> memory) {
   if (landings_pending_.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock(state_mutex_);
-  return std::ranges::any_of(landings_, [&](const auto& entry) {
-    const std::span<const std::byte> place = entry.second.extent();
-    return place.data() < memory.data() + memory.size() && memory.data() < place.data() + place.size();
-  });
+  return std::ranges::any_of(landings_, [&](const auto& entry) { return meets(entry.second, memory); });
 }
 
 void session::copy_failed(std::uint64_t ticket) {
@@ -337,7 +375,7 @@ void session::copy_failed(std::uint64_t ticket) {
 }
 
 status session::aside(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places) {
-  if (!asides_.expect(piece, places)) return failure("bytes over no connection of ours");
+  if (!asides_.expect(piece, places)) return failure("the server announced bytes over an unknown connection");
   return asides_.many() ? collect_asides() : status{};
 }
 
@@ -349,7 +387,7 @@ status session::collect_asides() {
   return {};
 }
 
-/// What the device had still to do in the context it will not do.
+/// The device will not finish what it had to do in this context.
 void session::notice(std::uint64_t context, std::int32_t code) {
   drains_->drop(context);
   events_.sticky_error(context, code);
@@ -357,13 +395,14 @@ void session::notice(std::uint64_t context, std::int32_t code) {
 
 void session::lose(const std::string& why) {
   {
-    // Who sees that it is lost may end the program at once: the reason is told before.
+    // The reason is logged first, because a thread that sees the loss may end the program at once.
     const std::lock_guard once(lose_mutex_);
     if (lost()) return;
     events_.lost(why);
     lost_.store(true, std::memory_order_release);
   }
   connection_->shutdown();
+  asides_.shut_down();  // the reader may wait there
   drains_->drop_all();
   const std::lock_guard lock(state_mutex_);
   attend_.notify_one();
@@ -377,6 +416,7 @@ void session::resume_on(std::unique_ptr<transport::connection> connection) {
   outbox_.clear(true);
   receiver_.reset();
   connection_ = std::move(connection);
+  stream_ = transport::stream_of(*connection_);
   receiver_.reset(new receiver(*connection_, *this, received_));
   connection_->set_spin(transport::answer_spin());
   asides_.drop_all();
@@ -412,8 +452,8 @@ void session::goodbye() {
   drains_->drop_all();
   outbox_.stop();
   std::unique_lock sending(send_mutex_, std::defer_lock), writing(write_mutex_, std::defer_lock);
-  // The outbox's thread is done in a moment. Another thread in the middle of a send: it is an unclean exit
-  // anyway.
+  // The outbox's thread finishes within a moment. If another thread is in the middle of a send, the exit is
+  // unclean anyway.
   for (int tries = 0; std::try_lock(sending, writing) != -1 && tries < 50; ++tries) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }

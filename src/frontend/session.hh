@@ -1,7 +1,7 @@
-// The front-end's end of a session: requests out, replies in, over one connection shared by all threads.
-// Whoever waits reads the connection itself (leader) and delivers what it reads to the others (followers), so
-// a lone thread never pays a hand-off. Owned by the process state; any thread may post and call. After the
-// connection is lost every request returns CUDA_ERROR_DEVICE_UNAVAILABLE at once.
+// The front-end's end of a session: requests out, replies in, over one connection that all threads share. A
+// waiting thread reads the connection itself (leader) and delivers what it reads to the others (followers),
+// so a lone thread never pays for a hand-over. Owned by the process state; any thread may post and call.
+// After the connection is lost every request returns CUDA_ERROR_DEVICE_UNAVAILABLE at once.
 #pragma once
 
 #include <atomic>
@@ -14,44 +14,46 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "api/cuda/headers.hh"
-#include "frontend/asides.hh"
-#include "frontend/drains.hh"
+#include "frontend/copying/asides.hh"
+#include "frontend/copying/drains.hh"
 #include "frontend/outbox.hh"
 #include "frontend/receiver.hh"
 #include "frontend/waiters.hh"
+#include "transport/resumable/stream.hh"
 #include "transport/transport.hh"
 #include "wire/frame.hh"
 
 namespace outboard::frontend {
 
-/// One request as the stubs hand it over; the spans are read before post() or call() returns.
+/// One request as the stubs pass it; the spans are read before post() or call() returns.
 struct outgoing {
   std::uint32_t opcode = 0;
   std::uint32_t lane = 0;
   std::uint64_t context = 0;
   std::span<const std::byte> payload;
   std::span<const std::byte> bulk;  ///< follows the payload, not copied
-  pace how = pace::work;            ///< of a post
+  pace how = pace::work;            ///< for a post
 };
 
-/// Where the bytes of a device-to-host copy go when the server sends them: in a row, or rows of `row` bytes
-/// that are `pitch` apart, `rows` of them in each slice.
+/// Where the bytes of a device-to-host copy go when the server sends them: in a row, or in rows of `row`
+/// bytes that are `pitch` apart, with `rows` of them in each slice.
 struct landing {
-  std::byte* to = nullptr;
-  std::size_t size = 0;  ///< bytes that come
+  std::byte* to = nullptr;  ///< nullptr: the memory is gone, the bytes go nowhere
+  std::size_t size = 0;     ///< number of bytes that come
   std::size_t row = 0, pitch = 0, rows = 0, slice = 0;
 
-  /// The place of byte `offset`, and how many bytes from there on lie together (`wanted` at most).
+  /// The place of byte `offset`, and how many bytes from there on are contiguous (at most `wanted`).
   std::span<std::byte> run_at(std::size_t offset, std::size_t wanted) const;
-  /// From the first byte to the last one, with the gaps between rows.
+  /// From the first byte to the last, including the gaps between rows.
   std::span<const std::byte> extent() const;
 };
 
-/// A callback that has arrived. `number` 0: nobody waits for an answer.
+/// A callback that has arrived. `number` 0: no answer is expected.
 struct callback_order {
   std::uint64_t number = 0;
   marshal::callback_body errand;
@@ -59,9 +61,9 @@ struct callback_order {
 
 struct session_events {
   std::function<void(std::uint64_t context, std::int32_t code)> sticky_error;
-  /// What the device printed to its stdout (1) or stderr (2).
+  /// Receives what the device printed to its stdout (1) or stderr (2).
   std::function<void(int descriptor, std::string_view text)> output;
-  std::function<void(const std::string& why)> lost;  ///< once
+  std::function<void(const std::string& why)> lost;  ///< called once
   /// Where bytes of a copy in a graph go; nullptr: nowhere.
   std::function<std::byte*(std::uint64_t id, std::uint64_t offset, std::uint64_t size)> graph_place;
 };
@@ -76,56 +78,63 @@ class session final : private frame_sink {
   session(std::unique_ptr<transport::connection> connection, session_events events);
   ~session() override;
 
-  /// Sends without waiting. `land`: the request is a copy whose bytes arrive later, before the reply of
-  /// whatever call learns of its completion.
+  /// Sends without waiting. `land`: the request is a copy whose bytes arrive later, before the reply of the
+  /// call that learns of its completion.
   CUresult post(const outgoing& request, const landing* land = nullptr);
 
-  /// What was posted so far leaves now: the caller waits for what comes of it by another way than call().
+  /// Sends all posts so far now, because the caller waits for their effect by other means than call().
   void send_posts();
 
-  /// Sends and waits. The reply's outputs are left in `reply` (without the result code). CUDA_SUCCESS or the
-  /// function's own code. `descriptor`: takes the one that the server sends with it, if any.
+  /// Sends and waits. Leaves the reply's outputs in `reply` (without the result code). Returns CUDA_SUCCESS
+  /// or the function's own code. `descriptor`: receives the one that the server sends with the reply, if any.
   CUresult call(const outgoing& request, std::vector<std::byte>& reply, const landing* land = nullptr,
                 unique_fd* descriptor = nullptr);
 
-  /// The same for any API: false, or nothing, when the connection is lost; else the function's own code.
+  /// Like post() and call() for any API: false, or nothing, if the connection is lost; else the function's
+  /// own code.
   bool post_any(const outgoing& request, const landing* land = nullptr);
   std::optional<std::int32_t> call_any(const outgoing& request, std::vector<std::byte>& reply,
                                        const landing* land = nullptr, unique_fd* descriptor = nullptr);
 
-  /// The thread of this lane has ended.
+  /// Tells the server that the thread of this lane has ended.
   void end_lane(std::uint32_t lane);
 
-  /// More callbacks may come: the attendant reads while nobody else does. Each announcement ends with a
+  /// More callbacks may come: the attendant reads while no other thread does. Each announcement ends with a
   /// callback that says `last`.
   void expect_callbacks(std::uint64_t count);
   bool callbacks_expected() const { return expected_.load(std::memory_order_relaxed) != 0; }
-  /// For the one thread that runs callbacks: the next one, waiting for it. Without one the session is over.
+  /// For the one thread that runs callbacks: waits for the next one. Returns nothing when the session is
+  /// over.
   std::optional<callback_order> next_callback();
   void answer_callback(std::uint64_t number, std::span<const std::byte> bytes);
 
-  /// Goes on over another connection, to a worker that will be given this session's records. Precondition: no
+  /// Continues over another connection, to a worker that will get this session's records. Precondition: no
   /// call is under way in any thread.
   void resume_on(std::unique_ptr<transport::connection> connection);
 
-  /// Orderly end; never blocks for long. Later requests fail as after a loss, silently.
+  /// Ends the session in order; never blocks for long. Later requests fail as after a loss, but silently.
   void goodbye();
 
-  /// Posted copies to host memory whose bytes have not come yet.
+  /// Are there posted copies to host memory whose bytes have not arrived yet?
   bool copies_pending() const {
     return landings_pending_.load(std::memory_order_relaxed) != 0 || asides_.pending() || drains_->pending();
   }
-  /// Are there some whose bytes will come into this memory?
+  /// Are there such copies whose bytes will go into this memory?
   bool copies_pending_to(std::span<const std::byte> memory) {
     return copies_pending() && (drains_->touch(memory) || copies_pending_by_frames(memory));
   }
-  /// The same of those whose bytes come over connections.
+  /// Like copies_pending_to(), for copies whose bytes come over connections.
   bool copies_pending_by_frames(std::span<const std::byte> memory);
-  /// The same without its guesses, where there are many: exactly those of the session's own connection.
+  /// Like copies_pending_by_frames(), but exact even where there are many copies, and for the session's own
+  /// connection alone.
   bool lands_in(std::span<const std::byte> memory);
+  /// The program gets this memory back: bytes of posted copies that still come for it go nowhere. True if
+  /// there were such copies, which a server that keeps to the protocol has ended by then. One may be arriving
+  /// at this moment, so the caller then makes a call before it gives the memory back.
+  bool forget_copies_to(std::span<const std::byte> memory);
   asides& arrivals() { return asides_; }
   frontend::drains& drains() { return *drains_; }
-  /// Can the server hand us descriptors, so that memory can be shared?
+  /// Can the server pass us descriptors, so that memory can be shared?
   bool passes_descriptors() const { return connection_->what().passes_descriptors; }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   /// What went over the connection so far. Memory that both sides share moves without it. Any thread.
@@ -133,21 +142,26 @@ class session final : private frame_sink {
     return {sent_.load(std::memory_order_relaxed) + aside_.sent.load(std::memory_order_relaxed),
             received_.load(std::memory_order_relaxed) + aside_.received.load(std::memory_order_relaxed)};
   }
-  /// What went over data connections. Any thread.
+  /// Adds what went over data connections. Any thread.
   void add_aside(const traffic& more) {
     aside_.sent.fetch_add(more.sent, std::memory_order_relaxed);
     aside_.received.fetch_add(more.received, std::memory_order_relaxed);
   }
-  /// A data connection was lost: the session is no good without it.
+  /// A data connection was lost: the session cannot continue without it.
   void lose_data_connection() { lose("a data connection to the server broke"); }
+  /// A reply that cannot be decoded ends the session, like any other error of the peer: the caller returns
+  /// the code of a lost connection. `request` names what was asked, for the log. Any thread.
+  void malformed_reply(std::string_view request) {
+    lose("the server's reply to " + std::string(request) + " is malformed");
+  }
   std::uint64_t session_id = 0;
 
  private:
   std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);
-  /// Of a connection that is a descriptor each send is a system call.
+  /// True if the connection is a descriptor, where each send is a system call.
   bool gathers() const { return connection_->what().detachable; }
-  bool write(std::span<const iovec> parts, bool waits);
-  bool write_to_connection(std::span<const iovec> parts);
+  bool write(std::span<const iovec> parts, bool waits, std::span<const std::byte> lent = {});
+  bool write_to_connection(std::span<const iovec> parts, std::span<const std::byte> lent = {});
   bool send_gathered();
   void send_plain(wire::frame_kind kind, std::uint64_t ticket, std::span<const std::byte> payload);
   void await(waiter& own);
@@ -156,6 +170,7 @@ class session final : private frame_sink {
   void hand_over_reading(const waiter* own);
   void lose(const std::string& why);
   void forget(const waiter& own);
+  std::span<std::byte> nowhere(std::size_t size);
 
   // frame_sink: called by the leader only
   std::vector<std::byte>* reply_target(std::uint64_t ticket) override;
@@ -171,6 +186,7 @@ class session final : private frame_sink {
   void descriptor(std::uint64_t ticket, unique_fd fd) override;
 
   std::unique_ptr<transport::connection> connection_;
+  transport::resumable_stream* stream_;  ///< of connection_, if it can be resumed
   session_events events_;
   asides asides_;
   const std::shared_ptr<frontend::drains> drains_;
@@ -182,18 +198,19 @@ class session final : private frame_sink {
   } aside_;
 
   std::mutex send_mutex_;
-  std::mutex write_mutex_;  // held in connection_->send() once the outbox has its thread, which keeps only
-                            // this one; after send_mutex_
+  std::mutex write_mutex_;  // held in connection_->send() once the outbox has its thread, which holds only
+                            // this one; taken after send_mutex_
   std::uint64_t last_ticket_ = 0;       // under send_mutex_
   std::atomic<std::uint64_t> sent_{0};  // written under send_mutex_
   std::atomic<std::uint64_t> last_answered_{0};
 
-  std::mutex lose_mutex_;   // held while it becomes lost; before state_mutex_
+  std::mutex lose_mutex_;   // held while the session is being lost; taken before state_mutex_
   std::mutex state_mutex_;  // guards what follows; never held while sending or receiving
   bool leading_ = false;
-  waiter* leader_ = nullptr;  ///< the leader's own, if it waits for a reply; the leader alone looks
+  waiter* leader_ = nullptr;  ///< the leader's own wait for a reply, if any; only the leader looks at it
   waiters waiters_;
   std::unordered_map<std::uint64_t, landing> landings_;
+  std::vector<std::vector<std::byte>> nowhere_;  ///< the leader's: bytes for memory that is gone
   std::deque<callback_order> orders_;
   std::condition_variable attend_;
   bool attendant_asleep_ = false;
@@ -201,7 +218,8 @@ class session final : private frame_sink {
   std::atomic<std::size_t> landings_pending_{0};
   std::atomic<bool> lost_{false};
 
-  outbox outbox_{[this] { return send_gathered(); }};  // with send_mutex_; its thread uses what stands above
+  /// Used with send_mutex_. It is the last member, because its thread uses those above.
+  outbox outbox_{[this] { return send_gathered(); }};
 };
 
 }  // namespace outboard::frontend

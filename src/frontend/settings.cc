@@ -1,6 +1,9 @@
 #include "frontend/settings.hh"
 
 #include "base/config.hh"
+#include "base/schemes.hh"
+#include "frontend/encryption.hh"
+#include "frontend/resuming/reconnector.hh"
 #include "wire/features.hh"
 
 namespace outboard::frontend {
@@ -9,10 +12,8 @@ result<settings> client_settings() {
   auto c = load_config(default_config_sources());
   if (!c) return std::move(c).error();
   if (c->servers.empty()) {
-    return failure(
-        "no server: set OUTBOARD_SERVER (unix:/path, shm:/path or tcp:host:port), or start the program with "
-        "`outboard "
-        "run`");
+    return failure("no server: set OUTBOARD_SERVER (" + url_forms(" or ") +
+                   "), or start the program with `outboard run`");
   }
   settings s;
   if (!c->token_file.empty()) {
@@ -20,6 +21,7 @@ result<settings> client_settings() {
     if (!token) return std::move(token).error();
     s.token = std::move(*token);
   }
+  s.encrypts = std::make_shared<encryption>(c->tls, c->certificates);
   s.servers = std::move(c->servers);
   s.synchronous = c->sync;
   s.rings = c->rings;
@@ -36,7 +38,7 @@ result<settings> client_settings() {
 
 result<dialed> dial_any(const settings& s, const transport::registry& transports, wire::hello hello,
                         transport::deadline until) {
-  hello.features |= wire::feature_lane_uploads | wire::feature_fine_grain;
+  hello.features |= wire::feature_lane_uploads | wire::feature_fine_grain | wire::feature_resume;
   if (s.rings) hello.features |= wire::feature_rings;
   if (s.data_connections) hello.features |= wire::feature_data_connections;
   if (s.compression) hello.features |= wire::feature_packed_pieces;
@@ -44,7 +46,11 @@ result<dialed> dial_any(const settings& s, const transport::registry& transports
   std::string reasons;
   int reason = 0;
   for (const std::string& url : s.servers) {
-    auto got = dial(transports, url, hello, s.token, until, s.wait);
+    auto got = dial(transports, url, hello, s.token, until, s.wait, s.encrypts);
+    if (got && got->terms) {
+      got->reconnects = reconnector::make(transports, *got, s.token, s.encrypts);
+      got->connection = got->reconnects->adopt_session(std::move(got->connection));
+    }
     if (got) return got;
     if (!reasons.empty()) reasons += "; ";
     reasons += got.error().message;

@@ -1,5 +1,5 @@
-// What the configuration says to the front-end: which servers, which token, how to behave. Read once, at
-// connect.
+// What the configuration tells the front-end: which servers, which token, how to behave. Read once, when
+// connecting.
 #pragma once
 
 #include <chrono>
@@ -17,24 +17,28 @@
 namespace outboard::frontend {
 
 struct settings {
-  std::vector<std::string> servers;  ///< tried in order
-  std::vector<std::byte> token;      ///< empty: none is configured
+  std::vector<std::string> servers;      ///< tried in order
+  std::vector<std::byte> token;          ///< empty: none is configured
+  std::shared_ptr<encryption> encrypts;  ///< null: as if nothing were configured
   bool synchronous = false;
-  bool rings = true;                   ///< where they can be had
-  std::uint32_t data_connections = 8;  ///< each way; 0: none
-  bool compression = true;             ///< of what those carry
-  bool module_cache = true;            ///< ask for images before they are sent, where that is faster
-  std::chrono::seconds wait{120};      ///< for the session to begin, once the server is there
-  bool concurrent_managed = true;      ///< where it can be had
+  bool rings = true;                   ///< use them where possible
+  std::uint32_t data_connections = 8;  ///< in each direction; 0: none
+  bool compression = true;             ///< compress what the data connections carry
+  bool module_cache = true;            ///< ask for images before sending them, where that is faster
+  std::chrono::seconds wait{
+      120};  ///< how long to wait for the session to begin, once the server has answered
+  bool concurrent_managed = true;  ///< use it where possible
   std::string trace_file;
   std::optional<log::level> log;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport name, library
 };
 
-/// The configuration files and the environment, as the command reads them: a program needs no `outboard run`.
+/// Reads the configuration files and the environment, as the command does: a program does not need `outboard
+/// run`.
 result<settings> client_settings();
 
-/// The first server that welcomes us; else one error that names each with its reason. Sessions ask for rings.
+/// Dials the servers in order and returns the first that welcomes us; else one error that names each with its
+/// reason. Sessions request rings.
 result<dialed> dial_any(const settings& s, const transport::registry& transports, wire::hello hello,
                         transport::deadline until);
 

@@ -1,6 +1,7 @@
 #include "frontend/trace.hh"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,13 +28,35 @@ struct state {
 };
 
 state& the_state() {
-  static state* const s = new state;  // never destroyed: see process::instance()
+  static state* const s = new state;  // never destroyed: calls come from destructors after main too
   return *s;
 }
 
 std::atomic<bool> enabled{false};
 
 constexpr std::size_t flush_at = 64 << 10;
+
+/// "%p" stands for the process's number.
+std::string with_process(std::string name) {
+  for (std::size_t at; (at = name.find("%p")) != name.npos;) name.replace(at, 2, std::to_string(::getpid()));
+  return name;
+}
+
+/// A file for this process alone: programs of one script share OUTBOARD_TRACE, and no trace is lost. Where
+/// the file is there already this process's number is put behind its name. (`outboard run` removes an old one
+/// before it starts.)
+int open_for_one(std::string& name) {
+  if (name == "-") return ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  constexpr int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+  const int fd = ::open(name.c_str(), flags | O_EXCL, 0644);
+  if (fd >= 0 || errno != EEXIST) return fd;
+  struct stat about {};
+  // A pipe, a terminal or an empty file is there on purpose.
+  if (::stat(name.c_str(), &about) == 0 && (!S_ISREG(about.st_mode) || about.st_size == 0))
+    return ::open(name.c_str(), flags, 0644);
+  name += "." + std::to_string(::getpid());
+  return ::open(name.c_str(), flags | O_TRUNC, 0644);
+}
 
 void flush(state& s) {
   std::size_t done = 0;
@@ -118,8 +141,10 @@ void start(const char* file) {
     const std::lock_guard lock(s.mutex);
     if (std::exchange(s.tried, true)) return;
   }
-  s.fd = ::open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (s.fd < 0) return log::error("no trace: cannot write ", file, ": ", std::strerror(errno));
+  std::string name = with_process(file);
+  s.fd = open_for_one(name);
+  if (s.fd < 0) return log::error("no trace: cannot write ", name, ": ", std::strerror(errno));
+  if (name != file) log::info("the trace of this process is in ", name);
   enabled.store(true, std::memory_order_relaxed);
 }
 

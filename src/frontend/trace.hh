@@ -36,7 +36,8 @@ struct argument {
 
 bool on();
 /// Opens the file unless a trace is being written or was tried already; a file that cannot be opened is an
-/// error on stderr and no trace.
+/// error on stderr and no trace. "%p" in the name stands for the process's number, "-" is stderr; a file that
+/// is there already is left alone, and ".NUMBER" is put behind the name.
 void start(const char* file);
 /// Writes the summary and closes. A disk that filled up is reported once.
 void finish(const traffic& moved);

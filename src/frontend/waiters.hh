@@ -1,5 +1,6 @@
-// Who waits for a reply, by the ticket of the request. The table lives in those who wait: a call, which takes
-// about as long as a few allocations, makes none. Not thread-safe: of the session, with its lock.
+// The threads that wait for a reply, by the ticket of the request. The table consists of the waiters
+// themselves, so a call, which takes about as long as a few allocations, makes none. Not thread-safe: the
+// session uses it with its lock.
 #pragma once
 
 #include <array>
@@ -12,15 +13,15 @@
 
 namespace outboard::frontend {
 
-/// A call under way; on the stack of the thread that makes it.
+/// A call under way, on the stack of the thread that makes it.
 struct waiter {
   std::uint64_t ticket = 0;
   std::vector<std::byte>* into = nullptr;
   unique_fd* descriptor = nullptr;
   bool done = false;
-  bool asleep = false;  ///< until it is woken, and then it leads if nobody does
+  bool asleep = false;  ///< until it is woken; then it leads if no other thread does
   std::condition_variable wake;
-  waiter* next = nullptr;  ///< of the table
+  waiter* next = nullptr;  ///< in the table's bucket
 };
 
 class waiters {
@@ -40,7 +41,7 @@ class waiters {
     while (*at && *at != &one) at = &(*at)->next;
     if (*at) *at = one.next;
   }
-  /// Until `visit` says true.
+  /// Visits waiters until `visit` returns true.
   template <class Visit>
   void each(Visit&& visit) const {
     for (waiter* first : buckets_) {
@@ -52,7 +53,7 @@ class waiters {
 
  private:
   waiter*& bucket(std::uint64_t ticket) { return buckets_[ticket % buckets_.size()]; }
-  std::array<waiter*, 64> buckets_{};  ///< tickets follow each other, so that few share one
+  std::array<waiter*, 64> buckets_{};  ///< consecutive tickets, so few share a bucket
 };
 
 }  // namespace outboard::frontend

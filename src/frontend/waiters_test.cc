@@ -9,7 +9,7 @@ namespace {
 
 TEST(waiters, are_found_by_their_tickets_until_they_are_removed) {
   waiters all;
-  std::deque<waiter> many(300);  // several to a bucket
+  std::deque<waiter> many(300);  // several in each bucket
   for (std::size_t i = 0; i < many.size(); ++i) {
     many[i].ticket = 7 + 3 * i;
     all.add(many[i]);
@@ -21,7 +21,7 @@ TEST(waiters, are_found_by_their_tickets_until_they_are_removed) {
     EXPECT_EQ(all.find(many[i].ticket), i % 2 ? &many[i] : nullptr) << i;
 }
 
-TEST(waiters, one_that_is_not_there_may_be_removed) {
+TEST(waiters, an_absent_waiter_may_be_removed) {
   waiters all;
   waiter in, out;
   in.ticket = out.ticket = 5;
@@ -30,7 +30,7 @@ TEST(waiters, one_that_is_not_there_may_be_removed) {
   EXPECT_EQ(all.find(5), &in);
 }
 
-TEST(waiters, each_visits_all_until_it_is_told_to_stop) {
+TEST(waiters, each_visits_all_until_it_is_asked_to_stop) {
   waiters all;
   std::deque<waiter> many(100);
   for (std::size_t i = 0; i < many.size(); ++i) many[i].ticket = i + 1, all.add(many[i]);

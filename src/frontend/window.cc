@@ -15,7 +15,7 @@ std::optional<claimed_range> claimed_range::claim(std::uint64_t base, std::uint6
   void* got = ::mmap(wanted, size, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == MAP_FAILED) return std::nullopt;
-  if (got != wanted) {  // a kernel older than 4.17 takes the address as a hint
+  if (got != wanted) {  // kernels before 4.17 treat the address as a hint
     ::munmap(got, size);
     return std::nullopt;
   }
@@ -39,9 +39,11 @@ claimed_range::~claimed_range() {
 }
 
 bool foreign_claims::claim(std::uint64_t address, std::uint64_t size) {
+  constexpr std::uint64_t beyond = 1ull << 56;  // no address of a program is so high; the server's may be
+  if (size == 0 || address > beyond || size > beyond) return false;
   std::uint64_t begin = page_down(address), end = page_up(address + size);
   const std::lock_guard lock(mutex_);
-  // Only the gaps between what is claimed already are new.
+  // Only the gaps between existing claims are new.
   auto next = claimed_.upper_bound(begin);
   if (next != claimed_.begin() && std::prev(next)->second >= begin) --next;
   std::uint64_t at = begin;
@@ -97,7 +99,7 @@ bool map_shared(std::uint64_t address, std::uint64_t size, int file, std::uint64
 }
 
 bool foreign_claims::share(std::uint64_t address, std::uint64_t size, int file) {
-  // A file that can lose pages would let the server end this process.
+  // If the file could lose pages, the server could end this process.
   if (size_of_sealed_file(file).value_or(0) < address + size) return false;
   return claim(address, size) && map_shared(address, size, file, address);
 }
@@ -155,7 +157,7 @@ void slot_addresses::give_back(std::uint64_t base, std::uint64_t size) {
 }
 
 std::vector<std::uint64_t> window_base_candidates() {
-  // The last ones for programs that have something at all of the others. Programs linked to run anywhere lie
+  // The last ones are for programs that already use all the others. Position-independent programs are loaded
   // from 0x5555'0000'0000 on; 0x4000'0000'0000 and 0x5000'0000'0000 are the cpu device's.
   return {0x2000'0000'0000, 0x3000'0000'0000, 0x6000'0000'0000, 0x7e80'0000'0000 & ~0xffffffffffull,
           0x40'0000'0000,   0x3400'0000'0000, 0x4200'0000'0000, 0x1800'0000'0000};

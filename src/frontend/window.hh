@@ -1,6 +1,6 @@
 // The window: the range of addresses from which this session's device memory comes, one slot for each device.
-// The front-end hands the addresses out, so an address means the same after the session was rebuilt
-// elsewhere, and claims the range in its own process, so it can never collide with the program's memory. Any
+// The front-end assigns the addresses, so an address means the same after the session was rebuilt elsewhere.
+// It claims the range in its own process, so device memory can never collide with the program's memory. Any
 // thread.
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace outboard::frontend {
 
-/// What device memory is mapped in; the driver's VMM granularity on every GPU seen.
+/// The unit in which device memory is mapped; the driver's VMM granularity on every GPU seen.
 inline constexpr std::uint64_t window_granule = 2ull << 20;
 
-/// A range of host addresses claimed without memory (PROT_NONE), given back when it dies.
+/// A range of host addresses claimed without memory (PROT_NONE), and released on destruction.
 class claimed_range {
  public:
   claimed_range() = default;
-  /// Nothing when any of it is in use.
+  /// Returns nothing if any part is in use.
   static std::optional<claimed_range> claim(std::uint64_t base, std::uint64_t size);
   claimed_range(claimed_range&& other) noexcept;
   claimed_range& operator=(claimed_range&& other) noexcept;
@@ -31,37 +31,37 @@ class claimed_range {
   std::uint64_t base_ = 0, size_ = 0;
 };
 
-/// The file's pages from `offset` on, in the place of what this process has claimed there: both ends see at
-/// once what the other writes. A child of fork() has none of them.
+/// Maps the file's pages from `offset` on over a range that this process has claimed: each end sees at once
+/// what the other writes. A child of fork() does not have these pages.
 bool map_shared(std::uint64_t address, std::uint64_t size, int file, std::uint64_t offset);
 
 /// Addresses that the device chose (variables of modules, pools), claimed in this process page by page, so
-/// that the direction of a copy can never be guessed wrong. Kept for good: a claim costs nothing.
+/// that the direction of a copy is never guessed wrong. They stay claimed: a claim costs nothing.
 class foreign_claims {
  public:
-  /// False: something of the program lies there.
+  /// Returns false if memory of the program is there.
   bool claim(std::uint64_t address, std::uint64_t size);
-  /// Claimed, and readable and writable: zero until written. The pages that it touches are shared with
-  /// neighbours.
+  /// Claims the range and makes it readable and writable, zero until written. Neighbours share the pages that
+  /// it touches.
   bool open(std::uint64_t address, std::uint64_t size);
-  /// The same with pages that the server has, too: of a file in which a byte's offset is its address. Whole
-  /// pages.
+  /// Like open(), but with pages that the server shares: the file has each byte at the offset of its address.
+  /// Whole pages.
   bool share(std::uint64_t address, std::uint64_t size, int file);
-  /// Claimed still, but empty and out of reach again.
+  /// The range stays claimed, but is empty and inaccessible again.
   void close(std::uint64_t address, std::uint64_t size);
 
  private:
   std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> claimed_;  // begin -> end, whole pages, never touching
+  std::map<std::uint64_t, std::uint64_t> claimed_;  // begin -> end, whole pages, never adjacent
 };
 
 /// Free addresses of one slot, first fit in granules.
 class slot_addresses {
  public:
   slot_addresses(std::uint64_t base, std::uint64_t size) { free_[base] = size; }
-  /// 0 when no hole is large enough. `size` is rounded up to the granule by the caller.
+  /// Returns 0 if no hole is large enough. The caller rounds `size` up to the granule.
   std::uint64_t take(std::uint64_t size, std::uint64_t alignment = window_granule);
-  /// False: not all of it is free.
+  /// Returns false if not all of it is free.
   bool take_at(std::uint64_t base, std::uint64_t size);
   void give_back(std::uint64_t base, std::uint64_t size);
 
@@ -72,7 +72,8 @@ class slot_addresses {
   std::map<std::uint64_t, std::uint64_t> free_;  // base -> size, never adjacent
 };
 
-/// Bases tried in order; see design section 7 on sanitizers and 39-bit clients.
+/// Bases, in the order in which they are tried; docs/design.md, section 7, explains those for sanitizers and
+/// 39-bit clients.
 std::vector<std::uint64_t> window_base_candidates();
 
 }  // namespace outboard::frontend

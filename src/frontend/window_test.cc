@@ -6,10 +6,10 @@
 namespace outboard::frontend {
 namespace {
 
-// Below where Linux loads executables, in the part that TSan leaves to programs too.
+// Below the addresses where Linux loads executables, in a part that TSan also leaves to programs.
 constexpr std::uint64_t page = 4096, quiet = 0x5510'0000'0000;
 
-TEST(slot_addresses, gives_the_first_hole_that_fits_and_merges_what_comes_back) {
+TEST(slot_addresses, takes_the_first_hole_that_fits_and_merges_what_is_freed) {
   slot_addresses slot(window_granule, 4 * window_granule);
   const std::uint64_t a = slot.take(window_granule), b = slot.take(window_granule),
                       c = slot.take(2 * window_granule);
@@ -23,7 +23,7 @@ TEST(slot_addresses, gives_the_first_hole_that_fits_and_merges_what_comes_back) 
   EXPECT_EQ(slot.take(2 * window_granule), a);
 }
 
-TEST(slot_addresses, honours_alignment_and_wishes_and_keeps_what_it_skips) {
+TEST(slot_addresses, obeys_alignment_and_requests_and_keeps_what_it_skips) {
   slot_addresses slot(window_granule, 15 * window_granule);
   EXPECT_EQ(slot.take(window_granule, 8 * window_granule), 8 * window_granule);
   EXPECT_FALSE(slot.take_at(7 * window_granule, 2 * window_granule));
@@ -34,7 +34,7 @@ TEST(slot_addresses, honours_alignment_and_wishes_and_keeps_what_it_skips) {
   EXPECT_EQ(slot.take(window_granule), 0u);
 }
 
-TEST(claimed_range, refuses_what_is_in_use_and_gives_back_what_it_took) {
+TEST(claimed_range, refuses_addresses_in_use_and_releases_its_own) {
   {
     auto first = claimed_range::claim(quiet, 16 * page);
     ASSERT_TRUE(first.has_value());
@@ -43,7 +43,7 @@ TEST(claimed_range, refuses_what_is_in_use_and_gives_back_what_it_took) {
   EXPECT_TRUE(claimed_range::claim(quiet, 16 * page).has_value());
 }
 
-TEST(foreign_claims, overlapping_claims_of_ours_are_one_and_a_programs_memory_is_an_error) {
+TEST(foreign_claims, merges_our_claims_and_refuses_a_programs_memory) {
   foreign_claims claims;
   EXPECT_TRUE(claims.claim(quiet + 100, 10));
   EXPECT_TRUE(claims.claim(quiet + 100, 3 * page));

@@ -1,6 +1,6 @@
 // How one parameter of a generated function travels. Both ends are expanded from the same description, so
-// they cannot disagree; the decoding end believes nothing: every count is checked against a limit before
-// memory is taken for it. Templates over the vendor's prototypes; no state.
+// they cannot disagree; the decoding end trusts nothing: every count is checked against a limit before memory
+// is taken for it. Templates over the vendor's prototypes; no state.
 #pragma once
 
 #include <array>
@@ -16,21 +16,22 @@
 
 namespace outboard::marshal {
 
-/// Elements of one array of a generated function. Real calls carry a handful; bulk data has its own way.
+/// Most elements in one array of a generated function. Real calls carry a handful; bulk data travels by other
+/// requests.
 inline constexpr std::uint64_t max_elements = 1 << 16;
 
 template <class T>
 using pointee = std::remove_cv_t<std::remove_pointer_t<T>>;
 
-/// Pointer parameters are everything that is a pointer and not a handle.
+/// A pointer parameter is any pointer that is not a handle.
 template <class T>
 concept pointer_parameter = std::is_pointer_v<T> && !api::handle_type<std::remove_cv_t<T>>;
 
-/// void travels as bytes.
+/// void is read and written as bytes.
 template <class T>
 using element_of = std::conditional_t<std::is_void_v<pointee<T>>, std::byte, pointee<T>>;
 
-/// `Wide`: integers take 64 bits (api::integers_travel_wide).
+/// With `Wide`, integers take 64 bits (api::integers_travel_wide).
 template <bool Wide, class T>
 void put_value(wire::writer& w, const T& value) {
   if constexpr (api::handle_type<T>) {
@@ -44,7 +45,7 @@ void put_value(wire::writer& w, const T& value) {
   }
 }
 
-/// What does not fit the type of this end is a misfit.
+/// A value that does not fit the type on this end is a misfit.
 template <bool Wide, class T>
 T get_value(wire::reader& r) {
   if constexpr (api::handle_type<T>) {
@@ -61,8 +62,8 @@ T get_value(wire::reader& r) {
   }
 }
 
-/// The integer in a parameter, as a count for another one: its value, or the value behind a pointer to an
-/// integer.
+/// Reads the integer in a parameter as a count for another one: its value, or the value behind a pointer to
+/// an integer.
 template <class T>
 std::uint64_t counting_value(const T& argument) {
   if constexpr (std::is_integral_v<T>) {

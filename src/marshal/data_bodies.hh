@@ -3,39 +3,42 @@
 // code of a copy that failed as context. Values.
 #pragma once
 
-#include "marshal/sharing_bodies.hh"
+#include "marshal/cuda/sharing_bodies.hh"
 
 namespace outboard::marshal {
 
-/// Most bytes of one frame of a data connection.
+/// Most bytes in one frame of a data connection.
 inline constexpr std::uint32_t max_data_piece = 1u << 20;
 
-/// The first `inward` tokens are of connections that carry bytes to the device. `later`, unless 0: the others
-/// are for copies that the program does not wait for, which the worker tells of by frames of kind `aside`; it
-/// is the first one's name there, the next ones count on.
+/// The first `inward` tokens belong to connections that carry bytes to the device. If `later` is not 0, the
+/// others are for copies that the program does not wait for; the worker announces their bytes with frames of
+/// kind `aside`. `later` is the first such connection's number in these frames, and the next ones count on.
 struct data_open_body {
   std::uint32_t inward = 0;
-  std::vector<share_token> tokens;
+  std::vector<share_token> tokens{};
   std::uint32_t later = 0;
   OUTBOARD_FIELDS(inward, tokens, later)
 };
+OUTBOARD_MESSAGE(data_open_body)
 
-/// By what data_out names the connections to the host, in the order of their tokens.
+/// The numbers by which data_out names the connections to the host, in the order of their tokens.
 struct data_open_reply {
-  std::vector<std::uint32_t> outward;
+  std::vector<std::uint32_t> outward{};
   OUTBOARD_FIELDS(outward)
 };
+OUTBOARD_MESSAGE(data_open_reply)
 
-/// `number` is that of the frame, which was sent before; `more`: pieces of the same copy follow.
+/// `number` is that of the frame, which was sent earlier; `more`: pieces of the same copy follow.
 struct data_in_body {
   std::uint64_t to = 0, size = 0, stream = 0, number = 0;
   flavour how = flavour::sync;
   bool more = false;
   OUTBOARD_FIELDS(to, size, stream, number, how, more)
 };
+OUTBOARD_MESSAGE(data_in_body)
 
-/// Payload of a frame of kind `aside`: bytes [offset, offset + size) of the copy with this ticket come over
-/// the connection as its next frame, which has this number.
+/// Payload of a frame of kind `aside`: bytes [offset, offset + size) of the copy with this ticket come as the
+/// next frame of the connection, and that frame has this number.
 struct aside_body {
   std::uint64_t ticket = 0, offset = 0, size = 0, number = 0;
   std::uint32_t connection = 0;
@@ -49,5 +52,6 @@ struct data_out_body {
   std::uint32_t connection = 0, pace = 0;
   OUTBOARD_FIELDS(from, size, stream, number, how, connection, pace)
 };
+OUTBOARD_MESSAGE(data_out_body)
 
 }  // namespace outboard::marshal

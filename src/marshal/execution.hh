@@ -1,6 +1,6 @@
-// The back-end's half of a generated function: a request of a peer into native arguments, the native outputs
-// into a reply. Memory for arrays comes from the lane's scratch resource, which the caller releases after
-// each request.
+// The back-end's half of a generated function: turns a peer's request into native arguments, and the native
+// outputs into a reply. Memory for arrays comes from the lane's scratch resource, which the caller releases
+// after each request.
 #pragma once
 
 #include <string_view>
@@ -15,11 +15,11 @@ namespace outboard::marshal {
 class handle_resolver {
  public:
   virtual ~handle_resolver() = default;
-  /// 0 and the native object; the original code of a failed creation; or the API's code for a handle that is
-  /// none.
+  /// Returns 0 and the native object; or the code of the creation that failed; or the API's code for an
+  /// invalid handle.
   virtual std::int32_t native_of(api::handle_kind kind, std::uint64_t value, void*& native) = 0;
-  /// What the client knows the object by, or a new id of a server-born one; the same object always yields the
-  /// same id.
+  /// Returns the client's id for the object, or a new id for an object that the server made; the same object
+  /// always has the same id.
   virtual std::uint64_t mint(api::handle_kind kind, void* native) = 0;
 };
 
@@ -40,7 +40,7 @@ struct decode_state {
 
 namespace detail {
 
-/// Stream values that mean a default stream: null, legacy, per-thread.
+/// Stream values that name a default stream: null, legacy, per-thread.
 inline bool default_stream(std::uint64_t value) { return value <= 2; }
 
 template <class H>
@@ -126,7 +126,8 @@ struct argument<T, Wide> {
     return 0;
   }
 
-  /// After all parameters are in: room for outputs; and an input array must have the length its count says.
+  /// Runs after all parameters are read: makes room for outputs, and checks that an input array has the
+  /// length that its count says.
   template <class Counts>
   void make_room(decode_state& s, const api::parameter& p, bool created, const Counts& counts) {
     if (created || !present || p.count == api::count_kind::string) return;
@@ -194,7 +195,7 @@ class execution<Op, R(A...)> {
     return std::apply([&](auto&... a) { return entry(detail::native_value(a)...); }, arguments_);
   }
 
-  /// The same of a line with `returns`, which tells its error through the last parameter.
+  /// Does the same for a line with `returns`, whose function reports its error through the last parameter.
   template <class Fn, class Error>
   R run_returning(Fn* entry, Error& error) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -208,7 +209,7 @@ class execution<Op, R(A...)> {
     return detail::native_value(std::get<I>(arguments_));
   }
 
-  /// The native handle that the call made (lines with `creates`).
+  /// The native handle that the call created (lines with `creates`).
   void* created() const {
     void* made = nullptr;
     if constexpr (about.creates != api::no_parameter) {

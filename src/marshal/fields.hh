@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct put_fields {
       w.text(field);
     } else if constexpr (std::is_same_v<T, bool>) {
       w.put(field);
+    } else if constexpr (requires { field.put(w); }) {  // views.hh
+      field.put(w);
     } else if constexpr (requires { typename T::allocator_type; }) {
       w.put(static_cast<std::uint64_t>(field.size()));
       if constexpr (sizeof(field[0]) == 1) {
@@ -55,6 +58,8 @@ struct take_fields {
       field = r.text(1 << 20);
     } else if constexpr (std::is_same_v<T, bool>) {
       field = r.flag();
+    } else if constexpr (requires { field.take(r); }) {  // views.hh
+      field.take(r);
     } else if constexpr (requires { typename T::allocator_type; }) {
       using item = typename T::value_type;
       const auto n = r.get<std::uint64_t>();
@@ -84,7 +89,16 @@ void put_body(wire::writer& w, const Body& body) {
   const_cast<Body&>(body).fields(put);  // fields() only names them
 }
 
-/// Sticky: r.ok() says whether the body is whole.
+/// The payload of a frame that carries this body alone.
+template <class Body>
+std::vector<std::byte> payload_of(const Body& body) {
+  std::vector<std::byte> out;
+  wire::writer w(out);
+  put_body(w, body);
+  return out;
+}
+
+/// Errors are sticky: r.ok() says whether the body is complete.
 template <class Body>
 Body take_body(wire::reader& r) {
   Body body;
@@ -92,6 +106,31 @@ Body take_body(wire::reader& r) {
   body.fields(take);
   return body;
 }
+
+/// The name of a struct as a template argument.
+struct message_name {
+  char text[40]{};
+  constexpr explicit message_name(std::string_view name) {  // a longer name is not a constant expression
+    for (std::size_t i = 0; i < name.size(); ++i) text[i] = name[i];
+  }
+};
+
+/// message<message_name("pool_body")>::type is pool_body: so a line of a table, which is text, can name a
+/// struct. Every struct that a line names is followed by OUTBOARD_MESSAGE.
+template <message_name Name>
+struct message;
+#define OUTBOARD_MESSAGE(name)          \
+  template <>                           \
+  struct message<message_name(#name)> { \
+    using type = name;                  \
+  };
+
+/// A message without fields.
+struct nothing {
+  template <class Visit>
+  void fields(Visit&) {}
+};
+OUTBOARD_MESSAGE(nothing)
 
 #define OUTBOARD_FIELDS(...)  \
   template <class Visit>      \

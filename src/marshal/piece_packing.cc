@@ -11,16 +11,16 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::size_t head = sizeof(std::uint32_t);
-/// Below it a piece costs its round trip, not its bytes.
+/// For a smaller piece the round trip costs more than the bytes.
 constexpr std::size_t least = 32u << 10;
 constexpr std::size_t sample = 64u << 10;
-/// The first pieces only fill the socket's buffer.
-constexpr std::uint64_t to_know_the_line = 6;
-/// A line of 2.5 GB/s: no core packs what is worth packing faster than that.
-constexpr double fast_line = 0.4;
-/// What must be won, of the time.
+/// The first pieces only fill the socket's buffer, so they say nothing about the link.
+constexpr std::uint64_t to_know_the_link = 6;
+/// A link of 2.5 GB/s (in ns per byte): on such a link no core compresses fast enough for compression to pay.
+constexpr double fast_link = 0.4;
+/// Packing must take less than this share of the plain time.
 constexpr double margin = 0.9;
-/// How many packed pieces show whether it is as good as it looked.
+/// The number of packed pieces that shows whether packing saves what the sample promised.
 constexpr std::uint64_t to_judge = 16;
 constexpr std::uint64_t longest_pause = 512;
 
@@ -34,7 +34,7 @@ void packing_policy::pace::add(std::size_t more, duration took) {
 }
 
 bool packing_policy::pays() const {
-  return effort_.per_byte() + left_ * line_.per_byte() < margin * line_.per_byte();
+  return effort_.per_byte() + left_ * link_.per_byte() < margin * link_.per_byte();
 }
 
 void packing_policy::rest() {
@@ -46,7 +46,7 @@ void packing_policy::rest() {
 packing_policy::choice packing_policy::next(std::size_t size) {
   if (size < least) return choice::plain;
   if (packing_) return choice::packed;
-  if (plain_.count < to_know_the_line || line_.per_byte() < fast_line) return choice::plain;
+  if (plain_.count < to_know_the_link || link_.per_byte() < fast_link) return choice::plain;
   if (pause_ > 0) {
     --pause_;
     return choice::plain;
@@ -64,13 +64,13 @@ void packing_policy::sampled(std::size_t plain, std::size_t packed, duration too
 }
 
 void packing_policy::went(std::size_t plain, std::size_t sent, duration packing, duration sending) {
-  line_.add(sent, sending);
+  link_.add(sent, sending);
   if (!packing_) return plain_.add(plain, sending);
   packed_.add(plain, packing + sending);
   effort_.add(plain, packing);
   left_ += (static_cast<double>(sent) / static_cast<double>(plain) - left_) / 8;
   if (packed_.count % to_judge != 0) return;
-  // Where the other end is what takes the time, packing wins nothing, whatever the line seems to be.
+  // If the other end is the bottleneck, packing wins nothing, however slow the link seems to be.
   if (!pays() || packed_.per_byte() > margin * plain_.per_byte()) return rest();
   if (packed_.count == 4 * to_judge) next_pause_ = 8;
 }
@@ -113,7 +113,7 @@ std::uint32_t packed_size(std::span<const std::byte> packed) {
   std::uint32_t size = 0;
   if (packed.size() <= head) return 0;
   std::memcpy(&size, packed.data(), head);
-  // 255 is the best an LZ4 block can do.
+  // An LZ4 block expands to 255 times its size at most.
   return size / 255 <= packed.size() ? size : 0;
 }
 

@@ -12,12 +12,12 @@ using choice = packing_policy::choice;
 
 constexpr std::size_t piece_size = 1u << 20;
 
-/// What a line, a processor and some bytes are like; times in nanoseconds for each byte.
+/// Properties of a link, a processor and some bytes; times in nanoseconds per byte.
 struct world {
-  double line = 8;     ///< 125 MB/s
+  double link = 8;     ///< 125 MB/s
   double packing = 2;  ///< 500 MB/s
-  double left = 0.5;   ///< of a byte
-  double least = 0;    ///< what the other end takes for a byte of the program, packed or not
+  double left = 0.5;   ///< size of a packed byte
+  double least = 0;    ///< the other end's time for a byte of the program, packed or not
 };
 
 nanoseconds cost(double per_byte, double bytes) {
@@ -43,7 +43,7 @@ sums send(packing_policy& policy, const world& w, int pieces) {
     const bool packs = what == choice::packed;
     const double travel = packs ? bytes * w.left : bytes;
     const auto packing = cost(packs ? w.packing : 0, bytes);
-    const auto sending = std::max(cost(w.line, travel), cost(w.least, bytes) - packing);
+    const auto sending = std::max(cost(w.link, travel), cost(w.least, bytes) - packing);
     policy.went(piece_size, static_cast<std::size_t>(travel), packing, sending);
     sum.time += static_cast<double>((packing + sending).count());
     sum.packed += packs;
@@ -51,7 +51,7 @@ sums send(packing_policy& policy, const world& w, int pieces) {
   return sum;
 }
 
-TEST(packing_policy, packs_what_a_slow_line_makes_worth_it) {
+TEST(packing_policy, packs_what_a_slow_link_makes_worth_it) {
   packing_policy policy;
   const sums sum = send(policy, {}, 1000);
   EXPECT_GT(sum.packed, 950);
@@ -66,18 +66,18 @@ TEST(packing_policy, leaves_alone_what_does_not_shrink) {
   EXPECT_LT(sum.time, 1.01 * 8 * piece_size * 1000);
 }
 
-TEST(packing_policy, leaves_a_fast_line_alone) {
+TEST(packing_policy, leaves_a_fast_link_alone) {
   packing_policy policy;
-  const sums fast = send(policy, {.line = 0.3, .left = 0.01}, 1000);
+  const sums fast = send(policy, {.link = 0.3, .left = 0.01}, 1000);
   EXPECT_EQ(fast.packed + fast.samples, 0);
   packing_policy other;
-  const sums middling = send(other, {.line = 1, .packing = 2}, 1000);
+  const sums middling = send(other, {.link = 1, .packing = 2}, 1000);
   EXPECT_EQ(middling.packed, 0);
 }
 
-TEST(packing_policy, stops_where_the_other_end_is_what_takes_the_time) {
+TEST(packing_policy, stops_where_the_other_end_is_the_bottleneck) {
   packing_policy policy;
-  const sums sum = send(policy, {.line = 4, .packing = 1, .least = 8}, 4000);
+  const sums sum = send(policy, {.link = 4, .packing = 1, .least = 8}, 4000);
   EXPECT_LT(sum.packed, 250);
 }
 
@@ -85,7 +85,7 @@ TEST(packing_policy, follows_what_changes) {
   packing_policy policy;
   send(policy, {.left = 0.99}, 300);
   EXPECT_GT(send(policy, {.left = 0.4}, 1000).packed, 700) << "the program copies other bytes now";
-  EXPECT_LT(send(policy, {.line = 0.3, .left = 0.4}, 1000).packed, 50) << "the line has become fast";
+  EXPECT_LT(send(policy, {.link = 0.3, .left = 0.4}, 1000).packed, 50) << "the link has become fast";
 }
 
 TEST(packing_policy, does_not_touch_small_pieces) {
@@ -102,7 +102,7 @@ std::vector<std::byte> numbers(std::size_t size, unsigned range) {
   return bytes;
 }
 
-/// A packer whose line carries 10 MB/s.
+/// Sends through a packer whose link carries 10 MB/s.
 std::vector<std::byte> packed(piece_packer& packer, std::span<const std::byte> piece) {
   std::span<const std::byte> made;
   for (int i = 0; i < 10; ++i) {
@@ -142,7 +142,7 @@ TEST(piece_packing, refuses_other_sizes_and_damage) {
     EXPECT_FALSE(unpack_piece(made, back)) << bit;
     made[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
   }
-  // Behind it nothing may be read or written beyond the ends, which the sanitizers watch.
+  // Damaged bytes must cause no access beyond the ends, which the sanitizers watch.
   for (std::size_t bit = 32; bit < made.size() * 8; bit += 41) {
     made[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
     unpack_piece(made, back);

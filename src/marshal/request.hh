@@ -1,8 +1,8 @@
 // The front-end's half of a generated function: arguments into a request, a reply into the caller's outputs.
-// Layout of a request: each parameter in order; values as they are (or integers
-// as 64 bits: api::integers_travel_wide), pointers as a presence byte, then (in,
-// inout) an u64 count and the elements. A created handle travels as the id the front-end chose. Layout of a
-// reply: each present out or inout parameter in order: u64 count, elements.
+// Layout of a request: each parameter in order; values as they are (or integers as 64 bits:
+// api::integers_travel_wide), pointers as a presence byte, then (in, inout) a u64 count and the elements. A
+// created handle travels as the id that the front-end chose. Layout of a reply: each present out or inout
+// parameter in order: u64 count, elements.
 #pragma once
 
 #include <string_view>
@@ -69,7 +69,7 @@ void take_output(wire::reader& r, const api::parameter& p, T argument, bool crea
 }  // namespace detail
 
 /// Encodes the arguments of a call or post; `new_handle` stands for the parameter that the line `creates`, or
-/// comes first if it is what the function `returns`.
+/// comes first if the function `returns` it.
 template <auto Op, class... A>
 void encode_request([[maybe_unused]] wire::writer& w, [[maybe_unused]] std::uint64_t new_handle,
                     A... arguments) {
@@ -83,7 +83,7 @@ void encode_request([[maybe_unused]] wire::writer& w, [[maybe_unused]] std::uint
    ...);
 }
 
-/// Writes the reply's values through the caller's pointers. False: the reply does not fit the call.
+/// Writes the reply's values through the caller's pointers. Returns false if the reply does not fit the call.
 template <auto Op, class... A>
 bool decode_reply(wire::reader& r, A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;

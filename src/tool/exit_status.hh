@@ -1,5 +1,5 @@
-// Exit statuses of the command: an interface, listed in docs/command.md. `run` gives the program's own
-// status, or 128 and the signal's number. Constants.
+// The exit statuses of the command. They are an interface, listed in docs/command.md. `run` returns the
+// program's own status, or 128 plus the number of the signal that ended it. Constants.
 #pragma once
 
 #include "base/result.hh"
@@ -8,8 +8,8 @@ namespace outboard::tool {
 
 enum exit_status : int {
   exit_good = 0,
-  exit_failed = 1,         ///< something went wrong or, of doctor, something is wrong
-  exit_usage = 2,          ///< unknown option, missing argument
+  exit_failed = 1,         ///< something failed, or `doctor` found something wrong
+  exit_usage = 2,          ///< unknown option, missing argument, a value that an option does not take
   exit_no_server = 3,      ///< no Outboard server answered
   exit_refused = 4,        ///< the server refused: token, version, device
   exit_busy = 5,           ///< the server is full or shuts down: try later
@@ -18,7 +18,7 @@ enum exit_status : int {
   exit_not_found = 127,
 };
 
-/// Of what dial() says.
+/// The exit status for an error of dial().
 inline exit_status status_of(const error& e) {
   if (e.next == action::reconnect) return exit_no_server;
   return e.next == action::retry ? exit_busy : exit_refused;

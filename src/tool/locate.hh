@@ -1,4 +1,4 @@
-// Where things are on this machine: our own binary, the front-end libraries, the default socket. Any thread.
+// Where things are on this machine: our own binary, the client library, the default sockets. Any thread.
 #pragma once
 
 #include <string>
@@ -11,21 +11,24 @@ namespace outboard::tool {
 /// The resolved path of this executable.
 std::string own_path();
 
-/// ../lib/outboard of our own folder: so it is in the build folder and as installed.
+/// ../lib/outboard, seen from the folder of this executable, both in a build folder and as installed.
 std::string library_folder();
 
-/// The folder that holds libcuda.so.1: library_folder(), or `chosen` (--library) when not empty.
+/// The folder that holds libcuda.so.1: `chosen` (--library) unless that is empty, else library_folder().
 result<std::string> find_library_folder(const std::string& chosen);
 
-/// Where `serve` listens when nobody says where: in the folder that systemd made for the service, in
+/// Where `serve` listens if no URL is given: in the folder that systemd made for the service, in
 /// /run/outboard for root, else in the user's run-time folder.
-std::string default_endpoint();
+std::string default_socket();
 
-/// Where a client looks for a server of this machine: the user's own, then the system's.
-std::vector<std::string> usual_endpoints();
+/// Where a client looks for a server of this machine: the user's own default socket, then the system's.
+std::vector<std::string> usual_sockets();
 
-/// Makes the folder of a unix: endpoint (0755 below /run, 0700 elsewhere) if it is the default one and
-/// missing.
-status prepare_default_endpoint(const std::string& url);
+/// Those of usual_sockets() whose socket file exists.
+std::vector<std::string> sockets_there();
+
+/// Makes the folder of the default socket (0755 below /run, 0700 elsewhere) if `url` is that socket and its
+/// folder is missing.
+status prepare_default_socket(const std::string& url);
 
 }  // namespace outboard::tool

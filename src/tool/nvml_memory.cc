@@ -7,7 +7,7 @@
 namespace outboard::tool {
 namespace {
 
-// The few entries of nvml.h that are used, by their ABI, which NVML keeps for its versioned names.
+// The few functions of nvml.h that are used, by their binary interface, which NVML keeps for versioned names.
 struct memory_info {
   unsigned long long total, free, used;
 };
@@ -15,7 +15,8 @@ using no_arguments = int (*)();
 using find_device = int (*)(const char* pci_bus_id, void** device);
 using get_memory = int (*)(void* device, memory_info* memory);
 
-/// NVML beside the vendor's driver library, never one of our own. Stays loaded: it keeps state.
+/// Loads the NVML that lies next to the vendor's driver library, never ours. It stays loaded, because it
+/// keeps state.
 void* open_library() {
   for (const std::string& driver : device::vendor::candidates()) {
     const std::string path = driver.substr(0, driver.rfind('/') + 1) + "libnvidia-ml.so.1";

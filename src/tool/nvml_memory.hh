@@ -1,5 +1,5 @@
-// Free device memory asked of NVML, which needs no context and so can be asked before the first one exists.
-// Used by a warm worker to tell what it occupies. Main thread.
+// Asks NVML for free device memory. NVML needs no context, so it can be asked before the first one exists. A
+// warm worker finds out in this way how much it occupies. Main thread.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace outboard::tool {
 
-/// Bytes; nothing where NVML or the device is not there.
+/// In bytes; nothing if NVML or the device cannot be used.
 std::optional<std::uint64_t> nvml_free_memory(const std::string& pci_bus_id);
 
 }  // namespace outboard::tool

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,8 +33,8 @@ std::string library_of(const fs::path& file) {
   return line;
 }
 
-/// What the loader would have taken: {file name, library}, in the order of names. Whoever has said which
-/// wants only those.
+/// The platforms that the loader would find without us, as {file name, library}, ordered by name. If the user
+/// chose some with OCL_ICD_VENDORS, only those.
 std::vector<std::pair<std::string, std::string>> platforms_there() {
   std::vector<std::pair<std::string, std::string>> found;
   const char* const said = ::getenv("OCL_ICD_VENDORS");
@@ -58,7 +59,7 @@ std::vector<std::pair<std::string, std::string>> platforms_there() {
 
 result<opencl_vendors> opencl_vendors::make(const std::string& libraries) {
   opencl_vendors made;
-  const std::string ours = libraries + "/" + std::string(own_library);
+  const std::string ours = fmt::format("{}/{}", libraries, own_library);
   if (::access(ours.c_str(), R_OK) != 0) return made;
   auto folder = make_temporary_folder("outboard-opencl");
   if (!folder.ok()) return failure(folder.error().message);
@@ -69,19 +70,19 @@ result<opencl_vendors> opencl_vendors::make(const std::string& libraries) {
   return made;
 }
 
-/// `outboard run` may be killed: what is left to do then is another process's, out of reach of signals to its
-/// group.
+/// `outboard run` may be killed, so a separate process removes the folder. It has its own process group, out
+/// of reach of signals to that of `run`.
 status opencl_vendors::start_remover() {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure("pipe: " + errno_text(errno));
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure(fmt::format("pipe: {}", errno_text(errno)));
   const unique_fd theirs(ends[0]);
   life_.reset(ends[1]);
   remover_ = ::fork();
-  if (remover_ < 0) return failure("fork: " + errno_text(errno));
+  if (remover_ < 0) return failure(fmt::format("fork: {}", errno_text(errno)));
   if (remover_ > 0) return {};
   ::setsid();
   ::dup2(ends[0], STDIN_FILENO);
-  ::close_range(STDOUT_FILENO, ~0U, 0);  // whoever reads our output must see its end with the program's
+  ::close_range(STDOUT_FILENO, ~0U, 0);  // a reader of our output must see its end when the program ends
   char nothing = 0;
   while (::read(STDIN_FILENO, &nothing, 1) < 0 && errno == EINTR) {
   }
@@ -95,12 +96,12 @@ void opencl_vendors::remove() const {
 }
 
 status opencl_vendors::add(const std::string& name, const std::string& library) {
-  const std::string path = folder_ + "/" + name;
+  const std::string path = fmt::format("{}/{}", folder_, name);
   files_.push_back(path);
   std::ofstream out(path);
   out << library << "\n";
   out.close();
-  return out ? status{} : failure("cannot write " + path);
+  return out ? status{} : failure(fmt::format("cannot write {}", path));
 }
 
 opencl_vendors::opencl_vendors(opencl_vendors&& other) noexcept

@@ -10,15 +10,12 @@
 #include "device/opencl/opencl.hh"
 #include "device/vendor/nvml.hh"
 #include "device/vendor/vendor.hh"
-#include "transport/plugin/plugin.hh"
-#include "transport/shm/shm.hh"
-#include "transport/tcp/tcp.hh"
-#include "transport/unix/unix.hh"
+#include "transport/list/list.hh"
 
 namespace outboard::tool {
 namespace {
 
-/// A result of a part as a result of the contract.
+/// Converts a part's own type to the type of the contract.
 template <class Part>
 result<std::unique_ptr<device::device>> as_device(result<std::unique_ptr<Part>> part) {
   if (!part.ok()) return std::move(part).error();
@@ -38,18 +35,8 @@ device::cpu::options cpu_options(const cpu_settings& cpu) {
 
 result<transport::registry> make_transports(const config& c) {
   transport::registry transports;
-  transports.add(transport::make_unix());
-  transports.add(transport::make_shm());
-  transports.add(transport::make_tcp({.silence = std::chrono::seconds(c.limits.keepalive_seconds)}));
-  for (const auto& [name, library] : c.plugins) {
-    auto plugin = transport::plugin::load(library);
-    if (!plugin.ok()) return std::move(plugin).error();
-    if ((*plugin)->scheme() != name) {
-      return failure("[transport." + name + "]: " + library + " is a transport of the name \"" +
-                     std::string((*plugin)->scheme()) + "\"");
-    }
-    transports.add(std::move(*plugin));
-  }
+  OUTBOARD_TRY(transport::add_all(transports, c.plugins,
+                                  {.silence = std::chrono::seconds(c.limits.keepalive_seconds)}));
   return transports;
 }
 
@@ -64,7 +51,7 @@ result<std::unique_ptr<device::device>> open_device(device_choice kind, const cp
     case device_choice::automatic:
       break;
   }
-  return failure("a worker is told its device by name");
+  return failure("a worker needs the name of its device");
 }
 
 result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const cpu_settings& cpu,
@@ -79,7 +66,7 @@ result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const
     case device_choice::automatic:
       break;
   }
-  return failure("the helper is told its device by name");
+  return failure("the NVML helper needs the name of its device");
 }
 
 result<std::unique_ptr<backend::session_api>> open_opencl() {

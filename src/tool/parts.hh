@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/session_api.hh"
+#include "backend/session/session_api.hh"
 #include "base/config.hh"
 #include "device/device.hh"
 #include "device/nvml.hh"
@@ -14,13 +14,13 @@
 
 namespace outboard::tool {
 
-/// unix:, shm:, tcp: and the plug-ins of the configuration.
+/// The transports of base/schemes.def and the plug-ins of the configuration.
 result<transport::registry> make_transports(const config& c);
 
-/// "vendor", "cpu" or "mock".
+/// `kind` must not be `automatic`.
 result<std::unique_ptr<device::device>> open_device(device_choice kind, const cpu_settings& cpu);
 
-/// What answers NVML for it.
+/// What answers NVML for that device.
 result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const cpu_settings& cpu,
                                                        device::activity_source workers);
 

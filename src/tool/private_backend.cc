@@ -2,7 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -17,7 +17,7 @@
 #include "base/errno_text.hh"
 #include "base/fd.hh"
 #include "base/temporary_folder.hh"
-#include "marshal/driver_variables.hh"
+#include "marshal/cuda/driver_variables.hh"
 
 namespace outboard::tool {
 namespace {
@@ -29,14 +29,15 @@ using clock = std::chrono::steady_clock;
 constexpr std::size_t longest_folder = 80;
 
 [[noreturn]] void become_backend(pid_t owner, std::vector<char*>& arguments) {
-  // SIGTERM: it removes its socket and folder. A group of its own: a terminal's ^C is for the program.
+  // SIGTERM, because it then removes its socket and folder. It gets a process group of its own, because a
+  // terminal's ^C is for the program.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   ::setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (::getppid() == owner) {
-    // The program's values travel in its hello; here they would restrict what it may choose from.
+    // The program's values travel in its hello. Here they would restrict what the program may choose from.
     for (const std::string_view name : marshal::driver_variables) ::unsetenv(name.data());
     for (const char* name : {"OUTBOARD_SERVER", "LISTEN_PID", "LISTEN_FDS", "NOTIFY_SOCKET"})
       ::unsetenv(name);
@@ -45,7 +46,7 @@ constexpr std::size_t longest_folder = 80;
   ::_exit(127);
 }
 
-/// Waits for the first line of the pipe; false when the other end closed without one.
+/// Waits for the first line of the pipe. False: the other end was closed without one.
 bool wait_until_ready(int pipe) {
   std::array<char, 256> line;
   ssize_t got;
@@ -66,7 +67,7 @@ void end(pid_t process) {
 }
 
 void remove_folder(const std::string& folder) {
-  ::unlink((folder + "/socket").c_str());
+  ::unlink(fmt::format("{}/socket", folder).c_str());
   ::rmdir(folder.c_str());
 }
 
@@ -78,14 +79,14 @@ result<private_backend> private_backend::start(device_choice device, const std::
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     ::rmdir(folder->c_str());
-    return failure("pipe: " + errno_text(errno));
+    return failure(fmt::format("pipe: {}", errno_text(errno)));
   }
   unique_fd ours(ends[0]), theirs(ends[1]);
   std::vector<std::string> texts{"outboard",   "serve",
                                  "--private",  *folder,
                                  "--device",   std::string(name(device)),
-                                 "--ready-fd", std::to_string(theirs.get())};
-  // What it says at "info" is not asked for by somebody who runs a program.
+                                 "--ready-fd", fmt::to_string(theirs.get())};
+  // Somebody who runs a program does not want to read the server's usual lines.
   if (!::getenv("OUTBOARD_LOG")) texts.insert(texts.end(), {"--log-level", "error"});
   if (!config_file.empty()) texts.insert(texts.end(), {"--config", config_file});
   std::vector<char*> arguments;
@@ -95,7 +96,7 @@ result<private_backend> private_backend::start(device_choice device, const std::
   const pid_t process = ::fork();
   if (process < 0) {
     ::rmdir(folder->c_str());
-    return failure("fork: " + errno_text(errno));
+    return failure(fmt::format("fork: {}", errno_text(errno)));
   }
   if (process == 0) {
     ::fcntl(theirs.get(), F_SETFD, 0);
@@ -103,7 +104,8 @@ result<private_backend> private_backend::start(device_choice device, const std::
   }
   private_backend backend(std::move(*folder), process);
   theirs.reset();
-  if (!wait_until_ready(ours.get())) return failure("the private back-end did not start");
+  if (!wait_until_ready(ours.get()))
+    return failure("the private server did not start; the line above says why");
   return backend;
 }
 

@@ -1,5 +1,5 @@
-// The back-end that `run` starts for one program where no server is named: a process of its own, a Unix
-// socket in a fresh folder that only this user may enter. It ends with its owner, also when that is killed.
+// The private server that `run` starts for one program if no server is named: a separate process with a Unix
+// socket in a fresh folder that only this user may enter. It ends with its owner, also if that is killed.
 // Owned by `run`; its one thread.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace outboard::tool {
 
 class private_backend {
  public:
-  /// Returns once it listens. It says on stderr what is wrong if it cannot.
+  /// Returns once the server listens. If it cannot, it has written the reason to stderr.
   static result<private_backend> start(device_choice device, const std::string& config_file);
 
   private_backend(private_backend&& other) noexcept;
   private_backend& operator=(private_backend&&) = delete;
-  /// Ends it, waits until it is gone, removes its folder.
+  /// Ends the server, waits until it has ended, and removes its folder.
   ~private_backend();
 
   std::string url() const { return "unix:" + folder_ + "/socket"; }

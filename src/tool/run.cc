@@ -1,19 +1,24 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
 #include "base/log.hh"
+#include "base/settings.hh"
 #include "tool/ask.hh"
+#include "tool/death_reports.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/opencl_vendors.hh"
@@ -30,39 +35,35 @@ struct launched {
   int exec_error = 0;  ///< the program could not be executed
 };
 
-/// What the program finds of us.
+/// What we put into the program's environment besides settings.
 struct surroundings {
-  std::string libraries;       ///< folder of the front-end libraries
-  std::string opencl_vendors;  ///< folder of the OpenCL loader; empty: the usual one
+  std::string libraries;       ///< folder of the client library
+  std::string opencl_vendors;  ///< folder for the OpenCL loader; empty: the usual one
   std::vector<std::string> servers;
+  std::string reports;  ///< where it reports its sessions; empty: nowhere
 };
 
 void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
-  const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
-  std::string list;
-  for (const std::string& url : around.servers) list.append(list.empty() ? "" : ",").append(url);
+  const std::string path = old && *old ? fmt::format("{}:{}", around.libraries, old) : around.libraries;
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  ::setenv("OUTBOARD_SERVER", list.c_str(), 1);
+  ::setenv("OUTBOARD_SERVER", fmt::format("{}", fmt::join(around.servers, ",")).c_str(), 1);
+  if (around.reports.empty()) {
+    ::unsetenv(frontend::run_variable);
+  } else {
+    ::setenv(frontend::run_variable, around.reports.c_str(), 1);
+  }
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
-  if (!c.token_file.empty()) ::setenv("OUTBOARD_TOKEN_FILE", c.token_file.c_str(), 1);
-  if (c.sync) ::setenv("OUTBOARD_SYNC", "1", 1);
-  if (!c.rings) ::setenv("OUTBOARD_RINGS", "0", 1);
-  if (c.data_connections != config{}.data_connections)
-    ::setenv("OUTBOARD_DATA_CONNECTIONS", std::to_string(c.data_connections).c_str(), 1);
-  if (!c.compression) ::setenv("OUTBOARD_COMPRESSION", "0", 1);
-  if (!c.module_cache) ::setenv("OUTBOARD_MODULE_CACHE", "0", 1);
-  if (c.wait_seconds != config{}.wait_seconds)
-    ::setenv("OUTBOARD_WAIT_SECONDS", std::to_string(c.wait_seconds).c_str(), 1);
-  if (!c.concurrent_managed) ::setenv("OUTBOARD_CONCURRENT_MANAGED", "0", 1);
-  if (!c.trace.empty()) ::setenv("OUTBOARD_TRACE", c.trace.c_str(), 1);
-  if (c.log_given) ::setenv("OUTBOARD_LOG", std::string(log::name(c.log)).c_str(), 1);
+  for (const auto& [s, text] : changed_settings(c, reader::program)) {
+    if (!s->variable.empty() && s->name != "server")
+      ::setenv(std::string(s->variable).c_str(), text.c_str(), 1);
+  }
 }
 
-/// The child's side: the environment changes here only, so nothing of it reaches the back-end.
+/// The child's side. The environment changes only here, so that nothing of it reaches the private server.
 [[noreturn]] void become_program(const config& c, const surroundings& around, const sigset_t& mask,
                                  pid_t owner, std::vector<char*>& arguments, int report) {
-  // A killed `outboard run` is a killed program.
+  // If `outboard run` is killed, so is the program.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != owner) ::_exit(1);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
@@ -76,7 +77,7 @@ void set_program_environment(const config& c, const surroundings& around) {
 result<launched> launch(const config& c, const surroundings& around, const sigset_t& mask,
                         std::vector<std::string> command) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure("pipe: " + errno_text(errno));
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure(fmt::format("pipe: {}", errno_text(errno)));
   const unique_fd ours(ends[0]);
   unique_fd theirs(ends[1]);
   std::vector<char*> arguments;
@@ -85,7 +86,7 @@ result<launched> launch(const config& c, const surroundings& around, const sigse
   const pid_t owner = ::getpid();
   launched program;
   program.process = ::fork();
-  if (program.process < 0) return failure("fork: " + errno_text(errno));
+  if (program.process < 0) return failure(fmt::format("fork: {}", errno_text(errno)));
   if (program.process == 0) become_program(c, around, mask, owner, arguments, theirs.get());
   theirs.reset();
   int code = 0;
@@ -96,15 +97,27 @@ result<launched> launch(const config& c, const surroundings& around, const sigse
   return program;
 }
 
-/// Waits for the program, and passes on what others send to us. A terminal sends its signals to the whole
-/// group: the program has had them already.
-int wait_for(pid_t program, int signals) {
+/// Returns whether a signal has come; until then it serves the programs that report their sessions.
+bool wait_for_signal(int signals, death_reports& reports) {
+  std::vector<pollfd> list{{signals, POLLIN, 0}};
+  reports.add_to(list);
+  if (::poll(list.data(), list.size(), -1) < 0) return false;
+  reports.look();
+  return list.front().revents != 0;
+}
+
+/// Waits for the program, and passes on signals that other processes send to us. A terminal signals the whole
+/// process group, so the program has got those already.
+int wait_for(pid_t program, int signals, death_reports* reports) {
   while (true) {
     int wait_status = 0;
     const pid_t got = ::waitpid(program, &wait_status, WNOHANG);
-    if (got == program)
+    if (got == program) {
+      if (reports) reports->ended(program);
       return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+    }
     if (got < 0 && errno != EINTR) return exit_failed;
+    if (reports && !wait_for_signal(signals, *reports)) continue;
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
     const int number = static_cast<int>(info.ssi_signo);
@@ -112,7 +125,7 @@ int wait_for(pid_t program, int signals) {
   }
 }
 
-/// Signals arrive by descriptor from here on; `before` is the program's mask.
+/// From now on signals arrive by the descriptor. `before` gets the mask that the program is to have.
 unique_fd take_signals(sigset_t& before) {
   sigset_t set;
   sigemptyset(&set);
@@ -128,38 +141,59 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
   if (command.empty())
     return complain(exit_usage, "no program is given; usage: outboard run [OPTIONS] [--] COMMAND");
   const auto c = load_with_flags(common);
-  if (!c.ok()) return complain(exit_configuration, c.error().message);
+  if (!c.ok()) return complain_of_configuration(c.error());
+  if (common.given("device") && !c->servers.empty()) {
+    return complain(
+        exit_usage,
+        fmt::format("--device chooses the device of a private server, but the server {} is named{}, and "
+                    "it decides about its device itself; leave one of the two out",
+                    c->servers.front(),
+                    common.given("server") ? "" : " by OUTBOARD_SERVER or the configuration"));
+  }
   const auto libraries = find_library_folder(common.library);
   if (!libraries.ok()) return complain(exit_failed, libraries.error().message);
 
   sigset_t before;
   const unique_fd signals = take_signals(before);
-  if (!signals) return complain(exit_failed, "signalfd: " + errno_text(errno));
-  // A program that uses CUDA alone needs none: where no folder can be made it runs all the same.
+  if (!signals) return complain(exit_failed, fmt::format("signalfd: {}", errno_text(errno)));
+  // If this fails the program runs all the same, because it may use CUDA alone.
   auto vendors = opencl_vendors::make(*libraries);
-  if (!vendors.ok()) log::error("no OpenCL for the program: ", vendors.error().message);
+  if (!vendors.ok()) log::error("the program does not get OpenCL: ", vendors.error().message);
   std::vector<std::string> servers = c->servers;
   std::optional<private_backend> backend;
+  std::optional<asking_means> means;
+  std::optional<death_reports> reports;
   if (!servers.empty()) {
-    // Better one clear sentence now than a CUDA error later.
-    const auto means = prepare_to_ask(*c);
-    if (!means.ok()) return complain(exit_configuration, means.error().message);
-    const auto there = ask_servers(*means, servers, "devices");
-    if (!there.ok()) return complain(status_of(there.error()), there.error().message);
+    auto prepared = prepare_to_ask(*c);
+    if (!prepared.ok()) return complain(exit_configuration, prepared.error().message);
+    means.emplace(std::move(*prepared));
+    // One clear sentence now is better than a CUDA error later.
+    const status place = find_place(*means, servers);
+    if (!place.ok()) return complain(status_of(place.error()), place.error().message);
+    auto made = death_reports::make(*means);
+    if (made.ok()) reports.emplace(std::move(*made));
+    if (!made.ok()) log::warn("sessions of a program that is killed will linger: ", made.error().message);
   } else {
     auto started = private_backend::start(c->device, common.config_file);
     if (!started.ok()) return complain(exit_failed, started.error().message);
     backend.emplace(std::move(*started));
     servers = {backend->url()};
   }
-  const auto program =
-      launch(*c, {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers}, before, command);
+  // Removes the trace of an earlier run. The programs of one run do not overwrite each other's traces.
+  if (struct stat about{};
+      !c->trace.empty() && ::stat(c->trace.c_str(), &about) == 0 && S_ISREG(about.st_mode))
+    ::unlink(c->trace.c_str());
+  const auto program = launch(*c,
+                              {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers,
+                               reports ? reports->name() : std::string()},
+                              before, command);
   if (!program.ok()) return complain(exit_failed, program.error().message);
-  const int status = wait_for(program->process, signals.get());
+  const int status = wait_for(program->process, signals.get(), reports ? &*reports : nullptr);
   if (program->exec_error == 0) return status;
   const bool absent = program->exec_error == ENOENT || program->exec_error == ENOTDIR;
-  return complain(absent ? exit_not_found : exit_not_executable,
-                  command.front() + ": " + (absent ? "command not found" : errno_text(program->exec_error)));
+  return complain(
+      absent ? exit_not_found : exit_not_executable,
+      fmt::format("{}: {}", command.front(), absent ? "command not found" : errno_text(program->exec_error)));
 }
 
 }  // namespace outboard::tool

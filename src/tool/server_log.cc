@@ -24,7 +24,7 @@ constexpr std::array<spdlog::level::level_enum, 4> spdlog_levels{spdlog::level::
 // sd-daemon(3): <3> error, <4> warning, <6> information, <7> debug.
 constexpr std::array<const char*, 4> priorities{"<3>", "<4>", "<6>", "<7>"};
 
-// Relaxed: it only counts.
+// Relaxed: only the count matters, nothing is published by it.
 std::atomic<unsigned> lines{0};
 unsigned limit = 0;
 
@@ -46,13 +46,14 @@ void take_line(log::level l, std::string_view line) {
   if (limit == 0 || before < limit) {
     write_line(l, line);
   } else if (before == limit) {
-    write_line(log::level::warn, "too many lines: the rest is left out");
+    write_line(log::level::warn, "too many lines; the rest is left out");
   }
 }
 
 using own_stderr = spdlog::sinks::stdout_sink_base<spdlog::details::console_mutex>;
 
-/// A worker's descriptor 2 becomes the device's, whose words go to the client: ours stay ours.
+/// In a worker, descriptor 2 will carry what the device prints, which goes to the client. Our log needs one
+/// of its own.
 std::FILE* own_stderr_file() {
   const int descriptor = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   std::FILE* file = descriptor < 0 ? nullptr : ::fdopen(descriptor, "w");

@@ -1,7 +1,7 @@
-// How this program starts its own workers. Pure function.
+// The command line with which this program starts its own workers. Pure function; any thread.
 #pragma once
 
-#include "backend/workers.hh"
+#include "backend/daemon/workers.hh"
 #include "base/config.hh"
 
 namespace outboard::tool {

@@ -1,5 +1,6 @@
-// Reads exact amounts off a connection: small ones by way of a buffer (several frames come with one receive),
-// large remainders straight into their place. Belongs to whoever is the connection's receiver at the moment.
+// Reads exact amounts from a connection. Small amounts go through a buffer, because one receive may bring
+// several frames; large remainders go straight to their destination. Belongs to the thread that is currently
+// the connection's receiver.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@ class buffered_receiver {
  public:
   explicit buffered_receiver(connection& from) : from_(from) {}
 
-  /// done when `into` is full. interrupted only before the first byte and if `interruptible`; closed only
-  /// there too.
+  /// Returns done when `into` is full. Returns interrupted only before the first byte and only if
+  /// `interruptible`; returns closed only before the first byte.
   io fill(std::span<std::byte> into, bool interruptible = false) {
     bool started = false;
     while (true) {

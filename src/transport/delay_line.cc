@@ -64,7 +64,7 @@ bool delay_line::flush() {
 
 bool delay_line::deliver(const item& next) {
   if (next.descriptor) return through_.send_descriptor(next.descriptor.get()).ok();
-  // A peer that takes nothing for five seconds is waited for, but not by a destructor.
+  // A peer that accepts nothing for five seconds is still waited for, but not by the destructor.
   for (std::size_t sent = 0; sent < next.bytes.size();) {
     iovec part{const_cast<std::byte*>(next.bytes.data()) + sent, next.bytes.size() - sent};
     io_result r = through_.send({&part, 1}, clock::now() + std::chrono::seconds(5));

@@ -1,5 +1,5 @@
-// delay_line: sends what it is given through a connection, a fixed time later, from its own thread. Part of
-// faulty.hh. push() by one sender, stop() by any thread.
+// delay_line: sends through a connection, from its own thread, a fixed time after it was asked to. Part of
+// faulty.hh. One sender calls push(); any thread may call stop().
 #pragma once
 
 #include <condition_variable>
@@ -18,17 +18,18 @@ namespace outboard::transport {
 class delay_line {
  public:
   delay_line(connection& through, std::chrono::microseconds delay);
-  /// Lets what is under way arrive, unless stopped; gives up on a peer that takes nothing for five seconds.
+  /// Waits until everything under way has been sent, unless stopped; gives up on a peer that accepts nothing
+  /// for five seconds.
   ~delay_line();
 
   /// Copies the parts; waits only while `capacity` bytes are under way.
   io_result push(std::span<const iovec> parts, deadline until);
-  /// In its place among the bytes.
+  /// The descriptor keeps its place among the bytes.
   io push_descriptor(unique_fd descriptor);
 
-  /// Drops what is under way.
+  /// Drops everything that is still under way.
   void stop();
-  /// Waits until everything pushed has been sent; false when sending broke.
+  /// Waits until everything pushed has been sent; returns false if sending failed.
   bool flush();
 
  private:

@@ -19,7 +19,7 @@ namespace {
 
 using outboard::error;
 
-// Sizes from 1 to `most`, mostly small: what finds readers that count on whole messages.
+// Sizes from 1 to `most`, mostly small; they expose readers that rely on receiving whole messages.
 class splitter {
  public:
   explicit splitter(std::uint64_t seed) : random_(seed) {}
@@ -34,7 +34,7 @@ class splitter {
   std::mt19937_64 random_;
 };
 
-// The first `limit` bytes of the parts, from `from` on.
+// The `limit` bytes of the parts that begin at offset `from`.
 std::vector<iovec> slice(std::span<const iovec> parts, std::size_t from, std::size_t limit) {
   std::vector<iovec> out;
   for (const iovec& part : parts) {
@@ -55,7 +55,7 @@ class faulty_connection final : public connection {
         split_reads_(what.seed * 2),
         split_writes_(what.seed * 2 + 1),
         what_(inner_->what()) {
-    // A descriptor that another process goes on with would lose its faults in silence.
+    // Another process that continued the bare descriptor would silently lose the faults.
     what_.detachable = false;
     if (what.delay.count() > 0) line_.emplace(*inner_, what.delay);
   }
@@ -126,10 +126,10 @@ class faulty_connection final : public connection {
  private:
   std::unique_ptr<connection> inner_;
   faults faults_;
-  splitter split_reads_, split_writes_;  // one for each role, as the roles may be different threads
+  splitter split_reads_, split_writes_;  // one for each role, because the roles may be different threads
   capabilities what_;
   std::uint64_t sent_ = 0, received_ = 0;
-  std::optional<delay_line> line_;  // before inner_ in destruction
+  std::optional<delay_line> line_;  // destroyed before inner_
 };
 
 class faulty_listener final : public listener {

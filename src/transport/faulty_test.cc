@@ -10,8 +10,8 @@
 #include "transport/suite.hh"
 #include "transport/unix/unix.hh"
 
-// The protocol suite runs over faulty transports with short reads and writes; here is what the faults
-// themselves do.
+// The protocol suite runs over faulty transports with short reads and writes; these tests cover the faults
+// themselves.
 namespace outboard::transport::suite {
 namespace {
 
@@ -77,8 +77,8 @@ TEST(faulty, delays_without_holding_up_the_sender) {
   EXPECT_EQ(receive_all(*server, rest, soon()).status, io::done);
   auto last = clock::now() - start;
   EXPECT_LT(sent, 290ms);   // 50 messages do not wait for one another,
-  EXPECT_GE(first, 300ms);  // none comes early,
-  EXPECT_LT(last, 9s);      // and they do not add up to 50 delays
+  EXPECT_GE(first, 300ms);  // none arrives early,
+  EXPECT_LT(last, 9s);      // and the delays do not add up
 }
 
 TEST(faulty, a_delayed_close_delivers_first) {

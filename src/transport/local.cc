@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/errno_text.hh"
+#include "transport/local_peer.hh"
 #include "transport/local_socket.hh"
 #include "transport/url.hh"
 
@@ -53,11 +54,11 @@ void set_send_timeout(int fd, std::chrono::milliseconds limit) {
 error connect_error(const std::string& name, int code) {
   switch (code) {
     case ENOENT:
-      return {action::retry, name + ": no back-end listens there (the socket does not exist)"};
+      return {action::retry, name + ": no server listens there (the socket does not exist)"};
     case ECONNREFUSED:
-      return {action::retry, name + ": no back-end listens there any more (its socket is left over)"};
+      return {action::retry, name + ": no server listens there any more (its socket is left over)"};
     case EAGAIN:
-      return {action::retry, name + ": the back-end took no new client in time"};
+      return {action::retry, name + ": the server did not accept the connection in time"};
     case EACCES:
     case EPERM:
       return failure(name + ": permission denied; the socket belongs to another user");
@@ -70,7 +71,7 @@ error connect_error(const std::string& name, int code) {
   }
 }
 
-// The file that stands at `path`, so that only our own is removed later.
+// Identifies the file at `path`, so that only our own is removed later.
 struct file_identity {
   dev_t device = 0;
   ino_t inode = 0;
@@ -86,7 +87,7 @@ bool identify(const std::string& path, file_identity& id) {
 
 class local_listener final : public socket_listener {
  public:
-  /// `own`: the socket file was made by us and goes when we go.
+  /// `own`: we made the socket file, and remove it when the listener is destroyed.
   local_listener(unique_fd socket, unique_fd event, std::string_view scheme, std::string path, bool own,
                  make_connection make)
       : socket_listener(std::move(socket), std::move(event), std::string(scheme) + ":" + path),
@@ -108,13 +109,13 @@ class local_listener final : public socket_listener {
 
  private:
   std::string path_;
-  pid_t maker_;  // a forked child that drops its copy leaves the file alone
+  pid_t maker_;  // a forked child that closes its copy leaves the file in place
   file_identity file_;
   make_connection make_;
 };
 
 // Held while a socket file is judged and replaced, so that two servers that start at once do not both find
-// the old one dead. A lock on the folder leaves nothing behind. Best effort: some file systems know no locks.
+// the old one dead. A lock on the folder leaves no file behind. Best effort: some file systems have no locks.
 unique_fd lock_folder(const std::string& path) {
   std::string folder = path.substr(0, path.rfind('/') + 1);
   unique_fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -125,12 +126,12 @@ unique_fd lock_folder(const std::string& path) {
   return fd;
 }
 
-// Removes what a dead server left; an error when anything else stands there. Nothing there is fine.
-status clear_the_place(const std::string& name, const std::string& path, const sockaddr_un& address) {
+// Removes the socket of a dead server. Fails if anything else is at `path`; an absent file is fine.
+status remove_dead_socket(const std::string& name, const std::string& path, const sockaddr_un& address) {
   struct stat s;
-  if (::lstat(path.c_str(), &s) != 0) return {};  // bind() says it better
+  if (::lstat(path.c_str(), &s) != 0) return {};  // bind() reports it better
   if (!S_ISSOCK(s.st_mode))
-    return failure(name + ": a file that is no socket stands there; it was left alone");
+    return failure(name + ": a file that is not a socket is in the way; it was left alone");
   result<unique_fd> probe = make_stream_socket(AF_UNIX);
   if (!probe) return std::move(probe).error();
   ::fcntl(probe->get(), F_SETFL, O_NONBLOCK);
@@ -149,6 +150,11 @@ class local_transport final : public transport {
 
   std::string_view scheme() const override { return scheme_; }
 
+  status check(std::string_view path) const override {
+    result<sockaddr_un> address = to_address(scheme_, path);
+    return address ? status() : status(std::move(address).error());
+  }
+
   result<std::unique_ptr<connection>> connect(std::string_view path, deadline until) override {
     result<sockaddr_un> address = to_address(scheme_, path);
     if (!address) return std::move(address).error();
@@ -162,6 +168,8 @@ class local_transport final : public transport {
       if (errno != EINTR) return connect_error(name, errno);
     }
     set_send_timeout(socket->get(), std::chrono::milliseconds(0));
+    if (const status trusted = check_server(socket->get(), std::string(path)); !trusted)
+      return failure(name + ": " + trusted.error().message);
     return make_(out_of_the_way(std::move(socket).value()), std::move(name));
   }
 
@@ -172,9 +180,10 @@ class local_transport final : public transport {
     result<unique_fd> socket = make_stream_socket(AF_UNIX);
     if (!socket) return std::move(socket).error();
     unique_fd lock = lock_folder(path);
-    OUTBOARD_TRY(clear_the_place(name, path, *address));
-    // The file takes its mode from the socket, so that it is never open to others, whatever the umask (which
-    // is the whole process's and not ours to change). The chmod gives back what an odd umask took.
+    OUTBOARD_TRY(remove_dead_socket(name, path, *address));
+    // The file takes its mode from the socket, so it is never open to others, whatever the umask (which
+    // belongs to the whole process, so we do not change it). The chmod restores what an unusual umask
+    // removed.
     ::fchmod(socket->get(), 0600);
     if (::bind(socket->get(), generic(*address), sizeof *address) != 0)
       return failure(name + ": cannot make the socket: " + errno_text(errno));

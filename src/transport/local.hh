@@ -1,5 +1,5 @@
-// What unix: and shm: share: sockets that stand in a file, and who may use it. The socket file is 0600; one
-// left by a dead server is replaced, one of a living server is not. They differ in the connection they make.
+// What unix: and shm: share: sockets that have a file, and who may use them. The socket file has mode 0600; a
+// dead server's file is replaced, a living server's is not. The two differ in the connection that they make.
 #pragma once
 
 #include <memory>

@@ -8,8 +8,8 @@
 
 namespace outboard::transport {
 
-// One recvmsg with room for exactly one descriptor: the kernel closes further ones that a peer may send.
-// CMSG_SPACE would have room for two, by its padding.
+// One recvmsg with room for exactly one descriptor: the kernel closes any further ones that a peer sends.
+// CMSG_SPACE would have room for two, because of its padding.
 ssize_t receive_message(int socket, std::span<std::byte> into, unique_fd& descriptor) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control;
   iovec part{into.data(), into.size()};
@@ -68,7 +68,7 @@ const capabilities& local_connection::what() const {
 // The kernel ends a read after the byte that carries a descriptor, so the carrier is the last byte of what
 // was read.
 ssize_t local_connection::take(std::span<std::byte> into) {
-  if (kept_) {  // receive() in the carrier's place: the protocol above went wrong, the stream stays in order
+  if (kept_) {  // receive() at the carrier: the protocol above failed, but the stream stays in order
     into[0] = kept_->byte;
     kept_.reset();
     return 1;

@@ -1,5 +1,5 @@
-// The connection over a Unix stream socket, with descriptors and the peer's identity: all of unix:, and what
-// shm: begins as and stands on. Owners and thread rules as in transport.hh.
+// The connection over a Unix stream socket, with descriptors and the peer's identity. It is all of unix:, and
+// shm: begins as one and builds on it. Owners and thread rules as in transport.hh.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,13 @@
 
 namespace outboard::transport {
 
-/// One recvmsg without waiting; `descriptor` is what came with its last byte, if anything did. Count, 0 at
-/// the end, -1 with errno. The kernel ends a read behind a byte that carries one.
+/// One recvmsg that does not wait; `descriptor` receives what came with the last byte, if anything did.
+/// Returns the count, 0 at the end, -1 with errno. The kernel ends a read behind a byte that carries a
+/// descriptor.
 ssize_t receive_message(int socket, std::span<std::byte> into, unique_fd& descriptor);
 
-/// One sendmsg without waiting of all bytes (few: the kernel takes them whole or not at all) with
-/// `descriptor` beside the first. False with errno.
+/// One sendmsg that does not wait, of all bytes (so few that the kernel accepts all or none) with
+/// `descriptor` attached to the first. Returns false with errno.
 bool send_message(int socket, std::span<const std::byte> bytes, int descriptor);
 
 class local_connection : public socket_connection {
@@ -38,7 +39,8 @@ class local_connection : public socket_connection {
   ssize_t take(std::span<std::byte> into) override;
   bool has_kept() const override { return kept_.has_value(); }
 
-  /// Sends `byte` with the descriptor as soon as the socket takes it; retry: not now, nothing has left.
+  /// Sends `byte` with the descriptor as soon as the socket accepts it. action::retry means that nothing has
+  /// left yet.
   status send_carrier(std::byte byte, int fd, deadline until);
   /// Receives one byte that carries a descriptor.
   result<carrier> receive_carrier(deadline until);
@@ -46,7 +48,8 @@ class local_connection : public socket_connection {
   std::optional<carrier> kept_;
 
  private:
-  // False once a byte came without the descriptor that it had to bring: a relay stands between.
+  // False once a byte arrived without the descriptor that should have come with it: there is a relay in
+  // between.
   std::atomic<bool> passes_descriptors_{true};
 };
 

@@ -88,7 +88,7 @@ io_result socket_connection::attempt(std::span<std::byte> into) {
   }
 }
 
-/// What comes at once costs no clock and counts as nobody's spinning.
+/// Bytes that are there already cost no look at the clock and do not count as spinning.
 io_result socket_connection::attempt_soon(std::span<std::byte> into) {
   constexpr int looks = 8;
   io_result got{io::timed_out, 0};
@@ -156,8 +156,8 @@ io socket_connection::wait_as_receiver(short events, deadline until) {
 io socket_connection::wait_as_sender(deadline until) {
   for (;;) {
     deadline slice = next_look(until);
-    // A peer that ends its direction ends both (no half-close in the contract); TCP with a closed window
-    // would tell a sender no other way.
+    // A peer that ends its direction ends both (the contract has no half-close); a sender has no other way to
+    // learn this while TCP's window is closed.
     pollfd one{fd_.get(), POLLOUT | POLLRDHUP, 0};
     int ready = poll_until({&one, 1}, slice);
     if (ready < 0) return io::broken;
@@ -206,17 +206,22 @@ socket_listener::socket_listener(unique_fd socket, unique_fd event, std::string 
 result<std::unique_ptr<connection>> socket_listener::accept(deadline until) {
   using outboard::error;
   for (;;) {
-    // An interrupt comes first here: under a flood of clients a server must still hear that it shall stop.
+    // An interrupt is checked first here: even under a flood of clients a server must notice that it should
+    // stop.
     unique_fd socket;
     if (!wakeup_.raised()) {
       socket.reset(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (socket) return welcome(std::move(socket));
+      if (socket) {
+        auto made = welcome(std::move(socket));
+        if (made.ok() || made.error().next != action::reconnect) return made;
+        continue;  // that client is gone; take the next
+      }
       switch (errno) {
         case EAGAIN:
         case EINTR:
         case ECONNABORTED:
         case EPROTO:
-          break;  // that client is gone; the next
+          break;  // that client is gone; take the next
         case EMFILE:
         case ENFILE:
         case ENOBUFS:
@@ -241,7 +246,7 @@ result<std::unique_ptr<connection>> socket_listener::accept(deadline until) {
 
 result<unique_fd> make_stream_socket(int family) {
   unique_fd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return failure("no socket: " + errno_text(errno));
+  if (!fd) return failure("cannot make a socket: " + errno_text(errno));
   return fd;
 }
 
@@ -252,7 +257,7 @@ status check_stream_socket(int fd, int family, int other_family, bool listening)
     return ::getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
   };
   std::string who = "descriptor " + std::to_string(fd);
-  if (option(SO_TYPE) != SOCK_STREAM) return failure(who + " is no stream socket");
+  if (option(SO_TYPE) != SOCK_STREAM) return failure(who + " is not a stream socket");
   int found = option(SO_DOMAIN);
   if (found != family && found != other_family)
     return failure(who + " is a socket of address family " + std::to_string(found) +

@@ -1,6 +1,6 @@
 // What the transports over stream sockets share: a connection and a listener over a descriptor. The
-// descriptor's flags are left alone (they are shared with whoever else holds it): every call passes
-// MSG_DONTWAIT and waits by poll. Owners and thread rules as in transport.hh.
+// descriptor's flags stay unchanged (every process that holds it shares them): every call passes MSG_DONTWAIT
+// and waits by poll. Owners and thread rules as in transport.hh.
 #pragma once
 
 #include <sys/socket.h>
@@ -31,28 +31,29 @@ class socket_connection : public connection {
   std::string describe() const override { return name_; }
 
  protected:
-  /// `event` from wakeup::make_event().
+  /// `event` comes from wakeup::make_event().
   socket_connection(unique_fd socket, unique_fd event, std::string name);
 
   int descriptor_number() const { return fd_.get(); }
   bool is_shut() const { return shut_.load(std::memory_order_acquire); }
 
-  /// One attempt to read, as recv(): count, 0 at the end, -1 with errno. The one system call of the fast
-  /// path.
+  /// Attempts one read, like recv(): returns the count, 0 at the end, -1 with errno. This is the one system
+  /// call of the fast path.
   virtual ssize_t take(std::span<std::byte> into);
-  /// One attempt to receive; timed_out: nothing is there.
+  /// Attempts one receive; timed_out means that nothing is there.
   virtual io_result attempt(std::span<std::byte> into);
-  /// Waits until an attempt may succeed: done, broken, timed_out, interrupted. Of the receiver.
+  /// Waits until an attempt may succeed: done, broken, timed_out, interrupted. Called by the receiver.
   virtual io await_bytes(deadline until) { return wait_as_receiver(POLLIN, until); }
-  /// True when take() would give something that poll() does not show.
+  /// True when take() would return something that poll() does not show.
   virtual bool has_kept() const { return false; }
-  /// For transports whose peer may vanish in silence: asked every `patience` while waiting.
+  /// For transports whose peer may vanish silently: asked every `patience` while waiting.
   virtual bool peer_is_silent() const { return false; }
   void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
 
-  /// Waits for `events`; done, broken (also a peer found silent), timed_out, interrupted. Of the receiver.
+  /// Waits for `events`; done, broken (also if the peer is found silent), timed_out, interrupted. Called by
+  /// the receiver.
   io wait_as_receiver(short events, deadline until);
-  /// Waits for room; done, broken, timed_out. Of the sender.
+  /// Waits for room; done, broken, timed_out. Called by the sender.
   io wait_as_sender(deadline until);
 
   bool interrupt_raised() const { return wakeup_.raised(); }
@@ -67,10 +68,11 @@ class socket_connection : public connection {
   unique_fd fd_;
   wakeup wakeup_;
   std::string name_;
-  spin_habit habit_;  // of the receiver
+  spin_habit habit_;  // the receiver's
   std::chrono::milliseconds patience_{0};
   std::atomic<bool> shut_{false};
-  // shutdown() may come from any thread: this keeps it from hitting a number that detach() has given away.
+  // shutdown() may come from any thread; this keeps it from hitting a descriptor number that detach() has
+  // given away.
   std::mutex descriptor_mutex_;
 };
 
@@ -91,14 +93,14 @@ class socket_listener : public listener {
   std::string url_;
 };
 
-/// A stream socket of `family` that is closed on exec.
+/// Makes a stream socket of `family` that is closed on exec.
 result<unique_fd> make_stream_socket(int family);
 
 /// Checks that fd is a stream socket of one of the families (0 = none), listening or not, and closes it on
 /// exec.
 status check_stream_socket(int fd, int family, int other_family, bool listening);
 
-/// Milliseconds until the deadline for SO_SNDTIMEO and messages; at least 1, at most a day.
+/// Milliseconds until the deadline, for SO_SNDTIMEO and messages; at least 1, at most a day.
 std::chrono::milliseconds time_left(deadline until);
 
 }  // namespace outboard::transport

@@ -11,13 +11,13 @@ namespace outboard::transport {
 
 namespace {
 
-/// Asked once: spins begin often.
+/// Asked once, because spins begin often.
 int all_cores() {
   static const int cores = usable_cores();
   return cores;
 }
 
-// Process-wide on purpose: cores are. Relaxed, it only counts.
+// Process-wide on purpose, as cores are. Relaxed, because it only counts.
 std::atomic<int> spinners{0};
 
 }  // namespace
@@ -27,7 +27,7 @@ std::chrono::microseconds default_spin() { return std::chrono::microseconds(all_
 spin::spin(std::chrono::microseconds budget, deadline until)
     : yields_from_(deadline::min()), end_(deadline::min()) {
   if (budget.count() <= 0) return;
-  // Half of the cores, at least one: who asked for spinning on a small machine gets it.
+  // Half of the cores but at least one: a small machine on which spinning was asked for gets it.
   int most = std::max(1, all_cores() / 2);
   if (spinners.fetch_add(1, std::memory_order_relaxed) >= most) {
     spinners.fetch_sub(1, std::memory_order_relaxed);
@@ -44,7 +44,7 @@ spin::~spin() {
 }
 
 bool spin::again() {
-  // The clock costs as much as the look for which we spin. (It was read when the spin began.)
+  // Reading the clock costs as much as the look for which we spin. (The clock was read when the spin began.)
   constexpr unsigned pauses_between_clocks = 8;
   if (!counted_) return false;
   if (++pauses_ % pauses_between_clocks == 0) {

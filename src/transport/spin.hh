@@ -1,4 +1,4 @@
-// Spinning before sleeping: a wake-up costs several microseconds, a poll in vain costs a core. Any thread.
+// Spinning before sleeping: a wake-up costs several microseconds, polling in vain costs a core. Any thread.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,13 @@
 
 namespace outboard::transport {
 
-/// What upper layers should give to connection::set_spin(): 0 on machines with at most two cores for this
-/// process, where the spinner would stand in its peer's way, else 50 us.
+/// What upper layers should pass to connection::set_spin(): 0 on machines with at most two cores for this
+/// process, where the spinner would be in its peer's way, else 50 us.
 std::chrono::microseconds default_spin();
 
-/// The same for whoever has asked and waits for the answer, 1 ms: a driver's own waits look for ever, and to
-/// sleep at both ends makes a wait of 0.6 ms a tenth longer (measured, docs/performance.md).
+/// default_spin() for a thread that has asked and waits for the answer: 1 ms. A driver's own waits look
+/// indefinitely, and sleeping at both ends makes a wait of 0.6 ms a tenth longer (measured,
+/// docs/performance.md).
 inline std::chrono::microseconds answer_spin() { return 20 * default_spin(); }
 
 inline void spin_pause() {
@@ -24,11 +25,11 @@ inline void spin_pause() {
 #endif
 }
 
-/// Has it been worth while to spin, of late? Of one receiver.
+/// Tracks whether spinning has paid off recently, per receiver.
 class spin_habit {
  public:
   bool worth() const { return credit_ > 0; }
-  /// A wait is over, and took so long; what woke a sleeper was there a little before.
+  /// Records a finished wait and its length; the event that woke a sleeper came a little earlier.
   void waited(std::chrono::nanoseconds time, std::chrono::microseconds budget) {
     constexpr auto wake_up = std::chrono::microseconds(20);
     credit_ = time <= budget + wake_up ? std::min(credit_ + 2, most) : std::max(credit_ - 1, 0);
@@ -39,8 +40,9 @@ class spin_habit {
   int credit_ = most;
 };
 
-/// One bounded spin. Starts on construction; counts among the spinners of this process until it dies, and
-/// allows nothing when half of the cores spin already. A long one lets others have the core from 200 us on.
+/// One bounded spin, which starts on construction. It counts among the spinners of this process until it is
+/// destroyed, and allows nothing when half of the cores spin already. From 200 us on it lets others have the
+/// core.
 class spin {
  public:
   spin(std::chrono::microseconds budget, deadline until);
@@ -48,7 +50,7 @@ class spin {
   spin(const spin&) = delete;
   spin& operator=(const spin&) = delete;
 
-  /// Pauses for an instant; false when the budget or the deadline is used up.
+  /// Pauses for an instant; returns false when the budget or the deadline is used up.
   bool again();
 
  private:

@@ -1,4 +1,4 @@
-// The ground of the protocol suite: every test runs over every transport and skips by capability, never by
+// The base of the protocol suite: every test runs over every transport and skips by capability, never by
 // name.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/asleep_testing.hh"
 #include "transport/transport.hh"
 
 namespace outboard::transport::suite {
@@ -26,12 +27,12 @@ struct medium {
   std::function<std::unique_ptr<transport>()> make;
   std::function<std::string()> address;
   bool may_be_missing = false;  ///< not every machine has it (IPv6)
-  bool talked = false;          ///< a byte has gone each way before the test: it has its final form
+  bool talked = false;  ///< a byte has gone each way before the test, so the connection has its final form
 };
 inline void PrintTo(const medium& m, std::ostream* out) { *out << m.name; }
 
 inline deadline in(std::chrono::milliseconds t) { return clock::now() + t; }
-/// Long enough for a loaded machine under a sanitizer; a test that needs it has failed.
+/// Long enough for a loaded machine under a sanitizer; a test that uses it up has failed.
 inline deadline soon() { return in(20s); }
 
 /// The part of a URL behind the scheme.
@@ -48,7 +49,7 @@ inline io_result send_all(connection& c, std::string_view text, deadline until) 
   return send_all(c, std::as_bytes(std::span(text)), until);
 }
 
-/// Receives exactly into.size() bytes, else the status that ended it and the count until then.
+/// Receives exactly into.size() bytes, or returns the status that ended it and the count until then.
 inline io_result receive_all(connection& c, std::span<std::byte> into, deadline until) {
   std::size_t have = 0;
   while (have < into.size()) {
@@ -64,7 +65,7 @@ inline std::string receive_text(connection& c, std::size_t size, deadline until)
   return r.status == io::done ? text : "status " + std::to_string(static_cast<int>(r.status));
 }
 
-/// Byte i of a stream that shows loss, doubling and reordering.
+/// Byte i of a stream that exposes loss, doubling and reordering.
 inline std::byte pattern(std::uint64_t i) { return static_cast<std::byte>((i * 2654435761u) >> 13); }
 inline std::vector<std::byte> patterned(std::size_t size, std::uint64_t from = 0) {
   std::vector<std::byte> bytes(size);
@@ -72,8 +73,9 @@ inline std::vector<std::byte> patterned(std::size_t size, std::uint64_t from = 0
   return bytes;
 }
 
-/// Fills one direction until it takes nothing for a while; the bytes that went in, patterned with a period of
-/// 1 MiB. Goes on after timed_out, which the contract does not promise but every transport here does.
+/// Fills one direction until it accepts nothing for a while; returns the number of bytes that went in,
+/// patterned with a period of 1 MiB. Goes on after timed_out, which the contract does not promise but every
+/// transport here allows.
 inline std::uint64_t fill(connection& c) {
   const std::vector<std::byte> block = patterned(1 << 20);
   for (std::uint64_t sent = 0;;) {
@@ -85,24 +87,23 @@ inline std::uint64_t fill(connection& c) {
   }
 }
 
-/// Runs `block` in a thread, lets it get stuck, then `release`; the result of block.
+/// Runs `block` in a thread, waits until it is stuck, then runs `release`; returns the result of `block`.
 template <class Block, class Release>
 io stuck_until(Block block, Release release) {
   io seen = io::done;
-  std::atomic<bool> ended{false};
+  seen_thread stuck;
   std::thread t([&] {
+    stuck.here();
     seen = block();
-    ended = true;
   });
-  std::this_thread::sleep_for(15ms);
-  EXPECT_FALSE(ended);
+  EXPECT_TRUE(stuck.falls_asleep());
   release();
   t.join();
   return seen;
 }
 
 /// One connected pair, made through listen, connect and accept.
-class TransportSuite : public ::testing::TestWithParam<medium> {
+class transport_suite : public ::testing::TestWithParam<medium> {
  protected:
   void SetUp() override {
     transport_ = GetParam().make();

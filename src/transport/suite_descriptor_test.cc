@@ -24,7 +24,7 @@ int open_descriptors() {
   return count;
 }
 
-TEST_P(TransportSuite, passes_a_descriptor_between_bytes) {
+TEST_P(transport_suite, passes_a_descriptor_between_bytes) {
   if (!client_->what().passes_descriptors) GTEST_SKIP() << "cannot pass descriptors";
   auto [out, in_end] = make_pipe();
   ASSERT_EQ(send_all(*client_, "before", soon()).status, io::done);
@@ -49,7 +49,7 @@ TEST_P(TransportSuite, passes_a_descriptor_between_bytes) {
   EXPECT_EQ(c, 'x');
 }
 
-TEST_P(TransportSuite, waits_for_a_descriptor) {
+TEST_P(transport_suite, waits_for_a_descriptor) {
   if (!client_->what().passes_descriptors) GTEST_SKIP() << "cannot pass descriptors";
   auto late = server_->receive_descriptor(in(10ms));
   ASSERT_FALSE(late);
@@ -75,7 +75,7 @@ TEST_P(TransportSuite, waits_for_a_descriptor) {
   EXPECT_EQ(closed.error().next, action::reconnect);
 }
 
-TEST_P(TransportSuite, descriptors_nobody_asked_for_are_closed) {
+TEST_P(transport_suite, descriptors_nobody_asked_for_are_closed) {
   if (!client_->what().passes_descriptors) GTEST_SKIP() << "cannot pass descriptors";
   auto ends = make_pipe();
   int before = open_descriptors();
@@ -88,7 +88,7 @@ TEST_P(TransportSuite, descriptors_nobody_asked_for_are_closed) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_P(TransportSuite, tells_who_the_peer_is) {
+TEST_P(transport_suite, tells_who_the_peer_is) {
   if (!client_->what().peer_identity) {
     EXPECT_FALSE(server_->peer());
     GTEST_SKIP() << "does not know its peer";
@@ -102,7 +102,7 @@ TEST_P(TransportSuite, tells_who_the_peer_is) {
   }
 }
 
-TEST_P(TransportSuite, what_it_cannot_do_it_says) {
+TEST_P(transport_suite, says_what_it_cannot_do) {
   const capabilities& can = client_->what();
   EXPECT_GT(can.preferred_chunk, 0u);
   if (!can.passes_descriptors) {
@@ -115,7 +115,7 @@ TEST_P(TransportSuite, what_it_cannot_do_it_says) {
   EXPECT_EQ(client_->describe().rfind(std::string(transport_->scheme()) + ":", 0), 0u) << client_->describe();
 }
 
-TEST_P(TransportSuite, a_detached_connection_goes_on) {
+TEST_P(transport_suite, a_detached_connection_goes_on) {
   if (!server_->what().detachable) GTEST_SKIP() << "cannot be detached";
   ASSERT_EQ(send_all(*client_, "one", soon()).status, io::done);
   EXPECT_EQ(receive_text(*server_, 2, soon()), "on");
@@ -125,7 +125,7 @@ TEST_P(TransportSuite, a_detached_connection_goes_on) {
   std::array<std::byte, 8> into;
   EXPECT_EQ(server_->receive(into, soon()).status, io::broken);
   EXPECT_FALSE(server_->detach());
-  server_->shutdown();  // no longer concerns the stream
+  server_->shutdown();  // no longer affects the stream
   server_.reset();
   auto other = GetParam().make();
   auto again = other->attach(std::move(*fd));
@@ -135,13 +135,13 @@ TEST_P(TransportSuite, a_detached_connection_goes_on) {
   EXPECT_EQ(receive_text(*client_, 3, soon()), "two");
 }
 
-TEST_P(TransportSuite, attaching_nonsense_is_an_error) {
+TEST_P(transport_suite, attaching_nonsense_is_an_error) {
   EXPECT_FALSE(transport_->attach(unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC))));
   EXPECT_FALSE(transport_->adopt_listener(unique_fd(::open("/dev/null", O_RDONLY | O_CLOEXEC))));
   EXPECT_FALSE(transport_->attach(unique_fd()));
 }
 
-TEST_P(TransportSuite, a_thousand_connections) {
+TEST_P(transport_suite, a_thousand_connections) {
   rlimit limit;
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   limit.rlim_cur = limit.rlim_max;
@@ -170,10 +170,10 @@ TEST_P(TransportSuite, a_thousand_connections) {
   EXPECT_EQ(open_descriptors(), before);
 }
 
-TEST_P(TransportSuite, every_descriptor_is_closed_on_exec) {
+TEST_P(transport_suite, every_descriptor_is_closed_on_exec) {
   for (int fd = 3; fd < 200; ++fd) {
     int flags = ::fcntl(fd, F_GETFD);
-    // Descriptors that this process was born with are not ours.
+    // Ignores descriptors that this process was started with.
     std::array<char, 256> target{};
     std::string link = "/proc/self/fd/" + std::to_string(fd);
     if (flags < 0 || ::readlink(link.c_str(), target.data(), target.size() - 1) < 0) continue;

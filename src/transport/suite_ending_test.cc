@@ -11,7 +11,7 @@
 namespace outboard::transport::suite {
 namespace {
 
-TEST_P(TransportSuite, shutdown_ends_a_blocked_receive_of_either_side) {
+TEST_P(transport_suite, shutdown_ends_a_blocked_receive_of_either_side) {
   std::array<std::byte, 8> into;
   io near = io::done, far = io::done;
   std::thread peer([&] { far = server_->receive(into, soon()).status; });
@@ -27,21 +27,21 @@ TEST_P(TransportSuite, shutdown_ends_a_blocked_receive_of_either_side) {
   EXPECT_EQ(send_all(*client_, "x", soon()).status, io::broken);
 }
 
-TEST_P(TransportSuite, shutdown_ends_a_blocked_send_of_our_side) {
+TEST_P(transport_suite, shutdown_ends_a_blocked_send_of_our_side) {
   fill(*client_);
   io seen = stuck_until([&] { return send_all(*client_, patterned(1 << 20), no_deadline).status; },
                         [&] { client_->shutdown(); });
   EXPECT_EQ(seen, io::broken);
 }
 
-TEST_P(TransportSuite, shutdown_ends_a_blocked_send_of_the_peer) {
+TEST_P(transport_suite, shutdown_ends_a_blocked_send_of_the_peer) {
   fill(*client_);
   io seen = stuck_until([&] { return send_all(*client_, patterned(1 << 20), no_deadline).status; },
                         [&] { server_->shutdown(); });
   EXPECT_EQ(seen, io::broken);
 }
 
-TEST_P(TransportSuite, shutdown_delivers_what_was_sent_before) {
+TEST_P(transport_suite, shutdown_delivers_what_was_sent_before) {
   ASSERT_EQ(send_all(*client_, "last words", soon()).status, io::done);
   client_->shutdown();
   EXPECT_EQ(receive_text(*server_, 10, soon()), "last words");
@@ -49,7 +49,7 @@ TEST_P(TransportSuite, shutdown_delivers_what_was_sent_before) {
   EXPECT_EQ(server_->receive(into, soon()).status, io::closed);
 }
 
-TEST_P(TransportSuite, close_is_seen_as_closed) {
+TEST_P(transport_suite, close_is_seen_as_closed) {
   ASSERT_EQ(send_all(*client_, "bye", soon()).status, io::done);
   client_.reset();
   EXPECT_EQ(receive_text(*server_, 3, soon()), "bye");
@@ -59,7 +59,7 @@ TEST_P(TransportSuite, close_is_seen_as_closed) {
   EXPECT_EQ(server_->receive(into, no_deadline).status, io::closed);
 }
 
-TEST_P(TransportSuite, close_ends_a_blocked_receive_and_a_blocked_send) {
+TEST_P(transport_suite, close_ends_a_blocked_receive_and_a_blocked_send) {
   auto [up, down] = make_pair();
   ASSERT_TRUE(up && down);
   std::array<std::byte, 8> into;
@@ -71,7 +71,7 @@ TEST_P(TransportSuite, close_ends_a_blocked_receive_and_a_blocked_send) {
             io::broken);
 }
 
-TEST_P(TransportSuite, tells_that_the_peer_is_gone_though_bytes_are_unread) {
+TEST_P(transport_suite, reports_that_the_peer_is_gone_while_bytes_are_unread) {
   ASSERT_EQ(send_all(*client_, "unread", soon()).status, io::done);
   ASSERT_EQ(server_->wait_readable(soon()), io::done);
   EXPECT_FALSE(server_->peer_gone());
@@ -86,7 +86,7 @@ TEST_P(TransportSuite, tells_that_the_peer_is_gone_though_bytes_are_unread) {
   EXPECT_TRUE(up->peer_gone());
 }
 
-TEST_P(TransportSuite, a_cut_inside_a_message_ends_the_reader) {
+TEST_P(transport_suite, a_cut_inside_a_message_ends_the_reader) {
   ASSERT_EQ(send_all(*client_, patterned(700), soon()).status, io::done);
   std::vector<std::byte> message(1000);
   std::thread cutter([&] {
@@ -99,7 +99,7 @@ TEST_P(TransportSuite, a_cut_inside_a_message_ends_the_reader) {
   EXPECT_TRUE(r.status == io::closed || r.status == io::broken);
 }
 
-TEST_P(TransportSuite, a_peer_that_closes_with_unread_bytes_ends_us_without_a_signal) {
+TEST_P(transport_suite, a_peer_that_closes_with_unread_bytes_ends_us_without_a_signal) {
   ASSERT_EQ(send_all(*client_, patterned(1000), soon()).status, io::done);
   ASSERT_EQ(server_->wait_readable(soon()), io::done);
   server_.reset();
@@ -111,7 +111,8 @@ TEST_P(TransportSuite, a_peer_that_closes_with_unread_bytes_ends_us_without_a_si
   EXPECT_EQ(last, io::broken);
 }
 
-// Sends signals to the thread that runs `block` while it is stuck; the result of block after `release`.
+// Sends signals to the thread that runs `block` while it is stuck; returns the result of block after
+// `release`.
 template <class Block, class Release>
 io stuck_under_signals(Block block, Release release) {
   struct sigaction note {
@@ -135,7 +136,7 @@ io stuck_under_signals(Block block, Release release) {
   return seen;
 }
 
-TEST_P(TransportSuite, signals_end_no_wait) {
+TEST_P(transport_suite, signals_end_no_wait) {
   std::array<std::byte, 8> into;
   EXPECT_EQ(stuck_under_signals([&] { return client_->receive(into, no_deadline).status; },
                                 [&] { send_all(*server_, "x", soon()); }),
@@ -154,7 +155,7 @@ TEST_P(TransportSuite, signals_end_no_wait) {
             io::broken);
 }
 
-TEST_P(TransportSuite, accept_obeys_deadline_and_interrupt) {
+TEST_P(transport_suite, accept_obeys_deadline_and_interrupt) {
   auto late = listener_->accept(in(20ms));
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().next, action::retry);
@@ -174,7 +175,7 @@ TEST_P(TransportSuite, accept_obeys_deadline_and_interrupt) {
   EXPECT_TRUE(up && down);
 }
 
-TEST_P(TransportSuite, a_waiting_client_shows_on_the_poll_descriptor) {
+TEST_P(transport_suite, a_waiting_client_shows_on_the_poll_descriptor) {
   pollfd one{listener_->poll_descriptor(), POLLIN, 0};
   ASSERT_GE(one.fd, 0);
   EXPECT_EQ(::poll(&one, 1, 0), 0);
@@ -185,17 +186,17 @@ TEST_P(TransportSuite, a_waiting_client_shows_on_the_poll_descriptor) {
   EXPECT_EQ(::poll(&one, 1, 0), 0);
 }
 
-TEST_P(TransportSuite, connecting_where_nobody_listens_says_so) {
+TEST_P(transport_suite, connecting_where_nobody_listens_is_a_clear_error) {
   std::string address = address_of(*listener_);
   listener_.reset();
   auto r = transport_->connect(address, soon());
   ASSERT_FALSE(r);
   EXPECT_EQ(r.error().next, action::retry);
-  EXPECT_THAT(r.error().message, ::testing::HasSubstr("no back-end listens"));
+  EXPECT_THAT(r.error().message, ::testing::HasSubstr("no server listens"));
   EXPECT_THAT(r.error().message, ::testing::HasSubstr(address));
 }
 
-TEST_P(TransportSuite, an_address_is_taken_once) {
+TEST_P(transport_suite, an_address_is_taken_once) {
   auto second = transport_->listen(address_of(*listener_), {});
   ASSERT_FALSE(second);
   EXPECT_THAT(second.error().message, ::testing::HasSubstr("listens"));

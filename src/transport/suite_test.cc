@@ -1,4 +1,4 @@
-// The protocol suite: what every transport owes. New transports join by a line in media().
+// The protocol suite: what every transport must do. A new transport joins by a line in media().
 #include "transport/suite.hh"
 
 #include <unistd.h>
@@ -14,6 +14,7 @@
 #include "transport/shm/shm.hh"
 #include "transport/spin.hh"
 #include "transport/tcp/tcp.hh"
+#include "transport/tls/keyed_testing.hh"
 #include "transport/unix/unix.hh"
 
 namespace outboard::transport::suite {
@@ -30,37 +31,45 @@ std::unique_ptr<transport> load_loopback() {
   return loaded ? std::move(*loaded) : nullptr;
 }
 
-// Short reads and writes everywhere: what holds for whole messages must hold for their pieces.
+// Short reads and writes everywhere: what works for whole messages must work for their pieces.
 std::unique_ptr<transport> choppy(std::unique_ptr<transport> inner) {
   return make_faulty(std::move(inner), {.short_reads = true, .short_writes = true, .seed = 3});
 }
 
 std::vector<medium> media() {
-  return {
+  std::vector<medium> all{
       {"loopback", [] { return make_loopback(); }, fresh_path},
       {"loaded_loopback", load_loopback, fresh_path},
-      {"unix", make_unix, fresh_path},
-      {"shm", make_shm, fresh_path},
-      {"shm_rings", make_shm, fresh_path, false, true},
+      {"unix", [] { return make_unix(); }, fresh_path},
+      {"shm", [] { return make_shm(); }, fresh_path},
+      {"shm_rings", [] { return make_shm(); }, fresh_path, false, true},
       {"tcp", [] { return make_tcp(); }, [] { return std::string("127.0.0.1:0"); }},
       {"choppy_unix", [] { return choppy(make_unix()); }, fresh_path},
       {"choppy_rings", [] { return choppy(make_shm()); }, fresh_path, false, true},
       {"choppy_tcp", [] { return choppy(make_tcp()); }, [] { return std::string("127.0.0.1:0"); }},
       {"tcp6", [] { return make_tcp(); }, [] { return std::string("[::1]:0"); }, true},
   };
+  // Not every build has TLS.
+  if (tls::load().ok()) {
+    const auto local = [] { return std::string("127.0.0.1:0"); };
+    all.push_back({"tls", [] { return tls::make_keyed(make_tcp()); }, local});
+    all.push_back({"tls_talked", [] { return tls::make_keyed(make_tcp()); }, local, false, true});
+    all.push_back({"tls_over_choppy", [] { return tls::make_keyed(choppy(make_tcp())); }, local});
+  }
+  return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(all, TransportSuite, ::testing::ValuesIn(media()),
+INSTANTIATE_TEST_SUITE_P(all, transport_suite, ::testing::ValuesIn(media()),
                          [](const auto& each) { return each.param.name; });
 
-TEST_P(TransportSuite, echoes) {
+TEST_P(transport_suite, echoes) {
   EXPECT_EQ(send_all(*client_, "hello", soon()).status, io::done);
   EXPECT_EQ(receive_text(*server_, 5, soon()), "hello");
   EXPECT_EQ(send_all(*server_, "world!", soon()).status, io::done);
   EXPECT_EQ(receive_text(*client_, 6, soon()), "world!");
 }
 
-TEST_P(TransportSuite, sends_parts_in_order) {
+TEST_P(transport_suite, sends_parts_in_order) {
   // More parts than one sendmsg takes, with empty ones among them.
   std::vector<std::string> words;
   std::string whole;
@@ -79,7 +88,7 @@ TEST_P(TransportSuite, sends_parts_in_order) {
   sender.join();
 }
 
-TEST_P(TransportSuite, nothing_to_send_or_receive_is_done) {
+TEST_P(transport_suite, nothing_to_send_or_receive_is_done) {
   EXPECT_EQ(client_->send({}, soon()).status, io::done);
   iovec empty{nullptr, 0};
   EXPECT_EQ(client_->send({&empty, 1}, soon()).status, io::done);
@@ -88,7 +97,7 @@ TEST_P(TransportSuite, nothing_to_send_or_receive_is_done) {
   EXPECT_EQ(r.bytes, 0u);
 }
 
-TEST_P(TransportSuite, keeps_a_big_transfer_whole) {
+TEST_P(transport_suite, keeps_a_big_transfer_whole) {
   const std::vector<std::byte> sent = patterned(32 << 20);
   std::thread sender([&] { EXPECT_EQ(send_all(*client_, sent, soon()).status, io::done); });
   std::vector<std::byte> got(sent.size());
@@ -97,7 +106,7 @@ TEST_P(TransportSuite, keeps_a_big_transfer_whole) {
   EXPECT_TRUE(std::ranges::equal(got, sent));
 }
 
-TEST_P(TransportSuite, keeps_many_small_messages_in_order) {
+TEST_P(transport_suite, keeps_many_small_messages_in_order) {
   constexpr std::uint64_t count = 20000;
   std::thread sender([&] {
     std::uint64_t position = 0;
@@ -128,7 +137,7 @@ void drain(connection& c, std::uint64_t bytes) {
   EXPECT_EQ(c.receive(into, in(20ms)).status, io::timed_out);
 }
 
-TEST_P(TransportSuite, both_directions_full_then_drained) {
+TEST_P(transport_suite, both_directions_full_then_drained) {
   std::uint64_t up = fill(*client_), down = fill(*server_);
   EXPECT_GT(up, 0u);
   EXPECT_LT(up, 1u << 30);
@@ -137,7 +146,7 @@ TEST_P(TransportSuite, both_directions_full_then_drained) {
   drain(*server_, up);
 }
 
-TEST_P(TransportSuite, two_bulk_flows_at_once_finish) {
+TEST_P(transport_suite, two_bulk_flows_at_once_finish) {
   const std::vector<std::byte> bytes = patterned(16 << 20);
   auto run = [&](connection& c) {
     std::thread sender([&] { EXPECT_EQ(send_all(c, bytes, soon()).status, io::done); });
@@ -151,7 +160,7 @@ TEST_P(TransportSuite, two_bulk_flows_at_once_finish) {
   other.join();
 }
 
-TEST_P(TransportSuite, deadlines_hold) {
+TEST_P(transport_suite, deadlines_hold) {
   std::array<std::byte, 8> into;
   auto start = clock::now();
   EXPECT_EQ(client_->receive(into, in(30ms)).status, io::timed_out);
@@ -165,13 +174,13 @@ TEST_P(TransportSuite, deadlines_hold) {
   EXPECT_EQ(receive_text(*client_, 4, soon()), "late");
 }
 
-TEST_P(TransportSuite, a_past_deadline_still_takes_what_is_there) {
+TEST_P(transport_suite, a_past_deadline_still_takes_what_is_there) {
   ASSERT_EQ(send_all(*server_, "here", soon()).status, io::done);
   ASSERT_EQ(client_->wait_readable(soon()), io::done);
   EXPECT_EQ(receive_text(*client_, 4, deadline::min()), "here");
 }
 
-TEST_P(TransportSuite, interrupt_before_a_wait_ends_the_next_one_once) {
+TEST_P(transport_suite, interrupt_before_a_wait_ends_the_next_one_once) {
   std::array<std::byte, 8> into;
   client_->interrupt();
   client_->interrupt();
@@ -182,7 +191,7 @@ TEST_P(TransportSuite, interrupt_before_a_wait_ends_the_next_one_once) {
   EXPECT_EQ(client_->wait_readable(in(20ms)), io::timed_out);
 }
 
-TEST_P(TransportSuite, interrupt_does_not_hide_bytes_and_stays) {
+TEST_P(transport_suite, interrupt_does_not_hide_bytes_and_stays) {
   std::array<std::byte, 8> into;
   ASSERT_EQ(send_all(*server_, "ab", soon()).status, io::done);
   ASSERT_EQ(client_->wait_readable(soon()), io::done);
@@ -192,7 +201,7 @@ TEST_P(TransportSuite, interrupt_does_not_hide_bytes_and_stays) {
   EXPECT_EQ(client_->receive(into, soon()).status, io::interrupted);
 }
 
-TEST_P(TransportSuite, interrupt_during_a_wait_ends_it) {
+TEST_P(transport_suite, interrupt_during_a_wait_ends_it) {
   for (int round = 0; round < 200; ++round) {
     std::thread waker([&] {
       if (round % 3 != 0) std::this_thread::sleep_for(std::chrono::microseconds(round));
@@ -207,7 +216,7 @@ TEST_P(TransportSuite, interrupt_during_a_wait_ends_it) {
   }
 }
 
-TEST_P(TransportSuite, interrupt_storm_loses_no_byte) {
+TEST_P(transport_suite, interrupt_storm_loses_no_byte) {
   std::atomic<bool> stop{false};
   std::thread waker([&] {
     while (!stop) client_->interrupt(), std::this_thread::yield();
@@ -230,7 +239,7 @@ TEST_P(TransportSuite, interrupt_storm_loses_no_byte) {
   waker.join();
 }
 
-TEST_P(TransportSuite, spinning_changes_nothing_but_time) {
+TEST_P(transport_suite, spinning_changes_nothing_but_time) {
   client_->set_spin(200us);
   server_->set_spin(200us);
   std::thread echo([&] {

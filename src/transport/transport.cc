@@ -1,5 +1,8 @@
 #include "transport/transport.hh"
 
+#include <algorithm>
+#include <cctype>
+
 #include "transport/url.hh"
 
 namespace outboard::transport {
@@ -25,6 +28,13 @@ io receive_whole(connection& from, std::span<std::byte> into, deadline until) {
   return io::done;
 }
 
+error gone(io status) {
+  const char* why = "the connection broke";
+  if (status == io::timed_out) why = "it did not answer in time";
+  if (status == io::closed) why = "it closed the connection";
+  return {action::reconnect, why, status == io::timed_out ? 0 : connection_broke};
+}
+
 void connection::expect_send() {}
 
 void connection::set_spin(std::chrono::microseconds) {}
@@ -40,6 +50,8 @@ result<unique_fd> connection::receive_descriptor(deadline) {
 result<unique_fd> connection::detach() { return unsupported(describe(), "be handed to another process"); }
 
 result<peer_identity> connection::peer() const { return unsupported(describe(), "tell who the peer is"); }
+
+status transport::check(std::string_view) const { return {}; }
 
 result<std::unique_ptr<connection>> transport::attach(unique_fd) {
   return unsupported(std::string(scheme()) + ":", "continue a detached connection");
@@ -74,11 +86,20 @@ result<target> find_target(const registry& r, std::string_view text) {
   if (transport* t = r.find(parsed->scheme)) return target{t, parsed->address};
   std::string known;
   for (std::string_view name : r.schemes()) known += (known.empty() ? "" : ", ") + std::string(name) + ":";
+  const bool host_and_port =
+      !parsed->address.empty() &&
+      std::ranges::all_of(parsed->address, [](unsigned char c) { return std::isdigit(c) != 0; });
   return failure("no transport is called '" + printable(parsed->scheme) + ":' (in '" + printable(text) +
-                 "'); known are " + (known.empty() ? "none" : known));
+                 "'); known are " + (known.empty() ? "none" : known) +
+                 (host_and_port ? "; did you mean tcp:" + printable(text) + "?" : ""));
 }
 
 }  // namespace
+
+status registry::check(std::string_view url) const {
+  result<target> t = find_target(*this, url);
+  return t ? t->by->check(t->address) : status(std::move(t).error());
+}
 
 result<std::unique_ptr<connection>> registry::connect(std::string_view url, deadline until) const {
   result<target> t = find_target(*this, url);

@@ -1,7 +1,7 @@
 // The contract of a transport: how bytes travel between a front-end and a back-end. A connection is a
-// two-way, private, reliable, ordered stream of bytes. Owned by whoever created it (session, worker, listener
-// loop). Threads: at any time at most one sender and one receiver, which may be different threads and run at
-// once; interrupt() and shutdown() may come from any thread at any time. Nothing here throws.
+// two-way, private, reliable, ordered stream of bytes. Owned by its creator (session, worker, listener loop).
+// Threads: at any time at most one sender and one receiver, which may be different threads and run at once;
+// interrupt() and shutdown() may come from any thread at any time. Nothing here throws.
 #pragma once
 
 #include <sys/uio.h>
@@ -30,8 +30,8 @@ struct capabilities {
   bool same_host = false;           ///< both ends share one kernel
   bool passes_descriptors = false;  ///< send_descriptor()/receive_descriptor() work
   bool detachable = false;     ///< detach() gives a descriptor that attach() in another process continues
-  bool peer_identity = false;  ///< peer() tells the user and process at the other end
-  std::size_t preferred_chunk = 1 << 16;  ///< bytes per receive() that this transport likes for bulk data
+  bool peer_identity = false;  ///< peer() identifies the user and process at the other end
+  std::size_t preferred_chunk = 1 << 16;  ///< bytes per receive() that suit this transport for bulk data
 };
 
 enum class io : std::uint8_t {
@@ -59,28 +59,28 @@ class connection {
 
   virtual const capabilities& what() const = 0;
 
-  /// Sends all parts in order, waiting as long as the peer accepts bytes; a peer that takes none until
+  /// Sends all parts in order, waiting as long as the peer accepts bytes. A peer that accepts none until
   /// `until` gives timed_out, after which the stream is unusable for sending (some bytes may have left).
   virtual io_result send(std::span<const iovec> parts, deadline until = no_deadline) = 0;
 
-  /// A short send will follow soon, by whoever is the sender then: what it needs is fetched meanwhile. Any
-  /// thread, without waiting. Default: nothing.
+  /// Announces a short send that will soon follow from the thread that is the sender then: what it needs is
+  /// prefetched. Any thread; does not wait. Default: does nothing.
   virtual void expect_send();
 
-  /// Receives at least one byte into `into`, up to its size. Waits until `until`; no_deadline waits for ever,
-  /// a time in the past polls. An interrupt() that came before or during the wait ends it, unless bytes are
-  /// there.
+  /// Receives at least one byte into `into`, up to its size. Waits until `until`; no_deadline waits
+  /// indefinitely, a time in the past polls. An interrupt() that came before or during the wait ends it,
+  /// unless bytes are there.
   virtual io_result receive(std::span<std::byte> into, deadline until = no_deadline) = 0;
 
   /// Waits until receive() would not block. done, closed/broken (receive() will say which), timed_out,
   /// interrupted.
   virtual io wait_readable(deadline until) = 0;
 
-  /// Ends the current or the next wait of the receiver once. Sticky until one wait has seen it.
+  /// Ends the receiver's current or next wait once. Sticky until one wait has seen it.
   virtual void interrupt() = 0;
 
-  /// Has the other end closed or vanished, though bytes of it may still be unread? Any thread, without
-  /// waiting. Default: not known (false).
+  /// Has the other end closed or vanished, even if bytes from it are still unread? Any thread; does not wait.
+  /// Default: unknown (false).
   virtual bool peer_gone();
 
   /// Ends both directions at once: blocked and later calls of either side return. Our side gives broken from
@@ -88,16 +88,17 @@ class connection {
   virtual void shutdown() = 0;
 
   /// How long receive() and wait_readable() poll before they sleep; 0, the default, sleeps at once. The
-  /// budget is ignored while as many threads spin as this process may burn cores (spin.hh). Called by the
+  /// budget is ignored while as many threads spin as this process may use cores for (spin.hh). Called by the
   /// receiver.
   virtual void set_spin(std::chrono::microseconds budget);
 
-  /// Hands one descriptor to the peer beside the byte stream (capability passes_descriptors). The peer must
-  /// call receive_descriptor() at the agreed point of the protocol: exactly one byte of the stream carries
-  /// it. receive() stops short of that byte, so a reader that takes all it can get does not swallow it; a
-  /// receive() that starts at that byte gets the byte and the descriptor is closed. send_descriptor() counts
-  /// as the sender, receive_descriptor() as the receiver; its errors are retry when timed out or interrupted
-  /// (nothing is lost), reconnect when the stream ended, fail when the byte carried no descriptor.
+  /// Hands one descriptor to the peer along with the byte stream (capability passes_descriptors). The peer
+  /// must call receive_descriptor() at the agreed point of the protocol: exactly one byte of the stream
+  /// carries it. receive() stops short of that byte, so a reader that takes all it can get does not swallow
+  /// it; a receive() that starts at that byte returns the byte and closes the descriptor. send_descriptor()
+  /// counts as the sender, receive_descriptor() as the receiver; its errors are retry when timed out or
+  /// interrupted (nothing is lost), reconnect when the stream ended, fail when the byte carried no
+  /// descriptor.
   virtual status send_descriptor(int fd);
   virtual result<unique_fd> receive_descriptor(deadline until);
 
@@ -111,9 +112,15 @@ class connection {
   virtual std::string describe() const = 0;
 };
 
-/// Receives exactly `into`, whatever interrupts. closed only before the first byte; what came before another
-/// end is lost.
+/// Receives exactly `into`, despite interrupts. Returns closed only before the first byte; if the stream ends
+/// otherwise, what came before is lost.
 io receive_whole(connection& from, std::span<std::byte> into, deadline until = no_deadline);
+
+/// In error::reason: the connection stood and then broke, so that another one may fare better.
+inline constexpr int connection_broke = -1;
+
+/// The error for a peer that was expected to speak, after this status: "it closed the connection".
+error gone(io status);
 
 struct listen_options {
   int backlog = 512;
@@ -125,15 +132,15 @@ class listener {
  public:
   virtual ~listener() = default;
 
-  /// Waits for a connection until `until`. `interrupted` and `timed_out` as error actions retry; a broken
-  /// listener gives action::fail. Thread-safe against interrupt() only.
+  /// Waits for a connection until `until`. Interrupts and timeouts are errors with action::retry; a broken
+  /// listener gives action::fail. Not thread-safe, except that interrupt() may come from any thread.
   virtual result<std::unique_ptr<connection>> accept(deadline until) = 0;
   virtual void interrupt() = 0;
 
   /// A descriptor that polls readable when accept() has work, or -1.
   virtual int poll_descriptor() const = 0;
 
-  /// The URL clients use, with the port that was really bound.
+  /// The URL that clients use, with the port that was really bound.
   virtual std::string url() const = 0;
 };
 
@@ -141,6 +148,8 @@ class transport {
  public:
   virtual ~transport() = default;
   virtual std::string_view scheme() const = 0;
+  /// Is this an address in this transport's syntax? Looks at the text only. Default: accepts any.
+  virtual status check(std::string_view address) const;
   virtual result<std::unique_ptr<connection>> connect(std::string_view address, deadline until) = 0;
   virtual result<std::unique_ptr<listener>> listen(std::string_view address,
                                                    const listen_options& options) = 0;
@@ -159,7 +168,10 @@ class registry {
   /// All schemes, for error messages and `doctor`.
   std::vector<std::string_view> schemes() const;
 
-  /// "scheme:address". An unknown scheme names the known ones.
+  /// Checks that `url` is one that a transport here accepts, and says what is wrong with it; does not
+  /// connect.
+  status check(std::string_view url) const;
+  /// Connects to "scheme:address". The error for an unknown scheme names the known ones.
   result<std::unique_ptr<connection>> connect(std::string_view url, deadline until) const;
   result<std::unique_ptr<listener>> listen(std::string_view url, const listen_options& options) const;
 

@@ -3,25 +3,26 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/schemes.hh"
+
 namespace outboard::transport {
 
 namespace {
 
 constexpr std::size_t longest_url = 4096;  // PATH_MAX; a host name has at most 253 characters
 constexpr std::size_t longest_scheme = 16;
-constexpr std::string_view expected = "expected unix:/path, shm:/path or tcp:host:port";
 
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 error bad_url(std::string_view text, const std::string& why) {
-  return failure("'" + printable(text) + "' is no address of a back-end: " + why + "; " +
-                 std::string(expected));
+  return failure("'" + printable(text) + "' is not an address of a server: " + why + "; expected " +
+                 url_forms(" or "));
 }
 
 error bad_address(std::string_view text, const std::string& why) {
-  return failure("'" + printable(text) + "' is no host:port: " + why);
+  return failure("'" + printable(text) + "' is not host:port: " + why);
 }
 
 result<std::uint16_t> parse_port(std::string_view address, std::string_view text) {
@@ -54,7 +55,7 @@ result<url> parse_url(std::string_view text) {
   url parts{text.substr(0, colon), text.substr(colon + 1)};
   if (!is_scheme(parts.scheme)) return bad_url(text, "'" + printable(parts.scheme) + "' names no transport");
   if (parts.address.substr(0, 2) == "//")
-    return bad_url(text, "write " + std::string(parts.scheme) + ": without //");
+    return bad_url(text, "an address has no //, write scheme:address without //");
   if (parts.address.empty()) return bad_url(text, "nothing follows the transport's name");
   return parts;
 }

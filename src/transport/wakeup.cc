@@ -37,12 +37,14 @@ unique_fd out_of_the_way(unique_fd fd) {
 
 result<unique_fd> wakeup::make_event() {
   unique_fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) return outboard::error{action::retry, "no descriptor for waiting: " + errno_text(errno)};
+  if (!event)
+    return outboard::error{action::retry, "cannot make a descriptor for waiting: " + errno_text(errno)};
   return out_of_the_way(std::move(event));
 }
 
 void wakeup::raise() {
-  if (raised_.exchange(true, std::memory_order_seq_cst)) return;  // whoever raised it wakes the sleeper
+  if (raised_.exchange(true, std::memory_order_seq_cst))
+    return;  // the thread that raised it wakes the sleeper
   if (!sleeping_.load(std::memory_order_seq_cst)) return;
   std::uint64_t one = 1;
   while (::write(event_.get(), &one, sizeof one) < 0 && errno == EINTR) {

@@ -1,5 +1,5 @@
-// wakeup: lets any thread end another's poll(), once, even if the poll has not begun. Owned by a connection
-// or listener; raise() from any thread, wait() by one thread at a time.
+// wakeup: lets any thread end another's poll() once, even if the poll has not begun. Owned by a connection or
+// listener; any thread may call raise(), one thread at a time wait().
 #pragma once
 
 #include <poll.h>
@@ -13,17 +13,18 @@
 
 namespace outboard::transport {
 
-/// poll() with an absolute deadline that goes on after signals. The count of ready descriptors, 0 when the
-/// time is up, -1 with errno set.
+/// poll() with an absolute deadline; signals do not end it. Returns the count of ready descriptors, 0 when
+/// the time is up, -1 with errno set.
 int poll_until(std::span<pollfd> fds, deadline until);
 
-/// The same descriptor by a high number, where a program that counts on low ones, closes what it does not
-/// know or runs out of them meets it less; by its own where there is none.
+/// Moves the descriptor to a high number, where a program is less likely to meet it that relies on low
+/// numbers, closes descriptors it does not know or runs out of them. Keeps the number if no high one is free.
 unique_fd out_of_the_way(unique_fd fd);
 
 class wakeup {
  public:
-  /// The descriptor that wakes a sleeper; made first, so that running out of them is an error of the maker.
+  /// The descriptor that wakes a sleeper. It is made first, so that the maker reports it when descriptors run
+  /// out.
   static result<unique_fd> make_event();
   explicit wakeup(unique_fd event) : event_(std::move(event)) {}
 
@@ -32,7 +33,7 @@ class wakeup {
   bool raised() const { return raised_.load(std::memory_order_relaxed); }
 
   /// Waits for `events` on `fd`. done (also for errors and hang-ups of fd) leaves a raise() in place;
-  /// interrupted takes it away; broken means that poll itself failed.
+  /// interrupted consumes it; broken means that poll itself failed.
   io wait(int fd, short events, deadline until);
 
  private:
@@ -40,7 +41,7 @@ class wakeup {
 
   unique_fd event_;
   // Dekker's pair: raise() sets raised_ and then looks at sleeping_, wait() sets sleeping_ and then looks at
-  // raised_; both sequentially consistent, so at least one of them sees the other.
+  // raised_. Both are sequentially consistent, so at least one of them sees the other.
   std::atomic<bool> raised_{false};
   std::atomic<bool> sleeping_{false};
 };

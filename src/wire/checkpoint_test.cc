@@ -11,7 +11,7 @@ checkpoint_question sample() {
   return {checkpoint_step::restore, 4711, 250, {{from, to}}};
 }
 
-TEST(Checkpoint, QuestionsAndAnswersComeBack) {
+TEST(checkpoint, questions_and_answers_come_back) {
   const auto q = decode_checkpoint_question(encode(sample()));
   ASSERT_TRUE(q.ok());
   EXPECT_EQ(q->step, checkpoint_step::restore);
@@ -25,7 +25,7 @@ TEST(Checkpoint, QuestionsAndAnswersComeBack) {
   EXPECT_EQ(a->state, 2);
 }
 
-TEST(Checkpoint, WhatIsCutOrCountedWrongIsRefused) {
+TEST(checkpoint, what_is_cut_or_counted_wrong_is_refused) {
   const std::string whole = encode(sample());
   for (std::size_t n = 0; n < whole.size(); ++n)
     EXPECT_FALSE(decode_checkpoint_question(whole.substr(0, n)).ok()) << n;

@@ -1,6 +1,6 @@
-// The one place that moves over wire bytes. writer appends to a buffer that its owner reuses; reader walks
-// bytes of a peer and fails stickily: after the first misfit every get gives zero and ok() is false, so a
-// decoder checks once. Little-endian, no padding, sizes as u64. Values; one thread at a time.
+// The one place that moves over wire bytes. writer appends to a buffer that its owner reuses. reader walks
+// over bytes of a peer and fails stickily: after the first misfit every get returns zero and ok() is false,
+// so a decoder checks once. Little-endian, no padding, sizes as u64. Values; one thread at a time.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ namespace outboard::wire {
 
 static_assert(std::endian::native == std::endian::little, "the codec copies values as they lie in memory");
 
-/// May be sent as it lies in memory: no padding (padding leaks), no pointer, fixed width.
+/// A type that may be sent as it is in memory: no padding (which would leak memory), no pointer, fixed width.
 template <class T>
 concept raw_value = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::same_as<T, bool> &&
                     (std::has_unique_object_representations_v<T> || std::is_floating_point_v<T>);
@@ -32,28 +32,31 @@ class writer {
   }
   void put(bool value) { put<std::uint8_t>(value ? 1 : 0); }
 
-  /// The bytes alone; the receiver knows how many.
+  /// Appends the bytes alone; the receiver must know how many there are.
   void bytes(std::span<const std::byte> data) {
-    // Not insert(): g++ 12 takes its growth from empty for an overflow.
+    // Not insert(): g++ 12 reports its growth from empty as an overflow.
     if (!data.empty()) std::memcpy(room(data.size()).data(), data.data(), data.size());
   }
 
-  /// u64 length, then the bytes.
+  /// Appends a u64 length, then the bytes.
   void sized(std::span<const std::byte> data) {
     put<std::uint64_t>(data.size());
     bytes(data);
   }
   void text(std::string_view s) { sized(std::as_bytes(std::span(s.data(), s.size()))); }
 
-  /// Room for `n` bytes to be filled by the caller before the next append.
+  /// Room for `n` bytes, which the caller fills before the next append.
   std::span<std::byte> room(std::size_t n) {
     buffer_.resize(buffer_.size() + n);
     return std::span(buffer_).last(n);
   }
 
+  /// The last `n` bytes that were written.
+  std::span<std::byte> last(std::size_t n) { return std::span(buffer_).last(n); }
+
   std::size_t size() const { return buffer_.size(); }
 
-  /// Overwrites a value written earlier at `offset` (a length that is known only now).
+  /// Overwrites a value that was written earlier at `offset`, such as a length that was not known then.
   template <raw_value T>
   void patch(std::size_t offset, const T& value) {
     std::memcpy(buffer_.data() + offset, &value, sizeof value);
@@ -83,8 +86,7 @@ class reader {
     return value == 1;
   }
 
-  /// The next `n` bytes in place, or nothing (and failed) when fewer are left. Valid while the frame's buffer
-  /// is.
+  /// The next `n` bytes in place; empty (and failed) if fewer are left. Valid as long as the frame's buffer.
   std::span<const std::byte> bytes(std::uint64_t n) {
     if (!ok_ || n > rest_.size()) return fail(), std::span<const std::byte>{};
     const auto taken = rest_.first(static_cast<std::size_t>(n));
@@ -92,7 +94,7 @@ class reader {
     return taken;
   }
 
-  /// u64 length, then the bytes; a length above `limit` or the bytes left is a misfit, and nothing is
+  /// Reads a u64 length, then the bytes. A length above `limit` or above what is left is a misfit; nothing is
   /// allocated.
   std::span<const std::byte> sized(std::uint64_t limit = ~0ull) {
     const auto n = get<std::uint64_t>();
@@ -104,7 +106,7 @@ class reader {
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
 
-  /// `n` values of T as bytes; the product is checked.
+  /// `n` values of T as bytes; the product is checked for overflow.
   template <raw_value T>
   std::span<const std::byte> array(std::uint64_t n) {
     if (n > rest_.size() / sizeof(T)) return fail(), std::span<const std::byte>{};
@@ -113,7 +115,7 @@ class reader {
 
   std::span<const std::byte> rest() const { return rest_; }
   bool ok() const { return ok_; }
-  /// Everything was understood and nothing is left over.
+  /// True if everything was understood and nothing is left over.
   bool finished() const { return ok_ && rest_.empty(); }
   void fail() { ok_ = false, rest_ = {}; }
 

@@ -23,7 +23,7 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> values) {
   return bytes;
 }
 
-TEST(Cursor, WritesLittleEndianWithoutPadding) {
+TEST(cursor, writes_little_endian_without_padding) {
   std::vector<std::byte> out;
   writer w(out);
   w.put<std::uint8_t>(1);
@@ -33,7 +33,7 @@ TEST(Cursor, WritesLittleEndianWithoutPadding) {
   EXPECT_EQ(out, bytes_of({1, 2, 3, 4, 5, 1, 2, 0, 0, 0, 0, 0, 0, 0, 'a', 'b'}));
 }
 
-TEST(Cursor, ReadsWhatWasWritten) {
+TEST(cursor, reads_what_was_written) {
   std::vector<std::byte> out;
   writer w(out);
   w.put<std::int64_t>(-5);
@@ -50,7 +50,7 @@ TEST(Cursor, ReadsWhatWasWritten) {
   EXPECT_TRUE(r.finished());
 }
 
-TEST(Cursor, PatchesAndFillsRoom) {
+TEST(cursor, patches_and_fills_room) {
   std::vector<std::byte> out;
   writer w(out);
   w.put<std::uint32_t>(0);
@@ -61,17 +61,17 @@ TEST(Cursor, PatchesAndFillsRoom) {
   EXPECT_EQ(out, bytes_of({6, 0, 0, 0, 7, 8}));
 }
 
-TEST(Cursor, FailsForGood) {
+TEST(cursor, fails_for_good) {
   const auto five = bytes_of({1, 2, 3, 4, 5});
   reader r(five);
   EXPECT_EQ(r.get<std::uint64_t>(), 0u);  // three bytes short
   EXPECT_FALSE(r.ok());
-  EXPECT_EQ(r.get<std::uint8_t>(), 0u);  // there would be five
+  EXPECT_EQ(r.get<std::uint8_t>(), 0u);  // five bytes are left
   EXPECT_TRUE(r.rest().empty());
   EXPECT_FALSE(r.finished());
 }
 
-TEST(Cursor, NothingLeftIsNotFinishedAfterAMisfit) {
+TEST(cursor, nothing_left_is_not_finished_after_a_misfit) {
   reader r(std::span<const std::byte>{});
   EXPECT_TRUE(r.finished());
   EXPECT_TRUE(r.bytes(0).empty());
@@ -80,7 +80,7 @@ TEST(Cursor, NothingLeftIsNotFinishedAfterAMisfit) {
   EXPECT_FALSE(r.finished());
 }
 
-TEST(Cursor, LeftOverIsNotFinished) {
+TEST(cursor, left_over_is_not_finished) {
   const auto two = bytes_of({1, 2});
   reader r(two);
   (void)r.get<std::uint8_t>();
@@ -88,7 +88,7 @@ TEST(Cursor, LeftOverIsNotFinished) {
   EXPECT_FALSE(r.finished());
 }
 
-TEST(Cursor, FlagIsZeroOrOne) {
+TEST(cursor, flag_is_zero_or_one) {
   for (int value = 0; value < 256; ++value) {
     const auto one = bytes_of({value});
     reader r(one);
@@ -98,7 +98,7 @@ TEST(Cursor, FlagIsZeroOrOne) {
 }
 
 /// Sizes near 2^64 would wrap in a careless comparison.
-TEST(Cursor, LengthsThatLie) {
+TEST(cursor, lengths_that_lie) {
   for (const std::uint64_t claimed : {3ull, 1ull << 32, 1ull << 62, ~0ull - 7, ~0ull}) {
     std::vector<std::byte> out;
     writer w(out);
@@ -115,7 +115,7 @@ TEST(Cursor, LengthsThatLie) {
   }
 }
 
-TEST(Cursor, LimitsHoldBeforeTheBytesDo) {
+TEST(cursor, limits_hold_before_the_bytes_do) {
   std::vector<std::byte> out;
   writer w(out);
   w.text("four");
@@ -126,7 +126,7 @@ TEST(Cursor, LimitsHoldBeforeTheBytesDo) {
   EXPECT_FALSE(above.ok());
 }
 
-TEST(Cursor, ArraysWhoseProductWraps) {
+TEST(cursor, arrays_whose_product_wraps) {
   const std::vector<std::byte> sixteen(16);
   reader good(sixteen);
   EXPECT_EQ(good.array<std::uint64_t>(2).size(), 16u);

@@ -17,13 +17,13 @@ namespace outboard::wire {
 
 inline constexpr purpose purpose_data{5};
 
-/// Random; names the connection between client and worker.
+/// Random; identifies the connection to client and worker.
 using data_token = std::array<std::uint8_t, 32>;
 
-/// The session that the connection is for, as bytes of hello.admin_question.
+/// The session that the connection is for; goes into hello.admin_question.
 std::string encode_data_question(std::uint64_t session);
 result<std::uint64_t> decode_data_question(const std::string& text);
-/// As welcome.content.
+/// For welcome.content.
 std::vector<std::byte> encode_data_answer(const data_token& token);
 result<data_token> decode_data_answer(std::span<const std::byte> content);
 

@@ -5,7 +5,7 @@
 namespace outboard::wire {
 namespace {
 
-TEST(DataConnection, QuestionsAndAnswersComeBack) {
+TEST(data_connection, questions_and_answers_come_back) {
   const auto session = decode_data_question(encode_data_question(0x1122334455667788));
   ASSERT_TRUE(session.ok());
   EXPECT_EQ(*session, 0x1122334455667788u);
@@ -16,7 +16,7 @@ TEST(DataConnection, QuestionsAndAnswersComeBack) {
   EXPECT_EQ(*back, token);
 }
 
-TEST(DataConnection, OtherLengthsAreRefused) {
+TEST(data_connection, other_lengths_are_refused) {
   const std::string question = encode_data_question(7);
   for (std::size_t n = 0; n < question.size(); ++n)
     EXPECT_FALSE(decode_data_question(question.substr(0, n)).ok()) << n;

@@ -1,6 +1,6 @@
-// The examples of docs/wire.md, read for tests: a block opens with "```example NAME" and holds hexadecimal
-// bytes, and behind a ';' what they mean. WIRE_DOCUMENT is the document's path. For tests alone; throws
-// nothing, reports by gtest.
+// Reads the examples of docs/wire.md for tests: a block opens with "```example NAME" and holds hexadecimal
+// bytes; after a ';' stands what they mean. WIRE_DOCUMENT is the document's path. For tests alone; throws
+// nothing, reports through gtest.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ inline int hex_digit(char c) {
   return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/// One line's bytes; anything else than pairs of digits, blanks and a remark is an error of the document.
+/// Adds one line's bytes. Anything but pairs of digits, blanks and a remark is an error in the document.
 inline void add_bytes(const std::string& line, std::vector<std::byte>& to) {
   const std::string digits = line.substr(0, line.find(';'));
   for (std::size_t at = 0; at < digits.size();) {
@@ -59,7 +59,7 @@ inline std::map<std::string, std::vector<std::byte>> read_examples() {
   return examples;
 }
 
-/// The document's example of this name holds exactly these bytes.
+/// Expects the document's example of this name to hold exactly these bytes.
 inline void expect_example(const std::string& name, std::span<const std::byte> bytes) {
   static const auto examples = read_examples();
   const auto found = examples.find(name);
@@ -68,14 +68,14 @@ inline void expect_example(const std::string& name, std::span<const std::byte> b
   EXPECT_EQ(hex(found->second), hex(bytes)) << "docs/wire.md, example " << name;
 }
 
-/// What a decoder makes of a damaged message: it is refused, or understood as exactly what the bytes say, so
-/// that writing it again gives the same bytes. `again(bytes)`: nothing when refused, else the message written
-/// anew.
+/// A decoder must refuse a damaged message, or understand exactly what its bytes say, so that encoding it
+/// again gives the same bytes. `again(bytes)` returns nothing if the message is refused, else its new
+/// encoding.
 template <class Again>
 void expect_survives_damage(const std::vector<std::byte>& whole, Again&& again) {
   ASSERT_EQ(hex(*again(whole)), hex(whole));
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    // A copy of its own for each, so that a sanitizer sees one byte too far.
+    // Each gets a copy of its own, so that a sanitizer notices an access one byte too far.
     const std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_FALSE(again(cut).has_value()) << "cut to " << size << " of " << whole.size() << " bytes";
   }
@@ -89,7 +89,7 @@ void expect_survives_damage(const std::vector<std::byte>& whole, Again&& again) 
   }
   std::vector<std::byte> longer = whole;
   longer.push_back(std::byte{0});
-  EXPECT_FALSE(again(longer).has_value()) << "a byte behind the end";
+  EXPECT_FALSE(again(longer).has_value()) << "a byte beyond the end";
 }
 
 }  // namespace outboard::wire::testing

@@ -1,35 +1,40 @@
-// What a server may offer in its greeting and a client ask for in its hello, by bit; bits are never used
-// again. The session has what both have. Values; no thread rules.
+// What a server may offer in its greeting and a client ask for in its hello, one bit each; bits are never
+// reused. The session has the features that both have. Values; no thread rules.
 #pragma once
 
 #include <cstdint>
 
 namespace outboard::wire {
 
-/// After its hello the client sends one byte that carries a descriptor. Where it arrives, both ends stand on
-/// one Unix socket, and the worker offers rings in shared memory (transport/shm).
+/// After its hello the client sends one byte that carries a descriptor. If the descriptor arrives, both ends
+/// share one Unix socket, and the worker offers rings in shared memory (transport/shm).
 inline constexpr std::uint64_t feature_rings = 1;
 
 /// The session may open further connections for the bytes of large copies (wire/data_connection.hh).
 inline constexpr std::uint64_t feature_data_connections = 2;
 
-/// Frames of data connections may be packed (frame_kind::packed), each way.
+/// Frames of data connections may be packed (frame_kind::packed), in either direction.
 inline constexpr std::uint64_t feature_packed_pieces = 4;
 
-/// What is uploaded before a load or a link belongs to the lane that does both, so several lanes may at once.
+/// Whatever is uploaded before a load or a link belongs to the lane that does both, so several lanes may
+/// upload at once.
 inline constexpr std::uint64_t feature_lane_uploads = 8;
 
-/// The server keeps module images: those that it has need not be sent (service image_recall).
+/// The server keeps module images, and the client need not send those that it has (service image_recall).
 inline constexpr std::uint64_t feature_image_recall = 16;
 
-/// Fine-grained memory of OpenCL devices: a block's pages come as a descriptor. Who does not have it hides
-/// what devices say of such memory.
+/// Fine-grained memory of OpenCL devices: a block's pages come as a descriptor. A side without this feature
+/// hides that devices have such memory.
 inline constexpr std::uint64_t feature_fine_grain = 32;
 
 /// In OpenCL sessions: the client's headers come along with a build (service build_files).
 inline constexpr std::uint64_t feature_build_files = 64;
 
-/// In OpenCL sessions: both ends have memory that transfers pass (service open_area).
+/// In OpenCL sessions: transfers pass through memory that both ends share (service open_area).
 inline constexpr std::uint64_t feature_transfer_areas = 128;
+
+/// The session's connections are streams that other connections can resume (wire/resume.hh,
+/// transport/resumable).
+inline constexpr std::uint64_t feature_resume = 256;
 
 }  // namespace outboard::wire

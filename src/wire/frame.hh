@@ -14,7 +14,7 @@ namespace outboard::wire {
 enum class frame_kind : std::uint16_t {
   greeting = 1,   ///< server, first bytes of a connection
   hello = 2,      ///< client's answer
-  welcome = 3,    ///< server: the session (or the admin request) is accepted; carries the snapshot
+  welcome = 3,    ///< server: accepts the session (or the admin request); carries the snapshot
   refusal = 4,    ///< server: why not; the connection ends
   post = 5,       ///< client: a request without reply
   call = 6,       ///< client: a request with reply
@@ -24,43 +24,44 @@ enum class frame_kind : std::uint16_t {
   lane_end = 10,  ///< client: the lane's thread has ended
   goodbye = 11,   ///< client: orderly end
   output = 12,    ///< server: what the device printed; goes to the client's stdout or stderr
-  callback = 13,  ///< server: a function of the program is to run (callback_body), or is no longer needed
-  callback_done = 14,  ///< client: it has run; the ticket repeats the callback's
+  callback = 13,  ///< server: asks to run a function of the program (callback_body), or no longer needs it
+  callback_done = 14,  ///< client: the function has run; the ticket repeats the callback's
   descriptor = 15,     ///< server: the next byte carries a descriptor, for the call with this ticket
-  aside = 16,          ///< server: as data, but the bytes come over a data connection
-  packed = 17,         ///< on data connections: as data, but packed (marshal/piece_packing.hh)
+  aside = 16,          ///< server: like data, but the bytes come over a data connection
+  packed = 17,         ///< on data connections: like data, but packed (marshal/piece_packing.hh)
   count
 };
 
 struct frame_header {
   std::uint32_t size = 0;  ///< bytes behind the header
   frame_kind kind = frame_kind::post;
-  std::uint16_t flags = 0;    ///< none defined: must be 0
-  std::uint32_t opcode = 0;   ///< function of the request; 0 where it means nothing
-  std::uint32_t lane = 0;     ///< the client thread's number, from 1; 0 outside lanes
-  std::uint64_t ticket = 0;   ///< session-wide, from 1, in the order of sending; a reply repeats its call's
-  std::uint64_t ack = 0;      ///< highest ticket the sender has executed (server) or had answered (client)
-  std::uint64_t context = 0;  ///< handle of the context the request runs in; 0: none
+  std::uint16_t flags = 0;   ///< none are defined: must be 0
+  std::uint32_t opcode = 0;  ///< function of the request; 0 where it does not apply
+  std::uint32_t lane = 0;    ///< the client thread's number, from 1; 0 outside lanes
+  std::uint64_t ticket = 0;  ///< session-wide, from 1, in the order of sending; a reply repeats its call's
+  std::uint64_t ack =
+      0;  ///< highest ticket that the sender has executed (server) or whose reply it has (client)
+  std::uint64_t context = 0;  ///< handle of the context in which the request runs; 0: none
 };
 
 inline constexpr std::size_t header_size = 40;
 
-/// Largest frame either side accepts; bulk copies are cut below it. 16 MiB keeps a worker's receive buffer
-/// small and costs nothing: the header is 40 bytes in 16 million.
+/// The largest frame that either side accepts; larger copies are split. 16 MiB keeps a worker's receive
+/// buffer small and costs nothing: the header is 40 bytes in 16 million.
 inline constexpr std::uint32_t max_frame_payload = (16u << 20) + (64u << 10);
-/// Offset in a data frame that says: this copy failed and brings no more bytes.
+/// This offset in a data frame says that the copy failed and brings no more bytes.
 inline constexpr std::uint64_t copy_failed = ~0ull;
 
-/// Set in the ticket of a data frame: the rest is the number of a host box of the client, which a launch of a
-/// graph copies to.
+/// This bit in the ticket of a data frame says that the rest is the number of a host box of the client, to
+/// which a launch of a graph copies.
 inline constexpr std::uint64_t graph_copy = 1ull << 63;
 
-/// Before the hello is finished a peer is nobody: its frames must be small.
+/// Before the hello is finished a peer is unknown, so its frames must be small.
 inline constexpr std::uint32_t max_hello_payload = 64u << 10;
 
 void encode_header(const frame_header& header, std::span<std::byte, header_size> out);
 
-/// Checks size against `max_payload`, kind and flags; the message names the value and the limit.
+/// Checks size against `max_payload`, and kind and flags; the message names the value and the limit.
 result<frame_header> decode_header(std::span<const std::byte, header_size> in, std::uint32_t max_payload);
 
 }  // namespace outboard::wire

@@ -28,7 +28,7 @@ std::vector<std::byte> frame_of(frame_header header, std::span<const std::byte> 
   return frame;
 }
 
-// Of the document's examples: cuStreamSynchronize (13043) of a stream, by the third thread, in a context.
+// From the document's examples: cuStreamSynchronize (13043) of a stream, by the third thread, in a context.
 constexpr std::uint64_t stream = handle::make(6, 1, 1).value, context = handle::make(1, 0, 1).value;
 const frame_header sample{.size = 8,
                           .kind = frame_kind::call,
@@ -38,7 +38,7 @@ const frame_header sample{.size = 8,
                           .ack = 7,
                           .context = context};
 
-TEST(Frame, HeaderComesBack) {
+TEST(frame, header_comes_back) {
   const auto back = decode_header(encoded(sample), max_frame_payload);
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back->size, sample.size);
@@ -53,7 +53,7 @@ TEST(Frame, HeaderComesBack) {
 
 /// A header has no length of its own and no redundancy: each flipped bit is refused or changes just its
 /// field.
-TEST(Frame, EveryFlippedBit) {
+TEST(frame, every_flipped_bit) {
   const raw_header whole = encoded(sample);
   int refused = 0;
   for (std::size_t bit = 0; bit < 8 * header_size; ++bit) {
@@ -68,11 +68,11 @@ TEST(Frame, EveryFlippedBit) {
     EXPECT_LE(got->size, max_frame_payload);
     EXPECT_EQ(encoded(*got), flipped) << bit;
   }
-  // Size: bits 25 to 31; kind: 4 to 15, one each that leaves the list; flags: all 16.
+  // Size: bits 25 to 31; kind: 4 to 15, one for each that leaves the list; flags: all 16.
   EXPECT_GE(refused, 7 + 12 + 16);
 }
 
-TEST(Frame, KindsAreTheListed) {
+TEST(frame, accepts_only_the_listed_kinds) {
   for (int kind = 0; kind < 65536; ++kind) {
     raw_header raw = encoded(sample);
     const auto value = static_cast<std::uint16_t>(kind);
@@ -82,7 +82,7 @@ TEST(Frame, KindsAreTheListed) {
   }
 }
 
-TEST(Frame, SizeIsHeldAgainstTheLimitThatHolds) {
+TEST(frame, checks_the_size_against_the_given_limit) {
   for (const std::uint32_t limit : {0u, max_hello_payload, max_frame_payload}) {
     for (const std::uint32_t size : {0u, limit, limit + 1, ~0u}) {
       const auto got = decode_header(encoded({.size = size}), limit);
@@ -94,15 +94,15 @@ TEST(Frame, SizeIsHeldAgainstTheLimitThatHolds) {
   }
 }
 
-/// The document speaks of these numbers.
-TEST(Frame, Constants) {
+/// The document states these numbers.
+TEST(frame, constants) {
   EXPECT_EQ(header_size, 40u);
   EXPECT_EQ(max_frame_payload, 16842752u);
   EXPECT_EQ(max_hello_payload, 65536u);
   EXPECT_EQ(static_cast<int>(frame_kind::count), 18);
 }
 
-TEST(Frame, ExamplesOfTheDocument) {
+TEST(frame, examples_of_the_document) {
   std::vector<std::byte> body;
   const auto payload = [&](auto... values) {
     body.clear();

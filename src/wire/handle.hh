@@ -1,6 +1,6 @@
-// Handle values: {index, generation} + kind in 64 bits that look like an aligned, non-canonical pointer, so
-// that a program that dereferences one faults at once. Never 0, 1, 2 or all-ones. Bits: 0-3 zero (PyTorch
-// keeps flags in the low bit of a stream pointer), 4-31 index, 32-51 generation, 52-58 kind, 59 minted by the
+// Handle values: {index, generation} + kind in 64 bits. They look like an aligned, non-canonical pointer, so
+// a program that dereferences one faults at once. Never 0, 1, 2 or all-ones. Bits: 0-3 zero (PyTorch keeps
+// flags in the low bit of a stream pointer), 4-31 index, 32-51 generation, 52-58 kind, 59 minted by the
 // worker, 60-63 zero. Knows no API: kind is a number from 1 to 127. Values.
 #pragma once
 
@@ -29,7 +29,7 @@ struct handle {
   }
   constexpr bool minted() const { return (value >> 59) & 1; }
   constexpr explicit operator bool() const { return value != 0; }
-  /// Is this a value that make() can give? (A peer or a program may hand in anything.)
+  /// Is this a value that make() can return? (A peer or a program may pass anything.)
   constexpr bool well_formed() const {
     return (value & 0xf) == 0 && (value >> 60) == 0 && kind() != 0 && generation() != 0;
   }

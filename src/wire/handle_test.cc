@@ -5,7 +5,7 @@
 namespace outboard::wire {
 namespace {
 
-TEST(Handle, GivesBackItsParts) {
+TEST(handle, gives_back_its_parts) {
   for (const std::uint32_t index : {0u, 1u, 12345u, handle::max_index}) {
     for (const std::uint32_t generation : {1u, 77u, handle::max_generation}) {
       for (const std::uint8_t kind : {1, 9, 127}) {
@@ -23,9 +23,9 @@ TEST(Handle, GivesBackItsParts) {
   }
 }
 
-/// 0 is null, 1 and 2 are the default streams, all-ones is "invalid" in many an API; x86's canonical
-/// addresses end below bit 47, so that a program that follows a handle faults at once.
-TEST(Handle, LooksLikeNothingElse) {
+/// 0 is null, 1 and 2 are the default streams, and all-ones is "invalid" in many APIs. x86's canonical
+/// addresses end below bit 47, so a program that dereferences a handle faults at once.
+TEST(handle, looks_like_nothing_else) {
   for (const std::uint8_t kind : {1, 127}) {
     for (const std::uint32_t index : {0u, handle::max_index}) {
       for (const std::uint32_t generation : {1u, handle::max_generation}) {
@@ -40,7 +40,7 @@ TEST(Handle, LooksLikeNothingElse) {
   }
 }
 
-TEST(Handle, WhatNobodyMadeIsNotWellFormed) {
+TEST(handle, what_nobody_made_is_not_well_formed) {
   for (const std::uint64_t value : {0ull, 1ull, 2ull, ~0ull, 0x7fff12345670ull}) {
     EXPECT_FALSE(handle{value}.well_formed()) << value;
   }
@@ -53,7 +53,7 @@ TEST(Handle, WhatNobodyMadeIsNotWellFormed) {
   }
 }
 
-TEST(Handle, PartsTooLargeDoNotSpillIntoOthers) {
+TEST(handle, parts_too_large_do_not_spill_into_others) {
   const handle h = handle::make(0xff, ~0u, ~0u);
   EXPECT_EQ(h.kind(), 127);
   EXPECT_EQ(h.index(), handle::max_index);

@@ -5,11 +5,12 @@
 #include "wire/data_connection.hh"
 #include "wire/monitor.hh"
 #include "wire/opencl_session.hh"
+#include "wire/resume.hh"
 
 namespace outboard::wire {
 namespace {
 
-/// Variables and names in a hello: generous for what is real, small for what is hostile.
+/// Limits for variables and names in a hello: generous for real ones, small for hostile ones.
 constexpr std::size_t max_text = 4096;
 constexpr std::uint32_t max_variables = 64;
 
@@ -57,6 +58,8 @@ std::vector<std::byte> encode(const hello& m) {
   w.put(m.features);
   w.put(m.wanted);
   w.bytes(m.answer);
+  w.bytes(m.token);
+  w.bytes(m.challenge);
   for (const std::string* s : {&m.product, &m.host, &m.user, &m.program}) w.text(*s);
   w.put(m.process);
   w.put(m.window_base);
@@ -75,9 +78,12 @@ result<hello> decode_hello(std::span<const std::byte> payload) {
   m.features = r.get<std::uint64_t>();
   m.wanted = r.get<purpose>();
   if (m.wanted != purpose::session && m.wanted != purpose::admin && m.wanted != purpose_monitor &&
-      m.wanted != purpose_checkpoint && m.wanted != purpose_data && m.wanted != purpose_opencl)
+      m.wanted != purpose_checkpoint && m.wanted != purpose_data && m.wanted != purpose_opencl &&
+      m.wanted != purpose_resume)
     return failure("hello with unknown purpose");
   m.answer = r.get<proof>();
+  m.token = r.get<token_id>();
+  m.challenge = r.get<nonce>();
   for (std::string* s : {&m.product, &m.host, &m.user, &m.program}) *s = take_text(r);
   m.process = r.get<std::int32_t>();
   m.window_base = r.get<std::uint64_t>();
@@ -104,6 +110,7 @@ std::vector<std::byte> encode(const welcome& m) {
   w.put(m.session);
   w.text(m.product);
   w.sized(m.content);
+  w.bytes(m.answer);
   return out;
 }
 
@@ -116,6 +123,7 @@ result<welcome> decode_welcome(std::span<const std::byte> payload) {
   m.product = take_text(r);
   const auto content = r.sized();
   m.content.assign(content.begin(), content.end());
+  m.answer = r.get<proof>();
   return finish(r, std::move(m), "welcome");
 }
 

@@ -1,4 +1,4 @@
-// The messages that open a connection: greeting (server), hello (client), welcome or refusal (server). Either
+// The messages that open a connection: greeting (server), hello (client), welcome or refusal (server). Each
 // side refuses by name what it cannot do. encode_*/decode_* work on a frame's payload. Values; no thread
 // rules.
 #pragma once
@@ -16,10 +16,12 @@
 namespace outboard::wire {
 
 inline constexpr std::uint64_t magic = 0x4452414f4254554full;  // "OUTBOARD" in memory order
-inline constexpr std::uint16_t protocol_min = 1;
-inline constexpr std::uint16_t protocol_max = 1;
+/// Version 3 proves the token both ways (token_proof.hh). Versions 1 and 2 are refused: a client of theirs
+/// would believe any server.
+inline constexpr std::uint16_t protocol_min = 3;
+inline constexpr std::uint16_t protocol_max = 3;
 
-/// Features by bit, never reused. Both sides use the intersection.
+/// Feature bits are never reused. Both sides use the intersection.
 enum feature : std::uint64_t {
   feature_none = 0,
 };
@@ -27,6 +29,7 @@ inline constexpr std::uint64_t features_known = feature_none;
 
 using nonce = std::array<std::byte, 32>;
 using proof = std::array<std::byte, 32>;
+using token_id = std::array<std::byte, 8>;
 
 struct greeting {
   std::uint16_t protocol_lowest = protocol_min;
@@ -39,14 +42,16 @@ struct greeting {
 
 enum class purpose : std::uint8_t {
   session = 1,  ///< a program's CUDA session: a worker takes the connection over
-  admin = 2,    ///< one question of the command (devices, sessions, doctor): answered in the welcome
+  admin = 2,    ///< one question of the command (devices, sessions, doctor), answered in the welcome
 };
 
 struct hello {
   std::uint16_t protocol = protocol_max;
   std::uint64_t features = features_known;
   wire::purpose wanted = purpose::session;
-  proof answer{};                   ///< HMAC-SHA256(token, challenge); zeros without a token
+  proof answer{};                   ///< token_proof.hh; zeros without a token
+  token_id token{};                 ///< which token; zeros without one
+  nonce challenge{};                ///< fresh random bytes of the client's
   std::string product;              ///< front-end's version
   std::string host, user, program;  ///< who asks: for lists and logs only, never for decisions
   std::int32_t process = 0;
@@ -61,7 +66,8 @@ struct welcome {
   std::uint64_t features = features_known;
   std::uint64_t session = 0;
   std::string product;
-  std::vector<std::byte> content;  ///< session: the snapshot (marshal/snapshot.hh); admin: JSON text
+  std::vector<std::byte> content;  ///< session: the snapshot (marshal/cuda/snapshot.hh); admin: JSON text
+  proof answer{};                  ///< token_proof.hh: the last bytes of the payload; zeros without a token
 };
 
 enum class refusal_reason : std::uint16_t {
@@ -71,7 +77,7 @@ enum class refusal_reason : std::uint16_t {
   device = 4,     ///< the device could not be opened on the server
   malformed = 5,  ///< the hello was not understood
   question = 6,   ///< unknown admin question
-  window = 7,     ///< the address window cannot be had on the server
+  window = 7,     ///< the address window is not available on the server
   devices = 8,    ///< the client's CUDA_VISIBLE_DEVICES names a device twice
 };
 
@@ -85,7 +91,7 @@ std::vector<std::byte> encode(const hello& m);
 std::vector<std::byte> encode(const welcome& m);
 std::vector<std::byte> encode(const refusal& m);
 
-/// A first message that is no greeting is named as such: it is another program's server.
+/// A first message that is not a greeting comes from another program's server, and the error says so.
 result<greeting> decode_greeting(std::span<const std::byte> payload);
 result<hello> decode_hello(std::span<const std::byte> payload);
 result<welcome> decode_welcome(std::span<const std::byte> payload);

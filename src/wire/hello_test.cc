@@ -21,8 +21,8 @@ auto filled_with(Fill&& next) {
 
 greeting sample_greeting() {
   greeting m;
-  m.protocol_lowest = 1;
-  m.protocol_highest = 1;
+  m.protocol_lowest = 3;
+  m.protocol_highest = 3;
   m.features = 0;
   m.token_required = true;
   m.challenge = filled_with([](std::size_t i) { return i; });
@@ -32,9 +32,11 @@ greeting sample_greeting() {
 
 hello sample_hello() {
   hello m;
-  m.protocol = 1;
+  m.protocol = 3;
   m.features = 0;
   m.answer = filled_with([](std::size_t i) { return 0xa0 + i; });
+  for (std::size_t i = 0; i < m.token.size(); ++i) m.token[i] = static_cast<std::byte>(0x51 + i);
+  m.challenge = filled_with([](std::size_t i) { return 0x20 + i; });
   m.product = "outboard 0.1.0";
   m.host = "pc";
   m.user = "ann";
@@ -48,17 +50,18 @@ hello sample_hello() {
 
 welcome sample_welcome() {
   welcome m;
-  m.protocol = 1;
+  m.protocol = 3;
   m.features = 0;
   m.session = 7;
   m.product = "outboard 0.1.0";
   m.content = {std::byte{'['}, std::byte{']'}};
+  m.answer = filled_with([](std::size_t i) { return 0xc0 + i; });
   return m;
 }
 
 refusal sample_refusal() { return {refusal_reason::busy, "full"}; }
 
-/// For expect_survives_damage: decoded and encoded again, or nothing.
+/// For expect_survives_damage: decodes and encodes again, or returns nothing.
 template <class Decode>
 auto rewrite(Decode decode) {
   return [decode](std::span<const std::byte> bytes) -> std::optional<std::vector<std::byte>> {
@@ -69,21 +72,21 @@ auto rewrite(Decode decode) {
   };
 }
 
-TEST(Hello, ExamplesOfTheDocument) {
+TEST(hello, examples_of_the_document) {
   testing::expect_example("greeting", encode(sample_greeting()));
   testing::expect_example("hello", encode(sample_hello()));
   testing::expect_example("welcome", encode(sample_welcome()));
   testing::expect_example("refusal", encode(sample_refusal()));
 }
 
-TEST(Hello, EveryTruncationAndEveryFlippedBit) {
+TEST(hello, every_truncation_and_every_flipped_bit) {
   testing::expect_survives_damage(encode(sample_greeting()), rewrite(decode_greeting));
   testing::expect_survives_damage(encode(sample_hello()), rewrite(decode_hello));
   testing::expect_survives_damage(encode(sample_welcome()), rewrite(decode_welcome));
   testing::expect_survives_damage(encode(sample_refusal()), rewrite(decode_refusal));
 }
 
-TEST(Hello, GreetingComesBack) {
+TEST(hello, greeting_comes_back) {
   const greeting sent = sample_greeting();
   const auto got = decode_greeting(encode(sent));
   ASSERT_TRUE(got.ok());
@@ -92,7 +95,7 @@ TEST(Hello, GreetingComesBack) {
   EXPECT_EQ(got->product, sent.product);
 }
 
-TEST(Hello, HelloComesBack) {
+TEST(hello, hello_comes_back) {
   hello sent = sample_hello();
   sent.wanted = purpose::admin;
   sent.admin_question = "sessions";
@@ -100,6 +103,8 @@ TEST(Hello, HelloComesBack) {
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got->wanted, purpose::admin);
   EXPECT_EQ(got->answer, sent.answer);
+  EXPECT_EQ(got->token, sent.token);
+  EXPECT_EQ(got->challenge, sent.challenge);
   EXPECT_EQ(got->host, "pc");
   EXPECT_EQ(got->user, "ann");
   EXPECT_EQ(got->program, "app");
@@ -110,15 +115,15 @@ TEST(Hello, HelloComesBack) {
   EXPECT_EQ(got->environment, sent.environment);
 }
 
-/// A client of another program's port, and a server that meets one, say so.
-TEST(Hello, StrangersAreNamed) {
+/// A client that reached another program's port, and a server that a stranger connected to, say so.
+TEST(hello, strangers_are_named) {
   const std::string http = "HTTP/1.1 400 Bad Request\r\n\r\n";
   const auto bytes = std::as_bytes(std::span(http));
   EXPECT_EQ(decode_greeting(bytes).error().message, "this is not an Outboard server");
   EXPECT_EQ(decode_hello(bytes).error().message, "this is not an Outboard client");
 }
 
-TEST(Hello, LimitsOfWhatAStrangerMaySend) {
+TEST(hello, limits_of_what_a_stranger_may_send) {
   hello m = sample_hello();
   m.environment.assign(64, {"NAME", "value"});
   EXPECT_TRUE(decode_hello(encode(m)).ok());
@@ -131,11 +136,11 @@ TEST(Hello, LimitsOfWhatAStrangerMaySend) {
   EXPECT_FALSE(decode_hello(encode(m)).ok());
 }
 
-TEST(Hello, PurposesAreTheListed) {
+TEST(hello, accepts_only_the_listed_purposes) {
   hello m = sample_hello();
   for (int value = 0; value < 256; ++value) {
     m.wanted = static_cast<purpose>(value);
-    EXPECT_EQ(decode_hello(encode(m)).ok(), value >= 1 && value <= 6) << value;
+    EXPECT_EQ(decode_hello(encode(m)).ok(), value >= 1 && value <= 7) << value;
   }
 }
 

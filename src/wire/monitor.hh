@@ -1,5 +1,5 @@
 // The third purpose of a hello, besides those of hello.hh: a program's NVML. A helper process answers its
-// questions; no worker is started and no device is opened for it. Constants.
+// questions, without starting a worker or opening a device. Constants.
 #pragma once
 
 #include "wire/hello.hh"

@@ -1,5 +1,5 @@
 // The sixth purpose of a hello: a program's OpenCL session. A worker takes the connection over as it does for
-// CUDA, and loads the platforms of its host instead of a CUDA driver. Constants.
+// CUDA, but loads the platforms of its host instead of a CUDA driver. Constants.
 #pragma once
 
 #include "wire/hello.hh"
@@ -8,7 +8,7 @@ namespace outboard::wire {
 
 inline constexpr purpose purpose_opencl{6};
 
-/// A worker of its own takes the connection over.
+/// True if a worker of its own takes the connection over.
 inline constexpr bool opens_session(purpose wanted) {
   return wanted == purpose::session || wanted == purpose_opencl;
 }

@@ -1,4 +1,4 @@
-// What the driver-API programs of this folder share: a context, a module from PTX text, a launch, page-locked
+// Shared by the driver-API programs of this folder: a context, a module from PTX text, a launch, page-locked
 // and device memory. Ordinary programs: nothing here knows of Outboard.
 #pragma once
 

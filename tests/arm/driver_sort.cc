@@ -1,5 +1,5 @@
-// A bitonic sorting network by the driver API: page-locked memory, asynchronous copies on a stream, an event,
-// many launches; prints a sum over the sorted keys.
+// A bitonic sorting network through the driver API: page-locked memory, asynchronous copies on a stream, an
+// event, many launches; prints a sum over the sorted keys.
 #include <algorithm>
 
 #include "driver.hh"

@@ -1,4 +1,4 @@
-// c = a + b by the driver API: memory of the program's own, synchronous copies; prints a sum of the result.
+// c = a + b through the driver API: the program's own memory, synchronous copies; prints a sum of the result.
 #include "driver.hh"
 
 static const char* const ptx = R"(
@@ -34,7 +34,7 @@ done:
 
 int main() {
   const machine m(ptx);
-  const std::uint32_t n = 300007;  // more than one copy's piece, and no whole block
+  const std::uint32_t n = 300007;  // more than one piece of a copy, and not a multiple of a block
   std::vector<float> a(n), b(n), c(n);
   numbers random;
   for (std::uint32_t i = 0; i < n; ++i) a[i] = random.next_float(), b[i] = random.next_float();

@@ -1,5 +1,5 @@
-// The driver API by dlopen: the same program runs on NVIDIA's driver, through Outboard, and says so when
-// there is none.
+// The driver API, opened by dlopen: the same program runs on NVIDIA's driver and through Outboard, and says
+// so if there is no driver.
 #pragma once
 
 #include <cuda.h>

@@ -33,7 +33,7 @@ class device {
   CUdeviceptr in_ = 0, out_ = 0, scratch_ = 0;
 };
 
-/// Results as the file keeps them: which NaN a result is counts only where the ISA says which.
+/// Results as the file keeps them: NaNs differ only where the ISA names the NaN.
 void normalise(const kernel& k, run_result& r);
 
 }  // namespace conformance

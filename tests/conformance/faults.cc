@@ -19,7 +19,7 @@ namespace {
 
 struct fault {
   const char* name;
-  const char* body;  ///< w0 holds the address of 64 KiB of device memory; w1-7, r0-7, h0, p at hand
+  const char* body;  ///< w0 holds the address of 64 KiB of device memory; w1-7, r0-7, h0, p are free
   const char* globals = "";
   unsigned threads = 32, shared = 0, blocks = 1;
 };
@@ -139,7 +139,7 @@ const bad_text bad_texts[] = {
     {"text_no_kernel", ".version 8.0\n.target sm_75\n.address_size 64\n"},
 };
 
-/// Where we know that we differ, and why: neither passes for equal nor fails.
+/// A known difference and its reason: it counts neither as equal nor as failed.
 struct known_difference {
   const char *name, *why;
 };
@@ -211,7 +211,7 @@ int run_text(const bad_text& t) {
   return 0;
 }
 
-/// What one fault prints, run by this program in a process of its own.
+/// Runs one fault in a process of its own and returns what it prints.
 std::string outcome_of(const std::string& name) {
   char self[4096];
   const ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -222,7 +222,8 @@ std::string outcome_of(const std::string& name) {
   if (!pipe) return "cannot start";
   std::string text;
   char bytes[1024];
-  while (std::fgets(bytes, sizeof bytes, pipe)) text = bytes;  // the last line: an assertion prints before
+  while (std::fgets(bytes, sizeof bytes, pipe))
+    text = bytes;  // keeps the last line, because an assertion prints before it
   const int status = pclose(pipe);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) std::exit(77);
   if (!text.empty() && text.back() == '\n') text.pop_back();

@@ -1,6 +1,6 @@
 // Programs that must fail: wild and misaligned addresses, traps, assertions, launches and texts that are
-// refused. Each runs in a process of its own, because most of these errors stick to the context; its line
-// says the code of the launch, of the synchronisation after it, and of the next call.
+// refused. Each runs in a process of its own, because most of these errors are sticky. Its line has the codes
+// of the launch, of the synchronisation after it, and of the next call.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@ import sys
 
 
 def forms(text):
-    """The forms of one file; what stands inside function bodies, one statement at a time."""
+    """The forms in one file, from the statements inside function bodies."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     found = set()
     depth = 0

@@ -1,12 +1,15 @@
-// A test kernel of one form: what reads its operands, what it computes, what comes out. The rules
+// A test kernel of one form: its operands, what it computes, and its results. The rules
 // (rules_*.cc) fill one in from a form; text_of() writes the PTX around it. Plain data.
 //
-// Every thread has a record of four 16-byte operands and a row of 16-byte results. At hand in `body`:
-//   a b c e     the operands, in registers of their types          in    the address of the thread's record
-//   d d1 d2 ..  the results, in registers of their types           out   the address of the thread's results
-//   p q s .pred  h0-7 .b16  r0-31 .b32  w0-15 .b64                 mem   scratch that is recorded too (see
-//   `scratch`) t the thread in the grid   i in its block   l its lane         pblock a kernel parameter of 64
-//   known bytes
+// Every thread has a record of four 16-byte operands and a row of 16-byte results. `body` may use:
+//   a b c e        the operands, in registers of their types
+//   d d1 d2 ..     the results, in registers of their types
+//   p q s          .pred registers
+//   h0-7 r0-31 w0-15    registers of .b16, .b32 and .b64
+//   in, out        the addresses of the thread's record and of its results
+//   mem            scratch memory that is recorded too (see `scratch`)
+//   pblock         a kernel parameter of 64 known bytes
+//   t, i, l        the thread's number in the grid, in its block, and its lane
 #pragma once
 
 #include <cstdint>
@@ -26,13 +29,13 @@ struct tolerance {
   bool exact() const { return relative == 0 && absolute == 0; }
 };
 
-/// What operands look like beside the values that any operand of the type takes.
+/// Which operands a kernel gets in addition to the usual values of their type.
 enum class values {
   any,
   small,    ///< integers 0..40, floats -4..4 in quarters: sums are exact in any order
   angle,    ///< -2 pi .. 2 pi, infinities, NaN
   unit,     ///< 0 <= x <= 1 and a little beyond
-  no_zero,  ///< any, but 0 never: the ISA leaves division by zero open
+  no_zero,  ///< any but 0, because the ISA leaves division by zero open
 };
 
 struct operand_kind {
@@ -63,11 +66,11 @@ struct kernel {
 
 constexpr unsigned operand_stride = 64, result_bytes = 16, parameter_block = 64;
 
-/// Nothing when no rule knows the form.
+/// Returns nothing if no rule knows the form.
 std::optional<kernel> kernel_of(const form& f);
 std::string text_of(const kernel& k);
 
-/// The rules, by chapter; nothing when the form is none of theirs.
+/// The rules, by chapter. Each returns nothing if the form does not belong to it.
 std::optional<kernel> arithmetic_rule(const form& f);
 std::optional<kernel> compare_rule(const form& f);
 std::optional<kernel> convert_rule(const form& f);

@@ -1,16 +1,14 @@
-// The PTX conformance suite: a small kernel for each form of instruction, run on whatever device the driver
+// The PTX conformance suite: a small kernel for each form of instruction, run on the device that the driver
 // offers.
 //   ptx_conformance --forms FILE[,FILE...] --record FILE     writes what the device computes
-//   ptx_conformance --forms ... --compare FILE [--least N]   compares, prints the coverage; fails when a
-//   result differs or
-//                                                            fewer than N percent of a column's forms are
-//                                                            covered
+//   ptx_conformance --forms ... --compare FILE [--least N]   compares; prints the coverage; fails if a result
+//                      differs or fewer than N percent of a column's forms are covered
 //   ptx_conformance --forms ... --write FOLDER               writes the kernels as .ptx
 //   ptx_conformance --print FORM                             writes one to stdout
-//   ptx_conformance --values FORM[,FORM...]                  prints what the device computes for each thread
+//   ptx_conformance --values FORM[,FORM...]                  prints the device's results for each thread
 //   ptx_conformance --only FORM ...                          runs this form alone
 //   ptx_conformance --faults [--record|--compare FILE]       the programs that must fail (faults.hh)
-// Forms run in a child process: one that dies or hangs costs itself only.
+// Forms run in a child process, so that one that crashes or hangs affects no other.
 #include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,7 +64,7 @@ enum class verdict { unknown, ok, refused, wrong };
 
 struct outcome {
   verdict what = verdict::unknown;
-  std::string text;  ///< the recorded line, or why not
+  std::string text;  ///< the recorded line, or the reason why there is none
 };
 
 std::string one_line(std::string s) {
@@ -111,7 +109,7 @@ int serve(const options& o) {
     const outcome result = run_form(d, forms[n].name, o, expected);
     std::printf("END %zu %d %s\n", n, static_cast<int>(result.what), result.text.c_str());
     std::fflush(stdout);
-    // After an error that sticks to the context nothing else can run in this process.
+    // After a sticky error nothing else can run in this process.
     if (result.text.find("cuCtxSynchronize") != std::string::npos) return 0;
   }
   std::printf("DONE\n");
@@ -142,7 +140,7 @@ class child {
     waitpid(process_, nullptr, 0);
     close(from_);
   }
-  /// False when the child has ended or says nothing for too long.
+  /// False if the child has ended or is silent for too long.
   bool line(std::string& out) {
     for (;;) {
       if (const auto end = buffer_.find('\n'); end != std::string::npos) {
@@ -165,7 +163,7 @@ class child {
   std::string buffer_;
 };
 
-/// Fills `results`; the name of the device is returned.
+/// Fills `results`; returns the name of the device.
 std::string run_all(char** arguments, std::vector<outcome>& results) {
   std::string device_name;
   std::size_t next = 0;

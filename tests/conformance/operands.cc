@@ -150,7 +150,7 @@ std::vector<bits> edges_of(const operand_kind& o) {
   return width == 128 ? std::vector<bits>{0} : integer_edges(width < 8 ? 8 : width);
 }
 
-/// Any bits; of floating-point types every second one of everyday size.
+/// Any bits; for floating-point types every second value has an everyday size.
 bits random_of(const operand_kind& o, generator& g, const std::vector<bits>& edges) {
   const bits r = g.next();
   if (o.which != values::any && o.which != values::no_zero) return edges[r % edges.size()];

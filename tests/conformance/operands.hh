@@ -1,4 +1,4 @@
-// The operands that kernels are run on: the same bytes on every machine.
+// The operands of the kernels, with the same bytes on every machine.
 #pragma once
 
 #include <cstdint>

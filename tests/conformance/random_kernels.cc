@@ -1,6 +1,6 @@
-// Random kernels on the interpreter and on the reference machine: memory must end up the same.
-//   random_kernels [--count N] [--seed S]   N kernels from seed S on; prints the first that differs, with its
-//   text random_kernels --print S                the text of one
+// Runs random kernels on the interpreter and on the reference machine; memory must be the same at the end.
+//   random_kernels [--count N] [--seed S]   runs N kernels from seed S on; prints the first that differs
+//   random_kernels --print S                prints the text of one
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "ptx/executor.hh"
 #include "ptx/reference/random_kernel.hh"
+#include "ptx/run/executor.hh"
 
 namespace {
 
@@ -93,7 +93,7 @@ std::string first_difference(const char* what, const words& interpreter, const w
   return "";
 }
 
-/// Empty when both machines agree.
+/// Returns nothing if both machines agree.
 std::string check(std::uint64_t seed) {
   using shape = ptx::reference::random_kernel;
   const auto k = ptx::reference::random_kernel_of(seed);

@@ -27,7 +27,7 @@ std::string hexadecimal(const std::uint8_t* bytes, std::size_t size) {
   return s;
 }
 
-/// Bytes of a row that a result of this type takes.
+/// The bytes of a row that a result of this type uses.
 std::size_t size_of(const std::string& type) {
   return type == "raw" ? 16 : type == "pred" ? 4 : std::max(2u, bits_of(type) / 8);
 }

@@ -1,7 +1,7 @@
-// The file of recorded results, one line a form, tabs between:
-//   FORM  exact   HASH  one character for four threads (6 bits of the hash of their results, to find what
-//   differs) FORM  within  HASH  the results themselves in hexadecimal; HASH is of the scratch memory FORM
-//   failed  what the device said
+// The file of recorded results, one line for each form, with tabs between the fields:
+//   FORM  exact   HASH  one character for four threads (6 bits of their results' hash, to find differences)
+//   FORM  within  HASH  the results themselves in hexadecimal; HASH is of the scratch memory
+//   FORM  failed  what the device said
 // Lines that begin with # are comments.
 #pragma once
 

@@ -8,7 +8,7 @@
 namespace conformance {
 namespace {
 
-/// What the ISA allows each approximation (PTX ISA 9.0, chapter 9.7.3 and following).
+/// The errors that the ISA allows for each approximation (PTX ISA 9.0, chapter 9.7.3 and following).
 struct approximation {
   double relative, absolute;
   values operands;
@@ -46,7 +46,7 @@ std::optional<approximation> approximation_of(const form& f) {
   return found->second;
 }
 
-/// add.cc, addc ...: the carry comes from an addition before and is read by one after.
+/// add.cc, addc ...: the carry comes from an addition before the instruction and is read by one after it.
 kernel carry_kernel(const form& f) {
   const std::string t = f.type();
   const bool reads = f.family.back() == 'c', mad = f.family[0] == 'm';
@@ -67,7 +67,7 @@ kernel plain(const form& f, const std::vector<std::string>& types) {
   std::vector<std::string> operands = {"d"};
   for (std::size_t n = 1; n < types.size(); ++n) k.in.push_back({types[n]}), operands.push_back(names[n - 1]);
   k.body = write(f, operands);
-  // Where rounding carries a subnormal quotient up to the smallest normal number the ISA leaves open what
+  // If rounding carries a subnormal quotient up to the smallest normal number, the ISA leaves open what
   // .ftz flushes.
   if (f.family == "div" && f.has("ftz") && !f.has("approx") && !f.has("full")) k.within.absolute = 0x1p-126;
   if (const auto approximate = approximation_of(f)) {

@@ -1,11 +1,11 @@
-// Rules for branches, calls, returns and what has no result of its own.
+// Rules for branches, calls, returns and instructions without a result.
 #include "kernel.hh"
 #include "writing.hh"
 
 namespace conformance {
 namespace {
 
-/// A loop whose length differs by thread, with a way out in its middle.
+/// A loop whose length differs by thread, with an exit in its middle.
 kernel branch_kernel(const form& f) {
   kernel k;
   k.in = {{"u32", values::small}, {"b32"}};
@@ -60,7 +60,7 @@ kernel call_kernel(const form& f) {
   return k;
 }
 
-/// Threads end one by one in a loop; what they have stored stays.
+/// Threads end one by one in a loop; their stores remain.
 kernel ending_kernel(const form& f) {
   kernel k;
   k.in = {{"u32", values::small}};
@@ -81,7 +81,7 @@ kernel ending_kernel(const form& f) {
   return k;
 }
 
-/// What must happen without a trace, or never.
+/// Instructions that must have no visible effect, or must not be executed.
 kernel silent_kernel(const form& f, const std::string& operands, bool never) {
   kernel k;
   k.in = {{"b32"}};

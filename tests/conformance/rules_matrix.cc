@@ -1,5 +1,5 @@
-// Rules for wmma. How a fragment lies in the registers is the device's own business, so every form is tested
-// as part of a whole product: load a, b and c, multiply, store d. The elements are small integers: every
+// Rules for wmma. Each device may choose how a fragment lies in the registers, so every form is tested as
+// part of a whole product: load a, b and c, multiply, store d. The elements are small integers, so every
 // order of sums is exact.
 #include <map>
 

@@ -137,7 +137,7 @@ kernel store_kernel(const form& f) {
   return k;
 }
 
-/// Message passing inside a warp: what was stored before the fence is there after it.
+/// Message passing inside a warp: stores before the fence are visible after it.
 kernel fence_kernel(const form& f) {
   kernel k;
   k.in = {{"b32"}}, k.out = {"b32"}, k.scratch = 1024 * 4;
@@ -162,7 +162,7 @@ std::optional<kernel> atomic_rule(const form& f) {
   const std::string space = space_of(f), t = f.type(), r = register_type(t);
   kernel k;
   k.in = {{t}, {t}, {t}};
-  const std::string shown = is_float(t) ? t : r;  // which NaN it is does not count
+  const std::string shown = is_float(t) ? t : r;  // any NaN is right
   k.out = {shown, shown};
   // The word of this thread starts as a; half of the threads that compare find what they expect.
   std::string address = "out+16", before = "st.global." + r + " [out+16], a;\n", after;
@@ -183,7 +183,7 @@ std::optional<kernel> atomic_rule(const form& f) {
   operands.push_back("b");
   if (cas) operands.push_back("c");
   k.body = before + write(f, operands) + after;
-  // Everybody on one word: only where order does not matter.
+  // All threads update one word, but only where the order does not matter.
   const bool integer = !is_float(t) && bits_of(t) >= 32;
   const bool commutes =
       f.has("add") || f.has("min") || f.has("max") || f.has("and") || f.has("or") || f.has("xor");

@@ -16,7 +16,7 @@ kernel shuffle_kernel(const form& f) {
   k.body = write(f, {"d|d1", "a", "b", whole, "0xffffffff"}) +
            write(f, {"d2|d3", "a", "b", eights, "0xffffffff"}) +
            write(f, {"d4|d5", "a", "3", halves, "0xffffffff"});
-  // Of the first 20 lanes only lanes among them may be asked: idx takes the operand modulo 20, the others 4
+  // With the first 20 lanes, only these may be read: idx takes the operand modulo 20, the others 4
   // lanes on.
   k.body += "mov.b32 d6, 77;\nsetp.eq.u32 d7, l, 1;\nsetp.lt.u32 p, l, 20;\n@!p bra after;\n";
   k.body += idx ? "rem.u32 r0, b, 20;\n" + write(f, {"d6|d7", "a", "r0", whole, "0xfffff"})
@@ -105,7 +105,7 @@ std::optional<kernel> barrier_kernel(const form& f) {
              write(f, {"d2", "1", "q"}) + write(f, {"d3", "1", "128", "!q"});
     return k;
   }
-  if (f.has("arrive")) {  // half of the warps bring something and go on, the others wait for it
+  if (f.has("arrive")) {  // half of the warps arrive and continue, the others wait for them
     k.body =
         std::string(exchange) + "mov.b32 d, 3;\nsetp.lt.u32 p, i, 64;\n@p bra bring;\n" +
         (f.family == "bar" ? "bar.sync 1, 128;\n" : "barrier.sync 1, 128;\n") +

@@ -1,4 +1,4 @@
-// Wrong calls while a stream captures. What EndCapture says afterwards is the second code.
+// Wrong calls while a stream captures. The second code is what EndCapture returns afterwards.
 #include "world.hh"
 
 namespace wrong_calls {

@@ -1,5 +1,5 @@
-// The same calls after a reset, after their context's end, after fork, and after a sticky error: right in
-// themselves, at the wrong time.
+// Calls that are correct but come at the wrong time: after a reset, after their context's end, after fork,
+// and after a sticky error.
 #include "world.hh"
 
 namespace wrong_calls {
@@ -17,8 +17,8 @@ CUresult launch(CUfunction f, CUstream s) {
 struct timely {
   const char* name;
   int (*call)();
-  bool changes = false;  ///< what the next call finds, where it succeeds
-  bool object = false;   ///< on a stream, an event or an array
+  bool changes = false;  ///< a success changes what the next call finds
+  bool object = false;   ///< uses a stream, an event or an array
 };
 #define TIMELY(name, changes, object, ...)                     \
   timely {                                                     \
@@ -29,7 +29,7 @@ struct timely {
 #define ON_OBJECT(name, ...) TIMELY(name, false, true, __VA_ARGS__)
 #define CHANGE_OBJECT(name, ...) TIMELY(name, true, true, __VA_ARGS__)
 
-/// What a program may go on with.
+/// Calls that a program is likely to make next.
 const timely everyday[] = {
     CALL("cuInit", cuInit(0)),
     CALL("cuDriverGetVersion", cuDriverGetVersion(&o.i)),
@@ -131,9 +131,10 @@ calls lifetime_calls() {
   calls all;
   for (const moment& m : moments) {
     for (const auto& c : everyday) {
-      // A driver does not notice that a stream or an event is the parent's: it says success and does nothing.
+      // A driver does not notice that a stream or an event belongs to the parent: it returns success and does
+      // nothing.
       if (m.state_of_calls == &after_fork && c.object) continue;
-      // The driver may have used the memory of a destroyed context again.
+      // The driver may have reused the memory of a destroyed context.
       if (m.state_of_calls == &after_destroy && std::strcmp(c.name, "cuCtxDestroy") == 0) continue;
       all.push_back(
           {std::string(c.name) + "@" + m.name, c.changes ? m.state_of_changes : m.state_of_calls, c.call});

@@ -6,14 +6,14 @@ namespace wrong_calls {
 namespace {
 
 constexpr std::size_t huge = std::size_t{1} << 46;
-constexpr CUdeviceptr nowhere = 0x6'0000'0000'0000ull;  ///< nobody's memory
+constexpr CUdeviceptr nowhere = 0x6'0000'0000'0000ull;  ///< no memory at all
 
 CUdeviceptr block(std::size_t bytes) {
   CUdeviceptr d = 0;
   NEED(cuMemAlloc(&d, bytes));
   return d;
 }
-/// Not a block any longer.
+/// The address of a block that was freed.
 CUdeviceptr freed() {
   const CUdeviceptr d = block(8 << 20);
   NEED(cuMemFree(d));

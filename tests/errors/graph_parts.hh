@@ -1,4 +1,4 @@
-// What the wrong calls of graphs are made of: graphs, nodes and parameters that are right but for one change.
+// Parts of the wrong calls about graphs: graphs, nodes and parameters that are correct except for one change.
 // Called inside a call of the table, on its thread.
 #pragma once
 

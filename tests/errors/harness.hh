@@ -1,11 +1,11 @@
-// A table of wrong calls and what runs it: each call in a child process that a crash, a hang or a sticky
-// error costs alone, several children at once; results written to a file or compared with one. Knows no API:
-// the programs that include it bring their calls and prepare the process for each. One main thread owns
-// everything here.
-//   PROGRAM --record FILE                  writes what the device at hand answers
-//   PROGRAM --compare FILE [--known FILE --at WORD] [--most PERCENT]  compares; fails when a difference is
-//   not
-//                                          listed, or more than 1 percent (or PERCENT) differ
+// A table of wrong calls and the code that runs it. Calls run in child processes, several at once, so that a
+// crash, a hang or a sticky error affects only one; results are written to a file or compared with one. Knows
+// no API: the programs that include it bring their calls and prepare the process for each. One main thread
+// owns everything here.
+//   PROGRAM --record FILE
+//     writes what the device at hand answers
+//   PROGRAM --compare FILE [--known FILE --at WORD] [--most PERCENT]
+//     compares; fails if a difference is not listed, or if more than 1 percent (or PERCENT) differ
 //   PROGRAM --only NAME-PART, --alone (a process for each), --reverse, --jobs N, --within SECONDS, --list
 #pragma once
 
@@ -34,14 +34,14 @@
 
 namespace wrong_calls {
 
-constexpr int call_seconds = 15;      ///< a call that takes longer hangs
-constexpr std::size_t in_a_row = 40;  ///< calls that a child makes at most
+constexpr int call_seconds = 15;      ///< a call that takes longer counts as a hang
+constexpr std::size_t in_a_row = 40;  ///< the most calls that one child makes
 
-/// What the process is like when the call is made; what each means is the program's.
+/// The state of the process when the call is made; the program defines what each state means.
 struct state {
   const char* name;
-  bool alone;   ///< a process for each call: it may spoil it for others
-  bool forked;  ///< the call is made by a child that fork made of the prepared process
+  bool alone;   ///< a process for each call, because a call may spoil the process
+  bool forked;  ///< the call is made by a forked child of the prepared process
 };
 
 struct wrong_call {
@@ -51,12 +51,12 @@ struct wrong_call {
 };
 
 struct answer {
-  std::string code, after;  ///< "crash" or "hang" for a code; after: what the next call says
+  std::string code, after;  ///< code: may be "crash" or "hang"; after: what the next call says
   bool operator==(const answer& o) const { return code == o.code && after == o.after; }
   std::string text() const { return code + "\t" + after; }
 };
 
-/// The set-up of a call did not go as it must: thrown through the call.
+/// Thrown through the call when its set-up failed.
 struct not_set_up {
   int code, line;
 };
@@ -71,11 +71,11 @@ class program {
   virtual ~program() = default;
   virtual std::vector<wrong_call> table() const = 0;
   virtual std::string device() = 0;
-  /// Before each call: the process becomes what the state says. Throws not_set_up.
+  /// Called before each call: brings the process into the state. Throws not_set_up.
   virtual void prepare(const state& in) = 0;
-  /// After it: what the next calls say.
+  /// Called after it: returns what the next calls report.
   virtual std::string after(const state& in) = 0;
-  /// Whether others may be made in this process.
+  /// Whether further calls may be made in this process.
   virtual bool healthy(const std::string& after) = 0;
 };
 
@@ -85,12 +85,12 @@ struct options {
   std::size_t jobs = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 8);
   bool alone = false, list = false, reverse = false;
   double most = 1.0;  ///< percent that may differ
-  int within = 0;     ///< seconds after which no child is started any more
+  int within = 0;     ///< seconds after which no more children are started
 };
 
 // ---- the child
 
-/// Tells a call that hangs from a set-up that does.
+/// Distinguishes a call that hangs from a set-up that hangs.
 inline void prepare(program& p, const wrong_call& c) {
   p.prepare(*c.in);
   std::printf("\nREADY\t%s\n", c.name.c_str());
@@ -109,7 +109,7 @@ inline answer make_call(program& p, const wrong_call& c) {
   return a;
 }
 
-/// The call in a child of this process, which CUDA knows by then.
+/// Makes the call in a child of this process, which has already used CUDA.
 inline answer make_call_forked(program& p, const wrong_call& c) {
   prepare(p, c);
   int ends[2];
@@ -144,7 +144,7 @@ inline int serve(program& p, const options& o) {
     std::fflush(stdout);
     if (!p.healthy(a.after) || a.code.starts_with("setup")) break;
   }
-  // What destructors and the driver's end do is no part of the answers.
+  // Destructors and the driver's end must not change the answers.
   _exit(0);
 }
 
@@ -181,7 +181,7 @@ class child {
   const std::vector<std::string>& calls() const { return calls_; }
   bool late() const { return clock::now() - heard_ > std::chrono::seconds(call_seconds); }
 
-  /// Takes what it has said; false when it has ended.
+  /// Takes the child's output; false if it has ended.
   bool listen(std::map<std::string, answer>& answers) {
     char bytes[65536];
     const ssize_t got = read(from_, bytes, sizeof bytes);
@@ -203,7 +203,7 @@ class child {
     }
     return true;
   }
-  /// The call that it was making.
+  /// The call that the child was making.
   const std::string& begun() const { return begun_; }
   const char* stopped() const { return ready_ ? "hang" : "setup:hang"; }
 
@@ -217,7 +217,7 @@ class child {
   clock::time_point heard_ = clock::now();
 };
 
-/// The calls of one state stay together, as many as one child makes.
+/// Groups the calls by state, at most as many as one child makes.
 inline std::deque<std::vector<std::string>> batches(const std::vector<wrong_call>& table, const options& o) {
   std::map<std::string, std::vector<std::string>> open;
   std::deque<std::vector<std::string>> all;
@@ -252,7 +252,7 @@ inline std::map<std::string, answer> run_all(const std::vector<wrong_call>& tabl
         ++c;
         continue;
       }
-      // The call at which it stopped has its answer; the others get another child.
+      // The call at which the child stopped has its answer; the remaining calls get a new child.
       if (!c->begun().empty()) answers[c->begun()] = {over ? "crash" : c->stopped(), "-"};
       std::vector<std::string> rest;
       for (const auto& name : c->calls()) {
@@ -289,7 +289,7 @@ inline std::map<std::string, answer> read_answers(const std::string& path) {
   return all;
 }
 
-/// Lines "NAME<tab>WHERE<tab>REASON": where we know that we differ. WHERE is the word of --at, or `all`:
+/// Lines "NAME<tab>WHERE<tab>REASON" list known differences. WHERE is the word of --at, or `all`, which means
 /// everywhere but `native`.
 inline std::map<std::string, std::string> read_known(const options& o) {
   std::map<std::string, std::string> all;

@@ -1,5 +1,5 @@
-// Wrong calls of the driver API against the codes that a real driver gives (recorded.txt); see harness.hh for
-// how it is called. An ordinary program of libcuda.so.1: it knows nothing of Outboard.
+// Compares wrong calls of the driver API with the codes of a real driver (recorded.txt); see harness.hh for
+// the usage. It is an ordinary program that uses libcuda.so.1 and knows nothing of Outboard.
 #include "world.hh"
 
 namespace wrong_calls {
@@ -124,7 +124,7 @@ class driver_program final : public program {
     CUcontext left = nullptr;
     while (cuCtxGetCurrent(&left) == CUDA_SUCCESS && left) NEED(cuCtxPopCurrent(nullptr));
     if (is(in, {&no_context, &without_context})) {
-      NEED(cuCtxSynchronize_v2(w.context));  // what other calls have left is done
+      NEED(cuCtxSynchronize_v2(w.context));  // finishes what earlier calls have left
       return;
     }
     NEED(cuCtxSetCurrent(w.context));
@@ -168,7 +168,7 @@ class driver_program final : public program {
   }
 
  private:
-  bool ruined_ = false;  ///< the context has come to its end: that is the state
+  bool ruined_ = false;  ///< the state is the one after the context's end
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// What a call of the table finds: a context with one object of each kind, and places for outputs. One of each
-// a process, made by main.cc before a call; calls must not destroy what is here, but may leave things behind.
+// The objects that a call of the table can use: a context with one object of each kind, and places for
+// outputs. A process has one of each, made by main.cc before a call. Calls must not destroy these objects,
+// but may leave others behind.
 #pragma once
 
 #include <cuda.h>
@@ -11,7 +12,8 @@
 
 namespace wrong_calls {
 
-// The states. In capture, `stream` captures; its end is what comes after the call.
+// The states. In the two capture states `stream` captures, and the call after the tested one ends the
+// capture.
 inline const state before_init{"before_init", false, false};
 inline const state no_context{"no_context", false, false};  ///< the objects exist, no context is current
 inline const state without_context{"without_context", true, false};  ///< as no_context
@@ -26,7 +28,7 @@ inline const state after_fork{"after_fork", false, true};
 inline const state after_trap{"after_trap", false, false};  ///< a kernel trapped: a sticky error
 inline const state after_wild{"after_wild", false,
                               false};  ///< a kernel wrote to a wild address: a sticky error
-// The same for calls that change what the next one finds.
+// The same state for calls that change what the next one finds.
 inline const state after_reset_alone{"after_reset_alone", true, false};
 inline const state after_destroy_alone{"after_destroy_alone", true, false};
 inline const state after_trap_alone{"after_trap_alone", true, false};
@@ -34,7 +36,7 @@ inline const state after_wild_alone{"after_wild_alone", true, false};
 
 struct world {
   CUdevice device = 0;
-  CUcontext context = nullptr;  ///< the primary one, but in after_destroy
+  CUcontext context = nullptr;  ///< the primary one, except in after_destroy
   CUstream stream = nullptr, other = nullptr;
   CUevent event = nullptr;
   CUmodule module = nullptr;

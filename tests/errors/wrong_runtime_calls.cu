@@ -1,13 +1,13 @@
-// Wrong calls of the CUDA runtime, linked statically as nvcc does it, against the codes that it gives on a
-// real driver (recorded_runtime.txt); see harness.hh. What comes after a call: cudaGetLastError twice, then
+// Compares wrong calls of the CUDA runtime, linked statically as nvcc does, with the codes that it returns on
+// a real driver (recorded_runtime.txt); see harness.hh. After each call come cudaGetLastError, twice, and
 // cudaDeviceSynchronize.
 #include "harness.hh"
 
 namespace wrong_calls {
 namespace {
 
-const state fresh{"fresh", true, false};     ///< nothing was called before
-const state shared{"shared", false, false};  ///< memory, streams and events are there
+const state fresh{"fresh", true, false};     ///< no call has been made
+const state shared{"shared", false, false};  ///< memory, streams and events exist
 const state alone{"alone", true, false};     ///< the same, in a process of its own
 const state trapped{"trapped", true, false};
 const state wild{"wild", true, false};
@@ -66,7 +66,7 @@ int* block(std::size_t bytes) {
   return static_cast<int*>(p);
 }
 cudaError_t begin() { return cudaStreamBeginCapture(w.stream, cudaStreamCaptureModeGlobal); }
-/// What a call gives while the stream captures; the capture's end in thousands.
+/// Returns the code of a call while the stream captures, plus 1000 times the code of the capture's end.
 template <class Call>
 int captured(Call call) {
   NEED(begin());

@@ -16,7 +16,7 @@ def mark(number):
 
 
 def steps(first, step, warm=4, marked=3):
-    """Marks first..first+marked: the last one stands behind the last step."""
+    """Makes the marks first..first+marked; the last one comes after the last step."""
     for _ in range(warm):
         step()
     torch.cuda.synchronize()

@@ -23,7 +23,7 @@ class Tests:
         lists = (root / "tests/programs/CMakeLists.txt").read_text()
         self.everywhere = set(re.search(r"set\(everywhere([^)]*)\)", lists)[1].split())
         programs = root / "tests/programs"
-        self.programs = {path.stem for path in programs.iterdir() if path.suffix in (".cu", ".cc") or path.suffix == ""}
+        self.programs = {path.stem for path in programs.rglob("*") if path.is_file() and path.suffix in (".cu", ".cc", "")}
         self.unit = {".".join(found) for path in [*root.glob("src/**/*.cc"), *root.glob("tests/**/*.cc")]
                      for found in UNIT.findall(path.read_text(errors="replace"))}
         self.python = {path.name[:-len("_test.py")]: set(re.findall(r"^    def (test_\w+)", path.read_text(), re.MULTILINE))

@@ -4,6 +4,7 @@
 Each folder of src/ names in its CMakeLists.txt what it USES (and, for its *_test.cc, TEST_USES). A source may include
 headers of its own folder and of what it uses, directly or through those; anything else fails here with file and line.
 A folder nested in another (transport/tcp) is a folder of its own; its parent may not reach into it unasked.
+APART names folders that must not include each other although they belong to one target.
 
 usage: include_rules.py ROOT | include_rules.py --self-test
 """
@@ -14,20 +15,31 @@ import tempfile
 
 CALL = re.compile(r"outboard_library\(\s*([\w/]+)([^)]*)\)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
-KEYWORDS = {"USES", "LIBRARIES", "TEST_USES", "TEST_LIBRARIES"}
+KEYWORDS = {"FOLDERS", "USES", "LIBRARIES", "PRECOMPILE", "PRECOMPILED_BY", "TEST_USES", "TEST_LIBRARIES"}
 # The command puts the parts together; it may use anything (and declares it all the same).
 FREE = {"tool"}
+# A session knows no API: what it speaks is behind session_api.hh.
+APART = {"backend/session": ("api", "backend/cuda", "backend/nvml", "backend/opencl", "marshal/cuda", "marshal/nvml",
+                             "marshal/opencl")}
 
 
 def without_comments(text):
     return re.sub(r"#.*", "", text)
 
 
+def transports(source):
+    """What src/CMakeLists.txt puts into OUTBOARD_TRANSPORTS: a folder for each line of schemes.def."""
+    listed = source / "base" / "schemes.def"
+    names = re.findall(r"^TRANSPORT\((\w+),", listed.read_text(), re.MULTILINE) if listed.exists() else []
+    return " ".join(f"transport/{name}" for name in names)
+
+
 def read_rules(source):
     """{folder: (uses, test_uses)} of every outboard_library() below source/."""
-    rules = {}
+    rules, linked = {}, transports(source)
     for listfile in sorted(source.rglob("CMakeLists.txt")):
         for name, rest in CALL.findall(without_comments(listfile.read_text())):
+            rest = rest.replace("${OUTBOARD_TRANSPORTS}", linked)
             lists, key = {k: [] for k in KEYWORDS}, None
             for word in rest.split():
                 if word in KEYWORDS:
@@ -71,6 +83,15 @@ def declared_by_program(listfile):
     return found
 
 
+def apart(name, target):
+    """The forbidden folder that the file reaches into, or None."""
+    def inside(path, folder):
+        return path.startswith(folder + "/")
+
+    return next((there for here, folders in APART.items() if inside(name, here)
+                 for there in folders if inside(target, there)), None)
+
+
 def violations(source):
     rules = read_rules(source)
     by_target = {folder.replace("/", "_"): folder for folder in rules}
@@ -106,6 +127,9 @@ def violations(source):
                 elif target.split("/")[0] in {f.split("/")[0] for f in rules}:
                     bad.append(f'{where}: "{target}" does not exist')
                 continue  # a header of somebody else's in quotes
+            if forbidden := apart(name, target):
+                bad.append(f'{where}: "{target}": this folder keeps apart from {forbidden}')
+                continue
             theirs = folder_of(target, rules, source)
             if theirs not in allowed:
                 bad.append(f'{where}: {own} may not include "{target}" of {theirs}; it may use: '
@@ -151,6 +175,11 @@ def self_test():
         expect("wire/y.cc", '#include "base/gone.hh"\n', "does not exist")
         expect("wire/CMakeLists.txt", "outboard_library(wire USES base nowhere)", "no folder of src/")
         expect("lost/y.cc", "", "belongs to no folder")
+        write("backend/CMakeLists.txt", "outboard_library(backend FOLDERS session cuda USES base)")
+        write("backend/cuda/c.hh", '#include "backend/session/s.hh"\n')
+        write("backend/session/s.hh", '#include "base/x.hh"\n')
+        assert violations(source) == [], violations(source)
+        expect("backend/session/s.hh", '#include "backend/cuda/c.hh"\n', "keeps apart from backend/cuda")
         write("base/CMakeLists.txt", "outboard_library(base TEST_USES wire)")
         write("base/y_test.cc", '#include "wire/w.hh"\n')
         assert violations(source) == [], violations(source)

@@ -1,6 +1,8 @@
 """What the house tests look at: the files of the repository, whether or not git is there."""
+import contextlib
 import pathlib
 import subprocess
+import tempfile
 
 FOLDERS = ("src", "tests", "fuzz", "bench", "scripts", "cmake", "docs", "packaging", ".ci")
 CODE = (".cc", ".hh", ".cu")
@@ -22,3 +24,14 @@ def files(root):
 
 def code(root):
     return [path for path in files(root) if path.suffix in CODE]
+
+
+@contextlib.contextmanager
+def small(texts):
+    """A folder with these files (name: text) for a rule that tests itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name, text in texts.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        yield root

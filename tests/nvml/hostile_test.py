@@ -1,8 +1,9 @@
-"""Clients of NVML that are wrong on purpose: each loses its own connection, the helper that answers everybody goes on,
+"""Clients of NVML that are wrong on purpose: each loses its own connection, the helper that serves all clients goes on,
 and its memory, threads and descriptors do not grow. usage: hostile_test.py [ATTACKS]"""
 import os
 import pathlib
 import random
+import re
 import struct
 import sys
 import unittest
@@ -17,9 +18,9 @@ NVML, POST, CALL, REPLY = 3, 5, 6, 7
 SEED = 20261120
 FIRST_DEVICE = 0x4E4D_0100_0100_0010  # what the helper gives out first
 
-TABLES = pathlib.Path(__file__).resolve().parent.parent.parent / "src/api/nvml/opcodes.golden"
+PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/coverage-nvml.md"
 OPCODES = {name: int(code) for code, name in
-           (line.split() for line in TABLES.read_text().splitlines() if not line.startswith("#"))}
+           re.findall(r"^\| (\d+) \| (\w+) \|", PAGE.read_text(), re.MULTILINE)}
 
 
 def call(opcode, payload, kind=CALL, size=None):
@@ -27,7 +28,7 @@ def call(opcode, payload, kind=CALL, size=None):
 
 
 def devices(client):
-    """Asks a right question: how many devices there are."""
+    """Makes a correct request: how many devices there are."""
     client.send(call(OPCODES["nvmlDeviceGetCount_v2"], b"\1"))
     kind, payload = client.receive()
     return struct.unpack("<iII", payload)[2] if kind == REPLY else None
@@ -52,7 +53,7 @@ class Hostile(DaemonTest):
         return len(os.listdir(f"/proc/{process}/fd")), int(status["Threads"]), int(status["VmRSS"].split()[0])
 
     def attacks(self):
-        """Messages that no front-end sends, for ever."""
+        """Yields messages that no front-end sends, indefinitely."""
         chance = random.Random(SEED)
         codes = list(OPCODES.values())
         yield call(OPCODES["nvmlDeviceGetCount_v2"], b"\1", kind=POST)
@@ -108,7 +109,8 @@ class Hostile(DaemonTest):
 
     def test_too_many_clients_are_told_so(self):
         daemon = self.serve()
-        clients = [self.client(daemon.unix) for _ in range(256)]
+        # Three quarters of all places: others find room, whatever one user does.
+        clients = [self.client(daemon.unix) for _ in range(192)]
         one_more = Client(daemon.unix)
         self.addCleanup(one_more.close)
         kind, payload = one_more.say_hello(NVML)

@@ -125,7 +125,7 @@ void look_at_memory(device handle, unsigned index) {
   EXPECT_CODE(success, "nvmlDeviceGetMemoryInfo", handle, &v1);
   EXPECT_CODE(version_mismatch, "nvmlDeviceGetMemoryInfo_v2", handle, &v2);
   v2.version = sizeof v2 | 7u << 24;
-  // A real driver calls a version that it does not know a function that it does not have.
+  // A real driver returns "function not found" for a version that it does not know.
   const code unknown = call("nvmlDeviceGetMemoryInfo_v2", handle, &v2);
   expect(unknown == version_mismatch || unknown == function_not_found, "memory of an unknown version",
          unknown);
@@ -225,7 +225,7 @@ void many_threads(device handle) {
   for (std::thread& t : threads) t.join();
 }
 
-/// A child's NVML is not initialised; it may begin anew, and its end disturbs nobody.
+/// A child's NVML is not initialised. The child may initialise it, and its end does not affect the parent.
 void fork_a_child(device handle) {
   std::fflush(stdout);
   const pid_t child = ::fork();

@@ -125,7 +125,7 @@ void expect(bool good, const char* what, long long got = 0) {
   ++failures;
 }
 
-/// A function that a library lacks says what ours says when its server's lacks it.
+/// Gives a function that the library lacks the code that ours returns when the server's library lacks it.
 template <class... A>
 code ask(const char* name, A... arguments) {
   auto* entry = reinterpret_cast<code (*)(A...)>(::dlsym(library, name));
@@ -159,7 +159,7 @@ void performance(device handle, const char* header) {
   m.get.count = Most;
   m.get.first = first;
   m.get.second = second;
-  // NVLink's many are left out: whether they can be told moves with who else asks.
+  // NVLink's metrics are left out: whether they are available depends on other clients.
   for (unsigned i = 0; i < Most; ++i) m.get.list[i].id = i % 60;
   got = tell("nvmlGpmMetricsGet", &m.get);
   expect(m.behind == untouched, "memory behind the metrics");
@@ -180,7 +180,7 @@ void performance(device handle, const char* header) {
 void use_by_process(device handle) {
   uses u{version<uses>(1), 0, 0, nullptr};
   const code got = ask("nvmlDeviceGetProcessesUtilizationInfo", handle, &u);
-  // Whether somebody uses the board moves.
+  // Whether a process uses the board may change.
   std::printf("use by process: %s\n", got == too_small || got == not_found || got == success ? "told" : "no");
   std::vector<use> list(64, use{1, untouched, {}});
   u.count = 32;

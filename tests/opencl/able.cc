@@ -1,4 +1,5 @@
-// What few devices have: programs in an intermediate language, built-in kernels, pipes, queues on the device.
+// Tests features that few devices have: programs in an intermediate language, built-in kernels, pipes, queues
+// on the device.
 #include "codes.hh"
 
 #include <CL/cl_ext.h>
@@ -62,8 +63,8 @@ int main() {
   CODE(clSetDefaultDeviceCommandQueue(m.context, m.device, nullptr));
   CHECK_CL(clReleaseCommandQueue(there));
 
-  // Functions of extensions that became core functions, and hints for queues. PoCL's own table has no such
-  // names, so they are asked for where we are only.
+  // Functions of extensions that became core functions, and hints for queues. PoCL's own table lacks these
+  // names, so the program asks for them only through Outboard.
   const cl_queue_properties hinted[] = {CL_QUEUE_PRIORITY_KHR, CL_QUEUE_PRIORITY_LOW_KHR, 0};
   cl_command_queue low = clCreateCommandQueueWithProperties(m.context, m.device, hinted, &code);
   CHECK_CL(code);

@@ -1,8 +1,8 @@
-// A platform for tests: PoCL that says that it can what no platform of Debian's can, so that the ways of
-// these calls are walked. Its intermediate language is OpenCL C behind a first word, its pipes are buffers,
-// its queues on the device are queues, its built-in kernel is built from source. PoCL's own dispatch table is
-// changed, so that each of its objects leads here. usage: an .icd file with this library's path; built with
-// POCL_LIBRARY, what PoCL's own file names.
+// A platform for tests: PoCL with claims of features that no platform in Debian has, so that these calls are
+// tested. Its intermediate language is OpenCL C behind a first word, its pipes are buffers, its queues on the
+// device are queues, its built-in kernel is built from source. It changes PoCL's own dispatch table, so that
+// each of PoCL's objects leads here. usage: an .icd file with this library's path; the macro POCL_LIBRARY is
+// the library that PoCL's own .icd file names.
 #include <CL/cl_ext.h>
 #include <CL/cl_icd.h>
 #include <dlfcn.h>
@@ -67,7 +67,7 @@ cl_program CL_API_CALL from_il(cl_context context, const void* il, std::size_t l
   return before.clCreateProgramWithSource(context, 1, &text, &size, code);
 }
 
-/// The one constant that there is; what it is set to the language does not know.
+/// The only specialisation constant; setting it has no effect on the program.
 cl_int CL_API_CALL constant(cl_program, cl_uint id, std::size_t size, const void*) {
   return id != 7 ? CL_INVALID_SPEC_ID : size != sizeof(cl_int) ? CL_INVALID_VALUE : CL_SUCCESS;
 }
@@ -118,7 +118,7 @@ void change(cl_icd_dispatch* table) {
   table->clSetDefaultDeviceCommandQueue = set_default;
 }
 
-/// Of PoCL by its name; it exports no more than the way to ask.
+/// Looks up a function of PoCL by name, because PoCL exports nothing but the functions for look-ups.
 void* pocl(const char* name) {
   static void* const library = ::dlopen(POCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   const auto ask =

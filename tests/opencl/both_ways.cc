@@ -1,5 +1,5 @@
-// Many bytes on their way, in both directions at once, while no thread of the program waits for anything: it
-// asks for what it reads, and writes, and looks at neither before all is asked for.
+// Moves many bytes in both directions at once while no thread of the program waits: the program enqueues all
+// reads and writes before it looks at any result.
 #include <algorithm>
 #include <cstdint>
 #include <thread>
@@ -19,7 +19,7 @@ bytes pattern(std::uint32_t seed) {
   return made;
 }
 
-/// Each round reads what the one before has written.
+/// Each round reads what the previous one has written.
 void back_and_forth(const machine& m, std::uint32_t seed) {
   cl_int code = CL_SUCCESS;
   cl_command_queue queue = clCreateCommandQueue(m.context, m.device, 0, &code);
@@ -37,7 +37,7 @@ void back_and_forth(const machine& m, std::uint32_t seed) {
   CHECK_CL(clReleaseCommandQueue(queue));
 }
 
-/// Nobody waits for one before the next: the device is behind all the time.
+/// The program never waits between two rounds, so the device is always behind.
 void one_after_the_other(const machine& m) {
   constexpr int writes = 6;
   bytes sent[writes], back(size);

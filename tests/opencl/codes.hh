@@ -1,4 +1,4 @@
-// Calls and the codes that they get, a line each: what a local platform says, Outboard says.
+// Prints calls and their codes, one per line; Outboard must return the same codes as a local platform.
 #pragma once
 
 #include "program.hh"

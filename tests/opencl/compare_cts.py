@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs built suites of Khronos's OpenCL-CTS sub-test by sub-test, on this machine's own platform and through Outboard on a
-back-end that has the same one, and prints where the verdicts differ and how many of each suite do not.
+back-end that has the same platform, and prints where the verdicts differ and how many of each suite agree.
 usage: OUTBOARD_BUILD=build/release tests/opencl/compare_cts.py FOLDER [SUITE...]
 FOLDER holds the suites' programs, as CMake leaves them; SUITE: `events`, `cl_copy_images`, ... (all that are there).
 CTS_SECONDS: for a sub-test (60); CTS_JOBS: sub-tests at once (1), each locally and then through Outboard, because some use one
@@ -23,7 +23,7 @@ UNTIL = time.monotonic() + int(os.environ.get("CTS_UNTIL", "1000000"))
 
 
 def sub_tests(program):
-    """What its help lists at the end, as arguments."""
+    """The sub-tests that the suite's help lists at its end."""
     text = subprocess.run([program, "-h"], capture_output=True, text=True, timeout=120).stdout
     head, _, names = text.partition("Test names:")
     more = os.environ.get("CTS_WORDS", "small_images" if "small_images" in head else "").split()
@@ -45,7 +45,7 @@ def verdict(program, words, environment):
 
 
 def compare(program, local, remote):
-    """[(name, locally, through us)] of those for which there was time, and how many there are."""
+    """[(name, locally, through Outboard)] of the sub-tests for which there was time, and the number of all."""
 
     def both(words):
         if time.monotonic() > UNTIL:

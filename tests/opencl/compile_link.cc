@@ -1,5 +1,5 @@
-// Programs in parts: compiled with a header, linked into an executable and into a library, built while the
-// program goes on, and what may be asked of each of them when.
+// Programs in parts: compiled with a header, linked into an executable and into a library, built in the
+// background, and which queries each of them answers when.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -61,7 +61,7 @@ static void run(const machine& m, cl_program program, const char* what) {
   CHECK_CL(clReleaseKernel(apply));
 }
 
-/// The program's code, loaded again: what is known of it before it is built, and that it runs then.
+/// Loads the program's binary again: what is known of it before it is built, and that it runs afterwards.
 static void load_again(const machine& m, cl_program program, const char* what, bool runs) {
   std::size_t size = 0;
   CHECK_CL(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr));
@@ -81,7 +81,7 @@ static void load_again(const machine& m, cl_program program, const char* what, b
   CHECK_CL(clReleaseProgram(loaded));
 }
 
-/// Compilers differ in what they say of arguments where there are none.
+/// Compilers differ in what they report about arguments of kernels without any.
 static void build_without_arguments(const machine& m) {
   cl_program program = from_text(m, "__kernel void idle() {}\n");
   CHECK_CL(clBuildProgram(program, 0, nullptr, nullptr, nullptr, nullptr));
@@ -131,7 +131,7 @@ int main() {
   load_again(m, library, "a library loaded", false);
   build_without_arguments(m);
 
-  // Built while the program goes on; a second build and a failing one.
+  // A build in the background, a second one, and a failing one.
   told built;
   cl_program text = from_text(
       m, "__kernel void apply(__global int* v) { size_t i = get_global_id(0); v[i] = v[i] * v[i]; }\n");
@@ -141,7 +141,7 @@ int main() {
   run(m, text, "built meanwhile");
   told failed;
   cl_program broken = from_text(m, "__kernel void apply( {");
-  // Whether it has failed by now is the platform's choice.
+  // It depends on the platform whether the build has failed by now.
   (void)clBuildProgram(broken, 0, nullptr, nullptr, tell, &failed);
   wait_for(failed);
   say_build(m, "broken", broken);

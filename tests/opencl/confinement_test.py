@@ -1,6 +1,6 @@
-"""A stranger's OpenCL program, which with a platform on processors is this machine's own code, reaches nothing of the
-server beyond its session: no files, processes, networks or sessions of others. The same attacks, made with
-worker.confine = "off", reach all of it: so they would here, too."""
+"""A stranger's OpenCL program, which is native code on platforms for processors, reaches nothing of the server beyond its
+session: no files, processes, networks or sessions of others. With worker.confine = "off" the same attacks succeed, which
+shows that they are real."""
 import os
 import pathlib
 import signal
@@ -10,13 +10,13 @@ import unittest
 from native_code_testing import EACCES, EPERM, HERE, MAKE, OFF, NativeCodeTest
 from outboard_testing import CONFIG, is_alive, program, wait_until
 
-SECRET = "#error confined-secret-word"  # which a compiler says when it reads it
+SECRET = "#error confined-secret-word"  # a compiler prints it when it reads it
 REQUIRED = CONFIG + '[worker]\nconfine = "require"\n'
 GETPID, READ, SOCKET, CONNECT, KILL, CHMOD, PTRACE, OPENAT, MKDIRAT, UNLINKAT, PRLIMIT = (
     39, 0, 41, 42, 62, 90, 101, 257, 258, 263, 302)
 LOCAL, INTERNET, STREAM, DATAGRAM, ATTACH = 1, 2, 1, 2, 16
 
-# A name by which the front-end knows no file of the client's machine, so the compiler is told it as it stands.
+# A name by which the front-end knows no file of the client's machine, so the compiler gets it unchanged.
 INCLUDES = '#define NAME(x) #x\n#include NAME({})\n__kernel void show(__global char* to) {{ }}\n'
 # An assembler reads files by itself.
 ASSEMBLES = r"""__kernel void show(__global char* to) {{
@@ -30,7 +30,7 @@ ASSEMBLES = r"""__kernel void show(__global char* to) {{
 class Confinement(NativeCodeTest):
     def setUp(self):
         super().setUp()
-        # Where the daemon puts what it makes, so that what is left can be seen.
+        # The daemon's own temporary folder, so that leftovers can be seen.
         self.scratch = os.path.join(self.folder, "scratch")
         os.mkdir(self.scratch)
         self.before = os.environ.get("TMPDIR")
@@ -47,12 +47,12 @@ class Confinement(NativeCodeTest):
         super().tearDown()
 
     def other_session(self, daemon):
-        """(its program, its worker): it makes the calls that it is told."""
+        """(program, worker) of a session whose program makes the calls that it is given."""
         process = self.native(daemon.unix, "calls")
         return process, wait_until(lambda: next((s["worker"] for s in daemon.sessions() if s["process"] == process.pid), None), 20)
 
     def folders(self):
-        """The sessions' folders that are there now."""
+        """The sessions' folders that exist now."""
         return [str(p) for p in pathlib.Path(self.scratch).glob("outboard-sessions-*/*")]
 
     def nothing_is_left(self, daemon):
@@ -73,7 +73,7 @@ class Confinement(NativeCodeTest):
 
     @unittest.skipIf(os.geteuid() != 0, "needs root, to run a client that cannot read the file")
     def test_includes_mean_no_file_of_the_server(self):
-        """Nor one that the client could not read itself."""
+        """A compiler reads no file either that the client cannot read itself."""
         self.secret.chmod(0o600)
         nobody = {"user": 65534, "group": 65534, "cwd": "/"}
         client = program("opencl_native_code")[0]
@@ -135,8 +135,8 @@ class Confinement(NativeCodeTest):
         self.assertEqual(self.results(daemon.unix, {"pid": (GETPID,)}).keys(), {"pid"})
         self.sessions_are_gone(daemon)
 
-    def test_what_remains_goes_though_everybody_is_told_to_end(self):
-        """As a service manager does."""
+    def test_leftovers_are_removed_even_if_all_processes_get_sigterm(self):
+        """Ends all processes as a service manager does."""
         daemon = self.serve()
         process = self.native(daemon.unix, "stay")
         self.wait_for_line(process, "stays")

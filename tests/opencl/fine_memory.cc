@@ -1,7 +1,7 @@
 // Fine-grained shared virtual memory: host and kernels use the same bytes without maps, one after the other
 // and at the same time, atomics of both on one word. usage: opencl_fine_memory [any|wait]
-//   any: on a device without, with maps instead and nothing at the same time
-//   wait: a block is there, `ready`; after a line on stdin it is used again, whatever has become of the
+//   any: on a device without such memory uses maps, and nothing at the same time
+//   wait: makes a block and says `ready`; after a line on stdin uses it again, whatever has become of the
 //   server
 #include <sched.h>
 #include <sys/wait.h>
@@ -42,7 +42,7 @@ static T* shared(const machine& m, std::size_t count, cl_svm_mem_flags more = 0,
   return made;
 }
 
-/// What coarse-grained memory needs, and fine-grained does not.
+/// The maps that coarse-grained memory needs and fine-grained memory does not.
 static void begin(const machine& m, void* at, std::size_t size) {
   if (!fine)
     CHECK_CL(clEnqueueSVMMap(m.queue, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, at, size, 0, nullptr, nullptr));
@@ -65,7 +65,7 @@ static void list(const machine& m, cl_program program) {
       [&](void* at) { end(m, at); });
 }
 
-/// Both add to one word while the other does.
+/// Host and kernel add to one word at the same time.
 static void counters(const machine& m, cl_program program) {
   const int items = 64, times = 2000, own = 100000;
   int* const counter = shared<int>(m, 1, CL_MEM_SVM_ATOMICS);
@@ -92,12 +92,12 @@ static void counters(const machine& m, cl_program program) {
   CHECK_CL(clReleaseKernel(count));
 }
 
-/// A kernel that is told what to do while it runs: each side spins until the other has had its turn.
+/// The host controls a running kernel: each side spins until the other has had its turn.
 static void turns(const machine& m, cl_program program) {
   const int rounds = 20;
   int word = 1;
   if (fine) {
-    // On pages of their own, so that what is seen is not the luck of one page.
+    // They lie on different pages, so that the result does not depend on a single page.
     int* const turn = shared<int>(m, 1, CL_MEM_SVM_ATOMICS);
     int* const said = shared<int>(m, 1, CL_MEM_SVM_ATOMICS);
     *turn = 0, *said = 1;
@@ -123,7 +123,7 @@ static void turns(const machine& m, cl_program program) {
   std::printf("after %d rounds: %d\n", rounds, word);
 }
 
-/// Commands on such memory: copies, fills, maps, buffers that stand for it.
+/// Commands on such memory: copies, fills, maps, buffers created from it.
 static void commands(const machine& m, cl_program program) {
   const std::size_t n = 1u << 20;
   int *const a = shared<int>(m, n), *const b = shared<int>(m, n, 0, 128);
@@ -152,7 +152,7 @@ static void commands(const machine& m, cl_program program) {
   REQUIRE(type == CL_COMMAND_SVM_UNMAP);
   const void* both[] = {a, b};
   CHECK_CL(clEnqueueSVMMigrateMem(m.queue, 2, both, nullptr, 0, 1, &unmapped, nullptr));
-  // The buffer is that very memory.
+  // The buffer uses the same memory.
   cl_int code = CL_SUCCESS;
   cl_mem buffer =
       clCreateBuffer(m.context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, 64 * sizeof(int), b, &code);
@@ -188,7 +188,7 @@ static void commands(const machine& m, cl_program program) {
   CHECK_CL(clFinish(m.queue));
 }
 
-/// Many blocks of all sizes beside each other, made and freed again: none touches another.
+/// Many blocks of all sizes, made and freed again: none overlaps another.
 static void many(const machine& m, cl_program program) {
   cl_kernel twice = m.kernel(program, "twice");
   std::vector<std::pair<int*, std::size_t>> blocks;
@@ -214,7 +214,7 @@ static void many(const machine& m, cl_program program) {
       end(m, at);
     }
     CHECK_CL(clFinish(m.queue));
-    // Every other one stays for the next round.
+    // Every second one stays for the next round.
     std::vector<std::pair<int*, std::size_t>> left;
     for (std::size_t i = 0; i < blocks.size(); ++i)
       i % 2 ? clSVMFree(m.context, blocks[i].first) : left.push_back(blocks[i]);
@@ -238,7 +238,7 @@ static void no_memory(const machine& m) {
               got(grain | CL_MEM_SVM_ATOMICS, 64, 0));
 }
 
-/// A child of fork() has nothing to do with it.
+/// A child of fork() does not affect this memory.
 static void fork_and_go_on(const machine& m, cl_program program) {
   int* const at = shared<int>(m, 4);
   begin(m, at, 4 * sizeof(int));
@@ -266,7 +266,7 @@ static int wait(const machine& m) {
   std::puts("ready");
   std::fflush(stdout);
   (void)!std::getchar();
-  // The pages are this process's, too: they stay.
+  // The pages belong to this process too, so they stay.
   std::memset(at + 50000, 2, 50000);
   REQUIRE(at[49999] == 1 && at[99999] == 2);
   CODE(clFinish(m.queue));

@@ -1,5 +1,5 @@
-"""Sessions of OpenCL with one bit that is not what the client meant, over unix: and tcp:. Each costs its own session at most,
-and the back-end serves on. The requests are those of all hand-written messages, areas, shared memory and builds among them.
+"""OpenCL sessions with one flipped bit, over unix: and tcp:. A flip costs at most its own session, and the back-end continues
+to serve. The requests cover all hand-written messages, with areas, shared memory and builds.
 usage: flipped_bits_test.py [FLIPS of each kind]"""
 import pathlib
 import random
@@ -34,7 +34,7 @@ AREAS = (OPEN_AREA, CLOSE_AREA, AWAIT_AREA, READ_INTO, WRITE_FROM)
 
 
 def transfers():
-    """What needs no compiler."""
+    """The requests that need no compiler."""
     some = bytes(range(64))
     yield "clCreateContext", words(handle(CONTEXT), PLATFORM, 1, DEVICE, 0)
     yield "clCreateCommandQueueWithProperties", words(handle(QUEUE), handle(CONTEXT), DEVICE, 0)
@@ -83,7 +83,7 @@ class FlippedBits(OpenClClient, SystemTest):
         done = run_program(program("opencl_vector_add"), daemon.unix, OCL_ICD_VENDORS=str(LIBRARY / "libOutboardOpenCL.so.1"))
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_the_requests_are_good_as_they_were_meant(self):
+    def test_the_unchanged_requests_succeed(self):
         daemon = self.serve()
         for requests in (transfers(), builds()):
             client = self.client(daemon.unix)
@@ -95,16 +95,16 @@ class FlippedBits(OpenClClient, SystemTest):
         chance = random.Random(SEED)
         daemon = self.serve()
         for url in (daemon.unix, daemon.tcp):
-            # Areas are memory of both ends.
+            # Areas are memory that both ends share.
             whole = session([each for each in requests if url == daemon.unix or each[0] not in AREAS])
-            first = HEADER.size + struct.unpack_from("<I", whole)[0]  # of the hello: hello_test.cc has all of its bits
+            first = HEADER.size + struct.unpack_from("<I", whole)[0]  # skips the hello: hello_test.cc flips all of its bits
             self.assertGreater(len(frames_of(whole)), 10)
             self.assertTrue(play(url, whole), "the session as it was meant")
             for bit in chance.sample(range(first * 8, len(whole) * 8), flips):
                 wrong = bytearray(whole)
                 wrong[bit // 8] ^= 1 << bit % 8
                 if not play(url, bytes(wrong), patience=30.0):
-                    print(f"bit {bit} over {url}: a session that went on")  # its client ends it
+                    print(f"bit {bit} over {url}: a session that went on")  # the client ends it
         self.sessions_are_gone(daemon, 30.0)
         self.works(daemon)
         print(f"{flips} flips over each of two ways")

@@ -1,5 +1,5 @@
-// Images: made with contents and without, read, written, filled, copied, mapped, and sampled by a kernel; a
-// program from its binary.
+// Images: created with and without contents, read, written, filled, copied, mapped, and sampled by a kernel;
+// also a program created from its binary.
 #include <cstring>
 
 #include "program.hh"
@@ -75,7 +75,7 @@ int main() {
       REQUIRE(seen[y * (w + gap) + x] == (x < w ? rows[y * (w + gap) + w - 1 - x] : 7));
   }
 
-  // A part by way of a map, another by a write, and both through a buffer.
+  // Changes one part with a map, another with a write, and reads both through a buffer.
   const std::size_t part_origin[3] = {5, 2, 0}, part[3] = {8, 4, 1};
   std::size_t pitch = 0;
   auto* mapped = static_cast<unsigned char*>(clEnqueueMapImage(m.queue, to, CL_TRUE,

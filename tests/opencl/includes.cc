@@ -1,8 +1,7 @@
-// Programs that include files of their own machine: by -I, from the current folder, by full paths and by
-// macros, headers that include headers, ones that change, and what compilers say of those that are wrong or
-// missing.
-// usage: opencl_includes FOLDER (is made anew; server and program need not share it)
-//        opencl_includes TEXT OPTIONS (one build alone)
+// Programs that include files of their own machine: with -I, from the current folder, by full paths and by
+// macros; headers that include headers, headers that change, and the compiler's messages about wrong or
+// missing ones. usage: opencl_includes FOLDER (created anew; server and program need not share it)
+//        opencl_includes TEXT OPTIONS (a single build)
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,7 +58,7 @@ static int value_of(const machine& m, cl_program program) {
   return values[0];
 }
 
-/// What came of it, in one text.
+/// Builds, and returns the result as one text.
 static std::string built(const machine& m, const std::string& includes, const char* options) {
   const std::string text = includes + kernel_text;
   cl_program program = from_text(m, text);
@@ -161,7 +160,7 @@ static void changing_ones(const machine& m, const std::string& here) {
   say(m, "the first one again", "#include \"common.h\"", "");
 }
 
-/// Headers that the program gives along beside those of its machine.
+/// Headers that the program passes in addition to those of its machine.
 static void in_parts(const machine& m) {
   cl_program given = from_text(m, "#include \"deep/in.h\"\n#define GIVEN (IN + UP)\n");
   cl_program part =
@@ -179,7 +178,7 @@ static void in_parts(const machine& m) {
 static std::atomic<int> told{0};
 static void CL_CALLBACK tell(cl_program, void*) { ++told; }
 
-/// The header is there while clBuildProgram is called, and not after.
+/// The header exists while clBuildProgram is called, but not afterwards.
 static void in_the_background(const machine& m, const std::string& here) {
   write_file(here + "/inc/short_lived.h", "#define VALUE 55\n");
   cl_program program = from_text(m, std::string("#include \"short_lived.h\"") + kernel_text);

@@ -1,5 +1,5 @@
-"""What the back-end's machine alone has is not there for a program: its folder is empty for the program, which runs in a
-mount namespace of its own, and full for the daemon. More files than may travel are a build that says so."""
+"""A program does not see headers that only the back-end's machine has: the program runs in a mount namespace in which the
+folder is empty, while the daemon sees it full. A build with more files than may travel fails and says so."""
 import pathlib
 import subprocess
 import sys
@@ -26,7 +26,7 @@ class Includes(SystemTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
-    def test_what_the_server_alone_has_is_missing(self):
+    def test_headers_of_the_server_alone_are_missing(self):
         if subprocess.run([*WITHOUT, str(self.headers), "true"], check=False).returncode:
             self.skipTest("this machine lets nobody make mount namespaces")
         (self.headers / "here.h").write_text("#define VALUE 3\n", encoding="utf-8")
@@ -38,7 +38,7 @@ class Includes(SystemTest):
             self.assertIn("built: value 3", self.built(text, options))
             self.assertRegex(self.built(text, options, hidden=True), "code -11, log:.*\\n.*here.h' file not found")
 
-    def test_more_files_than_may_travel(self):
+    def test_too_many_files_fail_the_build(self):
         (self.headers / "many.h").write_text("".join(f'#include "{i}.h"\n' for i in range(4100)), encoding="utf-8")
         for i in range(4100):
             (self.headers / f"{i}.h").touch()

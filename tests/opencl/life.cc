@@ -1,6 +1,6 @@
-// What a process does to its OpenCL besides computing. usage: life fork_first | fork_later | leave | reload |
-// both | wait. Says PASS, but for `leave`, which ends in the middle; `wait` computes, says ready, reads a
-// line, and goes on with a back-end that is gone by then.
+// What a process does with OpenCL besides computing. usage: life fork_first | fork_later | leave | reload |
+// both | wait. Says PASS, except for `leave`, which ends in the middle; `wait` computes, says ready, reads a
+// line, and continues with a back-end that is gone by then.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ static void fork_first() {
   wait_for(child);
 }
 
-/// The session is the parent's: the child gets errors at once, and leaves the parent's work alone.
+/// The session belongs to the parent: the child gets errors at once and does not disturb the parent's work.
 static void fork_later() {
   adder a;
   CHECK_CL(a.run(1));
@@ -78,7 +78,7 @@ static void fork_later() {
   a.check(7);
 }
 
-/// Work under way, a thread in the middle of a wait, nothing released.
+/// Exits with work under way, a thread in the middle of a wait, and nothing released.
 static void leave() {
   static adder* const a = new adder;
   for (int i = 0; i < 100; ++i) CHECK_CL(a->run(1));
@@ -89,7 +89,7 @@ static void leave() {
   std::exit(0);
 }
 
-/// A program that loads the loader itself, and again after it has closed it.
+/// Loads the OpenCL loader itself, closes it, and loads it again.
 static void reload() {
   for (int turn = 0; turn < 3; ++turn) {
     void* const loader = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -103,7 +103,7 @@ static void reload() {
   }
 }
 
-/// CUDA beside it, by the driver's own functions: each keeps its memory.
+/// Uses CUDA in the same process, by the driver's functions; each API keeps its memory.
 static void both() {
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
   REQUIRE(driver);
@@ -144,7 +144,7 @@ static void go_on_without() {
   cl_int code = CL_SUCCESS;
   REQUIRE(!clCreateBuffer(a->context, 0, 4096, nullptr, &code) && code == CL_DEVICE_NOT_AVAILABLE);
   REQUIRE(clFinish(a->queue) == CL_DEVICE_NOT_AVAILABLE);
-  delete a;  // what is released then harms nobody
+  delete a;  // a release now must do no harm
 }
 
 int main(int, char** words) {

@@ -1,5 +1,5 @@
-"""Processes and back-ends of OpenCL programs: forks, ends in the middle, the loader loaded again, CUDA beside it, killed
-workers, clients and servers, several back-ends at once."""
+"""Processes and back-ends of OpenCL programs: forks, exits in the middle of work, a reloaded loader, CUDA in the same process,
+killed workers, clients and servers, several back-ends at once."""
 import os
 import pathlib
 import signal
@@ -66,8 +66,8 @@ class Life(SystemTest):
         self.nothing_is_left(daemon)
 
     @unittest.skipIf(SANITIZED, "the sanitizer takes the addresses in both processes")
-    def test_memory_of_both_outlives_the_worker(self):
-        """And with the client it goes: pages that both have are nobody's then."""
+    def test_shared_memory_outlives_the_worker(self):
+        """The shared pages live as long as the client, and are freed with it."""
         daemon = self.serve()
         process = self.opencl(daemon.unix, "fine_memory", "wait")
         self.wait_for_line(process, "ready")
@@ -85,7 +85,7 @@ class Life(SystemTest):
         self.sessions_are_gone(daemon)
         self.nothing_is_left(daemon)
 
-    def test_a_client_whose_worker_is_killed_is_told_and_others_go_on(self):
+    def test_a_client_whose_worker_is_killed_gets_an_error_and_others_continue(self):
         daemon = self.serve()
         for url in (daemon.unix, daemon.tcp):
             other = self.opencl(url, "life", "reload")
@@ -107,20 +107,20 @@ class Life(SystemTest):
         self.nothing_is_left(daemon)
 
     def test_every_loader_finds_the_platforms_of_a_run(self):
-        """The loader of NVIDIA's toolkits puts files' names behind the folder's as it stands."""
+        """The loader of NVIDIA's toolkits appends file names to the folder's name without adding a slash."""
         done = through_run(["sh", "-c", 'cat "${OCL_ICD_VENDORS}outboard.icd"'], "--device", "cpu")
         self.assertEqual((done.returncode, done.stdout.strip()), (0, str(LIBRARY / "libOutboardOpenCL.so.1")), done.stderr)
 
     def test_several_backends(self):
         daemons = self.two_backends()
         for first, second in ((daemons[0].unix, daemons[1].tcp), (daemons[0].tcp, daemons[1].unix)):
-            # One that is not there is passed over.
+            # A missing one is skipped.
             self.passed(self.opencl(f"{first},unix:{self.folder}/nobody,{second}", "several"))
         for daemon in daemons:
             self.sessions_are_gone(daemon)
             self.nothing_is_left(daemon)
 
-    def test_of_several_backends_one_may_die(self):
+    def test_one_of_several_backends_may_die(self):
         dying, living = self.two_backends()
         process = self.opencl(f"{dying.unix},{living.unix}", "several", "lost")
         self.wait_for_line(process, "ready")

@@ -1,6 +1,6 @@
-// A session that may hold so much of a device and no more: what counts, that it is refused at the call, and
-// that it comes back. usage: opencl_memory_limit BYTES [once|hold]
-//   once: takes three quarters, says how that went, and ends; hold: keeps it until it is killed
+// A session with a limit of device memory: what counts, that the call beyond the limit is refused, and that
+// released memory can be used again. usage: opencl_memory_limit BYTES [once|hold]
+//   once: takes three quarters, prints the result, and ends; hold: keeps the memory until it is killed
 #include <unistd.h>
 
 #include "program.hh"
@@ -15,7 +15,7 @@ __kernel void linger(__global int* v, int times) {
 
 static std::size_t limit = 0;
 
-/// The code; the buffer lies in `made` then.
+/// Returns the code; `made` is the buffer.
 static cl_int take(cl_context context, std::size_t bytes, cl_mem& made,
                    cl_mem_flags flags = CL_MEM_READ_WRITE, void* host = nullptr) {
   cl_int code = 12345;
@@ -32,7 +32,7 @@ static bool refused(cl_context context, std::size_t bytes) {
   return code != CL_SUCCESS;
 }
 
-/// Everything but `left` bytes.
+/// Allocates everything except `left` bytes.
 static std::vector<cl_mem> fill(cl_context context, std::size_t left) {
   std::vector<cl_mem> all;
   for (std::size_t at = 0; at + limit / 8 <= limit - left; at += limit / 8)
@@ -56,7 +56,7 @@ static void buffers(const machine& m) {
   auto all = fill(m.context, 0);
   REQUIRE(all.size() == 8);
   REQUIRE(refused(m.context, 1) && refused(m.context, limit / 8));
-  // A part of a buffer takes nothing; what lies in the device takes all of it, wherever it came from.
+  // A sub-buffer takes nothing; a buffer in the device takes its full size, wherever its contents come from.
   cl_int code = CL_SUCCESS;
   const cl_buffer_region region{4096, 4096};
   cl_mem part = clCreateSubBuffer(all[0], 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
@@ -68,7 +68,7 @@ static void buffers(const machine& m) {
   CHECK_CL(
       take(m.context, host.size(), all.emplace_back(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, host.data()));
   REQUIRE(refused(m.context, 1));
-  // The server counts as we do: all are buffers that there are.
+  // The server counts the same: all of these buffers exist there.
   for (cl_mem each : all)
     CHECK_CL(clEnqueueWriteBuffer(m.queue, each, CL_TRUE, 0, 64, host.data(), 0, nullptr, nullptr));
   CHECK_CL(clFinish(m.queue));
@@ -109,7 +109,7 @@ static void shared(const machine& m) {
     REQUIRE(block != nullptr);
     REQUIRE(!clSVMAlloc(m.context, CL_MEM_READ_WRITE | grain, 4096, 0));
     REQUIRE(refused(m.context, 1));
-    cl_mem buffer = nullptr;  // that very memory
+    cl_mem buffer = nullptr;  // in the block's own memory
     CHECK_CL(take(m.context, limit / 8, buffer, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, block));
     CHECK_CL(clReleaseMemObject(buffer));
     CHECK_CL(clFinish(m.queue));
@@ -119,7 +119,8 @@ static void shared(const machine& m) {
   }
 }
 
-/// What was released comes back when the commands that use it are over: whoever needs it waits for them.
+/// Released memory returns when the commands that use it are over; an allocation that needs it waits for
+/// them.
 static void in_use(const machine& m) {
   cl_program program = m.build(source);
   cl_kernel linger = m.kernel(program, "linger");
@@ -138,7 +139,7 @@ static void in_use(const machine& m) {
   REQUIRE(!refused(m.context, limit));
 }
 
-/// Parts of a device are that device.
+/// Sub-devices share the limit of their device.
 static void parts(const machine& m) {
   const cl_device_partition_property by_one[] = {CL_DEVICE_PARTITION_EQUALLY, 1, 0};
   cl_uint count = 0;

@@ -1,12 +1,14 @@
-// What a program can have a platform on processors do by kernels that are code of that machine: system calls.
-// usage: native_code calls   each line of stdin "NAME NUMBER ARGUMENT...": system call NUMBER, made by a
-// kernel;
-//                            an argument is a number, "TEXT" (its address), & (a place for 200 bytes) or
-//                            = (what the call before gave). Prints "NAME RESULT TEXT", what lies at & last.
-//        native_code stay    a process that a kernel starts, and that does not end; prints its number
-//        native_code show [OPTIONS]  builds the source on stdin, prints "built" or the build's log, and what
-//        its
-//                            kernel `show` puts into 200 bytes
+// On platforms for processors, kernels are native code. This program's kernels make system calls.
+// usage:
+//   native_code calls
+//     Reads lines "NAME NUMBER ARGUMENT..." from stdin; a kernel makes each system call NUMBER. An argument
+//     is a number, "TEXT" (its address), & (200 bytes of memory) or = (the previous call's result). Prints
+//     "NAME RESULT TEXT" for each; TEXT is what is in the 200 bytes.
+//   native_code stay
+//     A kernel starts a process that does not end; prints its number.
+//   native_code show [OPTIONS]
+//     Builds the source on stdin; prints "built" or the build's log, and what its kernel `show` puts into 200
+//     bytes.
 #include <cstring>
 #include <iostream>
 #include <sstream>

@@ -1,5 +1,5 @@
-"""Shared by the tests of what a stranger's OpenCL program can do that is this machine's own code: opencl_native_code, whose
-kernels make the system calls that a test names."""
+"""Shared by the tests of what a stranger's OpenCL program can do as native code: opencl_native_code, whose kernels make the
+system calls that a test names."""
 import os
 import pathlib
 import subprocess
@@ -26,7 +26,7 @@ class NativeCodeTest(SystemTest):
         return self.start_opencl(program("opencl_native_code", *words), url, **options)
 
     def show(self, url, source, *words, **options):
-        """What the compiler and the kernel say."""
+        """The output of the compiler and the kernel."""
         out, err = self.native(url, "show", *words, **options).communicate(source, timeout=120)
         return out + err
 

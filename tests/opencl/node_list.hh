@@ -1,11 +1,11 @@
 // A list in shared virtual memory whose links are addresses: written by the host, walked by a kernel, which
-// writes into it, and read by the host again. What coarse-grained memory needs around the host's part is the
-// program's to do.
+// writes into it, and read by the host again. The program adds what coarse-grained memory needs around the
+// host's part.
 #pragma once
 
 #include "program.hh"
 
-/// The kernel; a program that has it is built from this and its own.
+/// The kernel's source, which a program adds to its own.
 inline const char* const node_list_source = R"(
 typedef struct node { __global struct node* next; int value; int seen; } node;
 __kernel void walk(__global node* first, __global int* sum) {
@@ -20,8 +20,8 @@ struct node {
   int value, seen;
 };
 
-/// `begin(at, size)`: what the device does with these bytes is over, and the host's part begins; `end(at)`:
-/// that is over, too.
+/// `begin(at, size)`: the device has finished with these bytes, and the host's part begins; `end(at)`: the
+/// host has finished too.
 template <class Begin, class End>
 void walk_list(const machine& m, cl_program program, cl_svm_mem_flags flags, Begin&& begin, End&& end) {
   const std::size_t n = 1000;
@@ -29,7 +29,7 @@ void walk_list(const machine& m, cl_program program, cl_svm_mem_flags flags, Beg
   auto* const sum = static_cast<int*>(clSVMAlloc(m.context, flags, sizeof(int), 0));
   REQUIRE(nodes != nullptr && sum != nullptr);
   begin(nodes, n * sizeof(node));
-  // Every seventh is the next one: not in the order of their addresses.
+  // The next node is seven further, so links do not follow the order of addresses.
   for (std::size_t i = 0; i < n; ++i) {
     const std::size_t at = i * 7 % n, next = (i + 1) * 7 % n;
     nodes[at] = {i + 1 < n ? &nodes[next] : nullptr, static_cast<int>(i), -1};

@@ -1,5 +1,5 @@
 // Threads that share an out-of-order queue: chains of kernels and copies tied by events, held back by user
-// events and told about by callbacks.
+// events and reported by callbacks.
 #include <atomic>
 #include <thread>
 

@@ -1,9 +1,9 @@
-// What the OpenCL programs of these tests share: the first device that fits OPENCL_TEST_PLATFORM (a part of a
-// platform's name; unset: any), a queue, a built program, and an end that says why.
+// Shared by the OpenCL programs of these tests: the first device that fits OPENCL_TEST_PLATFORM (a part of a
+// platform's name; any if it is unset), a queue, a built program, and an end that gives the reason.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 300
-// Programs of then run still.
+// Old programs still run.
 #define CL_USE_DEPRECATED_OPENCL_1_0_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS

@@ -1,5 +1,5 @@
-// Two back-ends at once: each does its own work, turn by turn and from two threads, and what belongs to one
-// is refused by the other. `several lost` goes on when told by a line on stdin that one of them is dead.
+// Two back-ends at once: each does its own work, alternately and from two threads, and each refuses the
+// other's objects. `several lost` continues after a line on stdin, when one of them is dead.
 #include <cstring>
 #include <iostream>
 #include <thread>
@@ -19,7 +19,7 @@ static std::vector<cl_platform_id> ours() {
   return found;
 }
 
-/// A machine on this platform; program.hh chooses by name, and these have the same one.
+/// A machine on a given platform; program.hh chooses by name, and these have the same name.
 struct side : machine {
   cl_program program = nullptr;
   cl_kernel add = nullptr;

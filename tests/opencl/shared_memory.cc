@@ -1,5 +1,5 @@
 // Shared virtual memory, coarse-grained: a list whose links are addresses, written by the host and walked by
-// a kernel; copies, fills, parts that are mapped, memory given back in a queue's order.
+// a kernel; copies, fills, maps of parts, memory freed in a queue's order.
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -61,7 +61,7 @@ static void copies(const machine& m, cl_program program) {
       clEnqueueSVMMemFill(m.queue, b + 2, pattern, sizeof pattern, 4 * sizeof(int), 1, &copied, nullptr));
   CHECK_CL(clEnqueueSVMMemcpy(m.queue, CL_TRUE, back.data(), b, n * sizeof(int), 0, nullptr, nullptr));
   for (std::size_t i = 0; i < n; ++i) REQUIRE(back[i] == (i >= 2 && i < 6 ? pattern[i % 2] : 2 * host[i]));
-  // A part, written where it is mapped and nowhere else.
+  // Writes a mapped part, and nothing else changes.
   map(m, CL_MAP_READ | CL_MAP_WRITE, b + 100, 10 * sizeof(int));
   for (int i = 0; i < 10; ++i) {
     REQUIRE(b[100 + i] == 2 * host[100 + i]);
@@ -73,7 +73,7 @@ static void copies(const machine& m, cl_program program) {
       clEnqueueSVMMigrateMem(m.queue, 2, const_cast<const void**>(all), nullptr, 0, 0, nullptr, nullptr));
   CHECK_CL(clEnqueueSVMMemcpy(m.queue, CL_TRUE, back.data(), b + 98, 14 * sizeof(int), 0, nullptr, nullptr));
   for (int i = 0; i < 14; ++i) std::printf("%d ", back[i]);
-  // Both ends the program's own.
+  // Source and target are the program's own memory.
   CHECK_CL(clEnqueueSVMMemcpy(m.queue, CL_TRUE, back.data() + 20, back.data(), 14 * sizeof(int), 0, nullptr,
                               nullptr));
   REQUIRE(std::memcmp(back.data(), back.data() + 20, 14 * sizeof(int)) == 0);

@@ -1,5 +1,5 @@
-// Answers and arguments of the width of size_t, which a client of 32 bits has otherwise than the device's
-// host: prints them, none larger than such a client can say.
+// Prints answers and arguments of type size_t, which a 32-bit client and the device's host have in different
+// widths; none may be larger than such a client can hold.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Devices divided: equally and by counts, each part with a context, a queue and a kernel of its own, and what
-// may be asked of them.
+// Divides devices equally and by counts, uses each part with a context, a queue and a kernel of its own, and
+// queries the parts.
 #include <cstring>
 
 #include "codes.hh"
@@ -80,7 +80,7 @@ int main() {
   std::printf("by counts: %u, of %u\n", count, number(one, CL_DEVICE_MAX_COMPUTE_UNITS));
   CHECK_CL(clReleaseDevice(one));
 
-  // Wrong ones.
+  // Invalid properties.
   const cl_device_partition_property nothing[] = {0}, unknown[] = {0x7777, 1, 0},
                                      none[] = {CL_DEVICE_PARTITION_EQUALLY, 0, 0},
                                      many[] = {CL_DEVICE_PARTITION_EQUALLY, 100000, 0},

@@ -1,5 +1,5 @@
-// Bytes of every size there and back, in whatever way they travel: rows, boxes, images and maps, waited for
-// or not, from several threads, behind a closed gate, and once more after all was let go.
+// Transfers of every size there and back, whichever way they travel: rows, boxes, images and maps, with and
+// without a wait, from several threads, behind a closed gate, and once more after everything was released.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -67,7 +67,7 @@ constexpr std::size_t sizes[] = {1,          1023,         kib,       4 * kib, 1
                                  64 * kib,   64 * kib + 1, 300 * kib, mib,     mib + 1,  3 * mib,
                                  9 * mib + 5};
 
-/// Where no memory is shared these have connections of their own.
+/// Sizes that use data connections if no memory is shared.
 constexpr std::size_t large_sizes[] = {4 * mib, 4 * mib + 1, 17 * mib + 3, 40 * mib};
 
 void every_size(const machine& m) {
@@ -79,7 +79,7 @@ void every_size(const machine& m) {
   std::printf("%u transfers in rows\n", seed);
 }
 
-/// Nothing gets on behind the gate, and all beside it does.
+/// Commands behind the gate do not proceed; all others do.
 void behind_a_gate(const machine& m) {
   constexpr std::size_t parts = 40;
   cl_mem buffer = room(m.context, parts * mib);
@@ -104,7 +104,7 @@ void behind_a_gate(const machine& m) {
   CHECK_CL(clReleaseMemObject(buffer));
 }
 
-/// As much in one piece, and a read that waits for the gate in another thread.
+/// One transfer of the same size, and a read in another thread that waits for the gate.
 void large_behind_a_gate(const machine& m) {
   constexpr std::size_t size = 60 * mib;
   cl_mem buffer = room(m.context, size);
@@ -132,8 +132,8 @@ void large_behind_a_gate(const machine& m) {
   CHECK_CL(clReleaseMemObject(buffer));
 }
 
-/// Bytes of reads that nobody has waited for stand in the way of none, and are there when a later one of
-/// their queue is.
+/// Bytes of reads for which no thread has waited delay no other transfer, and have arrived when a later read
+/// of their queue is complete.
 void beside_reads_that_come(const machine& m) {
   constexpr std::size_t size = 48 * mib;
   const bytes sent = pattern(size, 79), other = pattern(size, 80);
@@ -172,7 +172,8 @@ void beside_reads_that_come(const machine& m) {
   for (cl_mem each : {one, two}) CHECK_CL(clReleaseMemObject(each));
 }
 
-/// What is mapped behind a gate and unmapped before that opens has been seen by nobody, so it stays as it is.
+/// Memory that is mapped behind a gate and unmapped before the gate opens was never visible to the program,
+/// so it stays unchanged.
 void let_go_unseen(const machine& m) {
   const bytes sent = pattern(3 * mib, 15);
   bytes back(sent.size());
@@ -198,7 +199,7 @@ void let_go_unseen(const machine& m) {
   CHECK_CL(clReleaseMemObject(buffer));
 }
 
-/// A callback tells that the bytes of reads before it are here, though nobody has waited for anything.
+/// When a callback runs, the bytes of earlier reads have arrived, although no thread has waited.
 void told_without_a_wait(const machine& m) {
   const bytes sent = pattern(20 * kib, 8);
   cl_mem buffer = room(m.context, sent.size());
@@ -250,7 +251,7 @@ void threads(const machine& m) {
   std::printf("threads have done\n");
 }
 
-/// What may not be given in parts.
+/// Transfers that must not be split.
 void as_one(const machine& m) {
   cl_command_queue queue = queue_of(m, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | CL_QUEUE_PROFILING_ENABLE);
   const bytes sent = pattern(5 * mib, 9);
@@ -312,7 +313,7 @@ void unmap(const machine& m, cl_mem buffer, void* at) {
   CHECK_CL(clEnqueueUnmapMemObject(m.queue, buffer, at, 0, nullptr, nullptr));
 }
 
-/// Enough of them for a buffer to have memory of its own for them.
+/// So many maps that the buffer gets memory of its own for them.
 void maps(const machine& m) {
   const std::size_t size = 2 * mib;
   cl_program program = m.build("__kernel void more(__global uchar* v) { v[get_global_id(0)] += 3; }");
@@ -327,7 +328,7 @@ void maps(const machine& m) {
     unmap(m, buffer, all);
     CHECK_CL(clEnqueueNDRangeKernel(m.queue, more, 1, nullptr, &size, nullptr, 0, nullptr, nullptr));
     for (std::uint8_t& each : model) each = static_cast<std::uint8_t>(each + 3);
-    // Two parts that overlap are looked at, a third is overwritten.
+    // Maps two overlapping parts for reading, and a third for overwriting.
     void* const low = map(m, buffer, CL_MAP_READ, 0, mib + 100);
     void* const high = map(m, buffer, CL_MAP_READ, mib, mib);
     REQUIRE(std::memcmp(low, model.data(), mib + 100) == 0);
@@ -358,10 +359,10 @@ void maps(const machine& m) {
   CHECK_CL(clReleaseEvent(shown));
   CHECK_CL(clReleaseKernel(more));
   CHECK_CL(clReleaseProgram(program));
-  CHECK_CL(clReleaseMemObject(buffer));  // while its bytes are on their way
+  CHECK_CL(clReleaseMemObject(buffer));  // while its bytes are under way
 }
 
-/// A region of pixels of four bytes, and rows for it here that are `gap` bytes longer.
+/// A region of pixels of four bytes, and host memory for it whose rows are `gap` bytes longer.
 struct pixels {
   cl_mem image = nullptr;
   std::size_t origin[3] = {}, region[3] = {}, gap = 0;
@@ -369,7 +370,7 @@ struct pixels {
   std::size_t row() const { return region[0] * 4 + gap; }
   std::size_t slice() const { return row() * region[1]; }
   std::size_t size() const { return slice() * region[2]; }
-  /// Those with these pitches, and these as they lie here.
+  /// The transfer's bytes in memory with these pitches, and the host's bytes as they are.
   bool same(const std::uint8_t* a, std::size_t row_of_a, std::size_t slice_of_a, const bytes& b) const {
     for (std::size_t z = 0; z < region[2]; ++z)
       for (std::size_t y = 0; y < region[1]; ++y)
@@ -399,7 +400,7 @@ void through_an_image(const machine& m, const pixels& p, std::uint32_t seed) {
                                 back.data(), 0, nullptr, nullptr));
     CHECK_CL(clFinish(m.queue));
     REQUIRE(p.same(back, sent));
-    // Bytes between rows are the program's.
+    // Bytes between rows belong to the program and must not change.
     for (std::size_t y = 0; p.gap && y + 1 < p.region[1]; ++y) REQUIRE(back[(y + 1) * p.row() - 1] == 0);
   }
   std::size_t row = 0, slice = 0;
@@ -407,7 +408,7 @@ void through_an_image(const machine& m, const pixels& p, std::uint32_t seed) {
   REQUIRE(p.same(at, row, slice, sent));
   at[row + 5] = sent[p.row() + 5] = 99;
   CHECK_CL(clEnqueueUnmapMemObject(m.queue, p.image, at, 0, nullptr, nullptr));
-  // Overwritten behind a gate: nothing waits for that but the device.
+  // Overwrites behind a gate, for which only the device waits.
   cl_int code = CL_SUCCESS;
   cl_event gate = clCreateUserEvent(m.context, &code);
   CHECK_CL(code);
@@ -439,7 +440,7 @@ void through_an_image(const machine& m, const pixels& p, std::uint32_t seed) {
   REQUIRE(p.same(back, sent));
 }
 
-/// Parts of images are rows, or slices.
+/// Images are transferred in parts of whole rows or slices.
 void images(const machine& m) {
   cl_bool has = CL_FALSE;
   CHECK_CL(clGetDeviceInfo(m.device, CL_DEVICE_IMAGE_SUPPORT, sizeof has, &has, nullptr));
@@ -475,7 +476,7 @@ void images(const machine& m) {
   std::printf("%u images\n", seed);
 }
 
-/// So many rounds of large writes, reads and maps.
+/// Runs rounds of large writes, reads and maps.
 void much(const machine& m, int rounds) {
   constexpr std::size_t size = 16 * mib;
   const bytes sent = pattern(size, 12);
@@ -495,7 +496,7 @@ void much(const machine& m, int rounds) {
 
 }  // namespace
 
-/// `rows`: only what a single thread moves in rows and maps. `much N`: only large ones, N rounds.
+/// `rows`: only a single thread's rows and maps. `much N`: only N rounds of large transfers.
 int main(int count, char** words) {
   const bool rows = count > 1 && std::strcmp(words[1], "rows") == 0;
   if (count > 2 && std::strcmp(words[1], "much") == 0) {

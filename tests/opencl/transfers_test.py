@@ -1,5 +1,5 @@
-"""Which way the bytes of OpenCL's transfers go: over unix: and shm: the program and the worker share memory for them, so that
-the connection carries few; over tcp: large ones have connections of their own, and the session's carries the rest."""
+"""The ways of OpenCL's transfers: over unix: and shm: the program and the worker share memory, so the connection carries few
+bytes; over tcp: large transfers have data connections, and the session's connection carries the rest."""
 import os
 import pathlib
 import re
@@ -32,7 +32,7 @@ class Transfers(SystemTest):
         daemon = self.serve()
         sent, received = self.moved(daemon.tcp)
         sent_beside, received_beside = self.moved(daemon.unix)
-        # What is moved before that is worth it, and reads that nobody waits for, still travel.
+        # Transfers that come before sharing pays off, and reads without a wait, use the connection.
         self.assertLess(sent_beside, 0.3 * sent)
         self.assertLess(received_beside, 0.6 * received)
 
@@ -43,14 +43,14 @@ class Transfers(SystemTest):
         return relay
 
     def carried(self, daemon, **environment):
-        """What each connection of a program that moves much carried, there and back; the first is the session's own."""
+        """The bytes that each connection of a program with large transfers carried, there and back; the session's own is the first."""
         relay = self.relay_to(daemon)
         done = run_program(program("opencl_transfers", "much", ROUNDS), relay.url, timeout=120, **ICD, **environment)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.nothing_is_left(daemon)
         return relay.carried
 
-    def test_large_ones_have_connections_of_their_own(self):
+    def test_large_transfers_have_data_connections(self):
         daemon = self.serve()
         own, *beside = self.carried(daemon, OUTBOARD_DATA_CONNECTIONS="3")
         there, back = (sum(way) for way in zip(*beside))
@@ -59,21 +59,21 @@ class Transfers(SystemTest):
         self.assertGreaterEqual(there, WRITTEN)
         self.assertGreaterEqual(back, READ)
         self.assertLess(own[0], 2 * MIB)
-        # Reads that are not waited for come over the session's own.
+        # Reads without a wait use the session's own.
         self.assertLess(own[1], POLLED + 2 * MIB)
-        # Three for each direction: of those to the device whichever is free sends, the others take turns.
+        # Three for each direction: to the device, any free one sends; from the device, they take turns.
         self.assertEqual(sorted(back > MIB for _, back in beside), [False] * 3 + [True] * 3)
         self.assertEqual([way for way in beside if min(way) > MIB], [])
 
-    def test_who_has_none_goes_without(self):
+    def test_clients_may_have_no_data_connections(self):
         for server, client in ((CONFIG, "0"), ("data_connections = 0\n" + CONFIG, "3")):
             carried = self.carried(self.serve(config=server), OUTBOARD_DATA_CONNECTIONS=client)
             self.assertEqual(len(carried), 1)
             self.assertGreater(carried[0][0], WRITTEN)
             self.assertGreater(carried[0][1], READ + POLLED)
 
-    def test_they_may_not_be_had(self):
-        """The program goes on without those that the server, or what stands between, refuses."""
+    def test_data_connections_may_be_refused(self):
+        """The program continues without data connections that the server, or something in between, refuses."""
         daemon = self.serve()
         relay = self.relay_to(daemon)
         refusing = Relay.pump
@@ -90,7 +90,7 @@ class Transfers(SystemTest):
         self.assertGreater(min(relay.carried[0]), 2 * 32 * MIB)
         self.nothing_is_left(daemon)
 
-    def test_one_that_breaks_ends_the_session(self):
+    def test_a_broken_data_connection_ends_the_session(self):
         daemon = self.serve()
         relay = self.relay_to(daemon)
         client = self.start(program("opencl_transfers", "much", 100000), relay.url, OUTBOARD_DATA_CONNECTIONS="3", **ICD)

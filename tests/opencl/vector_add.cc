@@ -1,4 +1,4 @@
-// c = a + b, by way of a copied buffer, a written one, and a blocking read; prints a sum of the result.
+// c = a + b with a copied buffer, a written one, and a blocking read; prints a sum of the result.
 #include "program.hh"
 
 static const char* const source =

@@ -1,5 +1,5 @@
-"""How often an OpenCL program waits for the back-end, counted by the trace: nothing that is enqueued waits but blocking
-reads."""
+"""How often an OpenCL program waits for the back-end, counted from its trace: of all enqueued commands only blocking reads
+wait."""
 import os
 import pathlib
 import re
@@ -9,7 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 from outboard_testing import LIBRARY, SystemTest, program, run_program  # noqa: E402
 
-# The hello with its snapshot, the build, and what a program asks before its first kernel.
+# The hello with its snapshot, the build, and a program's questions before its first kernel.
 BEFORE_FIRST_KERNEL = 6
 LINE = re.compile(r"^(\w+)\(.*\) = -?\d+ (local|posted|waited) \d+\.\d{3} us lane \d+$")
 

@@ -1,4 +1,4 @@
-// Wrong calls and the codes that they get, a line each: what a local platform says, Outboard says.
+// Prints wrong calls and their codes, one per line; Outboard must return the same codes as a local platform.
 #include "codes.hh"
 
 static const char* const source = R"(
@@ -141,7 +141,7 @@ static void wrong_kernels(const machine& m) {
 }
 
 static void wrong_devices(const machine& m) {
-  // A queue on the device is not asked for: PoCL ends the process.
+  // A queue on the device is left out, because PoCL ends the process.
   const cl_queue_properties unknown[] = {0x7777, 1, 0};
   MAKES(clCreateCommandQueueWithProperties(m.context, m.device, unknown, &code));
   CODE(clSetDefaultDeviceCommandQueue(nullptr, m.device, m.queue));

@@ -1,4 +1,4 @@
-"""Clients of an OpenCL session that are wrong on purpose: each loses its own session at most, the daemon goes on, and a
+"""OpenCL clients that violate the protocol on purpose: each loses at most its own session, the daemon continues, and a
 program finds its device afterwards. usage: wrong_clients_test.py [ATTACKS]"""
 import fcntl
 import itertools
@@ -7,6 +7,7 @@ import os
 import hashlib
 import pathlib
 import random
+import re
 import socket
 import struct
 import sys
@@ -26,8 +27,9 @@ DATA_OPEN, WRITE_PIECE, READ_PIECE, CATCH_UP = range(200008, 200012)
 DATA, DATA_CONNECTIONS, DATA_FRAME = 5, 2, 9  # purpose, feature, kind of frame
 PLATFORM, DEVICE = (kind << 52 | 1 << 32 for kind in (32, 33))
 
-TABLES = pathlib.Path(__file__).resolve().parent.parent.parent / "src/api/opencl/opcodes.golden"
-OPCODES = {name: int(code) for code, name in (line.split() for line in TABLES.read_text().splitlines())}
+PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "docs/coverage-opencl.md"
+OPCODES = {name: int(code) for code, name in
+           re.findall(r"^\| (\d+) \| (\w+) \|", PAGE.read_text(), re.MULTILINE)}
 
 
 def request(opcode, payload, ticket=1, kind=CALL):
@@ -43,7 +45,7 @@ def text(value):
 
 
 def build_files(path=b"/inc/x.h", here=b"/home/u", folder=b"/inc", content=b"int a;", digest=None, **more):
-    """One file for a build, with the content behind the request."""
+    """One file for a build, with its content after the request."""
     size, how = more.get("size", len(content)), more.get("how", 2)
     return (text(here) + struct.pack("<Q", 1) + text(folder) + struct.pack("<Q", 1) + text(path)
             + (digest or hashlib.sha256(content).digest()) + struct.pack("<QB", size, how)
@@ -51,7 +53,7 @@ def build_files(path=b"/inc/x.h", here=b"/home/u", folder=b"/inc", content=b"int
 
 
 class OpenClClient:
-    """For a SystemTest: clients that speak OpenCL's messages by themselves."""
+    """For a SystemTest: clients that write OpenCL's messages themselves."""
 
     def setUp(self):
         super().setUp()
@@ -80,11 +82,11 @@ class OpenClClient:
 
 class Hostile(OpenClClient, SystemTest):
     def attacks(self):
-        """Payloads that no front-end sends, for ever."""
+        """Yields payloads that no front-end sends, indefinitely."""
         chance = random.Random(SEED)
         codes = [*OPCODES.values(), *range(UPLOAD, UPLOAD + 12), 3000, 17001]
         values = [0, 1, 2 ** 64 - 1, 2 ** 63, 1 << 40, PLATFORM, DEVICE, handle(34), handle(36), handle(39, 9)]
-        # A context that there is, then reads and writes of what there is not.
+        # A valid context, then reads and writes of objects that do not exist.
         context = struct.pack("<QQQQQ", handle(34), PLATFORM, 1, DEVICE, 0)
         while True:
             words = b"".join(struct.pack("<Q", chance.choice(values)) for _ in range(chance.randrange(12)))
@@ -98,7 +100,7 @@ class Hostile(OpenClClient, SystemTest):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def answers(self, daemon, payload):
-        """Is it answered, or the end of its session?"""
+        """Whether the request is answered; otherwise it ends its session."""
         client = self.client(daemon.unix)
         try:
             client.send(request(BUILD_FILES, payload))
@@ -145,7 +147,7 @@ class Hostile(OpenClClient, SystemTest):
         code, rest, file = self.ask(client, "clSVMAlloc", handle(CONTEXT), flags, size, tail=struct.pack("<I", alignment))
         return code, struct.unpack("<Q", rest)[0] if code == 0 else 0, file
 
-    def test_who_has_pages_of_a_worker_can_take_none_away(self):
+    def test_a_client_cannot_take_shared_pages_away(self):
         daemon = self.serve()
         client = self.client(daemon.unix)
         self.assertEqual(self.ask(client, "clCreateContext", handle(CONTEXT), PLATFORM, 1, DEVICE, 0)[0], 0)
@@ -169,7 +171,7 @@ class Hostile(OpenClClient, SystemTest):
         view.madvise(mmap.MADV_REMOVE)  # holes, not faults
         fill(8)
         self.assertEqual(view[:], b"\10" * size)
-        # What is given back is the worker's alone, though the client keeps its view.
+        # Returned pages belong to the worker alone, although the client keeps its mapping.
         self.assertEqual(self.ask(client, "clSVMFree", address)[0], 0)
         self.assertNotEqual(self.ask(client, "clSVMFree", address)[0], 0)
         view[:] = b"\11" * size
@@ -200,12 +202,12 @@ class Hostile(OpenClClient, SystemTest):
         return client, struct.unpack_from("<Q", payload, 10)[0]
 
     def beside(self, daemon, client, session, inward, context=CONTEXT):
-        """A data connection of that session for its context: whether it was taken, and the number of one that comes."""
+        """A data connection of that session for its context: whether it was accepted, and the number of the one that comes."""
         link = Client(daemon.tcp)
         self.addCleanup(link.close)
         kind, payload = link.say_hello(DATA, question=struct.pack("<Q", session))
         self.assertEqual(kind, WELCOME, payload)
-        code, rest, _ = self.ask(client, DATA_OPEN, handle(context), tail=struct.pack("<IQ", inward, 1) + payload[-32:] + bytes(4))
+        code, rest, _ = self.ask(client, DATA_OPEN, handle(context), tail=struct.pack("<IQ", inward, 1) + payload[-64:-32] + bytes(4))
         return link, code, struct.unpack("<QI", rest)[1] if code == 0 and not inward else None
 
     @staticmethod
@@ -241,17 +243,17 @@ class Hostile(OpenClClient, SystemTest):
         self.assertEqual(self.ask(client, WRITE_PIECE, tail=self.write_piece(7, 5, 1 << 20))[0], 0)
         self.assertEqual(self.ask(client, READ_PIECE, tail=self.read_piece(1, number, 5, 1 << 20))[0], 0)
         self.assertEqual(come(), content)
-        # Not of the size that was said, outside the buffer, of no queue, of no buffer, an image that is none.
+        # A wrong size, outside the buffer, no queue, no buffer, an image that is not one.
         for piece, wrong in enumerate(({"size": 4095}, {"offset": 2 << 20}, {"queue": 37}, {"memory": 37}, {"form": 2}), 8):
             send(piece, bytes(4096))
             self.assertNotEqual(self.ask(client, WRITE_PIECE, tail=self.write_piece(piece, **wrong))[0], 0, wrong)
-        # Of those the connection tells.
+        # The connection reports these.
         for piece, wrong in enumerate(({"size": (1 << 20) + 1}, {"offset": 2 << 20}, {"queue": 37}, {"memory": 37}, {"form": 2}), 2):
             self.assertEqual(self.ask(client, READ_PIECE, tail=self.read_piece(piece, number, **wrong))[0], 0, wrong)
             self.assertEqual(come(), b"", wrong)
         self.assertNotEqual(self.ask(client, READ_PIECE, tail=self.read_piece(9, number + 50))[0], 0)
         self.assertEqual(self.ask(client, CATCH_UP)[0], 0)
-        # The context that they are for is none.
+        # A data connection for a context that does not exist.
         self.assertNotEqual(self.beside(daemon, client, session, 1, context=36)[1], 0)
         self.assertEqual(self.ask(client, READ_PIECE, tail=self.read_piece(10, number, 5, 1 << 20))[0], 0)
         self.assertEqual(come(), content, "wrong writes have changed nothing")
@@ -260,7 +262,7 @@ class Hostile(OpenClClient, SystemTest):
         self.works(daemon)
 
     def ends(self, daemon, attack):
-        """The session of a client that does this ends."""
+        """Checks that the session of a client that does this ends."""
         client, session = self.over_tcp(daemon)
         link, code, _ = self.beside(daemon, client, session, 1)
         self.assertEqual(code, 0)
@@ -268,7 +270,7 @@ class Hostile(OpenClClient, SystemTest):
         self.assertIsNone(client.receive()[0])
         self.sessions_are_gone(daemon)
 
-    def test_pieces_that_nobody_could_take_end_the_session(self):
+    def test_impossible_pieces_end_the_session(self):
         daemon = self.serve()
 
         def ask_for(client, *pieces):
@@ -278,7 +280,7 @@ class Hostile(OpenClClient, SystemTest):
         def frame_of(size, kind=DATA_FRAME):
             return HEADER.pack(size, kind, 0, 0, 0, 1, 0, 0)
 
-        # What was announced and never comes, of a context without connections, over none.
+        # Announced but never sent; for a context without connections; without a connection.
         self.ends(daemon, lambda client, link: (link.close(), ask_for(client, self.write_piece(1))))
         self.ends(daemon, lambda client, link: ask_for(client, self.write_piece(1, context=36)))
         self.ends(daemon, lambda client, link: link.send(frame_of((1 << 20) + 1)))

@@ -1,5 +1,5 @@
-"""What a client that does not check may name: places outside of its objects by numbers that run over, arguments whose bytes
-are no pointers, properties that are some. Each gets a code (or the end of its session), and no platform sees it.
+"""Requests of a client that checks nothing: places outside of its objects by numbers that overflow, arguments whose bytes are
+not pointers, properties that are pointers. Each gets a code (or ends its session), and no platform sees it.
 usage: wrong_places_test.py"""
 import itertools
 import pathlib
@@ -69,7 +69,7 @@ class WrongPlaces(OpenClClient, SystemTest):
         self.assertNotEqual(self.code(client, function, payload), 0, f"{function} {what}")
 
     def ends(self, daemon, function, payload):
-        """A request that no front-end sends."""
+        """Checks that a request that no front-end sends ends the session."""
         client = self.client(daemon.unix)
         client.send(request(OPCODES[function], payload, kind=CALL))
         kind = client.receive()[0]
@@ -124,7 +124,7 @@ class WrongPlaces(OpenClClient, SystemTest):
         self.serves_on(daemon, client)
 
     def image(self, index, width, height, memory=0, row=0, kind=0x10F1):
-        """Of RGBA bytes."""
+        """An image of RGBA bytes."""
         return (words(handle(BUFFER, index), handle(CONTEXT), 1) + struct.pack("<5I", 0x10B5, 0x10DA, kind, 0, 0)
                 + words(width, height, 0, 0, row, 0, memory, 0, 0) + b"\0")
 

@@ -1,4 +1,4 @@
-// Wrong calls about programs in parts, in other languages, and of devices' own kernels.
+// Wrong calls about programs in parts, programs in other languages, and built-in kernels.
 #include "codes.hh"
 
 static const char* const source =

@@ -11,7 +11,7 @@ backend=''
 backend_as=()
 log=$scratch/backend.log
 
-# ours: the processes of programs that this test started, by a mark in their environment.
+# ours: the processes of programs that this test started, found by a mark in their environment.
 ours() {
   local process
   for process in /proc/[0-9]*; do
@@ -21,7 +21,7 @@ ours() {
   done 2>/dev/null
 }
 
-# program_process NAME: the one that runs build/programs/NAME. `outboard run` may be its parent or may have become it.
+# program_process NAME: the process that runs build/programs/NAME. `outboard run` may be its parent or may have become it.
 program_process() {
   local process
   for process in $(ours); do
@@ -56,7 +56,7 @@ through_outboard() {
     shift
   done
   shift
-  local environment=(TEST_SCRATCH="$scratch")  # tells this test's programs from another's
+  local environment=(TEST_SCRATCH="$scratch")  # distinguishes this test's programs from another test's
   if [ -n "${OUTBOARD_PRELOAD:-}" ]; then
     # CUDA's own run time leaks by design at exit; our own leaks are found in the back-end and in unit tests.
     environment+=(LD_PRELOAD="$OUTBOARD_PRELOAD" ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS:-}")
@@ -69,7 +69,7 @@ start_backend() {
   local kind=$1 device=$2 try
   if [ "$kind" != tcp ]; then
     server=$kind:$scratch/socket
-    # unix: alone would share memory, as shm: does and a private back-end does.
+    # By itself unix: would share memory, as shm: and a private back-end do.
     if [ "$kind" = unix ]; then export OUTBOARD_RINGS=0; fi
   else
     server=tcp:127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

@@ -1,5 +1,5 @@
-// Kernels that launch kernels: order in their streams, the tail, recursion, copies and memory of the device's
-// runtime, and the errors that it tells. Compiled with -rdc=true, so the runtime's device library is a part
+// Kernels that launch kernels: order in their streams, the tail, recursion, copies and memory of the device
+// runtime, and the errors that it reports. Compiled with -rdc=true, so the runtime's device library is part
 // of the program.
 #include "common.hh"
 
@@ -13,7 +13,7 @@ struct list {
 
 __global__ void note(list* to, unsigned value) { to->add(value); }
 
-// Launches itself for both halves; the sum is that of all of them.
+// Launches itself for both halves; the sum covers all launches.
 __global__ void sum_of(const unsigned* from, unsigned n, unsigned long long* sum) {
   if (n <= 64) {
     unsigned long long mine = 0;
@@ -103,7 +103,7 @@ int main() {
   auto* total = fresh<unsigned long long>();
   MUST(cudaMemcpy(data, numbers_.data(), n * sizeof(unsigned), cudaMemcpyHostToDevice));
   sum_of<<<1, 32>>>(data, n, total);
-  // What comes behind it in the stream waits for all that it has launched.
+  // Later work in the stream waits for everything that it has launched.
   MUST(cudaMemcpyAsync(&sum, total, sizeof sum, cudaMemcpyDeviceToHost));
   MUST(cudaStreamSynchronize(nullptr));
   EXPECT(sum == expected);

@@ -1,4 +1,4 @@
-// What the programs of this folder share. They are ordinary CUDA programs: nothing here knows of Outboard.
+// Shared by the programs of this folder. They are ordinary CUDA programs: nothing here knows of Outboard.
 // Each ends with one line, PASS or FAIL and its name, and exits non-zero after FAIL.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-/// Ends the program when a CUDA call (runtime or driver) gives anything but success.
+/// Ends the program when a CUDA call (runtime or driver) does not succeed.
 #define MUST(call)                                                                          \
   do {                                                                                      \
     if (auto must_result = (call); static_cast<int>(must_result) != 0) {                    \
@@ -42,7 +42,7 @@ inline int pass(const char* name) {
   return 0;
 }
 
-/// The numeric argument at a place of the command line, or what to use without one.
+/// The numeric argument at a place of the command line, or `otherwise` if it is missing.
 inline long argument(int count, char** values, int place, long otherwise) {
   return count > place ? std::strtol(values[place], nullptr, 10) : otherwise;
 }

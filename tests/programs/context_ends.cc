@@ -1,5 +1,5 @@
-// What the end of a context takes with it, whichever way it ends: its memory is the device's again and its
-// addresses mean nothing, while another context's memory stays.
+// Ends a context in each way in which it can end: its memory returns to the device and its addresses become
+// invalid, while another context's memory stays.
 #include <cuda.h>
 
 #include <cstring>
@@ -9,7 +9,7 @@
 namespace {
 
 constexpr std::size_t megabyte = 1 << 20, large = 32 * megabyte;
-/// What a driver may keep of a context, or take for another reason meanwhile.
+/// Bytes that a driver may keep of a context, or may take for another reason at the same time.
 constexpr std::size_t slack = 24 * megabyte;
 
 std::size_t free_memory(CUcontext in) {
@@ -50,12 +50,12 @@ belongings acquire() {
   CUevent event = nullptr;
   MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   MUST(cuEventCreate(&event, 0));
-  MUST(cuMemsetD8Async(b.small, 3, 100, stream));  // work under way is no reason to keep anything
+  MUST(cuMemsetD8Async(b.small, 3, 100, stream));  // unfinished work does not keep the memory
   MUST(cuEventRecord(event, stream));
   return b;
 }
 
-/// Seen from a context that lives.
+/// Checks from a context that is still alive.
 void is_gone(const belongings& b, CUcontext seen_from) {
   CUcontext popped = nullptr;
   MUST(cuCtxPushCurrent(seen_from));

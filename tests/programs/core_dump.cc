@@ -1,7 +1,7 @@
-// Core dumps of the GPU as cuda-gdb's users have them: by the environment, by attributes and by a context's
-// flag, under the names that they choose, written where the program runs; the program ends by them unless it
-// says otherwise. What is expected was observed of driver 580.159.04. Each case is a child process in a
-// folder of its own. A device that writes none says so, and nothing else changes.
+// Core dumps of the GPU as users of cuda-gdb know them: requested by the environment, by attributes or by a
+// context's flag, under the names that they choose, written where the program runs; the program ends with
+// them unless it asks not to. The expectations were observed with driver 580.159.04. Each case is a child
+// process in a folder of its own. A device that writes no dumps says so, and nothing else changes.
 #include <cuda.h>
 #include <fnmatch.h>
 #include <sys/wait.h>
@@ -44,7 +44,7 @@ void failed(const std::string& what) {
   ++failures;
 }
 
-/// In a child, which ends where something else comes.
+/// Used in a child, which ends if another code comes.
 void must(int code, const char* what, int wanted = CUDA_SUCCESS) {
   if (code == wanted) return;
   failed(std::string(what) + " gives " + std::to_string(code) + ", not " + std::to_string(wanted));
@@ -72,7 +72,7 @@ void begin(unsigned flags = 0) {
   must(cuCtxSetCurrent(context), "making it current");
 }
 
-/// A kernel that fails, and memory. Gives what the first wait says.
+/// Launches a kernel that fails, and allocates memory. Returns what the first wait says.
 int fault(const char* kernel, CUdeviceptr& memory) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
@@ -85,11 +85,13 @@ int fault(const char* kernel, CUdeviceptr& memory) {
   return cuCtxSynchronize();
 }
 
-/// A fault, of which the program hears by this code; its memory stays, because a dump shall hold it.
+/// Causes a fault, which the program learns of by this code. Its memory stays allocated, because the dump
+/// must contain it.
 void hear(const char* kernel, int wanted) {
   CUdeviceptr memory = 0;
   int code = fault(kernel, memory);
-  // While a driver dumps it may call the kernel finished; what asks the device learns better.
+  // While it writes the dump, a driver may report the kernel as finished; a call that asks the device gets
+  // the fault.
   const auto end = std::chrono::steady_clock::now() + patience;
   while (code == CUDA_SUCCESS && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(100ms);
@@ -99,7 +101,7 @@ void hear(const char* kernel, int wanted) {
   must(code, "asking after the fault", wanted);
 }
 
-/// A fault that ends the program, by itself.
+/// Causes a fault that ends the program without further calls.
 void end_by(const char* kernel) {
   hear(kernel, CUDA_ERROR_ILLEGAL_ADDRESS);
   std::this_thread::sleep_for(patience);
@@ -117,7 +119,7 @@ std::string expand(std::string pattern, pid_t child) {
   return pattern;
 }
 
-/// The folder holds one whole dump of this name, or, where none is wanted, nothing.
+/// Checks that the folder holds one complete dump of this name, or nothing if none is wanted.
 void look_at_dump(const fs::path& folder, const std::string& wanted) {
   bool found = false;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -135,7 +137,7 @@ void look_at_dump(const fs::path& folder, const std::string& wanted) {
 
 enum class end { leaves, aborted };
 
-/// A child does this, with the environment of `variables` ("NAME=value").
+/// Runs a child with `variables` ("NAME=value") in its environment.
 void run(const char* name, std::initializer_list<const char*> variables, end wanted, const char* dump,
          const std::function<void()>& body) {
   current = name;
@@ -196,7 +198,7 @@ void no_dumps() {
 }
 
 void by_environment() {
-  // The word for small dumps is not heeded there.
+  // Drivers ignore the variable for small dumps there.
   run("a name by the environment",
       {on, "CUDA_COREDUMP_FILE=f.%h.%p.%t", "CUDA_ENABLE_LIGHTWEIGHT_COREDUMP=1"}, end::aborted,
       "f.%h.%p.[0-9]*", [] {
@@ -210,14 +212,14 @@ void by_environment() {
         must(cuInit(0), "cuInit");
         begin();
         hear("traps", CUDA_ERROR_LAUNCH_FAILED);
-        // Who hears of a trap has its dump.
+        // The dump is complete before the program learns of the trap.
         if (std::error_code none; fs::file_size("f.core", none) <= allocated) must(1, "the file's size");
       });
   run("a place that is not there", {on, "CUDA_COREDUMP_FILE=/no/such/folder/f"}, end::leaves, "", [] {
     must(cuInit(0), "cuInit");
     begin();
     hear("wild", CUDA_ERROR_ILLEGAL_ADDRESS);
-    std::this_thread::sleep_for(2s);  // if an end comes by itself, it comes now
+    std::this_thread::sleep_for(2s);  // if the driver ends the process, it does so now
   });
   run("a fault that is not waited for", {on, "CUDA_COREDUMP_FILE=f.core"}, end::leaves, "", [] {
     must(cuInit(0), "cuInit");

@@ -1,5 +1,5 @@
-// What the two programs of corners share: device 0 with its primary context, exact codes, a kernel. With the
-// argument "mock" the device computes nothing: then only codes are compared.
+// Shared by driver_corners and gpu_corners: device 0 with its primary context, exact codes, a kernel. With
+// the argument "mock" the device computes nothing: then only codes are compared.
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// What kernels print comes out in this process: printf on stdout, a failed assertion on stderr, both by the
+// The output of kernels appears in this process: printf on stdout, a failed assertion on stderr, both by the
 // end of the call that waits for the kernel.
 #undef NDEBUG
 #include <unistd.h>
@@ -19,7 +19,7 @@ __global__ void check(const int* x, int limit) { assert(x[threadIdx.x] < limit);
 
 namespace {
 
-/// Descriptor `number` leads into a file while the object lives.
+/// Redirects descriptor `number` into a file while the object lives.
 class diverted {
  public:
   explicit diverted(int number) : number_(number), before_(dup(number)), file_(std::tmpfile()) {

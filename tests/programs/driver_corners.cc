@@ -95,7 +95,7 @@ void events_of_contexts() {
   CODE(CUDA_ERROR_INVALID_CONTEXT, cuCtxWaitEvent(nullptr, event));
   CODE(CUDA_ERROR_INVALID_HANDLE, cuCtxWaitEvent(context, nullptr));
   if (computes) {
-    // The event holds back what comes later in every stream, and waits for what came before in every stream.
+    // The event waits for earlier work in every stream, and holds back later work in every stream.
     CUstream first = nullptr, second = nullptr;
     MUST(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
     MUST(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
@@ -153,7 +153,7 @@ void memory_of_graphs() {
   MUST(cuGraphInstantiate(&exec, graph, 0));
   MUST(cuGraphLaunch(exec, nullptr));
   MUST(cuCtxSynchronize());
-  // The address is a device's: unified copies go there, and attributes say so.
+  // The address belongs to a device: unified copies use that device, and attributes say so.
   unsigned in[4] = {1, 2, 3, 4}, out[4] = {};
   MUST(cuMemcpy(p.dptr, reinterpret_cast<CUdeviceptr>(in), sizeof in));
   MUST(cuMemcpy(reinterpret_cast<CUdeviceptr>(out), p.dptr, sizeof out));
@@ -353,12 +353,14 @@ void checkpoints() {
   CODE(CUDA_ERROR_ILLEGAL_STATE, cuCheckpointProcessLock(own, nullptr));
   MUST(cuCheckpointProcessGetState(own, &state));
   EXPECT(state == CU_PROCESS_STATE_LOCKED);
-  std::atomic<bool> through{false};
+  std::atomic<bool> begun{false}, through{false};
   std::thread other([&] {
+    begun = true;
     MUST(cuCtxSetCurrent(context));
     MUST(cuMemsetD8(word, 1, 4));
     through = true;
   });
+  while (!begun) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT(!through);
   MUST(cuCheckpointProcessUnlock(own, nullptr));

@@ -1,5 +1,6 @@
 // The driver API without a runtime: PTX text, a global variable, two sources linked by cuLink, kernel
-// parameters as an array and as a packed buffer, a memset in between, and a refusal of text that is no PTX.
+// parameters as an array and as a packed buffer, a memset in between, and text that is not PTX, which is
+// refused.
 #include <cuda.h>
 
 #include <cmath>

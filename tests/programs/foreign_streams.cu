@@ -1,6 +1,6 @@
-// Copies in a stream of another context than the current one, as drivers allow it: libraries that use several
-// devices name a stream and leave the current device as it is. Two contexts of one device tell the same, and
-// where there are two devices, each has one.
+// Copies in a stream whose context is not the current one, as drivers allow: libraries that use several
+// devices name a stream and leave the current device as it is. The test uses two contexts of one device; if
+// there are two devices, each has one.
 #include <cuda.h>
 
 #include <cstring>
@@ -72,7 +72,7 @@ void every_shape(const context& other, unsigned* pinned) {
   EXPECT(std::vector<unsigned>(pinned, pinned + words) == filled(4));
 }
 
-/// Bytes that wait for a busy stream are the copy's own: what is copied next must not take their place.
+/// Bytes that wait for a busy stream belong to their copy: the next copy must not overwrite them.
 void behind_slow_work(const context& other) {
   MUST(cuCtxPushCurrent(other.self));
   for (int i = 0; i < 2; ++i)

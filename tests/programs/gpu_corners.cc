@@ -1,6 +1,6 @@
 // More corners of the driver API (driver_corners.cc): green contexts, tensor maps, sparse arrays, which the
-// cpu device has not, and says so; the functions of CUDA 3.1 and before; cooperative launches on several
-// devices.
+// cpu device refuses because it has none; the functions of CUDA 3.1 and before; cooperative launches on
+// several devices.
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 namespace {
 
-/// What a GPU has and the cpu device has not: it says so.
+/// Features of GPUs that the cpu device refuses.
 void green_contexts() {
   CUdevResource all{}, groups[2], rest{};
   const CUresult has = cuDeviceGetDevResource(device, &all, CU_DEV_RESOURCE_TYPE_SM);
@@ -91,7 +91,7 @@ void tensor_maps() {
                              CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (has != CUDA_ERROR_NOT_SUPPORTED) {
     MUST(has);
-    if (computes) {  // the bytes begin with the address, whatever else the driver's secret says
+    if (computes) {  // the bytes begin with the address; the rest is the driver's secret
       CUdeviceptr inside = 0;
       std::memcpy(&inside, &map, sizeof inside);
       EXPECT(inside == memory);
@@ -155,7 +155,7 @@ void sparse_arrays() {
   MUST(cuStreamDestroy(stream));
 }
 
-/// The functions of CUDA 3.1 and before, with addresses of 32 bits: for contexts of that version only.
+/// The functions of CUDA 3.1 and before have addresses of 32 bits and work only in contexts of that version.
 void first_versions() {
   const auto call = [](const char* name, auto... arguments) {
     auto* entry = reinterpret_cast<CUresult (*)(decltype(arguments)...)>(dlsym(RTLD_DEFAULT, name));
@@ -247,7 +247,7 @@ void odds_and_ends() {
                               CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
-/// cuBLASLt calls into this table of the driver's without asking whether it is there.
+/// cuBLASLt calls into this table of the driver without checking that it exists.
 void layout_of_the_board() {
   constexpr unsigned char bytes[16] = {0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45,
                                        0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca};
@@ -268,7 +268,7 @@ void layout_of_the_board() {
   for (int n = 0; n < multiprocessors / 2; ++n) sum = sum * 31 + clusters[n] * 256u + numbers[n];
   std::printf("CHECK layout of the board %u\n", sum);
   MUST(release(clusters, numbers));
-  // Each place is one pair's.
+  // Each place belongs to one pair.
   bool taken[256][256] = {};
   MUST(get(&clusters, &numbers));
   for (int n = 0; n < multiprocessors / 2; ++n) {

@@ -121,7 +121,7 @@ void fork_and_join() {
   MUST(cudaEventDestroy(joined));
 }
 
-/// Copies of a graph use what lies in host memory when the graph runs.
+/// A graph's copies use what is in host memory when the graph runs.
 void copies(bool pinned) {
   buffers m;
   stream s;
@@ -199,7 +199,7 @@ void host_function_between_copies() {
   MUST(cudaFreeHost(v.out));
 }
 
-/// A launch returns though the ones before it have not begun: their copies wait in the stream.
+/// A launch returns although earlier ones have not begun: their copies wait in the stream.
 void launches_wait_for_nobody() {
   buffers m;
   stream s;
@@ -271,7 +271,7 @@ void updates() {
   MUST(cudaGraphExecDestroy(exec));
 }
 
-/// The call is refused and the capture is lost; EndCapture says so and gives no graph.
+/// The call is refused and the capture is lost; EndCapture returns the error and no graph.
 template <class Call>
 void loses(cudaError_t expected, Call call) {
   stream s;
@@ -296,7 +296,7 @@ void what_is_forbidden() {
   });
   cudaEvent_t event;
   MUST(cudaEventCreate(&event));
-  {  // what is captured elsewhere must come back before the end
+  {  // other streams must rejoin before the capture ends
     stream s, other;
     MUST(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
     MUST(cudaEventRecord(event, s));

@@ -1,4 +1,4 @@
-// Conditional nodes: bodies that run if, while and where kernels say so.
+// Conditional nodes: kernels decide whether a body runs, how often, and which of several.
 #include "common.hh"
 
 __global__ void count_down(int* left, int* rounds, cudaGraphConditionalHandle handle) {
@@ -97,7 +97,7 @@ void branch() {
   MUST(cudaGraphDestroy(graph));
 }
 
-/// A body is filled by capture; who captures into a graph need not be given it at the end.
+/// A body is filled by capture. A capture into an existing graph need not return it at the end.
 void captured_body() {
   numbers_on_device n;
   n.set(1, 0);

@@ -138,7 +138,7 @@ void built_by_hand(cudaStream_t s) {
   all_are(launch(exec, s, x), 108);
   MUST(cudaGraphExecDestroy(exec));
 
-  // The graph itself: other parameters, edges, a node less.
+  // The graph itself: other parameters, edges, one node fewer.
   const kernel_arguments unused(x, n, 0, 0);
   MUST(cudaGraphKernelNodeSetParams(kernel, &p));
   fill_told.value = 5;
@@ -181,7 +181,7 @@ void children_and_clones(cudaStream_t s) {
   std::size_t nodes = 0;
   MUST(cudaGraphGetNodes(embedded, nullptr, &nodes));
   EXPECT(nodes == 1);
-  // What becomes of the graph later does not change those made of it.
+  // Later changes of the graph do not affect executable graphs made from it.
   kernel_arguments changed(x, n, 0, 77);
   const cudaKernelNodeParams p = changed.parameters();
   MUST(cudaGraphKernelNodeSetParams(kernel, &p));
@@ -227,7 +227,7 @@ void events(cudaStream_t s) {
   MUST(cudaFree(x));
 }
 
-/// Destructors run when the last graph or executable graph that refers to the object is gone.
+/// Destructors run when the last graph or executable graph that refers to the object is destroyed.
 void user_objects(cudaStream_t s) {
   std::atomic<int> destroyed{0};
   int* x;
@@ -273,7 +273,7 @@ void printed() {
 
 }  // namespace
 
-/// What no node frees is the program's from the launch on, until it frees it.
+/// Memory that no node frees belongs to the program from the launch until the program frees it.
 void memory_left_by_a_graph(cudaStream_t s) {
   cudaGraph_t graph;
   cudaGraphExec_t exec, second = nullptr;

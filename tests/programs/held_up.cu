@@ -1,6 +1,6 @@
-// What a program may do while a host function of its own runs, on the way of which the driver waits for that
-// function: more launches than a stream takes, loading and unloading code, freeing memory of every kind,
-// copies of much. The function sees and changes memory that kernels use.
+// What a program may do while its own host function runs, even where the driver waits for that function: more
+// launches than a stream takes, loading and unloading code, freeing memory of every kind, large copies. The
+// function sees and changes memory that kernels use.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -33,7 +33,7 @@ struct stream {
   operator cudaStream_t() const { return s; }
 };
 
-/// Host memory that kernels see, too.
+/// Host memory that kernels can see too.
 struct shared_number {
   int *host = nullptr, *device = nullptr;
   shared_number() {
@@ -151,7 +151,7 @@ void memory_comes_and_goes(const shared_number& number, cudaStream_t s) {
   }
 }
 
-/// Another thread's work in another stream goes on beside it.
+/// Another thread's work in another stream continues meanwhile.
 void beside(const shared_number& number, cudaStream_t s) {
   stream other;
   shared_number own;

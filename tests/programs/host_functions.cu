@@ -1,4 +1,5 @@
-// Host functions and stream callbacks: order behind kernels and copies, what they may do, who waits for whom.
+// Host functions and stream callbacks: their order behind kernels and copies, what they may do, and which
+// threads wait for them.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -10,7 +11,7 @@ __global__ void add(int* x, int n) { atomicAdd(x, n); }
 
 namespace {
 
-/// A door that one thread opens and others wait at.
+/// A barrier that one thread opens and at which others wait.
 class door {
  public:
   void open() {
@@ -96,7 +97,7 @@ void callbacks() {
 void CUDART_CB open_door(void* data) { static_cast<door*>(data)->open(); }
 void CUDART_CB pass_door(void* data) { static_cast<door*>(data)->pass(); }
 
-/// The program waits without a CUDA call: somebody must listen all the same.
+/// The program waits without a CUDA call; the front-end must still serve callbacks.
 void silent_wait() {
   cudaStream_t stream;
   MUST(cudaStreamCreate(&stream));
@@ -148,7 +149,7 @@ void held_stream() {
   MUST(cudaFree(b));
 }
 
-/// A synchronous copy stands behind a function of a blocking stream, and both come to their end.
+/// A synchronous copy queued behind a host function of a blocking stream: both complete.
 void copy_behind_function() {
   constexpr std::size_t n = 40u << 20;
   std::vector<char> in(n, 1), out(n);
@@ -171,7 +172,7 @@ void copy_behind_function() {
   MUST(cudaFree(a));
 }
 
-/// For tests that kill the program: a stream that never goes on.
+/// For tests that kill the program: a stream that never proceeds.
 [[noreturn]] void hold() {
   cudaStream_t stream;
   MUST(cudaStreamCreate(&stream));

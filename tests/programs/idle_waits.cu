@@ -1,6 +1,6 @@
 // Waits for what has nothing left to do, between waits that must not return early: work begun by another
 // thread, on another stream, in another default stream, through a graph. Memory that kernels and the host
-// share tells whether a wait came back too soon.
+// share shows whether a wait returned too early.
 #include <atomic>
 #include <thread>
 
@@ -29,7 +29,7 @@ void idle_again(cudaStream_t stream, cudaEvent_t event) {
   }
 }
 
-/// Another thread launches and says so; only then does this one wait, on whatever `wait` waits for.
+/// Another thread launches and signals; only then does this thread wait, with `wait`.
 template <class Begin, class Wait>
 void from_another_thread(cudaStream_t stream, cudaEvent_t event, Begin begin, Wait wait) {
   std::atomic<int> asked{0}, begun{0};

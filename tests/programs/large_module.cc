@@ -1,6 +1,6 @@
-// Modules of any size, by the driver API: PTX text with a table of numbers that do not compress, one after
-// the other or from several threads at once; each is run and its result checked. usage: large_module [KIB
-// [MODULES [THREADS]]] (256 4 2)
+// Loads modules of any size through the driver API: PTX text with a table of numbers that do not compress,
+// one after the other or from several threads at once; each is run and its result checked. usage:
+// large_module [KIB [MODULES [THREADS]]] (256 4 2)
 #include <cuda.h>
 
 #include <chrono>

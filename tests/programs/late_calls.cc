@@ -1,6 +1,6 @@
-// Calls to the driver at the very end of a process: what was made after the first call is destroyed while the
-// driver still works; what was made before it finds the driver gone, is told so by every call, and waits for
-// nothing, with work unfinished and a thread still waiting.
+// Calls to the driver at the very end of a process. Objects made after the first call are destroyed while the
+// driver still works. Objects made before it find the driver gone: every call returns an error and none
+// waits, although work is unfinished and a thread still waits.
 #include <cuda.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-/// Destructors cannot end the process by exit().
+/// Destructors must not call exit(), so they end the process another way.
 #define HOLDS(condition)                                                       \
   do {                                                                         \
     if (!(condition)) {                                                        \
@@ -73,7 +73,7 @@ int main() {
   static early first;
   MUST(cuMemsetD8(made.memory, 9, 1 << 20));
   MUST(cuEventRecord(made.event, made.stream));
-  // A thread of the program's that never ends by itself, and has used the driver.
+  // A thread that has used the driver and never ends by itself.
   std::thread([context] {
     MUST(cuCtxSetCurrent(context));
     MUST(cuStreamSynchronize(made.stream));

@@ -1,5 +1,5 @@
-"""CUDA in the children of Python's multiprocessing, by each way in which it starts them: a parent that has not used CUDA
-may fork; one that has may spawn; a forked child of that one gets error 3."""
+"""CUDA in the children of Python's multiprocessing, for each way in which it starts them: a parent that has not used CUDA
+may fork; one that has used CUDA may spawn; its forked children get error 3."""
 import ctypes
 import multiprocessing
 import sys

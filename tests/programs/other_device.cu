@@ -1,6 +1,6 @@
-// Copies of memory on another device than the current one, before and after peer access: each shape, in
-// streams of either device, and the order in which the synchronous ones stand to that device's work. Fills
-// need access.
+// Copies of memory on a device that is not the current one, before and after peer access: each shape, in
+// streams of either device, and how synchronous copies are ordered with that device's work. Fills need
+// access.
 #include <cuda_runtime.h>
 
 #include <cstring>
@@ -39,7 +39,7 @@ struct pair {
   unsigned* pinned;
 
   std::vector<unsigned> of(unsigned value) const { return std::vector<unsigned>(words, value); }
-  /// By the device's own copies, so that what is asked about is done by nothing else.
+  /// Uses the device's own copies, so that nothing else does the operation under test.
   void set(int number, unsigned* at, unsigned value) const {
     MUST(cudaSetDevice(number));
     MUST(cudaMemcpy(at, of(value).data(), bytes, cudaMemcpyHostToDevice));
@@ -114,7 +114,7 @@ void large(const pair& p) {
   MUST(cudaFree(there));
 }
 
-/// What that device's default stream has comes first.
+/// Work in that device's default stream comes first.
 void order(const pair& p) {
   std::vector<unsigned> host(words);
   p.fill_late_there(10);

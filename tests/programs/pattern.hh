@@ -1,19 +1,18 @@
-// Shared by fill_and_hang and find_pattern: the pattern, and how to take all memory that there is.
+// Shared by fill_and_hang and find_pattern: the pattern, and how to take all memory.
 #pragma once
 
 #include <algorithm>
 
 #include "common.hh"
 
-constexpr std::uint64_t pattern = 0x6472616f6274754f;  // "Outboard", not likely to be there by chance
+constexpr std::uint64_t pattern = 0x6472616f6274754f;  // "Outboard"; unlikely to be there by chance
 
 struct piece {
   std::uint64_t* words;
   size_t count;
 };
 
-/// Allocates pieces, large ones first, until not even a small one is to be had (or up to a limit in
-/// megabytes).
+/// Allocates pieces, large ones first, until not even a small one is left (or up to a limit in megabytes).
 inline std::vector<piece> take_all(long limit_megabytes) {
   std::vector<piece> taken;
   size_t left = limit_megabytes > 0 ? size_t(limit_megabytes) << 20 : ~size_t(0);
@@ -24,7 +23,7 @@ inline std::vector<piece> take_all(long limit_megabytes) {
       left -= bytes;
     }
   }
-  cudaGetLastError();  // the refusal that ended the search is no error
+  cudaGetLastError();  // clears the refusal that ended the search
   return taken;
 }
 

@@ -1,6 +1,6 @@
-// Peers: the codes on one device; with a second one, kernels and copies that use the other's memory, blocks
-// made before and after access was enabled, and a process that opens memory of a device it does not compute
-// on.
+// Peers: the codes on one device; with a second one, kernels and copies that use the other device's memory,
+// blocks made before and after access was enabled, and a process that opens memory of a device on which it
+// does not compute.
 #include <cuda.h>
 
 #include "processes.hh"
@@ -95,7 +95,7 @@ void on_two_devices(channel& to) {
   MUST(cudaSetDevice(1));
   MUST(cudaMalloc(&late, words * 4));
   MUST(cudaSetDevice(0));
-  add_one<<<words / 256, 256>>>(late, here, words);  // a block made since, written
+  add_one<<<words / 256, 256>>>(late, here, words);  // a block made after access was enabled, written
   MUST(cudaDeviceSynchronize());
   MUST(cudaSetDevice(1));
   expect_all(late, 12);

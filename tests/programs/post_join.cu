@@ -1,5 +1,5 @@
 // Happens-before through a join: a thread posts thousands of launches and copies and ends without waiting for
-// them; whoever joins it sees every one, by each way of asking.
+// them; the thread that joins it sees every one, by each way of asking.
 #include <thread>
 
 #include "common.hh"

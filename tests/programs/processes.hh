@@ -1,6 +1,6 @@
-// Programs of several processes: scenes of two sides, each side a process of its own that is forked before
-// anybody uses CUDA, or started anew (spawned). The sides talk over a socket, as CUDA programs do that share
-// memory.
+// Programs of several processes: scenes with two sides. Each side is a process of its own, forked before any
+// process uses CUDA, or started anew (spawned). The sides talk over a socket, as CUDA programs that share
+// memory do.
 #pragma once
 
 #include <signal.h>
@@ -27,10 +27,10 @@ class channel {
     EXPECT(::recv(fd_, &value, sizeof value, MSG_WAITALL) == static_cast<ssize_t>(sizeof value));
     return value;
   }
-  /// "I am here": whatever was done before has been done.
+  /// Signals that everything before this call is done.
   void tell() { put(char{1}); }
   void hear() { (void)take<char>(); }
-  /// The other side has ended.
+  /// Waits until the other side has ended.
   void hear_end() {
     char nothing;
     EXPECT(::recv(fd_, &nothing, 1, 0) <= 0);
@@ -90,7 +90,7 @@ inline pid_t start_side(const char* program, const scene& s, int number, int sid
   std::exit(0);
 }
 
-/// A side that was to be killed has been; any other has ended well.
+/// Whether a side ended as expected: killed, or with success.
 inline bool ended_well(pid_t child, bool killed) {
   int status = 0;
   EXPECT(::waitpid(child, &status, 0) == child);

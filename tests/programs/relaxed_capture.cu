@@ -1,5 +1,5 @@
-// What a relaxed capture lets the program do meanwhile: allocate, free, page-lock, load; none of it is
-// captured and none of it ends the capture.
+// What a relaxed capture lets the program do: allocate, free, page-lock, load; none of it is captured and
+// none of it ends the capture.
 #include <cstring>
 
 #include "common.hh"
@@ -54,7 +54,7 @@ int main() {
   EXPECT(captures(s));
   MUST(cudaFreeHost(before_host));
   EXPECT(captures(s));
-  // Another stream works as ever.
+  // Another stream works as usual.
   MUST(cudaMemsetAsync(y, 0, bytes, other));
   add<<<n / 256, 256, 0, other>>>(y, n, 5);
   std::vector<int> seen(n);

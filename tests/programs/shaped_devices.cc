@@ -1,6 +1,6 @@
-// What the server's configuration makes of a device, as a program meets it: the driver and NVML give the same
-// name and memory, and every way to allocate ends at the limit, at the call, with nothing broken by it.
-// usage: shaped_devices NAME BYTES [DEVICES]: how device 0 is called, its memory, how many devices there are.
+// A device shaped by the server's configuration, as a program sees it: the driver and NVML give the same name
+// and memory, and every way to allocate fails at the limit, in the call itself, and breaks nothing.
+// usage: shaped_devices NAME BYTES [DEVICES]: the name of device 0, its memory, the number of devices.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -90,7 +90,7 @@ void same_boards(int devices) {
   }
 }
 
-/// `take` allocates and says how it went, `give` frees it again.
+/// `take` allocates and returns the code; `give` frees the memory again.
 template <class Take, class Give>
 void ends_at_the_limit(const char* what, Take&& take, Give&& give) {
   const std::size_t before = free_bytes();
@@ -155,7 +155,7 @@ void mapped_memory() {
   EXPECT(free_bytes() == before);
 }
 
-/// What a pool keeps counts, and is given back before an allocation fails.
+/// Memory that a pool keeps counts, and is returned before an allocation fails.
 void kept_by_a_pool() {
   CUmemoryPool pool = nullptr;
   CUmemPoolProps props{};

@@ -1,6 +1,6 @@
 // What frameworks ask before every operation, a hundred thousand times: the current device, whether the
 // primary context is active, whether a stream is captured, the thread's capture mode, an attribute, what a
-// pointer is, how a kernel fits. Right every time, also just after the answer has changed. usage:
+// pointer is, how a kernel fits. The answers must always be right, also just after they have changed. usage:
 // small_questions [ROUNDS]
 #include <cuda.h>
 

@@ -1,6 +1,6 @@
-// Very many calls of one process. usage: soak_calls [CALLS] [MARKS] [LAUNCHES]: with MARKS it stops that many
-// times, evenly spread, with nothing under way: prints "mark" and waits for a line, so that somebody can look
-// what is held. LAUNCHES: how many of each round's calls are launches.
+// Makes very many calls in one process. usage: soak_calls [CALLS] [MARKS] [LAUNCHES]: with MARKS it stops
+// that many times, evenly spread, with nothing under way: prints "mark" and waits for a line, so that a test
+// can measure what is held. LAUNCHES: how many of each round's calls are launches.
 #include <cstring>
 
 #include "common.hh"
@@ -9,7 +9,7 @@ __global__ void increment(unsigned* x) { *x += 1; }
 
 namespace {
 
-/// Calls one round makes beside its launches.
+/// Calls of one round in addition to its launches.
 constexpr long beside = 16;
 
 struct things {

@@ -1,5 +1,5 @@
-// Streams, events and pinned memory: chunks go up, are worked on and come down in four streams at once; one
-// stream waits for another's event; every way of learning that work is done is used.
+// Streams, events and pinned memory: chunks are copied to the device, processed and copied back in four
+// streams at once; one stream waits for another's event; every way to learn that work is complete is used.
 #include "common.hh"
 
 constexpr int streams = 4, rounds = 8, chunk = 1 << 14;
@@ -46,7 +46,7 @@ int main() {
     gather<<<chunk / 256, 256, 0, last>>>(device, sums, streams, chunk);
     MUST(cudaMemcpyAsync(pinned_sums, sums, bytes, cudaMemcpyDeviceToHost, last));
     MUST(cudaEventRecord(end, last));
-    // Each round learns it another way.
+    // Each round uses another way to learn it.
     cudaError_t state = cudaErrorNotReady;
     switch (round % 4) {
       case 0:

@@ -1,4 +1,4 @@
-// Surface objects: reads and writes of every width and geometry, what happens outside of them, and that a
+// Surface objects: reads and writes of every width and geometry, accesses outside of the surface, and that a
 // texture sees what a surface wrote.
 #include <cuda_runtime.h>
 
@@ -176,7 +176,7 @@ void copies(const cudaChannelFormatDesc& format) {
 
 }  // namespace
 
-/// No driver asks for cudaArraySurfaceLoadStore, nor minds what it is to destroy.
+/// No driver requires cudaArraySurfaceLoadStore, or refuses an invalid object to destroy.
 void without_a_flag() {
   const cudaChannelFormatDesc texel = cudaCreateChannelDesc<float4>();
   cudaMipmappedArray_t levels;

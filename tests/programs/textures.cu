@@ -1,5 +1,5 @@
-// Texture objects: every geometry, address mode, filter and read mode, against what the programming guide
-// says, computed here a second time. Texels are small whole numbers and coordinates multiples of 1/8, so
+// Texture objects: every geometry, address mode, filter and read mode, compared with the programming guide's
+// formulas, computed here on the host. Texels are small whole numbers and coordinates multiples of 1/8, so
 // filtered values are exact.
 #include <cuda_runtime.h>
 
@@ -136,11 +136,12 @@ int addressed(int i, int n, const sampler& s) {
 
 double coordinate(float x, int n, const sampler& s) {
   const double u = s.normalized ? double{x} * n : x;
-  // Clamped coordinates filter from the middle of the outermost texel on.
+  // Clamped coordinates filter from the middle of the outermost texel.
   return s.linear && s.mode == cudaAddressModeClamp ? std::min(std::max(u, 0.5), n - 0.5) : u;
 }
 
-/// What share of a corner's weight each half gets, in whole 256ths: so filters a GPU (read off an H200).
+/// The share of a corner's weight that each half gets, in whole 256ths, as a GPU filters (observed on an
+/// H200).
 double to_second(double weight, double part) { return std::floor(weight * part * 256 + 0.5) / 256; }
 double to_first(double weight, double part) { return std::floor(weight * (1 - part) * 256 + 0.5) / 256; }
 

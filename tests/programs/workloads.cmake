@@ -1,6 +1,6 @@
-# A second set of programs, written by others, when it lies beside this clone: compiled with nvcc's default flags.
-# Sets workloads_on_cpu: those that the cpu device can run. Those that need machine code or NVIDIA's own libraries are
-# built by the target outboard_gpu_workloads only.
+# A second set of programs, written by others: compiled with nvcc's default flags if they are next to this clone.
+# Sets workloads_on_cpu, the programs that the cpu device can run. Programs that need machine code or NVIDIA's own
+# libraries are built by the target outboard_gpu_workloads only.
 set(workloads ${CMAKE_SOURCE_DIR}/../shared/workloads)
 set(OUTBOARD_WORKLOADS ${CMAKE_BINARY_DIR}/workloads)
 set(workloads_on_cpu "")

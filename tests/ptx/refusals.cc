@@ -1,5 +1,6 @@
-// ptx_refusals FILE...: loads each PTX text as a driver would and prints what is refused, then a table of the
-// refused forms with the number of files and statements that need them. Exit 1 when anything is refused.
+// ptx_refusals FILE...: loads each PTX text as a driver would and prints the refused statements, then a table
+// of the refused forms with the number of files and statements that need them. Exit 1 when anything is
+// refused.
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -7,8 +8,8 @@
 #include <sstream>
 #include <string>
 
-#include "ptx/code.hh"
-#include "ptx/module.hh"
+#include "ptx/run/code.hh"
+#include "ptx/text/module.hh"
 
 namespace {
 
@@ -30,7 +31,7 @@ std::string form_of(const std::string& message) {
   return opcode.substr(0, opcode.find_first_of(" \t\n")) + ": " + message.substr(why + 2, text - why - 2);
 }
 
-/// All refusals of one text, a line each; empty when it loads.
+/// All refusals of one text, one per line; empty if it loads.
 std::string refusals(const std::string& text) {
   const auto parsed = ptx::parse(text);
   if (!parsed) return parsed.error().message;

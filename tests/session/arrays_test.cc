@@ -1,14 +1,14 @@
-// Arrays, boxes, textures and surfaces between the front-end and a back-end process: every call travels,
-// bytes of rows land where they belong and nowhere else, and what is alive is rebuilt with the values kernels
-// hold.
+// Arrays, boxes, textures and surfaces between the front-end and a back-end process: every call travels, the
+// bytes of rows land where they belong and nowhere else, and live objects are rebuilt with the values that
+// kernels hold.
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <cstring>
 
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/process.hh"
 #include "frontend/cuda/remote.hh"
-#include "frontend/process.hh"
 #include "server.hh"
 
 namespace outboard::tests {
@@ -42,7 +42,7 @@ CUDA_MEMCPY3D between(CUdeviceptr to, CUdeviceptr from, std::size_t pitch, std::
 
 CUdeviceptr address(const void* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-/// Boxes through device memory: in by each flavour, out by each flavour.
+/// Copies boxes into device memory by each flavour and out by each flavour.
 void boxes_round_trip(const server& s) {
   begin(s);
   constexpr std::size_t pitch = 40, width = 24, height = 9;
@@ -89,7 +89,7 @@ TEST(arrays, boxes_land_between_the_pitches_on_the_cpu_device) {
   EXPECT_TRUE(in_fresh_process([&] { boxes_round_trip(s); }));
 }
 
-/// Every function of arrays and objects once: the mock takes all of them.
+/// Calls every function of arrays and objects once; the mock accepts all of them.
 TEST(arrays, every_call_travels) {
   const server s("mock");
   EXPECT_TRUE(in_fresh_process([&] {
@@ -199,9 +199,9 @@ TEST(arrays, kernels_find_their_textures_again_after_a_rebuild) {
     };
     EXPECT_EQ(sampled(), 18.0f);
     std::vector<std::byte> records;
-    ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().connection.export_records(records), CUDA_SUCCESS);
     ASSERT_TRUE(s.kill_worker());
-    ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().connection.rebuild(records), CUDA_SUCCESS);
     EXPECT_EQ(sampled(), 18.0f);
     EXPECT_EQ(ends::cuTexObjectDestroy(texture), CUDA_SUCCESS);
     EXPECT_EQ(ends::cuArrayDestroy(array), CUDA_SUCCESS);

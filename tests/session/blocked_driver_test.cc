@@ -1,7 +1,9 @@
-// A driver that waits, inside a call, for a host function of the client to finish: as a real one does when it
-// loads a module, frees memory, or has no room behind the function (on a 580 driver 1021 launches). The
-// client's answer, and what the client must ask before it can answer, get through all the same.
+// A driver that waits inside a call until a host function of the client has finished. A real one does so when
+// it loads a module, frees memory, or has no room for work behind the function (a 580 driver has room for
+// 1021 launches). The client's answer, and the requests that it must make before it can answer, must still be
+// served.
 #include <condition_variable>
+#include <future>
 
 #include "loopback_session.hh"
 
@@ -10,14 +12,23 @@ namespace {
 
 using any_device = ::outboard::device::device;
 
-/// Host functions run on threads of their own; some calls wait until none runs.
+/// Host functions run on threads of their own; some calls wait until none runs. A test's host function can
+/// wait in turn until such a call has come, so that the two certainly meet.
 class driver_at_work {
  public:
   void enter() { change(1); }
   void leave() { change(-1); }
   void wait_until_none_runs() {
     std::unique_lock lock(mutex_);
+    ++waiting_;
+    changed_.notify_all();
     changed_.wait(lock, [&] { return running_ == 0; });
+    --waiting_;
+  }
+  /// False if no call waits within 20 s, which only happens if the session hangs.
+  bool wait_until_a_call_waits() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 20s, [&] { return waiting_ > 0; });
   }
 
  private:
@@ -28,7 +39,7 @@ class driver_at_work {
   }
   std::mutex mutex_;
   std::condition_variable changed_;
-  int running_ = 0;
+  int running_ = 0, waiting_ = 0;
 };
 
 driver_at_work& at_work() {
@@ -77,7 +88,7 @@ class blocked_driver : public loopback_session {
     loopback_session::TearDown();
   }
 
-  /// The client's thread of host functions: `body`, then the answer.
+  /// Starts the client's thread of host functions: it runs `body`, then answers.
   void answer_with(std::function<void()> body) {
     client_ = std::thread([this, body = std::move(body)] {
       while (const auto order = session_->next_callback()) {
@@ -99,7 +110,8 @@ class blocked_driver : public loopback_session {
                                            static_cast<std::size_t>(1), static_cast<CUstream>(nullptr));
     return session_->post(request(lane, opcode::cuMemsetD8Async, payload));
   }
-  /// What a program's host memory needs before and after a host function, from a thread without a context.
+  /// Exchanges host memory as a front-end does before and after a host function, from a thread without a
+  /// context.
   CUresult fetch_and_update(std::uint32_t lane) {
     const auto ask = encoded(marshal::fetch_body{});
     std::vector<std::byte> reply;
@@ -118,7 +130,7 @@ TEST_F(blocked_driver, a_call_that_waits_for_a_host_function_ends) {
   start_client();
   std::atomic<int> ran{0};
   answer_with([&] {
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(at_work().wait_until_a_call_waits());
     ++ran;
   });
   for (int i = 1; i <= 5; ++i) {
@@ -128,11 +140,11 @@ TEST_F(blocked_driver, a_call_that_waits_for_a_host_function_ends) {
   }
 }
 
-TEST_F(blocked_driver, also_when_the_function_needs_memory_that_both_sides_see) {
+TEST_F(blocked_driver, a_call_ends_though_the_function_exchanges_memory) {
   start_client();
   std::atomic<int> ran{0};
   answer_with([&] {
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(at_work().wait_until_a_call_waits());
     ran += fetch_and_update(77) == CUDA_SUCCESS;
   });
   for (int i = 1; i <= 5; ++i) {
@@ -142,11 +154,11 @@ TEST_F(blocked_driver, also_when_the_function_needs_memory_that_both_sides_see) 
   }
 }
 
-TEST_F(blocked_driver, a_post_that_waits_for_a_host_function_ends_whatever_follows_it) {
+TEST_F(blocked_driver, a_post_that_waits_for_a_host_function_ends_whatever_follows) {
   start_client();
   std::atomic<int> ran{0};
   answer_with([&] {
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(at_work().wait_until_a_call_waits());
     ran += fetch_and_update(77) == CUDA_SUCCESS;
   });
   for (int i = 1; i <= 5; ++i) {
@@ -159,13 +171,13 @@ TEST_F(blocked_driver, a_post_that_waits_for_a_host_function_ends_whatever_follo
   }
 }
 
-/// A module is unloaded, or memory unmapped, by a post: it gives the turn to nobody, and the next request of
-/// its thread finds a reader.
-TEST_F(blocked_driver, a_post_whose_handler_would_wait_elsewhere_holds_nobody_up_for_ever) {
+/// The post stands for one that unloads a module or unmaps memory: its lane does not pass on the turn for it,
+/// and the next request of its thread must find a reader.
+TEST_F(blocked_driver, a_post_that_waits_without_passing_the_turn_blocks_nobody) {
   start_client();
   std::atomic<int> ran{0};
   answer_with([&] {
-    std::this_thread::sleep_for(20ms);
+    EXPECT_TRUE(at_work().wait_until_a_call_waits());
     ran += fetch_and_update(77) == CUDA_SUCCESS;
   });
   for (int i = 1; i <= 5; ++i) {
@@ -177,22 +189,31 @@ TEST_F(blocked_driver, a_post_whose_handler_would_wait_elsewhere_holds_nobody_up
   }
 }
 
-TEST_F(blocked_driver, much_is_sent_meanwhile) {
+TEST_F(blocked_driver, many_posts_can_follow_while_a_call_waits) {
   start_client();
-  answer_with([&] { std::this_thread::sleep_for(50ms); });
+  std::promise<void> all_are_sent;
+  answer_with([sent = all_are_sent.get_future().share()] {
+    EXPECT_EQ(sent.wait_for(20s), std::future_status::ready);
+    EXPECT_TRUE(at_work().wait_until_a_call_waits());
+  });
   ASSERT_EQ(launch_host_function(1), CUDA_SUCCESS);
   for (int i = 0; i < 20'000; ++i) ASSERT_EQ(fill(1), CUDA_SUCCESS);
+  all_are_sent.set_value();
   EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
 }
 
 TEST_F(blocked_driver, a_thread_that_asks_again_before_its_reply_ends_the_session) {
   start_client();
-  answer_with([] { std::this_thread::sleep_for(300ms); });
+  std::promise<void> session_ended;
+  answer_with([ended = session_ended.get_future().share()] {
+    EXPECT_EQ(ended.wait_for(20s), std::future_status::ready);
+  });
   ASSERT_EQ(launch_host_function(1), CUDA_SUCCESS);
   std::thread waiting([&] { EXPECT_EQ(synchronize(2), CUDA_ERROR_DEVICE_UNAVAILABLE); });
-  std::this_thread::sleep_for(100ms);
-  EXPECT_EQ(create_event(2, 1), CUDA_SUCCESS);  // a peer that does not keep to the protocol
+  EXPECT_TRUE(at_work().wait_until_a_call_waits());
+  EXPECT_EQ(create_event(2, 1), CUDA_SUCCESS);  // violates the protocol
   waiting.join();
+  session_ended.set_value();
   EXPECT_TRUE(session_->lost());
 }
 

@@ -1,5 +1,5 @@
-// Core dumps of the device from end to end of a session: the driver writes to a path of the worker's own,
-// whatever the client says, and the bytes are with the client before it hears of the fault.
+// Core dumps of the device across a session: the driver writes to a path that the worker chooses, whatever
+// the client sends, and the client has the bytes before it gets the error of the fault.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,8 +12,8 @@ namespace {
 
 using any_device = ::outboard::device::device;
 
-/// A driver that fails when told to and then, a moment after it has told, writes a dump to the file that was
-/// set.
+/// A driver that fails on request and, a moment after it has reported the error, writes a dump to the
+/// configured file.
 class failing_driver {
  public:
   CUresult set(CUcoredumpSettings attribute, void* value, std::size_t* size) {
@@ -146,7 +146,7 @@ class core_dumps : public loopback_session {
   std::size_t heard_at_ = 99;
 };
 
-TEST_F(core_dumps, come_before_the_fault_is_told) {
+TEST_F(core_dumps, arrive_before_the_fault_is_reported) {
   start();
   ASSERT_EQ(wish(true, CU_COREDUMP_SKIP_LOCAL_MEMORY), CUDA_SUCCESS);
   EXPECT_EQ(driver().flags(), CU_COREDUMP_SKIP_LOCAL_MEMORY | CU_COREDUMP_SKIP_ABORT)
@@ -171,7 +171,7 @@ TEST_F(core_dumps, are_written_to_a_place_without_a_name) {
   EXPECT_EQ(driver().file(), file) << "made once";
 }
 
-TEST_F(core_dumps, of_many_megabytes_pass_and_two_are_two) {
+TEST_F(core_dumps, may_be_many_megabytes_and_come_once_for_each_fault) {
   start();
   ASSERT_EQ(wish(true, 0), CUDA_SUCCESS);
   std::string& dump = driver().dump;
@@ -181,7 +181,7 @@ TEST_F(core_dumps, of_many_megabytes_pass_and_two_are_two) {
   ASSERT_EQ(dumps_.size(), 1u);
   EXPECT_TRUE(dumps_[0] == dump);
   driver().join();
-  // The context lives anew; its next fault dumps again.
+  // The context was reset; its next fault dumps again.
   ASSERT_EQ(call(1, opcode::cuDevicePrimaryCtxReset_v2, encoded(marshal::context_body{context_handle, 0, 0})),
             CUDA_SUCCESS);
   ASSERT_EQ(post(1, opcode::cuDevicePrimaryCtxRetain, marshal::context_body{context_handle, 0, 0}, 0),
@@ -192,7 +192,7 @@ TEST_F(core_dumps, of_many_megabytes_pass_and_two_are_two) {
   EXPECT_EQ(dumps_[1], dump);
 }
 
-TEST_F(core_dumps, are_waited_for_only_where_some_were_wished) {
+TEST_F(core_dumps, are_waited_for_only_if_requested) {
   start();
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(fault(), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -201,8 +201,8 @@ TEST_F(core_dumps, are_waited_for_only_where_some_were_wished) {
   EXPECT_TRUE(driver().file().empty());
 }
 
-// With the flags alone a driver would write to a place of its choice, or watch a pipe there.
-TEST_F(core_dumps, flags_of_contexts_reach_the_driver_once_it_has_a_place) {
+// With the flags alone a driver would choose the place to write to, or watch a pipe there.
+TEST_F(core_dumps, flags_of_contexts_reach_the_driver_with_a_place_to_write) {
   start();
   const auto create = [&](unsigned flags, std::uint32_t number) {
     const std::uint64_t handle = wire::handle::make(1, number, 1).value;

@@ -1,5 +1,5 @@
-// Frees that were kept back reach the device in their order, before what their sender sends next.
-#include "frontend/freed_blocks.hh"
+// Delayed frees reach the device in their order, before the next request of their sender.
+#include "frontend/cuda/memory/freed_blocks.hh"
 
 #include "loopback_session.hh"
 
@@ -27,7 +27,7 @@ class freed : public loopback_session {
   frontend::freed_blocks blocks_;
 };
 
-TEST_F(freed, what_is_kept_is_freed_once_it_is_sent_and_what_was_taken_is_not) {
+TEST_F(freed, a_kept_block_is_freed_once_and_a_reused_one_is_not) {
   start_client();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(blocks_.keep(block(allocate())));
   EXPECT_TRUE(blocks_.take(block(0)));
@@ -41,7 +41,7 @@ TEST_F(freed, what_is_kept_is_freed_once_it_is_sent_and_what_was_taken_is_not) {
   EXPECT_EQ(mock_->calls("cuMemFreeAsync"), 2u);
 }
 
-TEST_F(freed, an_allocation_that_finds_nothing_spares_so_many_bytes_or_none) {
+TEST_F(freed, making_room_leaves_a_limited_number_of_bytes_or_none) {
   start_client();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(blocks_.keep(block(allocate(), 20u << 20)));
   blocks_.make_room(*session_, 1);
@@ -56,7 +56,7 @@ TEST_F(freed, an_allocation_that_finds_nothing_spares_so_many_bytes_or_none) {
   EXPECT_EQ(mock_->calls("cuMemFreeAsync"), 3u);
 }
 
-TEST_F(freed, whoever_finds_nothing_left_finds_it_sent) {
+TEST_F(freed, a_thread_that_finds_no_frees_left_finds_them_sent) {
   start_client();
   for (int round = 1; round <= 50; ++round) {
     ASSERT_TRUE(blocks_.keep(block(allocate())));

@@ -1,11 +1,11 @@
-// Posts over a connection whose sends are dear: a burst leaves in few of them, in order, and by itself when
-// nobody waits for an answer. Meant for TSan as well.
+// Posts over a connection whose sends are expensive: a burst leaves in few sends, in order, even if no thread
+// waits for an answer. Also meant for TSan.
 #include "loopback_session.hh"
 
 namespace outboard::tests {
 namespace {
 
-/// Says that it is a descriptor, and counts.
+/// Claims to have a descriptor, and counts sends.
 class counting_connection final : public transport::connection {
  public:
   counting_connection(std::unique_ptr<connection> inner, std::atomic<unsigned>& sends)
@@ -50,7 +50,7 @@ class gathered_posts : public loopback_session {
   std::atomic<unsigned> sends_{0};
 };
 
-TEST_F(gathered_posts, a_burst_is_few_sends_and_all_of_it_arrives_though_nobody_asks) {
+TEST_F(gathered_posts, a_burst_leaves_in_few_sends_and_arrives_without_a_call) {
   start_counting();
   constexpr unsigned posts = 5000;
   for (unsigned i = 0; i < posts; ++i) ASSERT_EQ(create_event(1, i), CUDA_SUCCESS);
@@ -58,7 +58,7 @@ TEST_F(gathered_posts, a_burst_is_few_sends_and_all_of_it_arrives_though_nobody_
   EXPECT_LT(sends_.load(), posts / 2);
 }
 
-TEST_F(gathered_posts, a_call_finds_done_what_was_posted_before_it_by_whomever) {
+TEST_F(gathered_posts, a_call_comes_after_earlier_posts_of_any_thread) {
   start_counting();
   constexpr unsigned rounds = 200, each = 10;
   for (unsigned round = 0; round < rounds; ++round) {
@@ -70,7 +70,7 @@ TEST_F(gathered_posts, a_call_finds_done_what_was_posted_before_it_by_whomever) 
   }
 }
 
-TEST_F(gathered_posts, threads_that_post_and_ask_at_once_lose_nothing) {
+TEST_F(gathered_posts, threads_that_post_and_call_at_once_lose_nothing) {
   start_counting();
   constexpr unsigned threads = 4, each = 2000;
   std::vector<std::thread> all;
@@ -87,7 +87,7 @@ TEST_F(gathered_posts, threads_that_post_and_ask_at_once_lose_nothing) {
   EXPECT_TRUE(executed(threads * each));
 }
 
-TEST_F(gathered_posts, the_end_of_the_session_takes_them_along) {
+TEST_F(gathered_posts, the_end_of_the_session_sends_them) {
   start_counting();
   constexpr unsigned posts = 300;
   for (unsigned i = 0; i < posts; ++i) ASSERT_EQ(create_event(1, i), CUDA_SUCCESS);
@@ -95,7 +95,7 @@ TEST_F(gathered_posts, the_end_of_the_session_takes_them_along) {
   EXPECT_TRUE(executed(posts));
 }
 
-TEST_F(gathered_posts, a_session_that_is_over_takes_no_more_and_its_thread_ends) {
+TEST_F(gathered_posts, a_session_that_has_ended_accepts_no_posts_and_its_thread_ends) {
   start_counting();
   for (unsigned i = 0; i < 100; ++i) ASSERT_EQ(create_event(1, i), CUDA_SUCCESS);
   EXPECT_EQ(synchronize(1), CUDA_SUCCESS);

@@ -1,12 +1,12 @@
-// A module image that was loaded before, in the place of an upload: asked for by name and proof, beside what
-// else a lane has uploaded.
+// Recalls a module image that was loaded before, by name and proof, instead of uploading it again; also
+// together with what a lane has uploaded.
 #include <filesystem>
 
-#include "backend/image_cache.hh"
+#include "backend/disk/image_cache.hh"
 #include "base/temporary_folder.hh"
 #include "loopback_session.hh"
-#include "marshal/image_bodies.hh"
-#include "marshal/image_name.hh"
+#include "marshal/cuda/image_bodies.hh"
+#include "marshal/cuda/image_name.hh"
 #include "wire/features.hh"
 
 namespace outboard::tests {
@@ -30,9 +30,8 @@ class image_recall : public loopback_session {
   }
   void adjust(backend::session_request& request) override {
     request.hello.features = wire::feature_image_recall | wire::feature_lane_uploads;
-    request.images = &*cache_;
-    request.image_access = terms_;
   }
+  backend::kept_images images() override { return {&*cache_, terms_}; }
 
   static std::vector<std::byte> image_of(std::string_view kernel, std::size_t size = 0) {
     const std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry " +
@@ -72,7 +71,7 @@ class image_recall : public loopback_session {
   bool is_kept(const std::vector<std::byte>& image) const {
     const fs::path file =
         folder_ / backend::image_file(terms_.scope, marshal::name_of(marshal::key_of(image)));
-    for (int tries = 0; tries < 100 && !fs::exists(file); ++tries) std::this_thread::sleep_for(10ms);
+    for (int tries = 0; tries < 2000 && !fs::exists(file); ++tries) std::this_thread::sleep_for(10ms);
     return fs::exists(file);
   }
   std::size_t files() const {
@@ -87,7 +86,7 @@ class image_recall : public loopback_session {
   std::uint32_t modules_ = 0;
 };
 
-TEST_F(image_recall, what_was_asked_for_in_vain_is_kept_and_then_found) {
+TEST_F(image_recall, an_image_asked_for_in_vain_is_kept_and_then_found) {
   start_client();
   const auto image = image_of("k");
   EXPECT_FALSE(ask(1, question(image)));
@@ -101,7 +100,7 @@ TEST_F(image_recall, what_was_asked_for_in_vain_is_kept_and_then_found) {
   EXPECT_EQ(mock_->calls("cuModuleLoadDataEx"), 3u);
 }
 
-TEST_F(image_recall, what_nobody_asked_for_or_did_not_load_is_not_kept) {
+TEST_F(image_recall, an_image_that_nobody_asked_for_or_that_did_not_load_is_not_kept) {
   start_client();
   const auto image = image_of("k"), other = image_of("other");
   upload(1, image);
@@ -110,7 +109,7 @@ TEST_F(image_recall, what_nobody_asked_for_or_did_not_load_is_not_kept) {
   upload(1, other);
   mock_->fail("cuModuleLoadDataEx", CUDA_ERROR_INVALID_PTX, 1);
   EXPECT_EQ(load(1, other.size()), CUDA_ERROR_INVALID_PTX);
-  EXPECT_FALSE(ask(1, marshal::recall_body{}));  // only to be answered
+  EXPECT_FALSE(ask(1, marshal::recall_body{}));  // only to wait for an answer
   upload(1, image);
   EXPECT_EQ(load(1, image.size()), CUDA_SUCCESS);
   session_->goodbye();
@@ -119,7 +118,7 @@ TEST_F(image_recall, what_nobody_asked_for_or_did_not_load_is_not_kept) {
   EXPECT_EQ(files(), 0u);
 }
 
-TEST_F(image_recall, it_takes_the_place_of_what_was_uploaded_and_only_if_it_is_found) {
+TEST_F(image_recall, a_recalled_image_replaces_the_upload_only_if_it_is_found) {
   keep(image_of("kept"));
   start_client();
   const auto kept = image_of("kept"), other = image_of("other");
@@ -132,7 +131,7 @@ TEST_F(image_recall, it_takes_the_place_of_what_was_uploaded_and_only_if_it_is_f
   EXPECT_EQ(load(1, other.size()), CUDA_SUCCESS);
 }
 
-TEST_F(image_recall, without_proof_or_under_another_size_there_is_none) {
+TEST_F(image_recall, an_image_is_not_found_without_proof_or_with_another_size) {
   keep(image_of("kept"));
   start_client();
   const marshal::recall_body right = question(image_of("kept"));
@@ -149,7 +148,7 @@ TEST_F(image_recall, without_proof_or_under_another_size_there_is_none) {
   EXPECT_TRUE(ask(1, right));
 }
 
-TEST_F(image_recall, several_threads_ask_at_once) {
+TEST_F(image_recall, several_threads_may_ask_at_once) {
   for (int i = 0; i < 4; ++i) keep(image_of("k" + std::to_string(i), 300'000));
   start_client();
   std::vector<std::thread> threads;

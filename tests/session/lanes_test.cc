@@ -1,5 +1,5 @@
 // Both ends of a session in one process over loopback, with the mock device: order across threads, waits that
-// block nobody, errors of posts, peers that do not follow the protocol. Meant for TSan as well.
+// do not block other threads, errors of posts, peers that violate the protocol. Also meant for TSan.
 #include "loopback_session.hh"
 
 namespace outboard::tests {
@@ -18,7 +18,7 @@ TEST_F(lanes, what_a_joined_thread_posted_is_executed_before_what_the_joiner_ask
   EXPECT_EQ(mock_->calls("cuEventCreate"), posts);
 }
 
-/// Its worker naps by then (reading_pace.hh).
+/// The worker naps by the end of a round (reading_pace.hh).
 TEST_F(lanes, a_program_that_posts_for_long_is_answered_and_loses_nothing) {
   start_client();
   std::uint32_t posted = 0;
@@ -84,7 +84,7 @@ TEST_F(lanes, a_failed_creation_leaves_a_tombstone_with_its_code) {
   EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
 }
 
-TEST_F(lanes, a_sticky_error_is_told_at_once) {
+TEST_F(lanes, a_sticky_error_is_reported_at_once) {
   start_client();
   mock_->fail("cuCtxSynchronize", CUDA_ERROR_ILLEGAL_ADDRESS, 1);
   EXPECT_EQ(synchronize(1), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -94,7 +94,7 @@ TEST_F(lanes, a_sticky_error_is_told_at_once) {
 TEST_F(lanes, upload_and_download_in_two_threads_at_once_finish) {
   start_client();
   CUdeviceptr address = 0,
-              other = 0;  // two blocks: the mock's memory is memory, and nothing orders the threads
+              other = 0;  // two blocks, because the mock's memory is real and nothing orders the threads
   std::vector<std::byte> reply;
   constexpr std::size_t size = 32u << 20;
   for (CUdeviceptr* block : {&address, &other}) {
@@ -157,7 +157,7 @@ TEST_F(lanes, a_dead_handle_is_refused_and_the_session_lives) {
   EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
 }
 
-TEST_F(lanes, a_malformed_request_ends_the_session_and_every_waiter_hears_of_it) {
+TEST_F(lanes, a_malformed_request_ends_the_session_for_every_waiter) {
   start_client();
   std::vector<std::byte> garbage(3, std::byte{0xff});
   EXPECT_EQ(call(1, opcode::cuMemAlloc_v2, garbage), CUDA_ERROR_DEVICE_UNAVAILABLE);

@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/process.hh"
 #include "frontend/cuda/remote.hh"
-#include "frontend/process.hh"
 #include "server.hh"
 
 namespace outboard::tests {
@@ -23,13 +23,13 @@ reading read() {
   std::size_t free = 0, total = 0;
   EXPECT_EQ(ends::cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
   marshal::ledger_reply held;
-  EXPECT_EQ(process::instance().ledger(held), CUDA_SUCCESS);
+  EXPECT_EQ(process::instance().connection.ledger(held), CUDA_SUCCESS);
   r.free = free;
   r.ledger = held.device();
   return r;
 }
 
-/// Runs `what` and expects that both books moved by the same number of bytes.
+/// Runs `what` and expects that both accounts changed by the same number of bytes.
 template <class What>
 void same_change(const char* name, What&& what) {
   const reading before = read();
@@ -38,7 +38,7 @@ void same_change(const char* name, What&& what) {
   EXPECT_EQ(before.free - after.free, after.ledger - before.ledger) << name;
 }
 
-/// In a fresh process, with the first device's primary context.
+/// Begins in a fresh process, with the first device's primary context.
 bool in_context(const server& s, const std::function<void()>& what) {
   return in_fresh_process([&] {
     boot(s);
@@ -89,19 +89,20 @@ TEST(ledger, equals_the_change_of_memory_info_for_every_allocating_call) {
   }));
 }
 
-/// As where faults shall dump: a driver's dump has no memory that lies in the window.
-TEST(ledger, knows_blocks_beside_the_window) {
+/// Requests dumps of faults, because a driver's dump lacks memory in the window: blocks then lie outside of
+/// it.
+TEST(ledger, counts_blocks_outside_the_window) {
   const server s("cpu");
   EXPECT_TRUE(in_context(s, [&] {
     process& p = process::instance();
     CUdeviceptr before = 0, large = 0, small = 0, start = 0;
     same_change("in the window", [&] { return ends::cuMemAlloc_v2(&before, 4u << 20); });
-    ASSERT_NE(p.window_slot_at(before), nullptr);
-    p.leave_window();
+    ASSERT_NE(p.memory.window.slot_at(before), nullptr);
+    p.memory.window.leave();
     same_change("large", [&] { return ends::cuMemAlloc_v2(&large, 5u << 20); });
     same_change("small", [&] { return ends::cuMemAlloc_v2(&small, 100); });
-    EXPECT_EQ(p.window_slot_at(large), nullptr) << std::hex << large;
-    EXPECT_EQ(p.window_slot_at(small), nullptr) << std::hex << small;
+    EXPECT_EQ(p.memory.window.slot_at(large), nullptr) << std::hex << large;
+    EXPECT_EQ(p.memory.window.slot_at(small), nullptr) << std::hex << small;
     std::size_t size = 0;
     EXPECT_EQ(ends::cuMemGetAddressRange_v2(&start, &size, large + 77), CUDA_SUCCESS);
     EXPECT_EQ(start, large);
@@ -132,10 +133,10 @@ TEST(ledger, counts_page_locked_memory_of_the_server) {
     CUdeviceptr there = 0;
     ASSERT_EQ(ends::cuMemHostAlloc(&pinned, 3u << 20, 0), CUDA_SUCCESS);
     ASSERT_EQ(ends::cuMemHostGetDevicePointer_v2(&there, pinned, 0), CUDA_SUCCESS);
-    ASSERT_EQ(process::instance().ledger(held), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().connection.ledger(held), CUDA_SUCCESS);
     EXPECT_EQ(held.pinned, 3u << 20);
     ASSERT_EQ(ends::cuMemFreeHost(pinned), CUDA_SUCCESS);
-    ASSERT_EQ(process::instance().ledger(held), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().connection.ledger(held), CUDA_SUCCESS);
     EXPECT_EQ(held.pinned, 0u);
   }));
 }

@@ -1,5 +1,5 @@
 // Both ends of a session in one process over loopback, with the mock device (or one that a test derives from
-// it): the front-end's session as the client, requests made by hand. A test owns it.
+// it). The client is the front-end's session; the test makes requests by hand. A test owns it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,13 +7,15 @@
 #include <cstring>
 #include <thread>
 
-#include "backend/session.hh"
+#include "backend/cuda/cuda_session.hh"
+#include "backend/session/session.hh"
 #include "device/mock/mock.hh"
 #include "frontend/session.hh"
-#include "marshal/bodies.hh"
-#include "marshal/image.hh"
+#include "marshal/cuda/bodies.hh"
+#include "marshal/cuda/image.hh"
+#include "marshal/cuda/launch_bodies.hh"
+#include "marshal/cuda/snapshot.hh"
 #include "marshal/request.hh"
-#include "marshal/snapshot.hh"
 #include "transport/faulty.hh"
 #include "transport/loopback/loopback.hh"
 #include "wire/handle.hh"
@@ -32,6 +34,7 @@ class loopback_session : public testing::Test {
  protected:
   virtual device::device& used() { return *mock_; }
   virtual void adjust(backend::session_request&) {}
+  virtual backend::kept_images images() { return {}; }
   virtual void wrap(std::unique_ptr<transport::connection>&, std::uint64_t /*seed*/) {}
 
   void SetUp() override {
@@ -57,9 +60,11 @@ class loopback_session : public testing::Test {
       backend::session_request request;
       request.connection = std::move(server_end_);
       request.id = 1;
-      request.device = &used();
+      auto api = std::make_unique<backend::cuda_session>(used(), images());
+      request.api = api.get();
       adjust(request);
       end_ = backend::serve_session(std::move(request));
+      if (end_.stuck) (void)api.release();  // its threads still use it
     });
     read_welcome();
   }
@@ -136,7 +141,7 @@ class loopback_session : public testing::Test {
   }
   CUresult synchronize(std::uint32_t lane) { return call(lane, opcode::cuCtxSynchronize, {}); }
 
-  /// A module with the kernel k, whose text this is.
+  /// Loads a module with the kernel k, from this text.
   void load(std::string_view kernel) {
     const std::string ptx = ".version 7.0\n.target sm_70\n.address_size 64\n" + std::string(kernel);
     std::vector<std::byte> text(ptx.size() + 1, std::byte{0});
@@ -156,13 +161,10 @@ class loopback_session : public testing::Test {
                    encoded(marshal::derive_body{module_handle, function_handle, "k"})),
               CUDA_SUCCESS);
   }
-  /// Of the kernel k; `blocks` tells one launch from another.
+  /// Launches the kernel k; `blocks` distinguishes one launch from another.
   CUresult launch(std::uint32_t lane, std::uint64_t on, std::uint32_t blocks) {
-    marshal::launch_body body;
-    body.kernel = function_handle;
-    body.stream = on;
-    body.grid = {blocks, 1, 1};
-    body.block = {32, 1, 1};
+    const marshal::launch_body body{
+        .head = {.kernel = function_handle, .stream = on, .grid = {blocks, 1, 1}, .block = {32, 1, 1}}};
     return post(lane, opcode::cuLaunchKernel, body);
   }
 

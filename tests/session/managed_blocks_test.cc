@@ -1,6 +1,6 @@
-// Managed memory that both sides use at the same time, from inside: the program's side is this thread, the
-// kernel's is the worker's memory, and the test says whether the work that names a block has ended.
-#include "frontend/managed_blocks.hh"
+// Managed memory that both sides use at the same time, from inside: this thread is the program, the worker's
+// memory stands for the kernels, and the test decides whether the work that names a block has ended.
+#include "frontend/cuda/memory/managed_blocks.hh"
 
 #include <sys/mman.h>
 
@@ -29,6 +29,7 @@ class managed : public loopback_session {
                                             return busy_ ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
                                           },
                                           [this](frontend::lane&, std::uint64_t) {
+                                            ++waited_;
                                             while (busy_) std::this_thread::sleep_for(1ms);
                                             return CUDA_SUCCESS;
                                           },
@@ -44,7 +45,7 @@ class managed : public loopback_session {
   }
 
   static std::uint64_t base(std::size_t i) { return first + i * granule; }
-  /// As the program has it, and as kernels do.
+  /// The block as the program sees it, and as kernels see it.
   static volatile std::uint64_t& here(std::size_t i, std::size_t word = 0) {
     return reinterpret_cast<volatile std::uint64_t*>(base(i))[word];
   }
@@ -52,7 +53,8 @@ class managed : public loopback_session {
     return reinterpret_cast<volatile std::uint64_t*>(there_[i])[word];
   }
 
-  /// The worker lives in this process: its half cannot have the same address, as registered memory's may not.
+  /// The worker is in this process, so its half cannot have the same address; nor may that of registered
+  /// memory.
   void add(std::size_t i) {
     std::vector<std::byte> reply;
     frontend::mirror made;
@@ -71,7 +73,7 @@ class managed : public loopback_session {
     ASSERT_TRUE(mirrors_.add(made));
   }
 
-  /// What a launch does that names these addresses.
+  /// Does what a launch that names these addresses does.
   std::uint64_t launch(const std::vector<std::uint64_t>& words, const work_flow& in = flow) {
     const std::uint64_t number = blocks_.begin(in, std::as_bytes(std::span(words)), false);
     do {
@@ -90,31 +92,49 @@ class managed : public loopback_session {
     return true;
   }
 
+  /// Touches a page in another thread, and returns once the touch has been noticed: the work is being asked
+  /// about.
+  template <class F>
+  auto touch(F&& body) {
+    const int questions = asked_ + waited_;
+    began_ = std::chrono::steady_clock::now();
+    auto touching = std::async(std::launch::async, std::forward<F>(body));
+    EXPECT_TRUE(comes_true([&] { return asked_ + waited_ > questions; })) << "the touch did not wait";
+    return touching;
+  }
+  /// Whether the touch still waits. Once the patience with busy work is over, it need not.
+  template <class T>
+  bool waits(const std::future<T>& touching) const {
+    const bool over = touching.wait_for(0s) == std::future_status::ready;
+    return !over || std::chrono::steady_clock::now() - began_ >= managed_blocks::patience;
+  }
+
   frontend::mirrors mirrors_;
   managed_blocks blocks_{mirrors_};
   frontend::lane own_;
   std::array<std::uint64_t, 2> there_{};
+  std::chrono::steady_clock::time_point began_{};
   std::atomic<bool> busy_{false};
-  std::atomic<int> asked_{0};
+  std::atomic<int> asked_{0}, waited_{0};  ///< for one flow, for all of a context
 };
 
-TEST_F(managed, a_touch_comes_after_the_work_that_names_the_block) {
+TEST_F(managed, a_touch_waits_for_the_work_that_names_the_block) {
   here(0) = 1;
   busy_ = true;
   launch({base(0)});
   ASSERT_TRUE(comes_true([&] { return there(0) == 1; }));
-  auto touch = std::async(std::launch::async, [] { return std::uint64_t{here(0)}; });
-  EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);
+  auto touching = touch([] { return here(0); });
+  EXPECT_TRUE(waits(touching));
   there(0) = 2;
   busy_ = false;
-  EXPECT_EQ(touch.get(), 2u);
-  here(0) = 3;  // open: nobody is asked
+  EXPECT_EQ(touching.get(), 2u);
+  here(0) = 3;  // open: no request is sent
   const int asked = asked_;
   EXPECT_EQ(here(0), 3u);
   EXPECT_EQ(asked_, asked);
 }
 
-TEST_F(managed, work_that_waits_for_the_touch_gets_it_and_both_talk) {
+TEST_F(managed, work_that_waits_for_the_touch_sees_it_and_both_sides_talk) {
   busy_ = true;
   launch({base(0)});
   std::atomic<bool> ended{false};
@@ -136,7 +156,7 @@ TEST_F(managed, work_that_waits_for_the_touch_gets_it_and_both_talk) {
   EXPECT_TRUE(ended);
 }
 
-TEST_F(managed, work_that_changes_what_is_touched_is_waited_for_longer) {
+TEST_F(managed, a_touch_waits_longer_for_work_that_changes_the_block) {
   busy_ = true;
   launch({base(0)});
   const auto began = std::chrono::steady_clock::now();
@@ -152,7 +172,7 @@ TEST_F(managed, work_that_changes_what_is_touched_is_waited_for_longer) {
   kernel.join();
 }
 
-TEST_F(managed, other_blocks_are_free) {
+TEST_F(managed, other_blocks_are_open) {
   busy_ = true;
   launch({base(0)});
   here(1) = 4;
@@ -160,32 +180,32 @@ TEST_F(managed, other_blocks_are_free) {
   EXPECT_EQ(asked_, 0);
 }
 
-TEST_F(managed, what_memory_names_is_closed_with_the_rest) {
+TEST_F(managed, blocks_whose_addresses_are_in_memory_are_closed_too) {
   here(0, 5) = base(1) + 64;
   busy_ = true;
   launch({base(0)});
   there(1) = 8;
-  auto touch = std::async(std::launch::async, [] { return std::uint64_t{here(1)}; });
-  EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);
+  auto touching = touch([] { return here(1); });
+  EXPECT_TRUE(waits(touching));
   busy_ = false;
-  EXPECT_EQ(touch.get(), 8u);
+  EXPECT_EQ(touching.get(), 8u);
 }
 
-TEST_F(managed, what_is_attached_elsewhere_is_not) {
+TEST_F(managed, a_block_attached_to_another_stream_stays_open) {
   here(0, 5) = base(1);
   blocks_.attach(base(1), other_flow.stream);
   busy_ = true;
   launch({base(0)});
   here(1) = 4;
   EXPECT_EQ(asked_, 0);
-  launch({base(1)});  // but its name among the parameters counts
-  auto touch = std::async(std::launch::async, [] { return std::uint64_t{here(1)}; });
-  EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);
+  launch({base(1)});  // but its address among the parameters counts
+  auto touching = touch([] { return here(1); });
+  EXPECT_TRUE(waits(touching));
   busy_ = false;
-  EXPECT_EQ(touch.get(), 4u);
+  EXPECT_EQ(touching.get(), 4u);
 }
 
-TEST_F(managed, waits_open_what_they_say_is_complete) {
+TEST_F(managed, a_wait_opens_the_blocks_of_completed_work) {
   busy_ = true;
   launch({base(0)});
   launch({base(1)}, other_flow);
@@ -202,13 +222,13 @@ TEST_F(managed, waits_open_what_they_say_is_complete) {
   blocks_.complete_context(context_handle, mark);
   here(0) = 1;
   EXPECT_EQ(asked_, 0);
-  auto touch = std::async(std::launch::async, [] { here(1) = 2; });
-  EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);
+  auto touching = touch([] { here(1) = 2; });
+  EXPECT_TRUE(waits(touching));
   busy_ = false;
-  touch.get();
+  touching.get();
 }
 
-TEST_F(managed, host_functions_never_wait) {
+TEST_F(managed, a_host_function_never_waits_for_a_block) {
   busy_ = true;
   launch({base(0)});
   blocks_.lend();
@@ -217,41 +237,41 @@ TEST_F(managed, host_functions_never_wait) {
   blocks_.take_back();
   EXPECT_EQ(mirrors_.send(*session_, own_), CUDA_SUCCESS);
   EXPECT_TRUE(comes_true([&] { return there(0) == 6; }));
-  auto touch = std::async(std::launch::async, [] { return std::uint64_t{here(0)}; });
-  EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);
+  auto touching = touch([] { return here(0); });
+  EXPECT_TRUE(waits(touching));
   busy_ = false;
-  EXPECT_EQ(touch.get(), 6u);
+  EXPECT_EQ(touching.get(), 6u);
 }
 
-TEST_F(managed, streams_that_nobody_else_can_name_are_waited_for_too) {
+TEST_F(managed, a_touch_waits_for_streams_that_only_their_thread_can_name) {
   busy_ = true;
   launch({base(0)}, {context_handle, work_flow::of_lane(9)});
   there(0) = 9;
-  auto touch = std::async(std::launch::async, [] { return std::uint64_t{here(0)}; });
-  EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);
+  auto touching = touch([] { return here(0); });
+  EXPECT_TRUE(waits(touching));
   EXPECT_EQ(asked_, 0);
   busy_ = false;
-  EXPECT_EQ(touch.get(), 9u);
+  EXPECT_EQ(touching.get(), 9u);
 }
 
-TEST_F(managed, nobody_sleeps_when_the_session_is_over) {
+TEST_F(managed, a_touch_ends_with_the_session) {
   busy_ = true;
   launch({base(0)});
-  auto touch = std::async(std::launch::async, [] { here(0) = 1; });
-  EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);
+  auto touching = touch([] { here(0) = 1; });
+  EXPECT_TRUE(waits(touching));
   blocks_.stop();
-  touch.get();
+  touching.get();
   EXPECT_EQ(launch({base(0)}), 0u);
 }
 
-TEST_F(managed, a_block_that_is_freed_is_open) {
+TEST_F(managed, a_freed_block_is_open) {
   busy_ = true;
   launch({base(0)});
-  auto touch = std::async(std::launch::async, [] { here(0) = 1; });
-  EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);
+  auto touching = touch([] { here(0) = 1; });
+  EXPECT_TRUE(waits(touching));
   mirrors_.remove(base(0));
   blocks_.remove(base(0));
-  touch.get();
+  touching.get();
 }
 
 }  // namespace

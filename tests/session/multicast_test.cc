@@ -1,9 +1,9 @@
-// Multicast objects between the front-end and a back-end process, on the mock alone: never on a real machine,
-// where a team that a dying worker leaves behind may cost other tenants their links.
+// Multicast objects between the front-end and a back-end process. Run this on the mock only: on a real
+// machine a team that a dying worker leaves behind may cost other tenants their NVLink connections.
 #include <gtest/gtest.h>
 
 #include "frontend/cuda/ends.hh"
-#include "frontend/process.hh"
+#include "frontend/cuda/process.hh"
 #include "server.hh"
 
 namespace outboard::tests {
@@ -75,9 +75,9 @@ void rebuilt(const server& s) {
   const CUmemGenericAllocationHandle memory = make_memory(granule);
   ASSERT_EQ(ends::cuMulticastBindMem(team, 0, memory, 0, granule, 0), CUDA_SUCCESS);
   std::vector<std::byte> records;
-  ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.export_records(records), CUDA_SUCCESS);
   ASSERT_TRUE(s.kill_worker());
-  ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.rebuild(records), CUDA_SUCCESS);
   EXPECT_EQ(ends::cuMulticastBindMem(team, 0, memory, 0, granule, 0), CUDA_ERROR_INVALID_VALUE)
       << "bound in the new worker too";
   EXPECT_EQ(ends::cuMulticastUnbind(team, 0, 0, granule), CUDA_SUCCESS);
@@ -88,12 +88,12 @@ TEST(multicast, teams_bind_and_unbind_memory) {
   EXPECT_TRUE(in_fresh_process([&] { team_of_one(s); }));
 }
 
-TEST(multicast, comes_back_with_its_bindings) {
+TEST(multicast, is_rebuilt_with_its_bindings) {
   const server s("mock");
   EXPECT_TRUE(in_fresh_process([&] { rebuilt(s); }));
 }
 
-TEST(multicast, is_not_there_on_the_cpu_device) {
+TEST(multicast, is_refused_on_the_cpu_device) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] {
     begin(s);

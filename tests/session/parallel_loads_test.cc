@@ -1,7 +1,7 @@
-// Loads of several threads at once: each lane has uploads of its own, and the driver loads beside what other
-// lanes ask. The mock's driver waits inside a load until the test lets it go.
+// Several threads load modules at once: each lane has its own uploads, and the worker serves other lanes
+// while the driver loads. The mock waits inside a load until the test releases it.
 #include "loopback_session.hh"
-#include "marshal/kernel_table.hh"
+#include "marshal/cuda/kernel_table.hh"
 
 namespace outboard::tests {
 namespace {
@@ -36,7 +36,7 @@ class parallel_loads : public loopback_session {
   static constexpr auto entry = "cuModuleLoadDataEx";
 };
 
-TEST_F(parallel_loads, several_threads_are_inside_the_driver_at_once_and_others_ask_on) {
+TEST_F(parallel_loads, several_threads_are_inside_the_driver_at_once_and_others_continue) {
   start_client();
   ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
   constexpr std::uint32_t loaders = 4;
@@ -54,7 +54,8 @@ TEST_F(parallel_loads, several_threads_are_inside_the_driver_at_once_and_others_
       const auto table = marshal::decode_kernel_table(std::as_bytes(std::span(loaded.kernels)));
       ASSERT_TRUE(table.ok());
       ASSERT_EQ(table->kernels.size(), 1u);
-      EXPECT_EQ(table->kernels.front().name, "k" + std::to_string(lane));  // its own upload, nobody else's
+      EXPECT_EQ(table->kernels.front().name,
+                "k" + std::to_string(lane));  // its own upload, not another lane's
       EXPECT_EQ(function_of(lane, "k" + std::to_string(lane)), CUDA_SUCCESS);
     });
   }

@@ -1,5 +1,5 @@
-// A session's worker is killed while the program is idle; its records are replayed into a fresh one, its
-// memory is put back, and the program goes on with the handles and addresses it had.
+// A session's worker is killed while the program is idle. Its records are replayed into a fresh worker, its
+// memory is restored, and the program continues with the handles and addresses that it had.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/process.hh"
 #include "frontend/cuda/remote.hh"
-#include "frontend/process.hh"
 #include "server.hh"
 
 namespace outboard::tests {
@@ -75,7 +75,7 @@ struct program {
   }
 };
 
-/// The mock device computes nothing: there only handles, addresses and contents can be compared.
+/// The mock device computes nothing, so only handles, addresses and contents can be compared there.
 void lose_worker_and_go_on(const server& s, bool computes) {
   boot(s);
   program p;
@@ -83,7 +83,7 @@ void lose_worker_and_go_on(const server& s, bool computes) {
   if (testing::Test::HasFatalFailure()) return;
   if (computes) p.launch();
   std::vector<std::byte> records;
-  ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.export_records(records), CUDA_SUCCESS);
   const std::vector<unsigned> small = p.read(p.small, program::count * 4),
                               large = p.read(p.large, program::large_bytes);
   EXPECT_EQ(small[7], computes ? 14u : 7u);
@@ -91,7 +91,7 @@ void lose_worker_and_go_on(const server& s, bool computes) {
 
   ASSERT_TRUE(s.kill_worker());
 
-  ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.rebuild(records), CUDA_SUCCESS);
   ASSERT_EQ(ends::cuMemcpyHtoD_v2(p.small, small.data(), small.size() * 4), CUDA_SUCCESS);
   ASSERT_EQ(ends::cuMemcpyHtoD_v2(p.large, large.data(), large.size() * 4), CUDA_SUCCESS);
   if (computes) p.launch();
@@ -102,7 +102,7 @@ void lose_worker_and_go_on(const server& s, bool computes) {
   EXPECT_EQ(ends::cuModuleUnload(p.module), CUDA_SUCCESS);
 }
 
-TEST(rebuild, program_goes_on_after_its_worker_was_killed_on_the_cpu_device) {
+TEST(rebuild, a_program_continues_after_its_worker_was_killed_on_the_cpu_device) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] { lose_worker_and_go_on(s, true); }));
 }
@@ -112,7 +112,7 @@ TEST(rebuild, handles_addresses_and_contents_survive_on_the_mock) {
   EXPECT_TRUE(in_fresh_process([&] { lose_worker_and_go_on(s, false); }));
 }
 
-/// Memory of every kind: handles and addresses keep their meaning, host memory keeps its bytes by itself.
+/// Handles and addresses of every kind of memory keep their meaning; host memory keeps its bytes by itself.
 TEST(rebuild, memory_of_every_kind_survives) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] {
@@ -132,8 +132,7 @@ TEST(rebuild, memory_of_every_kind_survives) {
     CUmemAccessDesc access{prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle block = 0;
     void* pinned = nullptr;
-    // Where no worker has anything: a rebuilt one must find the same place, and heaps of sanitizers are
-    // alike.
+    // No worker uses this address: a rebuilt one must find it free, and heaps of sanitizers are alike.
     void* quiet = ::mmap(reinterpret_cast<void*>(0x5520'0000'0000), 4096, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     ASSERT_NE(quiet, MAP_FAILED);
@@ -167,9 +166,9 @@ TEST(rebuild, memory_of_every_kind_survives) {
     EXPECT_EQ(page_locked[3], 8u);
 
     std::vector<std::byte> records;
-    ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().connection.export_records(records), CUDA_SUCCESS);
     ASSERT_TRUE(s.kill_worker());
-    ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().connection.rebuild(records), CUDA_SUCCESS);
 
     twice(managed), twice(there), twice(reinterpret_cast<CUdeviceptr>(pinned));
     EXPECT_EQ(words[0], 84u);
@@ -194,9 +193,8 @@ TEST(rebuild, memory_of_every_kind_survives) {
   }));
 }
 
-/// Graphs are told as they are: made by hand or captured, with the nodes' handles and the program's own
-/// memory.
-TEST(rebuild, graphs_are_made_again) {
+/// Graphs are recorded as they are, built or captured, with the nodes' handles and the program's own memory.
+TEST(rebuild, graphs_are_rebuilt) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] {
     boot(s);
@@ -226,9 +224,9 @@ TEST(rebuild, graphs_are_made_again) {
     ASSERT_EQ(ends::cuGraphInstantiateWithFlags(&captured_exec, captured, 0), CUDA_SUCCESS);
 
     std::vector<std::byte> records;
-    ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().connection.export_records(records), CUDA_SUCCESS);
     ASSERT_TRUE(s.kill_worker());
-    ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+    ASSERT_EQ(process::instance().connection.rebuild(records), CUDA_SUCCESS);
 
     ASSERT_EQ(ends::cuGraphLaunch(made_exec, p.stream), CUDA_SUCCESS);
     ASSERT_EQ(cuda::remote<opcode::cuStreamSynchronize>(p.stream), CUDA_SUCCESS);
@@ -237,7 +235,7 @@ TEST(rebuild, graphs_are_made_again) {
     ASSERT_EQ(ends::cuGraphLaunch(captured_exec, p.stream), CUDA_SUCCESS);
     ASSERT_EQ(cuda::remote<opcode::cuStreamSynchronize>(p.stream), CUDA_SUCCESS);
     EXPECT_EQ(p.read(p.small, program::count * 4)[999], 16u);
-    // The nodes are still those that the program knows.
+    // The program's handles still name the nodes.
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     ASSERT_EQ(ends::cuGraphNodeGetType(doubling_node, &type), CUDA_SUCCESS);
     EXPECT_EQ(type, CU_GRAPH_NODE_TYPE_KERNEL);
@@ -249,14 +247,14 @@ TEST(rebuild, graphs_are_made_again) {
     ASSERT_EQ(ends::cuGraphLaunch(made_exec, p.stream), CUDA_SUCCESS);
     ASSERT_EQ(cuda::remote<opcode::cuStreamSynchronize>(p.stream), CUDA_SUCCESS);
     EXPECT_EQ(p.read(p.small, program::count * 4)[999], 12u);
-    // Now the executable graph is not what its graph is: that cannot be told.
-    EXPECT_EQ(process::instance().export_records(records), CUDA_ERROR_NOT_SUPPORTED);
+    // The executable graph now differs from its graph, which cannot be recorded.
+    EXPECT_EQ(process::instance().connection.export_records(records), CUDA_ERROR_NOT_SUPPORTED);
     EXPECT_EQ(ends::cuGraphExecDestroy(made_exec), CUDA_SUCCESS);
-    EXPECT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+    EXPECT_EQ(process::instance().connection.export_records(records), CUDA_SUCCESS);
   }));
 }
 
-TEST(rebuild, without_it_every_call_fails_at_once) {
+TEST(rebuild, without_a_rebuild_every_call_fails_at_once) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] {
     boot(s);

@@ -5,13 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 
-#include "frontend/cuda/cls.hh"
-#include "frontend/process.hh"
+#include "frontend/cuda/process.hh"
+#include "frontend/cuda/tables/cls.hh"
 #include "transport/shm/shm.hh"
 #include "transport/unix/unix.hh"
 
@@ -51,14 +52,25 @@ server::server(const std::string& device) {
             nullptr);
     ::_exit(127);
   }
-  for (int i = 0; i < 200 && !std::filesystem::exists(folder_ + "/socket"); ++i)
-    std::this_thread::sleep_for(50ms);
+  const auto listens = [&] { return std::filesystem::exists(folder_ + "/socket"); };
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (!listens() && std::chrono::steady_clock::now() < end) {
+    if (::waitpid(process_, nullptr, WNOHANG) == process_) {
+      process_ = -1;
+      ADD_FAILURE() << "the back-end ended before it listened at " << url_;
+      return;
+    }
+    std::this_thread::sleep_for(10ms);
+  }
+  if (!listens()) ADD_FAILURE() << "the back-end does not listen at " << url_ << " after 30 s";
 }
 
 server::~server() {
-  ::kill(process_, SIGTERM);
-  ::kill(process_, SIGTERM);
-  ::waitpid(process_, nullptr, 0);
+  if (process_ > 0) {
+    ::kill(process_, SIGTERM);
+    ::kill(process_, SIGTERM);
+    ::waitpid(process_, nullptr, 0);
+  }
   std::filesystem::remove_all(folder_);
 }
 
@@ -70,12 +82,22 @@ pid_t server::session_worker() const {
 
 bool server::kill_worker() const {
   const pid_t worker = session_worker();
-  return worker > 0 && ::kill(worker, SIGKILL) == 0;  // never kill(-1): that is everybody
+  return worker > 0 && ::kill(worker, SIGKILL) == 0;  // never kill(-1), which means every process
+}
+
+bool server::has_no_session_left() const {
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  do {
+    const std::string json = output_of(command() + " sessions --json --server " + url_);
+    if (json.starts_with("[]")) return true;
+    std::this_thread::sleep_for(10ms);
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
 }
 
 void boot(const server& s) {
   ::setenv("OUTBOARD_SERVER", s.url().c_str(), 1);
-  frontend::process::instance().boot(
+  frontend::process::instance().connection.boot(
       {add_unix, [](std::string_view) -> void* { return nullptr; }, frontend::cuda::cls_forked});
 }
 

@@ -1,6 +1,6 @@
-// A back-end process for one test, on a Unix socket of its own; and this process' front-end connected to it.
-// One a test program, because the front-end is a singleton: gtest runs each test of this program in a process
-// of its own (fork).
+// A back-end process for one test, on a Unix socket of its own, and this process's front-end connected to it.
+// The front-end is a singleton, so a process can have only one, and each test runs in a forked process of its
+// own.
 #pragma once
 
 #include <sys/types.h>
@@ -18,9 +18,10 @@ class server {
   server(const server&) = delete;
   server& operator=(const server&) = delete;
 
-  /// The processes that serve sessions (children of the daemon that have a session); -1 when there is none.
+  /// The process that serves the first session (a child of the daemon); -1 if there is no session.
   pid_t session_worker() const;
-  bool kill_worker() const;  ///< SIGKILL to the one session's worker; false: there is none
+  bool kill_worker() const;          ///< sends SIGKILL to the first session's worker; false: there is none
+  bool has_no_session_left() const;  ///< waits until all sessions have ended; false: one is left after 20 s
   const std::string& url() const { return url_; }
 
  private:
@@ -31,7 +32,7 @@ class server {
 /// Runs `body` in a forked child whose front-end is fresh; true if it returned without a failed expectation.
 bool in_fresh_process(const std::function<void()>& body);
 
-/// Boots the front-end of this process towards the server.
+/// Boots the front-end of this process with this server.
 void boot(const server& s);
 
 }  // namespace outboard::tests

@@ -1,13 +1,13 @@
-// A session that has opened another's memory, event and pool loses its worker: the records open them again,
-// at the same addresses, as long as the other lives. And when the other is gone, rebuilding says so.
+// A session that has opened another session's memory, event and pool loses its worker: the records open them
+// again at the same addresses as long as the other session lives. If it has ended, rebuilding fails.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/process.hh"
 #include "frontend/cuda/remote.hh"
-#include "frontend/process.hh"
 #include "server.hh"
 
 namespace outboard::tests {
@@ -33,8 +33,8 @@ void begin(const server& s) {
   ASSERT_EQ(ends::cuCtxSetCurrent(context), CUDA_SUCCESS);
 }
 
-/// The other process: begins when it is told, so that its session is the second, and gives until it is
-/// killed.
+/// The other process. It begins on request, so that its session is the second, and shares its memory until it
+/// is killed.
 class giver {
  public:
   explicit giver(const server& s) {
@@ -71,7 +71,6 @@ class giver {
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
     process_ = -1;
-    ::usleep(1'500'000);  // its session too
   }
 
  private:
@@ -95,46 +94,48 @@ void opened_again(const server& s, bool giver_lives) {
   ASSERT_EQ(ends::cuIpcOpenEventHandle(&event, g.event), CUDA_SUCCESS);
   EXPECT_EQ(word_at(data + bytes - 4), 99u);
   std::vector<std::byte> records;
-  ASSERT_EQ(process::instance().export_records(records), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.export_records(records), CUDA_SUCCESS);
   ASSERT_TRUE(s.kill_worker());
   if (!giver_lives) {
     other.end();
-    EXPECT_NE(process::instance().rebuild(records), CUDA_SUCCESS) << "nobody has that memory any more";
+    ASSERT_TRUE(s.has_no_session_left());
+    EXPECT_NE(process::instance().connection.rebuild(records), CUDA_SUCCESS)
+        << "nobody has that memory any more";
     return;
   }
-  ASSERT_EQ(process::instance().rebuild(records), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.rebuild(records), CUDA_SUCCESS);
   EXPECT_EQ(word_at(data), 99u);
   EXPECT_EQ(cuda::remote<opcode::cuEventQuery>(event), CUDA_SUCCESS);
   EXPECT_EQ(ends::cuIpcCloseMemHandle(data), CUDA_SUCCESS);
 }
 
-/// What others have is no memory of this session's.
+/// Memory of other sessions does not count as this session's.
 void not_in_the_ledger(const server& s) {
   giver other(s);
   begin(s);
   const gift g = other.take();
   marshal::ledger_reply before, after;
-  ASSERT_EQ(process::instance().ledger(before), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.ledger(before), CUDA_SUCCESS);
   CUdeviceptr data = 0;
   ASSERT_EQ(ends::cuIpcOpenMemHandle_v2(&data, g.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), CUDA_SUCCESS);
-  ASSERT_EQ(process::instance().ledger(after), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.ledger(after), CUDA_SUCCESS);
   EXPECT_EQ(after.device(), before.device());
   ASSERT_EQ(ends::cuIpcCloseMemHandle(data), CUDA_SUCCESS);
-  ASSERT_EQ(process::instance().ledger(after), CUDA_SUCCESS);
+  ASSERT_EQ(process::instance().connection.ledger(after), CUDA_SUCCESS);
   EXPECT_EQ(after.device(), before.device());
 }
 
-TEST(sharing, imported_memory_and_events_are_opened_again) {
+TEST(sharing, imported_memory_and_events_are_opened_again_by_a_rebuild) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] { opened_again(s, true); }));
 }
 
-TEST(sharing, rebuilding_fails_by_code_when_the_other_session_is_gone) {
+TEST(sharing, a_rebuild_fails_with_a_code_if_the_other_session_is_gone) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] { opened_again(s, false); }));
 }
 
-TEST(sharing, imported_memory_is_in_nobodys_ledger_twice) {
+TEST(sharing, imported_memory_is_not_in_the_importers_ledger) {
   const server s("cpu");
   EXPECT_TRUE(in_fresh_process([&] { not_in_the_ledger(s); }));
 }

@@ -1,5 +1,5 @@
-// Waits that the worker first looks for by events of its own: when it does, when not, and that a wait that is
-// not over soon lets the others go on.
+// Waits for which the worker first polls events of its own: when it does, when it does not, and that a long
+// wait does not block other lanes.
 #include "loopback_session.hh"
 
 namespace outboard::tests {
@@ -29,7 +29,7 @@ class short_waits : public loopback_session {
   }
 };
 
-TEST_F(short_waits, a_context_whose_work_is_known_is_looked_at_before_it_is_waited_for) {
+TEST_F(short_waits, a_context_whose_work_is_known_is_polled_before_the_wait) {
   start_client();
   ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
   EXPECT_EQ(mock_->calls("cuEventRecord"), 0u);
@@ -38,10 +38,10 @@ TEST_F(short_waits, a_context_whose_work_is_known_is_looked_at_before_it_is_wait
   EXPECT_EQ(mock_->calls("cuEventRecord"), 1u);
   EXPECT_EQ(mock_->calls("cuEventQuery"), 1u);
   EXPECT_EQ(mock_->calls("cuCtxSynchronize"),
-            1u);  // the first: nothing was known then, and now nothing prints
+            1u);  // only the first: nothing was known then, and now no kernel prints
 }
 
-TEST_F(short_waits, a_context_with_work_that_may_be_anywhere_is_waited_for_at_once) {
+TEST_F(short_waits, a_context_with_unknown_work_is_waited_for_at_once) {
   start_client();
   ASSERT_EQ(fill(1), CUDA_SUCCESS);
   ASSERT_EQ(call(1, opcode::cuMemcpyDtoD_v2,
@@ -51,8 +51,8 @@ TEST_F(short_waits, a_context_with_work_that_may_be_anywhere_is_waited_for_at_on
   EXPECT_EQ(mock_->calls("cuEventQuery"), 0u);
 }
 
-/// What they print comes out of the driver when one waits by its own functions.
-TEST_F(short_waits, kernels_that_may_print_are_waited_for_once) {
+/// The driver delivers what kernels print when the worker waits with the driver's own functions.
+TEST_F(short_waits, kernels_that_may_print_are_waited_for_by_the_driver) {
   start_client();
   load(
       ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);\n.visible .entry k() { ret; "
@@ -61,7 +61,7 @@ TEST_F(short_waits, kernels_that_may_print_are_waited_for_once) {
   ASSERT_EQ(launch(1, 0, 1), CUDA_SUCCESS);
   const std::uint64_t before = mock_->calls("cuCtxSynchronize"),
                       streams = mock_->calls("cuStreamSynchronize");
-  // A stream's end says nothing of the others.
+  // The end of one stream's work says nothing about other streams.
   ASSERT_EQ(synchronize_stream(1), CUDA_SUCCESS);
   ASSERT_EQ(synchronize_stream(1), CUDA_SUCCESS);
   EXPECT_EQ(mock_->calls("cuStreamSynchronize"), streams + 2);
@@ -77,7 +77,7 @@ TEST_F(short_waits, kernels_that_may_print_are_waited_for_once) {
   EXPECT_EQ(mock_->calls("cuCtxSynchronize"), before + 2);
 }
 
-TEST_F(short_waits, a_wait_that_is_not_over_soon_blocks_no_other_lane) {
+TEST_F(short_waits, a_long_wait_blocks_no_other_lane) {
   start_client();
   ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
   ASSERT_EQ(fill(2), CUDA_SUCCESS);
@@ -91,7 +91,7 @@ TEST_F(short_waits, a_wait_that_is_not_over_soon_blocks_no_other_lane) {
   waiting.join();
 }
 
-TEST_F(short_waits, a_stream_is_looked_at_by_an_event_and_by_itself_beside_a_capture) {
+TEST_F(short_waits, a_stream_is_polled_by_an_event_or_by_itself_during_a_capture) {
   start_client();
   ASSERT_EQ(synchronize_stream(1), CUDA_SUCCESS);
   EXPECT_EQ(mock_->calls("cuEventRecord"), 1u);
@@ -99,14 +99,14 @@ TEST_F(short_waits, a_stream_is_looked_at_by_an_event_and_by_itself_beside_a_cap
   ASSERT_EQ(call(1, opcode::cuStreamBeginCapture_v2, encoded(marshal::capture_body{0, 0, 0, false})),
             CUDA_SUCCESS);
   ASSERT_EQ(synchronize_stream(1), CUDA_SUCCESS);
-  EXPECT_EQ(mock_->calls("cuEventRecord"), 1u);  // the capture would have it
+  EXPECT_EQ(mock_->calls("cuEventRecord"), 1u);  // the capture would contain another one
   EXPECT_EQ(mock_->calls("cuStreamQuery"), 1u);
   (void)end_capture();
   ASSERT_EQ(synchronize_stream(1), CUDA_SUCCESS);
   EXPECT_EQ(mock_->calls("cuEventRecord"), 2u);
 }
 
-TEST_F(short_waits, a_failed_record_of_ours_is_nobodys_error) {
+TEST_F(short_waits, a_failed_record_of_our_own_is_not_reported) {
   start_client();
   mock_->fail("cuEventRecord", CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(synchronize_stream(1), CUDA_SUCCESS);
@@ -115,7 +115,7 @@ TEST_F(short_waits, a_failed_record_of_ours_is_nobodys_error) {
   EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
 }
 
-TEST_F(short_waits, what_the_device_says_of_a_fault_is_what_the_wait_says) {
+TEST_F(short_waits, a_wait_returns_what_the_device_says_about_a_fault) {
   start_client();
   ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
   ASSERT_EQ(fill(1), CUDA_SUCCESS);

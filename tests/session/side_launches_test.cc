@@ -1,5 +1,5 @@
-// Threads that launch on streams of their own: their lanes' threads make the launches beside each other, and
-// nobody can tell but by the time. Meant for TSan as well.
+// Threads that launch on streams of their own: their lanes' threads make the launches concurrently, and the
+// program sees no difference except in time. Also meant for TSan.
 #include <map>
 #include <mutex>
 #include <random>
@@ -15,7 +15,7 @@ class side_launches : public loopback_session {
 
   static std::uint64_t stream(std::uint32_t n) { return wire::handle::make(6, n, 1).value; }
 
-  /// A kernel, and `streams` streams, each made by the lane 10 + its number, which so has a thread with a
+  /// Makes a kernel and `streams` streams, each on the lane 10 + its number, which then has a thread with a
   /// context.
   void start(std::uint32_t streams) {
     start_client();
@@ -63,12 +63,12 @@ TEST_F(side_launches, each_stream_has_its_launches_in_order_and_threads_share_th
   EXPECT_GT(by_thread.size(), 1u);
 }
 
-/// Who reads for all leaves its own launches to itself, and the reading to the thread that stands by.
-TEST_F(side_launches, a_lane_inside_the_driver_with_a_launch_keeps_nobody_from_reading) {
+/// The thread that has the turn makes its own launches, and the thread that stands by takes over reading.
+TEST_F(side_launches, a_lane_that_launches_does_not_stop_reading) {
   constexpr std::uint32_t threads = 3;
   start(threads);
   mock_->block("cuLaunchKernel");
-  ASSERT_EQ(launch(10 + threads - 1, stream(threads - 1), 1), CUDA_SUCCESS);  // its lane was the last to ask
+  ASSERT_EQ(launch(10 + threads - 1, stream(threads - 1), 1), CUDA_SUCCESS);  // its lane made the last call
   ASSERT_TRUE(mock_->wait_blocked("cuLaunchKernel", 1, 5s));
   for (std::uint32_t n = 0; n + 1 < threads; ++n) ASSERT_EQ(launch(10 + n, stream(n), 1), CUDA_SUCCESS);
   EXPECT_TRUE(mock_->wait_blocked("cuLaunchKernel", threads, 5s));
@@ -79,7 +79,7 @@ TEST_F(side_launches, a_lane_inside_the_driver_with_a_launch_keeps_nobody_from_r
   EXPECT_EQ(by_thread.size(), threads);
 }
 
-TEST_F(side_launches, what_a_joined_thread_launched_comes_before_what_the_joiner_does) {
+TEST_F(side_launches, a_joined_threads_launches_come_before_the_joiners_requests) {
   start(2);
   std::uint32_t number = 0;
   for (int round = 0; round < 40; ++round) {
@@ -89,7 +89,7 @@ TEST_F(side_launches, what_a_joined_thread_launched_comes_before_what_the_joiner
     std::thread([&] {
       for (int i = 0; i < 100; ++i) ASSERT_EQ(launch(10, stream(0), ++number), CUDA_SUCCESS);
     }).join();
-    // The same stream from another thread: behind.
+    // Launches of another thread on the same stream come after them.
     ASSERT_EQ(launch(1, stream(0), ++number), CUDA_SUCCESS);
     busy.join();
   }
@@ -110,7 +110,7 @@ TEST_F(side_launches, what_a_joined_thread_launched_comes_before_what_the_joiner
   EXPECT_EQ(last, number);
 }
 
-TEST_F(side_launches, a_wait_comes_behind_all_launches_that_were_posted_before_it) {
+TEST_F(side_launches, a_wait_comes_after_all_launches_posted_before_it) {
   start(3);
   for (int round = 0; round < 30; ++round) {
     mock_->clear_log();
@@ -122,11 +122,11 @@ TEST_F(side_launches, a_wait_comes_behind_all_launches_that_were_posted_before_i
     }
     for (auto& one : all) one.join();
     ASSERT_EQ(synchronize(1), CUDA_SUCCESS);
-    EXPECT_EQ(launches().size(), 300u);  // all are over before the wait is answered
+    EXPECT_EQ(launches().size(), 300u);  // all are done before the wait is answered
   }
 }
 
-TEST_F(side_launches, a_failed_launch_comes_back_to_its_own_lane) {
+TEST_F(side_launches, a_failed_launch_is_reported_to_its_own_lane) {
   start(2);
   std::thread other([&] {
     for (std::uint32_t i = 1; i <= 500; ++i) ASSERT_EQ(launch(11, stream(1), i), CUDA_SUCCESS);
@@ -143,7 +143,7 @@ TEST_F(side_launches, a_failed_launch_comes_back_to_its_own_lane) {
   EXPECT_EQ(synchronize(10), CUDA_SUCCESS);
 }
 
-TEST_F(side_launches, a_session_ends_though_launches_are_left) {
+TEST_F(side_launches, a_session_ends_although_launches_are_left) {
   start(4);
   mock_->block("cuLaunchKernel");
   for (std::uint32_t n = 0; n < 4; ++n) {
@@ -154,9 +154,9 @@ TEST_F(side_launches, a_session_ends_though_launches_are_left) {
   mock_->release("cuLaunchKernel");
 }
 
-/// Posts in an order of the program's own (a lock), on streams of their own and of each other, with fills
-/// between them, which are no launches: each has everything before it that was posted before.
-TEST_F(side_launches, whatever_threads_do_each_stream_and_each_other_request_keeps_its_place) {
+/// Threads post in an order that a lock fixes, on their own streams and on each other's, with fills in
+/// between, which are not launches: each request comes after everything that was posted before it.
+TEST_F(side_launches, each_stream_and_each_other_request_keeps_its_order) {
   constexpr std::uint32_t threads = 4, streams = 6, each = 1500;
   start(streams);
   std::vector<std::byte> reply;
@@ -166,7 +166,7 @@ TEST_F(side_launches, whatever_threads_do_each_stream_and_each_other_request_kee
   mock_->clear_log();
   std::mutex program;
   std::uint32_t number = 0;
-  std::vector<std::uint64_t> stream_of{0};  // of the request with this number; 0: a fill
+  std::vector<std::uint64_t> stream_of{0};  // by request number; 0: a fill
   const auto act = [&](std::uint32_t lane, std::mt19937& random) {
     const std::lock_guard lock(program);
     ++number;
@@ -209,8 +209,8 @@ TEST_F(side_launches, whatever_threads_do_each_stream_and_each_other_request_kee
       ++launched_by, ++by_thread[one.thread];
       EXPECT_LT(std::exchange(last[stream_of[mine]], mine), mine);
     } else {
-      EXPECT_EQ(done, mine);          // as many before it as were posted before it ...
-      EXPECT_EQ(greatest, mine - 1);  // ... and they are those
+      EXPECT_EQ(done, mine);          // as many came before it as were posted before it ...
+      EXPECT_EQ(greatest, mine - 1);  // ... and they are the same
     }
     greatest = std::max(greatest, mine);
   }
@@ -219,7 +219,7 @@ TEST_F(side_launches, whatever_threads_do_each_stream_and_each_other_request_kee
   EXPECT_GT(launched_by, threads * each / 2);
 }
 
-/// The same over connections whose reads and writes come in pieces.
+/// Runs the tests over connections whose reads and writes come in pieces.
 class side_launches_in_pieces : public side_launches {
  protected:
   void wrap(std::unique_ptr<transport::connection>& one, std::uint64_t seed) override {
@@ -230,7 +230,7 @@ class side_launches_in_pieces : public side_launches {
   }
 };
 
-TEST_F(side_launches_in_pieces, lanes_launch_beside_each_other) {
+TEST_F(side_launches_in_pieces, lanes_launch_concurrently) {
   constexpr std::uint32_t threads = 3, each = 400;
   start(threads);
   std::vector<std::thread> all;
@@ -251,17 +251,15 @@ TEST_F(side_launches_in_pieces, lanes_launch_beside_each_other) {
   for (const auto& [s, count] : last) EXPECT_EQ(count, each);
 }
 
-TEST_F(side_launches, a_malformed_launch_ends_the_session_though_it_was_put_aside) {
+TEST_F(side_launches, a_malformed_launch_ends_the_session_although_it_was_put_aside) {
   start(2);
   std::thread other([&] {
     for (std::uint32_t i = 1; i <= 500; ++i) ASSERT_EQ(launch(11, stream(1), i), CUDA_SUCCESS);
   });
   for (std::uint32_t i = 1; i <= 500; ++i) ASSERT_EQ(launch(10, stream(0), i), CUDA_SUCCESS);
   other.join();
-  marshal::launch_body body;
-  body.kernel = function_handle;
-  body.stream = stream(0);
-  std::vector<std::byte> payload = encoded(body);
+  std::vector<std::byte> payload =
+      encoded(marshal::launch_body{.head = {.kernel = function_handle, .stream = stream(0)}});
   payload.push_back(std::byte{0});
   (void)session_->post(request(10, opcode::cuLaunchKernel, payload));
   (void)launch(11, stream(1), 1);

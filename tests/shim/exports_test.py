@@ -1,6 +1,6 @@
-"""A front-end library exports the vendor's names and our marker, nothing else; needs libc alone; brings its C++ run time
-(libcuda.so.1: compressors, too) along, hidden; asks for no newer C library than the floor; has the SONAME that programs
-look for. Of NVML a LATER line has no symbol: programs look a function up and do without.
+"""A front-end library exports the vendor's names and our marker, and nothing else; needs libc alone; contains its C++ run
+time (libcuda.so.1 also compressors), hidden; needs no C library newer than the floor; has the SONAME that programs look
+for.
 usage: exports_test.py LIBRARY TABLES plain|sanitized SONAME LEAST_FUNCTIONS"""
 import pathlib
 import re
@@ -10,7 +10,7 @@ import sys
 FLOOR = (2, 31)
 library, tables, plain = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] == "plain"
 soname, least = sys.argv[4], int(sys.argv[5])
-KINDS = "CALL|POST|CUSTOM|LOCAL|REFUSED" + ("|LATER" if soname == "libcuda.so.1" else "")
+KINDS = "CALL|POST|CUSTOM|LOCAL|REFUSED"
 
 
 def lines(*command):
@@ -24,7 +24,7 @@ def number(version):
 def main():
     described = set()
     for table in tables.glob("*.def"):
-        if table.name not in ("expand.def", "proc_versions.def", "structs.def", "prototypes.def"):
+        if table.name not in ("expand.def", "structs.def", "prototypes.def"):
             described |= set(re.findall(rf"^(?:{KINDS})\((\w+)", table.read_text(), re.M))
     exported = {line.split()[-1].split("@")[0] for line in lines("nm", "-D", "--defined-only", library)}
     wrong = []

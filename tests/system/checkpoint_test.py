@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """cuCheckpointProcess* between processes: a program that never called cuInit locks, checkpoints, restores and unlocks the
-session of another; who is locked waits and loses nothing; states and codes are the driver's; process numbers that belong
-to nobody, to another identity or only by the client's own word lead nowhere."""
+session of another; a locked process waits and loses nothing; states and codes are the driver's; process numbers that
+belong to nobody, to another identity or only by the client's own claim are refused."""
+import fcntl
 import os
 import select
+import struct
 import subprocess
-import time
+import termios
 import unittest
 
-from outboard_testing import WELCOME, Client, SystemTest, program_environment, run_program
+from outboard_testing import WELCOME, Client, SystemTest, program_environment, run_program, wait_until
 
 SUCCESS, INVALID_VALUE, NOT_INITIALIZED, OPERATING_SYSTEM, ILLEGAL_STATE, NOT_READY, NOT_SUPPORTED = 0, 1, 3, 304, 401, 600, 801
 RUNNING, LOCKED, CHECKPOINTED = 0, 1, 2
 
-# Obeys a word a line: each answer is a line.
+# Obeys one word per line, and answers each with a line.
 TARGET = """
 import ctypes as c, os, sys
 d = c.CDLL('libcuda.so.1'); x = c.c_void_p(); p = c.c_uint64(); v = c.c_uint32()
@@ -32,7 +34,7 @@ for line in sys.stdin:
     must(d.cuMemcpyDtoH_v2(c.byref(v), p, c.c_size_t(4))); must(d.cuMemsetD32_v2(p, v.value + 1, c.c_size_t(1024)))
     print(hex(v.value), flush=True)
 """
-# Arguments: STEP:PID[:MILLISECONDS]...; a line of codes; a state is 1000 + state.
+# Arguments: STEP:PID[:MILLISECONDS]...; prints a line of codes; a state is printed as 1000 + state.
 CONTROLLER = """
 import ctypes as c, sys
 d = c.CDLL('libcuda.so.1'); s = c.c_int(-1); codes = []
@@ -70,10 +72,12 @@ class Checkpoint(SystemTest):
         self.sessions_are_gone(daemon)
         super().nothing_is_left(daemon)
 
-    @staticmethod
-    def order(process, word="go"):
+    def order(self, process, word="go"):
+        """Returns once the process has read the word."""
         process.stdin.write(word + "\n")
         process.stdin.flush()
+        unread = lambda: struct.unpack("i", fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)))[0]  # noqa: E731
+        self.assertTrue(wait_until(lambda: unread() == 0, 20), "the target reads nothing")
 
     @staticmethod
     def says_something(process, seconds):
@@ -124,7 +128,7 @@ class Checkpoint(SystemTest):
             self.assertEqual(target.stdout.readline(), "0x1234\n")
         self.nothing_is_left(daemon)
 
-    def test_one_that_locked_itself_is_unlocked_by_another(self):
+    def test_a_process_that_locked_itself_is_unlocked_by_another(self):
         daemon = self.serve()
         target = self.target(daemon.unix)
         self.order(target, "lock")
@@ -140,22 +144,22 @@ class Checkpoint(SystemTest):
         target = self.target(daemon.unix)
         self.assertEqual(self.steps(daemon.unix, f"lock:{target.pid}"), [SUCCESS])
         self.order(target)
-        time.sleep(0.1)
+        self.assertFalse(self.says_something(target, 0.1))
         target.kill()
         self.sessions_are_gone(daemon, 1.5)
         target.wait()
         self.assertEqual(self.steps(daemon.unix, f"state:{target.pid}"), [OPERATING_SYSTEM])
         self.nothing_is_left(daemon)
 
-    def test_numbers_that_belong_to_nobody_or_to_others_lead_nowhere(self):
+    def test_process_numbers_of_nobody_or_of_others_are_refused(self):
         daemon = self.serve()
         local, distant = self.target(daemon.unix), self.target(daemon.tcp)
         self.assertEqual(self.steps(daemon.unix, "state:1", "lock:999999999", "state:0", f"state:{os.getpid()}"),
                          [NOT_INITIALIZED, OPERATING_SYSTEM, OPERATING_SYSTEM, NOT_INITIALIZED])
-        # Sessions over tcp: are of another identity than this user's.
+        # Sessions over tcp: have another identity than this user's.
         self.assertEqual(self.steps(daemon.unix, f"lock:{distant.pid}"), [NOT_INITIALIZED])
         self.assertEqual(self.steps(daemon.tcp, f"lock:{local.pid}"), [NOT_INITIALIZED])
-        # The back-end's own processes are nobody's sessions.
+        # The back-end's own processes are not sessions.
         for process in [daemon.process.pid, *daemon.workers()]:
             self.assertEqual(self.steps(daemon.unix, f"checkpoint:{process}"), [NOT_INITIALIZED])
         self.assertEqual(self.steps(daemon.unix, f"state:{local.pid}"), [1000 + RUNNING])

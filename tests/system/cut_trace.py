@@ -12,7 +12,7 @@ MARK = re.compile(r"cuCtxGetLimit\(.*limit=7(\d{3})\)")
 KINDS = {"hStream": "stream", "stream": "stream", "hEvent": "event", "phEvent": "event", "f": "kernel", "func": "kernel",
          "hfunc": "kernel", "kernel": "kernel", "pFunc": "kernel", "dstDevice": "memory", "srcDevice": "memory", "dptr": "memory",
          "srcHost": "memory", "dstHost": "memory"}
-# What replay_trace reads: other parameters are outputs.
+# The parameters that replay_trace reads; the others are outputs.
 PLAIN = {"ByteCount", "uc", "us", "ui", "N", "flags", "Flags", "dev", "ordinal", "attrib", "value", "val", "limit",
          "blockSize", "dynamicSMemSize"}
 QUESTIONS = ("cuCtxGetDevice", "cuCtxGetCurrent", "cuDevicePrimaryCtxGetState", "cuDeviceGetAttribute", "cuStreamIsCapturing",
@@ -29,7 +29,7 @@ def number(text):
 
 
 class Memory:
-    """Blocks that the program had when the step began, by address."""
+    """The blocks that the program had when the step began, by address."""
 
     def __init__(self):
         self.blocks = {}  # base -> (kind, size)
@@ -114,11 +114,11 @@ class Cut:
             words += [f"{p}={a[p]}" for p in a if p in PLAIN and not a[p].startswith("0x")]
         lane = self.lanes.setdefault(lane, len(self.lanes) + 1)
         line = " ".join([str(lane), symbol, *words]) + (f" => {code}" if code else "")
-        # A runtime asks for all attributes of a kernel in a row.
+        # A runtime asks for all attributes of a kernel, one after the other.
         if symbol == "cuKernelGetAttribute" and self.lines and self.lines[-1][0].startswith(line.split(" attrib=")[0] + " attrib="):
             self.lines[-1][0] = self.lines[-1][0].replace(" dev=", f",{a['attrib']} dev=")
             return
-        # Between two calls that do something, the order of questions means nothing, only their number.
+        # Between two calls that have an effect, only the number of questions matters, not their order.
         if symbol.startswith(QUESTIONS):
             if line in self.asked:
                 self.asked[line][1] += 1

@@ -1,4 +1,4 @@
-"""A client that dies while a host function of its own holds a stream: the worker is gone within a second."""
+"""A client dies while one of its host functions holds a stream: the worker is gone within a second."""
 import signal
 import time
 import unittest

@@ -1,5 +1,5 @@
-"""What sessions share stays among those of one identity: a handle of a client of the Unix socket opens for another
-client there, and for nobody who came by TCP; with a token or without. And it opens nothing at another back-end."""
+"""Sessions share only with sessions of the same identity: a handle of a client of the Unix socket opens for another client
+there, but for no client that came by TCP, with a token or without. It opens nothing at another back-end."""
 import shutil
 import subprocess
 import tempfile

@@ -1,5 +1,5 @@
-"""kill -9 of clients and of workers at random moments under load: the others finish right, the dead one's worker is gone
-within a second, nothing is left. usage: kill_storm_test.py [KILLS]"""
+"""Kills clients and workers with SIGKILL at random moments under load: the others finish with right results, a dead client's
+worker is gone within a second, and nothing is left behind. usage: kill_storm_test.py [KILLS]"""
 import os
 import random
 import signal
@@ -16,7 +16,7 @@ SEED = 20260
 
 
 class Honest(threading.Thread):
-    """Runs programs one after the other until told to stop; every one must be right."""
+    """Runs programs one after the other until it is stopped; every result must be right."""
 
     def __init__(self, server):
         super().__init__()
@@ -68,7 +68,7 @@ class KillStorm(SystemTest):
         self.assertNotEqual(client.returncode, 0, out)
         self.assertIn("FAIL", out)
         self.assertEqual(len(err.splitlines()), 1, err)
-        # Before the welcome, while waiting, while sending: each time its stderr says why.
+        # It may die before the welcome, while it waits or while it sends; its stderr says why each time.
         self.assertRegex(err, "the server closed the connection|the connection to the server broke|"
                               "it refused: the worker ended: killed by signal 9|it closed the connection|the connection broke")
 
@@ -86,9 +86,9 @@ class KillStorm(SystemTest):
         return Resources(daemon)
 
     def test_the_others_finish_right_and_nothing_is_left(self):
-        daemon = self.serve(config="[pool]\nper_key = 0\n")
+        daemon = self.serve(config="[pool]\nper_key = 0\n[limits]\nlinger_seconds = 0\n")
         self.slowest = 0.0
-        self.storm(daemon, 2)  # what is allocated once
+        self.storm(daemon, 2)  # makes the daemon allocate what it allocates only once
         before = self.settled(daemon)
         honest = [Honest(url) for url in [daemon.unix, daemon.tcp, daemon.unix][:HONEST]]
         try:
@@ -106,7 +106,7 @@ class KillStorm(SystemTest):
               f"{1e3 * self.slowest:.0f} ms at most; before {before}, after {after}")
         self.assertLess(self.slowest, GONE_WITHIN)
         self.assertTrue(wait_until(lambda: daemon.descriptors() <= before.descriptors), "descriptors are left")
-        if not SANITIZED:  # ASan keeps what was freed for a while
+        if not SANITIZED:  # ASan keeps freed memory for a while
             self.assertLess(after.memory, before.memory + (2 << 20))
         self.nothing_is_left(daemon)
 

@@ -5,23 +5,20 @@ import subprocess
 import time
 import unittest
 
-from outboard_testing import (OUTBOARD, SANITIZED, Resources, SystemTest, argument, clean_environment, program,
-                              program_environment, wait_until)
+from outboard_testing import OUTBOARD, Resources, SystemTest, argument, clean_environment, program, run_command, wait_until
 
 CLIENTS = argument(40)
 SIZE = 64
-# Of the same number of private back-ends; room for the noise of a machine that does other things too.
+# Relative to the same number of private back-ends, with room for noise from other work on the machine.
 MOST = 1.1
 NOISE = 0.5
 
 
 class ManyClients(SystemTest):
     def together(self, count, *flags):
-        """Seconds for `count` programs started at once, all of them right."""
+        """Starts `count` programs at once and returns the seconds until all have ended; all must be right."""
         values = clean_environment(LD_LIBRARY_PATH=os.environ.get("LD_LIBRARY_PATH", ""))
-        given = program_environment()
-        prefix = [f"{key}={given[key]}" for key in ("LD_PRELOAD", "ASAN_OPTIONS") if SANITIZED]
-        command = [OUTBOARD, "run", *flags, "--", *(["env", *prefix] if prefix else []), *program("matmul", SIZE)]
+        command = [OUTBOARD, *run_command(program("matmul", SIZE), *flags)]
         began = time.monotonic()
         clients = [subprocess.Popen(command, env=values, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True) for _ in range(count)]

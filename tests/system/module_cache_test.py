@@ -1,5 +1,5 @@
-"""Module images that the server keeps: over a slow line a program's second start sends hashes instead of code. Who uses
-it and who does not, what the disk may do, and what a client gets that does not have what it asks for."""
+"""Module images that the server keeps: over a slow link a program's second start sends hashes instead of code. Which
+programs use this and which do not, failures of the disk, and what a client gets for images that it does not have."""
 import hashlib
 import hmac
 import os
@@ -20,7 +20,7 @@ RECALL = 13  # a service
 
 
 class Line:
-    """An emulated line to the daemon."""
+    """An emulated link to the daemon."""
 
     def __init__(self, test, daemon, gigabits=SLOW):
         self.relay = subprocess.Popen([BUILD / "bench/emulated_link", "relay", daemon.tcp.removeprefix("tcp:"), "0",
@@ -37,7 +37,7 @@ class Line:
 
 class ModuleCache(SystemTest):
     def run_over(self, url, command=LARGE, **environment):
-        """Bytes that the program sent; it must be right and silent."""
+        """The bytes that the program sent. It must succeed and write nothing to stderr."""
         trace = pathlib.Path(self.folder, "trace")
         trace.unlink(missing_ok=True)
         done = run_program(program(*command), url, timeout=120, OUTBOARD_TRACE=str(trace), **environment)
@@ -50,7 +50,7 @@ class ModuleCache(SystemTest):
         return pathlib.Path(self.folder, "cache", "modules")
 
     def kept(self, number=0):
-        """The files in the cache, once there are so many."""
+        """The files in the cache, once there are as many as expected."""
         def files():
             return sorted(p for p in self.folder_of_cache.glob("*") if len(p.name) == 64)
         wait_until(lambda: len(files()) >= number, 5)
@@ -65,14 +65,14 @@ class ModuleCache(SystemTest):
         second = self.run_over(line.url)
         print(f"two modules of {SIZE} KiB: {first} bytes at first, {second} at second")
         self.assertLess(second, first * 0.1)
-        # What nobody has loaded travels; what several threads load at once is found, too.
+        # An image that was never loaded travels; one that several threads load at once is found.
         self.assertGreater(self.run_over(line.url, ["large_module", SIZE + 100, 1]), SIZE * 1024)
         self.assertLess(self.run_over(line.url, ["large_module", SIZE, 2, 2]), first * 0.2)
         self.nothing_is_left(daemon)
-        # It outlives the daemon.
+        # The cache outlives the daemon.
         self.assertLess(self.run_over(Line(self, self.serve()).url), first * 0.1)
 
-    def test_who_is_near_or_does_not_want_it_sends_everything(self):
+    def test_fast_links_and_refusing_programs_send_everything(self):
         daemon = self.serve()
         line = Line(self, daemon)
         everything = self.run_over(line.url)
@@ -81,7 +81,7 @@ class ModuleCache(SystemTest):
         self.assertGreater(off, everything - 100_000)
         for url in (daemon.unix, "shm" + daemon.unix[4:]):
             self.assertGreater(self.run_over(url, OUTBOARD_RINGS="0" if url == daemon.unix else "1"), 2 * SIZE * 1024)
-        fast = self.run_over(daemon.tcp)  # loopback: sending is faster than asking, or as good
+        fast = self.run_over(daemon.tcp)  # loopback: sending is at least as fast as asking
         print(f"over loopback {fast} bytes")
         self.nothing_is_left(daemon)
 
@@ -113,7 +113,7 @@ class ModuleCache(SystemTest):
             self.assertGreater(self.run_over(line.url), 2 * SIZE * 1024)
         self.nothing_is_left(daemon)
 
-    def test_what_is_damaged_is_sent_again(self):
+    def test_damaged_images_are_sent_again(self):
         daemon = self.serve()
         line = Line(self, daemon)
         first = self.run_over(line.url)
@@ -126,11 +126,11 @@ class ModuleCache(SystemTest):
                 damage(path)
             self.assertGreater(self.run_over(line.url), first * 0.9)
         self.kept(2)
-        self.assertIn("is damaged; it is thrown away", daemon.log())
+        self.assertIn("is damaged and is removed", daemon.log())
         self.assertLess(self.run_over(line.url), first * 0.1)
         self.nothing_is_left(daemon)
 
-    # What strangers get.
+    # What strangers may ask.
 
     def session(self, url):
         """A client that speaks the protocol itself, and its greeting's challenge."""
@@ -172,15 +172,15 @@ class ModuleCache(SystemTest):
             self.assertEqual(self.ask(client, attempt, ticket), (0, False), attempt)
         self.assertIn("names a module image that it does not have", daemon.log())
         self.assertEqual(self.ask(client, body(proof(key)), 100), (0, True))
-        # Who proves it again and again holds no more than one.
+        # A client that proves it again and again holds only one copy.
         for ticket in range(101, 140):
             self.assertEqual(self.ask(client, body(proof(key)), ticket), (0, True))
         client.close()
         self.sessions_are_gone(daemon)
         self.nothing_is_left(daemon)
 
-    def test_another_identity_meets_nothing(self):
-        """The same image, proved: but kept for those who know another token, or none."""
+    def test_another_identity_finds_nothing(self):
+        """The same image, with a proof, but kept for clients with another token or with none."""
         def run_with(*tokens):
             flags, environment = ["--token-file", tokens[0]] if tokens else [], {}
             if tokens:

@@ -1,5 +1,5 @@
-"""Programs that do odd things to their own process: descriptors closed, roots and limits changed, privileges that the
-user has not. What Outboard promises there beyond what a real driver does."""
+"""Programs that do odd things to their own process: they close descriptors, change their root and limits, or have more
+privileges than their user. Outboard promises more here than a real driver does."""
 import os
 import pathlib
 import shutil
@@ -21,7 +21,7 @@ class OddProcesses(SystemTest):
 
     def silently(self, how, *arguments):
         daemon = self.serve()
-        # unix: with rings, as both ends choose by themselves.
+        # unix: with rings, which both ends choose by default.
         for done in self.does(how, (daemon.unix, daemon.tcp), *arguments):
             self.assertEqual(done.stderr, "")
         self.sessions_are_gone(daemon)
@@ -30,7 +30,7 @@ class OddProcesses(SystemTest):
     def test_descriptors_closed_before_the_first_call(self):
         self.silently("closed before")
 
-    def test_low_numbers_are_the_programs(self):
+    def test_low_descriptors_stay_free(self):
         self.silently("low numbers")
 
     def test_sixteen_descriptors_are_enough(self):
@@ -42,7 +42,7 @@ class OddProcesses(SystemTest):
     def test_a_child_inherits_nothing_that_is_shared(self):
         self.silently("not inherited")
 
-    def test_threads_of_ours_get_no_signals(self):
+    def test_our_threads_get_no_signals(self):
         self.silently("signals of threads")
 
     @unittest.skipIf(SANITIZED, "the interpreter leaks")
@@ -65,7 +65,7 @@ class OddProcesses(SystemTest):
         self.nothing_is_left(daemon)
 
     @unittest.skipIf(SANITIZED, "a sanitizer needs the address space")
-    def test_little_address_space_is_said_or_enough(self):
+    def test_little_address_space_suffices_or_is_reported(self):
         daemon = self.serve()
         for done in self.does("little space", (daemon.unix, daemon.tcp)):
             self.assertLessEqual(len(done.stderr.splitlines()), 2, done.stderr)
@@ -88,7 +88,7 @@ class OddProcesses(SystemTest):
             self.skipTest("no setuid programs in this folder")
         self.assertEqual(done.stdout.splitlines()[0], "100", done.stdout + done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
-        self.assertIn("this program runs with privileges that its user has not", done.stderr)
+        self.assertIn("this program runs with more privileges than its user has", done.stderr)
         self.assertFalse(os.path.exists(trace), "a file was written by a privileged program")
         self.assertEqual(daemon.sessions(), [])
         self.nothing_is_left(daemon)

@@ -1,4 +1,4 @@
-"""Life and death of clients, workers and servers: what ends with whom, who is told, who goes on."""
+"""Life and death of clients, workers and servers: what ends together, which programs get an error, and which go on."""
 import os
 import re
 import signal
@@ -6,11 +6,11 @@ import subprocess
 import time
 import unittest
 
-from outboard_testing import (GONE_WITHIN, OUTBOARD, SANITIZED, SystemTest, clean_environment, is_alive, program,
-                              run_program, through_run, wait_until)
+from outboard_testing import (GONE_WITHIN, OUTBOARD, SANITIZED, SystemTest, clean_environment, cpu_seconds, is_alive,
+                              program, run_command, run_program, through_run, wait_until)
 
 AT_ONCE = 3.0 if not SANITIZED else 10.0
-# Runs for minutes if nobody ends it; waits for the device at the end of its launches.
+# Runs for minutes unless it is ended, and waits for the device at the end of its launches.
 LONG = ["matmul", 256, 200000]
 
 
@@ -23,12 +23,17 @@ class ProcessLife(SystemTest):
         client = self.start(program(*LONG), url)
         session = self.session_of(daemon, client)
         self.assertTrue(session, "the client got no session")
-        time.sleep(0.5)
+        self.computes(session["worker"])
         self.assertIsNone(client.poll())
         return client, session
 
+    def computes(self, worker):
+        """Waits until the worker has computed, that is, used more processor time than its start takes."""
+        begun = cpu_seconds(worker)
+        self.assertTrue(wait_until(lambda: cpu_seconds(worker) > begun + 0.3, 30), "the worker does not compute")
+
     def is_told(self, client, since):
-        """The client of a lost server: an error at once, one line that says why and what to do."""
+        """Checks that the client of a lost server gets an error at once, and one line that says why and what to do."""
         out, err = client.communicate(timeout=30)
         self.assertLess(time.monotonic() - since, AT_ONCE)
         self.assertEqual(client.returncode, 1, out)
@@ -37,7 +42,7 @@ class ProcessLife(SystemTest):
         self.assertRegex(err, r"^outboard: (the server closed the connection|the connection to the server broke).*"
                               r"every CUDA call returns an error from now on; restart the program$")
 
-    def test_a_client_whose_worker_is_killed_is_told(self):
+    def test_a_client_whose_worker_is_killed_gets_an_error(self):
         daemon = self.serve()
         for url in (daemon.unix, daemon.tcp):
             client, session = self.computing(daemon, url)
@@ -47,7 +52,7 @@ class ProcessLife(SystemTest):
         self.passed(self.start(program("vector_add"), daemon.unix))
         self.nothing_is_left(daemon)
 
-    def test_a_client_whose_server_is_killed_is_told(self):
+    def test_a_client_whose_server_is_killed_gets_an_error(self):
         for scheme in ("unix", "tcp"):
             daemon = self.serve()
             client, session = self.computing(daemon, daemon.unix if scheme == "unix" else daemon.tcp)
@@ -78,7 +83,7 @@ class ProcessLife(SystemTest):
         self.passed(self.start(program("vector_add"), again.unix))
         self.nothing_is_left(again)
 
-    def test_sigterm_lets_programs_finish_and_takes_no_new_ones(self):
+    def test_sigterm_lets_programs_finish_and_refuses_new_ones(self):
         daemon = self.serve()
         client = self.start(program("matmul", 128, 300), daemon.unix)
         self.assertTrue(self.session_of(daemon, client))
@@ -96,7 +101,7 @@ class ProcessLife(SystemTest):
         daemon = self.serve()
         client, session = self.computing(daemon, daemon.tcp)
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        self.assertTrue(wait_until(lambda: "stopping: waiting up to" in daemon.log()), daemon.log())
         self.assertIsNone(daemon.process.poll())
         daemon.process.send_signal(signal.SIGTERM)
         since = time.monotonic()
@@ -107,12 +112,14 @@ class ProcessLife(SystemTest):
     def test_a_killed_outboard_run_leaves_nothing(self):
         temporary = os.path.join(self.folder, "tmp")
         os.mkdir(temporary)
-        command = [OUTBOARD, "run", "--device", "cpu", "--", *program(*LONG)]
+        command = [OUTBOARD, *run_command(program(*LONG), "--device", "cpu")]
         process = subprocess.Popen(command, env=clean_environment(TMPDIR=temporary), stdout=subprocess.DEVNULL)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.assertTrue(wait_until(lambda: len(self.ours(temporary)) >= 2, 20), "no back-end and no worker")
-        time.sleep(0.3)
+        # Only a worker that computes uses so much of a processor.
+        self.assertTrue(wait_until(lambda: max(map(cpu_seconds, self.ours(temporary)), default=0) > 0.5, 30),
+                        "no worker computes")
         process.kill()
         self.assertTrue(wait_until(lambda: not self.ours(temporary), 5), "processes are left")
         self.assertTrue(wait_until(lambda: not os.listdir(temporary), 5), os.listdir(temporary))
@@ -138,13 +145,13 @@ class ProcessLife(SystemTest):
             self.assertRegex(done.stdout, r"^\d+ sums computed on .*\nPASS vector_add\n$")
             done = through_run(["sh", "-c", program("vector_add")[0] + "; exit 3"], *where)
             self.assertEqual((done.returncode, done.stderr), (3, ""))
-            # ASan answers a fault by itself, in a way of its own.
+            # ASan handles a fault itself, in its own way.
             for number in (signal.SIGKILL, signal.SIGTERM, *([] if SANITIZED else [signal.SIGSEGV])):
                 done = through_run(["sh", "-c", f"kill -{int(number)} $$"], *where)
                 self.assertEqual((done.returncode, done.stdout, done.stderr), (128 + number, "", ""))
 
     def test_programs_of_many_threads_and_forks(self):
-        """The hard ones of tests/programs, all at once on one back-end."""
+        """The demanding programs of tests/programs, all at once on one back-end."""
         daemon = self.serve()
         names = ["post_join", "stream_handoff", "fork_child", "two_way", "threads_ptds"]
         clients = [self.start(program(name, *([8] if name == "two_way" else [])), url)

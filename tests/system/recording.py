@@ -1,4 +1,4 @@
-"""A real session's bytes from client to server, recorded by a proxy, cut into frames, and played again."""
+"""Records the bytes that a real session's client sends, by a proxy; cuts them into frames, and plays them again."""
 import os
 import select
 import socket
@@ -22,7 +22,7 @@ def connect(url):
 
 
 class Relay:
-    """Passes what comes at a listening socket on to a server, counts it, and may keep what clients sent, one entry a
+    """Forwards connections to a server, counts their bytes, and may keep what clients sent, one entry for each
     connection."""
 
     def __init__(self, listener, url, server, keeps=False):
@@ -59,12 +59,12 @@ class Relay:
             pass
 
     def cut(self, number):
-        """The connection ends for both sides, wherever their bytes are."""
+        """Ends the connection for both sides, even if bytes are under way."""
         for end in self.links[number]:
             try:
                 end.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # the end of an earlier one has ended it
+                pass  # an earlier end has closed it
 
     def close(self):
         self.listener.close()
@@ -84,7 +84,7 @@ class Recorder(Relay):
 def record(folder, server, command):
     """The bytes of one program's session, hello first."""
     recorder = Recorder(folder, server)
-    done = run_program(command, recorder.url, OUTBOARD_RINGS="0")  # a byte that is no frame would follow the hello
+    done = run_program(command, recorder.url, OUTBOARD_RINGS="0")  # with rings, a byte that is not a frame would follow the hello
     recorder.close()
     assert done.returncode == 0, done.stdout + done.stderr
     sessions = [bytes(entry) for entry in recorder.sent if len(entry) > PURPOSE_AT and entry[PURPOSE_AT] == SESSION]
@@ -104,7 +104,7 @@ def frames_of(data):
 
 
 class Heard:
-    """Counts the whole frames of what a server says, and forgets them."""
+    """Counts the complete frames that a server sends, and discards them."""
 
     def __init__(self):
         self.frames, self.rest = 0, b""

@@ -1,9 +1,9 @@
 // Issues the driver calls of a recorded step (tests/system/traces, written by cut_trace.py) in their order
-// and on as many threads: objects first, then the step a few times. A refused question (cuCtxGetLimit 7001,
-// 7002) stands before and behind the last time, so that a trace of the replay shows where it lies. usage:
-// replay_trace FILE [REPETITIONS]
+// and on as many threads: objects first, then the step several times. Refused questions (cuCtxGetLimit 7001
+// and 7002) mark the begin and end of the last repetition in a trace of the replay. usage: replay_trace FILE
+// [REPETITIONS]
 //
-// The form, a line each, `#` begins a comment:
+// The file has one entry per line; `#` begins a comment:
 //   device|pinned|pageable NAME BYTES · kernel NAME SHARED · stream NAME PRIORITY · event NAME FLAGS
 //   LANE SYMBOL [PARAMETER=VALUE ...] [xTIMES] [=> CODE]
 // A value is a number, a name, a name+offset, or new:NAME where the call makes the object.
@@ -29,7 +29,7 @@ namespace {
   std::exit(1);
 }
 
-/// A function of the driver by its exported name.
+/// Finds a function of the driver by its exported name.
 template <class F>
 F* find(const std::string& symbol) {
   static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -45,7 +45,7 @@ struct call {
   int times = 1, code = 0;
 };
 
-/// What the names of the file stand for.
+/// What the names in the file stand for.
 class objects {
  public:
   std::uint64_t& operator[](const std::string& name) { return values_[name]; }
@@ -62,7 +62,7 @@ class objects {
   std::map<std::string, std::uint64_t> values_;
 };
 
-/// One call with what it needs: arguments by name, the function by its type.
+/// One call: its arguments by name, its function by type.
 struct doing {
   const call& c;
   objects& all;
@@ -145,9 +145,9 @@ CUresult launch(const doing& d) {
 
 using action = std::function<CUresult(const doing&)>;
 
-/// By the symbol without its version and stream suffix. What is not here the test does not know: it fails.
+/// The calls by symbol, without version and stream suffix. The test fails for a symbol that is not here.
 const std::map<std::string, action>& actions() {
-  static std::uint64_t sink[64];  // answers nobody reads; two threads never run at once
+  static std::uint64_t sink[64];  // answers are not read; two threads never run at once
   static void* const out = sink;
   static int* const number = reinterpret_cast<int*>(sink);
 #define CALL(type, ...) d.function<decltype(type)>()(__VA_ARGS__)
@@ -245,7 +245,7 @@ const std::map<std::string, action>& actions() {
        }},
       {"cuThreadExchangeStreamCaptureMode",
        [](const doing& d) {
-         // The modes come in pairs; which one is asked for the trace does not show.
+         // The modes come in pairs; the trace does not show which one was asked for.
          auto mode = CU_STREAM_CAPTURE_MODE_RELAXED;
          const CUresult r = CALL(cuThreadExchangeStreamCaptureMode, &mode);
          return r ? r : CALL(cuThreadExchangeStreamCaptureMode, &mode);
@@ -299,7 +299,7 @@ std::string without_suffix(std::string symbol) {
   return symbol;
 }
 
-/// A thread for each lane; one of them runs at a time, as the file says.
+/// Runs a thread for each lane, one at a time, in the file's order.
 class stage {
  public:
   stage(CUcontext context, objects& all) : context_(context), all_(all) {}
@@ -312,7 +312,7 @@ class stage {
     for (auto& each : threads_) each.second.join();
   }
 
-  /// From one lane to another the calls are handed over; what one does in a row it does by itself.
+  /// The turn passes from lane to lane; a lane makes its consecutive calls by itself.
   void play(const std::vector<call>& calls) {
     for (std::size_t begin = 0, end = 0; begin < calls.size(); begin = end) {
       const int lane = calls[begin].lane;
@@ -343,7 +343,7 @@ class stage {
     if (found == actions().end()) fail("what does " + c.symbol + " do?");
     for (int i = 0; i < c.times; ++i) {
       const CUresult code = found->second(doing{c, all_});
-      // Work that was under way may be done here, and the other way round.
+      // Work that was under way in the recording may be complete here, and the other way round.
       const bool progress = (code == CUDA_ERROR_NOT_READY || code == CUDA_SUCCESS) &&
                             (c.code == CUDA_ERROR_NOT_READY || c.code == CUDA_SUCCESS);
       if (code != c.code && !progress)

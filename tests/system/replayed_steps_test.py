@@ -1,6 +1,6 @@
 """How often steps of PyTorch programs wait for the back-end. Their driver calls were recorded on a GPU (tests/system/traces,
-tests/gpu/record_steps) and are issued again by replay_trace through the real front-end, against the mock device; what
-is counted is the second time. Fewer waits are fine; more are a regression."""
+tests/gpu/record_steps) and are issued again by replay_trace through the real front-end, against the mock device. The
+second repetition counts. Fewer waits are fine; more are a regression."""
 import os
 import pathlib
 import re

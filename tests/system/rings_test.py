@@ -1,4 +1,4 @@
-"""Which sessions share memory with their worker, and that those which cannot, or shall not, work as before."""
+"""Which sessions share memory with their worker, and that sessions which cannot or must not share it work as before."""
 import pathlib
 import unittest
 
@@ -10,12 +10,12 @@ LONG = ["matmul", 256, 200000]
 
 class Rings(SystemTest):
     def has_rings(self, daemon, url, **environment):
-        """Of a session that is well into its work: does its worker have the memory? The client must agree."""
+        """Whether the worker of a session that is well into its work has the shared memory. The client must agree."""
         client = self.start(program(*LONG), url, **environment)
         session = wait_until(lambda: next((s for s in daemon.sessions() if s["process"] == client.pid), None), 20)
         self.assertTrue(session, "the client got no session")
         worker, own = (pathlib.Path(f"/proc/{process}/maps") for process in (session["worker"], client.pid))
-        # The device comes after the welcome; by then a client that is to have rings has them.
+        # The device opens after the welcome, and by then a client that gets rings has them.
         self.assertTrue(wait_until(lambda: daemon.sessions() and "libcuda" in own.read_text(), 20))
         found = wait_until(lambda: "outboard-rings" in own.read_text(), 2)
         self.assertEqual("outboard-rings" in worker.read_text(), bool(found))
@@ -24,7 +24,7 @@ class Rings(SystemTest):
         self.sessions_are_gone(daemon)
         return bool(found)
 
-    def test_who_shares_a_host_shares_memory(self):
+    def test_sessions_of_one_host_share_memory(self):
         daemon = self.serve()
         shm = "shm:" + daemon.unix[5:]
         self.assertTrue(self.has_rings(daemon, daemon.unix))

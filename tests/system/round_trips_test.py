@@ -1,5 +1,5 @@
-"""How often a program waits for the back-end, counted by the trace: a budget up to its first kernel, and one for the
-whole program. Fewer is fine; more is a regression. The trace's form is an interface and is checked on the way."""
+"""How often a program waits for the back-end, counted from its trace: there is a budget up to the first kernel, and one for
+the whole program. Fewer is fine; more is a regression. The form of the trace is an interface, so it is checked too."""
 import os
 import re
 import unittest
@@ -8,7 +8,7 @@ from outboard_testing import SystemTest, program, run_program
 
 # The hello, its snapshot (they are one), the first allocation, the load, the first launch.
 BEFORE_FIRST_KERNEL = 6
-# Whole programs: those, each synchronous copy to the host, each free, what the program itself waits for. The last one
+# Whole programs: the above, each synchronous copy to the host, each free, and the program's own waits. The last program
 # reads its variables back before it launches anything.
 BUDGETS = {"vector_add": (BEFORE_FIRST_KERNEL, 8), "vector_add_shared": (BEFORE_FIRST_KERNEL, 8),
            "matmul": (BEFORE_FIRST_KERNEL, 9), "symbols": (8, 11)}
@@ -76,31 +76,31 @@ class RoundTrips(SystemTest):
         for url in (daemon.unix, daemon.tcp):
             calls, _ = self.trace("pool_reuse", url)
             allocations = [how for function, how in calls if function.startswith("cuMemAlloc") and "Async" in function]
-            # 500 rounds of two blocks on two streams each; the first of each, and those whose account is looked at.
+            # 500 rounds of two blocks on two streams each: the first of each waits, and those after which the account is read.
             self.assertGreaterEqual(len(allocations), 2000)
             self.assertLessEqual(allocations.count("waited"), 4 + 4)
             self.assertEqual(allocations.count("posted"), 0)
 
-    def test_waiting_for_idle_work_asks_nobody(self):
+    def test_waiting_for_idle_work_sends_nothing(self):
         daemon = self.serve()
         asked = {"cuCtxSynchronize", "cuCtxSynchronize_v2", "cuStreamSynchronize", "cuStreamQuery", "cuEventSynchronize",
                  "cuEventQuery"}
         for url in (daemon.unix, daemon.tcp):
             calls, _ = self.trace("idle_waits", url)
             answers = [how for function, how in calls if function in asked]
-            # 480 rounds of ten times six questions; the first of each may have to ask. How often the program polls for
-            # work that runs, too, is a matter of time.
+            # 480 rounds of ten times six questions, of which the first of each kind may have to ask. How often the program also
+            # polls for running work depends on time.
             self.assertGreaterEqual(answers.count("local"), 480 * 9 * 6)
 
-    def test_a_stream_whose_copy_has_come_is_known_to_be_idle(self):
+    def test_a_stream_whose_copy_has_arrived_is_known_to_be_idle(self):
         daemon = self.serve()
         for url in (daemon.unix, daemon.tcp):
             calls, _ = self.trace("copied_waits", url)
             waits = [how for function, how in calls if function == "cuStreamSynchronize"]
-            # 60 behind nothing but their copy, 180 behind work that came after it.
+            # 60 waits follow nothing but their copy, 180 follow work that came after it.
             self.assertEqual((waits[:60].count("local"), waits.count("waited")), (60, len(waits) - 60))
 
-    def test_what_frameworks_ask_before_every_operation_asks_nobody(self):
+    def test_questions_before_every_operation_send_nothing(self):
         daemon = self.serve()
         asked = {"cuCtxGetDevice", "cuCtxGetCurrent", "cuDevicePrimaryCtxGetState", "cuStreamIsCapturing",
                  "cuThreadExchangeStreamCaptureMode", "cuDeviceGetAttribute", "cuPointerGetAttribute",
@@ -110,12 +110,12 @@ class RoundTrips(SystemTest):
             how = {function: [answer for name, answer in calls if name == function] for function in asked}
             for function, answers in how.items():
                 self.assertGreaterEqual(len(answers), 500, function)
-                # The first one may have to ask. A thread's capture mode is the server's too: told when it changes, not waited for.
+                # The first one may have to ask. A changed capture mode is sent to the server by a post.
                 self.assertLessEqual(answers.count("waited"), 1, function)
                 if function != "cuThreadExchangeStreamCaptureMode":
                     self.assertGreaterEqual(answers.count("local"), len(answers) - 1, function)
 
-    def test_nothing_is_posted_where_every_call_shall_wait(self):
+    def test_nothing_is_posted_if_every_call_must_wait(self):
         daemon = self.serve()
         for name in ("streams", "vector_add"):
             calls, _ = self.trace(name, daemon.unix)

@@ -1,5 +1,5 @@
-"""Nothing grows: very many calls of one session, very many sessions of one daemon. What daemon and worker hold after the
-last tenth is what they held after the first, and so is the GPU's memory where OUTBOARD_TEST_DEVICE=vendor.
+"""Nothing grows over very many calls of one session and very many sessions of one daemon: daemon and worker hold no more
+after the last tenth than after the first. With OUTBOARD_TEST_DEVICE=vendor this includes the GPU's memory.
 usage: soak_test.py [CALLS [SESSIONS [LAUNCHES [CLIENTS]]]] [-k NAME]
   LAUNCHES  of each round of calls, most of which are posts then; CLIENTS  at a time"""
 import collections
@@ -27,12 +27,12 @@ class Held:
 
     def __init__(self, process):
         root = pathlib.Path(f"/proc/{process}")
-        # Its own: rings and page-locked memory that both sides share have a fixed size and fill up as they are used.
+        # Private memory only: rings and shared page-locked memory have a fixed size and fill up as they are used.
         resident, shared = map(int, (root / "statm").read_text().split()[1:3])
         self.memory = (resident - shared) * 4096
         self.descriptors = len(os.listdir(root / "fd"))
         self.threads = len(os.listdir(root / "task"))
-        self.device_memory = GPU.used() if GPU else 0  # of everybody: nobody else may use the GPU
+        self.device_memory = GPU.used() if GPU else 0  # of all processes, so nothing else may use the GPU
 
     def __str__(self):
         device = f", {self.device_memory / 1e6:.2f} MB of the GPU" if GPU else ""
@@ -42,7 +42,7 @@ class Held:
 class Soak(SystemTest):
     def not_more(self, who, first, last):
         print(f"{who}: {first} after the first tenth, {last} after the last")
-        if not SANITIZED:  # ASan keeps what was freed for a while, and counts what was allocated
+        if not SANITIZED:  # ASan keeps freed memory for a while, and records of allocations
             self.assertLessEqual(last.memory, first.memory + ROOM, who)
         self.assertLessEqual(last.descriptors, first.descriptors, who)
         self.assertLessEqual(last.threads, first.threads, who)
@@ -78,7 +78,7 @@ class Soak(SystemTest):
         self.nothing_is_left(daemon)
 
     def sessions(self, daemon, count):
-        """So many one after the other, AT_ONCE at a time, alternating between the transports."""
+        """Runs `count` sessions, AT_ONCE at a time, alternating between the transports."""
         running = collections.deque()
         for n in range(count):
             if len(running) == AT_ONCE:
@@ -104,7 +104,7 @@ class Soak(SystemTest):
         self.nothing_is_left(daemon)
 
     def settled(self, daemon, sessions=0):
-        """With nothing beside the sessions but warm workers that are ready (none, after idle minutes), and nobody asking."""
+        """What the daemon holds with no processes but those of sessions and ready warm workers, and with no questions under way."""
         def idle():
             warm = daemon.doctor()["pool"]["warm"]
             return all(w["ready"] for w in warm) and len(daemon.workers()) == len(warm) + sessions
@@ -116,7 +116,7 @@ class Soak(SystemTest):
         return min(looks, key=lambda held: held.descriptors)
 
     def forget_children(self):
-        """A clean-up entry for each of 10^5 children would itself be what grows: those that still run keep theirs."""
+        """Removes the clean-up entries of ended children: one for each of 10^5 children would itself be growth."""
         self._cleanups = [c for c in self._cleanups if c[0] != self.end or c[1][0].poll() is None]
 
 

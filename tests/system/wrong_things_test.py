@@ -1,6 +1,7 @@
-"""What a user does wrong gets one clear sentence on stderr, nothing on stdout, the documented exit status, and nothing
-else happens. (Those that need no CUDA program are in tests/tool/errors_test.py.)"""
+"""A user's mistake gets one clear sentence on stderr, nothing on stdout and the documented exit status, and has no other
+effect. (Mistakes that need no CUDA program are in tests/tool/errors_test.py.)"""
 import http.server
+import os
 import pathlib
 import socket
 import subprocess
@@ -22,7 +23,7 @@ class WrongThings(SystemTest):
             self.assertIn(word, stderr)
 
     def cannot_run(self, status, words, *flags, command=None, environment=None):
-        """`outboard run` itself says it; the program is not started."""
+        """`outboard run` itself reports it, and does not start the program."""
         mark = pathlib.Path(self.folder, "started")
         done = through_run(command or ["touch", str(mark)], *flags, environment=environment)
         self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
@@ -100,7 +101,7 @@ class WrongThings(SystemTest):
         listener.close()
 
     def test_a_size_of_two_to_the_62(self):
-        """Out of memory, and the program goes on."""
+        """Memory runs out, and the program continues."""
         script = ("import ctypes as c; d = c.CDLL('libcuda.so.1'); x = c.c_void_p(); p = c.c_ulonglong();"
                   "print(d.cuInit(0), d.cuDevicePrimaryCtxRetain(c.byref(x), 0), d.cuCtxSetCurrent(x),"
                   "d.cuMemAlloc_v2(c.byref(p), c.c_size_t(1 << 62)), d.cuMemAllocHost_v2(c.byref(p), c.c_size_t(1 << 62)),"
@@ -122,12 +123,30 @@ class WrongThings(SystemTest):
             self.assertTrue(done.stdout.endswith("PASS vector_add\n"))
             self.says(done.stderr, *words)
 
+    def test_each_program_of_a_script_has_its_trace(self):
+        daemon = self.serve()
+        trace = f"{self.folder}/trace"
+        done = run_program(["sh", "-c", f"{program('vector_add')[0]}; {program('vector_add')[0]}"], daemon.unix,
+                           OUTBOARD_TRACE=trace)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = sorted(name for name in os.listdir(self.folder) if name.startswith("trace"))
+        self.assertEqual(len(files), 2, files)
+        self.assertRegex(files[1], r"^trace\.\d+$")
+        run_program(program("vector_add"), daemon.unix, OUTBOARD_TRACE=f"{self.folder}/of.%p")
+        files += [name for name in os.listdir(self.folder) if name.startswith("of.")]
+        self.assertRegex(files[2], r"^of\.\d+$")
+        for name in files:
+            with open(f"{self.folder}/{name}", encoding="utf-8", errors="replace") as lines:
+                self.assertRegex(lines.read().splitlines()[-1], r"^local \d+, posted \d+, waited \d+$")
+        on_stderr = run_program(program("vector_add"), daemon.unix, OUTBOARD_TRACE="-")
+        self.assertIn("cuInit(", on_stderr.stderr)
+
     def test_configuration(self):
         daemon = self.serve()
         folder = pathlib.Path(self.folder, "outboard")
         folder.mkdir()
         file = folder / "outboard.toml"
-        file.mkdir()  # unreadable, for root too
+        file.mkdir()  # unreadable even for root
         home = {"XDG_CONFIG_HOME": self.folder}
         self.gives(NO_DEVICE, ["cannot read", str(file)], daemon.unix, **home)
         self.cannot_run(CONFIGURATION, ["cannot read", str(file)], environment=clean_environment(**home))
@@ -135,7 +154,7 @@ class WrongThings(SystemTest):
         file.write_text(f"server = \"{daemon.unix}\"\nservers = 1\n")
         self.gives(NO_DEVICE, [f"{file}:2:", "\"servers\""], daemon.unix, **home)
         self.cannot_run(CONFIGURATION, [f"{file}:2:"], environment=clean_environment(**home))
-        # And a good one is enough: no variable, no `outboard run`.
+        # A correct file is enough, without a variable and without `outboard run`.
         trace = pathlib.Path(self.folder, "trace")
         file.write_text(f"server = \"{daemon.tcp}\"\ntrace = \"{trace}\"\n")
         self.passed(self.start(program("vector_add"), None, **home))
@@ -162,7 +181,7 @@ class WrongThings(SystemTest):
         self.assertLessEqual(len(done.stderr.splitlines()), 2, done.stderr)
 
     def test_a_front_end_alone_needs_nothing_of_the_program(self):
-        """The library in a process that never calls it: no connection, no file, no word."""
+        """In a process that never calls it, the library makes no connection, opens no file and prints nothing."""
         libraries = " ".join(filter(None, [PRELOAD, str(LIBRARY / "libcuda.so.1")]))
         done = subprocess.run(["env", f"LD_PRELOAD={libraries}", "sh", "-c", "echo out"], capture_output=True, text=True,
                               env=program_environment("unix:/nonexistent"), timeout=60)

@@ -1,14 +1,16 @@
 """Wrong things get one clear sentence on stderr, the documented exit status, and nothing else happens."""
 import http.server
+import json
 import os
 import pathlib
 import socket
 import stat
+import subprocess
 import threading
 import unittest
 
-from harness import (DEVICE, GREETING, REFUSAL, WELCOME, DaemonTest, clean_environment, frame, greeting_payload, run,
-                     text)
+from harness import (DEVICE, GREETING, OUTBOARD, REFUSAL, WELCOME, DaemonTest, clean_environment, frame, greeting_payload, run,
+                     text, wait_until)
 
 import struct
 
@@ -81,16 +83,19 @@ class Errors(DaemonTest):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = "tcp:127.0.0.1:%d" % server.server_address[1]
-        self.expect(run("devices", "--server", url), NO_SERVER, "no Outboard server", "in time")
+        self.expect(run("devices", "--server", url), NO_SERVER, "no Outboard server", "does not speak TLS")
         server.shutdown()
         server.server_close()
 
     def test_a_server_of_another_version(self):
         server = OneAnswerServer(frame(GREETING, greeting_payload(lowest=7, highest=9)))
-        self.expect(run("devices", "--server", server.url), REFUSED, "outboard 9.9.9", "protocol 7 to 9", "1 to 1")
+        self.expect(run("devices", "--server", server.url), REFUSED, "outboard 9.9.9", "protocol 7 to 9", "3 to 3")
+        server = OneAnswerServer(frame(GREETING, greeting_payload(lowest=1, highest=1)))
+        self.expect(run("devices", "--server", server.url), REFUSED, "protocol 1 to 1", "3 to 3")
 
     def test_a_server_that_lies_about_sizes(self):
-        for payload in (struct.pack("<HQQ", 1, 0, 1) + text("outboard 9.9.9") + struct.pack("<Q", 1 << 62), b"x" * 99):
+        for payload in (struct.pack("<HQQ", 3, 0, 1) + text("outboard 9.9.9") + struct.pack("<Q", 1 << 62) + bytes(32),
+                        b"x" * 67 + bytes(32)):
             server = OneAnswerServer(frame(GREETING, greeting_payload()), frame(WELCOME, payload))
             self.expect(run("devices", "--server", server.url), REFUSED, "welcome", server.url)
 
@@ -127,9 +132,11 @@ class Errors(DaemonTest):
     def test_configuration(self):
         path = pathlib.Path(self.folder, "outboard.toml")
         path.write_text('log = "info"\nservers = "unix:/x"\n')
-        self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:2:", '"servers"', "server, sync")
+        self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:2:", '"servers"', "server, token_file")
         path.write_text('[limits]\nsessions = "many"\n')
         self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:2:", "a number from 1 to 100000")
+        path.write_text("device = cpu\n")
+        self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:1:", "a text stands in quotes")
         self.expect(run("devices", "--config", self.folder), CONFIGURATION, "cannot read", self.folder)
         self.expect(run("devices", "--config", f"{self.folder}/none"), CONFIGURATION, "No such file")
         self.expect(run("devices", environment=clean_environment(OUTBOARD_LOG="loud")), CONFIGURATION, "OUTBOARD_LOG",
@@ -148,8 +155,128 @@ class Errors(DaemonTest):
     def test_usage(self):
         for arguments in ([], ["frobnicate"], ["devices", "--frobnicate"], ["run"], ["run", "--"], ["serve", "--drain", "x"]):
             self.expect(run(*arguments), USAGE)
-        self.expect(run("devices", "--server", "nowhere"), CONFIGURATION, "unix:/path, shm:/path, tcp:host[:port]")
-        self.expect(run("devices", "--device", "gpu"), CONFIGURATION, "auto, vendor, cpu")
+        self.expect(run("devices", "--server", "nowhere"), USAGE, "unix:/path, shm:/path, tcp:host[:port]")
+        self.expect(run("frobnicate"), USAGE, 'there is no verb "frobnicate"', "serve, run, devices, sessions, doctor")
+        self.expect(run(), USAGE, "no verb is given")
+        self.expect(run("devices", "--device", "gpu"), USAGE, "auto, vendor, cpu")
+
+    def test_urls_are_looked_at_before_anything_is_dialled(self):
+        for url, words in (("gpubox", ["did you mean tcp:gpubox?"]),
+                           ("gpubox:26882", ["no transport is called 'gpubox:'", "did you mean tcp:gpubox:26882?"]),
+                           ("http://gpubox", ["has no //"]), ("tcp:gpubox:999999", ["port '999999'"]),
+                           ("unix:relative", ["must begin with /"])):
+            for verb in ("devices", "sessions"):
+                self.expect(run(verb, "--server", url), USAGE, "--server", *words)
+                self.expect(run(verb, environment=clean_environment(OUTBOARD_SERVER=url)), CONFIGURATION, *words)
+            self.expect(run("run", "--library", self.fake_library(), "--server", url, "--", "true"), USAGE, *words)
+        done = run("serve", "--device", DEVICE, "--listen", "tcp:127.0.0.1:999999")
+        self.expect(done, USAGE, "--listen", "port '999999'")
+
+    def test_an_error_names_its_server_once(self):
+        url = f"tcp:127.0.0.1:{self.closed_port()}"
+        self.assertEqual(run("devices", "--server", url).stderr.count(url), 1)
+
+    def test_a_device_beside_a_server_is_refused(self):
+        daemon = self.serve()
+        started = f"{self.folder}/started"
+        for flags, environment in ((["--server", daemon.unix], clean_environment()),
+                                   ([], clean_environment(OUTBOARD_SERVER=daemon.unix))):
+            done = run("run", "--library", self.fake_library(), *flags, "--device", "cpu", "--", "touch", started,
+                       environment=environment)
+            self.expect(done, USAGE, "--device", daemon.unix)
+        self.assertFalse(pathlib.Path(started).exists())
+
+    def test_run_ends_with_5_where_a_server_is_full_or_shuts_down(self):
+        daemon = self.serve(config="[limits]\nsessions = 1\n")
+        started = f"{self.folder}/started"
+
+        def run_there():
+            return run("run", "--library", self.fake_library(), "--server", daemon.tcp, "--", "touch", started)
+
+        client = self.begin(daemon)
+        self.expect(run_there(), BUSY, "it is full: 1 session runs and 0 wait", "limits.sessions allows 1")
+        doctor = run("doctor", "--library", self.fake_library(), "--server", daemon.tcp)
+        self.assertEqual(doctor.returncode, 1)
+        self.assertIn("it is full", doctor.stdout)
+        daemon.process.terminate()
+        self.assertTrue(wait_until(lambda: "stopping" in daemon.log()))
+        self.expect(run_there(), BUSY, "it is shutting down")
+        self.assertIn("it is shutting down", run("doctor", "--library", self.fake_library(), "--server", daemon.tcp).stdout)
+        self.assertFalse(pathlib.Path(started).exists())
+        client.close()
+
+    def test_doctor_tells_a_refusal_from_silence(self):
+        daemon = self.serve("--token-file", self.token_file())
+        wrong = self.token_file("another token, as long", name="wrong")
+        done = run("doctor", "--library", self.fake_library(), "--server", daemon.tcp, "--token-file", wrong)
+        self.assertIn("answers, but refuses us", done.stdout)
+        self.assertNotIn("does not answer", done.stdout)
+        silent = f"tcp:127.0.0.1:{self.closed_port()}"
+        self.assertIn("does not answer", run("doctor", "--library", self.fake_library(), "--server", silent).stdout)
+
+    def test_doctor_mentions_a_server_that_run_does_not_use(self):
+        environment = clean_environment(RUNTIME_DIRECTORY=self.folder)
+        arguments = ("doctor", "--library", self.fake_library(), "--device", DEVICE)
+        usual = f"unix:{self.folder}/outboard.sock"
+        self.assertNotIn("a server runs", run(*arguments, environment=environment).stdout)
+        self.serve(listen=[usual])
+        done = run(*arguments, environment=environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn(f"a server runs on this machine at {usual}", done.stdout)
+        self.assertIn(f"--server {usual}", done.stdout)
+        found = json.loads(run(*arguments, "--json", environment=environment).stdout)
+        self.assertEqual(found["server_here"]["url"], usual)
+        # The other verbs ask it, because only a server has sessions.
+        self.assertEqual(run("sessions", environment=environment).stdout, "no sessions\n")
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            for arguments in (["version"], ["settings"], ["settings", "--json"], ["help", "run"]):
+                done = subprocess.run([OUTBOARD, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      env=clean_environment())
+                self.assertEqual((done.returncode, done.stderr), (1, "outboard: cannot write to the standard output\n"))
+
+    def test_a_service_of_another_user_reads_its_credential(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs a second user")
+        os.chmod(self.folder, 0o755)
+        credentials = pathlib.Path(self.folder, "credentials")
+        credentials.mkdir()
+        token = credentials / "outboard.token"
+        token.write_text("0123456789abcdefghij\n")
+        os.chown(token, 0, 65534)
+        token.chmod(0o440)
+        socket_folder = pathlib.Path(self.folder, "of_the_service")
+        socket_folder.mkdir()
+        os.chown(socket_folder, 65534, 65534)
+        environment = clean_environment(CREDENTIALS_DIRECTORY=str(credentials))
+        daemon = self.serve(listen=["tcp:127.0.0.1:0"], environment=environment, user=65534, group=65534)
+        self.expect(run("devices", "--server", daemon.tcp), REFUSED, "token")
+        known = run("devices", "--server", daemon.tcp, "--token-file", self.token_file("0123456789abcdefghij", name="mine"))
+        self.assertEqual(known.returncode, 0, known.stderr)
+        # Others must not read it, whosever it is.
+        token.chmod(0o444)
+        done = run("serve", "--device", DEVICE, "--listen", "tcp:127.0.0.1:0", environment=environment, user=65534, group=65534)
+        self.assertEqual(done.returncode, CONFIGURATION, done.stderr)
+        self.assertIn("may be read by others", done.stderr)
+
+    def test_a_local_user_who_may_not_come_in_is_refused_by_name(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs a second user")
+        os.chmod(self.folder, 0o755)
+        daemon = self.serve(config='allow_users = ["1"]\n')
+        done = run("devices", "--server", daemon.unix, user=65534, group=65534)
+        self.expect(done, REFUSED, "user 65534 may not use this socket", "allow_users")
+
+    def test_words_for_help(self):
+        self.assertEqual(run("help").stdout, run("--help").stdout)
+        self.assertEqual(run("help", "run").stdout, run("run", "--help").stdout)
+        for words in (["version"], ["-V"], ["--version"]):
+            done = run(*words)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, r"^outboard \d+\.\d+")
+        self.assertEqual(run("help", "worker").returncode, USAGE)
+        self.assertIn("Exit status", run("run", "--help").stdout)
 
     def test_help(self):
         for verb in ("serve", "run", "devices", "sessions", "doctor"):

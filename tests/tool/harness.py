@@ -57,9 +57,33 @@ def frame(kind, payload):
     return HEADER.pack(len(payload), kind, 0, 0, 0, 0, 0, 0) + payload
 
 
-def hello_payload(wanted, protocol=1, features=0, proof=b"\0" * 32, question="", environment=(), program="test",
+# The proof of the token in a hello's payload.
+PROOF_AT, PROOF_SIZE = 19, 32
+
+
+def hmac_of(key, message):
+    return hmac.new(key, message, hashlib.sha256).digest()
+
+
+class Token:
+    """What a client derives from a token (src/wire/token_proof.hh), written down a second time."""
+
+    def __init__(self, token):
+        master = hmac_of(b"outboard token", token)
+        self.client, self.server = hmac_of(master, b"client"), hmac_of(master, b"server")
+        self.stored, self.id = hashlib.sha256(self.client).digest(), hmac_of(master, b"id")[:8]
+
+    def prove(self, hello, greeting):
+        """The hello with its proof, and the key with which the server's welcome must be sealed."""
+        hello = hello[:PROOF_AT] + bytes(PROOF_SIZE) + self.id + hello[PROOF_AT + PROOF_SIZE + 8:]
+        seen = hashlib.sha256(hashlib.sha256(greeting).digest() + hello).digest()
+        proof = bytes(a ^ b for a, b in zip(self.client, hmac_of(self.stored, seen)))
+        return hello[:PROOF_AT] + proof + hello[PROOF_AT + PROOF_SIZE:], hmac_of(self.server, seen + proof)
+
+
+def hello_payload(wanted, protocol=3, features=0, proof=bytes(PROOF_SIZE), question="", environment=(), program="test",
                   host="host", user="user"):
-    body = MAGIC + struct.pack("<HQB", protocol, features, wanted) + proof
+    body = MAGIC + struct.pack("<HQB", protocol, features, wanted) + proof + bytes(8) + os.urandom(32)
     body += text("outboard test") + text(host) + text(user) + text(program)
     body += struct.pack("<iQQ", os.getpid(), WINDOW_BASE, WINDOW_SLOT) + text(question)
     body += struct.pack("<I", len(environment))
@@ -68,8 +92,28 @@ def hello_payload(wanted, protocol=1, features=0, proof=b"\0" * 32, question="",
     return body
 
 
-def greeting_payload(lowest=1, highest=1, token_required=False):
+def greeting_payload(lowest=3, highest=3, token_required=False):
     return MAGIC + struct.pack("<HHQB", lowest, highest, 0, token_required) + b"\0" * 32 + text("outboard 9.9.9")
+
+
+def read_exactly(link, size):
+    """None if the other end closes before that."""
+    data = b""
+    while len(data) < size:
+        try:
+            piece = link.recv(size - len(data))
+        except (ConnectionResetError, BrokenPipeError):
+            return None
+        if not piece:
+            return None
+        data += piece
+    return data
+
+
+def receive_frame(link):
+    """(header, payload) of the next frame, or (None, b"") at the end."""
+    header = read_exactly(link, HEADER.size)
+    return (None, b"") if header is None else (header, read_exactly(link, HEADER.unpack(header)[0]) or b"")
 
 
 class Client:
@@ -84,31 +128,23 @@ class Client:
         else:
             host, _, port = address.rpartition(":")
             self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=timeout)
-        self.challenge = None
+        self.greeting, self.seal = None, None
         if greet:
             kind, payload = self.receive()
             assert kind == GREETING and payload.startswith(MAGIC), (kind, payload)
-            self.challenge = payload[21:53]
+            self.greeting = payload
+
+    @property
+    def challenge(self):
+        return self.greeting[21:53]
 
     def receive(self):
         """(kind, payload) of the next frame, or (None, b"") at the end."""
-        header = self.read(HEADER.size)
-        if header is None:
-            return None, b""
-        size, kind = HEADER.unpack(header)[:2]
-        return kind, self.read(size) or b""
+        header, payload = receive_frame(self.socket)
+        return (None if header is None else HEADER.unpack(header)[1]), payload
 
     def read(self, size):
-        data = b""
-        while len(data) < size:
-            try:
-                piece = self.socket.recv(size - len(data))
-            except (ConnectionResetError, BrokenPipeError):
-                return None
-            if not piece:
-                return None
-            data += piece
-        return data
+        return read_exactly(self.socket, size)
 
     def send(self, data):
         try:
@@ -117,9 +153,15 @@ class Client:
             pass
 
     def say_hello(self, wanted=SESSION, token=None, **fields):
-        proof = hmac.new(token, self.challenge, hashlib.sha256).digest() if token else b"\0" * 32
-        self.send(frame(HELLO, hello_payload(wanted, proof=proof, **fields)))
-        return self.receive()
+        hello = hello_payload(wanted, **fields)
+        if token:
+            hello, self.seal = Token(token).prove(hello, self.greeting)
+        self.send(frame(HELLO, hello))
+        kind, payload = self.receive()
+        if kind == WELCOME:
+            expected = hmac_of(self.seal, payload[:-PROOF_SIZE]) if token else bytes(PROOF_SIZE)
+            assert payload[-PROOF_SIZE:] == expected, "the welcome does not show that the server knows the token"
+        return kind, payload
 
     def refusal(self, payload):
         reason, size = struct.unpack("<HQ", payload[:10])
@@ -130,7 +172,7 @@ class Client:
 
 
 def answers_nvml(process):
-    """The daemon's helper for NVML: it serves no session and stays."""
+    """Whether it is the daemon's helper for NVML, which serves no session and stays."""
     try:
         return b"--monitor" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -163,6 +205,15 @@ def is_alive(process):
         return False
 
 
+def cpu_seconds(process):
+    """What a process has used of processors so far; 0 if there is none."""
+    try:
+        fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Daemon:
     """`outboard serve` on a Unix socket and a TCP port of its own."""
 
@@ -180,7 +231,7 @@ class Daemon:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen([*command, "--ready-fd", str(writer), *map(str, flags)], stderr=log,
                                             stdin=subprocess.DEVNULL, pass_fds=[writer, *options.pop("pass_fds", [])],
-                                            env={"CACHE_DIRECTORY": str(self.folder / "cache"),
+                                            env={"CACHE_DIRECTORY": str(self.folder / "cache"), "STATE_DIRECTORY": str(self.folder / "state"),
                                                  **(environment or clean_environment())}, **options)
         os.close(writer)
         with os.fdopen(reader) as ready:
@@ -194,7 +245,7 @@ class Daemon:
 
     def ask(self, verb, url=None, *flags):
         done = run(verb, "--server", url or self.urls[0], "--json", *flags)
-        # doctor's status also speaks of the front-end library, which is not here to be judged.
+        # doctor's status also depends on the client library, which is not tested here.
         if not done.stdout:
             raise AssertionError(done.stderr)
         return json.loads(done.stdout)
@@ -239,7 +290,7 @@ class DaemonTest(unittest.TestCase):
         return daemon
 
     def begin(self, daemon, url=None, **fields):
-        """A session, with its welcome read."""
+        """Begins a session and reads its welcome."""
         client = Client(url or daemon.unix)
         self.addCleanup(client.close)
         kind, payload = client.say_hello(**fields)

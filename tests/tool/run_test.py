@@ -1,4 +1,4 @@
-"""`outboard run`: the program's own status, signals and streams; its environment changes, nobody else's does; nothing is
+"""`outboard run`: the program's own status, signals and streams; only its environment changes; nothing is
 left when it ends, however it ends."""
 import os
 import pathlib
@@ -87,7 +87,7 @@ class Run(DaemonTest):
         done = self.outboard_run("sh", "-c", "stat -c %a $(dirname ${OUTBOARD_SERVER#unix:}) ${OUTBOARD_SERVER#unix:}")
         self.assertEqual(done.stdout.split(), ["700", "600"])
 
-    def test_variables_of_the_driver_do_not_restrict_the_private_back_end(self):
+    def test_variables_of_the_driver_do_not_restrict_the_private_server(self):
         self.environment["CUDA_VISIBLE_DEVICES"] = "0"
         done = self.outboard_run(OUTBOARD, "devices", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -105,7 +105,7 @@ class Run(DaemonTest):
         process = self.start("sh", "-c", "echo ready; sleep 60 & exec sleep 60")
         process.stdout.readline()
         below = processes_below(process.pid)
-        # The program's own background child is nobody's but its own.
+        # The program's own background child belongs to the program alone.
         ours = [p for p in below if b"outboard" in self.command_line(p)]
         process.kill()
         process.wait()
@@ -118,13 +118,35 @@ class Run(DaemonTest):
             except ProcessLookupError:
                 pass
 
-    def test_with_a_server_there_is_no_private_back_end(self):
+    def test_a_program_without_a_gpu_is_told_so_once(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("this machine has a GPU")
+        command = ["run", "--library", str(self.library)]
+        done = run(*command, "--", "echo", "out", environment=self.environment)
+        self.assertEqual((done.returncode, done.stdout), (0, "out\n"))
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn("outboard: there is no GPU here and no server is named, so kernels run on the cpu device, slowly",
+                      done.stderr)
+        self.assertIn("--device cpu silences this line", done.stderr)
+        self.assertEqual(run(*command, "--device", "cpu", "--", "true", environment=self.environment).stderr, "")
+        self.assertEqual(run(*command, "--device", "vendor", "--", "true", environment=self.environment).returncode, 1)
+
+    def test_a_server_without_a_gpu_warns(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("this machine has a GPU")
+        for device, warns in (("auto", True), ("cpu", False)):
+            daemon = self.serve(device=device)
+            self.assertEqual("because no GPU can be used: " in daemon.log(), warns, daemon.log())
+            daemon.stop()
+
+    def test_with_a_server_there_is_no_private_server(self):
         daemon = self.serve()
-        done = self.outboard_run("sh", "-c", "echo $OUTBOARD_SERVER", flags=["--server", f"{daemon.unix},{daemon.tcp}"])
+        done = run("run", "--library", self.library, "--server", f"{daemon.unix},{daemon.tcp}", "--", "sh", "-c",
+                   "echo $OUTBOARD_SERVER", environment=self.environment)
         self.assertEqual(done.stdout, f"{daemon.unix},{daemon.tcp}\n", done.stderr)
         self.nothing_is_left()
 
-    def test_a_back_end_that_cannot_start(self):
+    def test_a_private_server_that_cannot_start(self):
         done = run("run", "--library", self.library, "--device", DEVICE, "--config", self.config_with_a_missing_plugin(), "--",
                    "touch", f"{self.folder}/started", environment=self.environment)
         self.assertNotEqual(done.returncode, 0)

@@ -1,14 +1,15 @@
-"""Workers and sessions: who gets a warm one, what ends with whom, and that one tenant's end is nobody else's."""
+"""Workers and sessions: which get a warm worker, what ends together, and that one tenant's end affects no other."""
 import os
 import pathlib
+import pwd
 import signal
 import socket
 import subprocess
 import time
 import unittest
 
-from harness import (DEVICE, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client, Daemon, DaemonTest, clean_environment,
-                     frame, hello_payload, is_alive, wait_until)
+from harness import (ADMIN, DEVICE, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client, Daemon, DaemonTest,
+                     clean_environment, frame, hello_payload, is_alive, run, wait_until)
 
 GONE_WITHIN = 1.0
 
@@ -29,7 +30,7 @@ class Sessions(DaemonTest):
     def test_the_list_shows_who_is_there_and_not_who_asks(self):
         daemon = self.serve()
         self.assertEqual(daemon.sessions(), [])
-        client = self.begin(daemon, program="matmul", host="laptop", user="ann",
+        client = self.begin(daemon, daemon.tcp, program="matmul", host="laptop", user="ann",
                             environment=[("CUDA_LAUNCH_BLOCKING", "1"), ("LD_PRELOAD", "/tmp/x.so")])
         listed = daemon.sessions()
         self.assertEqual(len(listed), 1)
@@ -43,12 +44,72 @@ class Sessions(DaemonTest):
         client.close()
         self.assertTrue(wait_until(lambda: daemon.sessions() == []))
 
+    def test_nobody_chooses_a_name_that_the_kernel_knows(self):
+        daemon = self.serve()
+        own = pwd.getpwuid(os.getuid()).pw_name
+        for url, name, claimed in ((daemon.unix, own, False), (daemon.tcp, "alice", True)):
+            client = self.begin(daemon, url, user="alice")
+            session = daemon.sessions()[0]
+            self.assertEqual((session["user"], session["user_claimed"]), (name, claimed))
+            shown = run("sessions", "--server", url).stdout.splitlines()[1].split()
+            self.assertEqual(shown[1], f"{name}?" if claimed else name)
+            self.assertTrue(wait_until(lambda: f"began: {name}@" in daemon.log()))
+            client.close()
+            self.assertTrue(wait_until(lambda: daemon.sessions() == []))
+
     def test_names_of_clients_cannot_break_the_list_or_the_log(self):
         daemon = self.serve()
-        client = self.begin(daemon, program=b"\xff\xfe\"\n\x1b[31m", host="a\nb")
+        client = self.begin(daemon, program=b"\xff\xfe\"\n\x1b[31m\xc2\x9b31m", host="a\nb\u202egpj.exe")
         self.assertEqual(len(daemon.sessions()), 1)
-        self.assertNotIn("\x1b", daemon.log())
+        for trick in ("\x1b", "\x9b", "\u202e"):
+            self.assertNotIn(trick, daemon.log())
+        shown = run("sessions", "--server", daemon.unix).stdout
+        self.assertEqual(len(shown.splitlines()), 2, "a header and a line")
+        for trick in ("\x1b", "\x9b", "\u202e"):
+            self.assertNotIn(trick, shown)
         client.close()
+
+    def test_the_list_has_a_header_and_says_who_waits(self):
+        daemon = self.serve(config="[limits]\nrunning = 1\n")
+        self.assertEqual(run("sessions", "--server", daemon.tcp).stdout, "no sessions\n")
+        first = self.begin(daemon, daemon.tcp, program="first", host="laptop", user="ann")
+        waiting = Client(daemon.tcp)
+        waiting.send(frame(HELLO, hello_payload(SESSION, program="second", host="laptop", user="ben")))
+        listed = wait_until(lambda: [s for s in daemon.sessions() if s["state"] == "waiting"])
+        self.assertEqual([(s["program"], s["id"], s["worker"], s["api"], s["device"]) for s in listed],
+                         [("second", None, None, "CUDA", DEVICE)])
+        running = daemon.sessions()[0]
+        self.assertEqual((running["program"], running["state"], running["device"]), ("first", "running", DEVICE))
+        header, *rows = run("sessions", "--server", daemon.tcp).stdout.splitlines()
+        self.assertEqual(header.split(), ["ID", "USER", "HOST", "PROGRAM", "DEVICE", "MEMORY", "HOST", "MEMORY",
+                                          "STATE", "TIME", "WORKER", "FROM"])
+        self.assertRegex(rows[0], rf"^{running['id']} +ann\? +laptop +first\[{os.getpid()}\] +{DEVICE} +\S.* running +\d+ s +"
+                                  rf"{running['worker']} +tcp:")
+        self.assertRegex(rows[1], rf"^- +ben\? +laptop +second\[{os.getpid()}\] +{DEVICE} +- +- +waiting +\d+ s +- +tcp:")
+        for column in ("USER", "PROGRAM", "STATE"):
+            self.assertEqual({row[header.index(column) - 1] for row in rows}, {" "}, "columns are aligned")
+        first.close()
+        self.assertEqual(waiting.receive()[0], WELCOME)
+        waiting.close()
+
+    def test_a_program_that_waits_learns_its_place_in_the_queue(self):
+        daemon = self.serve(config="[limits]\nrunning = 1\n")
+
+        def answer(host):
+            kind, payload = Client(daemon.unix).say_hello(wanted=ADMIN, question="queue", host=host)
+            self.assertEqual(kind, WELCOME)
+            return payload.decode(errors="replace")
+
+        first = self.begin(daemon, host="a")
+        for host in ("b", "c"):
+            client = Client(daemon.unix)
+            self.addCleanup(client.close)
+            client.send(frame(HELLO, hello_payload(SESSION, host=host)))
+        self.assertTrue(wait_until(lambda: daemon.doctor()["sessions"]["waiting"] == 2))
+        self.assertIn("it runs 1 session at a time, and this program is number 2 of 2 in the queue", answer("c"))
+        for host in ("a", "elsewhere"):
+            self.assertNotIn("queue", answer(host))
+        first.close()
 
     def test_a_closed_connection_ends_its_worker_within_a_second(self):
         daemon = self.serve()
@@ -158,11 +219,14 @@ class Sessions(DaemonTest):
 
     def test_without_a_pool_no_worker_waits(self):
         daemon = self.serve(config="[pool]\nper_key = 0\n")
-        client = self.begin(daemon)
-        time.sleep(0.5)
-        self.assertEqual(len(daemon.workers()), 1)
-        client.close()
-        self.assertTrue(wait_until(lambda: not daemon.workers()))
+        # A pool would have a worker for the second session.
+        for _ in range(3):
+            client = self.begin(daemon)
+            pool = daemon.doctor()["pool"]
+            self.assertEqual((pool["warm"], pool["hits"]), ([], 0))
+            self.assertEqual(len(daemon.workers()), 1)
+            client.close()
+            self.assertTrue(wait_until(lambda: not daemon.workers()))
 
     def test_a_full_server_says_so_and_recovers(self):
         daemon = self.serve(config="[limits]\nsessions = 2\n")
@@ -195,7 +259,7 @@ class Stopping(DaemonTest):
         daemon = self.serve()
         client, late = self.begin(daemon), Client(daemon.unix)
         daemon.process.send_signal(signal.SIGTERM)
-        self.assertTrue(wait_until(lambda: "waiting up to 30 s for 1 sessions" in daemon.log()))
+        self.assertTrue(wait_until(lambda: "waiting up to 30 s for 1 session" in daemon.log()))
         kind, payload = late.say_hello()
         self.assertEqual((kind, late.refusal(payload)), (REFUSAL, ("busy", "the server is shutting down")))
         self.assertIsNone(daemon.process.poll())
@@ -209,7 +273,7 @@ class Stopping(DaemonTest):
             client = self.begin(daemon)
             workers = daemon.workers()
             daemon.process.send_signal(number)
-            time.sleep(0.1)
+            self.assertTrue(wait_until(lambda: "stopping: waiting up to" in daemon.log()), daemon.log())
             self.assertIsNone(daemon.process.poll())
             daemon.process.send_signal(number)
             self.assertEqual(daemon.process.wait(5), 0)

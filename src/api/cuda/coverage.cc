@@ -3,6 +3,7 @@
 #include <array>
 #include <vector>
 
+#include "api/cuda/behaviour.hh"
 #include "api/cuda/functions.hh"
 
 namespace outboard::api {
@@ -27,7 +28,7 @@ constexpr family families[] = {
      "It names surfaces of the client's own VDPAU device, which the remote driver cannot see."},
 };
 
-/// Functions that are there and keep the driver's codes, but cannot do all that a local driver does.
+/// Functions that exist and return the driver's codes, but cannot do everything that a local driver does.
 struct limited {
   std::string_view title, reason, functions;
 };
@@ -88,8 +89,8 @@ constexpr kind_column columns[] = {
     {kind::post, "post", "travels, nobody waits; checked on the front-end"},
     {kind::custom, "custom", "hand-written ends, the same wire"},
     {kind::local, "local", "answered by the front-end alone"},
-    {kind::later, "later", "promised, not there yet: unknown to cuGetProcAddress, NOT_SUPPORTED when called"},
-    {kind::refused, "refused", "a gap with a reason, below; behaves as later"},
+    {kind::refused, "refused",
+     "a gap with a reason, below: unknown to cuGetProcAddress, NOT_SUPPORTED when called"},
 };
 
 using counts = std::array<int, std::size(columns)>;
@@ -111,7 +112,7 @@ void print_row(std::string& out, std::string_view title, const counts& n) {
 void print_counts(std::string& out) {
   out += "| chapter";
   for (const kind_column& c : columns) out.append(" | ").append(c.title);
-  out += " | all |\n|---|---|---|---|---|---|---|---|\n";
+  out += " | all |\n|---|---|---|---|---|---|---|\n";
   counts total{}, chapter{};
   std::string_view current = functions().front().chapter;
   for (const function_info& f : functions()) {
@@ -127,23 +128,28 @@ void print_counts(std::string& out) {
   print_row(out, "**all**", total);
 }
 
-/// The names of one chapter and kind as a paragraph, nothing if there are none.
-void print_names(std::string& out, std::string_view chapter, const kind_column& column) {
-  bool first = true;
-  for (const function_info& f : functions()) {
-    if (f.chapter != chapter || f.about.how != column.how) continue;
-    if (first) out.append("- ").append(column.title).append(":");
-    out.append(" ").append(f.name);
-    first = false;
-  }
-  if (!first) out += "\n";
+std::string_view title_of(kind how) { return columns[static_cast<std::size_t>(how)].title; }
+
+/// The kind, and of a hand-written function without a message of its own how it travels otherwise.
+std::string travels_by(const function_info& f) {
+  std::string text(title_of(f.about.how));
+  if (f.about.how == kind::custom && f.about.travel.request.empty())
+    text.append(f.about.travel.via[0].empty() ? ", twin" : ", via ").append(f.about.travel.via[0]);
+  return text;
+}
+
+void print_row(std::string& out, const function_info& f) {
+  out.append("| ").append(std::to_string(static_cast<std::uint32_t>(f.code))).append(" | ").append(f.name);
+  out.append(" | ").append(travels_by(f)).append(" | ").append(std::to_string(f.since)).append(" | ");
+  const std::string behaviour = behaviour_of(f);
+  out.append(behaviour).append(behaviour.empty() ? "|\n" : " |\n");
 }
 
 void print_refused(std::string& out) {
   for (const family& refused : families) {
     out.append("- **").append(refused.title).append("**: ").append(refused.reason).append("\n ");
     for (const function_info& f : functions()) {
-      if (f.about.how == kind::refused && f.text == refused.name) out.append(" ").append(f.name);
+      if (f.about.how == kind::refused && family_of(f.text) == refused.name) out.append(" ").append(f.name);
     }
     out += "\n";
   }
@@ -167,10 +173,11 @@ std::string_view refusal_reason(std::string_view name) {
 std::string coverage_page() {
   std::string out =
       "# Coverage of the CUDA driver API\n\n"
-      "Printed from `src/api/cuda/*.def` by `outboard_coverage`; a test compares. Every symbol of cuda.h, "
-      "cudaProfiler.h,\n"
-      "cudaGL.h, cudaEGL.h and cudaVDPAU.h is listed, old versions and per-thread-default-stream entries "
-      "too.\n\n";
+      "`outboard_coverage` prints this page from `src/api/cuda/*.def`, and a test compares. It lists every "
+      "symbol of "
+      "cuda.h,\ncudaProfiler.h, cudaGL.h, cudaEGL.h and cudaVDPAU.h, old versions and "
+      "per-thread-default-stream "
+      "entries too.\n\n";
   for (const kind_column& c : columns)
     out.append("- ").append(c.title).append(": ").append(c.meaning).append("\n");
   out += "\n";
@@ -179,13 +186,23 @@ std::string coverage_page() {
   print_refused(out);
   out += "\n## There, with limits\n\n";
   print_limits(out);
-  out += "\n## By chapter\n";
+  out +=
+      "\n## By chapter\n\n"
+      "An opcode travels, so a function keeps it. A custom function has a message of its own, or travels in "
+      "the "
+      "requests of\nanother one (via), or does what the function without its suffix does (twin). The CUDA "
+      "version is "
+      "the one from which\ncuGetProcAddress returns the symbol. The last column says what is done with the "
+      "function "
+      "besides carrying it out;\n`src/api/describe.hh` explains the words of the tables from which it "
+      "follows.\n";
   std::string_view current;
   for (const function_info& f : functions()) {
-    if (f.chapter == current) continue;
+    if (f.chapter != current)
+      out.append("\n### ").append(f.chapter).append(
+          "\n\n| opcode | function | kind | CUDA | treated as |\n|---|---|---|---|---|\n");
     current = f.chapter;
-    out.append("\n### ").append(current).append("\n\n");
-    for (const kind_column& c : columns) print_names(out, current, c);
+    print_row(out, f);
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// docs/coverage.md as text: what of the vendor's API is there, by chapter, and why the rest is not. Any
-// thread.
+// Prints docs/coverage.md: which functions of the vendor's API exist, by chapter, and why the others do not.
+// Any thread.
 #pragma once
 
 #include <string>

@@ -5,7 +5,7 @@ namespace {
 
 using visitor = void (*)(void* context, std::string_view name, void** slot);
 
-// By value through a void* and back: the slot is never a misread function pointer object.
+// Copies through a void* by value, so that the slot is never accessed as an object of another type.
 template <class F>
 void visit_entry(F*& entry, std::string_view name, visitor visit, void* context) {
   void* slot = reinterpret_cast<void*>(entry);
@@ -19,7 +19,6 @@ void visit_entry(F*& entry, std::string_view name, visitor visit, void* context)
 #define OUTBOARD_ENTRY_post OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_custom OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_local OUTBOARD_ENTRY_call
-#define OUTBOARD_ENTRY_later OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_refused(symbol)
 #define CHAPTER(number, file)
 

@@ -1,6 +1,6 @@
-// driver_table: one typed pointer a driver function, as a device or a test fills it. A plain value without
-// threads of its own: fill it, then share it read-only. Refused functions have no entry (their headers are
-// not needed to build).
+// driver_table has one typed pointer for each driver function; a device or a test fills it. It is a plain
+// value: fill it, then share it read-only. Refused functions have no entry, so their headers are not needed
+// to build.
 #pragma once
 
 #include <string_view>
@@ -18,14 +18,12 @@ struct driver_table {
 #define OUTBOARD_ENTRY_post OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_custom OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_local OUTBOARD_ENTRY_call
-#define OUTBOARD_ENTRY_later OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_refused(symbol)
 #include "api/cuda/expand.def"
 #undef OUTBOARD_ENTRY_call
 #undef OUTBOARD_ENTRY_post
 #undef OUTBOARD_ENTRY_custom
 #undef OUTBOARD_ENTRY_local
-#undef OUTBOARD_ENTRY_later
 #undef OUTBOARD_ENTRY_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER
@@ -34,12 +32,12 @@ struct driver_table {
   void* entry(opcode code) const;
 };
 
-/// Calls visit(context, name, slot) for every entry in opcode order; what it leaves in *slot becomes the
-/// pointer. `name` is NUL-terminated.
+/// Calls visit(context, name, slot) for every entry in opcode order; the value that it leaves in *slot
+/// becomes the pointer. `name` is NUL-terminated.
 void for_each_entry(driver_table& table, void (*visit)(void* context, std::string_view name, void** slot),
                     void* context);
 
-/// The same with any callable (std::string_view name, void** slot).
+/// As above, with any callable (std::string_view name, void** slot).
 template <class Visit>
 void for_each_entry(driver_table& table, Visit&& visit) {
   using callable = std::remove_reference_t<Visit>;

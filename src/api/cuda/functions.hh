@@ -1,10 +1,13 @@
-// What derives from the tables for every function: opcode, name, prototype, description. A misfit between a
+// Derives from the tables for every function: opcode, name, prototype, description. A misfit between a
 // line and the vendor's prototype is a compile error here that names the function. Compile-time only.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "api/cuda/handles.hh"
 #include "api/cuda/headers.hh"
@@ -43,9 +46,9 @@ struct function_info {
   opcode code;
   std::string_view name;     ///< NUL-terminated
   std::string_view chapter;  ///< name of the chapter's file without .def
-  std::string_view
-      text;  ///< the annotation as written; for a refused line the family (coverage.hh has its reason)
-  const description& about;  ///< of a later or refused line only `how` says something
+  std::string_view text;     ///< the annotation as written
+  const description& about;  ///< for a refused line only `how` has a meaning
+  unsigned since;            ///< the CUDA version that gave the symbol its meaning
 };
 
 /// All functions in opcode order. Static storage; any thread.
@@ -59,7 +62,6 @@ const function_info* find_function(std::string_view symbol);
 
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_DESCRIBE_##how(how, symbol, #__VA_ARGS__)
-#define OUTBOARD_DESCRIBE_later(how, symbol, text)
 #define OUTBOARD_DESCRIBE_refused(how, symbol, text)
 #define OUTBOARD_DESCRIBE_call OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_post OUTBOARD_DESCRIBE
@@ -68,7 +70,6 @@ const function_info* find_function(std::string_view symbol);
 #define OUTBOARD_DESCRIBE(kind_, symbol, text_) \
   OUTBOARD_DESCRIBE_FUNCTION(opcode, decltype(::symbol), kind_, symbol, text_)
 #include "api/cuda/expand.def"
-#undef OUTBOARD_DESCRIBE_later
 #undef OUTBOARD_DESCRIBE_refused
 #undef OUTBOARD_DESCRIBE_call
 #undef OUTBOARD_DESCRIBE_post

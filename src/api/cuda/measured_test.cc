@@ -1,4 +1,4 @@
-// The words preinit, noctx and unsafe against what a real driver answered (testdata/*-580.txt).
+// Compares the words preinit, noctx and unsafe with the answers of a real driver (testdata/*-580.txt).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -31,12 +31,10 @@ std::vector<measured> read_measured() {
   return all;
 }
 
-bool implemented(const function_info& f) {
-  return f.about.how != kind::later && f.about.how != kind::refused;
-}
+bool implemented(const function_info& f) { return f.about.how != kind::refused; }
 
-// Functions with a stream carry no noctx: with a default stream they need a context, with another they do
-// not.
+// Functions with a stream do not have the word noctx: with a default stream they need a context, with another
+// they do not.
 TEST(measured, noctx_says_what_works_without_a_context) {
   int compared = 0;
   for (const measured& m : read_measured()) {
@@ -49,8 +47,8 @@ TEST(measured, noctx_says_what_works_without_a_context) {
   EXPECT_GT(compared, 70);
 }
 
-// A query of the capturing stream itself is refused by what the front-end knows of that stream, whatever the
-// class.
+// The front-end refuses a query of the capturing stream itself by its own knowledge of the stream, whatever
+// the class.
 TEST(measured, unsafe_says_what_a_capture_elsewhere_may_forbid) {
   std::set<std::string> refused, seen;
   for (const measured& m : read_measured()) {
@@ -78,8 +76,8 @@ bool takes_context(const function_info& f) {
   return false;
 }
 
-// With zero arguments "not initialised" and "no context" come first in most functions; a null context means
-// the current.
+// Called with zero arguments most functions check "not initialised" and "no context" first; a null context
+// means the current one.
 TEST(measured, what_asks_for_init_or_a_context_says_so) {
   std::ifstream in(OUTBOARD_API_DIR "/testdata/checks-580.txt");
   int compared = 0;

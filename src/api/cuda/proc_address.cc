@@ -1,60 +1,59 @@
 #include "api/cuda/proc_address.hh"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <span>
+#include <tuple>
 
-#include "api/describe.hh"
+#include "api/cuda/functions.hh"
 
 namespace outboard::api {
 namespace {
 
-// implemented::cuX: does the table's line of cuX promise an answer?
-namespace implemented {
+struct meaning {
+  std::string_view name, variant;
+  unsigned since = 0;
+  std::string_view symbol;
+  bool there = false;  ///< the line promises an answer
+
+  auto order() const { return std::tie(name, variant, since); }
+};
+
+constexpr std::size_t lines = 0
 #define CHAPTER(number, file)
-#define OUTBOARD_LINE(how, symbol, ...) \
-  [[maybe_unused]] constexpr bool symbol = kind::how != kind::later && kind::how != kind::refused;
+#define OUTBOARD_LINE(how, symbol, ...) +1
 #include "api/cuda/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER
-}  // namespace implemented
+    ;
 
-struct meaning {
-  std::string_view name;
-  std::string_view variant;  ///< empty, _ptds or _ptsz
-  unsigned since;
-  std::string_view symbol;
-  bool there;
-};
-
-constexpr meaning meanings[] = {
-#define SINCE(name, suffix, variant, version) \
-  {#name, #variant, version##u, #name #suffix #variant, implemented::name##suffix##variant},
-#define SINCE_ELSEWHERE SINCE
-#include "api/cuda/proc_versions.def"
-#undef SINCE_ELSEWHERE
-#undef SINCE
-};
-
-constexpr bool sorted() {
-  for (std::size_t i = 1; i < std::size(meanings); ++i) {
-    const meaning &a = meanings[i - 1], &b = meanings[i];
-    const bool ascending =
-        a.name < b.name ||
-        (a.name == b.name && (a.variant < b.variant || (a.variant == b.variant && a.since < b.since)));
-    if (!ascending) return false;
+/// What every symbol means, sorted by name, variant and version.
+class all_meanings {
+ public:
+  all_meanings() {
+    auto to = list_.begin();
+    for (const function_info& f : functions()) {
+      const symbol_parts parts = parts_of(f.name);
+      *to++ = {parts.name, parts.variant, f.since, f.name, f.about.how != kind::refused};
+    }
+    std::sort(list_.begin(), list_.end(),
+              [](const meaning& a, const meaning& b) { return a.order() < b.order(); });
   }
-  return true;
-}
-static_assert(sorted(), "proc_versions.def is not sorted by name, variant, version");
+  const meaning* begin() const { return list_.data(); }
+  const meaning* end() const { return list_.data() + list_.size(); }
 
-// A name that has per-thread entries at all shows only those to a program that asks for them, even at
-// versions older than the first (seen on 580.159: cuMemcpy at 4000 under flag 2 gives status 2, not the
-// legacy entry).
+ private:
+  std::array<meaning, lines> list_;
+};
+
+// If a name has any per-thread entries, a program that asks for them sees only those, even at versions older
+// than the first (seen on 580.159: cuMemcpy at 4000 under flag 2 gives status 2, not the legacy entry).
 std::span<const meaning> candidates(std::string_view name, std::uint64_t flags) {
-  // No subrange or find_if on one: clang 14 rejects libstdc++ 12's.
-  const meaning* first = std::ranges::lower_bound(meanings, name, {}, &meaning::name);
-  const meaning* last = std::ranges::upper_bound(meanings, name, {}, &meaning::name);
+  static const all_meanings meanings;
+  // This avoids subrange and find_if on one: clang 14 rejects those of libstdc++ 12.
+  const meaning* first = std::ranges::lower_bound(meanings.begin(), meanings.end(), name, {}, &meaning::name);
+  const meaning* last = std::ranges::upper_bound(meanings.begin(), meanings.end(), name, {}, &meaning::name);
   const meaning* split = std::find_if(first, last, [](const meaning& m) { return !m.variant.empty(); });
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   if (per_thread && split != last) return {split, last};
@@ -62,6 +61,20 @@ std::span<const meaning> candidates(std::string_view name, std::uint64_t flags) 
 }
 
 }  // namespace
+
+symbol_parts parts_of(std::string_view symbol) {
+  symbol_parts parts{symbol, {}, {}};
+  if (is_per_thread(symbol)) {
+    parts.variant = symbol.substr(symbol.size() - 5);
+    symbol.remove_suffix(5);
+  }
+  const std::size_t at = symbol.find_last_not_of("0123456789");
+  const bool has_form =
+      at != symbol.npos && at + 1 < symbol.size() && symbol.substr(0, at + 1).ends_with("_v");
+  parts.name = has_form ? symbol.substr(0, at - 1) : symbol;
+  parts.form = symbol.substr(parts.name.size());
+  return parts;
+}
 
 proc_answer resolve(std::string_view name, int version, std::uint64_t flags, int driver_version) {
   constexpr std::uint64_t known_flags =
@@ -71,10 +84,10 @@ proc_answer resolve(std::string_view name, int version, std::uint64_t flags, int
   if (std::ranges::none_of(found, &meaning::there)) {
     return {{}, CUDA_SUCCESS, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND};
   }
-  // As unsigned: 580.159 gives the newest form to a negative version.
+  // Compared as unsigned, because 580.159 gives the newest form for a negative version.
   const auto after = std::ranges::upper_bound(found, static_cast<unsigned>(version), {}, &meaning::since);
   if (after == found.begin()) return {{}, CUDA_SUCCESS, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
-  // An older form is never given for a newer one that is not there yet: its ABI differs.
+  // An older form is never returned for a newer one that is missing, because its ABI differs.
   const meaning& newest = *std::prev(after);
   if (!newest.there) return {{}, CUDA_SUCCESS, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND};
   return {newest.symbol, CUDA_SUCCESS, CU_GET_PROC_ADDRESS_SUCCESS};

@@ -10,7 +10,8 @@ namespace {
 
 bool is_uuid(std::string_view entry) { return entry.starts_with("GPU-") || entry.starts_with("MIG-"); }
 
-/// The hexadecimal digits behind the prefix, up to what is neither one nor a dash; at most those of a UUID.
+/// The hexadecimal digits behind the prefix, up to the first character that is neither a digit nor a dash; at
+/// most as many as a UUID has.
 std::string digits_of(std::string_view uuid) {
   std::string digits;
   for (const char c : uuid.substr(std::min<std::size_t>(uuid.size(), 4))) {
@@ -36,7 +37,7 @@ std::optional<std::size_t> by_uuid(std::string_view entry, std::span<const std::
 std::optional<std::size_t> by_index(std::string_view entry, std::size_t devices) {
   const std::string text(entry);
   char* end = nullptr;
-  // As strtol() and an int have it: 2^32 is 0, what does not fit a long is -1.
+  // Converts like strtol() to an int: 2^32 is 0, and a number that does not fit a long is -1.
   const int index = static_cast<int>(std::strtol(text.c_str(), &end, 10));
   if (end == text.c_str() || index < 0 || static_cast<std::size_t>(index) >= devices) return std::nullopt;
   return static_cast<std::size_t>(index);

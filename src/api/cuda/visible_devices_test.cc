@@ -7,7 +7,7 @@ namespace {
 
 const std::string board = "GPU-1a30127b-47b4-de95-b0ce-422b3a215fde";
 
-/// What a driver with one device answered: 1 device, 0: none, -1: the list is spoilt.
+/// What a driver with one device answered: 1: the device, 0: none, -1: the list is invalid.
 struct answer {
   const char* list;
   int devices;

@@ -1,4 +1,5 @@
-// docs/coverage-nvml.md as text: what of NVML is there, by chapter, and why the rest is not. Any thread.
+// Prints docs/coverage-nvml.md: which functions of NVML exist, by chapter, and why the others do not. Any
+// thread.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 #include "api/nvml/coverage.hh"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -7,6 +8,7 @@
 #include <string>
 
 #include "api/nvml/functions.hh"
+#include "api/opcodes.hh"
 
 namespace outboard::api::nvml {
 namespace {
@@ -15,8 +17,9 @@ TEST(nvml_coverage, the_committed_page_is_what_the_tables_say) {
   std::ifstream file(OUTBOARD_DOCS_DIR "/coverage-nvml.md");
   ASSERT_TRUE(file) << OUTBOARD_DOCS_DIR "/coverage-nvml.md";
   const std::string committed{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_TRUE(committed == coverage_page())
-      << "print it anew: outboard_coverage nvml > docs/coverage-nvml.md";
+  EXPECT_TRUE(committed == coverage_page()) << "print it anew: outboard_coverage docs";
+  EXPECT_THAT(changed_opcodes(committed, coverage_page()), testing::IsEmpty());
+  EXPECT_EQ(opcodes_in(committed).size(), functions().size());
 }
 
 TEST(nvml_coverage, every_refused_function_has_a_reason) {

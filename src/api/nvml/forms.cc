@@ -25,13 +25,11 @@ constexpr function_form table[] = {
 #define OUTBOARD_FORM_call(symbol) form<opcode::symbol>(),
 #define OUTBOARD_FORM_custom OUTBOARD_FORM_call
 #define OUTBOARD_FORM_local(symbol)
-#define OUTBOARD_FORM_later(symbol)
 #define OUTBOARD_FORM_refused(symbol)
 #include "api/nvml/expand.def"
 #undef OUTBOARD_FORM_call
 #undef OUTBOARD_FORM_custom
 #undef OUTBOARD_FORM_local
-#undef OUTBOARD_FORM_later
 #undef OUTBOARD_FORM_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER

@@ -1,6 +1,6 @@
-// The shape of each travelling function's parameters as data, so that encoding, decoding, mock and fuzz
-// target are one piece of code each and not one a function. Arguments are handed about as 64-bit words: a
-// value widened, a handle, or an address. Static storage; any thread.
+// Describes the parameters of each function that travels as data, so that encoding, decoding, mock and fuzz
+// target each need one piece of code for all functions. Arguments are passed as 64-bit words: a widened
+// value, a handle, or an address. Static storage; any thread.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace outboard::api::nvml {
 enum class parameter_class : std::uint8_t {
   value,   ///< an integer
   handle,  ///< one of ours
-  memory,  ///< points to elements of the program
+  memory,  ///< points to elements in the program's memory
 };
 
 struct parameter_form {
@@ -33,11 +33,11 @@ struct function_form {
   std::span<const parameter_form> parameters;
 };
 
-/// Of a CALL or CUSTOM line, else nullptr.
+/// The form of a CALL or CUSTOM line, else nullptr.
 const function_form* find_form(std::uint32_t code);
 std::span<const function_form> forms();
 
-/// Most parameters of a function.
+/// The largest number of parameters of a function.
 inline constexpr std::size_t max_arguments = 8;
 using words = std::array<std::uint64_t, max_arguments>;
 

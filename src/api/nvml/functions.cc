@@ -6,16 +6,14 @@
 namespace outboard::api::nvml {
 namespace {
 
-[[maybe_unused]] constexpr description later_description = parse(kind::later, "");
 constexpr description refused_description = parse(kind::refused, "");
 
 #define OUTBOARD_INFO_call(symbol) function<opcode::symbol>::about, function<opcode::symbol>::fixed
 #define OUTBOARD_INFO_custom OUTBOARD_INFO_call
 #define OUTBOARD_INFO_local OUTBOARD_INFO_call
-#define OUTBOARD_INFO_later(symbol) later_description
 #define OUTBOARD_INFO_refused(symbol) refused_description
 
-// In opcode order, because chapters stand in the order of their numbers.
+// The table is in opcode order, because the chapters are listed in the order of their numbers.
 constexpr function_info table[] = {
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) \

@@ -1,5 +1,5 @@
-// What derives from the NVML tables for every function: opcode, name, prototype, description. A line reads as
-// in api/describe.hh, with one word of its own behind the semicolon: fixed (the answer stays the same while
+// Derives from the NVML tables for every function: opcode, name, prototype, description. A line reads as
+// in api/describe.hh, with one more word behind the semicolon: fixed (the answer stays the same while
 // the server runs, so the front-end keeps it). A misfit between a line and the prototype is a compile error
 // here that names the function. Compile-time only.
 #pragma once
@@ -44,7 +44,7 @@ struct function_info {
   std::string_view name;     ///< NUL-terminated
   std::string_view chapter;  ///< name of the chapter's file without .def
   std::string_view text;     ///< the annotation as written; of a refused line the family (coverage.hh)
-  const description& about;  ///< of a later or refused line only `how` says something
+  const description& about;  ///< for a refused line only `how` has a meaning
   bool fixed = false;
 };
 
@@ -89,11 +89,11 @@ template <class T>
 concept handle_type = kind_of<T>
 != handle_kind::none;
 
-/// What points to memory of the program: every pointer that is no handle.
+/// Whether T points to memory of the program: every pointer that is not a handle.
 template <class T>
 concept pointer_parameter = std::is_pointer_v<T> && !handle_type<T>;
 
-/// function<opcode::nvmlX>::prototype, ::name, ::about, ::fixed: of lines that are neither later nor refused.
+/// function<opcode::nvmlX>::prototype, ::name, ::about, ::fixed: for lines that are not refused.
 template <opcode>
 struct function;
 
@@ -140,7 +140,6 @@ struct signature<R(A...)> {
 
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_DESCRIBE_##how(how, symbol, #__VA_ARGS__)
-#define OUTBOARD_DESCRIBE_later(how, symbol, text)
 #define OUTBOARD_DESCRIBE_refused(how, symbol, text)
 #define OUTBOARD_DESCRIBE_call OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_custom OUTBOARD_DESCRIBE
@@ -160,7 +159,6 @@ struct signature<R(A...)> {
     static_assert(about.how != kind::call || shape::counts(about), #symbol ": a count that is none");        \
   };
 #include "api/nvml/expand.def"
-#undef OUTBOARD_DESCRIBE_later
 #undef OUTBOARD_DESCRIBE_refused
 #undef OUTBOARD_DESCRIBE_call
 #undef OUTBOARD_DESCRIBE_custom

@@ -19,7 +19,7 @@ constexpr field_layout describe(std::string_view name, std::size_t offset) {
           pointer_parameter<element>};
 }
 
-/// A list of the program's. Whoever counts it does so with an unsigned, as all of NVML.
+/// A list in the program's memory. Its count is an unsigned, as everywhere in NVML.
 template <class Pointer, class Counter>
 constexpr field_layout describe_list(std::string_view name, std::size_t offset, std::size_t count_at) {
   static_assert(std::is_same_v<Counter, unsigned>);

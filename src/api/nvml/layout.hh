@@ -1,5 +1,5 @@
-// The structs of structs.def as data: where each field lies, what it is. For the wire (no byte between fields
-// travels, handles in structs are translated), for the mock, and for the comparison with nvml.h. Static
+// The structs of structs.def as data: where each field lies and what it is. Used for the wire (padding does
+// not travel, handles in structs are translated), for the mock, and for the comparison with nvml.h. Static
 // storage; any thread.
 #pragma once
 
@@ -18,9 +18,9 @@ struct struct_layout;
 
 enum class field_kind : std::uint8_t {
   plain,
-  list,  ///< points to memory of the program, as many elements as another field says
-  tail,  ///< an array at the end, of which as many elements are there as another field says
-  text,  ///< points to a text of the library's own
+  list,  ///< points to memory of the program; another field has the number of elements
+  tail,  ///< an array at the end; another field has the number of elements in use
+  text,  ///< points to a text that belongs to the library
 };
 
 struct field_layout {
@@ -29,7 +29,7 @@ struct field_layout {
   const struct_layout* (*nested)() = nullptr;  ///< of one element in place, if it is a struct
   std::size_t elements = 1;
   handle_kind handle = handle_kind::none;
-  bool pointer = false;  ///< plain, and yet it points to something
+  bool pointer = false;  ///< plain, although it is a pointer
   field_kind kind = field_kind::plain;
   std::size_t count_at = 0;                    ///< list and tail: offset of the field that counts them
   const struct_layout* (*listed)() = nullptr;  ///< list: of one element, if it is a struct
@@ -44,7 +44,7 @@ struct struct_layout {
   std::span<const field_layout> fields;
 };
 
-/// Of a struct of structs.def; nullptr for any other type.
+/// The layout of a struct of structs.def; nullptr for any other type.
 template <class T>
 inline constexpr const struct_layout* (*layout_of)() = nullptr;
 
@@ -63,22 +63,22 @@ template <class T>
 concept struct_type = layout_of<T>
 != nullptr;
 
-/// All of them.
+/// All layouts.
 std::span<const struct_layout* const> structs();
 
-/// The array at the end of which only a part is there, or nullptr.
+/// The struct's tail (an array at the end of which only a part is in use), or nullptr.
 const field_layout* tail_of(const struct_layout& of);
-/// Something in it points elsewhere.
+/// Whether the struct has lists or texts, at any depth.
 bool leads_elsewhere(const struct_layout& of);
 
-/// How many elements the struct at `holder` says that its list or tail has.
+/// The number of elements of a list or tail, as the struct at `holder` says.
 inline unsigned said_count(const field_layout& f, const std::byte* holder) {
   unsigned count = 0;
   std::memcpy(&count, holder + f.count_at, sizeof count);
   return count;
 }
 
-/// Elements in place of a field, of a struct of which `size` bytes are there.
+/// The number of elements of a field in place, if `size` bytes of its struct are present.
 inline std::size_t elements_there(const field_layout& f, const std::byte* holder, std::size_t size) {
   if (f.offset >= size) return 0;
   const std::size_t room = (size - f.offset) / (f.size / f.elements);
@@ -86,13 +86,13 @@ inline std::size_t elements_there(const field_layout& f, const std::byte* holder
   return std::min({said, room, f.elements});
 }
 
-/// Writes zeros between the fields of the struct at `at`, of which `size` bytes are there.
+/// Writes zeros between the fields of the struct at `at`, of which `size` bytes are present.
 void clear_padding(const struct_layout& of, std::byte* at, std::size_t size);
 inline void clear_padding(const struct_layout& of, std::byte* at) { clear_padding(of, at, of.size); }
 
 /// Calls visit(field, holder) with every list and text in the first `size` bytes of the struct at `at` and of
-/// those inside of it; `holder` is the struct that the field is of. Ends early with false when a visit gives
-/// false.
+/// those inside of it; `holder` is the struct that has the field. Ends early and returns false when a visit
+/// returns false.
 template <class Byte, class Visit>
 bool for_each_pointer(const struct_layout& of, Byte* at, std::size_t size, Visit&& visit) {
   if (of.is_union) return true;

@@ -1,4 +1,4 @@
-// Our declarations against the vendor's header, where there is one; and what derives from them.
+// Compares our declarations with the vendor's header, where there is one, and tests what derives from them.
 #include "api/nvml/layout.hh"
 
 #include <gtest/gtest.h>
@@ -87,7 +87,7 @@ TEST(nvml_layout, lists_texts_and_tails_are_found) {
   flat.telemetryCount = 7;
   EXPECT_TRUE(for_each_pointer(layout, reinterpret_cast<std::byte*>(&flat), sizeof flat, count));
   EXPECT_EQ(seen, 1);
-  // Of an older, shorter version of a struct only what is there.
+  // In an older, shorter version of a struct only the present fields are visited.
   EXPECT_TRUE(for_each_pointer(layout, reinterpret_cast<std::byte*>(&flat), 8, count));
   EXPECT_EQ(seen, 1);
 
@@ -104,7 +104,7 @@ TEST(nvml_layout, lists_texts_and_tails_are_found) {
   auto* at = reinterpret_cast<std::byte*>(metrics.get());
   EXPECT_TRUE(for_each_pointer(tailed, at, sizeof *metrics, take));
   EXPECT_EQ(texts, 9);
-  // A count that no memory can have ends where the memory does.
+  // A count that is too large for the memory is cut to it.
   metrics->numMetrics = ~0u;
   EXPECT_FALSE(for_each_pointer(tailed, at, sizeof *metrics, take));
   EXPECT_TRUE(for_each_pointer(tailed, at, offsetof(nvmlGpmMetricsGet_t, metrics), take));
@@ -182,7 +182,7 @@ std::string header() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Newer headers know more: those lines are missing here, and the test says which.
+// Newer headers declare more functions; the test names those without a line.
 TEST(nvml_header, every_function_has_a_line) {
   const std::string text = header();
   std::set<std::string> names;

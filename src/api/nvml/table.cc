@@ -5,7 +5,7 @@ namespace {
 
 using visitor = void (*)(void* context, std::string_view name, void** slot);
 
-// By value through a void* and back: the slot is never a misread function pointer object.
+// Copies through a void* by value, so that the slot is never accessed as an object of another type.
 template <class F>
 void visit_entry(F*& entry, std::string_view name, visitor visit, void* context) {
   void* slot = reinterpret_cast<void*>(entry);
@@ -21,13 +21,11 @@ void for_each_entry(function_table& table, visitor visit, void* context) {
 #define OUTBOARD_ENTRY_call(symbol) visit_entry(table.symbol, #symbol, visit, context);
 #define OUTBOARD_ENTRY_custom OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_local OUTBOARD_ENTRY_call
-#define OUTBOARD_ENTRY_later(symbol)
 #define OUTBOARD_ENTRY_refused(symbol)
 #include "api/nvml/expand.def"
 #undef OUTBOARD_ENTRY_call
 #undef OUTBOARD_ENTRY_custom
 #undef OUTBOARD_ENTRY_local
-#undef OUTBOARD_ENTRY_later
 #undef OUTBOARD_ENTRY_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER

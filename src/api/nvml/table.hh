@@ -1,5 +1,5 @@
-// One typed pointer an NVML function, as a device or a test fills it. A plain value: fill it, then share it
-// read-only. Refused and later functions have no entry.
+// One typed pointer for each NVML function; a device or a test fills the table. It is a plain value: fill it,
+// then share it read-only. Refused functions have no entry.
 #pragma once
 
 #include "api/nvml/functions.hh"
@@ -12,20 +12,18 @@ struct function_table {
 #define OUTBOARD_ENTRY_call(symbol) decltype(&prototypes::symbol) symbol = nullptr;
 #define OUTBOARD_ENTRY_custom OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_local OUTBOARD_ENTRY_call
-#define OUTBOARD_ENTRY_later(symbol)
 #define OUTBOARD_ENTRY_refused(symbol)
 #include "api/nvml/expand.def"
 #undef OUTBOARD_ENTRY_call
 #undef OUTBOARD_ENTRY_custom
 #undef OUTBOARD_ENTRY_local
-#undef OUTBOARD_ENTRY_later
 #undef OUTBOARD_ENTRY_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER
 };
 
-/// Calls visit(context, name, slot) for every entry in opcode order; what it leaves in *slot becomes the
-/// pointer. `name` is NUL-terminated.
+/// Calls visit(context, name, slot) for every entry in opcode order; the value that it leaves in *slot
+/// becomes the pointer. `name` is NUL-terminated.
 void for_each_entry(function_table& table, void (*visit)(void* context, std::string_view name, void** slot),
                     void* context);
 

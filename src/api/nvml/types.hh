@@ -1,6 +1,6 @@
-// The types of NVML as programs pass them: our own declarations, because nvml.h is installed on few machines
-// and two headers of it disagree about more than we want to depend on. The vendor's names stand in a
-// namespace of ours, so that a test can include nvml.h beside them and compare. Values; no thread rules.
+// The types of NVML as programs pass them. We declare them ourselves, because nvml.h is installed on few
+// machines and its releases differ too much to depend on one. The vendor's names are in our namespace, so
+// that a test can include nvml.h as well and compare. Values; no thread rules.
 #pragma once
 
 #include <cstdint>
@@ -62,13 +62,13 @@ enum nvmlReturn_t : int {
 #undef A
 #undef F
 
-/// What a program writes into `version`.
+/// The value that a program writes into `version`.
 template <class Struct>
 constexpr unsigned version_of(unsigned number) {
   return static_cast<unsigned>(sizeof(Struct)) | number << 24;
 }
 
-/// What a `version` says of the memory behind the pointer.
+/// The size of the struct according to its `version`.
 constexpr unsigned size_said_by(unsigned version) { return version & 0xffffff; }
 
 }  // namespace outboard::api::nvml

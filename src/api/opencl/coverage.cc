@@ -3,35 +3,32 @@
 #include <array>
 #include <utility>
 
+#include "api/opencl/extensions.hh"
 #include "api/opencl/functions.hh"
 
 namespace outboard::api::opencl {
 namespace {
 
-constexpr std::array<std::pair<kind, std::string_view>, 5> meanings{{
+constexpr std::array<std::pair<kind, std::string_view>, 4> meanings{{
     {kind::post, "travels without a reply"},
     {kind::call, "travels and waits for its answer"},
     {kind::custom,
      "travels by hand-written ends; of these only blocking reads, builds, images, binaries and questions to "
      "the device wait"},
     {kind::local, "answered by the front-end, or made of the others"},
-    {kind::later,
-     "**a gap**: not there yet. It answers CL_INVALID_OPERATION, and devices say that they cannot do it"},
 }};
 
 constexpr std::string_view name_of(kind how) {
-  constexpr std::array<std::string_view, 5> names{"call", "post", "custom", "local", "later"};
+  constexpr std::array<std::string_view, 4> names{"call", "post", "custom", "local"};
   return names[static_cast<std::size_t>(how)];
 }
 
-/// The functions that fit, in a sentence of their names.
-template <class Fits>
-std::string listed(Fits&& fits) {
-  std::string names;
-  for (const function_info& f : functions()) {
-    if (fits(f)) names.append(" ").append(f.name);
+/// Of a function of the core nothing.
+std::string_view extension_of(opcode code) {
+  for (const extension_function& each : extension_functions()) {
+    if (each.code == code) return each.extension;
   }
-  return names;
+  return {};
 }
 
 }  // namespace
@@ -39,25 +36,23 @@ std::string listed(Fits&& fits) {
 std::string coverage_page() {
   std::string out =
       "# Coverage of OpenCL\n\n"
-      "Printed from `src/api/opencl/*.def` by `outboard_coverage opencl`; a test compares. Every function of "
-      "cl.h\n"
-      "(OpenCL 1.0 to 3.0) is listed. How they work here is in [opencl.md](opencl.md).\n\n";
+      "`outboard_coverage` prints this page from `src/api/opencl/*.def`, and a test compares. It lists every "
+      "function "
+      "of cl.h\n(OpenCL 1.0 to 3.0), and the functions of extensions. [opencl.md](opencl.md) says how they "
+      "work "
+      "here.\n\n";
   for (const auto& [how, meaning] : meanings)
     out.append("- ").append(name_of(how)).append(": ").append(meaning).append("\n");
-  out += "\n## Gaps\n\n";
-  const std::string gaps = listed([](const function_info& f) { return f.about.how == kind::later; });
-  out.append(gaps.empty() ? "None." : gaps.substr(1)).append("\n\n## By chapter\n");
+  out += "\n## By chapter\n\nAn opcode travels, so a function keeps it.\n";
   std::string_view current;
-  for (const function_info& first : functions()) {
-    if (first.chapter == current) continue;
-    current = first.chapter;
-    out.append("\n### ").append(current).append("\n\n");
-    for (const auto& [how, meaning] : meanings) {
-      const std::string names = listed([&, kind_of = how](const function_info& f) {
-        return f.chapter == current && f.about.how == kind_of;
-      });
-      if (!names.empty()) out.append("- ").append(name_of(how)).append(":").append(names).append("\n");
-    }
+  for (const function_info& f : functions()) {
+    if (f.chapter != current)
+      out.append("\n### ").append(f.chapter).append("\n\n| opcode | function | kind |\n|---|---|---|\n");
+    current = f.chapter;
+    const std::string_view extension = extension_of(f.code);
+    out.append("| ").append(std::to_string(static_cast<std::uint32_t>(f.code))).append(" | ").append(f.name);
+    out.append(" | ").append(name_of(f.about.how));
+    out.append(extension.empty() ? "" : ", of ").append(extension).append(" |\n");
   }
   return out;
 }

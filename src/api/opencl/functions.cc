@@ -5,8 +5,6 @@
 namespace outboard::api::opencl {
 namespace {
 
-[[maybe_unused]] constexpr description later_description = parse(kind::later, "");
-
 constexpr std::string_view chapter_of(opcode code) {
   switch (static_cast<std::uint32_t>(code) / 1000) {
 #define CHAPTER(number, file) \
@@ -25,9 +23,8 @@ constexpr std::string_view chapter_of(opcode code) {
 #define OUTBOARD_ABOUT_post OUTBOARD_ABOUT_call
 #define OUTBOARD_ABOUT_custom OUTBOARD_ABOUT_call
 #define OUTBOARD_ABOUT_local OUTBOARD_ABOUT_call
-#define OUTBOARD_ABOUT_later(symbol) later_description
 
-// In opcode order, because chapters stand in the order of their numbers.
+// The table is in opcode order, because the chapters are listed in the order of their numbers.
 constexpr function_info table[] = {
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) \

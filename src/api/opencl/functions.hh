@@ -1,4 +1,4 @@
-// What derives from the OpenCL tables for every function: opcode, name, prototype, description. A misfit
+// Derives from the OpenCL tables for every function: opcode, name, prototype, description. A misfit
 // between a line and the headers' prototype is a compile error here that names the function. Compile-time
 // only.
 #pragma once
@@ -22,7 +22,7 @@ enum class opcode : std::uint32_t {
 #undef CHAPTER
 };
 
-/// Requests that are no function of the API. Numbers in a chapter of their own; append-only.
+/// Requests that belong to no function of the API. Their numbers form a chapter of their own; append-only.
 enum class service : std::uint32_t {
   upload = 200000,         ///< post: bytes that a later request of the same session names
   settle_memory = 200001,  ///< call: released memory that commands may still use comes back, if it is needed
@@ -42,7 +42,7 @@ struct function_info {
   opcode code;
   std::string_view name;     ///< NUL-terminated
   std::string_view chapter;  ///< name of the chapter's file without .def
-  const description& about;  ///< of a later line only `how` says something
+  const description& about;
 };
 
 /// All functions in opcode order. Static storage; any thread.
@@ -56,13 +56,12 @@ const function_info* find_function(std::string_view symbol);
 
 namespace outboard::api {
 
-/// There size_t and cl_uint are one type, and here they are two.
+/// In a 32-bit client size_t and cl_uint are one type; on the wire they are two.
 template <>
 inline constexpr bool integers_travel_wide<opencl::opcode> = true;
 
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_DESCRIBE_##how(how, symbol, #__VA_ARGS__)
-#define OUTBOARD_DESCRIBE_later(how, symbol, text)
 #define OUTBOARD_DESCRIBE_call OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_post OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_custom OUTBOARD_DESCRIBE
@@ -70,7 +69,6 @@ inline constexpr bool integers_travel_wide<opencl::opcode> = true;
 #define OUTBOARD_DESCRIBE(kind_, symbol, text_) \
   OUTBOARD_DESCRIBE_FUNCTION(opencl::opcode, decltype(::symbol), kind_, symbol, text_)
 #include "api/opencl/expand.def"
-#undef OUTBOARD_DESCRIBE_later
 #undef OUTBOARD_DESCRIBE_call
 #undef OUTBOARD_DESCRIBE_post
 #undef OUTBOARD_DESCRIBE_custom

@@ -1,4 +1,5 @@
-// Which C types of OpenCL are handles, and what a function says of one that is none. Compile-time only.
+// Which C types of OpenCL are handles, and which error a function returns for an invalid one. Compile-time
+// only.
 #pragma once
 
 #include "api/handles.hh"
@@ -30,7 +31,7 @@ OUTBOARD_HANDLE(cl_sampler);
 
 namespace opencl {
 
-/// What a function answers that is given no living object of this kind.
+/// The error of a function whose argument is not a living object of this kind.
 constexpr cl_int invalid(handle_kind kind) {
   switch (kind) {
     case handle_kind::cl_platform:

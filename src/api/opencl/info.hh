@@ -1,6 +1,6 @@
-// Which questions about platforms and devices have an answer that stays the same while the server runs: it
-// asks them once and the front-end answers from that. Values that are handles are left out: the front-end
-// knows them by itself. Compile-time only.
+// The queries about platforms and devices whose answer stays the same while the server runs. The server asks
+// them once, and the front-end answers from the result. Values that are handles are left out, because the
+// front-end has its own. Compile-time only.
 #pragma once
 
 #include "api/opencl/headers.hh"
@@ -18,9 +18,11 @@ inline constexpr cl_platform_info platform_infos[] = {
     CL_PLATFORM_EXTENSIONS_WITH_VERSION,
 };
 
-/// Of a server's device alone, and never shown: most bytes of it that a session may hold (cl_ulong); absent:
-/// no limit.
+/// Only for a server's device, and never shown to programs: the most bytes of it that a session may hold
+/// (cl_ulong); absent: no limit.
 inline constexpr cl_device_info session_memory_limit = 0x4f42'0001;
+/// Of a platform: the opcodes (u32 each) of the extension functions that it has. The front-end takes it out.
+inline constexpr cl_platform_info extension_functions_there = 0x4f42'0002;
 
 inline constexpr cl_device_info device_infos[] = {
     CL_DEVICE_TYPE, CL_DEVICE_VENDOR_ID, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS,
@@ -76,7 +78,7 @@ inline constexpr cl_device_info device_infos[] = {
     0x400A,  // CL_DEVICE_PCI_DOMAIN_ID_NV
 };
 
-/// Those whose values are of size_t, or of intptr_t: as wide as the client's.
+/// Queries whose values are size_t or intptr_t, which have the client's width.
 inline constexpr cl_device_info device_infos_of_sizes[] = {
     CL_DEVICE_MAX_WORK_GROUP_SIZE,
     CL_DEVICE_MAX_WORK_ITEM_SIZES,

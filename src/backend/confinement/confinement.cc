@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,30 +22,39 @@
 namespace outboard::backend {
 namespace {
 
-status lock_files(int version, std::span<const std::string> folders,
+const std::string root_folder = "/";
+
+status lock_files(int version, const confinement& how,
                   const std::function<const char*(const char*)>& variable) {
   auto rules = file_rules::make(version);
   if (!rules.ok()) return std::move(rules).error();
-  for (const place& each : places_of_drivers(variable)) OUTBOARD_TRY(rules->allow(each.path, each.what));
-  // What says of a fault where it was.
-  OUTBOARD_TRY(rules->allow("/proc/self/exe", permission::read));
-  for (const std::string& folder : folders) OUTBOARD_TRY(rules->allow(folder, permission::change));
+  for (const place& each : places_of(how.by, variable)) OUTBOARD_TRY(rules->allow(each.path, each.what));
+  // Tools that report where a fault happened read our own file.
+  if (how.by != executor::gate) OUTBOARD_TRY(rules->allow("/proc/self/exe", permission::read));
+  // A driver writes core dumps into a pipe of ours there (core_dump.cc).
+  const permission own = how.by == executor::driver ? permission::change_and_pipes : permission::change;
+  if (!how.folder.empty()) OUTBOARD_TRY(rules->allow(how.folder, own));
+  for (const std::string& folder : how.kept) OUTBOARD_TRY(rules->allow(folder, permission::change));
   return rules->enforce();
 }
 
-/// Landlock is for the thread that asks for it and its descendants.
+/// Landlock restricts only the thread that asks for it, and its descendants.
 status is_alone() {
   std::error_code failed;
   const auto threads = std::distance(std::filesystem::directory_iterator("/proc/self/task", failed), {});
-  if (threads == 1 || under_tsan) return {};  // whose own thread is always there
-  return failure("it has " + std::to_string(threads) + " threads already; does a plug-in start some?");
+  if (threads == 1 || under_tsan) return {};  // TSan has a thread of its own
+  return failure(fmt::format(
+      "this process has {} threads already, and can be confined with one only; does a plug-in start "
+      "threads?",
+      threads));
 }
 
-/// A daemon that is root's has workers with all of root's rights.
+/// If the daemon runs as root, its workers start with all of root's rights.
 status give_up_capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> none{};
-  if (::syscall(SYS_capset, &header, none.data()) != 0) return failure("capset: " + errno_text(errno));
+  if (::syscall(SYS_capset, &header, none.data()) != 0)
+    return failure(fmt::format("capset: {}", errno_text(errno)));
   return {};
 }
 
@@ -54,25 +64,33 @@ std::string confinement_lacks() {
   std::string lacks;
   if (landlock_version() == 0) lacks = "Landlock, which would lock the files of this host";
   if (!system_calls_can_be_refused())
-    lacks += (lacks.empty() ? "" : ", and ") + std::string("seccomp's filters");
+    lacks += fmt::format("{}seccomp's filters", lacks.empty() ? "" : ", and ");
   return lacks;
 }
 
-status confine_this_process(std::span<const std::string> folders,
-                            const std::function<const char*(const char*)>& variable) {
+std::string confinement_here() {
+  const int version = landlock_version();
+  std::string here = version > 0 ? fmt::format("Landlock {}", version) : "";
+  if (system_calls_can_be_refused()) here += here.empty() ? "seccomp" : ", seccomp";
+  return here.empty() ? "nothing" : here;
+}
+
+status confine_this_process(const confinement& how, const std::function<const char*(const char*)>& variable) {
   OUTBOARD_TRY(is_alone());
-  if (::chdir(folders.front().c_str()) != 0)
-    return failure("chdir " + folders.front() + ": " + errno_text(errno));
+  const std::string& folder = how.folder.empty() ? root_folder : how.folder;
+  if (::chdir(folder.c_str()) != 0)
+    return failure(fmt::format("cannot enter {}: {}", folder, errno_text(errno)));
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-    return failure("PR_SET_NO_NEW_PRIVS: " + errno_text(errno));
-  // The rule for /proc/self holds for the folder that the kernel has in memory; it stays there while it is
-  // open.
+    return failure(fmt::format("PR_SET_NO_NEW_PRIVS: {}", errno_text(errno)));
+  // The rule for /proc/self applies to the folder that the kernel has in memory, which stays there while it
+  // is open.
   static const unique_fd own_folder(::open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (const int version = landlock_version(); version > 0)
-    OUTBOARD_TRY(lock_files(version, folders, variable));
+  if (const int version = landlock_version(); version > 0) OUTBOARD_TRY(lock_files(version, how, variable));
   OUTBOARD_TRY(give_up_capabilities());
-  if (system_calls_can_be_refused()) OUTBOARD_TRY(refuse_system_calls());
-  return {};
+  if (!system_calls_can_be_refused()) return {};
+  return refuse_system_calls({.by = how.by,
+                              .connections = how.by == executor::driver && uses_mps(variable),
+                              .log = how.log_refusals});
 }
 
 }  // namespace outboard::backend

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -28,6 +29,7 @@
 
 #include "backend/confinement/landlock.hh"
 #include "base/folder_testing.hh"
+#include "base/sanitizers.hh"
 
 namespace outboard::backend {
 namespace {
@@ -98,7 +100,7 @@ struct confinement_test : folder_test {
   }
   std::map<std::string, int> tried(const std::function<void(attempts&)>& attempt) {
     return tried(attempt, [](const std::string& folder) {
-      return confine_this_process({&folder, 1}, ::getenv);
+      return confine_this_process({.folder = folder}, ::getenv);
     });
   }
 
@@ -198,6 +200,8 @@ TEST_F(confinement_test, keeps_away_from_other_processes) {
     a.add("memory", ::open(memory.c_str(), O_RDONLY));
     rlimit limit{};
     a.add("limit", ::prlimit(other, RLIMIT_NOFILE, nullptr, &limit));
+    const std::uint64_t all = ~0ull;
+    a.add("place", ::syscall(SYS_sched_setaffinity, other, sizeof all, &all));
     a.add("slow_down", ::setpriority(PRIO_PROCESS, static_cast<id_t>(other), 19));
     a.add("own_limit", ::getrlimit(RLIMIT_NOFILE, &limit));
     a.add("leave_the_session", ::setsid());
@@ -214,6 +218,7 @@ TEST_F(confinement_test, keeps_away_from_other_processes) {
                           {"read", EPERM},
                           {"memory", EACCES},
                           {"limit", EPERM},
+                          {"place", EPERM},
                           {"slow_down", EPERM},
                           {"own_limit", 0},
                           {"leave_the_session", EPERM},
@@ -282,13 +287,110 @@ TEST_F(confinement_test, leaves_little_of_the_kernel) {
                           {"capabilities_held", 0}}));
 }
 
+TEST_F(confinement_test, leaves_the_interpreter_neither_processes_nor_sockets_nor_places_to_write) {
+  if (under_asan) GTEST_SKIP() << "the sanitizer needs processes";
+  std::array<int, 2> pair{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()), 0);
+  const auto found = tried(
+      [&](attempts& a) {
+        a.add("fork",
+              ::syscall(SYS_clone, static_cast<unsigned long>(SIGCHLD), nullptr, nullptr, nullptr, 0L));
+        a.add("run", ::execl("/bin/true", "true", nullptr));
+        a.add("socket", ::socket(AF_UNIX, SOCK_STREAM, 0));
+        int more[2];
+        a.add("sockets", ::socketpair(AF_UNIX, SOCK_STREAM, 0, more));
+        a.add("write", ::open((own + "/new").c_str(), O_CREAT | O_WRONLY, 0600));
+        a.add("read", ::open(secret.c_str(), O_RDONLY));
+        a.add("bus", ::open("/sys/bus", O_RDONLY | O_DIRECTORY));
+        a.add("dumpable", ::prctl(PR_SET_DUMPABLE, 1));
+        a.add("given_socket", ::send(pair[0], "x", 1, MSG_NOSIGNAL));
+        const int memory = ::memfd_create("memory", MFD_CLOEXEC);
+        a.add("memory", ::ftruncate(memory, 4096));
+        const std::string path = "/proc/self/fd/" + std::to_string(memory);
+        a.add("memory_by_descriptor", ::open(path.c_str(), O_RDWR));
+        int in_thread = -1;
+        std::thread([&] { in_thread = 0; }).join();
+        a.add("thread", in_thread);
+      },
+      [](const std::string&) { return confine_this_process({.by = executor::interpreter}, ::getenv); });
+  codes wanted{{"fork", EPERM},
+               {"run", EPERM},
+               {"socket", EPERM},
+               {"sockets", EPERM},
+               {"write", EACCES},
+               {"read", EACCES},
+               {"bus", EACCES},
+               {"dumpable", EPERM},
+               {"given_socket", 0},
+               {"memory", 0},
+               {"memory_by_descriptor", 0},
+               {"thread", 0}};
+  EXPECT_EQ(found, wanted);
+}
+
+TEST_F(confinement_test, lets_a_driver_make_pipes_and_open_them_without_a_name) {
+  const auto found = tried(
+      [this](attempts& a) {
+        const std::string folder = own + "/folder", name = folder + "/pipe";
+        a.add("folder", ::mkdir(folder.c_str(), 0700));
+        a.add("pipe", ::mkfifo(name.c_str(), 0600));
+        const int place = ::open(name.c_str(), O_RDONLY | O_NONBLOCK);
+        a.add("open", place);
+        a.add("remove", ::unlink(name.c_str()));
+        a.add("remove_folder", ::rmdir(folder.c_str()));
+        a.add("open_to_write", ::open(("/proc/self/fd/" + std::to_string(place)).c_str(), O_WRONLY));
+        a.add("device", ::mknod((own + "/device").c_str(), S_IFCHR | 0600, 0x103));
+        a.add("elsewhere", ::mkfifo((base + "/pipe").c_str(), 0600));
+      },
+      [](const std::string& folder) {
+        return confine_this_process({.by = executor::driver, .folder = folder}, ::getenv);
+      });
+  EXPECT_EQ(found, (codes{{"folder", 0},
+                          {"pipe", 0},
+                          {"open", 0},
+                          {"remove", 0},
+                          {"remove_folder", 0},
+                          {"open_to_write", 0},
+                          {"device", EACCES},
+                          {"elsewhere", EACCES}}));
+}
+
+TEST_F(confinement_test, lets_a_driver_connect_only_where_the_operator_has_it_share_the_gpu) {
+  const auto connects = [this](const char* mps) {
+    const std::string path = base + "/mps/control";
+    fs::create_directory(base + "/mps");
+    const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un place{AF_UNIX, {}};
+    path.copy(place.sun_path, sizeof place.sun_path - 1);
+    ::unlink(path.c_str());
+    EXPECT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&place), sizeof place), 0);
+    EXPECT_EQ(::listen(listener, 1), 0);
+    auto found = tried(
+        [&](attempts& a) {
+          const int own_end = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+          a.add("connect", ::connect(own_end, reinterpret_cast<const sockaddr*>(&place), sizeof place));
+          a.add("internet", ::socket(AF_INET, SOCK_STREAM, 0));
+        },
+        [&](const std::string& folder) {
+          const auto variable = [&](const char* name) -> const char* {
+            return std::string_view(name) == "CUDA_MPS_PIPE_DIRECTORY" ? mps : nullptr;
+          };
+          return confine_this_process({.by = executor::driver, .folder = folder}, variable);
+        });
+    ::close(listener);
+    return found;
+  };
+  EXPECT_EQ(connects(nullptr), (codes{{"connect", EPERM}, {"internet", EPERM}}));
+  EXPECT_EQ(connects((base + "/mps").c_str()), (codes{{"connect", 0}, {"internet", EPERM}}));
+}
+
 TEST_F(confinement_test, is_refused_where_a_thread_would_go_free) {
   const auto found = tried([](attempts& a) { a.add("confined", 0); },
                            [](const std::string& folder) {
                              std::jthread other([](const std::stop_token& stop) {
                                while (!stop.stop_requested()) ::usleep(1000);
                              });
-                             return confine_this_process({&folder, 1}, ::getenv);
+                             return confine_this_process({.folder = folder}, ::getenv);
                            });
   EXPECT_EQ(found, codes{}) << "what it says is no attempt";
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/landlock.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,13 +13,13 @@
 namespace outboard::backend {
 namespace {
 
-/// As in <linux/landlock.h> of a kernel with version 6; the header at hand may be older. A field that the
-/// kernel does not know has to be 0.
+/// As in <linux/landlock.h> of a kernel with Landlock 6, because the installed header may be older. A field
+/// that the kernel does not know must be 0.
 struct ruleset_attributes {
   std::uint64_t files, network, scoped;
 };
 
-// Their bits, in the order in which kernels learned them.
+// The bits of the rights, in the order in which kernels introduced them.
 constexpr std::uint64_t all_of_version_1 = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
 constexpr std::uint64_t refer = 1u << 13;             // 2: renaming from one folder into another
 constexpr std::uint64_t cut = 1u << 14;               // 3: LANDLOCK_ACCESS_FS_TRUNCATE
@@ -26,7 +27,7 @@ constexpr std::uint64_t control = 1u << 15;           // 5: LANDLOCK_ACCESS_FS_I
 constexpr std::uint64_t bind_and_connect = 1 | 2;     // 4: LANDLOCK_ACCESS_NET_*
 constexpr std::uint64_t sockets_and_signals = 1 | 2;  // 6: LANDLOCK_SCOPE_*
 
-/// All that a rule for something that is no folder may name.
+/// The rights that may be named in a rule for something that is not a folder.
 constexpr std::uint64_t of_files =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | cut | control;
 
@@ -35,12 +36,16 @@ constexpr std::uint64_t bits_of(permission what) {
   switch (what) {
     case permission::read:
       return read | LANDLOCK_ACCESS_FS_EXECUTE;
+    case permission::rewrite:
+      return read | LANDLOCK_ACCESS_FS_WRITE_FILE | cut;
     case permission::device:
       return read | LANDLOCK_ACCESS_FS_WRITE_FILE | control;
     case permission::change:
       return read | LANDLOCK_ACCESS_FS_WRITE_FILE | cut | refer | LANDLOCK_ACCESS_FS_REMOVE_DIR |
              LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
              LANDLOCK_ACCESS_FS_MAKE_SYM;
+    case permission::change_and_pipes:
+      return bits_of(permission::change) | LANDLOCK_ACCESS_FS_MAKE_FIFO;
   }
   return 0;
 }
@@ -61,7 +66,7 @@ result<file_rules> file_rules::make(int version) {
   if (version >= 6) wanted.scoped = sockets_and_signals;
   unique_fd rules(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &wanted, sizeof wanted, std::uint32_t{0})));
-  if (!rules) return failure("Landlock: " + errno_text(errno));
+  if (!rules) return failure(fmt::format("Landlock: {}", errno_text(errno)));
   return file_rules(std::move(rules), wanted.files);
 }
 
@@ -74,13 +79,13 @@ status file_rules::allow(const std::string& path, permission what) {
   rule.parent_fd = place.get();
   if (::syscall(SYS_landlock_add_rule, rules_.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, std::uint32_t{0}) !=
       0)
-    return failure("Landlock: " + path + ": " + errno_text(errno));
+    return failure(fmt::format("Landlock: {}: {}", path, errno_text(errno)));
   return {};
 }
 
 status file_rules::enforce() const {
   if (::syscall(SYS_landlock_restrict_self, rules_.get(), std::uint32_t{0}) != 0)
-    return failure("Landlock: " + errno_text(errno));
+    return failure(fmt::format("Landlock: {}", errno_text(errno)));
   return {};
 }
 

@@ -1,6 +1,6 @@
-// Landlock: which files this thread, and all that it starts from then on, can reach. For one thread, early:
-// threads that are there already go free. The kernel's own lock, which root has to obey as well and nobody
-// can take off again.
+// Landlock: a lock of the kernel that decides which files this thread, and all that it starts from then on,
+// can reach. Root has to obey it as well, and nobody can take it off again. To be used early, by the only
+// thread of a process: threads that exist already are not restricted.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,36 @@
 
 namespace outboard::backend {
 
-/// What may be done with a file, or below a folder.
+/// What is allowed with a file, or below a folder.
 enum class permission : std::uint8_t {
-  read,    ///< read, list and run
-  device,  ///< read, write and control; nothing is made or removed
-  change,  ///< everything but running it and making special files
+  read,              ///< read, list and run
+  rewrite,           ///< read, and write what exists
+  device,            ///< read, write and control; not make or remove
+  change,            ///< everything except running it and making special files
+  change_and_pipes,  ///< that, and making named pipes
 };
 
-/// The version of Landlock that this kernel has; 0: none, or it is not switched on.
+/// Returns which version of Landlock this kernel has; 0 if it has none, or if it is switched off.
 int landlock_version();
 
 class file_rules {
  public:
-  /// Of a kernel with that version (1 or more): what it cannot lock stays open.
+  /// Makes rules for a kernel with that version (1 or more). What that version cannot lock stays open.
   static result<file_rules> make(int version);
 
-  /// A path that is not there, or that this user cannot reach, is passed over.
+  /// Passes over a path that does not exist, or that this user cannot reach.
   status allow(const std::string& path, permission what);
 
-  /// From now on nothing else can be opened, made or removed; from version 4 no TCP connection is made, and
-  /// from version 6 abstract sockets and signals stay among the processes that this one starts. Wants
-  /// no_new_privs.
+  /// From now on nothing else can be opened, made or removed. From version 4 on, no TCP connection can be
+  /// made. From version 6 on, abstract sockets and signals reach only the processes that this one starts.
+  /// Needs no_new_privs.
   status enforce() const;
 
  private:
   file_rules(unique_fd rules, std::uint64_t handled) : rules_(std::move(rules)), handled_(handled) {}
 
   unique_fd rules_;
-  std::uint64_t handled_;  // what the kernel locks of what we know
+  std::uint64_t handled_;  // the rights that we know and this kernel can lock
 };
 
 }  // namespace outboard::backend

@@ -41,7 +41,7 @@ struct places_test : folder_test {
   }
   static std::vector<std::string> paths(const std::function<const char*(const char*)>& variable) {
     std::vector<std::string> list;
-    for (const place& each : places_of_drivers(variable)) list.push_back(each.path);
+    for (const place& each : places_of(executor::platforms, variable)) list.push_back(each.path);
     return list;
   }
   std::string in(const std::string& name) const { return base + "/" + name; }
@@ -67,9 +67,40 @@ TEST_F(places_test, are_never_everything) {
   EXPECT_EQ(more({{"OCL_ICD_VENDORS", in("vendors/one.icd")}}), (list{in("vendors/one.icd")}));
 }
 
+TEST_F(places_test, of_the_interpreter_are_no_devices_but_those_without_content) {
+  const auto none = [](const char*) -> const char* { return nullptr; };
+  std::vector<std::string> devices;
+  for (const place& each : places_of(executor::interpreter, none)) {
+    if (each.what != permission::read) devices.push_back(each.path);
+  }
+  EXPECT_EQ(devices, (list{"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}));
+}
+
+TEST_F(places_test, of_a_driver_include_what_mps_needs_where_it_is_used) {
+  const auto paths = [](const char* folder) {
+    std::vector<std::string> found;
+    const auto variable = [&](const char* name) -> const char* {
+      return std::string_view(name) == "CUDA_MPS_PIPE_DIRECTORY" ? folder : nullptr;
+    };
+    for (const place& each : places_of(executor::driver, variable)) {
+      if (each.what == permission::change) found.push_back(each.path);
+    }
+    return found;
+  };
+  EXPECT_EQ(paths(nullptr), list{"/dev/shm"});
+  EXPECT_EQ(paths("/"), list{"/dev/shm"});
+  EXPECT_EQ(paths("relative"), list{"/dev/shm"});
+  EXPECT_EQ(paths("/run/mps"), (list{"/dev/shm", "/run/mps"}));
+}
+
 TEST_F(places_test, are_written_only_where_they_are_devices) {
-  for (const place& each : places_of_drivers([](const char*) -> const char* { return nullptr; })) {
-    EXPECT_EQ(each.what, each.path.starts_with("/dev/") ? permission::device : permission::read) << each.path;
+  for (const place& each :
+       places_of(executor::platforms, [](const char*) -> const char* { return nullptr; })) {
+    const bool threads = each.path == "/proc/self/task";  // the driver names its threads there
+    EXPECT_EQ(each.what, threads                          ? permission::rewrite
+                         : each.path.starts_with("/dev/") ? permission::device
+                                                          : permission::read)
+        << each.path;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -27,65 +28,88 @@ constexpr std::uint32_t this_architecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
 constexpr std::uint32_t this_architecture = AUDIT_ARCH_AARCH64;
 #else
-#error "the numbers of the system calls of this architecture have not been looked through"
+#error "nobody has gone through the system calls of this architecture"
 #endif
 
-/// The last number that was looked at (Linux 6.7). What came later, and x86's second set of numbers (x32,
-/// from 2^30 on), is unknown here.
+/// The last system call that this list considers (Linux 6.7). Later ones, and x86's second set of numbers
+/// (x32, from 2^30 on), are unknown here.
 constexpr int last_known = 456;
 
 constexpr std::uint32_t allow = SECCOMP_RET_ALLOW;
 constexpr std::uint32_t not_permitted = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t not_there = SECCOMP_RET_ERRNO | ENOSYS;
 
-// Not in the headers of every system that we are built on.
+// These are missing in the headers of some systems on which we are built.
 constexpr int fchmodat2 = 452;
 constexpr int connect_while_sending = 0x20000000;  // MSG_FASTOPEN
-constexpr unsigned set_owner_of_file = 0x8901;     // FIOSETOWN: whom it signals
+constexpr unsigned set_owner_of_file = 0x8901;     // FIOSETOWN: which process it signals
 constexpr unsigned set_owner_of_socket = 0x8902;   // SIOCSPGRP
 constexpr unsigned control_console = 0x541c;       // TIOCLINUX
+// With these the owner of a file that is open for reading changes its attributes.
+constexpr unsigned set_flags_of_file = 0x40086602;       // FS_IOC_SETFLAGS
+constexpr unsigned set_attributes_of_file = 0x401c5820;  // FS_IOC_FSSETXATTR
+constexpr unsigned set_version_of_file = 0x40087602;     // FS_IOC_SETVERSION
 
-/// Refused whatever the arguments are.
+/// Refused with any arguments.
 constexpr int refused[] {
-  // Other processes, and ways out of the group by which the daemon ends this one with all that it started.
+  // They reach other processes, or leave the process group by which the daemon ends this process with all
+  // that it started.
   SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_process_mrelease,
       SYS_kcmp, SYS_pidfd_open, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_tkill, SYS_rt_sigqueueinfo,
       SYS_rt_tgsigqueueinfo, SYS_migrate_pages, SYS_setsid, SYS_setpgid,
-      // The network, and whatever listens on a socket of this host.
-      SYS_connect,
-      // What processes of one user share without opening a file.
+      // With these, processes of one user share things without opening a file.
       SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_semtimedop, SYS_msgget,
       SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink, SYS_mq_notify,
-      // What Landlock lets be done to files that cannot be opened.
+      // Landlock allows these on files that it does not let be opened.
       SYS_truncate, SYS_fchmod, SYS_fchmodat, fchmodat2, SYS_fchown, SYS_fchownat, SYS_setxattr,
       SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat,
       SYS_inotify_init1, SYS_inotify_add_watch, SYS_fanotify_init, SYS_fanotify_mark, SYS_name_to_handle_at,
       SYS_open_by_handle_at, SYS_swapon, SYS_swapoff, SYS_quotactl, SYS_quotactl_fd, SYS_acct,
-      // Other name spaces and mounts.
+      // These enter or make other name spaces and mounts.
       SYS_unshare, SYS_setns, SYS_chroot, SYS_pivot_root, SYS_mount, SYS_umount2, SYS_move_mount,
       SYS_open_tree, SYS_mount_setattr, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick,
-      // Who this is.
+      // These change users, groups and capabilities.
       SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid,
       SYS_setfsgid, SYS_setgroups, SYS_capset,
-      // Parts of the kernel that are rich in faults, or that are the machine's.
+      // These reach parts of the kernel that have had many faults, or that concern the whole machine.
       SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup, SYS_io_uring_enter,
       SYS_io_uring_register, SYS_io_setup, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_kexec_load,
       SYS_kexec_file_load, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_reboot, SYS_syslog,
       SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex, SYS_sethostname,
       SYS_setdomainname, SYS_vhangup, SYS_lookup_dcookie, SYS_nfsservctl,
 #if defined(__x86_64__)
-      // Older names for the same, and x86's own.
+      // Older calls for the same things, and those that only x86 has.
       SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat, SYS_inotify_init, SYS_iopl,
       SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS_create_module, SYS_get_kernel_syms, SYS_query_module,
       SYS__sysctl, SYS_sysfs, SYS_ustat,
 #endif
 };
 
-/// Their arguments lie in memory, where no filter can look. C libraries then take the older calls.
+/// It reaches the network, and every service that listens on a socket of this host.
+constexpr int refused_without_connections[]{SYS_connect};
+
+/// Our interpreter starts no programs and has all its sockets from the daemon.
+constexpr int refused_to_the_interpreter[] {
+  SYS_execve, SYS_execveat, SYS_socket, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_socketpair,
+      SYS_mknodat,
+#if defined(__x86_64__)
+      SYS_fork, SYS_vfork, SYS_mknod,
+#endif
+};
+
+/// The gate gets listening sockets from the daemon, and gives it local ones.
+constexpr int refused_to_the_gate[] {
+  SYS_execve, SYS_execveat, SYS_socket, SYS_bind, SYS_listen, SYS_mknodat,
+#if defined(__x86_64__)
+      SYS_fork, SYS_vfork, SYS_mknod,
+#endif
+};
+
+/// Their arguments lie in memory, which a filter cannot read. C libraries then use the older calls.
 constexpr int hidden[]{SYS_clone3, SYS_openat2};
 
-/// Refused where an argument's lower 32 bits, all that the kernel takes of these, under `mask` are one of
-/// `values`, or, with `unless`, none of them.
+/// Refused depending on one argument: on its lower 32 bits, which are all that the kernel reads of these,
+/// under `mask`. Refused if they are one of `values` or, with `unless`, if they are none of them.
 struct by_argument {
   int number;
   unsigned argument;
@@ -96,14 +120,33 @@ struct by_argument {
 
 constexpr std::uint32_t all_bits = ~0u;
 
-std::vector<by_argument> refused_by_argument(pid_t self) {
+/// A process that becomes dumpable again leaves core files where the system hands them to a program. ASan's
+/// search for leaks has to do it.
+std::vector<std::uint32_t> refused_options() {
+  if (under_asan) return {PR_SET_PDEATHSIG};
+  return {PR_SET_PDEATHSIG, PR_SET_DUMPABLE};
+}
+
+/// A sanitizer's search for leaks, and the program that names functions for it, are processes.
+bool starts_no_processes(const filter_terms& terms) {
+  return (terms.by == executor::interpreter || terms.by == executor::gate) && !under_asan;
+}
+
+/// What clone() may make: threads and, if it may, processes.
+std::vector<std::uint32_t> threads_and_more(const filter_terms& terms) {
+  if (starts_no_processes(terms)) return {CLONE_THREAD};
+  return {CLONE_THREAD, 0};
+}
+
+/// Rules for the same system call follow each other.
+std::vector<by_argument> refused_by_argument(const filter_terms& terms, pid_t self) {
   const auto own = static_cast<std::uint32_t>(self);
   constexpr std::uint32_t name_spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                         CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
-  // Landlock before version 3 lets whoever may read a file empty it.
+  // Before version 3, Landlock lets a process that may read a file truncate it.
   constexpr std::uint32_t how = O_ACCMODE | O_TRUNC;
   constexpr std::uint32_t empties = O_RDONLY | O_TRUNC;
-  // The order matters: what is called most often comes first.
+  // The calls that are used most often come first, because the filter goes through the list in this order.
   std::vector<by_argument> rules{
       {SYS_sendmsg, 2, connect_while_sending, true, {0}},
       {SYS_sendto, 3, connect_while_sending, true, {0}},
@@ -111,22 +154,25 @@ std::vector<by_argument> refused_by_argument(pid_t self) {
        1,
        all_bits,
        false,
-       {TIOCSTI, control_console, TIOCSCTTY, TIOCSETD, set_owner_of_file, set_owner_of_socket}},
+       {TIOCSTI, control_console, TIOCSCTTY, TIOCSETD, set_owner_of_file, set_owner_of_socket,
+        set_flags_of_file, set_attributes_of_file, set_version_of_file}},
       {SYS_sendmmsg, 3, connect_while_sending, true, {0}},
       {SYS_openat, 2, how, false, {empties}},
       {SYS_fcntl, 1, all_bits, false, {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_NOTIFY}},
       {SYS_clone, 0, name_spaces, true, {0}},
+      {SYS_clone, 0, CLONE_THREAD, true, threads_and_more(terms)},
       {SYS_kill, 0, all_bits, true, {own}},
       {SYS_tgkill, 0, all_bits, true, {own}},
-      // Drivers talk to helpers of theirs by sockets that they bind; to make a connection is refused above.
+      // Drivers talk to their helpers over sockets that they bind. connect() is refused above.
       {SYS_socket, 0, all_bits, true, {AF_UNIX}},
       {SYS_socket, 1, 0xf, true, {SOCK_STREAM, SOCK_SEQPACKET}},
       {SYS_socketpair, 0, all_bits, true, {AF_UNIX}},
-      {SYS_prctl, 0, all_bits, false, {PR_SET_PDEATHSIG}},
-      // Of other processes of this user.
+      {SYS_prctl, 0, all_bits, false, refused_options()},
+      // These could concern other processes of this user.
       {SYS_prlimit64, 0, all_bits, true, {0, own}},
       {SYS_setpriority, 1, all_bits, true, {0, own}},
       {SYS_ioprio_set, 1, all_bits, true, {0, own}},
+      {SYS_sched_setaffinity, 0, all_bits, true, {0, own}},
       {SYS_sched_setscheduler, 0, all_bits, true, {0, own}},
       {SYS_sched_setparam, 0, all_bits, true, {0, own}},
       {SYS_sched_setattr, 0, all_bits, true, {0, own}},
@@ -146,14 +192,15 @@ sock_filter skip_unless_equal(std::uint32_t value, std::size_t count) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, static_cast<std::uint8_t>(count));
 }
 
-/// All instructions of one rule; it comes with the number loaded, and leaves so where it has no verdict.
+/// Adds the instructions of one rule. They begin with the system call's number loaded, and leave it loaded if
+/// they reach no verdict.
 void add(std::vector<sock_filter>& program, const by_argument& rule) {
   std::vector<sock_filter> body{load(offsetof(seccomp_data, args) +
                                      rule.argument * sizeof(std::uint64_t)),  // the lower half: see above
                                 BPF_STMT(BPF_ALU | BPF_AND | BPF_K, rule.mask)};
   const std::size_t n = rule.values.size();
   for (std::size_t i = 0; i < n; ++i) {
-    // To the refusal behind the list if refused where equal, else over it.
+    // If the value is equal, jump to the refusal at the end of the list; with `unless`, jump past it.
     const std::size_t to_verdict = n - 1 - i + (rule.unless ? 1 : 0);
     const std::size_t otherwise = i + 1 < n || rule.unless ? 0 : 1;
     body.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, rule.values[i], static_cast<std::uint8_t>(to_verdict),
@@ -167,7 +214,8 @@ void add(std::vector<sock_filter>& program, const by_argument& rule) {
 
 void add(std::vector<sock_filter>& program, std::span<const int> numbers, std::uint32_t verdict) {
   for (const int number : numbers) {
-    // The search for leaks at the end traces this process's own threads; of others Landlock keeps it away.
+    // ASan's search for leaks traces the threads of this process. Landlock keeps it away from other
+    // processes.
     if (under_asan && number == SYS_ptrace) continue;
     program.push_back(skip_unless_equal(static_cast<std::uint32_t>(number), 1));
     program.push_back(give(verdict));
@@ -181,7 +229,7 @@ bool system_calls_can_be_refused() {
   return ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0u, &verdict) == 0;
 }
 
-std::vector<sock_filter> refused_system_calls(pid_t self) {
+std::vector<sock_filter> refused_system_calls(const filter_terms& terms, pid_t self) {
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "an argument's lower half lies first");
   std::vector<sock_filter> program{load(offsetof(seccomp_data, arch)),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, this_architecture, 1, 0),
@@ -189,9 +237,13 @@ std::vector<sock_filter> refused_system_calls(pid_t self) {
                                    load(offsetof(seccomp_data, nr)),
                                    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last_known, 0, 1),
                                    give(not_there)};
-  // Kernels from 5.11 on keep a list of the numbers that are allowed whatever their arguments: only the
-  // others pay for the length of this.
-  const std::vector<by_argument> rules = refused_by_argument(self);
+  if (starts_no_processes(terms) && terms.by == executor::interpreter)
+    add(program, refused_to_the_interpreter, not_permitted);
+  if (starts_no_processes(terms) && terms.by == executor::gate)
+    add(program, refused_to_the_gate, not_permitted);
+  // Kernels from 5.11 on remember which system calls are allowed with any arguments, so only the others pay
+  // for the length of this filter.
+  const std::vector<by_argument> rules = refused_by_argument(terms, self);
   for (std::size_t i = 0; i < rules.size(); ++i) {
     add(program, rules[i]);
     if (i + 1 < rules.size() && rules[i + 1].number == rules[i].number) continue;
@@ -199,16 +251,18 @@ std::vector<sock_filter> refused_system_calls(pid_t self) {
     program.push_back(give(allow));
   }
   add(program, refused, not_permitted);
+  if (!terms.connections) add(program, refused_without_connections, not_permitted);
   add(program, hidden, not_there);
   program.push_back(give(allow));
   return program;
 }
 
-status refuse_system_calls() {
-  std::vector<sock_filter> program = refused_system_calls(::getpid());
+status refuse_system_calls(const filter_terms& terms) {
+  std::vector<sock_filter> program = refused_system_calls(terms, ::getpid());
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0u, &filter) != 0)
-    return failure("seccomp: " + errno_text(errno));
+  const unsigned flags = terms.log ? SECCOMP_FILTER_FLAG_LOG : 0;
+  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter) != 0)
+    return failure(fmt::format("seccomp: {}", errno_text(errno)));
   return {};
 }
 

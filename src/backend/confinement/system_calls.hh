@@ -1,6 +1,6 @@
-// Which system calls this process, and all that it starts, can still make: those with which it could reach
-// other processes, the network or the kernel's rarer parts fail with EPERM, as if it lacked the right. What
-// is newer than this list fails with ENOSYS, as on an older kernel. Any thread, before others are there.
+// Restricts the system calls of this process and of all that it starts. Those with which it could reach other
+// processes, the network or rarely used parts of the kernel fail with EPERM, as if it lacked the right. Those
+// that are newer than this list fail with ENOSYS, as on an older kernel. Called before other threads exist.
 #pragma once
 
 #include <linux/filter.h>
@@ -8,17 +8,25 @@
 
 #include <vector>
 
+#include "backend/confinement/confinement.hh"
 #include "base/result.hh"
 
 namespace outboard::backend {
 
-/// Whether this kernel filters system calls.
+/// Returns whether this kernel can filter system calls.
 bool system_calls_can_be_refused();
 
-/// The filter's program; signals may be sent to process `self` only.
-std::vector<sock_filter> refused_system_calls(pid_t self);
+/// What a filter depends on.
+struct filter_terms {
+  executor by = executor::platforms;
+  bool connections = false;  ///< connect() is allowed
+  bool log = false;          ///< the kernel logs what it refuses (its log of audits)
+};
 
-/// For good. Wants no_new_privs.
-status refuse_system_calls();
+/// Returns the filter's program. It allows signals to the process `self` only.
+std::vector<sock_filter> refused_system_calls(const filter_terms& terms, pid_t self);
+
+/// Installs the filter for good. Needs no_new_privs.
+status refuse_system_calls(const filter_terms& terms);
 
 }  // namespace outboard::backend

@@ -1,19 +1,23 @@
 #include "backend/nvml/helper.hh"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <mutex>
 #include <thread>
 
-#include "backend/child.hh"
-#include "backend/control.hh"
-#include "backend/handshake.hh"
+#include "backend/daemon/child.hh"
+#include "backend/daemon/control.hh"
+#include "backend/daemon/handshake.hh"
 #include "backend/nvml/visitor.hh"
 #include "base/log.hh"
 #include "transport/buffered.hh"
+#include "transport/tls/handed_over.hh"
 #include "wire/frame.hh"
 #include "wire/hello.hh"
 
@@ -21,21 +25,24 @@ namespace outboard::backend::nvml {
 namespace {
 
 constexpr int control = worker_control_descriptor;
-/// A thread each; monitoring tools keep one connection.
+/// Each client has a thread; monitoring tools keep one connection.
 constexpr int most_clients = 256;
-/// A driver that could not be opened is not asked for it at each question.
+/// From one user or host, so that others find room.
+constexpr int most_of_one_peer = 192;
+/// A driver that could not be opened is not tried again at each question, but after this time.
 constexpr std::chrono::seconds pause_between_tries{5};
 
 struct client {
   std::unique_ptr<transport::connection> connection;
   identity who;
-  unsigned process = 0;  ///< by its own word
+  unsigned process = 0;  ///< as the client reports it
   std::uint64_t id = 0;
+  wire::seal seal = {};
 };
 
 bool send_all(transport::connection& to, std::span<const std::byte> bytes) {
   const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
-  // A client that takes nothing for this long is stuck: its thread is worth more.
+  // A client that reads nothing for this long is stuck, and must not keep a thread.
   const auto until = transport::clock::now() + std::chrono::seconds(30);
   return to.send(std::span(&part, 1), until).status == transport::io::done;
 }
@@ -44,9 +51,10 @@ void refuse(transport::connection& to, wire::refusal_reason reason, const std::s
   send_all(to, make_frame(wire::frame_kind::refusal, encode(wire::refusal{reason, why})));
 }
 
-bool welcome(transport::connection& to, std::uint64_t id) { return send_all(to, make_welcome({}, id)); }
+bool welcome(const client& c) { return send_all(*c.connection, make_welcome(c.seal, {}, c.id)); }
 
-/// Questions and answers until the client leaves; the text says why it was thrown out, if it was.
+/// Answers questions until the client leaves. Returns why we ended its connection, or "" if it left by
+/// itself.
 std::string converse(transport::connection& with, visitor& own) {
   auto receiver = std::make_unique<transport::buffered_receiver>(with);
   std::vector<std::byte> question, frame;
@@ -56,12 +64,12 @@ std::string converse(transport::connection& with, visitor& own) {
     const auto header = wire::decode_header(raw, marshal::nvml::max_bytes);
     if (!header.ok()) return header.error().message;
     if (header->kind == wire::frame_kind::goodbye) return {};
-    if (header->kind != wire::frame_kind::call) return "a frame that is no question";
+    if (header->kind != wire::frame_kind::call) return "it sent a frame that is not a question";
     question.resize(header->size);
     if (receiver->fill(question) != transport::io::done) return {};
     frame.assign(wire::header_size, std::byte{0});
     if (!own.answer(header->opcode, question, frame))
-      return "a malformed question " + std::to_string(header->opcode);
+      return fmt::format("it sent a malformed question {}", header->opcode);
     wire::encode_header({.size = static_cast<std::uint32_t>(frame.size() - wire::header_size),
                          .kind = wire::frame_kind::reply,
                          .ticket = header->ticket},
@@ -97,6 +105,10 @@ class helper {
       } else {
         house_.sessions.over(session->worker);
       }
+    } else if (m.kind == control_kind::memory) {
+      const auto about = decode_memory(m.payload);
+      CHECK(about.ok() && m.descriptor);
+      house_.sessions.shares(about->worker, m.descriptor);
     } else if (m.kind == control_kind::client) {
       auto about = decode_client(m.payload);
       CHECK(about.ok() && m.descriptor);
@@ -119,33 +131,45 @@ class helper {
   void begin_client(const client_message& about, unique_fd descriptor) {
     const auto hello = wire::decode_hello(about.assign.hello);
     CHECK(hello.ok());
-    transport::transport* t = options_.transports->find(about.assign.scheme);
-    CHECK(t != nullptr);
-    auto connection = t->attach(std::move(descriptor));
+    auto connection =
+        transport::tls::attach(*options_.transports, about.assign.scheme, std::move(descriptor));
     if (!connection.ok()) return log::warn("NVML client: ", connection.error().message);
     if (!device_ && transport::clock::now() > tried_ + pause_between_tries) open_device();
     if (!device_)
-      return refuse(**connection, wire::refusal_reason::device, "no NVML on the server: " + problem_);
+      return refuse(**connection, wire::refusal_reason::device,
+                    fmt::format("the server has no NVML: {}", problem_));
     if (clients_ >= most_clients) {
       return refuse(**connection, wire::refusal_reason::busy,
-                    std::to_string(most_clients) + " programs ask NVML, which is the limit");
+                    fmt::format("{} programs use NVML on this server, which is the limit", most_clients));
+    }
+    {
+      const std::lock_guard lock(peers_mutex_);
+      if (peers_[about.peer] >= most_of_one_peer) {
+        return refuse(**connection, wire::refusal_reason::busy,
+                      fmt::format("{} programs of {} use NVML on this server, which is the limit of one",
+                                  most_of_one_peer, about.peer));
+      }
+      ++peers_[about.peer];
     }
     ++clients_;
     std::thread([this, c = client{std::move(*connection),
                                   {about.peer, hello->host},
                                   static_cast<unsigned>(hello->process),
-                                  about.assign.session}] {
+                                  about.assign.session,
+                                  about.assign.seal}] {
       serve(c);
       --clients_;
+      const std::lock_guard lock(peers_mutex_);
+      if (const auto own = peers_.find(c.who.peer); --own->second == 0) peers_.erase(own);
     }).detach();
   }
 
   void serve(const client& c) {
     visitor own(house_, c.who, c.process);
-    if (!welcome(*c.connection, c.id)) return;
+    if (!welcome(c)) return;
     const std::string why = converse(*c.connection, own);
     if (!why.empty())
-      log::warn("NVML client ", c.id, " (", c.connection->describe(), ") is thrown out: ", why);
+      log::warn("NVML client ", c.id, " (", c.connection->describe(), ") is disconnected: ", why);
     c.connection->shutdown();
   }
 
@@ -155,6 +179,8 @@ class helper {
   std::string problem_;
   transport::deadline tried_{};
   std::atomic<int> clients_{0};
+  std::mutex peers_mutex_;
+  std::map<std::string, int> peers_;  // clients of each
 };
 
 }  // namespace
@@ -165,7 +191,7 @@ int run_helper(const helper_options& options) {
   ::prctl(PR_SET_NAME, "outboard-nvml");
   helper h(options);
   const int status = h.run();
-  // Clients' threads still answer: what they use must not be taken down under them.
+  // Clients' threads may still answer, so nothing that they use may be destroyed.
   ::_exit(status);
 }
 

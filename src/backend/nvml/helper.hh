@@ -1,5 +1,5 @@
-// The helper process of the daemon that answers NVML for all clients: it opens the device's NVML once, learns
-// over its control socket of sessions and clients, and gives each client a thread. It changes nothing on any
+// The daemon's helper process that answers NVML for all clients. It opens the device's NVML once, learns of
+// sessions and clients over its control socket, and gives each client a thread. It changes nothing on any
 // board. Called by main() of the hidden verb `outboard worker --monitor`, on the main thread.
 #pragma once
 
@@ -25,7 +25,7 @@ struct helper_options {
   const transport::registry* transports = nullptr;
 };
 
-/// The exit status.
+/// Returns the exit status.
 int run_helper(const helper_options& options);
 
 }  // namespace outboard::backend::nvml

@@ -12,7 +12,7 @@ namespace {
 
 using namespace api::nvml;
 
-/// More boards than any host has; bounds what a topology question may bring.
+/// More boards than any host has; limits the lists of a topology question.
 constexpr unsigned most_devices = 256;
 
 nvmlReturn_t get_count(unsigned* count) {
@@ -30,7 +30,7 @@ bool is_lent(nvmlDevice_t device) {
   return std::ranges::find(current_visitor().devices(), device) != current_visitor().devices().end();
 }
 
-/// The device of these that has `text` as the function says it.
+/// Returns the one of these devices for which the function gives `text`.
 nvmlReturn_t by_text(nvmlReturn_t (*get)(nvmlDevice_t, char*, unsigned), std::string_view text,
                      std::string_view optional_prefix, nvmlDevice_t* found) {
   if (!get) return NVML_ERROR_NOT_FOUND;
@@ -48,7 +48,7 @@ nvmlReturn_t by_uuid(const char* uuid, nvmlDevice_t* device) {
   const function_table& real = current_visitor().real();
   const nvmlReturn_t code = by_text(real.nvmlDeviceGetUUID, uuid, "GPU-", device);
   if (code != NVML_ERROR_NOT_FOUND || !std::string_view(uuid).starts_with("MIG-")) return code;
-  // A part of a board: its board must be lent.
+  // It may be a part of a board; then that board must be lent.
   nvmlDevice_t part = nullptr, whole = nullptr;
   if (!real.nvmlDeviceGetHandleByUUID || !real.nvmlDeviceGetDeviceHandleFromMigDeviceHandle ||
       real.nvmlDeviceGetHandleByUUID(uuid, &part) != NVML_SUCCESS ||
@@ -113,7 +113,8 @@ nvmlReturn_t get_index(nvmlDevice_t device, unsigned* index) {
   return real ? real(device, index) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-/// What the driver says of all boards, cut to those that are lent. `ask` as the driver's function.
+/// Answers what the driver says of all boards, reduced to those that are lent. `ask` has the form of the
+/// driver's function.
 template <class Ask>
 nvmlReturn_t lent_of(Ask&& ask, unsigned* count, nvmlDevice_t* list) {
   std::array<nvmlDevice_t, most_devices> all{};
@@ -165,7 +166,7 @@ void shield_devices(function_table& t) {
   t.nvmlSystemGetTopologyGpuSet = gpus_of_cpu;
   t.nvmlDeviceGetTopologyNearestGpus = nearest_gpus;
   t.nvmlDeviceQueryDrainState = drain_state;
-  // A chassis holds boards of others; excluded boards are nobody's here.
+  // A chassis has boards that are not lent, and excluded boards are lent to nobody.
   t.nvmlUnitGetCount = [](unsigned* count) { return *count = 0, NVML_SUCCESS; };
   t.nvmlUnitGetHandleByIndex = [](unsigned, nvmlUnit_t*) { return NVML_ERROR_INVALID_ARGUMENT; };
   t.nvmlGetExcludedDeviceCount = [](unsigned* count) { return *count = 0, NVML_SUCCESS; };

@@ -11,7 +11,7 @@ namespace {
 
 using namespace api::nvml;
 
-/// The front-end asks again: an answer that takes long would hold up the client's other threads.
+/// Short, because a long answer would hold up the client's other threads. The client library asks again.
 constexpr unsigned longest_wait_ms = 50;
 
 template <auto Entry, class Handle>
@@ -38,7 +38,7 @@ nvmlReturn_t wait(nvmlEventSet_t set, Data* data, unsigned milliseconds) {
   return real ? real(set, data, std::min(milliseconds, longest_wait_ms)) : NVML_ERROR_NOT_SUPPORTED;
 }
 
-/// A driver may wait as long as it is told in a struct, too.
+/// Some structs contain how long the driver is to wait.
 template <class Ask>
 nvmlReturn_t wait_briefly(unsigned& milliseconds, Ask&& ask) {
   const unsigned told = std::exchange(milliseconds, std::min(milliseconds, longest_wait_ms));
@@ -53,7 +53,7 @@ nvmlReturn_t wait_v3(nvmlEventSet_t set, nvmlEventSetWait_v3_t* params) {
   return wait_briefly(params->timeoutMs, [&] { return real(set, params); });
 }
 
-/// Samples are the server's own objects: what the question named by handles is theirs by now, or null.
+/// Samples are objects of the server. Handles in the question have been turned into them, or into null.
 nvmlReturn_t gpm_metrics(nvmlGpmMetricsGet_t* get) {
   auto* const real = current_visitor().real().nvmlGpmMetricsGet;
   if (!real) return current_visitor().absent();
@@ -64,7 +64,7 @@ nvmlReturn_t gpm_metrics(nvmlGpmMetricsGet_t* get) {
   return code;
 }
 
-/// What a request about system events must be before a driver sees it.
+/// Checks a request about system events before a driver sees it.
 template <class Request>
 nvmlReturn_t check_request(const Request& request, unsigned number) {
   if (request.version != version_of<Request>(number)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -97,8 +97,7 @@ nvmlReturn_t register_system_events(nvmlSystemRegisterEventRequest_v1_t* request
   return wrong != NVML_SUCCESS ? wrong : own.events().watch(own.real(), request->set, request->eventTypes);
 }
 
-/// Boards come and go that are not lent: those events are nobody's here. Never waits: the front-end asks
-/// again.
+/// Leaves out events of boards that are not lent. Never waits, because the client library asks again.
 nvmlReturn_t wait_for_system(nvmlSystemEventSetWaitRequest_v1_t* request) {
   visitor& own = current_visitor();
   if (!own.real().nvmlSystemEventSetWait) return own.absent();
@@ -113,7 +112,7 @@ nvmlReturn_t wait_for_system(nvmlSystemEventSetWaitRequest_v1_t* request) {
   return code == NVML_SUCCESS && events.empty() ? NVML_ERROR_TIMEOUT : code;
 }
 
-/// Of boards that are lent, and no other.
+/// Registers for events of boards that are lent, and of no others.
 nvmlReturn_t register_operational(nvmlEventSet_t set, const nvmlGpuOperationalEventConfig_v1_t* config) {
   visitor& own = current_visitor();
   auto* const real = own.real().nvmlEventSetRegisterGpuOperationalEvents_v1;

@@ -8,7 +8,7 @@ namespace {
 
 using namespace api::nvml;
 
-/// Processes on one board: MPS servers have dozens, nobody has as many as this.
+/// Limits the processes on one board. MPS servers have dozens of them.
 constexpr unsigned most_processes = 4096;
 
 const own_process* find_worker(const std::vector<own_process>& own, unsigned worker) {
@@ -16,10 +16,10 @@ const own_process* find_worker(const std::vector<own_process>& own, unsigned wor
   return at == own.end() ? nullptr : &*at;
 }
 
-/// Everything that a listing function of the device has to say.
+/// Returns the whole list of a function of the device.
 template <class Item, class Ask>
 nvmlReturn_t list_all(Ask&& ask, std::vector<Item>& all) {
-  // The list may grow between the question for its length and the one for it.
+  // The list may grow between the question for its length and that for its items.
   for (unsigned room = 64; room <= most_processes; room *= 4) {
     all.assign(room, Item{});
     unsigned n = room;
@@ -32,7 +32,7 @@ nvmlReturn_t list_all(Ask&& ask, std::vector<Item>& all) {
   return NVML_ERROR_MEMORY;
 }
 
-/// The list's items that are the client's own, by its own process numbers.
+/// Reduces the list to the client's own processes, by its own process numbers.
 template <class Item>
 void keep_own(std::vector<Item>& list) {
   const std::vector<own_process> own = current_visitor().processes();
@@ -43,7 +43,7 @@ void keep_own(std::vector<Item>& list) {
   });
 }
 
-/// As the driver gives a list: the number, and the items if there is room.
+/// Returns a list as the driver does: the number, and the items if there is room.
 template <class Out, class Item, class Convert>
 nvmlReturn_t give_list(const std::vector<Item>& list, unsigned* count, Out* out, Convert&& convert) {
   const auto n = static_cast<unsigned>(list.size());
@@ -56,7 +56,7 @@ nvmlReturn_t give_list(const std::vector<Item>& list, unsigned* count, Out* out,
 
 using list_function = nvmlReturn_t (*)(nvmlDevice_t, unsigned*, nvmlProcessInfo_t*);
 
-/// Where there is no driver to ask, who holds memory is who computes.
+/// Without a driver to ask, every process that holds memory counts as computing.
 std::vector<nvmlProcessInfo_t> processes_that_tell() {
   constexpr unsigned no_instance = ~0u;
   std::vector<nvmlProcessInfo_t> list;
@@ -141,7 +141,7 @@ nvmlReturn_t accounted(nvmlDevice_t device, unsigned* count, unsigned* pids) {
   return give_list(list, count, pids, [](const numbered& n) { return n.pid; });
 }
 
-/// The worker that stands for a process of the client; 0: none of it.
+/// Returns the worker that stands for a process of the client; 0 if there is none.
 unsigned worker_of(unsigned client_process) {
   for (const own_process& process : current_visitor().processes()) {
     if (process.client_process == client_process) return static_cast<unsigned>(process.worker);

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/activity.hh"
-#include "backend/device_shape.hh"
+#include "backend/daemon/device_shape.hh"
 #include "backend/nvml/shield.hh"
+#include "backend/worker/activity.hh"
 
 namespace outboard::backend::nvml {
 namespace {
@@ -23,17 +23,25 @@ nvmlReturn_t get_name(nvmlDevice_t device, char* out, unsigned room) {
   return NVML_SUCCESS;
 }
 
-/// The part that cuMemGetInfo shows a session too: the limit, what the ledger says, what is left of it.
+/// Shows what cuMemGetInfo shows to a session: the limit, what is used by the ledger, and what is left.
 template <class Memory>
 void limit(nvmlDevice_t device, Memory& m) {
   const shape_settings& shape = current_visitor().shape();
-  if (shape.memory == 0) return;
   nvmlPciInfo_t pci{};
-  if (current_visitor().real().nvmlDeviceGetPciInfo_v3(device, &pci) != NVML_SUCCESS) return;
+  auto* const ask = current_visitor().real().nvmlDeviceGetPciInfo_v3;
+  if (!ask || ask(device, &pci) != NVML_SUCCESS) return;
   pci.busId[sizeof pci.busId - 1] = '\0';
-  m.total = shaped_memory(shape, m.total);
-  m.used = std::min<u64>(current_visitor().held_on(board_number(pci.busId)), m.total);
-  m.free = std::min(m.free, m.total - m.used);
+  const std::uint64_t board = board_number(pci.busId);
+  if (shape.memory != 0) {
+    m.total = shaped_memory(shape, m.total);
+    m.used = std::min<u64>(current_visitor().held_on(board), m.total);
+    m.free = std::min(m.free, m.total - m.used);
+  }
+  // What is not left for the identity is used: by its other sessions, or for others.
+  if (const auto left = current_visitor().left_on(board); left && *left < m.free) {
+    m.free = *left;
+    m.used = m.total - m.free;
+  }
 }
 
 nvmlReturn_t get_memory(nvmlDevice_t device, nvmlMemory_t* memory) {
@@ -48,9 +56,10 @@ nvmlReturn_t get_memory_v2(nvmlDevice_t device, nvmlMemory_v2_t* memory) {
   auto* const real = current_visitor().real().nvmlDeviceGetMemoryInfo_v2;
   if (!real) return NVML_ERROR_NOT_SUPPORTED;
   const nvmlReturn_t code = real(device, memory);
-  if (code != NVML_SUCCESS || current_visitor().shape().memory == 0) return code;
+  if (code != NVML_SUCCESS) return code;
   limit(device, *memory);
-  memory->reserved = 0;  // it is of the board, and not in the session's share
+  // What is reserved belongs to the board, not to the session's share.
+  if (current_visitor().shape().memory != 0) memory->reserved = 0;
   return code;
 }
 

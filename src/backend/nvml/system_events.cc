@@ -10,9 +10,9 @@ using namespace api::nvml;
 
 namespace {
 
-/// All types of nvml.h: what one visitor does not want, the next may.
+/// All types of nvml.h, because different visitors want different ones.
 constexpr unsigned long long known_types = 3;
-/// Of a set that nobody asks: older ones are lost.
+/// The most events that a set keeps until they are asked for; older ones are lost.
 constexpr std::size_t most_waiting = 256;
 
 }  // namespace
@@ -52,7 +52,7 @@ nvmlReturn_t system_events::watch(const table& driver, event_set set, unsigned l
   return NVML_SUCCESS;
 }
 
-/// What the driver has goes to all who watch for it.
+/// Gives the driver's events to all sets that watch for them.
 nvmlReturn_t system_events::collect(const table& driver) {
   std::array<event, 16> came{};
   nvmlSystemEventSetWaitRequest_v1_t request{

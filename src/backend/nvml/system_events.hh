@@ -1,6 +1,6 @@
 // Events of the system (boards that come and go) for all visitors. A driver lets a process register for them
-// once and never again (580.159.04: a second set gets NVML_ERROR_UNKNOWN), so the helper has one set of the
-// driver's, and each set of a visitor gets its copies. One a helper; any thread.
+// only once (with 580.159.04 a second set gets NVML_ERROR_UNKNOWN), so the helper has one set of the
+// driver's, and each visitor's set gets copies of its events. The helper owns one object; any thread.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ class system_events {
   api::nvml::nvmlReturn_t create(const table& driver, event_set& made);
   /// The set gets events of these types from now on.
   api::nvml::nvmlReturn_t watch(const table& driver, event_set set, unsigned long long types);
-  /// What came for the set, `most` at once, without waiting: NVML_ERROR_TIMEOUT where nothing did.
+  /// Takes up to `most` events of the set, without waiting. NVML_ERROR_TIMEOUT: there is none.
   api::nvml::nvmlReturn_t take(const table& driver, event_set set, std::size_t most, std::vector<event>& out);
   void free(event_set set);
 

@@ -13,10 +13,11 @@ using namespace api::nvml;
 
 thread_local visitor* answering = nullptr;
 
-/// Objects of one kind that a client may hold: event sets and samples are made by it.
+/// How many objects of one kind a client may hold. It can make event sets and samples.
 constexpr std::size_t most_objects = 1024;
 
-/// A handle is never 0, nor like an address: kind, generation, number from 1, four zero bits.
+/// A handle has a kind, a generation, a number from 1 on and four zero bits. It is never 0, and looks like no
+/// address.
 std::uint64_t make_handle(handle_kind kind, std::uint16_t generation, std::uint64_t number) {
   return std::uint64_t{0x4e4d} << 48 | static_cast<std::uint64_t>(kind) << 40 |
          std::uint64_t{generation} << 24 | number << 4;
@@ -44,13 +45,11 @@ nvmlReturn_t dispatch(opcode code, const function_table& real, nvmlReturn_t abse
     return call(shielded().symbol, real.symbol, absent, w);
 #define OUTBOARD_CASE_custom OUTBOARD_CASE_call
 #define OUTBOARD_CASE_local(symbol)
-#define OUTBOARD_CASE_later(symbol)
 #define OUTBOARD_CASE_refused(symbol)
 #include "api/nvml/expand.def"
 #undef OUTBOARD_CASE_call
 #undef OUTBOARD_CASE_custom
 #undef OUTBOARD_CASE_local
-#undef OUTBOARD_CASE_later
 #undef OUTBOARD_CASE_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER
@@ -82,7 +81,7 @@ visitor::visitor(house& where, identity who, unsigned process)
 }
 
 visitor::~visitor() {
-  // What it made and did not free.
+  // Frees what the client made and did not free.
   const function_table& table = real();
   const auto each = [this](handle_kind kind, auto&& free_one) {
     for (const auto& [object, number] : books_[static_cast<std::size_t>(kind)].numbers) free_one(object);

@@ -1,5 +1,5 @@
-// One client of the helper: the devices it may see, the handles it was given, whose processes are its own.
-// Answers one question at a time, on the thread of its connection.
+// One client of the helper: the devices that it may see, the handles that it was given, and which processes
+// are its own. Answers one question at a time, on the thread of its connection.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace outboard::backend::nvml {
 
-/// What all visitors share; outlives them.
+/// What all visitors share. Outlives them.
 struct house {
   const device::nvml_device* device = nullptr;
   std::vector<std::string> visible;  ///< PCI addresses of the devices that this server lends
@@ -29,28 +29,32 @@ struct house {
 
 class visitor final : public marshal::nvml::handle_book {
  public:
-  /// `process`: the client's, by its own word.
+  /// `process` is the client's, as it reports it.
   visitor(house& where, identity who, unsigned process = 0);
   ~visitor() override;
   visitor(const visitor&) = delete;
   visitor& operator=(const visitor&) = delete;
 
-  /// False: malformed. Appends the answer to `reply`.
+  /// Appends the answer to `reply`. False: the question is malformed.
   bool answer(std::uint32_t opcode, std::span<const std::byte> question, std::vector<std::byte>& reply);
 
   void* find(api::nvml::handle_kind kind, std::uint64_t handle) override;
   std::uint64_t handle_of(api::nvml::handle_kind kind, void* object) override;
 
-  /// As this client sees them, in its order.
+  /// The devices that this client sees, in its order.
   std::span<const api::nvml::nvmlDevice_t> devices() const { return devices_; }
   const api::nvml::function_table& real() const { return house_.device->nvml(); }
-  /// What a function says that the device does not have.
+  /// The result of functions that the device does not have.
   api::nvml::nvmlReturn_t absent() const { return house_.device->absent(); }
   std::vector<own_process> processes() const { return house_.sessions.of(who_); }
   system_events& events() const { return house_.events; }
   const shape_settings& shape() const { return house_.shape; }
-  /// What the client's own process holds of a board, or if that holds no session all its processes.
+  /// What the client's own process holds of a board or, if that has no session, what all its processes hold.
   std::uint64_t held_on(std::uint64_t board) const { return house_.sessions.held_on(board, who_, process_); }
+  /// What is left of a board for the client's identity; nothing: as much as there is.
+  std::optional<std::uint64_t> left_on(std::uint64_t board) const {
+    return house_.sessions.left_on(board, who_);
+  }
   void forget(api::nvml::handle_kind kind, void* object);
   bool is_full(api::nvml::handle_kind kind) const;  ///< no more handles of this kind
 
@@ -75,8 +79,8 @@ class visitor final : public marshal::nvml::handle_book {
 /// The visitor whose question this thread answers: entries of the table carry no pointer to it.
 visitor& current_visitor();
 
-/// What a visitor gets instead of the device's own entry: everything that would show more than is lent, or
-/// other clients' processes. Null where the device's own serves.
+/// The entries that a visitor gets instead of the device's own: all that would show more than is lent, or
+/// other clients' processes. Null where the device's own entry serves.
 const api::nvml::function_table& shielded();
 
 }  // namespace outboard::backend::nvml

@@ -1,5 +1,5 @@
 // Questions and answers from end to end in one process: the program's side of each line, the helper's
-// visitor, the mock. And what a hostile peer may send.
+// visitor, and the mock; and what a hostile peer may send.
 #include "backend/nvml/visitor.hh"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class visitor_test : public testing::Test {
     return handle;
   }
 
-  /// A handle that a client would have been given.
+  /// Returns a handle as a client gets it.
   std::uint64_t handle(handle_kind kind) {
     if (kind == handle_kind::device) return to_word(device_handle());
     static char objects[8];
@@ -65,7 +65,7 @@ constexpr unsigned elements_asked = 3;
 
 struct program_memory {
   std::array<std::vector<std::byte>, max_arguments> at;
-  std::array<std::size_t, max_arguments> there{};  ///< bytes of a struct
+  std::array<std::size_t, max_arguments> there{};  ///< how many bytes of a struct there are
   marshal::nvml::program_structs structs;
   words arguments{};
 };
@@ -78,7 +78,7 @@ bool counts_another(const function_form& form, std::size_t i) {
   return false;
 }
 
-/// Arguments as a program would have them: counts of 3, structs with their version, memory of 0xee.
+/// Arguments as programs pass them: counts of 3, structs with their version, memory filled with 0xee.
 template <class Handle>
 void prepare(const function_form& form, program_memory& m, Handle&& handle) {
   for (std::size_t i = 0; i < form.parameters.size(); ++i) {
@@ -102,7 +102,7 @@ void prepare(const function_form& form, program_memory& m, Handle&& handle) {
   }
 }
 
-/// What a struct leads to is the mock's, what is behind its lists is untouched.
+/// Checks that what a struct points to comes from the mock, and that nothing behind its lists was touched.
 void expect_listed(opcode code, std::size_t i, const struct_layout& layout, std::byte* at, std::size_t size) {
   const std::string name(find_function(static_cast<std::uint32_t>(code))->name);
   const bool whole = for_each_pointer(layout, at, size, [&](const field_layout& f, std::byte* holder) {
@@ -131,7 +131,7 @@ void expect_listed(opcode code, std::size_t i, const struct_layout& layout, std:
   EXPECT_TRUE(whole) << name;
 }
 
-/// The bytes of an output are the mock's, those behind it are untouched.
+/// Checks that the bytes of an output come from the mock, and that nothing behind them was touched.
 void expect_filled(const function_form& form, std::size_t i, program_memory& m) {
   const parameter_form& p = form.parameters[i];
   const parameter& line = form.about->parameters[i];
@@ -177,7 +177,7 @@ void expect_filled(const function_form& form, std::size_t i, program_memory& m) 
   EXPECT_EQ(m.at[i][n * p.size], std::byte{0xee}) << name << ": written behind output " << i;
 }
 
-// Those that the helper answers itself are tested one by one.
+// Functions that the helper answers itself have tests of their own.
 bool is_shielded(opcode code) {
   switch (code) {
 #define CHAPTER(number, file)
@@ -187,7 +187,6 @@ bool is_shielded(opcode code) {
     return shielded().symbol != nullptr;
 #define OUTBOARD_TEST_custom OUTBOARD_TEST_call
 #define OUTBOARD_TEST_local(symbol)
-#define OUTBOARD_TEST_later(symbol)
 #define OUTBOARD_TEST_refused(symbol)
 #include "api/nvml/expand.def"
     default:
@@ -366,7 +365,7 @@ TEST_F(visitor_test, use_of_boards_is_told_of_own_processes_alone) {
 TEST_F(visitor_test, metrics_are_made_of_samples_that_the_server_holds) {
   nvmlGpmSample_t first = nullptr;
   ASSERT_EQ(ask(opcode::nvmlGpmSampleAlloc, {to_word(&first)}), NVML_SUCCESS);
-  // As a header has it that knows 4 metrics: what is behind belongs to somebody else.
+  // As in a header that knows 4 metrics; the memory behind belongs to something else.
   std::vector<std::byte> memory(offsetof(nvmlGpmMetricsGet_t, metrics) + 5 * sizeof(nvmlGpmMetric_t),
                                 std::byte{0xee});
   auto* get = reinterpret_cast<nvmlGpmMetricsGet_t*>(memory.data());
@@ -438,7 +437,7 @@ TEST_F(visitor_test, events_of_other_boards_are_over_when_none_is_left) {
   EXPECT_EQ(ask(opcode::nvmlSystemEventSetWait, {to_word(&wait)}), NVML_ERROR_TIMEOUT);
 }
 
-/// A driver lets a process register once; asked not to wait, it says success with nothing.
+/// A driver lets a process register only once. If it must not wait, it returns success without events.
 class strict : public device::nvml_device {
  public:
   explicit strict(const function_table& inner) : table_(inner) {
@@ -448,7 +447,7 @@ class strict : public device::nvml_device {
     table_.nvmlSystemEventSetWait = [](nvmlSystemEventSetWaitRequest_v1_t* request) {
       request->numEvent = pending ? 1 : 0;
       if (pending) request->data[0] = {pending, 0x1b00};
-      return pending = 0, NVML_SUCCESS;  // with nothing, too
+      return pending = 0, NVML_SUCCESS;  // also without events
     };
   }
   std::string_view kind() const override { return "strict"; }
@@ -515,7 +514,7 @@ TEST_F(visitor_test, operational_events_are_those_of_boards_that_are_lent) {
                                                      offsetof(nvmlEventSetWait_v3_t, groupIndex)));
 }
 
-/// A list that is not there, and one with less room than there is to tell.
+/// A list that is not there, and one that is too short for the answer.
 TEST_F(visitor_test, lists_that_are_absent_or_short_are_not_written) {
   nvmlVgpuTypeIdInfo_v1_t info{version_of<nvmlVgpuTypeIdInfo_v1_t>(1), 9, nullptr};
   const std::uint64_t instance = handle(handle_kind::gpu_instance);
@@ -539,7 +538,7 @@ TEST_F(visitor_test, lists_that_are_absent_or_short_are_not_written) {
   EXPECT_NE(ids[1], 1u);
   EXPECT_EQ(ids[2], 0x5a5a5a5au);
   EXPECT_EQ(old.behind, 0x5a5a5a5au);
-  // A version that is longer than any that we know may point where we do not look.
+  // A struct of a version longer than any that we know may have pointers that we do not know.
   nvmlVgpuPlacementList_v2_t newer{};
   newer.version = (static_cast<unsigned>(sizeof newer) + 8) | 3u << 24;
   const function_form& form =
@@ -548,7 +547,8 @@ TEST_F(visitor_test, lists_that_are_absent_or_short_are_not_written) {
             NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
-/// A valid question with each bit flipped, and cut at each byte: an answer or a refusal, nothing else.
+/// A valid question with each bit flipped, and cut at each byte, gets an answer or a refusal, and does no
+/// harm.
 TEST_F(visitor_test, damaged_questions_do_no_harm) {
   for (const opcode code :
        {opcode::nvmlDeviceGetMemoryInfo_v2, opcode::nvmlDeviceGetFieldValues, opcode::nvmlDeviceGetSamples,

@@ -6,10 +6,10 @@ namespace outboard::backend::opencl {
 namespace {
 
 constexpr std::size_t blocks_of_slab = 16;
-/// For data connections: what a client keeps on the way, and what the device still reads.
+/// For data connections: as many as a client has under way, and as the device still reads.
 constexpr std::size_t blocks_prepared = 32;
 constexpr std::size_t most_prepared = 16;
-/// To lock the pages of a slab takes as long as some copies through ordinary memory.
+/// Locking the pages of a slab takes as long as several copies through ordinary memory.
 constexpr unsigned worth_locking = 16;
 
 host_bytes ordinary(std::size_t size) {
@@ -24,7 +24,7 @@ struct block_pool::slab : std::enable_shared_from_this<slab> {
     for (std::size_t i = count; i-- > 0;) free.push_back(memory->data() + i * block);
   }
 
-  /// Nothing: all are in use.
+  /// Returns nothing if all are in use.
   host_bytes take(std::size_t size) {
     const std::lock_guard lock(mutex);
     if (free.empty()) return {};
@@ -41,7 +41,7 @@ struct block_pool::slab : std::enable_shared_from_this<slab> {
   std::vector<std::byte*> free;
 };
 
-/// nullptr: it has none of that size.
+/// nullptr: the context has no blocks of that size.
 const std::size_t* block_pool::size_for(cl_context context, std::size_t size) {
   const auto fits = std::find_if(std::begin(sizes), std::end(sizes), [=](auto each) { return size <= each; });
   return context && fits != std::end(sizes) ? fits : nullptr;
@@ -81,7 +81,7 @@ void block_pool::prepare(cl_context context) {
   constexpr std::size_t size = *std::rbegin(sizes);
   const std::lock_guard lock(mutex_);
   if (prepared_.size() >= most_prepared || !prepared_.insert(context).second) return;
-  // The blocks of before go when they are given back.
+  // The former blocks are freed when they are given back.
   if (auto memory = locked_memory::make(table_, context, size * blocks_prepared))
     all_[std::size(sizes) - 1][context].blocks =
         std::make_shared<slab>(std::move(memory), size, blocks_prepared);

@@ -1,5 +1,5 @@
-// Blocks of locked memory that bytes of the connection pass through: the device copies from and to them by
-// itself, where the driver would copy once more. Kept for the next transfer. Own lock; any thread.
+// Blocks of locked memory through which the connection's bytes pass: the device accesses them directly, where
+// the driver would otherwise copy once more. They are kept for the next transfer. Own lock; any thread.
 #pragma once
 
 #include <map>
@@ -14,13 +14,13 @@ class block_pool {
  public:
   explicit block_pool(const api::opencl::function_table& table) : table_(table) {}
 
-  /// Room for so many bytes, with anything in it: a block of the context's, once it has asked for some and if
-  /// one is free, else ordinary memory.
+  /// Returns room for so many bytes, with arbitrary contents: a block of the context's if it has asked for
+  /// some before and one is free, else ordinary memory.
   host_bytes take(cl_context context, std::size_t size);
-  /// Only such a block; nothing: none is free.
+  /// Returns such a block only; nothing if none is free.
   host_bytes take_locked(cl_context context, std::size_t size);
-  /// Blocks of the largest size for a context that moves much: more than others get, and at once. Contexts
-  /// beyond some get none.
+  /// Makes blocks of the largest size for a context that moves much: at once, and more than others get. Only
+  /// so many contexts get some.
   void prepare(cl_context context);
   void forget(cl_context context);
 

@@ -17,7 +17,7 @@
 namespace outboard::backend::opencl {
 namespace {
 
-/// Of all builds at once: a client has as many lanes as it has threads.
+/// The limit is for all concurrent builds together, because a client has as many lanes as threads.
 constexpr std::uint64_t most_placed = 2 * marshal::opencl::most_build_file_bytes;
 
 status make_folders(const std::string& path) {
@@ -26,7 +26,7 @@ status make_folders(const std::string& path) {
   return code ? status(failure("cannot make " + path + ": " + code.message())) : status();
 }
 
-/// Nothing else is ever made below the folder than folders and these files: no link leads out.
+/// Only folders and these files are ever made below the folder, so no link leads out of it.
 status write_file(const std::string& path, const std::vector<std::byte>& bytes) {
   const unique_fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return failure("cannot make " + path + ": " + errno_text(errno));
@@ -91,7 +91,7 @@ status build_folder::place(const files_of_build& wanted) {
     placed_.emplace(path, contents);
     bytes_ += contents->size();
   }
-  // Compilers look for relative names from here: the process's other threads name no file by such a name.
+  // Compilers look for relative names from here. Other threads of the process use no relative names.
   if (::chdir((root + here_).c_str()) != 0)
     return failure("cannot enter " + root + here_ + ": " + errno_text(errno));
   return {};
@@ -118,7 +118,7 @@ void build_folder::clear() {
 }
 
 std::string build_folder::stay::without_folder(std::string text) const {
-  const std::string its = in_->folder_ + "/";  // it stays what it is while somebody is inside
+  const std::string its = in_->folder_ + "/";  // it does not change while a build is inside
   for (std::size_t at = 0; (at = text.find(its, at)) != std::string::npos;) text.erase(at, its.size());
   return text;
 }

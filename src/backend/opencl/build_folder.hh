@@ -1,6 +1,6 @@
-// The client's files on this machine's disk for as long as builds read them, and the process's current folder
-// among them (marshal/opencl/build_files.hh says where each is). Builds at the same time share the folder as
-// long as they agree on what lies where; one that does not waits for the others to end. Own lock; any thread,
+// Keeps the client's files on this machine's disk while builds read them, with the process's current folder
+// among them (marshal/opencl/build_files.hh says where each lies). Concurrent builds share the folder as long
+// as they agree on the files; a build that does not waits until the others have ended. Own lock; any thread,
 // without the session's turn.
 #pragma once
 
@@ -29,7 +29,7 @@ struct files_of_build {
 
 class build_folder {
  public:
-  /// For as long as one build reads its files.
+  /// Held while one build reads its files.
   class stay {
    public:
     explicit stay(build_folder& in) : in_(&in) {}
@@ -38,7 +38,7 @@ class build_folder {
     ~stay() {
       if (in_) in_->leave();
     }
-    /// What the compiler says, without the folder's name.
+    /// Removes the folder's name from a message of the compiler.
     std::string without_folder(std::string text) const;
 
    private:
@@ -50,7 +50,8 @@ class build_folder {
   build_folder& operator=(const build_folder&) = delete;
   ~build_folder();
 
-  /// Waits until these files can lie beside those of other builds. An error: this host has no room for them.
+  /// Waits until these files do not contradict those of other builds. An error: this host has no room for
+  /// them.
   result<stay> enter(const files_of_build& wanted);
 
  private:
@@ -59,8 +60,8 @@ class build_folder {
   status place(const files_of_build& wanted);
   void clear();
 
-  std::mutex
-      door_;  // held by whoever waits to enter, so that builds that agree do not go in before it for ever
+  std::mutex door_;   // held by the build that waits to enter, so that builds that agree cannot keep it out
+                      // indefinitely
   std::mutex mutex_;  // guards the others
   std::condition_variable left_;
   std::size_t inside_ = 0;

@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/asleep_testing.hh"
 #include "base/temporary_folder.hh"
 
 namespace outboard::backend::opencl {
@@ -18,15 +19,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Its own TMPDIR, so that what is left behind is seen; and the folder in which the process was.
-class BuildFolder : public testing::Test {
+/// Has its own TMPDIR, so that what is left behind is noticed, and remembers the process's folder.
+class build_folder_test : public testing::Test {
  protected:
-  BuildFolder() : before_(fs::current_path()) {
+  build_folder_test() : before_(fs::current_path()) {
     if (const char* was = ::getenv("TMPDIR")) was_ = was;
     room_ = make_temporary_folder("build-folder-test").value();
     ::setenv("TMPDIR", room_.c_str(), 1);
   }
-  ~BuildFolder() override {
+  ~build_folder_test() override {
     was_.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", was_.c_str(), 1);
     fs::current_path(before_);
     fs::remove_all(room_);
@@ -52,7 +53,7 @@ std::string text_of(const std::string& path) {
   return file ? text.str() : "missing";
 }
 
-TEST_F(BuildFolder, files_lie_where_the_client_has_them) {
+TEST_F(build_folder_test, files_lie_where_the_client_has_them) {
   build_folder folder;
   {
     auto inside = folder.enter(
@@ -71,7 +72,7 @@ TEST_F(BuildFolder, files_lie_where_the_client_has_them) {
   EXPECT_EQ(fs::current_path(), before_);
 }
 
-TEST_F(BuildFolder, builds_that_agree_share_it) {
+TEST_F(build_folder_test, builds_that_agree_share_it) {
   build_folder folder;
   auto first = folder.enter({"/h", "outboard_1", {}, {{"/h/x.h", contents("x")}}});
   ASSERT_TRUE(first.ok());
@@ -84,39 +85,41 @@ TEST_F(BuildFolder, builds_that_agree_share_it) {
   EXPECT_EQ(text_of("x.h"), "x") << "the first build goes on";
 }
 
-/// `wanted` goes in only after the build that is inside has left.
+/// Checks that `wanted` enters only after the build that is inside has left.
 void expect_waits(build_folder& folder, const files_of_build& wanted, const std::string& file,
                   const std::string& text) {
   std::atomic<bool> left{false};
+  seen_thread waiting;
   auto first = std::make_unique<result<build_folder::stay>>(
       folder.enter({"/h", "outboard_1", {}, {{"/h/x.h", contents("x")}}}));
   ASSERT_TRUE(first->ok());
   std::thread other([&] {
+    waiting.here();
     auto second = folder.enter(wanted);
     EXPECT_TRUE(left.load());
     ASSERT_TRUE(second.ok());
     EXPECT_EQ(text_of(file), text);
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_TRUE(waiting.falls_asleep());
   EXPECT_EQ(text_of("x.h"), "x");
   left.store(true);
   first.reset();
   other.join();
 }
 
-TEST_F(BuildFolder, one_whose_header_has_changed_waits) {
+TEST_F(build_folder_test, one_whose_header_has_changed_waits) {
   build_folder folder;
   expect_waits(folder, {"/h", "outboard_2", {}, {{"/h/x.h", contents("other")}}}, "x.h", "other");
   EXPECT_TRUE(nothing_left());
 }
 
-TEST_F(BuildFolder, one_from_another_folder_waits) {
+TEST_F(build_folder_test, one_from_another_folder_waits) {
   build_folder folder;
   expect_waits(folder, {"/i", "outboard_2", {}, {{"/h/x.h", contents("x")}}}, "../h/x.h", "x");
   EXPECT_TRUE(nothing_left());
 }
 
-TEST_F(BuildFolder, what_cannot_be_written_is_an_error_and_leaves_nothing) {
+TEST_F(build_folder_test, what_cannot_be_written_is_an_error_and_leaves_nothing) {
   build_folder folder;
   const auto inside =
       folder.enter({"/h", "outboard_1", {}, {{"/h/x", contents("x")}, {"/h/x/y", contents("y")}}});

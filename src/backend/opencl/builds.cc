@@ -1,5 +1,5 @@
-// The compiler and the linker at work: the other lanes go on meanwhile. A build that fails is told about as
-// well as one that does not.
+// Compiles and links programs, while the other lanes go on. A failed build is reported in the same way as a
+// successful one.
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/program_facts.hh"
 #include "backend/opencl/questions.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 #include "base/log.hh"
 
 namespace outboard::backend::opencl {
@@ -16,7 +16,7 @@ namespace {
 using namespace marshal::opencl;
 using api::opencl::function_table;
 
-/// Programs that stay alive while they are worked on without the turn.
+/// Keeps programs alive while they are used without the turn.
 class kept_programs {
  public:
   explicit kept_programs(const function_table& table) : table_(table) {}
@@ -53,8 +53,9 @@ named_devices name_all(call& c, const std::vector<cl_device_id>& devices) {
 cl_uint count_of(const auto& list) { return static_cast<cl_uint>(list.size()); }
 const auto* first_of(const auto& list) { return list.empty() ? nullptr : list.data(); }
 
-/// With information about arguments the client need not ask when they are set. Not all compilers can give it:
-/// on a 580 driver of NVIDIA's no program with a kernel without arguments is built with that option.
+/// With this option a program has information about its arguments, so the client need not wait when it sets
+/// them. Not all compilers support it: NVIDIA's driver 580 builds no program that has a kernel without
+/// arguments with it.
 template <class Work>
 cl_int with_argument_info(const std::string& options, Work&& work) {
   constexpr std::string_view wish = "-cl-kernel-arg-info";
@@ -63,7 +64,7 @@ cl_int with_argument_info(const std::string& options, Work&& work) {
   return work(more.c_str()) == CL_SUCCESS ? CL_SUCCESS : work(options.c_str());
 }
 
-/// What both have before the compiler begins.
+/// What compiling and linking have in common, before the compiler begins.
 struct compilation {
   kept_programs programs;  ///< the first one is compiled, the others are its headers
   std::vector<cl_device_id> devices;
@@ -74,20 +75,20 @@ struct compilation {
   cl_int code;
 
   compilation(call& c, const build_body& body, const ids& headers)
-      : programs(own(c).table()), wanted(own(c).take_files(c.own.id)) {
+      : programs(session_of(c).table()), wanted(session_of(c).take_files(c.own.id)) {
     code = programs.add(c, body.program);
     if (code == CL_SUCCESS) code = programs.add(c, headers);
     if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
-    if (code == CL_SUCCESS) names = name_all(c, devices_of(own(c).table(), program()));
+    if (code == CL_SUCCESS) names = name_all(c, devices_of(session_of(c).table(), program()));
   }
   cl_program program() const { return programs.all().front(); }
 
-  /// Other lanes go on. CL_SUCCESS: the compiler may begin.
+  /// Gives up the turn, so that other lanes go on. CL_SUCCESS: the compiler may begin.
   cl_int start(call& c) {
     c.give_up_turn();
-    alone.emplace(own(c).doors(), program());
+    alone.emplace(session_of(c).doors(), program());
     if (!wanted) return CL_SUCCESS;
-    auto entered = own(c).files().enter(*wanted);
+    auto entered = session_of(c).files().enter(*wanted);
     if (!entered.ok()) {
       log::warn("no room for the files of a build: ", entered.error().message);
       return CL_OUT_OF_RESOURCES;
@@ -97,13 +98,13 @@ struct compilation {
   }
 
   outcome told(call& c, const build_body& body, bool executable, build_reply reply) const {
-    describe(own(c).table(), program(), names, executable && reply.code == CL_SUCCESS, reply);
+    describe(session_of(c).table(), program(), names, executable && reply.code == CL_SUCCESS, reply);
     for (device_build& each : reply.devices) {
       each.options = body.options;
       if (files) each.log = files->without_folder(std::move(each.log));
     }
     marshal::put_body(c.reply, reply);
-    return outcome::answer_code(CL_SUCCESS);
+    return outcome::answer(CL_SUCCESS);
   }
 };
 
@@ -114,21 +115,21 @@ namespace ends {
 outcome build_files(call& c) {
   const auto body = marshal::take_body<build_files_body>(c.body);
   if (!c.body.ok()) return outcome::malformed();
-  const auto bytes = own(c).take_bytes(body.contents, c.body.rest());
-  if (!bytes || !own(c).expect_files(c.own.id, body, *bytes)) return outcome::malformed();
-  return outcome::answer_code(CL_SUCCESS);
+  const auto bytes = session_of(c).take_bytes(body.contents, c.body.rest());
+  if (!bytes || !session_of(c).expect_files(c.own.id, body, *bytes)) return outcome::malformed();
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome clBuildProgram(call& c) {
   build_body body;
   if (!take_all(c, body)) return outcome::malformed();
   compilation work(c, body, {});
-  if (work.code != CL_SUCCESS) return outcome::answer_code(work.code);
-  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer_code(code);
+  if (work.code != CL_SUCCESS) return outcome::answer(work.code);
+  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer(code);
   build_reply reply;
   reply.code = with_argument_info(body.options, [&](const char* options) {
-    return own(c).table().clBuildProgram(work.program(), count_of(work.devices), first_of(work.devices),
-                                         options, nullptr, nullptr);
+    return session_of(c).table().clBuildProgram(work.program(), count_of(work.devices),
+                                                first_of(work.devices), options, nullptr, nullptr);
   });
   return work.told(c, body, true, std::move(reply));
 }
@@ -136,14 +137,14 @@ outcome clBuildProgram(call& c) {
 outcome clCompileProgram(call& c) {
   compile_body body;
   if (!take_all(c, body) || body.headers.size() != body.names.size()) return outcome::malformed();
-  auto* const compile = own(c).table().clCompileProgram;
-  if (!compile) return outcome::answer_code(CL_INVALID_OPERATION);
+  auto* const compile = session_of(c).table().clCompileProgram;
+  if (!compile) return outcome::answer(CL_INVALID_OPERATION);
   compilation work(c, body.build, body.headers);
-  if (work.code != CL_SUCCESS) return outcome::answer_code(work.code);
+  if (work.code != CL_SUCCESS) return outcome::answer(work.code);
   const std::vector<cl_program> headers(work.programs.all().begin() + 1, work.programs.all().end());
   std::vector<const char*> names;
   for (const std::string& name : body.names) names.push_back(name.c_str());
-  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer_code(code);
+  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer(code);
   build_reply reply;
   reply.code = with_argument_info(body.build.options, [&](const char* options) {
     return compile(work.program(), count_of(work.devices), first_of(work.devices), options, count_of(headers),
@@ -155,8 +156,8 @@ outcome clCompileProgram(call& c) {
 outcome clLinkProgram(call& c) {
   link_body body;
   if (!take_all(c, body) || !names<cl_program>(body.handle)) return outcome::malformed();
-  const function_table& table = own(c).table();
-  if (!table.clLinkProgram) return outcome::answer_code(CL_INVALID_OPERATION);
+  const function_table& table = session_of(c).table();
+  if (!table.clLinkProgram) return outcome::answer(CL_INVALID_OPERATION);
   kept_programs inputs(table);
   cl_context context = nullptr;
   std::vector<cl_device_id> devices;
@@ -164,7 +165,7 @@ outcome clLinkProgram(call& c) {
   if (code == CL_SUCCESS) code = inputs.add(c, body.programs);
   if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
   if (code == CL_SUCCESS) code = table.clRetainContext(context);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   const auto known = name_all(c, list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
                                 return table.clGetContextInfo(context, CL_CONTEXT_DEVICES, size, to, wanted);
                               }));
@@ -177,10 +178,10 @@ outcome clLinkProgram(call& c) {
   reply.made = made != nullptr;
   if (made) {
     describe(table, made, known, reply.built.code == CL_SUCCESS, reply.built);
-    if (!c.enter(body.handle, made, {}, nullptr)) return outcome::malformed();
+    if (!c.enter(body.handle, made, nullptr)) return outcome::malformed();
   }
   marshal::put_body(c.reply, reply);
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 }  // namespace ends

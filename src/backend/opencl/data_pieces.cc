@@ -4,9 +4,9 @@
 #include <chrono>
 #include <thread>
 
+#include "backend/opencl/command_wait.hh"
 #include "backend/opencl/ends.hh"
-#include "backend/opencl/short_wait.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 
 namespace outboard::backend::opencl {
 
@@ -47,7 +47,8 @@ std::function<void()> data_pieces::enter(std::uint64_t context) {
   return [] {};
 }
 
-/// Most come back while the device copies others; behind a closed gate none does.
+/// Most blocks come back while the device copies others. If the device waits for something else, none does,
+/// and ordinary memory has to do.
 host_bytes data_pieces::wait_for_block(cl_context context, std::size_t size) {
   constexpr std::chrono::microseconds patience{500}, look{20};
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -80,19 +81,16 @@ outcome data_open(call& c) {
   marshal::opencl::connections_body body;
   if (!take_all(c, body) || !well_formed(body.opened)) return outcome::malformed();
   cl_context context = nullptr;
-  if (const cl_int code = resolve(c, body.context, context); code != CL_SUCCESS)
-    return outcome::answer_code(code);
-  own(c).prepare_pieces(body.context, context);
-  const auto reply = c.session.open_data_connections(body.opened, body.context);
-  if (!reply) return outcome::answer_code(CL_OUT_OF_RESOURCES);
+  if (const cl_int code = resolve(c, body.context, context); code != CL_SUCCESS) return outcome::answer(code);
+  session_of(c).prepare_pieces(body.context, context);
+  const auto reply = c.core.open_data_connections(body.opened, body.context);
+  if (!reply) return outcome::answer(CL_OUT_OF_RESOURCES);
   marshal::put_body(c.reply, *reply);
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
-/// What makes it worth asking is what precedes every reply.
-outcome catch_up(call& c) {
-  return c.body.finished() ? outcome::answer_code(CL_SUCCESS) : outcome::malformed();
-}
+/// The client asks for this because of what is sent before every reply.
+outcome catch_up(call& c) { return c.body.finished() ? outcome::answer(CL_SUCCESS) : outcome::malformed(); }
 
 }  // namespace ends
 }  // namespace outboard::backend::opencl

@@ -1,24 +1,26 @@
-// From opcode to handler: the generated handlers of CALL and POST lines, and the hand-written ones.
+// Finds the handler of an opcode: those of CALL and POST lines are generated here, the others are
+// hand-written.
 #include <type_traits>
 #include <unordered_map>
 
+#include "backend/opencl/bounds.hh"
+#include "backend/opencl/command_wait.hh"
 #include "backend/opencl/ends.hh"
-#include "backend/opencl/places.hh"
-#include "backend/opencl/short_wait.hh"
+#include "backend/opencl/extensions.hh"
 
 namespace outboard::backend::opencl {
 namespace {
 
 using api::opencl::opcode;
 
-/// Other lanes go on while this one waits; none of them may take away what it waits for.
+/// Waits while other lanes go on. The references taken here keep what it waits for alive.
 template <opcode Op, class Execution>
 cl_int wait(call& c, Execution& e) {
-  const api::opencl::function_table& table = own(c).table();
+  const api::opencl::function_table& table = session_of(c).table();
   if constexpr (Op == opcode::clFinish) {
     const cl_command_queue queue = e.template argument<0>();
     if (table.clRetainCommandQueue(queue) != CL_SUCCESS) return CL_INVALID_COMMAND_QUEUE;
-    const cl_int failed = own(c).take_failure(queue);
+    const cl_int failed = session_of(c).take_failure(queue);
     if (!finished_soon(c, queue)) c.give_up_turn();
     const cl_int code = table.clFinish(queue);
     table.clReleaseCommandQueue(queue);
@@ -48,9 +50,9 @@ template <opcode Op, class First>
 constexpr bool begins_with =
     std::is_same_v<typename first_of<typename api::function<Op>::prototype>::type, First>;
 
-/// Do the places that a command names lie in its memory?
+/// Checks that the places that a command names lie in its memory.
 template <opcode Op, class Execution>
-cl_int check_places(const api::opencl::function_table& table, const Execution& e) {
+cl_int check_bounds(const api::opencl::function_table& table, const Execution& e) {
   marshal::opencl::box box;
   std::size_t bytes = 0;
   cl_int code = CL_SUCCESS;
@@ -90,21 +92,31 @@ cl_int check_places(const api::opencl::function_table& table, const Execution& e
   return code;
 }
 
-/// What the session must remember of a request beside its objects: which queue's commands have failed, and
-/// which kernels lack an argument.
+/// Notes what the session must remember of a request besides its objects: queues whose commands have failed,
+/// and kernels that lack an argument.
 template <opcode Op, class Execution>
 void note(call& c, const Execution& e, cl_int code) {
   if constexpr (Op == opcode::clReleaseCommandQueue) {
-    (void)own(c).take_failure(e.template argument<0>());
-    own(c).newest(e.template argument<0>(), nullptr);
+    (void)session_of(c).take_failure(e.template argument<0>());
+    session_of(c).newest(e.template argument<0>(), nullptr);
   } else if constexpr (Op == opcode::clReleaseKernel) {
-    own(c).arguments().forget(e.template argument<0>());
+    session_of(c).arguments().forget(e.template argument<0>());
   } else if constexpr (Op == opcode::clReleaseContext) {
-    own(c).forget(e.template argument<0>());
+    session_of(c).forget(e.template argument<0>());
   } else if constexpr (begins_with<Op, cl_command_queue>) {
-    if (Op != opcode::clFlush && Op != opcode::clFinish) own(c).newest(e.template argument<0>(), nullptr);
+    if (Op != opcode::clFlush && Op != opcode::clFinish)
+      session_of(c).newest(e.template argument<0>(), nullptr);
     const bool posted = c.header.kind == wire::frame_kind::post;
-    if (posted && code != CL_SUCCESS) own(c).note_failure(e.template argument<0>(), code);
+    if (posted && code != CL_SUCCESS) session_of(c).note_failure(e.template argument<0>(), code);
+  }
+}
+
+template <opcode Op, class Execution>
+auto* entry_for(const api::opencl::function_table& table, const Execution& e) {
+  if constexpr (api::opencl::is_extension<Op>) {
+    return extension_entry<Op>(table, e.template argument<0>());
+  } else {
+    return api::opencl::entry_of<Op>::get(table);
   }
 }
 
@@ -116,18 +128,18 @@ outcome generated(call& c) {
   if (execution.decode(state) == marshal::decode_status::malformed) return outcome::malformed();
   cl_int code = state.code;
   if constexpr (Op == opcode::clWaitForEvents) {
-    // Of a command that could not be given to the device.
+    // The event belongs to a command that could not be given to the device.
     if (code != CL_SUCCESS && code != CL_INVALID_EVENT) code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
   }
   if constexpr (about.destroys != api::no_parameter) {
-    // Of one that was never made the client has heard already.
-    if (code != CL_SUCCESS) return c.objects().erase(state.destroyed), outcome::answer_code(CL_SUCCESS);
+    // The object was never made, and the client knows that already.
+    if (code != CL_SUCCESS) return c.objects().erase(state.destroyed), outcome::answer(CL_SUCCESS);
   }
   if constexpr (Op == opcode::clEnqueueNDRangeKernel) {
-    if (code == CL_SUCCESS) code = own(c).arguments().failed(execution.template argument<1>());
+    if (code == CL_SUCCESS) code = session_of(c).arguments().failed(execution.template argument<1>());
   }
-  if (code == CL_SUCCESS) code = check_places<Op>(own(c).table(), execution);
-  auto* const entry = api::opencl::entry_of<Op>::get(own(c).table());
+  if (code == CL_SUCCESS) code = check_bounds<Op>(session_of(c).table(), execution);
+  auto* const entry = code == CL_SUCCESS ? entry_for<Op>(session_of(c).table(), execution) : nullptr;
   if (code == CL_SUCCESS && !entry) code = CL_INVALID_OPERATION;
   if constexpr (about.returns) {
     void* native = nullptr;
@@ -142,14 +154,14 @@ outcome generated(call& c) {
         code = execution.run(entry);
       }
     }
-    // Of these lines' objects all are events.
+    // All objects that these lines create are events.
     if (state.created &&
         !keep(c, state.created, static_cast<cl_event>(execution.created()), code).well_formed)
       return outcome::malformed();
     note<Op>(c, execution, code);
     if (about.destroys != api::no_parameter && code == CL_SUCCESS) c.objects().erase(state.destroyed);
     if (code == CL_SUCCESS) execution.encode_outputs(c.reply, c.objects());
-    return outcome::answer_code(code);
+    return outcome::answer(code);
   }
 }
 
@@ -180,7 +192,7 @@ std::unordered_map<std::uint32_t, handler> make_table() {
 
 }  // namespace
 
-handler session::find_handler(std::uint32_t opcode) const {
+handler session::find_handler(std::uint32_t opcode) {
   static const std::unordered_map<std::uint32_t, handler> table = make_table();
   const auto found = table.find(opcode);
   return found == table.end() ? nullptr : found->second;

@@ -1,4 +1,4 @@
-// Events: what only the device knows of them.
+// Handlers of events, for what only the device knows of them.
 #include <array>
 
 #include "backend/opencl/ends.hh"
@@ -21,7 +21,7 @@ struct watched {
 
 namespace ends {
 
-/// CL_EVENT_COMMAND_EXECUTION_STATUS alone: everything else the client knows.
+/// Answers CL_EVENT_COMMAND_EXECUTION_STATUS alone, because the client knows everything else.
 outcome clGetEventInfo(call& c) {
   question_body body;
   if (!take_all(c, body)) return outcome::malformed();
@@ -29,29 +29,29 @@ outcome clGetEventInfo(call& c) {
   cl_int code = resolve(c, body.object, event);
   cl_int status = CL_QUEUED;
   if (code == CL_SUCCESS) {
-    code = own(c).table().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status,
-                                         nullptr);
+    code = session_of(c).table().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+                                                &status, nullptr);
   }
   c.reply.put(status);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
-/// The callback comes in any case: a client that waits for it would wait for ever.
+/// The callback is sent in every case, because a client that waits for it would otherwise wait indefinitely.
 outcome clSetEventCallback(call& c) {
   event_callback_body body;
   if (!take_all(c, body)) return outcome::malformed();
   cl_event event = nullptr;
   cl_int code = resolve(c, body.event, event);
   if (code == CL_SUCCESS) {
-    auto data = std::make_unique<watched>(watched{&own(c), body.number});
-    code = own(c).table().clSetEventCallback(event, body.status, watched::reached, data.get());
+    auto data = std::make_unique<watched>(watched{&session_of(c), body.number});
+    code = session_of(c).table().clSetEventCallback(event, body.status, watched::reached, data.get());
     if (code == CL_SUCCESS) (void)data.release();
   }
-  if (code != CL_SUCCESS) own(c).tell_event(body.number, code);
-  return outcome::answer_code(CL_SUCCESS);
+  if (code != CL_SUCCESS) session_of(c).tell_event(body.number, code);
+  return outcome::answer(CL_SUCCESS);
 }
 
-/// All times at once, those that the device does not have as zero.
+/// Sends all times at once; those that the device does not have are zero.
 outcome clGetEventProfilingInfo(call& c) {
   question_body body;
   if (!take_all(c, body)) return outcome::malformed();
@@ -61,12 +61,12 @@ outcome clGetEventProfilingInfo(call& c) {
                              CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
   std::array<cl_ulong, 5> times{};
   const auto ask = [&](cl_profiling_info name, cl_ulong& time) {
-    return own(c).table().clGetEventProfilingInfo(event, name, sizeof time, &time, nullptr);
+    return session_of(c).table().clGetEventProfilingInfo(event, name, sizeof time, &time, nullptr);
   };
   for (std::size_t i = 0; i < names.size() && code == CL_SUCCESS; ++i) code = ask(names[i], times[i]);
   if (code == CL_SUCCESS && ask(CL_PROFILING_COMMAND_COMPLETE, times[4]) != CL_SUCCESS) times[4] = times[3];
   for (const cl_ulong time : times) c.reply.put(time);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace ends

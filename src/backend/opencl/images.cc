@@ -1,9 +1,9 @@
-// Images as objects.
+// Handlers that create images and ask about them.
 #include <algorithm>
 #include <optional>
 
+#include "backend/opencl/bounds.hh"
 #include "backend/opencl/ends.hh"
-#include "backend/opencl/places.hh"
 #include "backend/opencl/questions.hh"
 
 namespace outboard::backend::opencl {
@@ -11,7 +11,7 @@ namespace {
 
 using namespace marshal::opencl;
 
-/// Formats of a kind of image; more than any device has.
+/// The most formats of one kind of image; no device has as many.
 constexpr cl_uint most_formats = 1024;
 
 std::uint64_t size_of(const api::opencl::function_table& table, cl_mem image, cl_image_info name) {
@@ -25,7 +25,7 @@ std::uint64_t bytes_held(const api::opencl::function_table& table, cl_mem image)
   return size_of_memory(table, image).value_or(0);
 }
 
-/// Bytes of all pixels without gaps; nothing: more than a size can say.
+/// Returns the bytes of all pixels without gaps; nothing if that exceeds size_t.
 std::optional<std::size_t> bytes_of(const cl_image_desc& about, std::size_t element) {
   std::size_t rows = 1, slices = 1;
   switch (about.image_type) {
@@ -55,14 +55,14 @@ std::optional<std::size_t> bytes_of(const cl_image_desc& about, std::size_t elem
 
 namespace ends {
 
-/// The contents are copied at once; the flags that speak of the client's memory mean the copy. How many bytes
-/// the device would read is known of an image that is there: it is made without them first.
+/// The contents are copied at once, and flags about the client's memory apply to the copy. Only an existing
+/// image says how many bytes the device would read, so the image is made without them first.
 outcome clCreateImageWithProperties(call& c) {
   const auto body = marshal::take_body<image_body>(c.body);
   if (!c.body.ok()) return outcome::malformed();
-  const auto contents = own(c).take_bytes(body.contents, c.body.rest());
+  const auto contents = session_of(c).take_bytes(body.contents, c.body.rest());
   if (!contents) return outcome::malformed();
-  const api::opencl::function_table& table = own(c).table();
+  const api::opencl::function_table& table = session_of(c).table();
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
   const cl_image_format format{body.order, body.type};
@@ -72,7 +72,7 @@ outcome clCreateImageWithProperties(call& c) {
   about.image_height = body.height;
   about.image_depth = body.depth;
   about.image_array_size = body.layers;
-  // Pitches speak of the client's memory, or of the buffer that the image shows.
+  // Pitches describe the client's memory, or the buffer that the image shows.
   about.image_row_pitch = body.memory ? body.row_pitch : 0;
   about.image_slice_pitch = body.memory ? body.slice_pitch : 0;
   about.num_mip_levels = body.levels;
@@ -86,9 +86,9 @@ outcome clCreateImageWithProperties(call& c) {
   if (code == CL_SUCCESS) made = table.clCreateImage(context, flags, &format, &about, nullptr, &code);
   if (code == CL_SUCCESS && body.memory && (code = check_shown(table, made, about)) != CL_SUCCESS)
     table.clReleaseMemObject(made);
-  // How much it takes is known once it is there. One that shows a buffer takes nothing.
+  // Only an existing image says how much memory it takes. One that shows a buffer takes none.
   std::shared_ptr<memory_ledger::hold> held;
-  if (code == CL_SUCCESS && !body.memory && !(held = own(c).count(context, bytes_held(table, made)))) {
+  if (code == CL_SUCCESS && !body.memory && !(held = session_of(c).count(context, bytes_held(table, made)))) {
     code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
     table.clReleaseMemObject(made);
   }
@@ -117,13 +117,13 @@ outcome clGetSupportedImageFormats(call& c) {
   std::vector<cl_image_format> formats(most_formats);
   cl_uint count = 0;
   if (code == CL_SUCCESS) {
-    code = own(c).table().clGetSupportedImageFormats(context, body.flags, body.kind, most_formats,
-                                                     formats.data(), &count);
+    code = session_of(c).table().clGetSupportedImageFormats(context, body.flags, body.kind, most_formats,
+                                                            formats.data(), &count);
   }
   formats.resize(std::min(count, most_formats));
   for (const cl_image_format& f : formats)
     c.reply.put(f.image_channel_order), c.reply.put(f.image_channel_data_type);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace ends

@@ -45,9 +45,10 @@ kernel_arguments::meant& kernel_arguments::told(cl_kernel kernel, cl_uint index)
   return known;
 }
 
-/// Platforms take zeros for bytes and for no memory, and a size alone for local and for no memory; for
-/// samplers, queues and images most take neither and say what is missing. PoCL takes a sampler that has a
-/// name of the program's for memory. Nothing was set before, and what is meant comes after.
+/// Tries an argument out. Platforms accept zeros for bytes and for memory (as a null pointer), and a size
+/// without bytes for local memory and for memory. For samplers, queues and images most accept neither, and
+/// say what is missing. PoCL takes a sampler that has one of the program's own type names for memory. The
+/// argument was not set before, and its real value follows.
 void kernel_arguments::try_out(cl_kernel kernel, cl_uint index, meant& known) const {
   if (known != meant::untold && known != meant::own_bytes) return;
   constexpr void* nothing = nullptr;
@@ -72,7 +73,8 @@ cl_int kernel_arguments::check_value(cl_kernel kernel, cl_uint index, std::size_
   if (known == meant::none) return CL_INVALID_ARG_INDEX;
   if (size == sizeof(void*)) try_out(kernel, index, known);
   if (known == meant::untold || known == meant::own_bytes) {
-    // An object, or bytes of another size: so many that point nowhere get the same answer.
+    // It is an object, or bytes of another size. As many zero bytes, which point nowhere, get the same
+    // answer.
     const std::vector<std::byte> zeros(size);
     const cl_int code = table_.clSetKernelArg(kernel, index, size, zeros.data());
     if (code == CL_SUCCESS && known == meant::own_bytes) known = meant::bytes;
@@ -100,7 +102,7 @@ cl_int kernel_arguments::check_object(cl_kernel kernel, cl_uint index, api::hand
     case meant::queue:
       fits = queue;
       break;
-    case meant::untold:  // it took no zeros
+    case meant::untold:  // it did not accept zeros
     case meant::bytes_perhaps:
       fits = memory || sampler || queue;
       break;

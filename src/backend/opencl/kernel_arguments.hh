@@ -1,7 +1,7 @@
-// What a session knows of its kernels' arguments. Platforms follow the bytes of an argument that is an object
-// as a pointer, so a client's bytes are set only where they are taken for bytes, and only such objects are
-// set as are meant there: compilers say so (-cl-kernel-arg-info), else the platform is tried with bytes that
-// point nowhere. With the session's turn.
+// What a session knows of its kernels' arguments. If an argument is an object, platforms follow its bytes as
+// a pointer. So a client's bytes are set only for an argument that is bytes, and objects only for an argument
+// of their kind. Compilers report the kind (-cl-kernel-arg-info); if they do not, the platform is tried with
+// bytes that point nowhere. Called with the session's turn.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ class kernel_arguments {
  public:
   explicit kernel_arguments(const api::opencl::function_table& table) : table_(table) {}
 
-  /// May so many bytes of a client's be its value?
+  /// Checks whether so many bytes of a client's may be the argument's value.
   cl_int check_value(cl_kernel kernel, cl_uint index, std::size_t size);
-  /// May an object of this kind? `none`: the null pointer.
+  /// Checks whether an object of this kind may be the value. `none` is the null pointer.
   cl_int check_object(cl_kernel kernel, cl_uint index, api::handle_kind kind);
-  /// May an address of shared memory?
+  /// Checks whether an address of shared memory may be the value.
   cl_int check_address(cl_kernel kernel, cl_uint index);
 
-  /// What setting an argument gave: a kernel with one that was not taken cannot be launched.
+  /// Notes the result of setting an argument. A kernel with an argument that was refused cannot be launched.
   void note(cl_kernel kernel, cl_uint index, cl_int code);
   cl_int failed(cl_kernel kernel) const;
-  /// It is about to go.
+  /// To be called before the kernel is released.
   void forget(cl_kernel kernel) { known_.erase(kernel); }
 
  private:
@@ -36,12 +36,12 @@ class kernel_arguments {
     untold,     ///< the platform tells nothing
     own_bytes,  ///< bytes or an object, in the kernel's own memory: a type's name may hide either
     bytes,
-    bytes_perhaps,  ///< or an object: it takes zeros, and not a size alone
+    bytes_perhaps,  ///< or an object: it accepts zeros, but not a size without bytes
     local,
     memory,
     sampler,
     queue,
-    unknown,  ///< the platform would follow it, and nobody knows to what
+    unknown,  ///< the platform would follow it as a pointer of unknown type
     none,     ///< the kernel has no such argument
   };
   struct argument {
@@ -50,7 +50,7 @@ class kernel_arguments {
   };
   struct kernel_facts {
     std::vector<argument> arguments;
-    unsigned failures = 0;  ///< of them have a code
+    unsigned failures = 0;  ///< how many have an error code
   };
   kernel_facts& facts_of(cl_kernel kernel);
   meant ask(cl_kernel kernel, cl_uint index) const;

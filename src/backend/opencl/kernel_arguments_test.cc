@@ -10,7 +10,7 @@ namespace {
 
 using api::handle_kind;
 
-/// What a platform has for an argument, and what its compiler tells of it.
+/// What an argument is to a platform, and what its compiler reports of it.
 struct parameter {
   enum class takes : std::uint8_t { bytes, memory, local, sampler } what;
   std::size_t size;
@@ -25,7 +25,7 @@ constexpr parameter parameters[] = {
 enum : cl_uint { small, number, pair, memory, local, sampler, hidden, image, behind_all };
 
 bool tells = true;
-std::uint64_t followed = 0;  // as a pointer
+std::uint64_t followed = 0;  // the last value that the platform followed as a pointer
 
 cl_int set(cl_kernel, cl_uint index, std::size_t size, const void* value) {
   const parameter& it = parameters[index];
@@ -61,8 +61,8 @@ cl_int info(cl_kernel, cl_uint index, cl_kernel_arg_info name, std::size_t size,
   return CL_SUCCESS;
 }
 
-struct KernelArguments : testing::TestWithParam<bool> {
-  KernelArguments() {
+struct kernel_arguments_test : testing::TestWithParam<bool> {
+  kernel_arguments_test() {
     tells = GetParam(), followed = 0;
     table.clSetKernelArg = set;
     table.clGetKernelArgInfo = info;
@@ -70,14 +70,14 @@ struct KernelArguments : testing::TestWithParam<bool> {
       return give<cl_uint>(behind_all, size, to);
     };
   }
-  ~KernelArguments() override { EXPECT_EQ(followed, 0u) << "a client's bytes were followed"; }
+  ~kernel_arguments_test() override { EXPECT_EQ(followed, 0u) << "a client's bytes were followed"; }
 
   api::opencl::function_table table;
   kernel_arguments all{table};
   const cl_kernel kernel = reinterpret_cast<cl_kernel>(&table);
 };
 
-TEST_P(KernelArguments, TakeBytesWhereBytesAreMeant) {
+TEST_P(kernel_arguments_test, take_bytes_where_bytes_are_meant) {
   EXPECT_EQ(all.check_value(kernel, small, 4), CL_SUCCESS);
   EXPECT_EQ(all.check_value(kernel, number, 8), CL_SUCCESS);
   EXPECT_EQ(all.check_value(kernel, pair, 8), CL_SUCCESS);
@@ -88,7 +88,7 @@ TEST_P(KernelArguments, TakeBytesWhereBytesAreMeant) {
   EXPECT_EQ(all.check_value(kernel, behind_all, 8), CL_INVALID_ARG_INDEX);
 }
 
-TEST_P(KernelArguments, TakeObjectsOfTheirKindAlone) {
+TEST_P(kernel_arguments_test, take_objects_of_their_kind_alone) {
   EXPECT_EQ(all.check_object(kernel, memory, handle_kind::cl_mem), CL_SUCCESS);
   EXPECT_EQ(all.check_object(kernel, memory, handle_kind::none), CL_SUCCESS);
   EXPECT_EQ(all.check_object(kernel, sampler, handle_kind::cl_sampler), CL_SUCCESS);
@@ -109,17 +109,17 @@ TEST_P(KernelArguments, TakeObjectsOfTheirKindAlone) {
   }
 }
 
-TEST_P(KernelArguments, TakeAddressesForMemoryAlone) {
+TEST_P(kernel_arguments_test, take_addresses_for_memory_alone) {
   EXPECT_EQ(all.check_address(kernel, memory), CL_SUCCESS);
   for (const cl_uint index : {small, number, pair, local, sampler, hidden, behind_all})
     EXPECT_NE(all.check_address(kernel, index), CL_SUCCESS) << index;
 }
 
-TEST_P(KernelArguments, KnowWhichWereNotTaken) {
+TEST_P(kernel_arguments_test, know_which_were_not_taken) {
   all.note(kernel, 1, CL_INVALID_ARG_SIZE);
   all.note(kernel, 1, CL_INVALID_ARG_VALUE);
   all.note(kernel, 4, CL_INVALID_SAMPLER);
-  all.note(kernel, 1 << 30, CL_INVALID_SAMPLER);  // there is none
+  all.note(kernel, 1 << 30, CL_INVALID_SAMPLER);  // the kernel has no such argument
   EXPECT_EQ(all.failed(kernel), CL_INVALID_ARG_VALUE);
   all.note(kernel, 1, CL_SUCCESS);
   EXPECT_EQ(all.failed(kernel), CL_INVALID_SAMPLER);
@@ -130,8 +130,8 @@ TEST_P(KernelArguments, KnowWhichWereNotTaken) {
   EXPECT_EQ(all.failed(kernel), CL_SUCCESS);
 }
 
-/// As PoCL's.
-TEST(KernelArgumentsOfASloppyPlatform, TakeObjectsThatZerosAreTakenFor) {
+/// PoCL is such a platform.
+TEST(kernel_arguments_of_a_sloppy_platform, take_objects_that_zeros_are_taken_for) {
   tells = false;
   api::opencl::function_table table;
   table.clSetKernelArg = [](cl_kernel, cl_uint, std::size_t size, const void* value) -> cl_int {
@@ -150,7 +150,7 @@ TEST(KernelArgumentsOfASloppyPlatform, TakeObjectsThatZerosAreTakenFor) {
   EXPECT_NE(all.check_address(kernel, 0), CL_SUCCESS);
 }
 
-INSTANTIATE_TEST_SUITE_P(WithAndWithoutTheCompilersWord, KernelArguments, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(with_and_without_the_compilers_word, kernel_arguments_test, testing::Bool());
 
 }  // namespace
 }  // namespace outboard::backend::opencl

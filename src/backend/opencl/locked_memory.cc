@@ -11,9 +11,11 @@
 namespace outboard::backend::opencl {
 
 std::shared_ptr<locked_memory> locked_memory::make(const api::opencl::function_table& table,
-                                                   cl_context context, std::uint64_t size) {
+                                                   cl_context context, std::uint64_t size,
+                                                   std::shared_ptr<void> counted) {
   std::shared_ptr<locked_memory> made(new locked_memory(table));
   made->size_ = page_up(size);
+  made->counted_ = std::move(counted);
   made->file_ = make_sealed_file(made->size_, "outboard-transfers");
   if (!made->file_) return nullptr;
   void* const at = ::mmap(nullptr, made->size_, PROT_READ | PROT_WRITE, MAP_SHARED, made->file_.get(), 0);
@@ -23,7 +25,7 @@ std::shared_ptr<locked_memory> locked_memory::make(const api::opencl::function_t
   return made;
 }
 
-/// Mapped for its whole life: what the host may read and write is what the driver keeps locked.
+/// Mapped for its whole life, because the driver keeps locked what the host may read and write.
 void locked_memory::lock(cl_context context) {
   const std::vector<cl_device_id> devices = devices_of(table_, context);
   if (devices.empty()) return;

@@ -1,6 +1,6 @@
-// Memory of this process that a context's devices read and write without a copy of the driver's in between:
-// a memory file, which the client may map too, and a buffer that stands for it, so that the driver locks its
-// pages. One for many transfers: to lock pages takes long (1 ms for a MiB, measured with NVIDIA's driver).
+// Memory of this process that a context's devices read and write without a copy by the driver: a memory file,
+// which the client may map too, and a buffer that stands for it, so that the driver locks its pages. It is
+// used for many transfers, because locking pages takes long (1 ms for a MiB with NVIDIA's driver).
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace outboard::backend::opencl {
 
 class locked_memory {
  public:
-  /// Whole pages. nullptr: there is no memory.
+  /// Allocates whole pages. nullptr: memory is exhausted. `counted` is kept as long as the memory.
   static std::shared_ptr<locked_memory> make(const api::opencl::function_table& table, cl_context context,
-                                             std::uint64_t size);
-  /// No command uses it any more. Any thread.
+                                             std::uint64_t size, std::shared_ptr<void> counted = nullptr);
+  /// Destroyed by any thread, once no command uses the memory any more.
   ~locked_memory();
   locked_memory(const locked_memory&) = delete;
   locked_memory& operator=(const locked_memory&) = delete;
@@ -31,10 +31,11 @@ class locked_memory {
   void lock(cl_context context);
 
   const api::opencl::function_table& table_;
+  std::shared_ptr<void> counted_;
   unique_fd file_;
   std::byte* data_ = nullptr;
   std::uint64_t size_ = 0;
-  cl_command_queue queue_ = nullptr;  // for its map alone
+  cl_command_queue queue_ = nullptr;  // only to map the buffer
   cl_mem buffer_ = nullptr;           // null: the driver copies once more
 };
 

@@ -29,14 +29,21 @@ memory_ledger::places memory_ledger::places_of(std::span<const cl_device_id> dev
 }
 
 bool memory_ledger::fits(const places& on, std::uint64_t bytes) const {
-  return most_ == 0 ||
-         std::ranges::all_of(on, [&](std::int32_t place) { return tally_.fits(place, bytes, most_); });
+  return std::ranges::all_of(on, [&](std::int32_t place) { return tally_.fits(place, bytes, most_); });
 }
 
 std::shared_ptr<memory_ledger::hold> memory_ledger::take(places on, std::uint64_t bytes) {
-  if (!fits(on, bytes)) return nullptr;
-  for (const std::int32_t place : on) tally_.add(place, bytes);
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    if (tally_.add_within(on[i], bytes, most_)) continue;
+    for (std::size_t j = 0; j < i; ++j) tally_.take(on[j], bytes);
+    return nullptr;
+  }
   return std::make_shared<hold>(shared_from_this(), std::move(on), bytes);
+}
+
+std::shared_ptr<void> memory_ledger::take_of_machine(std::uint64_t bytes) {
+  if (!tally_.add_within(this_machine, bytes, tally_.most_of_machine())) return nullptr;
+  return {this, [of = shared_from_this(), bytes](void*) { of->drop_of_machine(bytes); }};
 }
 
 memory_ledger::hold::~hold() {

@@ -1,5 +1,6 @@
-// One request at a time builds a program or asks what a build made of it: how many bytes that takes is asked
-// first, and must hold when the bytes come. Own lock; any thread, without the session's turn.
+// Lets one request at a time build a program, or ask for the results of a build: the size of a result is
+// asked first, and must still be right when the bytes are asked for. Own lock; any thread, without the
+// session's turn.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +13,7 @@ namespace outboard::backend::opencl {
 
 class program_doors {
  public:
-  /// Alone with the program until it dies.
+  /// While it lives, its owner has the program for itself.
   class stay {
    public:
     stay(program_doors& doors, cl_program program) : doors_(doors), program_(program) {

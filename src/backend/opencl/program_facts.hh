@@ -1,5 +1,5 @@
-// What a client is told of a program once it is built: all that programs ask about it and its kernels, so
-// that their questions need not travel. Called without the turn; native objects only.
+// What a client receives about a built program: everything that can be asked about it and its kernels, so
+// that such questions need not travel. Called without the turn, so it uses native objects only.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace outboard::backend::opencl {
 
-/// Devices with the ids by which the client knows them.
+/// Pairs devices with the ids by which the client knows them.
 using named_devices = std::vector<std::pair<cl_device_id, std::uint64_t>>;
 
 std::vector<cl_device_id> devices_of(const api::opencl::function_table& table, cl_program program);
 
-/// One a device. Some platforms compile all kernels to answer this.
+/// One for each device. Some platforms compile all kernels to answer this.
 std::vector<std::size_t> binary_sizes(const api::opencl::function_table& table, cl_program program);
 
-/// Fills all but the reply's code. `kernels`: it is an executable, which has some.
+/// Fills in everything but the reply's code. `kernels`: the program is an executable, so it has kernels.
 void describe(const api::opencl::function_table& table, cl_program program, const named_devices& names,
               bool kernels, marshal::opencl::build_reply& reply);
 

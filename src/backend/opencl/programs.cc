@@ -1,4 +1,4 @@
-// Programs, whatever they are made of, and kernels. Builds are in builds.cc.
+// Handlers of programs, made from any kind of code, and of kernels. Builds are in builds.cc.
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/program_facts.hh"
 #include "backend/opencl/questions.hh"
@@ -23,7 +23,7 @@ namespace ends {
 outcome clCreateProgramWithSource(call& c) {
   const auto body = marshal::take_body<source_body>(c.body);
   if (!c.body.ok()) return outcome::malformed();
-  const auto text = own(c).take_bytes(body.text, c.body.rest());
+  const auto text = session_of(c).take_bytes(body.text, c.body.rest());
   if (!text) return outcome::malformed();
   cl_context context = nullptr;
   cl_program made = nullptr;
@@ -32,7 +32,8 @@ outcome clCreateProgramWithSource(call& c) {
     const char* first = text->empty() ? "" : reinterpret_cast<const char*>(text->data());
     const std::size_t length = text->size();
     // A length of zero means that the text ends with a zero byte.
-    made = own(c).table().clCreateProgramWithSource(context, 1, &first, length ? &length : nullptr, &code);
+    made = session_of(c).table().clCreateProgramWithSource(context, 1, &first, length ? &length : nullptr,
+                                                           &code);
   }
   return keep(c, body.handle, made, code);
 }
@@ -40,7 +41,7 @@ outcome clCreateProgramWithSource(call& c) {
 outcome clCreateProgramWithBinary(call& c) {
   const auto body = marshal::take_body<binary_body>(c.body);
   if (!c.body.ok() || body.devices.size() != body.lengths.size()) return outcome::malformed();
-  const auto bytes = own(c).take_bytes(body.binaries, c.body.rest());
+  const auto bytes = session_of(c).take_bytes(body.binaries, c.body.rest());
   if (!bytes) return outcome::malformed();
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
@@ -58,14 +59,14 @@ outcome clCreateProgramWithBinary(call& c) {
   std::vector<cl_int> each(body.devices.size(), CL_INVALID_VALUE);
   cl_program made = nullptr;
   if (code == CL_SUCCESS) {
-    made = own(c).table().clCreateProgramWithBinary(context, static_cast<cl_uint>(devices.size()),
-                                                    devices.data(), lengths.data(), binaries.data(),
-                                                    each.data(), &code);
+    made = session_of(c).table().clCreateProgramWithBinary(context, static_cast<cl_uint>(devices.size()),
+                                                           devices.data(), lengths.data(), binaries.data(),
+                                                           each.data(), &code);
   }
   for (const cl_int status : each) c.reply.put(status);
   if (code == CL_SUCCESS) {
     build_reply loaded;
-    describe(own(c).table(), made, named(devices, body.devices), false, loaded);
+    describe(session_of(c).table(), made, named(devices, body.devices), false, loaded);
     marshal::put_body(c.reply, loaded);
   }
   return keep(c, body.handle, made, code);
@@ -74,9 +75,9 @@ outcome clCreateProgramWithBinary(call& c) {
 outcome clCreateProgramWithIL(call& c) {
   const auto body = marshal::take_body<source_body>(c.body);
   if (!c.body.ok()) return outcome::malformed();
-  const auto il = own(c).take_bytes(body.text, c.body.rest());
+  const auto il = session_of(c).take_bytes(body.text, c.body.rest());
   if (!il) return outcome::malformed();
-  auto* const create = own(c).table().clCreateProgramWithIL;
+  auto* const create = session_of(c).table().clCreateProgramWithIL;
   cl_context context = nullptr;
   cl_program made = nullptr;
   cl_int code = resolve(c, body.context, context);
@@ -85,11 +86,11 @@ outcome clCreateProgramWithIL(call& c) {
   return keep(c, body.handle, made, code);
 }
 
-/// Usable at once: nothing is built.
+/// Such a program can be used at once, without a build, so its facts are sent now.
 outcome clCreateProgramWithBuiltInKernels(call& c) {
   built_in_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const function_table& table = own(c).table();
+  const function_table& table = session_of(c).table();
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
   std::vector<cl_device_id> devices;
@@ -108,21 +109,20 @@ outcome clCreateProgramWithBuiltInKernels(call& c) {
   return keep(c, body.handle, made, code);
 }
 
-/// CL_PROGRAM_BINARIES and their sizes, one a device: everything else the client knows.
+/// Answers CL_PROGRAM_BINARIES and their sizes, one for each device. The client knows everything else.
 outcome clGetProgramInfo(call& c) {
   question_body body;
   if (!take_all(c, body) || (body.name != CL_PROGRAM_BINARIES && body.name != CL_PROGRAM_BINARY_SIZES))
     return outcome::malformed();
-  const function_table& table = own(c).table();
+  const function_table& table = session_of(c).table();
   cl_program program = nullptr;
-  if (const cl_int code = resolve(c, body.object, program); code != CL_SUCCESS)
-    return outcome::answer_code(code);
+  if (const cl_int code = resolve(c, body.object, program); code != CL_SUCCESS) return outcome::answer(code);
   std::vector<std::uint64_t> devices;
   for (const cl_device_id device : devices_of(table, program))
     devices.push_back(c.objects().name_of(api::handle_kind::cl_device, device));
   table.clRetainProgram(program);
   c.give_up_turn();
-  const program_doors::stay alone(own(c).doors(), program);
+  const program_doors::stay alone(session_of(c).doors(), program);
   const auto sizes = binary_sizes(table, program);
   std::vector<std::vector<std::uint8_t>> binaries;
   std::vector<unsigned char*> places;
@@ -133,7 +133,7 @@ outcome clGetProgramInfo(call& c) {
                                   places.data(), nullptr);
   }
   table.clReleaseProgram(program);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   c.reply.put(static_cast<std::uint64_t>(sizes.size()));
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     c.reply.put(devices[i]);
@@ -143,7 +143,7 @@ outcome clGetProgramInfo(call& c) {
       c.reply.sized(std::as_bytes(std::span(binaries[i])));
     }
   }
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome clCreateKernel(call& c) {
@@ -152,7 +152,7 @@ outcome clCreateKernel(call& c) {
   cl_program program = nullptr;
   cl_kernel made = nullptr;
   cl_int code = resolve(c, body.program, program);
-  if (code == CL_SUCCESS) made = own(c).table().clCreateKernel(program, body.name.c_str(), &code);
+  if (code == CL_SUCCESS) made = session_of(c).table().clCreateKernel(program, body.name.c_str(), &code);
   return keep(c, body.handle, made, code);
 }
 
@@ -162,9 +162,9 @@ outcome clSetKernelArg(call& c) {
   if (body.form > argument_form::local) return outcome::malformed();
   cl_kernel kernel = nullptr;
   cl_int code = resolve(c, body.kernel, kernel);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
-  auto* const set = own(c).table().clSetKernelArg;
-  kernel_arguments& arguments = own(c).arguments();
+  if (code != CL_SUCCESS) return outcome::answer(code);
+  auto* const set = session_of(c).table().clSetKernelArg;
+  kernel_arguments& arguments = session_of(c).arguments();
   if (body.form == argument_form::local) {
     code = set(kernel, body.index, body.size, nullptr);
   } else if (body.form == argument_form::value) {
@@ -177,26 +177,26 @@ outcome clSetKernelArg(call& c) {
     if (code == CL_SUCCESS && body.handle) code = c.objects().native_of(kind, body.handle, native);
     if (code == CL_SUCCESS) code = set(kernel, body.index, sizeof native, &native);
   }
-  // The caller of a call has heard of it, and the kernel has its argument still.
+  // After a failed call (not a post) the client knows the error, and the kernel keeps its former argument.
   if (code == CL_SUCCESS || c.header.kind == wire::frame_kind::post) arguments.note(kernel, body.index, code);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 outcome clGetKernelSubGroupInfo(call& c) {
   question_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  auto* const ask = own(c).table().clGetKernelSubGroupInfo;
+  auto* const ask = session_of(c).table().clGetKernelSubGroupInfo;
   cl_kernel kernel = nullptr;
   cl_device_id device = nullptr;
   cl_int code = resolve(c, body.object, kernel);
   if (code == CL_SUCCESS && body.device) code = resolve(c, body.device, device);
   if (code == CL_SUCCESS && !ask) code = CL_INVALID_OPERATION;
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   std::size_t answer[3] = {}, size = 0;  // the longest: a work size in three dimensions
   code = ask(kernel, device, body.name, body.input.size(), body.input.data(), sizeof answer, answer, &size);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   c.reply.bytes(std::as_bytes(std::span(answer)).first(std::min(size, sizeof answer)));
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 }  // namespace ends

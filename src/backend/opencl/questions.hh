@@ -1,5 +1,5 @@
-// Answers of clGetXInfo as values: of one size, as lists, as texts. `ask` is the function with all but its
-// last three parameters (size, place, wanted size) bound. No state.
+// Reads answers of clGet…Info as values of fixed size, lists or texts. `ask` is the function with all
+// parameters bound except the last three (size, place, wanted size). Pure functions; any thread.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace outboard::backend::opencl {
 
-/// More than any answer of a platform; build logs are the longest.
+/// An upper bound for answers; build logs are the longest.
 inline constexpr std::size_t longest_answer = 64u << 20;
 
 template <class T, class Ask>
@@ -28,7 +28,7 @@ std::vector<T> list_of(Ask&& ask) {
   return list;
 }
 
-/// Without the zero byte at its end.
+/// Returns the text without the zero byte at its end.
 template <class Ask>
 std::string text_of(Ask&& ask) {
   const std::vector<char> bytes = list_of<char>(ask);
@@ -37,7 +37,7 @@ std::string text_of(Ask&& ask) {
   return text;
 }
 
-/// In bytes; nothing: it is no memory object.
+/// Returns the size in bytes; nothing if it is not a memory object.
 inline std::optional<std::size_t> size_of_memory(const api::opencl::function_table& table, cl_mem memory) {
   return value_of<std::size_t>([&](std::size_t size, void* to, std::size_t* wanted) {
     return table.clGetMemObjectInfo(memory, CL_MEM_SIZE, size, to, wanted);

@@ -9,10 +9,11 @@
 
 #include "api/opencl/info.hh"
 #include "api/opencl/own_library.hh"
+#include "backend/opencl/command_wait.hh"
+#include "backend/opencl/extensions.hh"
 #include "backend/opencl/questions.hh"
-#include "backend/opencl/short_wait.hh"
-#include "backend/session_core.hh"
-#include "marshal/bodies.hh"
+#include "backend/session/session_core.hh"
+#include "marshal/cuda/bodies.hh"
 #include "marshal/opencl/snapshot.hh"
 
 namespace outboard::backend::opencl {
@@ -20,13 +21,13 @@ namespace {
 
 using marshal::opencl::info_value;
 
-/// What a client may have uploaded for requests that have not come yet.
+/// The most bytes that a client may upload ahead of the requests that need them.
 constexpr std::uint64_t most_uploaded = 8ull << 30;
-/// Of a data frame; below the largest frame.
+/// The payload of a data frame, which is below the largest frame.
 constexpr std::size_t piece = 8u << 20;
-/// Sizes go out as they lie in memory, and the wire has them in 64 bits (marshal/opencl/widths.hh).
+/// Sizes are sent as they lie in memory, and have 64 bits on the wire (marshal/opencl/widths.hh).
 static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
-/// An answer of a platform: extension lists are the longest.
+/// The longest answer that is accepted from a platform; in practice lists of extensions are the longest.
 constexpr std::size_t longest_answer = 1u << 20;
 
 template <class Ask>
@@ -75,11 +76,17 @@ std::vector<cl_device_id> devices_of(const api::opencl::function_table& table, c
   return list;
 }
 
+std::vector<std::uint8_t> bytes_of_codes(const std::vector<std::uint32_t>& codes) {
+  const auto bytes = std::as_bytes(std::span(codes));
+  const auto* const first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return {first, first + bytes.size()};
+}
+
 std::uint64_t id_of(api::handle_kind kind, std::uint32_t index) {
   return wire::handle::make(static_cast<std::uint8_t>(kind), index, 1).value;
 }
 
-/// `change` gets the number that the device gave by this name, if it gave one, and gives another.
+/// If the device has a number of this name, replaces it by what `change` makes of it.
 template <class T, class Change>
 void change_number(std::vector<info_value>& info, cl_device_info name, Change&& change) {
   for (info_value& each : info) {
@@ -91,7 +98,7 @@ void change_number(std::vector<info_value>& info, cl_device_info name, Change&& 
   }
 }
 
-/// What the client is told of memory is what it may hold.
+/// Shows the client as much memory as it may hold.
 void shape_memory(std::vector<info_value>& info, std::uint64_t most) {
   for (const cl_device_info size :
        {CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE})
@@ -101,7 +108,7 @@ void shape_memory(std::vector<info_value>& info, std::uint64_t most) {
   info.push_back({api::opencl::session_memory_limit, std::move(limit)});
 }
 
-/// What is left is what needs no page that both ends have.
+/// Leaves only the kind of shared memory that needs no pages which both ends have.
 void hide_fine_grain(std::vector<info_value>& info) {
   change_number<cl_device_svm_capabilities>(
       info, CL_DEVICE_SVM_CAPABILITIES, [](auto able) { return able & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER; });
@@ -115,7 +122,7 @@ T value_of_device(const api::opencl::function_table& table, cl_device_id device,
       .value_or(T{});
 }
 
-/// 0: it says nothing of a board.
+/// 0: the device does not report a board.
 std::uint64_t board_of(const api::opencl::function_table& table, cl_device_id device) {
   const auto place = value_of_device<cl_device_pci_bus_info_khr>(table, device, CL_DEVICE_PCI_BUS_INFO_KHR);
   std::array<char, 64> text{};
@@ -138,13 +145,45 @@ bool takes_fine_grain(const api::opencl::function_table& table, cl_device_id dev
   return (able & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) && (type & CL_DEVICE_TYPE_CPU);
 }
 
-session& own(call& c) { return static_cast<session&>(*c.session.other_api()); }
+object_tables& call::objects() const { return own_session.objects(); }
+void call::give_up_turn() { core.give_up_turn(own); }
+
+bool call::enter(std::uint64_t id, void* native, std::shared_ptr<void> extra) {
+  if (!own.gave_up_turn) return objects().create(id, native, {}, std::move(extra));
+  own_session.late().add({id, native, {}, std::move(extra)});
+  return true;
+}
+
+/// What became of a post is its handler's to keep. What a reply tells about is on the client's side before
+/// it.
+bool session::carry_out(lane& own, lane& asking, frame& request) {
+  const wire::frame_header& header = request.header;
+  if (late_.any() && !late_.enter_into(objects_))
+    core_->end(false, "protocol error: the handle of a program is in use");
+  wire::writer reply(own.reply);
+  std::array<std::byte, scratch_size> first;
+  std::pmr::monotonic_buffer_resource scratch(first.data(), first.size());
+  call c{*core_, *this, own, header, wire::reader(request.payload), reply, scratch};
+  const handler handle = find_handler(header.opcode);
+  const outcome what = handle ? handle(c) : outcome::answer(CL_INVALID_OPERATION);
+  if (!what.well_formed) return false;
+  core_->executed(header.ticket);
+  if (header.kind == wire::frame_kind::post) return true;
+  send_finished_reads();
+  drop_kept();
+  std::memcpy(own.reply.data(), &what.code, sizeof what.code);
+  if (what.code != 0) own.reply.resize(sizeof what.code);
+  core_->send_output();
+  core_->reply(own, asking, header);
+  return true;
+}
 
 result<std::vector<std::byte>> session::begin(session_core& core) {
   core_ = &core;
   if (core.passes_descriptors()) (void)pages_.open();
-  ledger_ = std::make_shared<memory_ledger>(core.shape().memory, core.activity());
-  core.objects().set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
+  ledger_ = std::make_shared<memory_ledger>(core.shape().memory, core.activity(), core.memory_slot());
+  areas_.count_in(ledger_);
+  objects_.set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
   marshal::opencl::snapshot s;
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) s.host = host.data();
@@ -152,7 +191,9 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
     marshal::opencl::platform_facts facts;
     facts.handle = id_of(api::handle_kind::cl_platform, static_cast<std::uint32_t>(s.platforms.size()));
     facts.info = ask_all(table_.clGetPlatformInfo, platform, api::opencl::platform_infos);
-    CHECK(core.objects().create(facts.handle, platform, {}));
+    facts.info.push_back(
+        {api::opencl::extension_functions_there, bytes_of_codes(extension_functions_of(table_, platform))});
+    CHECK(objects_.create(facts.handle, platform, {}));
     for (const cl_device_id device : devices_of(table_, platform)) facts.devices.push_back(introduce(device));
     s.platforms.push_back(std::move(facts));
   }
@@ -164,7 +205,7 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
 marshal::opencl::device_facts session::introduce(cl_device_id device, cl_device_id whole) {
   whole ? ledger_->add_part(device, whole) : ledger_->add(device, board_of(table_, device));
   const std::uint64_t id = id_of(api::handle_kind::cl_device, devices_++);
-  CHECK(core_->objects().create(id, device, {}));
+  CHECK(objects_.create(id, device, {}));
   marshal::opencl::device_facts facts{id, ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)};
   if (!pages_.is_open() || !takes_fine_grain(table_, device)) hide_fine_grain(facts.info);
   if (ledger_->most()) shape_memory(facts.info, ledger_->most());
@@ -200,6 +241,7 @@ bool session::upload(std::uint64_t number, std::span<const std::byte> bytes) {
   std::vector<std::byte>& all = uploads_[number];
   all.insert(all.end(), bytes.begin(), bytes.end());
   uploaded_ += bytes.size();
+  ledger_->add_of_machine(bytes.size());
   return true;
 }
 
@@ -213,6 +255,7 @@ std::optional<std::vector<std::byte>> session::take_bytes(const marshal::opencl:
     if (!rest.empty() || found.empty()) return std::nullopt;
     bytes = std::move(found.mapped());
     uploaded_ -= bytes.size();
+    ledger_->drop_of_machine(bytes.size());
   }
   if (bytes.size() != about.size) return std::nullopt;
   return bytes;
@@ -233,7 +276,7 @@ bool session::expect_files(std::uint32_t lane, const marshal::opencl::build_file
       if (file.size > bytes.size()) return false;
       const auto its = bytes.first(static_cast<std::size_t>(file.size));
       bytes = bytes.subspan(its.size());
-      // The digest is part of the set's name, by which a driver may find what it has built for others.
+      // The digest is part of the set's name, by which a driver may find earlier builds, so it must be right.
       if (sha256(its) != file.digest) return false;
       contents = std::make_shared<const std::vector<std::byte>>(its.begin(), its.end());
     }
@@ -279,8 +322,9 @@ void session::forget(cl_context context) {
   areas_.close_all_of(context);
 }
 
-/// Of most queues in their order; of others later ones wait for the first. `gone` dies without the lock: to
-/// let go of locked memory the driver waits for a command.
+/// Takes out what complete commands have used, in the order of the queue. In an out-of-order queue, later
+/// commands wait for the first. `gone` must be destroyed without the lock, because to release locked memory
+/// the driver waits for a command.
 void session::drop_complete(std::deque<kept>& of_queue, std::vector<kept>& gone) {
   while (!of_queue.empty() && is_over(table_, of_queue.front().done)) {
     table_.clReleaseEvent(of_queue.front().done);
@@ -341,7 +385,7 @@ void session::look_at_reads() {
 }
 
 void session::send_read(call& c, std::span<const std::byte> bytes) {
-  if (bytes.size() > copies_out::goes_with_reply) return send_bytes(c.header.ticket, bytes);
+  if (bytes.size() > session_core::goes_with_reply) return send_bytes(c.header.ticket, bytes);
   const std::array<std::uint64_t, 2> prefix{c.header.ticket, 0};
   wire::frame_header header;
   header.kind = wire::frame_kind::data;
@@ -369,12 +413,10 @@ void session::tell(const teller::news& what) {
   if (what.number == 0) look_asked_.store(false);
   send_finished_reads();
   if (what.number == 0) return;
-  std::vector<std::byte> payload;
-  wire::writer w(payload);
-  marshal::put_body(w, marshal::callback_body{marshal::errand::run, what.number, what.status, true, {}});
+  const marshal::callback_body errand{marshal::errand::run, what.number, what.status, true, {}};
   wire::frame_header header;
   header.kind = wire::frame_kind::callback;
-  core_->send(header, payload);
+  core_->send(header, marshal::payload_of(errand));
 }
 
 native_command::native_command(call& c, const marshal::opencl::command_body& body) {
@@ -389,21 +431,21 @@ native_command::native_command(call& c, const marshal::opencl::command_body& bod
 
 bool given(call& c, const native_command& command, std::uint64_t event, cl_event done, cl_int code) {
   const bool posted = c.header.kind == wire::frame_kind::post;
-  if (code != CL_SUCCESS && command.queue && posted) own(c).note_failure(command.queue, code);
-  if (code == CL_SUCCESS) own(c).newest(command.queue, done);
+  if (code != CL_SUCCESS && command.queue && posted) session_of(c).note_failure(command.queue, code);
+  if (code == CL_SUCCESS) session_of(c).newest(command.queue, done);
   if (!event) return true;
-  if (code == CL_SUCCESS) own(c).table().clRetainEvent(done);
+  if (code == CL_SUCCESS) session_of(c).table().clRetainEvent(done);
   return keep(c, event, done, code).well_formed;
 }
 
 outcome keep_counted(call& c, std::uint64_t id, cl_mem native, cl_int code,
                      std::shared_ptr<memory_ledger::hold> held) {
   if (code != CL_SUCCESS || !held) return keep(c, id, native, code);
-  // The platform's end of it.
+  // The platform's reference to the share.
   using hold = std::shared_ptr<memory_ledger::hold>;
   auto theirs = std::make_unique<hold>(held);
   const auto gone = [](cl_mem, void* mine) { delete static_cast<hold*>(mine); };
-  if (own(c).table().clSetMemObjectDestructorCallback(native, gone, theirs.get()) == CL_SUCCESS)
+  if (session_of(c).table().clSetMemObjectDestructorCallback(native, gone, theirs.get()) == CL_SUCCESS)
     (void)theirs.release();
   return keep(c, id, native, code, end_with_handle(std::move(held)));
 }

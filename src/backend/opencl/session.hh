@@ -1,6 +1,6 @@
 // An OpenCL session in its worker: its function table, what was uploaded for later requests, and the reads
-// whose bytes have not left yet. Owned by the worker process; with the session's turn, but for what says
-// otherwise.
+// whose bytes have not left yet. Owned by the worker process. Called with the session's turn, except where a
+// comment says otherwise.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,11 @@
 #include <vector>
 
 #include "api/opencl/table.hh"
+#include "backend/cuda/late_objects.hh"
+#include "backend/cuda/objects.hh"
 #include "backend/opencl/block_pool.hh"
 #include "backend/opencl/build_folder.hh"
+#include "backend/opencl/call.hh"
 #include "backend/opencl/data_pieces.hh"
 #include "backend/opencl/kernel_arguments.hh"
 #include "backend/opencl/memory_ledger.hh"
@@ -23,7 +26,7 @@
 #include "backend/opencl/shared_pages.hh"
 #include "backend/opencl/teller.hh"
 #include "backend/opencl/transfer_areas.hh"
-#include "backend/session_api.hh"
+#include "backend/session/session_api.hh"
 #include "base/sha256.hh"
 #include "marshal/opencl/bodies.hh"
 #include "marshal/opencl/build_files.hh"
@@ -31,9 +34,9 @@
 
 namespace outboard::backend::opencl {
 
-/// A read under way: its bytes leave when `done` is complete.
+/// A read under way. Its bytes leave when `done` is complete.
 struct pending_read {
-  cl_event done = nullptr;  ///< ours to release; null: it could not be given to the device
+  cl_event done = nullptr;  ///< we release it; null: the command could not be given to the device
   std::uint64_t ticket = 0;
   host_bytes bytes;
 };
@@ -43,27 +46,26 @@ class session final : public session_api {
   explicit session(const api::opencl::function_table& table) : table_(table) {}
 
   result<std::vector<std::byte>> begin(session_core& core) override;
-  handler find_handler(std::uint32_t opcode) const override;
-  std::int32_t unknown_function() const override { return CL_INVALID_OPERATION; }
+  bool carry_out(lane& own, lane& asking, frame& request) override;
   piece_memory& pieces() override { return pieces_; }
-  void before_reply() override {
-    send_finished_reads();
-    drop_kept();
-  }
-  void end() override { teller_.end(); }
+  void end(bool /*stuck*/) override { teller_.end(); }
+
+  object_tables& objects() { return objects_; }
+  late_objects& late() { return late_; }  ///< own lock
 
   const api::opencl::function_table& table() const { return table_; }
   shared_memory& shared() { return shared_; }
-  /// Open where the client can have fine-grained memory.
+  /// Open if the client can have fine-grained memory.
   shared_pages& pages() { return pages_; }
   block_pool& blocks() { return blocks_; }    ///< own lock
   transfer_areas& areas() { return areas_; }  ///< own lock
-  /// Large transfers of this context, which the client calls `id`, come over connections of their own.
+  /// Lets large transfers of this context, which the client calls `id`, come over data connections.
   void prepare_pieces(std::uint64_t id, cl_context context);
-  /// The client has released it for the last time.
+  /// The client has released its last reference to the context.
   void forget(cl_context context);
 
-  /// The client may name this device from now on; what it is told of it. `whole`: of which it is a part.
+  /// Lets the client name this device from now on. Returns the facts that it receives. `whole` is the device
+  /// of which this one is a part.
   marshal::opencl::device_facts introduce(cl_device_id device, cl_device_id whole = nullptr);
 
   /// Counts an object of so many bytes on every device of the context. nullptr: more than the session may
@@ -73,51 +75,55 @@ class session final : public session_api {
 
   /// A posted command of this queue could not be given to the device: the queue's next clFinish says so.
   void note_failure(cl_command_queue queue, cl_int code) { failures_.emplace(queue, code); }
-  /// The first since it was asked last; the queue may be about to go.
+  /// Returns the queue's first failure since the last call. The queue may be about to be released.
   cl_int take_failure(cl_command_queue queue);
   kernel_arguments& arguments() { return arguments_; }
 
-  /// Bytes that come before the request that needs them. False: more than a session may have.
+  /// Keeps bytes that come before the request that needs them. False: the session would have too many.
   bool upload(std::uint64_t number, std::span<const std::byte> bytes);
-  /// Those of a request; `rest` is what stands behind its fields. Nothing: the request does not fit.
+  /// Returns the bytes of a request; `rest` is what follows its fields. Nothing: the request is malformed.
   std::optional<std::vector<std::byte>> take_bytes(const marshal::opencl::bytes_body& about,
                                                    std::span<const std::byte> rest);
 
-  /// The client's files for the next build of this lane. False: the request does not fit.
+  /// Keeps the client's files for the next build of this lane. False: the request is malformed.
   bool expect_files(std::uint32_t lane, const marshal::opencl::build_files_body& body,
                     std::span<const std::byte> bytes);
-  /// Those of the build that this lane begins; nothing: none came.
+  /// Returns the files for the build that this lane begins; nothing if none came.
   std::optional<files_of_build> take_files(std::uint32_t lane);
   build_folder& files() { return files_; }   ///< own lock
   program_doors& doors() { return doors_; }  ///< own lock
 
-  /// Those of a write to a device of the context.
+  /// Returns the bytes of a write to a device of the context.
   std::optional<host_bytes> take_bytes_for(cl_context context, const marshal::opencl::bytes_body& about,
                                            std::span<const std::byte> rest);
 
-  /// The queue's newest command, if it has an event that we know; null: it has none. Our own reference.
+  /// Notes the queue's newest command, if it has an event that we know, else null. Takes a reference of our
+  /// own.
   void newest(cl_command_queue queue, cl_event done);
-  /// For the caller to release.
+  /// Returns the newest command's event, which the caller releases.
   cl_event newest_of(cl_command_queue queue);
 
-  /// What a command of the queue still uses: it goes once its event, which is the session's from now on, has
-  /// come and somebody asks for something. (A callback of the driver's took 10 us.) Own lock; any thread.
+  /// Keeps what a command of the queue still uses. It is released at a later request, once the event, which
+  /// belongs to the session from now on, is complete. (A callback of the driver would cost 10 µs.) Own lock;
+  /// any thread.
   void keep(cl_command_queue queue, cl_event done, std::shared_ptr<const void> used);
   void drop_kept();
 
   /// Own lock; any thread.
   void add_read(pending_read read);
-  /// Waits as long as the client takes none of their bytes: only where a thread of the client's reads,
-  /// because it waits for an answer or a callback, or where nobody needs the calling thread.
+  /// Waits while the client reads none of the bytes. So it is called only while a thread of the client reads,
+  /// because it waits for an answer or a callback, or by a thread that nobody needs.
   void send_finished_reads();
-  /// The same soon, by another thread: a client that posts may read nothing until all of it is taken from it.
+  /// Has another thread do this soon, because a client that posts may read nothing until all its posts are
+  /// read.
   void look_at_reads();
   /// Sends the bytes of a read that the request has waited for.
   void send_read(call& c, std::span<const std::byte> bytes);
-  /// An event of the client's has reached the status that it asked for. Any thread, callbacks too.
+  /// Reports that an event has reached the status that the client asked for. Any thread, also in callbacks.
   void tell_event(std::uint64_t number, std::int32_t status) { teller_.pass_on({number, status}); }
 
  private:
+  static handler find_handler(std::uint32_t opcode);
   void tell(const teller::news& what);
   void send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes);
   void tell_failed(std::uint64_t ticket);
@@ -129,7 +135,7 @@ class session final : public session_api {
   block_pool blocks_{table_};
   transfer_areas areas_{table_};
   data_pieces pieces_{blocks_, [this] { drop_kept(); }};
-  std::shared_ptr<memory_ledger> ledger_;  // objects that the platform has not let go of yet have it, too
+  std::shared_ptr<memory_ledger> ledger_;  // also held by objects that the platform has not released yet
   std::uint32_t devices_ = 0;              // named so far
   std::map<cl_command_queue, cl_int> failures_;
   std::map<cl_command_queue, cl_event> newest_;
@@ -151,21 +157,25 @@ class session final : public session_api {
 
   std::mutex reads_mutex_;  // guards reads_
   std::deque<pending_read> reads_;
-  std::mutex leaving_mutex_;  // held while bytes of reads leave: who comes next finds them gone; before
-                              // reads_mutex_
+  std::mutex leaving_mutex_;  // held while bytes of reads leave, so that the next thread finds them gone;
+                              // locked before reads_mutex_
   std::atomic<bool> look_asked_{false};                              // and nobody has looked yet
   teller teller_{[this](const teller::news& what) { tell(what); }};  // its thread uses what stands above
+  // They go first: what is kept with an object may lie in what stands above.
+  object_tables objects_;
+  late_objects late_;
 };
 
-/// Is its fine-grained memory, if it has any, ordinary memory of this process?
+/// Returns whether its fine-grained memory, if it has any, is ordinary memory of this process.
 bool takes_fine_grain(const api::opencl::function_table& table, cl_device_id device);
 
 std::vector<cl_device_id> devices_of(const api::opencl::function_table& table, cl_context context);
 
-/// The session of a request.
-session& own(call& c);
+/// Returns the session of a request.
+inline session& session_of(call& c) { return c.own_session; }
 
-/// The events that a command waits for, and its queue, by their ids; the first that is none gives `code`.
+/// The queue of a command, and the events that it waits for, found by their ids. `code` reports the first id
+/// that is wrong.
 struct native_command {
   cl_command_queue queue = nullptr;
   std::vector<cl_event> waits;
@@ -176,8 +186,8 @@ struct native_command {
   const cl_event* list() const { return waits.empty() ? nullptr : waits.data(); }
 };
 
-/// A command was given to the device, or not (`code`): the client's event, if it wants one, is one reference
-/// more than the caller's `done`; a post's code is the queue's. False: malformed.
+/// Notes that a command was given to the device, or why not (`code`). The client's event, if it wants one,
+/// takes another reference to `done`. The code of a post is kept for its queue. False: malformed.
 [[nodiscard]] bool given(call& c, const native_command& command, std::uint64_t event, cl_event done,
                          cl_int code);
 
@@ -189,13 +199,13 @@ cl_int resolve(call& c, std::uint64_t id, H& native) {
   return code;
 }
 
-/// Is this an id of such an object? Else one kind of object would be taken for another.
+/// Checks that the id is one of such an object, so that no object is taken for one of another kind.
 template <class H>
 bool names(std::uint64_t id) {
   return wire::handle{id}.kind() == static_cast<std::uint8_t>(api::handle_trait<H>::kind);
 }
 
-/// All of a list, up to the first that is none.
+/// Resolves a list of ids, up to the first that is wrong.
 template <class H>
 cl_int resolve_all(call& c, const marshal::opencl::ids& list, std::vector<H>& natives) {
   cl_int code = CL_SUCCESS;
@@ -204,16 +214,16 @@ cl_int resolve_all(call& c, const marshal::opencl::ids& list, std::vector<H>& na
   return code;
 }
 
-/// The object that a request made, or why there is none, under the id that the client chose; the answer to
-/// it.
+/// Keeps the object that a request made, or why there is none, under the id that the client chose. Returns
+/// the answer to the request.
 template <class H>
 outcome keep(call& c, std::uint64_t id, H native, cl_int code, std::shared_ptr<void> extra = nullptr) {
   const bool kept = names<H>(id) && (code == CL_SUCCESS ? c.objects().create(id, native, {}, std::move(extra))
                                                         : c.objects().fail(id, code));
-  return kept ? outcome::answer_code(code) : outcome::malformed();
+  return kept ? outcome::answer(code) : outcome::malformed();
 }
 
-/// The same of a memory object that counts; null: it does not.
+/// Keeps a memory object together with its share of the memory limit; a null share means that it takes none.
 outcome keep_counted(call& c, std::uint64_t id, cl_mem native, cl_int code,
                      std::shared_ptr<memory_ledger::hold> held);
 

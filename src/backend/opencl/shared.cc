@@ -1,11 +1,11 @@
-// Shared virtual memory: blocks at addresses of the device's choice. The client names addresses; only those
-// in its own blocks reach the device.
+// Handlers of shared virtual memory: blocks at addresses of the device's choice. The client names addresses,
+// and only those in its own blocks reach the device.
 #include <algorithm>
 
+#include "backend/opencl/command_wait.hh"
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/questions.hh"
-#include "backend/opencl/short_wait.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 #include "base/log.hh"
 #include "base/pages.hh"
 
@@ -17,7 +17,8 @@ using api::opencl::function_table;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-/// A command on shared memory; `enqueue` gives it to the device once its addresses are known to be good.
+/// Executes a command on shared memory. `enqueue` gives it to the device once its addresses have been
+/// checked.
 template <class Enqueue>
 outcome run(call& c, const command_body& body, bool good, bool there, bool blocking, Enqueue&& enqueue) {
   const native_command command(c, body);
@@ -27,31 +28,32 @@ outcome run(call& c, const command_body& body, bool good, bool there, bool block
   cl_event done = nullptr;
   if (code == CL_SUCCESS) code = enqueue(command, &done);
   if (!given(c, command, body.event, done, code)) return outcome::malformed();
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
-  const function_table& table = own(c).table();
+  if (code != CL_SUCCESS) return outcome::answer(code);
+  const function_table& table = session_of(c).table();
   if (blocking) {
     if (!complete_soon(c, {&done, 1})) c.give_up_turn();
     code = table.clWaitForEvents(1, &done);
   }
   table.clReleaseEvent(done);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 std::uint64_t number(const void* at) { return reinterpret_cast<std::uint64_t>(at); }
 
-/// Are they the processor's own, whose memory is ordinary memory of this process? Others may know it by its
-/// pages.
+/// Returns whether all are processors, whose memory is ordinary memory of this process. Other devices may
+/// keep references to its pages.
 bool all_take_fine(const function_table& table, cl_context context) {
   const auto devices = devices_of(table, context);
   return !devices.empty() &&
          std::ranges::all_of(devices, [&](cl_device_id each) { return takes_fine_grain(table, each); });
 }
 
-/// Whole pages inside a block of the device's, which the client gets, too. Platforms align no block to pages.
+/// Finds whole pages inside a block of the device's, to share them with the client. Platforms do not align
+/// blocks to pages.
 cl_int allocate_fine(call& c, const shared_memory_body& body, shared_memory::block& made,
                      std::uint64_t& address) {
-  shared_pages& pages = own(c).pages();
-  const function_table& table = own(c).table();
+  shared_pages& pages = session_of(c).pages();
+  const function_table& table = session_of(c).table();
   constexpr std::uint64_t most = 1ull << 47;
   if (!pages.is_open() || body.size > most || !all_take_fine(table, made.context))
     return CL_INVALID_OPERATION;
@@ -60,7 +62,7 @@ cl_int allocate_fine(call& c, const shared_memory_body& body, shared_memory::blo
   if (!made.native) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   address = (made.native + step - 1) / step * step;
   if (pages.share(address, size)) {
-    c.session.send_descriptor(c.header.ticket, pages.file());
+    c.core.send_descriptor(c.header.ticket, pages.file());
     return CL_SUCCESS;
   }
   log::warn("no fine-grained memory of ", body.size, " bytes: what the device gave is no ordinary memory");
@@ -68,10 +70,10 @@ cl_int allocate_fine(call& c, const shared_memory_body& body, shared_memory::blo
   return CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
-/// Those of one kernel: the null pointer is nobody's.
+/// Checks the addresses for one kernel; the null pointer is always allowed.
 cl_int check_addresses(call& c, const ids& addresses) {
   for (const std::uint64_t each : addresses) {
-    if (each && !own(c).shared().holds(each, 1)) return CL_INVALID_ARG_VALUE;
+    if (each && !session_of(c).shared().holds(each, 1)) return CL_INVALID_ARG_VALUE;
   }
   return CL_SUCCESS;
 }
@@ -83,14 +85,14 @@ namespace ends {
 outcome clSVMAlloc(call& c) {
   shared_memory_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const function_table& table = own(c).table();
+  const function_table& table = session_of(c).table();
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
   if (code == CL_SUCCESS && (!table.clSVMAlloc || !table.clSVMFree)) code = CL_INVALID_OPERATION;
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   const bool fine = (body.flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) != 0;
-  auto held = own(c).count(context, fine ? page_up(body.size) : body.size);
-  if (!held) return outcome::answer_code(CL_MEM_OBJECT_ALLOCATION_FAILURE);
+  auto held = session_of(c).count(context, fine ? page_up(body.size) : body.size);
+  if (!held) return outcome::answer(CL_MEM_OBJECT_ALLOCATION_FAILURE);
   shared_memory::block made{body.size, context, 0, std::move(held)};
   address_body reply;
   if (fine) {
@@ -99,31 +101,31 @@ outcome clSVMAlloc(call& c) {
     reply.address = number(table.clSVMAlloc(context, body.flags, body.size, body.alignment));
     if (!reply.address) code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
   }
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   table.clRetainContext(context);
-  own(c).shared().add(reply.address, std::move(made));
+  session_of(c).shared().add(reply.address, std::move(made));
   marshal::put_body(c.reply, reply);
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome clSVMFree(call& c) {
   address_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const auto block = own(c).shared().take(body.address);
-  if (!block.context) return outcome::answer_code(CL_INVALID_VALUE);
-  // Memory that the client still has must not become part of anything else.
-  if (!block.native || own(c).pages().take_back(body.address, page_up(block.size)))
-    own(c).table().clSVMFree(block.context, pointer(block.native ? block.native : body.address));
-  own(c).table().clReleaseContext(block.context);
-  return outcome::answer_code(CL_SUCCESS);
+  const auto block = session_of(c).shared().take(body.address);
+  if (!block.context) return outcome::answer(CL_INVALID_VALUE);
+  // Memory that the client can still reach must not be used for anything else.
+  if (!block.native || session_of(c).pages().take_back(body.address, page_up(block.size)))
+    session_of(c).table().clSVMFree(block.context, pointer(block.native ? block.native : body.address));
+  session_of(c).table().clReleaseContext(block.context);
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome clEnqueueSVMMemcpy(call& c) {
   shared_copy_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const shared_memory& all = own(c).shared();
+  const shared_memory& all = session_of(c).shared();
   const bool good = all.holds(body.to, body.size) && all.holds(body.from, body.size);
-  auto* const copy = own(c).table().clEnqueueSVMMemcpy;
+  auto* const copy = session_of(c).table().clEnqueueSVMMemcpy;
   return run(c, body.command, good, copy != nullptr, body.blocking,
              [&](const native_command& command, cl_event* done) {
                return copy(command.queue, CL_FALSE, pointer(body.to), pointer(body.from), body.size,
@@ -136,21 +138,21 @@ outcome clEnqueueSVMMemFill(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   const std::size_t unit = body.pattern.size();
   const bool sized = unit && unit <= 128 && (unit & (unit - 1)) == 0 && body.size % unit == 0;
-  auto* const fill = own(c).table().clEnqueueSVMMemFill;
-  return run(c, body.command, sized && own(c).shared().holds(body.address, body.size), fill != nullptr, false,
-             [&](const native_command& command, cl_event* done) {
+  auto* const fill = session_of(c).table().clEnqueueSVMMemFill;
+  return run(c, body.command, sized && session_of(c).shared().holds(body.address, body.size), fill != nullptr,
+             false, [&](const native_command& command, cl_event* done) {
                return fill(command.queue, pointer(body.address), body.pattern.data(), unit, body.size,
                            command.count(), command.list(), done);
              });
 }
 
-/// Of memory that the client has, too: nothing moves, and the device puts its commands in order.
+/// Maps memory that the client has, too. Nothing moves, and the device orders the commands.
 outcome clEnqueueSVMMap(call& c) {
   shared_map_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  auto* const map = own(c).table().clEnqueueSVMMap;
-  return run(c, body.command, own(c).shared().holds(body.address, body.size), map != nullptr, body.blocking,
-             [&](const native_command& command, cl_event* done) {
+  auto* const map = session_of(c).table().clEnqueueSVMMap;
+  return run(c, body.command, session_of(c).shared().holds(body.address, body.size), map != nullptr,
+             body.blocking, [&](const native_command& command, cl_event* done) {
                return map(command.queue, CL_FALSE, body.flags, pointer(body.address), body.size,
                           command.count(), command.list(), done);
              });
@@ -159,8 +161,8 @@ outcome clEnqueueSVMMap(call& c) {
 outcome clEnqueueSVMUnmap(call& c) {
   shared_unmap_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  auto* const unmap = own(c).table().clEnqueueSVMUnmap;
-  return run(c, body.command, own(c).shared().holds(body.address, 1), unmap != nullptr, false,
+  auto* const unmap = session_of(c).table().clEnqueueSVMUnmap;
+  return run(c, body.command, session_of(c).shared().holds(body.address, 1), unmap != nullptr, false,
              [&](const native_command& command, cl_event* done) {
                return unmap(command.queue, pointer(body.address), command.count(), command.list(), done);
              });
@@ -173,11 +175,11 @@ outcome clEnqueueSVMMigrateMem(call& c) {
   std::vector<std::size_t> sizes;
   bool good = !body.addresses.empty();
   for (std::size_t i = 0; i < body.addresses.size(); ++i) {
-    good = good && own(c).shared().holds(body.addresses[i], body.sizes[i] ? body.sizes[i] : 1);
+    good = good && session_of(c).shared().holds(body.addresses[i], body.sizes[i] ? body.sizes[i] : 1);
     pointers.push_back(pointer(body.addresses[i]));
     sizes.push_back(body.sizes[i]);
   }
-  auto* const migrate = own(c).table().clEnqueueSVMMigrateMem;
+  auto* const migrate = session_of(c).table().clEnqueueSVMMigrateMem;
   return run(c, body.command, good, migrate != nullptr, false,
              [&](const native_command& command, cl_event* done) {
                return migrate(command.queue, static_cast<cl_uint>(pointers.size()), pointers.data(),
@@ -188,23 +190,23 @@ outcome clEnqueueSVMMigrateMem(call& c) {
 outcome clSetKernelArgSVMPointer(call& c) {
   kernel_addresses_body body;
   if (!take_all(c, body) || body.addresses.size() != 1) return outcome::malformed();
-  auto* const set = own(c).table().clSetKernelArgSVMPointer;
+  auto* const set = session_of(c).table().clSetKernelArgSVMPointer;
   cl_kernel kernel = nullptr;
   cl_int code = resolve(c, body.kernel, kernel);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   if (!set) code = CL_INVALID_OPERATION;
   if (code == CL_SUCCESS) code = check_addresses(c, body.addresses);
-  // Of a sampler the platform would look for its object there.
-  if (code == CL_SUCCESS) code = own(c).arguments().check_address(kernel, body.index);
+  // If the argument is a sampler, the platform would look for its object at that address.
+  if (code == CL_SUCCESS) code = session_of(c).arguments().check_address(kernel, body.index);
   if (code == CL_SUCCESS) code = set(kernel, body.index, pointer(body.addresses[0]));
-  own(c).arguments().note(kernel, body.index, code);
-  return outcome::answer_code(code);
+  session_of(c).arguments().note(kernel, body.index, code);
+  return outcome::answer(code);
 }
 
 outcome clSetKernelExecInfo(call& c) {
   kernel_addresses_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  auto* const set = own(c).table().clSetKernelExecInfo;
+  auto* const set = session_of(c).table().clSetKernelExecInfo;
   cl_kernel kernel = nullptr;
   cl_int code = resolve(c, body.kernel, kernel);
   if (code == CL_SUCCESS && !set) code = CL_INVALID_OPERATION;
@@ -214,7 +216,7 @@ outcome clSetKernelExecInfo(call& c) {
   if (code == CL_SUCCESS) {
     code = set(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, pointers.size() * sizeof(void*), pointers.data());
   }
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace ends

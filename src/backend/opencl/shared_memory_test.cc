@@ -5,7 +5,7 @@
 namespace outboard::backend::opencl {
 namespace {
 
-TEST(SharedMemory, HoldsWhatLiesInOneBlock) {
+TEST(shared_memory, holds_what_lies_in_one_block) {
   shared_memory all;
   all.add(0x1000, {0x100, nullptr});
   all.add(0x1100, {0x100, nullptr});
@@ -20,7 +20,7 @@ TEST(SharedMemory, HoldsWhatLiesInOneBlock) {
   EXPECT_FALSE(all.holds(0, 1));
 }
 
-TEST(SharedMemory, ForgetsWhatIsTaken) {
+TEST(shared_memory, forgets_what_is_taken) {
   shared_memory all;
   all.add(0x1000, {0x100, reinterpret_cast<cl_context>(1)});
   EXPECT_EQ(all.take(0x1010).context, nullptr);

@@ -18,7 +18,7 @@
 namespace outboard::backend::opencl {
 namespace {
 
-/// All addresses that a process can have.
+/// Covers all addresses that a process can have.
 constexpr std::uint64_t every_address = 1ull << 48;
 constexpr int both_ways = PROT_READ | PROT_WRITE;
 
@@ -33,8 +33,8 @@ std::string all_of(int fd) {
   return text;
 }
 
-/// A line of /proc/self/maps about memory that is the process's alone, belongs to no file and may be read and
-/// written.
+/// Recognises a line of /proc/self/maps about memory that is private to the process, belongs to no file, and
+/// may be read and written.
 bool ordinary(const char* permissions, unsigned long long inode, std::string_view name) {
   const bool nameless = name.empty() || name == "[heap]" || name.starts_with("[anon:");
   return std::string_view(permissions) == "rw-p" && inode == 0 && nameless;
@@ -89,7 +89,7 @@ bool shared_pages::share(std::uint64_t address, std::uint64_t size) {
 }
 
 bool shared_pages::take_back(std::uint64_t address, std::uint64_t size) {
-  // The file's pages go at once: the client may keep its mapping for as long as it likes.
+  // Frees the file's pages now, because the client may keep its mapping indefinitely.
   ::madvise(pointer(address), size, MADV_REMOVE);
   return ::mmap(pointer(address), size, both_ways, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
          MAP_FAILED;

@@ -1,6 +1,6 @@
-// Memory of this process that its client has, too: pages that belong to one sealed file, in which a byte's
-// offset is its address here. So one descriptor serves for all blocks, and nobody keeps a book of offsets.
-// Owned by the session; with its turn.
+// Memory of this process that its client maps, too: pages of one sealed file, in which the offset of a byte
+// is its address here. So one descriptor serves all blocks, and no table of offsets is needed. Owned by the
+// session; called with its turn.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace outboard::backend::opencl {
 
 class shared_pages {
  public:
-  /// Tries it with a page. False: this process cannot, and the log says why.
+  /// Tries this out with one page. False: this process cannot do it; the log says why.
   bool open();
   bool is_open() const { return static_cast<bool>(file_); }
   int file() const { return file_.get(); }
 
-  /// From here on the pages are the file's, and zero: what the process had there before is not the client's
-  /// to see. False: something lies there that is not ordinary memory of this process, which a device may know
-  /// by its pages.
+  /// From now on the pages belong to the file, and are zero, because the client must not see what the process
+  /// had there before. False: something lies there that is not ordinary memory of this process, so a device
+  /// may hold references to its pages.
   bool share(std::uint64_t address, std::uint64_t size);
-  /// Ordinary memory again, which the client does not see. False: not to be had, so nobody else may use that
-  /// memory.
+  /// Makes the pages ordinary memory again, which the client does not see. False: this failed, so the memory
+  /// must not be used for anything else.
   [[nodiscard]] bool take_back(std::uint64_t address, std::uint64_t size);
 
  private:

@@ -13,11 +13,11 @@
 namespace outboard::backend::opencl {
 namespace {
 
-class SharedPages : public testing::Test {
+class shared_pages_test : public testing::Test {
  protected:
   void SetUp() override {
     if (!all_.open()) GTEST_SKIP() << "not on this system";
-    // As an allocator gives it: between two other blocks, not aligned.
+    // As an allocator returns it: between two other blocks, not aligned.
     block_ = static_cast<unsigned char*>(std::malloc(6 * page_size()));
     std::memset(block_, 0x11, 6 * page_size());
     address_ = page_up(reinterpret_cast<std::uint64_t>(block_));
@@ -27,7 +27,7 @@ class SharedPages : public testing::Test {
   unsigned char* here(std::uint64_t offset = 0) const {
     return reinterpret_cast<unsigned char*>(address_ + offset);
   }
-  /// The client's view.
+  /// The client's mapping.
   unsigned char* there(std::uint64_t size) const {
     void* const at =
         ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, all_.file(), static_cast<off_t>(address_));
@@ -39,7 +39,7 @@ class SharedPages : public testing::Test {
   std::uint64_t address_ = 0, size_ = 0;
 };
 
-TEST_F(SharedPages, BothSidesSeeTheSameBytes) {
+TEST_F(shared_pages_test, both_sides_see_the_same_bytes) {
   ASSERT_TRUE(all_.share(address_, size_));
   unsigned char* const view = there(size_);
   ASSERT_NE(view, nullptr);
@@ -50,7 +50,7 @@ TEST_F(SharedPages, BothSidesSeeTheSameBytes) {
   EXPECT_EQ(view[size_ - 1], 6);
   EXPECT_EQ(*here(size_), 0x11) << "what lies behind is left alone";
   EXPECT_EQ(block_[0], 0x11);
-  // What is taken back is ours alone, whoever maps the file still.
+  // Pages that were taken back are ours alone, even if the client still maps the file.
   ASSERT_TRUE(all_.take_back(address_, size_));
   EXPECT_EQ(*here(100), 0);
   *here(100) = 7;
@@ -59,7 +59,7 @@ TEST_F(SharedPages, BothSidesSeeTheSameBytes) {
   ::munmap(view, size_);
 }
 
-TEST_F(SharedPages, ABlockMayBeSharedAgainAndIsZero) {
+TEST_F(shared_pages_test, a_block_may_be_shared_again_and_is_zero) {
   ASSERT_TRUE(all_.share(address_, size_));
   *here(5) = 9;
   ASSERT_TRUE(all_.take_back(address_, size_));
@@ -68,7 +68,7 @@ TEST_F(SharedPages, ABlockMayBeSharedAgainAndIsZero) {
   EXPECT_TRUE(all_.take_back(address_, size_));
 }
 
-TEST_F(SharedPages, OnlyOrdinaryMemoryIsShared) {
+TEST_F(shared_pages_test, only_ordinary_memory_is_shared) {
   EXPECT_FALSE(all_.share(address_ + 64, size_)) << "not whole pages";
   EXPECT_FALSE(all_.share(address_, 100));
   EXPECT_FALSE(all_.share(address_, 0));
@@ -88,8 +88,8 @@ TEST_F(SharedPages, OnlyOrdinaryMemoryIsShared) {
   }
 }
 
-/// The client has the file's descriptor: none of it can make this process fault.
-TEST_F(SharedPages, TheClientCanTakeNoPageAway) {
+/// The client has the file's descriptor, and must not be able to make this process fault.
+TEST_F(shared_pages_test, the_client_can_take_no_page_away) {
   ASSERT_TRUE(all_.share(address_, size_));
   *here(0) = 1;
   EXPECT_NE(::ftruncate(all_.file(), 0), 0);

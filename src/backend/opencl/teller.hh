@@ -1,6 +1,6 @@
-// Carries news out of the platform's callbacks: in them nothing of the platform may be called (PoCL's hold
-// the locks of other commands' events), nor may they be held up by a connection. One thread, begun with the
-// first news; what comes first is told first. Any thread, callbacks too.
+// Carries news out of the platform's callbacks, because they may neither call the platform (PoCL's hold the
+// locks of other commands' events) nor wait for a connection. It has one thread, which starts with the first
+// news, and sends news in the order of arrival. Any thread, also in callbacks.
 #pragma once
 
 #include <condition_variable>
@@ -15,7 +15,7 @@ namespace outboard::backend::opencl {
 class teller {
  public:
   struct news {
-    std::uint64_t number = 0;  ///< of the client's callback; 0: none, there may be something to send
+    std::uint64_t number = 0;  ///< of the client's callback; 0: none
     std::int32_t status = 0;
   };
 
@@ -25,9 +25,9 @@ class teller {
   teller(const teller&) = delete;
   teller& operator=(const teller&) = delete;
 
-  /// After end() it is lost.
+  /// After end() the news is lost.
   void pass_on(const news& what);
-  /// Nothing is told any more when it returns.
+  /// Once this has returned, nothing more is sent.
   void end();
 
  private:

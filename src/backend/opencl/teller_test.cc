@@ -8,7 +8,7 @@
 namespace outboard::backend::opencl {
 namespace {
 
-TEST(Teller, TellsInTheOrderOfTheNews) {
+TEST(teller, tells_in_the_order_of_the_news) {
   std::vector<std::uint64_t> told;
   std::promise<void> all;
   teller carrier([&](const teller::news& what) {
@@ -22,7 +22,7 @@ TEST(Teller, TellsInTheOrderOfTheNews) {
   for (std::uint64_t n = 1; n <= 100; ++n) EXPECT_EQ(told[n - 1], n);
 }
 
-TEST(Teller, SaysNothingAfterItsEnd) {
+TEST(teller, says_nothing_after_its_end) {
   int told = 0;
   teller carrier([&](const teller::news&) { ++told; });
   carrier.end();
@@ -31,8 +31,8 @@ TEST(Teller, SaysNothingAfterItsEnd) {
   EXPECT_EQ(told, 0);
 }
 
-/// As a callback that comes while another one's news is on its way.
-TEST(Teller, TakesNewsWhileItTells) {
+/// Acts as a callback that comes while the news of another one is being sent.
+TEST(teller, takes_news_while_it_tells) {
   std::promise<void> first, second, go_on;
   teller carrier([&](const teller::news& what) {
     if (what.number == 2) return second.set_value();
@@ -41,7 +41,7 @@ TEST(Teller, TakesNewsWhileItTells) {
   });
   carrier.pass_on({1, 0});
   first.get_future().wait();
-  carrier.pass_on({2, 0});  // would hang if it had to wait
+  carrier.pass_on({2, 0});  // would hang if it waited
   go_on.set_value();
   second.get_future().wait();
 }

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "backend/opencl/short_wait.hh"
+#include "backend/opencl/command_wait.hh"
 #include "base/machine_memory.hh"
+#include "base/pages.hh"
 
 namespace outboard::backend::opencl {
 
@@ -49,7 +50,7 @@ marshal::opencl::busy_blocks_body transfer_area::busy() {
         continue;
       }
       table_.clReleaseEvent(std::exchange(done, nullptr));
-      if (status < 0) code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;  // as for who waits for it
+      if (status < 0) code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;  // as a wait for it would return
     }
     if (code != CL_SUCCESS) blocks.failed |= bit;
   }
@@ -64,7 +65,9 @@ std::optional<int> transfer_areas::open(const marshal::opencl::area_body& wanted
     if (areas_.contains(wanted.number)) return code = CL_INVALID_VALUE, std::nullopt;
     if (wanted.size > quarter_of_memory() - std::min(total_, quarter_of_memory())) return std::nullopt;
   }
-  auto memory = locked_memory::make(table_, context, wanted.size);
+  std::shared_ptr<void> counted;
+  if (ledger_ && !(counted = ledger_->take_of_machine(page_up(wanted.size)))) return std::nullopt;
+  auto memory = locked_memory::make(table_, context, wanted.size, std::move(counted));
   if (!memory) return std::nullopt;
   const int file = memory->file();
   const std::lock_guard lock(mutex_);
@@ -75,7 +78,7 @@ std::optional<int> transfer_areas::open(const marshal::opencl::area_body& wanted
 }
 
 bool transfer_areas::close(std::uint64_t number) {
-  std::shared_ptr<transfer_area> gone;  // dies without the lock: the driver lets go of its pages
+  std::shared_ptr<transfer_area> gone;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
   const auto found = areas_.extract(number);
   if (found.empty()) return false;

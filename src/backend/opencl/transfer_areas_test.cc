@@ -10,14 +10,14 @@ namespace outboard::backend::opencl {
 namespace {
 
 int events = 0;              // references that are held
-cl_int status = CL_RUNNING;  // of all of them
+cl_int status = CL_RUNNING;  // of all events
 
 cl_event some_event() {
   static int place;
   return reinterpret_cast<cl_event>(&place);
 }
 
-/// A platform that locks nothing: its contexts know of no device.
+/// A platform that locks no memory, because its contexts have no device.
 api::opencl::function_table plain_table() {
   api::opencl::function_table table;
   table.clGetContextInfo = [](cl_context, cl_context_info, std::size_t, void*, std::size_t*) -> cl_int {
@@ -36,7 +36,7 @@ api::opencl::function_table plain_table() {
 const cl_context here = reinterpret_cast<cl_context>(&events);
 const cl_context elsewhere = reinterpret_cast<cl_context>(&status);
 
-TEST(TransferAreas, GiveBytesOnlyInside) {
+TEST(transfer_areas, give_bytes_only_inside) {
   const auto table = plain_table();
   transfer_areas all(table);
   cl_int code = CL_SUCCESS;
@@ -53,7 +53,7 @@ TEST(TransferAreas, GiveBytesOnlyInside) {
   EXPECT_FALSE(all.open({8, 0, std::uint64_t{1} << 60, 0}, here, code)) << "more than a machine has";
 }
 
-TEST(TransferAreas, LiveAsLongAsACommandNeedsThem) {
+TEST(transfer_areas, live_as_long_as_a_command_needs_them) {
   const auto table = plain_table();
   transfer_areas all(table);
   cl_int code = CL_SUCCESS;
@@ -69,7 +69,7 @@ TEST(TransferAreas, LiveAsLongAsACommandNeedsThem) {
   EXPECT_FALSE(all.close(2));
 }
 
-TEST(TransferAreas, KnowWhichBlocksAreInUse) {
+TEST(transfer_areas, know_which_blocks_are_in_use) {
   const auto table = plain_table();
   transfer_areas all(table);
   cl_int code = CL_SUCCESS;
@@ -78,7 +78,7 @@ TEST(TransferAreas, KnowWhichBlocksAreInUse) {
   events = 0, status = CL_RUNNING;
   area->used(0, some_event(), CL_SUCCESS);
   area->used(3 << 16, some_event(), CL_SUCCESS);
-  area->used(4 << 16, some_event(), CL_SUCCESS);  // none of its blocks
+  area->used(4 << 16, some_event(), CL_SUCCESS);  // not one of its blocks
   area->used(1 << 16, nullptr, CL_OUT_OF_RESOURCES);
   EXPECT_EQ(events, 2);
   EXPECT_EQ(area->busy().busy, 0b1001u);
@@ -89,7 +89,7 @@ TEST(TransferAreas, KnowWhichBlocksAreInUse) {
   EXPECT_EQ(events, 0);
 }
 
-TEST(BlockPool, GivesBlocksBackToItsContext) {
+TEST(block_pool, gives_blocks_back_to_its_context) {
   const auto table = plain_table();
   block_pool pool(table);
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(pool.take(here, 100).data);

@@ -1,12 +1,13 @@
-// Reads and writes of buffers, images and shared memory. The client's memory is elsewhere: bytes to write are
-// kept until the device has them, bytes that were read leave before a reply says that they are there.
+// Handlers of reads and writes of buffers, images and shared memory. The client's memory is on another
+// machine or in another process: bytes to write are kept until the device has them, and bytes that were read
+// leave before a reply reports them.
 #include <memory>
 
+#include "backend/opencl/bounds.hh"
+#include "backend/opencl/command_wait.hh"
 #include "backend/opencl/ends.hh"
-#include "backend/opencl/places.hh"
 #include "backend/opencl/questions.hh"
-#include "backend/opencl/short_wait.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 
 namespace outboard::backend::opencl {
 namespace {
@@ -14,13 +15,13 @@ namespace {
 using namespace marshal::opencl;
 using api::opencl::function_table;
 
-/// The memory object of a place, where it has one, and its bytes. CL_SUCCESS or what is wrong with it.
+/// Finds the memory object of a place, if it has one, and its bytes. CL_SUCCESS, or what is wrong.
 cl_int resolve_place(call& c, const place_body& place, cl_mem& memory, std::size_t& bytes) {
-  const function_table& table = own(c).table();
+  const function_table& table = session_of(c).table();
   bytes = place.size;
   if (place.form == place_form::shared) {
     if (!table.clEnqueueSVMMemcpy) return CL_INVALID_OPERATION;
-    return own(c).shared().holds(place.offset, place.size) ? CL_SUCCESS : CL_INVALID_VALUE;
+    return session_of(c).shared().holds(place.offset, place.size) ? CL_SUCCESS : CL_INVALID_VALUE;
   }
   if (const cl_int code = resolve(c, place.memory, memory); code != CL_SUCCESS) return code;
   const std::size_t origin[3] = {place.origin[0], place.origin[1], place.origin[2]};
@@ -41,18 +42,18 @@ cl_int resolve_place(call& c, const place_body& place, cl_mem& memory, std::size
   }
 }
 
-/// nullptr: there is no such queue.
+/// Returns nullptr if there is no such queue.
 cl_context context_of(call& c, cl_command_queue queue) {
   if (!queue) return nullptr;
   return value_of<cl_context>([&](std::size_t size, void* to, std::size_t* wanted) {
-           return own(c).table().clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, size, to, wanted);
+           return session_of(c).table().clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, size, to, wanted);
          })
       .value_or(nullptr);
 }
 
 constexpr std::size_t no_origin[3] = {};
 
-/// The way of the bytes: the functions of a row, a box and an image take the same places either way.
+/// The direction of the bytes. The functions for a row, a box and an image take the same places in both.
 struct to_device {
   const std::byte* host;
   static constexpr auto row = &function_table::clEnqueueWriteBuffer;
@@ -70,7 +71,7 @@ struct to_host {
   void* to(void*) const { return host; }
 };
 
-/// The rows of a box lie one behind the other here.
+/// Here the rows of a box lie one after the other.
 template <class Way>
 cl_int enqueue(const function_table& table, const native_command& command, cl_mem memory,
                const place_body& place, Way way, cl_event* done) {
@@ -93,10 +94,10 @@ cl_int enqueue(const function_table& table, const native_command& command, cl_me
                            place.slice_pitch, 0, 0, way.host, command.count(), command.list(), done);
 }
 
-/// A write whose bytes lie in this process; those of an area (or null) from this offset on.
+/// Executes a write whose bytes lie in this process: in an area from this offset on, or elsewhere (null).
 outcome write(call& c, const command_body& about, const native_command& command, const place_body& to,
               host_bytes bytes, transfer_area* area = nullptr, std::uint64_t offset = 0) {
-  const function_table& table = own(c).table();
+  const function_table& table = session_of(c).table();
   cl_mem memory = nullptr;
   std::size_t size = 0;
   cl_int code = command.code;
@@ -106,14 +107,14 @@ outcome write(call& c, const command_body& about, const native_command& command,
   if (code == CL_SUCCESS) code = enqueue(table, command, memory, to, to_device{bytes.data}, &done);
   if (area) area->used(offset, done, code);
   const bool well_formed = given(c, command, about.event, done, code);
-  if (code == CL_SUCCESS) own(c).keep(command.queue, done, std::move(bytes.owner));
-  return well_formed ? outcome::answer_code(code) : outcome::malformed();
+  if (code == CL_SUCCESS) session_of(c).keep(command.queue, done, std::move(bytes.owner));
+  return well_formed ? outcome::answer(code) : outcome::malformed();
 }
 
-/// A read, of bytes that travel unless there is an area for them.
+/// Executes a read. Its bytes travel unless there is an area for them.
 outcome read(call& c, const read_body& body, const area_place& into) {
-  session& mine = own(c);
-  // Parts before this one travel while the device copies it.
+  session& mine = session_of(c);
+  // Earlier parts travel while the device copies this one.
   body.blocking ? mine.send_finished_reads() : mine.look_at_reads();
   const function_table& table = mine.table();
   const native_command command(c, body.command);
@@ -134,13 +135,13 @@ outcome read(call& c, const read_body& body, const area_place& into) {
     code = enqueue(table, command, memory, body.from, to_host{read.bytes.data}, &read.done);
   if (area) area->used(into.offset, read.done, code);
   if (!given(c, command, body.command.event, read.done, code)) {
-    // The device fills the bytes all the same.
+    // The device writes the bytes even so.
     if (code == CL_SUCCESS) mine.keep(command.queue, read.done, std::move(read.bytes.owner));
     return outcome::malformed();
   }
   if (code != CL_SUCCESS) {
     if (!body.blocking && travels) mine.add_read({nullptr, c.header.ticket, {}}), mine.look_at_reads();
-    return outcome::answer_code(code);
+    return outcome::answer(code);
   }
   if (!body.blocking) {
     if (travels) {
@@ -148,13 +149,13 @@ outcome read(call& c, const read_body& body, const area_place& into) {
     } else {
       mine.keep(command.queue, read.done, std::move(read.bytes.owner));
     }
-    return outcome::answer_code(CL_SUCCESS);
+    return outcome::answer(CL_SUCCESS);
   }
   if (!complete_soon(c, {&read.done, 1})) c.give_up_turn();
   code = table.clWaitForEvents(1, &read.done);
   if (code == CL_SUCCESS && travels) mine.send_read(c, {read.bytes.data, read.bytes.size});
   table.clReleaseEvent(read.done);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace
@@ -165,14 +166,14 @@ outcome clEnqueueWriteBuffer(call& c) {
   const auto body = marshal::take_body<write_body>(c.body);
   if (!c.body.ok()) return outcome::malformed();
   const native_command command(c, body.command);
-  auto contents = own(c).take_bytes_for(context_of(c, command.queue), body.contents, c.body.rest());
+  auto contents = session_of(c).take_bytes_for(context_of(c, command.queue), body.contents, c.body.rest());
   return contents ? write(c, body.command, command, body.to, std::move(*contents)) : outcome::malformed();
 }
 
 outcome write_from(call& c) {
   write_from_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const auto area = own(c).areas().find(body.from.area);
+  const auto area = session_of(c).areas().find(body.from.area);
   auto contents = bytes_in(area, body.from.offset, body.size);
   if (!contents) return outcome::malformed();
   return write(c, body.command, native_command(c, body.command), body.to, std::move(*contents), area.get(),
@@ -189,24 +190,24 @@ outcome read_into(call& c) {
   return take_all(c, body) && body.into.area ? read(c, body.read, body.into) : outcome::malformed();
 }
 
-/// The client sent the bytes before it asked.
+/// The client has sent the bytes before this request.
 outcome write_piece(call& c) {
   write_piece_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const auto came = c.session.data().take(body.context, body.number);
-  if (!came) return outcome::answer_code(CL_OUT_OF_RESOURCES);
+  const auto came = c.core.data().take(body.context, body.number);
+  if (!came) return outcome::answer(CL_OUT_OF_RESOURCES);
   const native_command command(c, body.command);
   const outcome done = write(c, body.command, command, body.to, static_cast<moved_piece&>(*came).release());
-  // Nobody may wait for it, and its memory is wanted for the next ones.
-  if (command.code == CL_SUCCESS) own(c).table().clFlush(command.queue);
+  // Perhaps nobody waits for this piece, and the next ones need its memory.
+  if (command.code == CL_SUCCESS) session_of(c).table().clFlush(command.queue);
   return done;
 }
 
-/// The client hears of a failure where it waits for the bytes, and not once more.
+/// The client learns of a failure where it waits for the bytes, and not a second time.
 outcome read_piece(call& c) {
   read_piece_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  session& mine = own(c);
+  session& mine = session_of(c);
   const native_command command(c, body.command);
   cl_mem memory = nullptr;
   std::size_t size = 0;
@@ -223,9 +224,9 @@ outcome read_piece(call& c) {
                                               : event == 0 || keep(c, event, done, code).well_formed;
   std::unique_ptr<data_piece> piece;
   if (code == CL_SUCCESS) piece = std::make_unique<moved_piece>(std::move(block), &mine, command.queue, done);
-  const bool sent = c.session.data().send(body.connection, body.number, piece, code, body.pace);
+  const bool sent = c.core.data().send(body.connection, body.number, piece, code, body.pace);
   if (!well_formed) return outcome::malformed();
-  return outcome::answer_code(sent ? CL_SUCCESS : CL_INVALID_VALUE);
+  return outcome::answer(sent ? CL_SUCCESS : CL_INVALID_VALUE);
 }
 
 }  // namespace ends

@@ -1,13 +1,13 @@
-// CUDA arrays of the cpu device: texels row behind row in device memory, levels and layers one behind the
-// other. Objects are immutable but for their handle tables; any thread. An array's memory dies with its
-// handle, a level's with the mipmapped array's.
+// CUDA arrays of the cpu device: rows of texels in device memory, with levels and layers one after the other.
+// Objects are immutable except for their handle tables; any thread. An array's memory is freed with its
+// handle, a level's with the handle of the mipmapped array.
 #pragma once
 
 #include <mutex>
 #include <vector>
 
 #include "device/cpu/context.hh"
-#include "ptx/texture.hh"
+#include "ptx/run/texture.hh"
 
 namespace outboard::device::cpu {
 
@@ -26,16 +26,16 @@ struct mipmapped_array_object {
   ptx::image memory;
   std::uint64_t block = 0;
   std::mutex mutex;
-  std::vector<std::uint64_t> levels;  ///< handles given out, 0 where not yet
+  std::vector<std::uint64_t> levels;  ///< handles given out; 0: not yet
 };
 
-/// The texel format of a CUarray_format. False: one that this device does not have.
+/// Gives the texel format of a CUarray_format. False: this device does not have it.
 bool texel_of(CUarray_format format, ptx::texel& out);
 
-/// Whether the driver API defines the format; few of them have texels here.
+/// True if the driver API defines the format; few of them have texels here.
 bool is_format(CUarray_format format);
 
-/// An array's sizes for a kernel or copy, none of them 0.
+/// An array's sizes for a kernel or copy; none of them is 0.
 struct array_size {
   std::uint32_t width = 1, height = 1, depth = 1;
 };

@@ -1,5 +1,7 @@
+#include <chrono>
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include "device/cpu/fixture.hh"
 
@@ -90,7 +92,7 @@ class array_test : public device_test {
   CUresult code_ = CUDA_SUCCESS;
 };
 
-TEST_F(array_test, ArraysHoldTextureWhatTheKernelReads) {
+TEST_F(array_test, arrays_hold_texture_what_the_kernel_reads) {
   const CUarray array = make(4, 4, 0);
   ASSERT_EQ(code_, CUDA_SUCCESS);
   fill(array, 4, 4);
@@ -104,12 +106,12 @@ TEST_F(array_test, ArraysHoldTextureWhatTheKernelReads) {
   EXPECT_EQ(value, 6.0f);
   EXPECT_EQ(table_.cuTexObjectDestroy(texture), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuTexObjectDestroy(texture), CUDA_SUCCESS) << "of nothing";
-  // A value that names nothing any more is a fault of the kernel.
+  // A kernel that uses the handle of a destroyed object faults.
   ASSERT_EQ(launch(function(module, "sample"), nullptr, texture, out), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_F(array_test, SurfacesNeedNoFlagAndEndTheKernelOutside) {
+TEST_F(array_test, surfaces_need_no_flag_and_end_the_kernel_outside) {
   CUDA_RESOURCE_DESC r{};
   r.resType = CU_RESOURCE_TYPE_ARRAY;
   r.res.array.hArray = make(4, 4, 0, CUDA_ARRAY3D_SURFACE_LDST);
@@ -127,7 +129,7 @@ TEST_F(array_test, SurfacesNeedNoFlagAndEndTheKernelOutside) {
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
-TEST_F(array_test, ArraysAreAccountedAndGivenBack) {
+TEST_F(array_test, arrays_are_accounted_and_freed) {
   const std::size_t before = free_bytes();
   const CUarray array = make(1024, 1024, 4);
   ASSERT_EQ(code_, CUDA_SUCCESS);
@@ -149,7 +151,7 @@ TEST_F(array_test, ArraysAreAccountedAndGivenBack) {
   EXPECT_EQ(free_bytes(), before);
 }
 
-TEST_F(array_test, ShapesThatNoBoardHasAreRefused) {
+TEST_F(array_test, shapes_that_no_board_has_are_refused) {
   struct sample {
     std::size_t width, height, depth;
     unsigned flags, channels;
@@ -169,7 +171,7 @@ TEST_F(array_test, ShapesThatNoBoardHasAreRefused) {
   }
 }
 
-TEST_F(array_test, TexturesThatMakeNoSenseAreRefused) {
+TEST_F(array_test, textures_that_make_no_sense_are_refused) {
   const CUarray integers = make(4, 4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32);
   texture_over(integers, 0, CU_TR_FILTER_MODE_LINEAR);
   EXPECT_EQ(code_, CUDA_SUCCESS) << "a driver lets it pass; nothing is mixed";
@@ -185,14 +187,14 @@ TEST_F(array_test, TexturesThatMakeNoSenseAreRefused) {
   EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, nullptr), CUDA_ERROR_INVALID_VALUE);  // not aligned
   r.res.linear.devPtr -= 4;
   ASSERT_EQ(table_.cuTexObjectCreate(&made, &r, &t, nullptr), CUDA_SUCCESS);
-  CUDA_RESOURCE_DESC told{};
-  ASSERT_EQ(table_.cuTexObjectGetResourceDesc(&told, made), CUDA_SUCCESS);
-  EXPECT_EQ(told.res.linear.devPtr, r.res.linear.devPtr);
+  CUDA_RESOURCE_DESC got{};
+  ASSERT_EQ(table_.cuTexObjectGetResourceDesc(&got, made), CUDA_SUCCESS);
+  EXPECT_EQ(got.res.linear.devPtr, r.res.linear.devPtr);
   CUDA_RESOURCE_VIEW_DESC view{};
   EXPECT_EQ(table_.cuTexObjectGetResourceViewDesc(&view, made), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(array_test, TexturesOfMemoryThatIsNotThereFaultWhereTheyAreRead) {
+TEST_F(array_test, textures_of_missing_memory_fault_where_they_are_read) {
   CUDA_RESOURCE_DESC r{};
   r.resType = CU_RESOURCE_TYPE_LINEAR;
   const CUdeviceptr out = allocate(4), block = allocate(2 << 20);
@@ -214,7 +216,7 @@ TEST_F(array_test, TexturesOfMemoryThatIsNotThereFaultWhereTheyAreRead) {
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_F(array_test, APartOfATextureThatIsNotThereFaultsAlone) {
+TEST_F(array_test, a_missing_part_of_a_texture_faults_alone) {
   CUDA_RESOURCE_DESC r{};
   r.resType = CU_RESOURCE_TYPE_LINEAR;
   const CUdeviceptr out = allocate(4);
@@ -226,7 +228,7 @@ TEST_F(array_test, APartOfATextureThatIsNotThereFaultsAlone) {
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_F(array_test, ViewsReadTheSameBytesOtherwise) {
+TEST_F(array_test, views_read_the_same_bytes_differently) {
   const CUarray array = make(4, 4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32);
   fill(array, 4, 4);
   CUDA_RESOURCE_DESC r{};
@@ -247,8 +249,25 @@ TEST_F(array_test, ViewsReadTheSameBytesOtherwise) {
   EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(array_test, AStagedCopyReadsOnlyItsRows) {
-  // The last row ends where the memory does: what a pitch would add beyond it is not there to be read.
+TEST_F(array_test, a_view_stays_within_the_layers_of_its_array) {
+  CUDA_RESOURCE_DESC r{};
+  r.resType = CU_RESOURCE_TYPE_ARRAY, r.res.array.hArray = make(4, 4, 4, CUDA_ARRAY3D_LAYERED);
+  const CUDA_TEXTURE_DESC t{};
+  CUDA_RESOURCE_VIEW_DESC view{};
+  view.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, view.width = view.height = 4;
+  CUtexObject made = 0;
+  view.firstLayer = 1, view.lastLayer = 3;
+  EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_SUCCESS);
+  // In 32 bits the layer after the last one would be the first.
+  view.firstLayer = 0x80000000, view.lastLayer = 0xffffffff;
+  EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_ERROR_INVALID_VALUE);
+  r.res.array.hArray = make(4, 4, 12, CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+  view.firstLayer = 1, view.lastLayer = 0xffffffff / 6;
+  EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(array_test, a_staged_copy_reads_only_its_rows) {
+  // The last row ends where the memory does: the padding that a pitch would add cannot be read.
   const CUdeviceptr at = allocate(64);
   CUDA_MEMCPY2D m{};
   std::vector<unsigned char> rows(3 * 32 + 16, 7);
@@ -263,7 +282,31 @@ TEST_F(array_test, AStagedCopyReadsOnlyItsRows) {
   EXPECT_EQ(read(at + 60), 0x07070707u);
 }
 
-TEST_F(array_test, PeerCopiesStayOnTheOneDevice) {
+TEST_F(array_test, a_peer_copy_comes_after_the_work_of_both_contexts) {
+  const CUdeviceptr to = allocate(64);
+  CUcontext second = nullptr;
+  ASSERT_EQ(table_.cuCtxCreate_v2(&second, 0, 0), CUDA_SUCCESS);
+  const CUdeviceptr from = allocate(64);
+  const auto pause = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
+  ASSERT_EQ(table_.cuLaunchHostFunc(nullptr, pause, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemsetD32_v2(from, 5, 16), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuCtxSetCurrent(context_), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuMemcpyPeer(to, context_, from, second, 64), CUDA_SUCCESS);
+  EXPECT_EQ(read(to + 60), 5u);
+  ASSERT_EQ(table_.cuCtxSetCurrent(second), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuLaunchHostFunc(nullptr, pause, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemsetD32_v2(from, 6, 16), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuCtxSetCurrent(context_), CUDA_SUCCESS);
+  CUDA_MEMCPY3D_PEER m{};
+  m.srcMemoryType = m.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  m.srcDevice = from, m.dstDevice = to, m.srcContext = second, m.dstContext = context_;
+  m.WidthInBytes = 64, m.Height = 1, m.Depth = 1;
+  EXPECT_EQ(table_.cuMemcpy3DPeer(&m), CUDA_SUCCESS);
+  EXPECT_EQ(read(to + 60), 6u);
+  EXPECT_EQ(table_.cuCtxDestroy_v2(second), CUDA_SUCCESS);
+}
+
+TEST_F(array_test, peer_copies_stay_on_the_one_device) {
   const CUdeviceptr a = allocate(64), b = allocate(64);
   ASSERT_EQ(table_.cuMemsetD32_v2(a, 5, 16), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuMemcpyPeer(b, context_, a, context_, 64), CUDA_SUCCESS);

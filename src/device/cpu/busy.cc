@@ -13,7 +13,7 @@
 namespace outboard::device::cpu {
 namespace {
 
-/// As often as boards sample theirs (between 1/6 s and 1 s, says NVML's reference).
+/// Boards sample their utilisation about as often (between 1/6 s and 1 s, according to NVML's reference).
 constexpr std::chrono::milliseconds period{250};
 
 }  // namespace

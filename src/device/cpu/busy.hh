@@ -1,5 +1,5 @@
-// How busy the workers keep the cores: their CPU time, sampled from /proc by a thread of its own while there
-// are any. Owned by the cpu device's NVML; any thread asks.
+// Measures how busy the workers keep the cores. Its own thread samples their CPU time from /proc while there
+// are workers. Owned by the cpu device's NVML; any thread may ask.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ class busy_meter {
   busy_meter(unsigned cores, activity_source workers);
   ~busy_meter();
 
-  /// Of all cores over the last sample, 0 to 100.
+  /// The share of all cores that was used during the last sample, 0 to 100.
   unsigned percent() const;
 
  private:
@@ -35,7 +35,7 @@ class busy_meter {
   std::thread thread_;
 };
 
-/// CPU seconds that a process has used, ended children not counted; 0 for one that is gone.
+/// The CPU seconds that a process has used, without ended children; 0 if it has ended.
 double cpu_seconds(pid_t process);
 
 }  // namespace outboard::device::cpu

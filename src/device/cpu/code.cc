@@ -4,7 +4,7 @@
 
 #include "base/log.hh"
 #include "device/cpu/machine.hh"
-#include "ptx/fatbin.hh"
+#include "ptx/text/fatbin.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -90,7 +90,7 @@ jit_options::jit_options(unsigned count, const CUjit_option* options, void** val
   for (unsigned i = 0; i < count && options != nullptr && values != nullptr; ++i) {
     if (options[i] == CU_JIT_ERROR_LOG_BUFFER) error_buffer_ = static_cast<char*>(values[i]);
     if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) error_size_ = &values[i];
-    // Nothing is ever written to the information log: say so.
+    // Nothing is ever written to the information log, so its size becomes 0.
     if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_size_ = &values[i];
     if (options[i] == CU_JIT_INFO_LOG_BUFFER) info_buffer_ = static_cast<char*>(values[i]);
     if (options[i] == CU_JIT_TARGET_FROM_CUCONTEXT) target_of_context_ = true;
@@ -106,7 +106,7 @@ jit_options::jit_options(unsigned count, const CUjit_option* options, void** val
 
 CUresult jit_options::refusal() const {
   if (!has_target_) return CUDA_SUCCESS;
-  if (target_of_context_) return CUDA_ERROR_INVALID_SOURCE;  // both cannot be
+  if (target_of_context_) return CUDA_ERROR_INVALID_SOURCE;  // both cannot be set
   // Architecture- and family-specific targets have bits of their own above the number.
   return ptx::is_target(static_cast<int>(target_ & 0xffff)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }

@@ -1,6 +1,6 @@
-// Code on the cpu device: images become parsed modules, parsed modules become instances with variables in a
-// context. Objects are immutable or guard themselves; any thread. Instances live as long as a launch,
-// function or module that uses them, so unloading never pulls code from under a kernel.
+// Code on the cpu device: images become parsed modules, and parsed modules become instances with variables in
+// a context. Objects are immutable or guard themselves; any thread. An instance lives as long as any launch,
+// function or module that uses it, so unloading never removes code that a kernel runs.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
-#include "ptx/executor.hh"
-#include "ptx/module.hh"
+#include "ptx/run/executor.hh"
+#include "ptx/text/module.hh"
 
 namespace outboard::device::cpu {
 
@@ -20,13 +20,12 @@ struct context;
 using context_ptr = std::shared_ptr<context>;
 class memory;
 
-/// Texts and buffers of the JIT options that a load or link call brings; the rest of the options do not
-/// matter here.
+/// The texts and buffers of the JIT options of a load or link call. The other options do not matter here.
 class jit_options {
  public:
   jit_options() = default;
   jit_options(unsigned count, const CUjit_option* options, void** values);
-  /// What the options that choose a target make of any load: success where they can be obeyed.
+  /// The result of the options that choose a target: success if they can be obeyed.
   CUresult refusal() const;
   void write_error(const std::string& text);
 
@@ -43,7 +42,7 @@ class jit_options {
 /// 218 PTX that does not parse (the text says where).
 CUresult load_image(const void* image, jit_options& options, ptx::module_ptr& out);
 
-/// One linked image of several PTX texts, as cuLinkComplete gives it out and load_image takes it.
+/// Packs several PTX texts into one linked image, which cuLinkComplete returns and load_image takes.
 std::vector<std::byte> pack_texts(const std::vector<std::string>& texts);
 
 /// The decoded code of a module with its variables in the memory of one context.
@@ -72,7 +71,7 @@ struct module_object {
   context_ptr owner;
   instance_ptr code;
   std::mutex mutex;
-  std::map<std::string, std::uint64_t, std::less<>> functions;  ///< handles by name: one a name
+  std::map<std::string, std::uint64_t, std::less<>> functions;  ///< handles by name, one for each name
   std::uint64_t handle = 0;
 };
 
@@ -110,16 +109,16 @@ struct link_object {
   std::vector<std::byte> image;
 };
 
-/// A CUfunction or a CUkernel given as one, ready to launch in a context.
+/// A CUfunction (or a CUkernel passed as one), ready to launch in a context.
 struct callable {
   instance_ptr code;
   const ptx::kernel_info* info = nullptr;
   std::shared_ptr<function_settings> settings;
 };
-/// Errors: 400 no such handle, or what instantiating said.
+/// Errors: 400 no such handle, or the error of instantiating.
 CUresult resolve(CUfunction handle, const context_ptr& c, callable& out);
 
-/// The same without code, for questions that need no context; `keep` keeps `info` alive.
+/// Like resolve, but without code, for queries that need no context; `keep` keeps `info` alive.
 CUresult describe(std::uint64_t handle, const ptx::kernel_info*& info,
                   std::shared_ptr<function_settings>& settings, std::shared_ptr<const void>& keep);
 
@@ -127,7 +126,7 @@ CUresult function_attribute(CUfunction_attribute id, const ptx::kernel_info& inf
                             const function_settings& settings, int& out);
 CUresult set_function_attribute(CUfunction_attribute id, const ptx::kernel_info& info,
                                 function_settings& settings, int value);
-/// Dynamic shared bytes that a launch may ask for.
+/// The dynamic shared bytes that a launch may request.
 int allowed_dynamic_shared(const ptx::kernel_info& info, const function_settings& settings);
 
 }  // namespace outboard::device::cpu

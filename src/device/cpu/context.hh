@@ -10,7 +10,7 @@
 #include <new>
 #include <vector>
 
-#include "device/cpu/kernel_heap.hh"
+#include "device/cpu/memory/kernel_heap.hh"
 #include "device/cpu/scheduler.hh"
 
 namespace outboard::device::cpu {
@@ -35,7 +35,7 @@ struct context {
 };
 using context_ptr = std::shared_ptr<context>;
 
-/// What the calling thread has: its stack, its default streams.
+/// The state of the calling thread: its stack of contexts, its default streams.
 struct thread_state {
   std::uint64_t generation = 0;
   std::vector<context_ptr> stack;
@@ -56,19 +56,20 @@ class callback_scope {
   bool before_;
 };
 
-/// The calling thread's, emptied when it belongs to an earlier machine.
+/// The calling thread's state; it is emptied if it belongs to an earlier machine.
 thread_state& own_thread();
 
-/// The current context in a usable state, or why there is none: 3 before cuInit, 800 in a callback, 201
-/// without a context, 709 when it is gone, else its sticky error.
+/// Gives the current context in a usable state. Errors: 3 before cuInit, 800 in a callback, 201 without a
+/// context, 709 if it is destroyed, else its sticky error.
 CUresult current_context(context_ptr& out);
 
-/// The same with a context of the caller's choice (null: the current one).
+/// Does the same with a context that the caller names (null: the current one).
 CUresult context_of(CUcontext handle, context_ptr& out);
 
-/// The queue behind a stream handle; 0, 1, 2 are the default streams, `per_thread` says what 0 is.
+/// The queue behind a stream handle; 0, 1, 2 are the default streams, and `per_thread` says which one 0 is.
 CUresult stream_of(const context_ptr& c, CUstream handle, bool per_thread, stream_ptr& out);
-/// The same for mere questions about captures: the legacy stream is refused beside one, which is not lost.
+/// Like stream_of, for queries: while a stream is under capture the legacy stream is refused, but the capture
+/// is not lost.
 CUresult stream_to_ask(const context_ptr& c, CUstream handle, bool per_thread, stream_ptr& out);
 
 /// Runs an entry's body with the current context; exceptions (memory of the host) end here.
@@ -85,7 +86,7 @@ CUresult with_context(Body&& body) noexcept {
   }
 }
 
-/// 3 before cuInit.
+/// Returns error 3 before cuInit.
 CUresult initialised();
 
 /// Runs an entry's body that needs no context but cuInit.

@@ -5,13 +5,13 @@
 namespace outboard::device::cpu {
 namespace {
 
-/// Codes read off a real driver before cuInit and without a context.
+/// Compares with the codes that a real driver returns before cuInit and without a context.
 class code_test : public device_test {
  protected:
   void SetUp() override {}
 };
 
-TEST_F(code_test, BeforeInitEverythingButTheVersionIsNotInitialised) {
+TEST_F(code_test, before_init_everything_but_the_version_is_not_initialised) {
   int value = 0;
   unsigned flags = 0;
   std::size_t size = 0;
@@ -26,7 +26,7 @@ TEST_F(code_test, BeforeInitEverythingButTheVersionIsNotInitialised) {
   CUmoduleLoadingMode mode;
   const auto none = CUDA_ERROR_NOT_INITIALIZED;
   EXPECT_EQ(table_.cuDriverGetVersion(&value), CUDA_SUCCESS);
-  EXPECT_EQ(value, 13000);
+  EXPECT_EQ(value, api::described_version);
   EXPECT_EQ(table_.cuDeviceGetCount(&value), none);
   EXPECT_EQ(table_.cuDeviceGet(&device, 0), none);
   EXPECT_EQ(table_.cuDeviceGet(&device, 99), none);
@@ -52,7 +52,7 @@ TEST_F(code_test, BeforeInitEverythingButTheVersionIsNotInitialised) {
   EXPECT_EQ(table_.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 0), none);
 }
 
-TEST_F(code_test, WithoutAContextTheCodesAreTheDrivers) {
+TEST_F(code_test, without_a_context_the_codes_match_the_drivers) {
   ASSERT_EQ(table_.cuInit(0), CUDA_SUCCESS);
   int value = 0;
   unsigned flags = 0;
@@ -91,7 +91,7 @@ TEST_F(code_test, WithoutAContextTheCodesAreTheDrivers) {
             CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(code_test, OnlyOneDeviceAtATime) {
+TEST_F(code_test, only_one_device_at_a_time) {
   EXPECT_FALSE(open());
   device_.reset();
   auto again = open({.capability = 90, .memory_bytes = 64u << 20, .cores = 1});
@@ -99,14 +99,14 @@ TEST_F(code_test, OnlyOneDeviceAtATime) {
   EXPECT_THAT((*again)->describe(), ::testing::HasSubstr("9.0"));
 }
 
-TEST(options_test, ValuesOutOfRangeAreNamed) {
+TEST(options_test, values_out_of_range_are_named) {
   EXPECT_THAT(open({.capability = 10}).error().message, ::testing::HasSubstr("10"));
   EXPECT_THAT(open({.memory_bytes = 5}).error().message, ::testing::HasSubstr("5 bytes"));
 }
 
 class context_test : public device_test {};
 
-TEST_F(context_test, EveryAttributeIsAnswered) {
+TEST_F(context_test, every_attribute_is_answered) {
   int value = 0;
   for (int id = 1; id < CU_DEVICE_ATTRIBUTE_MAX; ++id) {
     EXPECT_EQ(table_.cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(id), 0), CUDA_SUCCESS)
@@ -125,7 +125,7 @@ TEST_F(context_test, EveryAttributeIsAnswered) {
   EXPECT_STREQ(short_name, "Outboar");
 }
 
-TEST_F(context_test, TheStackIsTheThreads) {
+TEST_F(context_test, each_thread_has_its_own_stack) {
   CUcontext created = nullptr, seen = nullptr;
   ASSERT_EQ(table_.cuCtxCreate_v2(&created, 0, 0), CUDA_SUCCESS);
   table_.cuCtxGetCurrent(&seen);
@@ -144,7 +144,7 @@ TEST_F(context_test, TheStackIsTheThreads) {
   EXPECT_EQ(table_.cuCtxPushCurrent_v2(created), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_F(context_test, PrimaryIsStableAndCounted) {
+TEST_F(context_test, primary_is_stable_and_counted) {
   CUcontext again = nullptr;
   unsigned flags = 0;
   int active = 0;
@@ -163,7 +163,7 @@ TEST_F(context_test, PrimaryIsStableAndCounted) {
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 }
 
-TEST_F(context_test, LimitsAreKept) {
+TEST_F(context_test, limits_are_kept) {
   std::size_t value = 0;
   EXPECT_EQ(table_.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE), CUDA_SUCCESS);
   EXPECT_EQ(value, 1024u);

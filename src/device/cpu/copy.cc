@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "device/cpu/capture.hh"
+#include "device/cpu/graph/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
@@ -12,15 +12,19 @@ constexpr std::size_t staging_limit = 64u << 10;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-/// One side of a copy: `bytes` from `address` on.
-bool allowed(std::uint64_t address, std::uint64_t bytes, side where, bool write) {
-  const memory& store = *here().store;
-  if (where == side::host) return address != 0;
-  if (where == side::either && !store.lookup(address)) return address != 0;
-  return store.accessible(address, bytes, write);
+/// Which side an address is on that may be on either: memory that the device does not know is the host's.
+side known_side(std::uint64_t address, side where) {
+  if (where != side::either) return where;
+  return here().store->lookup(address) ? side::device : side::host;
 }
 
-/// Memory whose bytes stay until the operation runs: the device's and page-locked.
+/// Checks one side of a copy: `bytes` from `address` on.
+bool allowed(std::uint64_t address, std::uint64_t bytes, side where, bool write) {
+  if (known_side(address, where) == side::host) return address != 0;
+  return here().store->accessible(address, bytes, write);
+}
+
+/// True if the bytes stay until the operation runs, as in device memory and page-locked memory.
 bool stays(std::uint64_t address) { return here().store->lookup(address).has_value(); }
 
 void move(std::uint64_t to, std::uint64_t from, const copy_shape& s) {
@@ -32,15 +36,24 @@ void move(std::uint64_t to, std::uint64_t from, const copy_shape& s) {
   }
 }
 
-/// The body of a copy between ranges that were accessible at the call; a range unmapped since is the
-/// program's error.
-CUresult move_checked(std::uint64_t to, std::uint64_t from, const copy_shape& s) {
+/// What runs later, with the sides settled: an address that the device knows at the call remains the
+/// device's, even if its memory goes away before the copy runs.
+copy_request settled(copy_request r) {
+  r.to_side = known_side(r.to, r.to_side);
+  r.from_side = known_side(r.from, r.from_side);
+  return r;
+}
+
+/// The body of a copy, run long after the call where a graph holds it. Memory that has gone since is the
+/// program's error; under the flight, none goes while the bytes move.
+CUresult move_checked(const copy_request& r) {
   const memory::flight flight(*here().store);
-  move(to, from, s);
+  if (!allowed(r)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  move(r.to, r.from, r.size);
   return CUDA_SUCCESS;
 }
 
-/// What a captured copy looks like to the program.
+/// The parameters that the program reads back from a captured copy.
 CUDA_MEMCPY3D description(const copy_request& r) {
   if (r.asked) return *r.asked;
   const auto memory_type = [](std::uint64_t address, side where) {
@@ -70,7 +83,7 @@ CUDA_MEMCPY3D description(const copy_request& r) {
   return about;
 }
 
-/// The rows of a host source one behind the other: what lies between them is not the copy's to read.
+/// Packs the rows of a host source, because a copy must not read what is between them.
 std::vector<std::byte> packed(std::uint64_t from, copy_shape& s) {
   std::vector<std::byte> bytes(s.width * s.height * s.depth);
   copy_shape in = s;
@@ -88,8 +101,7 @@ bool allowed(const copy_request& r) {
 }
 
 copy_work work_of(const context_ptr& c, const copy_request& r) {
-  return {description(r), c,
-          [to = r.to, from = r.from, size = r.size] { return move_checked(to, from, size); }};
+  return {description(r), c, [r = settled(r)] { return move_checked(r); }};
 }
 
 CUresult copy(const copy_request& r) {
@@ -97,25 +109,27 @@ CUresult copy(const copy_request& r) {
     stream_ptr s;
     if (const CUresult bad = stream_of(c, r.stream, r.per_thread, s); bad != CUDA_SUCCESS) return bad;
     if (r.size.empty()) return CUDA_SUCCESS;
-    copy_shape size = r.size;
     if (!allowed(r)) return CUDA_ERROR_INVALID_VALUE;
     if (s->capturing()) return capture_node(*s, CU_GRAPH_NODE_TYPE_MEMCPY, work_of(c, r));
     scheduler& work = here().work;
+    copy_request later = settled(r);
     const bool from_stays = r.from_side == side::device || stays(r.from);
     const bool to_stays = r.to_side == side::device || stays(r.to);
     if (!r.wait && to_stays && from_stays) {
-      work.submit(s, make_task([to = r.to, from = r.from, size] { return move_checked(to, from, size); }));
+      work.submit(s, make_task([later] { return move_checked(later); }));
       return CUDA_SUCCESS;
     }
-    const std::uint64_t from_bytes = size.extent(size.from_pitch, size.from_slice);
+    const std::uint64_t from_bytes = r.size.extent(r.size.from_pitch, r.size.from_slice);
     if (!r.wait && to_stays && from_bytes <= staging_limit) {
-      std::vector<std::byte> staged = packed(r.from, size);
-      work.submit(s, make_task([to = r.to, size, staged = std::move(staged)] {
-                    return move_checked(to, reinterpret_cast<std::uint64_t>(staged.data()), size);
+      std::vector<std::byte> staged = packed(r.from, later.size);
+      later.from_side = side::host;
+      work.submit(s, make_task([later, staged = std::move(staged)]() mutable {
+                    later.from = reinterpret_cast<std::uint64_t>(staged.data());
+                    return move_checked(later);
                   }));
       return CUDA_SUCCESS;
     }
-    work.run(s, make_task([to = r.to, from = r.from, size] { return move_checked(to, from, size); }));
+    work.run(s, make_task([later] { return move_checked(later); }));
     return static_cast<CUresult>(own.error());
   });
 }

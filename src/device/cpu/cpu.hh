@@ -1,6 +1,7 @@
-// The cpu device: the CUDA driver's semantics over the PTX executor, for machines without a GPU. One device
-// "Outboard CPU device" with memory of its own size, contexts, streams, events, modules. What it cannot do
-// has no entry. Owned by the worker; entries may be called from any thread.
+// The cpu device: the CUDA driver's semantics over the PTX executor, for machines without a GPU. It is one
+// device, "Outboard CPU device", with a memory of configurable size, contexts, streams, events and modules.
+// Functions that it does not support have no entry. Owned by the worker; entries may be called from any
+// thread.
 #pragma once
 
 #include <chrono>
@@ -26,9 +27,9 @@ struct options {
   std::function<void(std::string_view)> print_error = {};
 };
 
-/// One at a time in a process, because entries of a driver carry no pointer to their device: an error while
-/// another lives, for values out of range, or when the address space cannot be had. Destroying it cancels
-/// what runs.
+/// Only one can exist at a time in a process, because entries of a driver carry no pointer to their device.
+/// Errors: another exists, a value is out of range, or the address space cannot be reserved. Destroying it
+/// cancels running kernels.
 result<std::unique_ptr<device>> open(const options& how = {});
 
 }  // namespace outboard::device::cpu

@@ -1,4 +1,4 @@
-// Kernels and functions: handles to something launchable, their attributes.
+// Kernels and functions: their handles and attributes.
 #include "device/cpu/code.hh"
 #include "device/cpu/machine.hh"
 
@@ -109,8 +109,7 @@ CUresult set_function_attribute(CUfunction_attribute id, const ptx::kernel_info&
 
 namespace {
 
-/// Calls answer(info, settings) for a function or kernel handle; without a context, as the questions need
-/// none.
+/// Calls answer(info, settings) for a function or kernel handle. These queries need no context.
 template <class Handle, class Answer>
 CUresult about(Handle handle, Answer&& answer) {
   return after_init([&]() -> CUresult {
@@ -172,7 +171,7 @@ CUresult kernel_set_attribute(CUfunction_attribute id, int value, CUkernel kerne
   });
 }
 
-// A cache split is a hint that means nothing here.
+// A cache split is a hint without effect here.
 template <class Handle>
 CUresult accept(Handle handle) {
   return about(handle, [](const ptx::kernel_info&, const function_settings&) { return CUDA_SUCCESS; });
@@ -206,7 +205,7 @@ CUresult func_load(CUfunction function) {
   });
 }
 
-/// Resident blocks of one multiprocessor: what a board of this capability would hold, and no more than the
+/// Resident blocks of one multiprocessor: as many as a board of this capability holds, but no more than the
 /// executor can have resident at once, so that occupancy x multiprocessors is always a legal cooperative
 /// grid.
 int resident_blocks(const ptx::kernel_info& info, int threads, std::size_t dynamic_shared) {
@@ -263,7 +262,7 @@ CUresult best_block_with_flags(int* grid, int* block, CUfunction function, CUocc
   return best_block(grid, block, function, shared_of, shared, limit);
 }
 
-/// Attribute 120 says that there are no clusters: of one block each there are as many as blocks.
+/// Attribute 120 says that there are no clusters, so each block counts as a cluster.
 CUresult cluster_blocks(CUfunction function, const CUlaunchConfig* config, int& blocks) {
   if (config == nullptr || (config->numAttrs > 0 && config->attrs == nullptr))
     return CUDA_ERROR_INVALID_VALUE;

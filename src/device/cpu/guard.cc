@@ -1,6 +1,7 @@
-// Entries that a capture forbids (the word `unsafe` of their lines) refuse themselves while one is open,
-// whatever chapter they belong to.
-#include "device/cpu/capture.hh"
+// Makes the entries that a capture forbids (their lines have the word `unsafe`) return an error while one is
+// open, in all chapters; but not those with the word `captured`, which become nodes themselves or check more
+// first.
+#include "device/cpu/graph/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {
@@ -23,17 +24,10 @@ struct guarded<Member, CUresult(A...)> {
   }
 };
 
-/// These become nodes themselves (the front-end only has to wait for their answer), or look at more first.
-constexpr bool captured_itself(std::string_view name) {
-  return name.starts_with("cuMemcpy") || name.starts_with("cuMemset") || name == "cuEventQuery" ||
-         name == "cuEventSynchronize" || name.starts_with("cuMemAllocAsync") ||
-         name.starts_with("cuMemFreeAsync") || name.starts_with("cuMemAllocFromPoolAsync");
-}
-
 template <api::opcode Op, auto Member, class F>
 void guard(api::driver_table& table) {
   if constexpr (requires { api::function<Op>::about; }) {
-    if constexpr (api::function<Op>::about.unsafe && !captured_itself(api::function<Op>::name)) {
+    if constexpr (api::function<Op>::about.unsafe && !api::function<Op>::about.captured) {
       if (table.*Member != nullptr) table.*Member = &guarded<Member, F>::call;
     }
   }
@@ -50,14 +44,12 @@ void guard_entries(api::driver_table& table) {
 #define OUTBOARD_GUARD_post OUTBOARD_GUARD_call
 #define OUTBOARD_GUARD_custom OUTBOARD_GUARD_call
 #define OUTBOARD_GUARD_local OUTBOARD_GUARD_call
-#define OUTBOARD_GUARD_later(symbol)
 #define OUTBOARD_GUARD_refused(symbol)
 #include "api/cuda/expand.def"
 #undef OUTBOARD_GUARD_call
 #undef OUTBOARD_GUARD_post
 #undef OUTBOARD_GUARD_custom
 #undef OUTBOARD_GUARD_local
-#undef OUTBOARD_GUARD_later
 #undef OUTBOARD_GUARD_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,15 +31,38 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit, nullptr, 0);
 }
 
-bool is_gone(std::int32_t process) {
-  return process > 0 && process != ::getpid() && ::kill(process, 0) != 0 && errno == ESRCH;
+std::string path_of(std::int32_t process, std::int32_t descriptor) {
+  const std::string whose = process == 0 ? "self" : std::to_string(process);
+  return "/proc/" + whose + "/fd/" + std::to_string(descriptor);
+}
+
+unique_fd open_file(std::int32_t process, std::int32_t descriptor) {
+  return unique_fd(::open(path_of(process, descriptor).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+}
+
+/// The byte of the file that stands for a process. The kernel releases its lock when the process ends.
+struct flock byte_of(std::int32_t process, short kind) {
+  struct flock place {};
+  place.l_type = kind;
+  place.l_whence = SEEK_SET;
+  place.l_start = process;
+  place.l_len = 1;
+  return place;
 }
 
 }  // namespace
 
 bool ipc_event::map() {
+  presence_ = open_file(0, file_.get());
   mapping_ = shared_mapping::of(file_.get(), file_size);
-  return mapping_.begin() != 0;
+  return presence_ && mapping_.begin() != 0;
+}
+
+/// By its lock, because a confined process can ask nothing about others.
+bool ipc_event::is_gone(std::int32_t process) const {
+  if (process <= 0 || process == ::getpid()) return false;
+  struct flock place = byte_of(process, F_WRLCK);
+  return ::fcntl(presence_.get(), F_OFD_GETLK, &place) == 0 && place.l_type == F_UNLCK;
 }
 
 std::shared_ptr<ipc_event> ipc_event::make() {
@@ -56,11 +78,10 @@ std::shared_ptr<ipc_event> ipc_event::make() {
 std::shared_ptr<ipc_event> ipc_event::open(const CUipcEventHandle& handle, bool& own) {
   name n;
   std::memcpy(static_cast<void*>(&n), &handle, sizeof n);
-  if (n.mark != name{}.mark || n.zeros != name{}.zeros || n.process <= 0 || n.descriptor < 0) return nullptr;
+  if (n.mark != name{}.mark || n.zeros != name{}.zeros || n.process < 0 || n.descriptor < 0) return nullptr;
   own = n.process == ::getpid();
-  const std::string path = "/proc/" + std::to_string(n.process) + "/fd/" + std::to_string(n.descriptor);
   std::shared_ptr<ipc_event> made(new ipc_event);
-  made->file_ = unique_fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  made->file_ = open_file(n.process, n.descriptor);
   if (!made->file_ || size_of_sealed_file(made->file_.get()) != file_size || !made->map()) return nullptr;
   return made->page().key == n.key ? made : nullptr;
 }
@@ -75,7 +96,26 @@ CUipcEventHandle ipc_event::handle() const {
   return out;
 }
 
+int ipc_event::descriptor_of(const CUipcEventHandle& handle) {
+  name n;
+  std::memcpy(static_cast<void*>(&n), &handle, sizeof n);
+  return n.mark == name{}.mark && n.process == ::getpid() ? n.descriptor : -1;
+}
+
+CUipcEventHandle ipc_event::with_descriptor(const CUipcEventHandle& handle, int descriptor) {
+  name n;
+  std::memcpy(static_cast<void*>(&n), &handle, sizeof n);
+  n.process = 0;
+  n.descriptor = descriptor;
+  CUipcEventHandle received;
+  std::memcpy(&received, &n, sizeof received);
+  return received;
+}
+
 std::uint64_t ipc_event::begin() {
+  // Shared, because this process may have opened the event twice.
+  struct flock place = byte_of(::getpid(), F_RDLCK);
+  ::fcntl(presence_.get(), F_OFD_SETLK, &place);
   page().recorder.store(::getpid());
   return page().recorded.fetch_add(1) + 1;
 }

@@ -1,6 +1,7 @@
-// The part of an interprocess event that processes share: how many recordings there were and how many are
-// done, in a page of a sealed memory file. The handle of such an event names process and descriptor of its
-// maker; it travels between workers of one daemon only. Any thread.
+// The part of an interprocess event that processes share: the number of recordings and how many of them are
+// done, in a page of a sealed memory file. The handle of such an event names the process and descriptor of
+// its maker. A worker reaches nothing of another one, so the descriptor travels with the handle (broker.hh).
+// Any thread.
 #pragma once
 
 #include <array>
@@ -11,26 +12,31 @@
 #include <optional>
 
 #include "api/cuda/headers.hh"
-#include "device/cpu/shared_file.hh"
+#include "device/cpu/memory/shared_file.hh"
 
 namespace outboard::device::cpu {
 
 class ipc_event {
  public:
   static std::shared_ptr<ipc_event> make();
-  /// nullptr: no such event lives. `own`: it is this process's.
+  /// nullptr: no such event exists. `own`: this process made it.
   static std::shared_ptr<ipc_event> open(const CUipcEventHandle& handle, bool& own);
 
   CUipcEventHandle handle() const;
 
-  /// A recording begins; finish() with the number says that the stream has come to it.
+  /// As device::device has them.
+  static int descriptor_of(const CUipcEventHandle& handle);
+  static CUipcEventHandle with_descriptor(const CUipcEventHandle& handle, int descriptor);
+
+  /// Begins a recording; finish() with the returned number says that the stream has reached it.
   std::uint64_t begin();
   void finish(std::uint64_t number);
 
-  /// The last recording so far, 0: none.
+  /// The number of the last recording; 0: none.
   std::uint64_t last() const { return page().recorded.load(std::memory_order_acquire); }
   bool done(std::uint64_t number) const;
-  /// Waits until it is done, its recorder has died, or `given_up` says so (asked ten times a second).
+  /// Waits until the recording is done, its process has died, or `given_up` returns true (called ten times a
+  /// second).
   void await(std::uint64_t number, const std::function<bool()>& given_up);
 
  private:
@@ -46,8 +52,10 @@ class ipc_event {
     return *reinterpret_cast<struct page*>(mapping_.begin());
   }
   bool map();
+  bool is_gone(std::int32_t process) const;
 
   unique_fd file_;
+  unique_fd presence_;  ///< the same file, opened for this process alone, which holds locks by it
   shared_mapping mapping_;
 };
 

@@ -1,5 +1,5 @@
-// A kernel launch as data: checked when it is made, run as often as its graph is launched. Values;
-// run_kernel() from any thread.
+// A kernel launch as data. It is checked when it is made, and runs as often as its graph is launched. Plain
+// values; run_kernel() may be called from any thread.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,7 @@ struct kernel_work {
   std::vector<CUlaunchAttribute> attributes;
 };
 
-/// Checks everything that a launch is refused for. `parameters` or `extra` as cuLaunchKernel takes them.
+/// Checks everything for which a launch can be refused. `parameters` or `extra` are those of cuLaunchKernel.
 CUresult prepare_kernel(const context_ptr& c, CUfunction function, const launch_shape& how, void** parameters,
                         void** extra, kernel_work& out);
 CUresult run_kernel(const kernel_work& work);

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class launch_test : public device_test {};
 
-TEST_F(launch_test, VectoraddGivesTheSums) {
+TEST_F(launch_test, vectoradd_gives_the_sums) {
   constexpr unsigned n = 10000;
   const CUfunction f = function(load(), "vectoradd");
   std::vector<float> a(n), b(n), c(n);
@@ -29,7 +29,7 @@ TEST_F(launch_test, VectoraddGivesTheSums) {
   for (unsigned i = 0; i < n; ++i) ASSERT_EQ(c[i], a[i] + b[i]) << i;
 }
 
-TEST_F(launch_test, PackedParametersWork) {
+TEST_F(launch_test, packed_parameters_work) {
   const CUfunction f = function(load(), "store");
   const CUdeviceptr at = allocate(4);
   struct {
@@ -45,7 +45,7 @@ TEST_F(launch_test, PackedParametersWork) {
   EXPECT_EQ(table_.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(launch_test, BadShapesAreRefusedAtTheCallAndHarmNothing) {
+TEST_F(launch_test, bad_shapes_are_refused_at_the_call_and_harm_nothing) {
   const CUfunction f = function(load(), "store");
   CUdeviceptr at = allocate(4);
   unsigned value = 1;
@@ -63,7 +63,7 @@ TEST_F(launch_test, BadShapesAreRefusedAtTheCallAndHarmNothing) {
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST_F(launch_test, OptInSharedMemoryNeedsTheAttribute) {
+TEST_F(launch_test, opt_in_shared_memory_needs_the_attribute) {
   const CUfunction f = function(load(), "trapping");
   int most = 0;
   table_.cuDeviceGetAttribute(&most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0);
@@ -82,7 +82,7 @@ TEST_F(launch_test, OptInSharedMemoryNeedsTheAttribute) {
   EXPECT_EQ(read(at), 1u);
 }
 
-TEST_F(launch_test, IllegalAddressSticksUntilReset) {
+TEST_F(launch_test, illegal_address_sticks_until_reset) {
   const CUfunction f = function(load(), "store");
   const CUdeviceptr good = allocate(4);
   ASSERT_EQ(launch(f, nullptr, CUdeviceptr{0x40}, 1u), CUDA_SUCCESS) << "the call itself cannot know";
@@ -101,7 +101,7 @@ TEST_F(launch_test, IllegalAddressSticksUntilReset) {
   EXPECT_EQ(read(at), 9u);
 }
 
-TEST_F(launch_test, EachFaultHasItsCode) {
+TEST_F(launch_test, each_fault_has_its_code) {
   const CUfunction f = function(load(), "store");
   ASSERT_EQ(launch(f, nullptr, allocate(8) + 2, 1u), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_MISALIGNED_ADDRESS);
@@ -111,7 +111,7 @@ TEST_F(launch_test, EachFaultHasItsCode) {
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
-TEST_F(launch_test, ErrorsStayInTheirContext) {
+TEST_F(launch_test, errors_stay_in_their_context) {
   const CUfunction f = function(load(), "store");
   const CUdeviceptr good = allocate(4);
   CUcontext other = nullptr;
@@ -126,12 +126,13 @@ TEST_F(launch_test, ErrorsStayInTheirContext) {
   EXPECT_EQ(read(good), 3u);
 }
 
-TEST_F(launch_test, WorkBehindAFaultIsDropped) {
+TEST_F(launch_test, work_behind_a_fault_is_dropped) {
   const CUmodule m = load();
   const CUdeviceptr at = allocate(4);
   void* pinned = nullptr;
   table_.cuMemHostAlloc(&pinned, 4, 0);
-  const CUfunction increment = function(m, "increment");  // before the fault, which may be known at once
+  const CUfunction increment =
+      function(m, "increment");  // may also fail, because the fault may be known at once
   launch(function(m, "trapping"), nullptr);
   launch(increment, nullptr, at);
   table_.cuMemcpyDtoHAsync_v2(pinned, at, 4, nullptr);
@@ -139,7 +140,7 @@ TEST_F(launch_test, WorkBehindAFaultIsDropped) {
   EXPECT_EQ(*static_cast<unsigned*>(pinned), 0u);
 }
 
-TEST_F(launch_test, KernelsOfALibraryLaunchByTheirOwnHandle) {
+TEST_F(launch_test, kernels_of_a_library_launch_by_their_own_handle) {
   CUlibrary library = nullptr;
   ASSERT_EQ(table_.cuLibraryLoadData(&library, test_ptx, nullptr, nullptr, 0, nullptr, nullptr, 0),
             CUDA_SUCCESS);
@@ -168,7 +169,7 @@ TEST_F(launch_test, KernelsOfALibraryLaunchByTheirOwnHandle) {
   EXPECT_EQ(table_.cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_F(launch_test, ModulesEnumerateTheirFunctions) {
+TEST_F(launch_test, modules_enumerate_their_functions) {
   const CUmodule m = load();
   unsigned count = 0;
   ASSERT_EQ(table_.cuModuleGetFunctionCount(&count, m), CUDA_SUCCESS);
@@ -178,14 +179,14 @@ TEST_F(launch_test, ModulesEnumerateTheirFunctions) {
   EXPECT_THAT(all, ::testing::Contains(function(m, "spin_until")));
 }
 
-TEST_F(launch_test, ImagesWithoutPtxAreNamedSo) {
+TEST_F(launch_test, images_without_ptx_have_their_own_error) {
   CUmodule m = nullptr;
   EXPECT_EQ(table_.cuModuleLoadData(&m, "\177ELF and so on"), CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_EQ(m, nullptr);
   EXPECT_EQ(table_.cuModuleLoadData(&m, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(launch_test, BadPtxIsExplainedInTheLog) {
+TEST_F(launch_test, bad_ptx_is_explained_in_the_log) {
   CUmodule m = nullptr;
   char log[256] = {};
   CUjit_option names[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -197,7 +198,7 @@ TEST_F(launch_test, BadPtxIsExplainedInTheLog) {
   EXPECT_EQ(reinterpret_cast<std::size_t>(values[1]), std::strlen(log));
 }
 
-TEST_F(launch_test, TwoTextsAreLinkedIntoOneImage) {
+TEST_F(launch_test, two_texts_are_linked_into_one_image) {
   const char* first =
       ".version 8.0\n.target sm_75\n.address_size 64\n.extern .func (.param .b32 r) answer();\n"
       ".visible .entry ask(.param .u64 at) {\n .reg .b32 %r<2>; .reg .b64 %rd<2>;\n ld.param.u64 %rd1, "
@@ -232,7 +233,7 @@ TEST_F(launch_test, TwoTextsAreLinkedIntoOneImage) {
   EXPECT_EQ(read(at), 42u);
 }
 
-TEST_F(launch_test, FreedMemoryIsNoLongerLegal) {
+TEST_F(launch_test, freed_memory_is_no_longer_legal) {
   const CUfunction f = function(load(), "store");
   const CUdeviceptr at = allocate(8 << 20);
   ASSERT_EQ(launch(f, nullptr, at, 1u), CUDA_SUCCESS);
@@ -241,7 +242,7 @@ TEST_F(launch_test, FreedMemoryIsNoLongerLegal) {
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_F(launch_test, OccupancyGivesALegalCooperativeGrid) {
+TEST_F(launch_test, occupancy_gives_a_legal_cooperative_grid) {
   const CUfunction f = function(load(), "add_one_atomic");
   int blocks = 0, cores = 0;
   ASSERT_EQ(table_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 128, 0), CUDA_SUCCESS);
@@ -256,7 +257,7 @@ TEST_F(launch_test, OccupancyGivesALegalCooperativeGrid) {
             CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-TEST_F(launch_test, LaunchExTakesHintsAndRecordsEvents) {
+TEST_F(launch_test, launch_ex_takes_hints_and_records_events) {
   const CUfunction f = function(load(), "store");
   CUdeviceptr at = allocate(4);
   unsigned value = 6;
@@ -286,7 +287,7 @@ class timeout_test : public device_test {
   timeout_test() : device_test({.kernel_timeout = 100ms}) {}
 };
 
-TEST_F(timeout_test, EndlessKernelEndsWithItsCode) {
+TEST_F(timeout_test, endless_kernel_ends_with_its_code) {
   const CUfunction f = function(load(), "spin_until");
   const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(launch(f, nullptr, allocate(4)), CUDA_SUCCESS);
@@ -294,7 +295,7 @@ TEST_F(timeout_test, EndlessKernelEndsWithItsCode) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 
-TEST(closing_test, ADeviceWithARunningKernelCloses) {
+TEST(closing_test, a_device_with_a_running_kernel_closes) {
   struct closing : device_test {
     using device_test::SetUp;
     void TestBody() override {

@@ -20,7 +20,7 @@ class linking : public device_test {
 
 TEST_F(linking, each_part_is_compiled_when_it_is_added) {
   EXPECT_EQ(add(head + ".visible .entry k() { frob; ret; }"), CUDA_ERROR_INVALID_PTX);
-  // What another part will bring is no error of this one.
+  // A symbol that another part will define is not an error in this part.
   EXPECT_EQ(
       add(head + ".extern .func other();\n.extern .global .u32 there;\n.visible .entry k() { .reg .b64 a;"
                  " mov.u64 a, there; call other; ret; }"),
@@ -32,7 +32,7 @@ TEST_F(linking, each_part_is_compiled_when_it_is_added) {
   EXPECT_EQ(table_.cuLinkComplete(state_, &image, &size), CUDA_SUCCESS);
 }
 
-TEST_F(linking, a_second_definition_is_refused_where_it_comes) {
+TEST_F(linking, a_second_definition_is_refused_when_it_is_added) {
   ASSERT_EQ(add(head + ".visible .entry k() { ret; }"), CUDA_SUCCESS);
   EXPECT_EQ(add(head + ".visible .entry k() { ret; }"), CUDA_ERROR_INVALID_SOURCE);
   void* image = nullptr;
@@ -42,7 +42,7 @@ TEST_F(linking, a_second_definition_is_refused_where_it_comes) {
   function(module, "k");
 }
 
-TEST_F(linking, of_nothing_comes_an_image_of_nothing) {
+TEST_F(linking, linking_nothing_gives_an_empty_image) {
   void* image = nullptr;
   ASSERT_EQ(table_.cuLinkComplete(state_, &image, nullptr), CUDA_SUCCESS);
   CUmodule module = nullptr;
@@ -52,7 +52,7 @@ TEST_F(linking, of_nothing_comes_an_image_of_nothing) {
   EXPECT_EQ(count, 0u);
 }
 
-TEST_F(linking, targets_that_there_are_not_are_refused) {
+TEST_F(linking, unknown_targets_are_refused) {
   CUmodule module = nullptr;
   const std::string text = head + ".visible .entry k() { ret; }";
   const auto load_for = [&](std::vector<CUjit_option> names, std::uintptr_t target) {
@@ -68,7 +68,7 @@ TEST_F(linking, targets_that_there_are_not_are_refused) {
             CUDA_ERROR_INVALID_PTX);
 }
 
-TEST_F(linking, a_library_that_does_not_compile_says_so_at_its_first_kernel) {
+TEST_F(linking, a_library_that_does_not_compile_fails_at_its_first_kernel) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
   const std::string text = head + ".visible .entry k() { frob; ret; }";

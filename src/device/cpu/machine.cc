@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include "base/cores.hh"
-#include "device/cpu/capture.hh"
+#include "device/cpu/graph/capture.hh"
+#include "device/cpu/ipc_event.hh"
 #include "device/cpu/profile_of.hh"
 
 namespace outboard::device::cpu {
@@ -15,7 +16,7 @@ namespace {
 
 std::atomic<std::uint64_t> last_generation{0};
 
-// Kernels of this many streams run at the same time, as many as a board runs; more wait their turn.
+// Kernels of this many streams run at the same time, as on a board; those of further streams wait.
 constexpr std::size_t most_stream_threads = 128;
 
 std::uint64_t half_of_ram() {
@@ -27,7 +28,7 @@ std::uint64_t half_of_ram() {
 void write_to(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written <= 0) return;  // nobody reads: printf has no way to say so either
+    if (written <= 0) return;  // the reader is gone, and printf cannot report it either
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -77,6 +78,12 @@ class cpu_device final : public device {
            std::to_string(p.capability / 10) + "." + std::to_string(p.capability % 10);
   }
   const api::driver_table& cuda() const override { return table_; }
+  int descriptor_of(const CUipcEventHandle& handle) const override {
+    return ipc_event::descriptor_of(handle);
+  }
+  CUipcEventHandle with_descriptor(const CUipcEventHandle& handle, int descriptor) const override {
+    return ipc_event::with_descriptor(handle, descriptor);
+  }
 
  private:
   std::unique_ptr<machine> machine_;
@@ -100,7 +107,7 @@ machine::machine(const options& o, profile p, std::unique_ptr<memory> m)
 
 machine::~machine() {
   kernels.close();
-  // What is queued is dropped, what runs ends within 100 ms.
+  // Queued work is dropped; running kernels end within 100 ms.
   const auto all = contexts.all();
   for (const auto& [handle, c] : all) c->group->error.store(CUDA_ERROR_DEINITIALIZED);
   for (const auto& [handle, c] : all) work.synchronize(c->group);
@@ -168,7 +175,7 @@ profile profile_of(const options& how) {
 
 result<std::unique_ptr<device>> open(const options& how) {
   if (how.capability < 50 || how.capability > 129) {
-    return failure("compute capability " + std::to_string(how.capability) + " is not within 50 and 129");
+    return failure("compute capability " + std::to_string(how.capability) + " is not between 50 and 129");
   }
   options used = how;
   if (!used.print) used.print = [](std::string_view text) { write_to(STDOUT_FILENO, text); };
@@ -177,7 +184,7 @@ result<std::unique_ptr<device>> open(const options& how) {
   if (p.cores > 4096) return failure(std::to_string(p.cores) + " cores are more than 4096");
   if (p.memory_bytes < memory::granularity || p.memory_bytes > std::uint64_t{1} << 45) {
     return failure("device memory of " + std::to_string(how.memory_bytes) +
-                   " bytes is not within 2 MiB and 32 TiB");
+                   " bytes is not between 2 MiB and 32 TiB");
   }
   auto store = memory::create(p.memory_bytes);
   if (!store) return store.error();

@@ -8,15 +8,15 @@
 #include <mutex>
 #include <string>
 
-#include "device/cpu/advice.hh"
 #include "device/cpu/array.hh"
 #include "device/cpu/code.hh"
 #include "device/cpu/context.hh"
 #include "device/cpu/cpu.hh"
-#include "device/cpu/graph_memory.hh"
+#include "device/cpu/graph/graph_memory.hh"
 #include "device/cpu/handle_table.hh"
-#include "device/cpu/memory.hh"
-#include "device/cpu/pool.hh"
+#include "device/cpu/memory/advice.hh"
+#include "device/cpu/memory/memory.hh"
+#include "device/cpu/memory/pool.hh"
 #include "device/cpu/profile.hh"
 #include "device/cpu/scheduler.hh"
 #include "device/cpu/texture.hh"
@@ -46,15 +46,15 @@ struct event_object {
   unsigned flags = 0;
   std::mutex mutex;
   point_ptr point;                    // null until recorded
-  std::shared_ptr<ipc_event> shared;  ///< interprocess: what counts instead of `point`
+  std::shared_ptr<ipc_event> shared;  ///< interprocess: used instead of `point`
   bool imported = false;              ///< made by another process
-  // Recorded last in a stream under capture; guarded by machine::graphs_mutex.
+  // True if the last recording was in a stream under capture; guarded by machine::graphs_mutex.
   std::atomic<bool> captured{false};
   std::shared_ptr<stream_capture> capture;
   std::vector<graph_node*> tails;
 };
 
-/// Bytes of device memory that graphs' own allocations hold, from the making of their nodes on.
+/// Bytes of device memory that graphs' own allocations hold, from the creation of their nodes on.
 struct graph_memory_account {
   std::atomic<std::uint64_t> used{0}, high{0};
   void add(std::uint64_t bytes) {
@@ -71,7 +71,7 @@ struct machine {
 
   const options how;
   const profile facts;
-  const std::uint64_t generation;  ///< tells the machines of one process apart in thread-local state
+  const std::uint64_t generation;  ///< distinguishes the machines of one process in thread-local state
   std::unique_ptr<memory> store;
   pool_set pools;
   advice_book advice;
@@ -112,14 +112,15 @@ struct machine {
   unsigned primary_flags = 0;
 
   context_ptr make_context(bool is_primary, unsigned flags);
-  /// Waits for its work, then frees everything that belongs to it. The handle of a primary stays.
+  /// Waits for the context's work, then frees everything that belongs to it. The handle of a primary context
+  /// stays.
   void end_context(const context_ptr& c);
 };
 
 extern std::atomic<machine*> current;
 inline machine& here() { return *current.load(std::memory_order_acquire); }
 
-/// Each file of entries fills its own.
+/// Each of these is in the file of its entries.
 void fill_device_entries(api::driver_table& table);
 void fill_context_entries(api::driver_table& table);
 void fill_memory_entries(api::driver_table& table);
@@ -147,7 +148,7 @@ void fill_graph_entries(api::driver_table& table);
 void fill_graph_node_entries(api::driver_table& table);
 void fill_graph_exec_entries(api::driver_table& table);
 void fill_user_object_entries(api::driver_table& table);
-/// Last: entries that capture forbids refuse themselves while it does.
+/// Call it last: it makes entries that a capture forbids return an error during one.
 void guard_entries(api::driver_table& table);
 
 }  // namespace outboard::device::cpu

@@ -175,7 +175,7 @@ function_table make_table() {
   t.nvmlDeviceGetMemoryInfo = memory_info;
   t.nvmlDeviceGetMemoryInfo_v2 = memory_info_v2;
   t.nvmlDeviceGetCpuAffinity = cpu_affinity;
-  // Which share of the time memory was read or written nobody measures here.
+  // The share of time in which memory was read or written is not measured here.
   t.nvmlDeviceGetUtilizationRates = [](nvmlDevice_t, nvmlUtilization_t* out) {
     *out = {here().busy.percent(), 0};
     return NVML_SUCCESS;

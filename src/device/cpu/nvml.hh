@@ -1,6 +1,6 @@
-// NVML of the cpu device: true values of this machine where a function has a meaning for it, NOT_SUPPORTED as
-// boards say it where it has none (fans, clocks, NVLink, ECC). Memory and utilisation are those of the
-// workers. One at a time in a process; any thread.
+// NVML of the cpu device. A function that has a meaning for this machine returns true values; others (fans,
+// clocks, NVLink, ECC) return NOT_SUPPORTED, as on boards without them. Memory and utilisation are those of
+// the workers. Only one at a time in a process; any thread.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace outboard::device::cpu {
 
-/// `how` as the workers have it, so that both say the same.
+/// `how` must be the workers' options, so that both report the same.
 result<std::unique_ptr<nvml_device>> open_nvml(const options& how, activity_source workers);
 
 }  // namespace outboard::device::cpu

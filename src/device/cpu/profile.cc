@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "ptx/executor.hh"
+#include "ptx/run/executor.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -125,10 +125,11 @@ int texture_limit(CUdevice_attribute id) {
 
 }  // namespace
 
+// a table: the answer to each attribute
 std::optional<int> profile::attribute(CUdevice_attribute id) const {
   if (id < 1 || id >= CU_DEVICE_ATTRIBUTE_MAX) return std::nullopt;
   switch (id) {
-    // Shapes of a launch: what the executor takes.
+    // Limits of a launch, from the executor.
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
       return static_cast<int>(limits::max_threads);
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
@@ -179,7 +180,7 @@ std::optional<int> profile::attribute(CUdevice_attribute id) const {
       return capability / 10;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
       return capability % 10;
-    // Of the host's order; programs divide by them to print a bandwidth.
+    // Clocks have the order of magnitude of the host's; programs divide by them to print a bandwidth.
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
       return 2000000;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
@@ -249,7 +250,7 @@ std::optional<int> profile::attribute(CUdevice_attribute id) const {
     case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
       return 1;
 
-    // Where it sits. A bus number that boards seldom have.
+    // The device's place on the bus, with a number that boards rarely have.
     case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
       return pci_domain;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:

@@ -1,8 +1,8 @@
-// What the cpu device says about itself: every attribute, derived from the options so that the answers agree
-// with each other and with what the executor does. Immutable after creation, any thread.
+// Every attribute of the cpu device, derived from the options so that the values agree with each other and
+// with the executor. Immutable after creation; any thread.
 //
-// A multiprocessor is a core. Where a limit depends on the compute capability it is that of boards of this
-// capability; what the device does not have (textures, clusters, peers, DMA to others) says 0.
+// A multiprocessor is a core. A limit that depends on the compute capability is that of boards of this
+// capability. Attributes of features that the device lacks (clusters, peers, DMA to others) are 0.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct profile {
   static constexpr int registers_per_multiprocessor = 65536;
   static constexpr int shared_per_block = 48 << 10;
   static constexpr const char* name = "Outboard CPU device";
-  static constexpr int driver_version = 13000;
+  static constexpr int driver_version = api::described_version;
   static constexpr int pci_domain = 0, pci_bus = 0xfe, pci_device = 0x1f;
   static constexpr const char* pci_bus_id = "0000:FE:1F.0";
 

@@ -1,5 +1,5 @@
-// What a device with these options says of itself: before there is one, and in processes that have none. Pure
-// function of the options and the machine; any thread.
+// The profile of a device with these options, for use before it is opened and in processes that have none. A
+// pure function of the options and the machine; any thread.
 #pragma once
 
 #include "device/cpu/cpu.hh"

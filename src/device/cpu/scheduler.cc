@@ -1,34 +1,41 @@
 #include "device/cpu/scheduler.hh"
 
 #include <algorithm>
+#include <condition_variable>
 
 #include "base/blocked_signals.hh"
 #include "base/check.hh"
 
 namespace outboard::device::cpu {
 
-/// A thread that waits for a stream to come as far as `target`, or for a point.
+/// A thread that waits for a stream to reach `target`, or for a point.
 struct waiter {
   std::uint64_t target = 0;
   std::condition_variable reached;
+};
+
+/// A thread without work. Each has a condition of its own: in C libraries before glibc 2.41 a condition with
+/// several waiters can lose a signal (bug 25847), and then work would wait for a thread indefinitely.
+struct idle_thread {
+  std::condition_variable wake;
+  bool called = false;
 };
 
 scheduler::~scheduler() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
+    while (!idle_.empty()) call_a_thread();
   }
-  some_ready_.notify_all();
   for (std::thread& t : threads_) t.join();
 }
 
 // --- submitting
-// -----------------------------------------------------------------------------------------------------
 
 void scheduler::enqueue(stream& s, operation op) {
   stream_group& group = *s.group_;
   if (!group.gates.empty()) [[unlikely]] {
-    // A point that is not done has its operation already: no gate leads back to this one.
+    // The operation of an unfinished point already exists, so no gate can depend on this one.
     std::vector<point_ptr> gates = std::move(group.gates);
     std::erase_if(gates, [](const point_ptr& p) { return p->done.load(std::memory_order_acquire); });
     for (const point_ptr& gate : gates) {
@@ -114,7 +121,6 @@ void scheduler::wait_event(const group_ptr& group, point_ptr point) {
 }
 
 // --- what may run
-// ---------------------------------------------------------------------------------------------------
 
 void scheduler::settle() {
   while (!to_advance_.empty()) {
@@ -124,7 +130,7 @@ void scheduler::settle() {
   }
 }
 
-/// Brings a stream that is not running as far as it can come without a thread.
+/// Advances a stream that is not running as far as possible without a thread.
 void scheduler::advance(stream& s) {
   for (;;) {
     s.state_ = stream::state::parked;
@@ -150,12 +156,23 @@ void scheduler::advance(stream& s) {
 void scheduler::make_ready(stream& s) {
   s.state_ = stream::state::ready;
   ready_.push_back(&s);
-  if (idle_threads_ >= ready_.size()) {
-    some_ready_.notify_one();
+  if (threads_on_their_way_ >= ready_.size()) return;
+  if (!idle_.empty()) {
+    call_a_thread();
   } else if (threads_.size() < most_threads_ && !stopping_) {
     const blocked_signals quiet;
     threads_.emplace_back([this] { work(); });
+    ++threads_on_their_way_;
   }
+}
+
+/// The latest one, whose stack is still in a cache.
+void scheduler::call_a_thread() {
+  idle_thread& next = *idle_.back();
+  idle_.pop_back();
+  next.called = true;
+  next.wake.notify_one();
+  ++threads_on_their_way_;
 }
 
 void scheduler::reach(event_point& point) {
@@ -192,12 +209,11 @@ void scheduler::complete_front(stream& s) {
   if (s.queue_.empty()) {
     s.state_ = stream::state::idle;
     group.busy.erase(&s);
-    s.self_.reset();  // callers that go on hold the stream
+    s.self_.reset();  // callers that continue hold the stream
   }
 }
 
 // --- running
-// --------------------------------------------------------------------------------------------------------
 
 /// Runs the front operation of a stream that the caller has taken off the ready queue; afterwards the stream
 /// is idle, parked or ready again.
@@ -221,13 +237,16 @@ void scheduler::run_front(std::unique_lock<std::mutex>& lock, stream& s) {
 }
 
 void scheduler::work() {
+  idle_thread own;
   std::unique_lock lock(mutex_);
+  --threads_on_their_way_;
   for (;;) {
     while (ready_.empty()) {
       if (stopping_) return;
-      ++idle_threads_;
-      some_ready_.wait(lock);
-      --idle_threads_;
+      own.called = false;
+      idle_.push_back(&own);
+      own.wake.wait(lock, [&] { return own.called; });
+      --threads_on_their_way_;
     }
     stream* s = ready_.front();
     ready_.pop_front();
@@ -250,7 +269,6 @@ void scheduler::help_until(std::unique_lock<std::mutex>& lock, stream& s, std::u
 }
 
 // --- waiting
-// --------------------------------------------------------------------------------------------------------
 
 bool scheduler::idle(const stream_ptr& s) {
   std::lock_guard lock(mutex_);
@@ -264,7 +282,7 @@ bool scheduler::idle(const group_ptr& group) {
 
 void scheduler::synchronize(const stream_ptr& s) {
   std::unique_lock lock(mutex_);
-  // Whoever waits for the legacy stream waits for the blocking ones, though there be nothing in it.
+  // Waiting for the legacy stream means waiting for the blocking ones, even if it is empty.
   const std::list<phase>& phases = s->group_->phases;
   if (s->kind_ == stream_kind::legacy && !phases.empty() && !phases.back().legacy && phases.back().unfinished)
     enqueue(*s, {});

@@ -1,6 +1,6 @@
-// The order of work on the cpu device: streams are queues of operations, events are points in them, a small
-// set of threads runs what is ready. One lock guards all queues and is never held while an operation runs.
-// Any thread; owned by the machine.
+// The order of work on the cpu device: streams are queues of operations, events are points in them, and a
+// small set of threads runs the operations that are ready. One lock guards all queues; it is never held while
+// an operation runs. Any thread; owned by the machine.
 //
 // The legacy default stream: operations of it and of blocking streams of one context are numbered into
 // alternating phases (all blocking streams | the legacy stream | blocking streams ...); an operation may run
@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -26,8 +25,8 @@
 
 namespace outboard::device::cpu {
 
-/// The body of an operation. run() is called once, from any thread; its result other than success is sticky
-/// in the operation's context.
+/// The body of an operation. run() is called once, from any thread; a result other than success becomes the
+/// sticky error of the operation's context.
 class task {
  public:
   virtual ~task() = default;
@@ -46,6 +45,7 @@ std::unique_ptr<task> make_task(F body) {
 
 class stream;
 struct waiter;
+struct idle_thread;
 
 /// One recording of an event. `done` may be read without the lock (it is set with release after `when`).
 struct event_point {
@@ -63,12 +63,13 @@ struct phase {
   std::vector<stream*> parked;
 };
 
-/// What the streams of one context have in common. Guarded by the scheduler, but `error` and `cancelled`.
+/// The state that the streams of one context share. The scheduler's lock guards it, except `error` and
+/// `cancelled`.
 struct stream_group {
   std::list<phase> phases;
   std::uint64_t unfinished = 0;
   std::unordered_set<stream*> busy;
-  std::vector<point_ptr> gates;   ///< what every operation waits for that comes now; done ones go
+  std::vector<point_ptr> gates;   ///< points for which every later operation waits; done ones are removed
   std::atomic<int> capturing{0};  ///< blocking streams under capture: the legacy stream must not be used
   std::atomic<int> error{CUDA_SUCCESS};  ///< sticky; operations of a failed context are dropped
 };
@@ -76,7 +77,7 @@ using group_ptr = std::shared_ptr<stream_group>;
 
 enum class stream_kind { legacy, blocking, non_blocking };
 
-/// What a program has set of a stream (cuStreamSetAttribute).
+/// The attributes that a program has set for a stream (cuStreamSetAttribute).
 struct stream_attributes {
   std::mutex mutex;  // guards what follows
   std::map<CUstreamAttrID, CUstreamAttrValue> set;
@@ -122,14 +123,14 @@ class scheduler {
   ~scheduler();
 
   void submit(const stream_ptr& s, std::unique_ptr<task> body);
-  /// Submits and returns when it is done; the calling thread runs it itself where nothing is before it.
+  /// Submits a task and returns when it is done. The calling thread runs it if nothing is queued before it.
   void run(const stream_ptr& s, std::unique_ptr<task> body);
   point_ptr record(const stream_ptr& s);
   void wait_event(const stream_ptr& s, point_ptr point);
 
-  /// A point behind all work that the group has now.
+  /// Makes a point behind all work that the group has now.
   point_ptr record(const group_ptr& group);
-  /// All later work of the group waits for the point.
+  /// Makes all later work of the group wait for the point.
   void wait_event(const group_ptr& group, point_ptr point);
 
   bool idle(const stream_ptr& s);
@@ -139,7 +140,7 @@ class scheduler {
   bool idle(const group_ptr& group);
   void synchronize(const point_ptr& point);
 
-  /// A point in no stream: done when reach() says so.
+  /// Completes a point that is in no stream.
   void reach(const point_ptr& point);
 
  private:
@@ -152,14 +153,15 @@ class scheduler {
   void run_front(std::unique_lock<std::mutex>& lock, stream& s);
   void help_until(std::unique_lock<std::mutex>& lock, stream& s, std::uint64_t target);
   void make_ready(stream& s);
+  void call_a_thread();
   void work();
 
   const std::size_t most_threads_;
   std::mutex mutex_;
-  std::condition_variable some_ready_;
   std::deque<stream*> ready_;
-  std::vector<stream*> to_advance_;  // filled and emptied under one holding of the lock
-  std::size_t idle_threads_ = 0;
+  std::vector<stream*> to_advance_;       // filled and emptied while the lock is held once
+  std::vector<idle_thread*> idle_;        // threads that nobody has called yet
+  std::size_t threads_on_their_way_ = 0;  // called or just started; each will look at ready_
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

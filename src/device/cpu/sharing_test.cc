@@ -1,4 +1,4 @@
-// What processes of the cpu device share, from below its entries: files of memory and pools, and events
+// Tests what processes of the cpu device share, below its entries: files of memory and pools, and events
 // between processes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,9 @@
 
 #include <cstring>
 
+#include "base/asleep_testing.hh"
 #include "device/cpu/ipc_event.hh"
-#include "device/cpu/pool.hh"
+#include "device/cpu/memory/pool.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -66,7 +67,7 @@ TEST(shared_memory, takes_no_other_file) {
     EXPECT_EQ(m->import_physical(fd, made), CUDA_ERROR_UNKNOWN) << fd;
 }
 
-TEST(shared_memory, is_exported_only_if_made_for_it) {
+TEST(shared_memory, is_exported_only_if_made_for_export) {
   auto m = make_memory();
   std::uint64_t made = 0;
   unique_fd fd;
@@ -116,7 +117,7 @@ TEST(shared_pool, checks_every_byte_of_a_name) {
   ASSERT_EQ(maker.export_pointer(block, name), CUDA_SUCCESS);
   auto* bytes = reinterpret_cast<std::uint8_t*>(&name);
   for (std::size_t i = 0; i < sizeof name; ++i) {
-    if (i >= 8 && i < 24) continue;  // offset and size: inside the file, they are other blocks' names
+    if (i >= 8 && i < 24) continue;  // offset and size: changed within the file, they name other blocks
     bytes[i] ^= 1;
     EXPECT_EQ(taker.import_pointer(name, 1, seen), CUDA_ERROR_INVALID_VALUE) << i;
     bytes[i] ^= 1;
@@ -137,23 +138,72 @@ TEST(ipc_event, is_seen_by_another_process) {
   const std::uint64_t number = event->begin();
   EXPECT_FALSE(event->done(number));
   const CUipcEventHandle handle = event->handle();
-  const pid_t child = ::fork();
+  const pid_t waiting = ::getpid(), child = ::fork();
   if (child == 0) {
     bool own = true;
     const auto opened = ipc_event::open(handle, own);
-    if (!opened || own || opened->last() != number) ::_exit(1);
-    ::usleep(50'000);
+    if (!opened || own || opened->last() != number || !falls_asleep(waiting)) ::_exit(1);
     opened->finish(number);
     ::_exit(0);
   }
-  event->await(number, never);
+  int status = -1;
+  // The child finishes what this process recorded, so its end alone would not end the wait.
+  event->await(number, [&] { return ::waitpid(child, &status, WNOHANG) == child; });
   EXPECT_TRUE(event->done(number));
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  if (status == -1) ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
 }
 
-TEST(ipc_event, of_a_recorder_that_died_does_not_hang) {
+TEST(ipc_event, is_opened_by_its_descriptor_where_other_processes_are_out_of_reach) {
+  const auto event = ipc_event::make();
+  ASSERT_TRUE(event);
+  const CUipcEventHandle handle = event->handle();
+  const int descriptor = ipc_event::descriptor_of(handle);
+  ASSERT_GE(descriptor, 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // As a confined worker gets it: not by its maker's number.
+    const int received = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 100);
+    bool own = true;
+    const auto opened = ipc_event::open(ipc_event::with_descriptor(handle, received), own);
+    if (!opened || own || ipc_event::descriptor_of(handle) != -1) ::_exit(1);
+    (void)opened->begin();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(event->last(), 1u);
+}
+
+TEST(ipc_event, waits_for_a_recorder_that_lives) {
+  const auto event = ipc_event::make();
+  ASSERT_TRUE(event);
+  const CUipcEventHandle handle = event->handle();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool own = true;
+    auto first = ipc_event::open(handle, own), second = ipc_event::open(handle, own);
+    (void)first->begin();
+    (void)second->begin();
+    first.reset();  // the second still says that its process lives
+    (void)!::write(ends[1], "x", 1);
+    ::pause();
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ends[0], &byte, 1), 1);
+  int asked = 0;
+  event->await(2, [&] { return ++asked == 3; });
+  EXPECT_FALSE(event->done(2));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  event->await(2, never);
+  EXPECT_TRUE(event->done(2));
+}
+
+TEST(ipc_event, does_not_hang_after_its_recorder_died) {
   const auto event = ipc_event::make();
   ASSERT_TRUE(event);
   const pid_t child = ::fork();
@@ -167,7 +217,7 @@ TEST(ipc_event, of_a_recorder_that_died_does_not_hang) {
   EXPECT_TRUE(event->done(1));
 }
 
-TEST(ipc_event, handles_that_nobody_gave_out_open_nothing) {
+TEST(ipc_event, unknown_handles_open_nothing) {
   const auto event = ipc_event::make();
   ASSERT_TRUE(event);
   bool own = false;
@@ -176,9 +226,9 @@ TEST(ipc_event, handles_that_nobody_gave_out_open_nothing) {
   EXPECT_TRUE(own);
   auto* bytes = reinterpret_cast<std::uint8_t*>(&handle);
   for (std::size_t i = 0; i < sizeof handle; ++i) {
-    bytes[i] ^= 1;
+    bytes[i] ^= 0x40;  // the next descriptor may be the same event's
     EXPECT_FALSE(ipc_event::open(handle, own)) << i;
-    bytes[i] ^= 1;
+    bytes[i] ^= 0x40;
   }
   EXPECT_FALSE(ipc_event::open(CUipcEventHandle{}, own));
 }

@@ -1,5 +1,6 @@
-// The bytes of device memory in use, shown outside of the process: the helper that answers NVML has no driver
-// to ask. One cpu device a process, so one place. Set before the device is opened; any thread shows.
+// Publishes the bytes of device memory in use outside the process, because the helper that answers NVML has
+// no driver to ask. A process has one cpu device, so there is one place. Set it before the device is opened;
+// any thread may publish.
 #pragma once
 
 #include <atomic>
@@ -7,7 +8,8 @@
 
 namespace outboard::device::cpu {
 
-/// From now on kept equal to what is in use; may lie in memory that others read. Null: nobody looks.
+/// Keeps `place` equal to the bytes in use from now on; it may lie in memory that other processes read. Null:
+/// not published.
 void show_used_bytes_in(std::atomic<std::uint64_t>* place);
 
 void show_used_bytes(std::uint64_t bytes);

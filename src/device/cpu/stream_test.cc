@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -11,13 +12,59 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A host function that holds its stream until opened, and says that it has been reached.
-struct gate {
-  std::atomic<bool> open{false}, reached{false};
-  static void wait(void* self) {
-    auto* g = static_cast<gate*>(self);
-    g->reached = true;
-    while (!g->open) std::this_thread::sleep_for(100us);
+/// Waits for what must happen; false if it takes longer than any device that works.
+template <class F>
+bool comes_true(F condition) {
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(100us);
+  }
+  return true;
+}
+
+/// A kernel that sets the word behind `flag`, and then runs until the flag itself is set.
+constexpr const char* reach_and_spin_ptx = R"(
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry reach_and_spin(.param .u64 flag)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [flag];
+  mov.u32 %r2, 1;
+  st.volatile.global.u32 [%rd1+4], %r2;
+again:
+  ld.volatile.global.u32 %r1, [%rd1];
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra again;
+  ret;
+}
+)";
+
+/// A host function that holds its stream until the gate is open, and records that it was reached. The gate
+/// opens when it is destroyed, so that a test which fails before it opens the gate does not hang.
+class gate {
+  struct state {
+    std::atomic<bool> open{false}, reached{false};
+  };
+  std::shared_ptr<state> state_ = std::make_shared<state>();
+
+ public:
+  std::atomic<bool>&open = state_->open, &reached = state_->reached;
+
+  gate() = default;
+  gate(const gate&) = delete;
+  gate& operator=(const gate&) = delete;
+  ~gate() { open = true; }
+
+  void* data() const { return new std::shared_ptr<state>(state_); }  // wait() deletes it
+  static void wait(void* data) {
+    const std::unique_ptr<std::shared_ptr<state>> own(static_cast<std::shared_ptr<state>*>(data));
+    (*own)->reached = true;
+    while (!(*own)->open) std::this_thread::sleep_for(100us);
   }
 };
 
@@ -33,10 +80,26 @@ class stream_test : public device_test {
     EXPECT_EQ(table_.cuEventCreate(&e, flags), CUDA_SUCCESS);
     return e;
   }
-  void hold(gate& g, CUstream s) { ASSERT_EQ(table_.cuLaunchHostFunc(s, gate::wait, &g), CUDA_SUCCESS); }
+  void hold(const gate& g, CUstream s) {
+    ASSERT_EQ(table_.cuLaunchHostFunc(s, gate::wait, g.data()), CUDA_SUCCESS);
+  }
+
+  static void count(void* n) { ++*static_cast<std::atomic<int>*>(n); }
+
+  /// Makes the device do later work, on a stream that waits for nothing. Threads take ready work in its
+  /// order, so work that has not run after many rounds was not ready.
+  void let_ready_work_run() {
+    const CUstream free = make(CU_STREAM_NON_BLOCKING);
+    std::atomic<int> ran{0};
+    for (int round = 1; round <= 20; ++round) {
+      ASSERT_EQ(table_.cuLaunchHostFunc(free, count, &ran), CUDA_SUCCESS);
+      ASSERT_TRUE(comes_true([&] { return ran == round; })) << "the device does no work at all";
+    }
+    EXPECT_EQ(table_.cuStreamDestroy_v2(free), CUDA_SUCCESS);
+  }
 };
 
-TEST_F(stream_test, AStreamKeepsItsOrder) {
+TEST_F(stream_test, a_stream_keeps_its_order) {
   const CUfunction f = function(load(), "increment");
   const CUdeviceptr at = allocate(4);
   const CUstream s = make();
@@ -47,27 +110,30 @@ TEST_F(stream_test, AStreamKeepsItsOrder) {
   EXPECT_EQ(seen, 2000u) << "non-atomic increments one after the other";
 }
 
-TEST_F(stream_test, WhoWaitsForTheLegacyStreamWaitsForBlockingOnes) {
+TEST_F(stream_test, waiting_for_the_legacy_stream_waits_for_blocking_streams) {
   gate blocking, free;
   const CUstream s = make(), other = make(CU_STREAM_NON_BLOCKING);
   hold(blocking, s);
   hold(free, other);
-  std::atomic<bool> over{false};
+  std::atomic<bool> begun{false}, over{false};
   std::thread waiting([&] {
-    ASSERT_EQ(table_.cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    EXPECT_EQ(table_.cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    begun = true;
     EXPECT_EQ(table_.cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    EXPECT_TRUE(blocking.open) << "the wait ended before the blocking stream's work";
     over = true;
   });
-  std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(comes_true([&] { return begun.load(); }));
+  let_ready_work_run();
   EXPECT_FALSE(over);
   blocking.open = true;
   waiting.join();
   EXPECT_EQ(table_.cuStreamQuery(other), CUDA_ERROR_NOT_READY);
   free.open = true;
-  EXPECT_EQ(table_.cuStreamSynchronize(other), CUDA_SUCCESS);  // the gate dies with this test
+  EXPECT_EQ(table_.cuStreamSynchronize(other), CUDA_SUCCESS);
 }
 
-TEST_F(stream_test, QueryTellsWhetherWorkIsLeft) {
+TEST_F(stream_test, a_query_reports_whether_work_is_left) {
   gate g;
   const CUstream s = make();
   EXPECT_EQ(table_.cuStreamQuery(s), CUDA_SUCCESS);
@@ -78,7 +144,7 @@ TEST_F(stream_test, QueryTellsWhetherWorkIsLeft) {
   EXPECT_EQ(table_.cuStreamQuery(s), CUDA_SUCCESS);
 }
 
-TEST_F(stream_test, EventsOrderStreams) {
+TEST_F(stream_test, events_order_streams) {
   const CUfunction f = function(load(), "store");
   const CUdeviceptr at = allocate(4);
   const CUstream first = make(CU_STREAM_NON_BLOCKING), second = make(CU_STREAM_NON_BLOCKING);
@@ -89,7 +155,7 @@ TEST_F(stream_test, EventsOrderStreams) {
   ASSERT_EQ(table_.cuEventRecord(e, first), CUDA_SUCCESS);
   ASSERT_EQ(table_.cuStreamWaitEvent(second, e, 0), CUDA_SUCCESS);
   launch(f, second, at, 2u);
-  std::this_thread::sleep_for(5ms);
+  let_ready_work_run();
   EXPECT_EQ(table_.cuStreamQuery(second), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(table_.cuEventQuery(e), CUDA_ERROR_NOT_READY);
   g.open = true;
@@ -98,7 +164,7 @@ TEST_F(stream_test, EventsOrderStreams) {
   EXPECT_EQ(read(at), 2u);
 }
 
-TEST_F(stream_test, UnrecordedEventsAreDoneAndHaveNoTime) {
+TEST_F(stream_test, unrecorded_events_are_done_and_have_no_time) {
   const CUevent e = event(), f = event();
   float ms = -1;
   EXPECT_EQ(table_.cuEventQuery(e), CUDA_SUCCESS);
@@ -106,7 +172,7 @@ TEST_F(stream_test, UnrecordedEventsAreDoneAndHaveNoTime) {
   EXPECT_EQ(table_.cuEventElapsedTime_v2(&ms, e, f), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_F(stream_test, EventTimesAreReal) {
+TEST_F(stream_test, event_times_are_real) {
   const CUevent from = event(), to = event(), untimed = event(CU_EVENT_DISABLE_TIMING);
   gate g;
   const CUstream s = make();
@@ -125,26 +191,26 @@ TEST_F(stream_test, EventTimesAreReal) {
   EXPECT_EQ(table_.cuEventElapsedTime_v2(&ms, from, untimed), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_F(stream_test, LegacyStreamWaitsForBlockingStreamsAndHoldsThem) {
+TEST_F(stream_test, the_legacy_stream_waits_for_blocking_streams_and_holds_them) {
   const CUstream blocking = make(), other = make();
   gate first, legacy;
   std::atomic<int> behind{0};
-  const auto count = [](void* n) { ++*static_cast<std::atomic<int>*>(n); };
   hold(first, blocking);
   hold(legacy, nullptr);
   table_.cuLaunchHostFunc(other, count, &behind);
-  std::this_thread::sleep_for(5ms);
+  let_ready_work_run();
   EXPECT_FALSE(legacy.reached) << "the legacy stream follows earlier work of blocking streams";
   EXPECT_EQ(behind, 0) << "blocking streams follow earlier work of the legacy stream";
   first.open = true;
-  while (!legacy.reached) std::this_thread::yield();
+  EXPECT_TRUE(comes_true([&] { return legacy.reached.load(); }));
+  let_ready_work_run();
   EXPECT_EQ(behind, 0);
   legacy.open = true;
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_EQ(behind, 1);
 }
 
-TEST_F(stream_test, NonBlockingStreamsIgnoreTheLegacyStream) {
+TEST_F(stream_test, non_blocking_streams_ignore_the_legacy_stream) {
   const CUstream free = make(CU_STREAM_NON_BLOCKING);
   const CUdeviceptr at = allocate(4);
   gate g;
@@ -156,7 +222,7 @@ TEST_F(stream_test, NonBlockingStreamsIgnoreTheLegacyStream) {
   EXPECT_EQ(read(at), 1u);
 }
 
-TEST_F(stream_test, PerThreadStreamsAreBlockingAndApart) {
+TEST_F(stream_test, per_thread_streams_are_blocking_and_separate) {
   gate g;
   hold(g, CU_STREAM_PER_THREAD);
   EXPECT_EQ(table_.cuStreamQuery_ptsz(nullptr), CUDA_ERROR_NOT_READY) << "0 means the thread's own here";
@@ -168,14 +234,14 @@ TEST_F(stream_test, PerThreadStreamsAreBlockingAndApart) {
   gate legacy;
   legacy.open = true;
   hold(legacy, nullptr);
-  std::this_thread::sleep_for(5ms);
+  let_ready_work_run();
   EXPECT_FALSE(legacy.reached);
   g.open = true;
   table_.cuCtxSynchronize();
   EXPECT_TRUE(legacy.reached);
 }
 
-TEST_F(stream_test, CopiesFromPageableMemoryLetTheSourceGo) {
+TEST_F(stream_test, copies_from_pageable_memory_release_the_source) {
   const CUstream s = make();
   const CUdeviceptr at = allocate(1 << 20);
   gate g;
@@ -188,7 +254,7 @@ TEST_F(stream_test, CopiesFromPageableMemoryLetTheSourceGo) {
   EXPECT_EQ(read(at), 7u);
 }
 
-TEST_F(stream_test, PinnedCopiesDoNotBlockTheCaller) {
+TEST_F(stream_test, pinned_copies_do_not_block_the_caller) {
   const CUstream s = make();
   const CUdeviceptr at = allocate(4 << 20);
   void* pinned = nullptr;
@@ -204,21 +270,23 @@ TEST_F(stream_test, PinnedCopiesDoNotBlockTheCaller) {
   EXPECT_EQ(table_.cuMemFreeHost(pinned), CUDA_SUCCESS);
 }
 
-TEST_F(stream_test, RunningKernelSeesTheHostsStore) {
-  const CUfunction f = function(load(), "spin_until");
+TEST_F(stream_test, a_running_kernel_sees_a_store_of_the_host) {
+  const CUfunction f = function(load(reach_and_spin_ptx), "reach_and_spin");
   void* flag = nullptr;
-  table_.cuMemHostAlloc(&flag, 4, CU_MEMHOSTALLOC_DEVICEMAP);
+  table_.cuMemHostAlloc(&flag, 8, CU_MEMHOSTALLOC_DEVICEMAP);
+  auto* const words = static_cast<unsigned*>(flag);
+  words[0] = words[1] = 0;
   CUdeviceptr mapped = 0;
   ASSERT_EQ(table_.cuMemHostGetDevicePointer_v2(&mapped, flag, 0), CUDA_SUCCESS);
   const CUstream s = make();
   ASSERT_EQ(launch(f, s, mapped), CUDA_SUCCESS);
-  std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(comes_true([&] { return std::atomic_ref(words[1]).load() == 1; })) << "the kernel does not run";
   EXPECT_EQ(table_.cuStreamQuery(s), CUDA_ERROR_NOT_READY);
-  std::atomic_ref(*static_cast<unsigned*>(flag)).store(1);
+  std::atomic_ref(words[0]).store(1);
   EXPECT_EQ(table_.cuStreamSynchronize(s), CUDA_SUCCESS);
 }
 
-TEST_F(stream_test, StreamMemoryOperationsOrderStreams) {
+TEST_F(stream_test, stream_memory_operations_order_streams) {
   const CUstream waiting = make(CU_STREAM_NON_BLOCKING), writing = make(CU_STREAM_NON_BLOCKING);
   const CUdeviceptr flag = allocate(8);
   ASSERT_EQ(table_.cuStreamWaitValue32_v2(waiting, flag, 3, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
@@ -227,7 +295,7 @@ TEST_F(stream_test, StreamMemoryOperationsOrderStreams) {
   EXPECT_EQ(table_.cuStreamSynchronize(waiting), CUDA_SUCCESS);
 }
 
-TEST_F(stream_test, CallsFromHostFunctionsAreNotPermitted) {
+TEST_F(stream_test, calls_from_host_functions_are_not_permitted) {
   struct seen_code {
     const api::driver_table& table;
     std::atomic<int> code{-1};
@@ -239,12 +307,12 @@ TEST_F(stream_test, CallsFromHostFunctionsAreNotPermitted) {
   };
   table_.cuLaunchHostFunc(nullptr, function, &seen);
   table_.cuCtxSynchronize();
-  // A pool thread has no context; one that helps a waiting caller has: neither may call.
+  // A pool thread has no context, but a waiting caller that runs the function has one; neither may call CUDA.
   EXPECT_NE(seen.code, CUDA_SUCCESS);
   EXPECT_EQ(seen.code, CUDA_ERROR_NOT_PERMITTED);
 }
 
-TEST_F(stream_test, DestroyedStreamsFinishTheirWork) {
+TEST_F(stream_test, destroyed_streams_finish_their_work) {
   const CUfunction f = function(load(), "increment");
   const CUdeviceptr at = allocate(4);
   const CUstream s = make();
@@ -255,7 +323,7 @@ TEST_F(stream_test, DestroyedStreamsFinishTheirWork) {
   EXPECT_EQ(read(at), 100u);
 }
 
-TEST_F(stream_test, FreeWaitsForKernelsThatUseTheMemory) {
+TEST_F(stream_test, free_waits_for_kernels_that_use_the_memory) {
   const CUfunction f = function(load(), "increment");
   const CUdeviceptr at = allocate(4);
   for (int i = 0; i < 200; ++i) launch(f, nullptr, at);
@@ -263,7 +331,7 @@ TEST_F(stream_test, FreeWaitsForKernelsThatUseTheMemory) {
   EXPECT_EQ(table_.cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST_F(stream_test, AThousandThreadsWorkAtOnce) {
+TEST_F(stream_test, a_thousand_threads_work_at_once) {
   const CUfunction f = function(load(), "add_one_atomic");
   const CUdeviceptr at = allocate(4);
   std::atomic<int> bad{0};
@@ -287,7 +355,7 @@ TEST_F(stream_test, AThousandThreadsWorkAtOnce) {
   EXPECT_EQ(read(at), 2000u);
 }
 
-TEST_F(stream_test, AttributesAreKeptAndCopied) {
+TEST_F(stream_test, attributes_are_kept_and_copied) {
   CUstream from = nullptr, to = nullptr;
   ASSERT_EQ(table_.cuStreamCreate(&from, 0), CUDA_SUCCESS);
   ASSERT_EQ(table_.cuStreamCreate(&to, 0), CUDA_SUCCESS);

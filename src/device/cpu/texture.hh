@@ -1,6 +1,6 @@
-// The textures and surfaces that kernels of the cpu device may name: 64-bit values looked up without a lock.
-// Making and destroying take one; an object dies only when no kernel of its context runs. Owned by the
-// machine; any thread.
+// The textures and surfaces that kernels of the cpu device may name by 64-bit values. Look-ups take no lock;
+// making and destroying take one. An object is destroyed only when no kernel of its context runs. Owned by
+// the machine; any thread.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "api/cuda/headers.hh"
 #include "device/cpu/context.hh"
-#include "ptx/texture.hh"
+#include "ptx/run/texture.hh"
 
 namespace outboard::device::cpu {
 
@@ -31,11 +31,11 @@ class texture_table final : public ptx::texture_source {
   const ptx::texture* find_texture(std::uint64_t handle) const override;
   const ptx::image* find_surface(std::uint64_t handle) const override;
 
-  /// 0: as many as there can be are alive.
+  /// 0: the largest possible number of objects exists already.
   std::uint64_t insert(std::unique_ptr<const texture_object> made);
-  /// nullptr: no such object. Valid until somebody removes it.
+  /// nullptr: no such object. Valid until it is removed.
   const texture_object* find(std::uint64_t handle) const;
-  /// What it gives back must outlive the kernels that use it.
+  /// The returned object must outlive the kernels that use it.
   std::unique_ptr<const texture_object> remove(std::uint64_t handle);
   void remove_owned(const context_ptr& owner);
 

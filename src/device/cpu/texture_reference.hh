@@ -1,5 +1,5 @@
-// Texture references as programs keep them (cuTexRef*): what they are bound to and how they would be read.
-// No kernel here names one. Guarded by machine::texture_references_mutex; lives as long as its handle.
+// Texture references (cuTexRef*): what they are bound to and how they would be read. No kernel here uses one.
+// Guarded by machine::texture_references_mutex; lives as long as its handle.
 #pragma once
 
 #include <array>

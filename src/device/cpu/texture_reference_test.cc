@@ -12,13 +12,13 @@ class texture_references : public device_test {
   CUtexref reference_ = nullptr;
 };
 
-TEST_F(texture_references, tell_what_they_were_told) {
+TEST_F(texture_references, return_what_was_set) {
   EXPECT_EQ(table_.cuTexRefSetFormat(reference_, CU_AD_FORMAT_HALF, 2), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuTexRefSetAddressMode(reference_, 1, CU_TR_ADDRESS_MODE_MIRROR), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuTexRefSetFilterMode(reference_, CU_TR_FILTER_MODE_LINEAR), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuTexRefSetFlags(reference_, CU_TRSF_NORMALIZED_COORDINATES), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuTexRefSetMipmapLevelClamp(reference_, 1, 3), CUDA_SUCCESS);
-  float border[4] = {1, 2, 3, 4}, told[4] = {};
+  float border[4] = {1, 2, 3, 4}, got[4] = {};
   EXPECT_EQ(table_.cuTexRefSetBorderColor(reference_, border), CUDA_SUCCESS);
 
   CUarray_format format{};
@@ -39,8 +39,8 @@ TEST_F(texture_references, tell_what_they_were_told) {
   EXPECT_EQ(table_.cuTexRefGetMipmapLevelClamp(&lowest, &highest, reference_), CUDA_SUCCESS);
   EXPECT_EQ(lowest, 1);
   EXPECT_EQ(highest, 3);
-  EXPECT_EQ(table_.cuTexRefGetBorderColor(told, reference_), CUDA_SUCCESS);
-  EXPECT_EQ(told[3], 4);
+  EXPECT_EQ(table_.cuTexRefGetBorderColor(got, reference_), CUDA_SUCCESS);
+  EXPECT_EQ(got[3], 4);
 }
 
 TEST_F(texture_references, are_bound_to_one_thing) {
@@ -85,7 +85,7 @@ class tensor_maps : public device_test {
   CUtensorMap map_{};
 };
 
-TEST_F(tensor_maps, what_is_wrong_anywhere_is_wrong_here) {
+TEST_F(tensor_maps, arguments_wrong_on_every_board_are_errors_here) {
   EXPECT_EQ(encode(4096, 8, 64, 256), CUDA_ERROR_NOT_SUPPORTED);
   EXPECT_EQ(encode(4100, 8, 64, 256), CUDA_ERROR_INVALID_VALUE) << "the address";
   EXPECT_EQ(encode(4096, 0, 64, 256), CUDA_ERROR_INVALID_VALUE) << "the box";

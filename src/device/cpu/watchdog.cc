@@ -46,11 +46,12 @@ void watchdog::work() {
     const auto now = clock::now();
     auto next = running_.begin();
     while (next != running_.end() && next->first <= now) (next++)->second->token_.cancel();
-    // Cancelled ones stay listed until they end; wake for the first that is not due yet.
+    // Cancelled kernels stay listed until they end, so the thread wakes for the first that is not due yet.
     if (next == running_.end()) {
       changed_.wait(lock);
     } else {
-      changed_.wait_until(lock, next->first);
+      const auto due = next->first;  // a copy: the kernel may end, and its entry go, during the wait
+      changed_.wait_until(lock, due);
     }
   }
 }

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "ptx/executor.hh"
+#include "ptx/run/executor.hh"
 
 namespace outboard::device::cpu {
 
@@ -20,7 +20,7 @@ class watchdog {
   /// Cancels every running and every later kernel.
   void close();
 
-  /// A running kernel, for as long as the object lives.
+  /// Registers a running kernel for as long as the object lives.
   class watch {
    public:
     explicit watch(watchdog& w);

@@ -1,5 +1,5 @@
-// Arrays of the mock: nothing lies in them, but what copies bring to the host of them is defined (zeros), and
-// boxes between memory round-trip. Texture and surface objects are values that count up.
+// Arrays of the mock. They store nothing: copies from them to the host give zeros. Copies of boxes between
+// memory work. The handles of texture and surface objects count up.
 #include <cstring>
 
 #include "device/mock/state.hh"
@@ -10,6 +10,7 @@ namespace {
 struct side {
   unsigned char* memory = nullptr;  // nullptr: an array
   std::size_t pitch = 0, slice = 0;
+  bool given = true;  // false: each row must be in memory of the mock
 };
 
 template <class P>
@@ -18,7 +19,7 @@ side target(const P& p) {
   void* base = p.dstMemoryType == CU_MEMORYTYPE_HOST ? p.dstHost : reinterpret_cast<void*>(p.dstDevice);
   const std::size_t slice = p.dstPitch * p.dstHeight;
   return {static_cast<unsigned char*>(base) + p.dstZ * slice + p.dstY * p.dstPitch + p.dstXInBytes,
-          p.dstPitch, slice};
+          p.dstPitch, slice, p.dstMemoryType == CU_MEMORYTYPE_HOST};
 }
 template <class P>
 side source(const P& p) {
@@ -27,7 +28,12 @@ side source(const P& p) {
       p.srcMemoryType == CU_MEMORYTYPE_HOST ? p.srcHost : reinterpret_cast<const void*>(p.srcDevice);
   const std::size_t slice = p.srcPitch * p.srcHeight;
   auto* bytes = static_cast<unsigned char*>(const_cast<void*>(base));
-  return {bytes + p.srcZ * slice + p.srcY * p.srcPitch + p.srcXInBytes, p.srcPitch, slice};
+  return {bytes + p.srcZ * slice + p.srcY * p.srcPitch + p.srcXInBytes, p.srcPitch, slice,
+          p.srcMemoryType == CU_MEMORYTYPE_HOST};
+}
+
+bool is_there(const side& s, const unsigned char* row, std::size_t bytes) {
+  return s.given || is_given(reinterpret_cast<CUdeviceptr>(row), bytes);
 }
 
 template <class P>
@@ -36,8 +42,11 @@ CUresult copy(const P* p) {
   for (std::size_t z = 0; to.memory && z < p->Depth; ++z) {
     for (std::size_t y = 0; y < p->Height; ++y) {
       unsigned char* row = to.memory + z * to.slice + y * to.pitch;
+      if (!is_there(to, row, p->WidthInBytes)) return CUDA_ERROR_INVALID_VALUE;
       if (from.memory) {
-        std::memmove(row, from.memory + z * from.slice + y * from.pitch, p->WidthInBytes);
+        const unsigned char* read = from.memory + z * from.slice + y * from.pitch;
+        if (!is_there(from, read, p->WidthInBytes)) return CUDA_ERROR_INVALID_VALUE;
+        std::memmove(row, read, p->WidthInBytes);
       } else {
         std::memset(row, 0, p->WidthInBytes);
       }

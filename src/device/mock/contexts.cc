@@ -1,11 +1,11 @@
-// Contexts of the mock (one primary, a stack per thread), limits, and the calls whose answer is a program's
-// callback.
+// Contexts of the mock (one primary, a stack per thread), limits, and the calls that answer by a callback of
+// the program.
 #include "device/mock/state.hh"
 
 namespace outboard::device::mock {
 namespace {
 
-// Valid before the first retain and after a reset, as a driver's.
+// It is valid before the first retain and after a reset, as in a driver.
 const CUcontext primary = reinterpret_cast<CUcontext>(0xc0de0);
 
 thread_local std::vector<CUcontext> stack;

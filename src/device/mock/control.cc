@@ -15,7 +15,7 @@ std::uint64_t thread_number() {
 
 CUresult control::begin(api::opcode code) {
   std::unique_lock lock(mutex_);
-  plan& p = plans_[code];  // a map: the reference stays good while we wait
+  plan& p = plans_[code];  // a map, so the reference stays valid while we wait
   ++p.calls;
   ++all_calls_;
   if (p.blocked) {

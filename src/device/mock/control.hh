@@ -1,4 +1,4 @@
-// What the mock knows about calls: counters, planned failures, blocked functions, the log. Internal to the
+// The mock's record of calls: counters, planned failures, blocked functions, the log. Internal to the
 // mock; one lock, any thread.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace outboard::device::mock {
 
 class control {
  public:
-  /// Counts the call, waits while it is blocked, and says whether it shall fail.
+  /// Counts the call, waits while it is blocked, and returns whether it should fail.
   CUresult begin(api::opcode code);
   void end(api::opcode code, std::string_view name, std::span<const std::uint64_t> arguments,
            CUresult result);

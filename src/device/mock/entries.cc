@@ -1,4 +1,4 @@
-// Expands every implemented line of the tables, and every other one that has a behaviour, into an entry of
+// Expands every implemented line of the tables, and every other line that has a behaviour, into an entry of
 // the mock.
 #include <cstring>
 #include <type_traits>
@@ -21,12 +21,12 @@ concept complete = requires {
   sizeof(T);
 };
 
-/// One out parameter of the generic answer: a fresh handle where the type is one, else zero bytes.
+/// Fills one out parameter of the generic answer: with a new handle if the type is one, else with zeros.
 template <class T>
 void answer(T& argument, const api::parameter& about) {
   if constexpr (std::is_pointer_v<T> && !api::handle_type<T>) {
     using value = std::remove_pointer_t<T>;
-    // Arrays are left alone: their owners (behaviours) know their sizes.
+    // Arrays are not filled, because only behaviours know their sizes.
     if constexpr (complete<value> && !std::is_void_v<value> && !std::is_const_v<value>) {
       if (about.dir != api::direction::out || about.count != api::count_kind::one || argument == nullptr)
         return;
@@ -72,17 +72,12 @@ void fill_entries(api::driver_table& table) {
 #define OUTBOARD_FILL_post OUTBOARD_FILL_call
 #define OUTBOARD_FILL_custom OUTBOARD_FILL_call
 #define OUTBOARD_FILL_local OUTBOARD_FILL_call
-// What programs may not call yet, the back-end may still ask of its device: where there is a behaviour, an
-// entry.
-#define OUTBOARD_FILL_later(symbol) \
-  if (behaviours().symbol != nullptr) OUTBOARD_FILL_call(symbol)
 #define OUTBOARD_FILL_refused(symbol)
 #include "api/cuda/expand.def"
 #undef OUTBOARD_FILL_call
 #undef OUTBOARD_FILL_post
 #undef OUTBOARD_FILL_custom
 #undef OUTBOARD_FILL_local
-#undef OUTBOARD_FILL_later
 #undef OUTBOARD_FILL_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER

@@ -12,8 +12,8 @@ struct attribute {
   int id, value;
 };
 
-// What an H100-like board says; absent ids are 0 (a feature it lacks). 135, 137 and 138 are Windows' or
-// none's.
+// The attributes of an H100-like board; ids that are not listed are 0 (features that it lacks). 135, 137 and
+// 138 belong to Windows or are unused.
 constexpr attribute sm90[] = {
     {1, 1024},     {2, 1024},       {3, 1024},         {4, 64},           {5, 2147483647},  {6, 65535},
     {7, 65535},    {8, 49152},      {9, 65536},        {10, 32},          {11, 2147483647}, {12, 65536},
@@ -78,7 +78,7 @@ CUresult init(unsigned flags) {
   return CUDA_SUCCESS;
 }
 
-CUresult driver_get_version(int* version) { return *version = 13000, CUDA_SUCCESS; }
+CUresult driver_get_version(int* version) { return *version = api::described_version, CUDA_SUCCESS; }
 CUresult device_get_count(int* count) { return *count = 1, CUDA_SUCCESS; }
 
 CUresult device_get(CUdevice* device, int ordinal) {

@@ -1,4 +1,5 @@
-// Resources of the mock for green contexts: as many multiprocessors as its attribute says, cut in eights.
+// Resources of the mock for green contexts: as many multiprocessors as its attribute says, split into groups
+// of eight.
 #include <algorithm>
 #include <cstring>
 
@@ -8,7 +9,8 @@ namespace outboard::device::mock {
 namespace {
 
 constexpr unsigned unit = 8;
-constexpr unsigned char mark = 0x5a;  // what the driver alone reads of a resource must come back to it
+constexpr unsigned char mark =
+    0x5a;  // the part of a resource that only the driver reads must come back unchanged
 
 CUdevResource resource_of(unsigned multiprocessors) {
   CUdevResource r{};

@@ -13,7 +13,7 @@ constexpr std::size_t global_size = 4096;
 
 void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-/// Is all of it in one block of `blocks` (address, size)?
+/// True if the whole range is in one block of `blocks` (address, size).
 template <class Blocks>
 bool within(const Blocks& blocks, std::uint64_t address, std::uint64_t bytes) {
   auto at = blocks.upper_bound(address);
@@ -22,7 +22,8 @@ bool within(const Blocks& blocks, std::uint64_t address, std::uint64_t bytes) {
   return address - at->first <= at->second && bytes <= at->second - (address - at->first);
 }
 
-/// Memory that the mock gave out: an address of a stranger's must not be followed.
+}  // namespace
+
 bool is_given(CUdeviceptr address, std::uint64_t bytes) {
   state& s = here();
   std::lock_guard lock(s.mutex);
@@ -33,7 +34,9 @@ bool is_given(CUdeviceptr address, std::uint64_t bytes) {
   return is_mapped(s, address, bytes);
 }
 
-/// Zeroed, 512-aligned as a driver's; 0 when the host has none.
+namespace {
+
+/// Returns zeroed memory, 512-aligned as in a driver; 0 if the host has none.
 std::uint64_t allocate(std::uint64_t bytes) {
   const std::uint64_t size = (bytes + 511) & ~std::uint64_t{511};
   void* block = size < bytes ? nullptr : std::aligned_alloc(512, size);
@@ -195,7 +198,7 @@ CUresult set_async(CUdeviceptr to, T value, std::size_t count, CUstream) {
   return set(to, value, count);
 }
 
-/// A variable of any module: memory of its own, the same for the same name.
+/// Gives a variable of any module its own memory; the same name always gets the same memory.
 CUresult global_of(std::uint64_t owner, CUdeviceptr* address, std::size_t* bytes, const char* name) {
   state& s = here();
   std::lock_guard lock(s.mutex);

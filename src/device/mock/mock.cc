@@ -15,7 +15,7 @@ namespace {
 
 api::opcode code_of(std::string_view name) {
   const api::function_info* found = api::find_function(name);
-  CHECK(found != nullptr);  // a test's typing error
+  CHECK(found != nullptr);  // a typing error in a test
   return found->code;
 }
 

@@ -1,6 +1,6 @@
-// The mock device: every function of the tables that is implemented somewhere succeeds, counts, and gives
-// deterministic handles and values; memory is real, so copies round-trip; device facts are those of an sm_90
-// board, so that a CUDA runtime starts on it. Tests own it and steer it; the entries and the steering may be
+// The mock device. Every function of the tables that is implemented somewhere succeeds, is counted, and gives
+// deterministic handles and values. Memory is real, so copies work. Device attributes are those of an sm_90
+// board, so that a CUDA runtime starts on it. Tests own and control it; its entries and controls may be
 // called from any thread.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace outboard::device::mock {
 
-/// One call that came in; arguments as raw 64-bit values (pointers, handles, numbers; structs by their first
+/// One received call, with arguments as raw 64-bit values (pointers, handles, numbers; structs by their first
 /// bytes).
 struct call_record {
   api::opcode code = api::opcode::none;
@@ -46,19 +46,20 @@ class mock_device : public device {
   virtual bool wait_blocked(std::string_view name, std::size_t count,
                             std::chrono::milliseconds limit) const = 0;
 
-  /// Finished calls in the order of their ends; the oldest are dropped beyond 65536.
+  /// Finished calls in the order in which they ended; beyond 65536 the oldest are dropped.
   virtual std::vector<call_record> log() const = 0;
   virtual void clear_log() = 0;
 
-  /// What cuKernelGetParamInfo and cuFuncGetParamInfo say of every kernel (at first: one 8-byte parameter).
+  /// Sets what cuKernelGetParamInfo and cuFuncGetParamInfo return for every kernel (initially one 8-byte
+  /// parameter).
   virtual void set_parameters(std::vector<parameter_layout> layout) = 0;
   virtual void set_attribute(CUdevice_attribute id, int value) = 0;
   virtual void set_total_memory(std::uint64_t bytes) = 0;
   virtual std::uint64_t used_memory() const = 0;
 };
 
-/// One at a time in a process, because entries of a driver carry no pointer to their device: an error while
-/// another lives. Destroying it frees its memory; its entries must not be called any more.
+/// Only one can exist at a time in a process, because entries of a driver carry no pointer to their device;
+/// opening another is an error. Destroying it frees its memory; its entries must not be called afterwards.
 result<std::unique_ptr<mock_device>> open();
 
 }  // namespace outboard::device::mock

@@ -1,5 +1,5 @@
-// Multicast objects of the mock: a team of devices, what is bound where, and the driver's checks of both. The
-// mock has one device, so a team of one is whole; nothing is copied to anybody.
+// Multicast objects of the mock: a team of devices, the memory bound to it, and the driver's checks of both.
+// The mock has one device, so a team of one is complete, and nothing is copied.
 #include "device/mock/state.hh"
 
 namespace outboard::device::mock {
@@ -33,7 +33,7 @@ CUresult add_device(CUmemGenericAllocationHandle handle, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-/// The manual: only once every device of the team has been added.
+/// The manual allows binding only once every device of the team has been added.
 CUresult bind(team* t, std::uint64_t offset, std::uint64_t size) {
   if (!t || size == 0 || !whole(offset) || !whole(size) || size > t->size || offset > t->size - size)
     return CUDA_ERROR_INVALID_VALUE;

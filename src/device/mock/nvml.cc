@@ -22,7 +22,7 @@ void* object(handle_kind kind) {
   return kind == handle_kind::device ? &boards[0] : &others[static_cast<std::size_t>(kind)];
 }
 
-/// Elements of an output, by the values that the caller gave.
+/// The number of elements of an output, by the values that the caller gave.
 std::size_t elements(const function_form& form, const words& arguments, std::size_t i) {
   const parameter& p = form.about->parameters[i];
   if (p.count == count_kind::number) return p.number;
@@ -42,7 +42,7 @@ bool counts_another(const function_form& form, std::size_t i) {
   return false;
 }
 
-/// Bytes for all but the version; what counts and what points stays, and what is pointed to is filled, too.
+/// Fills everything except the version, counts and pointers; also fills what the pointers point to.
 void fill_struct(opcode code, std::size_t parameter, const struct_layout& layout, std::byte* at,
                  std::size_t offset) {
   const field_layout* tail = tail_of(layout);
@@ -106,7 +106,7 @@ nvmlReturn_t fill(const function_form& form, const words& arguments) {
     for (std::size_t e = 0; e < n; ++e) fill_element(form, i, at + e * shape.size, e * shape.size);
     if (shape.text && n > 0) at[n - 1] = std::byte{0};
   }
-  // An array whose room nobody told has two elements.
+  // An array for which the caller gave no size has two elements.
   for (std::size_t i = 0; i < form.parameters.size(); ++i) {
     if (!counts_another(form, i) || form.about->parameters[i].dir != direction::out || arguments[i] == 0)
       continue;
@@ -135,7 +135,7 @@ unsigned number_of(nvmlDevice_t device) {
   return static_cast<unsigned>(reinterpret_cast<char*>(device) - boards);
 }
 nvmlReturn_t get_uuid(nvmlDevice_t device, char* uuid, unsigned length) {
-  // The first as the mock of the driver has it.
+  // The first board has the value of the mock driver's device.
   const int n =
       std::snprintf(uuid, length, "GPU-6d6f636b-0000-4000-8000-00000000000%u", number_of(device) + 1);
   return static_cast<unsigned>(n) < length ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
@@ -153,7 +153,7 @@ nvmlReturn_t get_serial(nvmlDevice_t device, char* serial, unsigned length) {
 }
 
 nvmlReturn_t get_name(nvmlDevice_t, char* name, unsigned length) {
-  // As the mock of the driver has it.
+  // Like the mock of the driver.
   const int n = std::snprintf(name, length, "Outboard mock device");
   return static_cast<unsigned>(n) < length ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
 }
@@ -174,7 +174,7 @@ nvmlReturn_t get_utilisation(nvmlDevice_t, nvmlUtilization_t* busy) {
   return NVML_SUCCESS;
 }
 
-/// Three processes: what becomes of those that are not the asker's own is the helper's part.
+/// Returns three processes; the helper decides what a visitor sees of processes that are not its own.
 nvmlReturn_t get_processes(nvmlDevice_t, nvmlProcessesUtilizationInfo_v1_t* info) {
   constexpr unsigned processes[] = {100, 101, 102};
   const unsigned room = info->procUtilArray ? info->processSamplesCount : 0;
@@ -185,7 +185,7 @@ nvmlReturn_t get_processes(nvmlDevice_t, nvmlProcessesUtilizationInfo_v1_t* info
   return NVML_SUCCESS;
 }
 
-/// Both boards are there anew.
+/// Reports both boards as newly added.
 nvmlReturn_t wait_for_system(nvmlSystemEventSetWaitRequest_v1_t* request) {
   constexpr u64 bound = 2;
   request->numEvent = std::min(request->dataSize, nvml_devices);
@@ -194,7 +194,7 @@ nvmlReturn_t wait_for_system(nvmlSystemEventSetWaitRequest_v1_t* request) {
   return NVML_SUCCESS;
 }
 
-/// Two samples are two.
+/// Each sample gets its own handle.
 nvmlReturn_t allocate_sample(nvmlGpmSample_t* sample) {
   static char samples[64];
   static std::atomic<unsigned> next{0};
@@ -202,7 +202,7 @@ nvmlReturn_t allocate_sample(nvmlGpmSample_t* sample) {
   return NVML_SUCCESS;
 }
 
-/// Half of the metric's number; there is none with the number 0.
+/// Each value is half of the metric's number; there is no metric 0.
 nvmlReturn_t get_metrics(nvmlGpmMetricsGet_t* get) {
   if (get->version != 1 || !get->sample1 || !get->sample2) return NVML_ERROR_INVALID_ARGUMENT;
   for (unsigned i = 0; i < get->numMetrics; ++i) {
@@ -223,13 +223,11 @@ class mock_nvml final : public nvml_device {
   table_.symbol = &entry<opcode::symbol, api::nvml::function<opcode::symbol>::prototype>::run;
 #define OUTBOARD_ENTRY_custom OUTBOARD_ENTRY_call
 #define OUTBOARD_ENTRY_local(symbol)
-#define OUTBOARD_ENTRY_later(symbol)
 #define OUTBOARD_ENTRY_refused(symbol)
 #include "api/nvml/expand.def"
 #undef OUTBOARD_ENTRY_call
 #undef OUTBOARD_ENTRY_custom
 #undef OUTBOARD_ENTRY_local
-#undef OUTBOARD_ENTRY_later
 #undef OUTBOARD_ENTRY_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER

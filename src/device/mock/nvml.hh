@@ -1,6 +1,6 @@
 // An NVML expanded from the tables, for tests: every function succeeds and fills its outputs with bytes that
-// depend on its opcode and the parameter's place, so that a test knows what must arrive. A few say what a
-// board would (has_values()). Any thread.
+// depend on its opcode and the parameter's place, so that a test knows what must arrive. A few return
+// plausible values (has_values()). Any thread.
 #pragma once
 
 #include <memory>
@@ -22,10 +22,11 @@ constexpr bool has_values(api::nvml::opcode code) {
          code == nvmlSystemEventSetWait || code == nvmlGpmMetricsGet;
 }
 
-/// What the mock writes for a text of the library's own.
+/// What the mock writes for a text that the library chooses.
 inline constexpr const char* nvml_text = "mock text";
 
-/// What the mock writes into byte `at` of output `parameter`; of a list in a struct counted from its begin.
+/// What the mock writes into byte `at` of output `parameter`; for a list in a struct, `at` counts from the
+/// list's beginning.
 constexpr std::uint8_t nvml_byte(api::nvml::opcode code, std::size_t parameter, std::size_t at) {
   return static_cast<std::uint8_t>(static_cast<std::uint32_t>(code) * 31 + parameter * 7 + at % 13 + 1);
 }

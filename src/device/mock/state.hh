@@ -65,11 +65,14 @@ struct state {
 extern std::atomic<state*> current;
 inline state& here() { return *current.load(std::memory_order_acquire); }
 
-/// Does all of it lie in mappings that may be read and written? Under the mutex.
+/// True if the whole range is in mappings that may be read and written. Call it under the mutex.
 bool is_mapped(const state& s, std::uint64_t address, std::uint64_t bytes);
 
-/// Values of the facts chapter (device, driver, attributes) and of the memory chapter: the functions that do
-/// something. Every other one is expanded generically.
+/// True if the mock allocated this memory; other addresses must not be dereferenced.
+bool is_given(CUdeviceptr address, std::uint64_t bytes);
+
+/// Sets the functions that do something: those of the facts chapter (device, driver, attributes), the memory
+/// chapter and so on. All others are expanded generically.
 void set_fact_behaviours(api::driver_table& behaviours);
 void set_context_behaviours(api::driver_table& behaviours);
 void set_memory_behaviours(api::driver_table& behaviours);
@@ -82,7 +85,7 @@ void set_default_attributes(state& s);
 /// The behaviours of the process's mock, filled once; entries without one are generic.
 const api::driver_table& behaviours();
 
-/// Every entry of the table, counting and logging around behaviour or generic answer.
+/// Fills every entry of the table; each counts and logs around its behaviour or generic answer.
 void fill_entries(api::driver_table& table);
 
 }  // namespace outboard::device::mock

@@ -27,12 +27,12 @@ CUresult reserve(CUdeviceptr* out, std::size_t size, std::size_t, CUdeviceptr hi
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* got = MAP_FAILED;
   if (hint != 0) got = ::mmap(pointer(hint), size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got != MAP_FAILED && got != pointer(hint)) {  // kernels before 4.17 take the flag for a mere hint
+  if (got != MAP_FAILED && got != pointer(hint)) {  // kernels before 4.17 treat the flag as a mere hint
     ::munmap(got, size);
     got = MAP_FAILED;
   }
   if (got == MAP_FAILED) {
-    // Room to cut a 2 MiB aligned range out of.
+    // Reserves enough to cut a 2 MiB aligned range out of it.
     got = ::mmap(nullptr, size + granularity, PROT_NONE, flags, -1, 0);
     if (got == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto start = reinterpret_cast<std::uint64_t>(got);

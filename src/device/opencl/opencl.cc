@@ -10,7 +10,7 @@
 namespace outboard::device::opencl {
 
 result<api::opencl::function_table> open() {
-  // A back-end that offered the devices of back-ends could offer its own to itself, without end.
+  // Otherwise a back-end could offer the devices of back-ends, even its own, to itself without end.
   ::setenv(api::opencl::worker_variable, "1", 1);
   void* const library = ::dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
@@ -20,7 +20,7 @@ result<api::opencl::function_table> open() {
   api::opencl::function_table table;
   api::opencl::fill(table, [&](std::string_view name) { return ::dlsym(library, name.data()); });
   if (!table.clGetPlatformIDs || !table.clGetDeviceIDs)
-    return failure("libOpenCL.so.1 of this host is no ICD loader");
+    return failure("libOpenCL.so.1 of this host is not an ICD loader");
   return table;
 }
 

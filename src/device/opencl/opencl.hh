@@ -1,6 +1,6 @@
 // The OpenCL platforms of this host as a device: one typed table of the API's functions, filled from the
-// host's ICD loader (libOpenCL.so.1), which is opened when a session needs it and never linked. For a worker
-// process, once in its life; main thread.
+// host's ICD loader (libOpenCL.so.1), which is opened when a session needs it and never linked. A worker
+// process calls it once, on its main thread.
 #pragma once
 
 #include "api/opencl/table.hh"

@@ -42,7 +42,7 @@ class mapped_file {
     return true;
   }
 
-  /// The NUL-terminated string at `offset`; empty when it runs out of the file.
+  /// The NUL-terminated string at `offset`; empty if it runs beyond the file.
   std::string_view text(std::uint64_t offset) const {
     if (offset >= size_) return {};
     const void* end = std::memchr(data_ + offset, 0, size_ - offset);

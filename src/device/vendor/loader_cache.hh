@@ -7,7 +7,7 @@
 
 namespace outboard::device::vendor {
 
-/// Every path the cache gives for this SONAME; empty when there is no cache or its format is not known.
+/// Every path that the cache has for this SONAME; empty if there is no cache or its format is unknown.
 std::vector<std::string> loader_cache_paths(std::string_view soname,
                                             const std::string& cache = "/etc/ld.so.cache");
 

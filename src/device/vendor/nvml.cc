@@ -56,7 +56,7 @@ result<std::unique_ptr<nvml_device>> open_nvml(const std::string& library) {
     OUTBOARD_TRY(device->start());
     return std::unique_ptr<nvml_device>(std::move(device));
   }
-  return failure("no libnvidia-ml.so.1 beside the driver");
+  return failure("no libnvidia-ml.so.1 next to the driver");
 }
 
 }  // namespace outboard::device::vendor

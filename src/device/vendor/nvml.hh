@@ -1,5 +1,5 @@
-// The vendor's NVML: the real libnvidia-ml.so.1 beside the driver library, opened by resolved path, never one
-// of ours. Stays loaded. Any thread.
+// The vendor's NVML: the real libnvidia-ml.so.1 next to the driver library, opened by resolved path, never
+// one of ours. It stays loaded. Any thread.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace outboard::device::vendor {
 
-/// Opens it and calls nvmlInit. `library`: this file instead of what is found beside candidates().
+/// Opens it and calls nvmlInit. `library`: a file to use instead of the one found next to candidates().
 result<std::unique_ptr<nvml_device>> open_nvml(const std::string& library = {});
 
 }  // namespace outboard::device::vendor

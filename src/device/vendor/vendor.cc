@@ -8,6 +8,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "api/cuda/functions.hh"
+#include "api/cuda/proc_address.hh"
 #include "device/vendor/elf_symbols.hh"
 #include "device/vendor/loader_cache.hh"
 
@@ -31,7 +33,7 @@ constexpr const char* known_folders[] = {
 
 /// Under which name, version and flags cuGetProcAddress gives a symbol.
 struct question {
-  const char* name;
+  std::string name;
   int version;
   cuuint64_t flags;
 };
@@ -41,14 +43,14 @@ cuuint64_t stream_flags(std::string_view variant) {
 }
 
 const std::unordered_map<std::string_view, question>& questions() {
-  static const std::unordered_map<std::string_view, question> all{
-#define SINCE_ELSEWHERE SINCE
-#define SINCE(name, suffix, variant, version) \
-  {#name #suffix #variant, {#name, version, stream_flags(#variant)}},
-#include "api/cuda/proc_versions.def"
-#undef SINCE
-#undef SINCE_ELSEWHERE
-  };
+  static const auto all = [] {
+    std::unordered_map<std::string_view, question> made;
+    for (const api::function_info& f : api::functions()) {
+      const api::symbol_parts parts = api::parts_of(f.name);
+      made[f.name] = {std::string(parts.name), static_cast<int>(f.since), stream_flags(parts.variant)};
+    }
+    return made;
+  }();
   return all;
 }
 
@@ -71,8 +73,9 @@ class driver final : public device {
 };
 
 api::driver_table fill(void* library) {
-  // Before 12.0 there is only the four-argument form, before 11.3 none: then the exported symbols are all
-  // there is. Their names say the ABI exactly, so they also cover what the older question cannot tell apart.
+  // Before 12.0 there is only the four-argument form, and before 11.3 there is none, so only the exported
+  // symbols remain. Their names say the ABI exactly, so they also cover versions that the older form cannot
+  // distinguish.
   const auto ask_v2 =
       reinterpret_cast<decltype(&::cuGetProcAddress_v2)>(::dlsym(library, "cuGetProcAddress_v2"));
   const auto ask_v1 = reinterpret_cast<decltype(&::cuGetProcAddress)>(::dlsym(library, "cuGetProcAddress"));
@@ -83,9 +86,9 @@ api::driver_table fill(void* library) {
       const auto& [base, version, flags] = known->second;
       CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
       if (ask_v2 != nullptr) {
-        if (ask_v2(base, slot, version, flags, &found) != CUDA_SUCCESS) *slot = nullptr;
+        if (ask_v2(base.c_str(), slot, version, flags, &found) != CUDA_SUCCESS) *slot = nullptr;
       } else if (ask_v1 != nullptr) {
-        if (ask_v1(base, slot, version, flags) != CUDA_SUCCESS) *slot = nullptr;
+        if (ask_v1(base.c_str(), slot, version, flags) != CUDA_SUCCESS) *slot = nullptr;
       }
     }
     if (*slot == nullptr) *slot = ::dlsym(library, name.data());
@@ -104,7 +107,7 @@ result<std::unique_ptr<device>> open_path(const std::string& path) {
   if (*looked == elf_answer::exports) return refuse(path);
   void* library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) return failure(std::string("cannot load ") + ::dlerror());
-  // A stripped section table hides the symbol from the look above, not from the loader.
+  // A stripped section table hides the symbol from the check above, but not from the loader.
   if (::dlsym(library, frontend_marker) != nullptr) {
     ::dlclose(library);
     return refuse(path);

@@ -37,20 +37,20 @@ class vendor_test : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(vendor_test, MissingLibraryIsNamed) {
+TEST_F(vendor_test, missing_library_is_named) {
   auto opened = open({.library = folder_ + "/libcuda.so.1"});
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().message, HasSubstr(folder_ + "/libcuda.so.1"));
 }
 
-TEST_F(vendor_test, FileThatIsNoLibraryIsRefused) {
+TEST_F(vendor_test, file_that_is_not_a_library_is_refused) {
   std::ofstream(folder_ + "/libcuda.so.1") << "not a library";
   auto opened = open({.library = folder_ + "/libcuda.so.1"});
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().message, HasSubstr("not an ELF library"));
 }
 
-TEST_F(vendor_test, OwnFrontEndIsRefusedBeforeItsConstructorRuns) {
+TEST_F(vendor_test, own_front_end_is_refused_before_its_constructor_runs) {
   const std::string library =
       build("libcuda.so.1",
             "#include <stdlib.h>\n"
@@ -64,7 +64,7 @@ TEST_F(vendor_test, OwnFrontEndIsRefusedBeforeItsConstructorRuns) {
   EXPECT_EQ(::getenv("OB_RAN"), nullptr);
 }
 
-TEST_F(vendor_test, OwnFrontEndOnTheSearchPathIsPassedOver) {
+TEST_F(vendor_test, own_front_end_on_the_search_path_is_skipped) {
   build("libcuda.so.1", "int outboard_frontend_marker = 1; int cuInit(unsigned f) { return 0; }\n");
   std::filesystem::create_directory(folder_ + "/real");
   build("real/libcuda.so.1", "int cuInit(unsigned f) { return 0; }\n");
@@ -76,13 +76,13 @@ TEST_F(vendor_test, OwnFrontEndOnTheSearchPathIsPassedOver) {
   EXPECT_THAT((*opened)->describe(), HasSubstr(folder_ + "/real/libcuda.so.1"));
 }
 
-TEST_F(vendor_test, LibraryWithoutDriverSymbolsIsRefused) {
+TEST_F(vendor_test, library_without_driver_symbols_is_refused) {
   auto opened = open({.library = build("libcuda.so.1", "int other(void) { return 0; }\n")});
   ASSERT_FALSE(opened);
   EXPECT_THAT(opened.error().message, HasSubstr("cuInit"));
 }
 
-TEST_F(vendor_test, OldDriverIsReadSymbolBySymbol) {
+TEST_F(vendor_test, old_driver_is_read_symbol_by_symbol) {
   auto opened = open({.library = build("libcuda.so.1",
                                        "int cuInit(unsigned f) { return 0; }\n"
                                        "int cuDriverGetVersion(int* v) { *v = 10020; return 0; }\n"
@@ -101,7 +101,7 @@ TEST_F(vendor_test, OldDriverIsReadSymbolBySymbol) {
   EXPECT_EQ(table.cuLibraryLoadData, nullptr);
 }
 
-TEST_F(vendor_test, NewDriverIsAskedWithVersionAndStreamFlags) {
+TEST_F(vendor_test, new_driver_is_asked_with_version_and_stream_flags) {
   // Gives each question a recognisable function: the result says version and flags.
   auto opened = open(
       {.library = build(
@@ -129,7 +129,7 @@ TEST_F(vendor_test, NewDriverIsAskedWithVersionAndStreamFlags) {
   EXPECT_EQ(table.cuMemAlloc_v2, nullptr);
 }
 
-TEST_F(vendor_test, DamagedElfFilesAreErrorsNotCrashes) {
+TEST_F(vendor_test, damaged_elf_files_are_errors_not_crashes) {
   const std::string library = build("lib.so", "int outboard_frontend_marker = 1;\n");
   std::ifstream file(library, std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(file), {}};
@@ -137,7 +137,7 @@ TEST_F(vendor_test, DamagedElfFilesAreErrorsNotCrashes) {
   for (std::size_t size = 1; size < whole.size(); size += 61) {
     std::ofstream(cut, std::ios::binary) << whole.substr(0, size);
     auto answer = elf_exports(cut, frontend_marker);
-    // The section table stands last: without its beginning there is nothing to find.
+    // The section table comes last, so without its beginning there is nothing to find.
     if (answer && size < whole.size() / 2) {
       EXPECT_EQ(*answer, elf_answer::absent) << size;
     }
@@ -146,7 +146,7 @@ TEST_F(vendor_test, DamagedElfFilesAreErrorsNotCrashes) {
   EXPECT_EQ(elf_exports(library, "something_else").value(), elf_answer::absent);
 }
 
-TEST_F(vendor_test, LoaderCacheKnowsLibc) {
+TEST_F(vendor_test, loader_cache_knows_libc) {
   if (!std::filesystem::exists("/etc/ld.so.cache")) GTEST_SKIP() << "no loader cache here";
   const auto paths = loader_cache_paths("libc.so.6");
   ASSERT_FALSE(paths.empty());
@@ -154,8 +154,8 @@ TEST_F(vendor_test, LoaderCacheKnowsLibc) {
   EXPECT_TRUE(loader_cache_paths("libnothing-of-that-name.so.1").empty());
 }
 
-/// Where there is a driver: an entry must be the function of its own name, whatever way it was found.
-TEST(real_driver_test, EntriesAreTheSymbolsOfTheirNames) {
+/// On machines with a driver, an entry must be the function of its own name, however it was found.
+TEST(real_driver_test, entries_are_the_symbols_of_their_names) {
   if (candidates().empty()) GTEST_SKIP() << "no driver here";
   auto opened = open();
   if (!opened) GTEST_SKIP() << opened.error().message;

@@ -18,8 +18,8 @@ class api_lock {
   static bool take();     ///< false: it is held already
   static bool release();  ///< false: it is not held
 
-  /// The server knows of the lock too and another process may take it off: whoever waits asks `is_over` now
-  /// and then.
+  /// The server knows of the lock too and another process may take it off: a thread that waits asks `is_over`
+  /// now and then.
   static void watch(bool (*is_over)());
 
  private:

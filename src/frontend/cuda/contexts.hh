@@ -2,26 +2,35 @@
 #pragma once
 
 #include "base/fd.hh"
-#include "frontend/context.hh"
+#include "frontend/cuda/context.hh"
 #include "frontend/cuda/requests.hh"
 
 namespace outboard::frontend::cuda {
 
 /// The context behind a handle of the program, or nullptr.
-context_state* find_context(CUcontext handle);
+context_state* find_context(const lane& own, CUcontext handle);
 
 /// Everything that belongs to the context ends: memory, context-local storage, handles stay dead.
-void context_died(context_state& context);
-/// Sends the request that ends it. Waits where copies to the host may still be under way beside the session's
-/// connection: they are over then.
-CUresult tell_of_death(request& r, const context_state& context);
+void context_died(lane& own, context_state& context);
+/// Copies to the host that go on beside the session's connection; what is left of them when the context is
+/// gone.
+bool copies_under_way(const lane& own, const context_state& context);
+void drop_copies(const lane& own, const context_state& context);
+/// Sends the request that ends a context, and waits for the end of such copies.
+template <class Request>
+CUresult send_end(const lane& own, Request& r, const context_state& context) {
+  if (!copies_under_way(own, context)) return r.post();
+  const CUresult code = r.call();
+  drop_copies(own, context);
+  return code;
+}
 
 /// A primary context begins a new life: what it had in the last one is dead, though its handle is the same.
 void forget_last_life(lane& own, const context_state& context);
 /// Page-locked memory of that life.
 void forget_page_locked(lane& own, std::uint64_t context);
 
-/// What is remembered of a stream of a green context.
+/// What the front-end keeps about a stream of a green context.
 namespace detail {
 std::unique_ptr<object> stream_in(std::uint64_t green, unsigned flags, int priority);
 }
@@ -39,7 +48,7 @@ void release_shared(lane& own, std::uint64_t address, std::uint64_t size);
 bool is_shared_still(const lane& own, std::uint64_t address);
 /// May copies of the program's pass through such memory now? Not beside a capture, nor where changes of host
 /// memory are looked for at each request.
-bool may_pass_shared();
+bool may_pass_shared(const lane& own);
 
 /// Frees what cuExternalMemoryGetMappedBuffer gave out; false: this is none of it.
 bool free_external_mapping(CUdeviceptr pointer);
@@ -47,7 +56,7 @@ bool free_external_mapping(CUdeviceptr pointer);
 /// Managed memory that the server already has (a module's variable) is opened here too.
 CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size);
 CUresult free_managed(lane& own, const memory_block& block);
-void forget_managed(const memory_block& block);  ///< its context has died
+void forget_managed(const lane& own, const memory_block& block);  ///< its context has died
 
 /// Tells the server of released memory whose last descriptor the program has closed since.
 void sweep_shared(lane& own);

@@ -3,27 +3,23 @@
 // thread.
 #pragma once
 
-#include <string_view>
 #include <tuple>
+#include <type_traits>
+#include <utility>
 
-#include "frontend/cuda/capture.hh"
-#include "frontend/cuda/elsewhere.hh"
+#include "frontend/cuda/chapters/capture.hh"
+#include "frontend/cuda/copying/other_device.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 
 namespace outboard::frontend::cuda {
 
 /// An event and a stream of two contexts; the default streams are the current one's.
-inline bool apart(CUevent event, CUstream stream) {
-  const object* e = find_object<object>(event);
-  const object* s = find_object<object>(stream);
-  const std::uint64_t context = s ? s->context : this_lane().context_handle();
+inline bool apart(const lane& own, CUevent event, CUstream stream) {
+  const object* e = find_object<object>(own, event);
+  const object* s = find_object<object>(own, stream);
+  const std::uint64_t context = s ? s->context : own.context_handle();
   return e && e->context && e->context != context;
-}
-
-/// What was recorded in a capture cannot be waited for outside, even when the capture is over.
-inline void note_record(CUevent event) {
-  if (auto* e = find_object<event_info>(event)) e->captured.store(any_capture_open());
 }
 
 template <class T>
@@ -38,47 +34,83 @@ inline bool odd_fill(std::uint64_t address, std::uint64_t pitch, std::uint64_t w
   return height > 1 && pitch < width * element;
 }
 
+namespace detail {
+
+/// The parameter that a word of the line names.
+template <std::size_t I, class... A>
+auto pick(A... arguments) {
+  return std::get<I>(std::tuple<A...>(arguments...));
+}
+
+/// The first argument that is a stream, or the default one.
+template <class... A>
+CUstream stream_among(A... arguments) {
+  CUstream found = nullptr;
+  bool seen = false;
+  const auto look = [&](auto argument) {
+    if constexpr (std::is_same_v<decltype(argument), CUstream>) {
+      if (!std::exchange(seen, true)) found = argument;
+    }
+  };
+  (look(arguments), ...);
+  return found;
+}
+
 template <api::opcode Op, class... A>
-bool doubtful(A... arguments) {
-  constexpr std::string_view name = api::function<Op>::name;
-  [[maybe_unused]] const std::tuple<A...> a(arguments...);
-  [[maybe_unused]] constexpr std::uint64_t element = name.find("D32") != name.npos   ? 4
-                                                     : name.find("D16") != name.npos ? 2
-                                                                                     : 1;
+bool doubtful_fill(const lane& own, A... arguments) {
+  constexpr const api::description& about = api::function<Op>::about;
+  const auto address = pick<0>(arguments...);
+  const std::uint64_t width = pick<about.extent>(arguments...);
+  std::uint64_t pitch = 0, height = 1;
+  if constexpr (about.rows != api::no_parameter) {
+    pitch = pick<about.pitch>(arguments...);
+    height = pick<about.rows>(arguments...);
+  }
+  return of_another_device(own, address) ||
+         odd_fill(address, pitch, width, height, sizeof(pick<about.fill>(arguments...)));
+}
+
+template <api::opcode Op, class... A>
+bool doubtful_event(const lane& own, [[maybe_unused]] A... arguments) {
+  constexpr const api::description& about = api::function<Op>::about;
+  if constexpr (about.records != api::no_parameter)
+    return apart(own, pick<about.records>(arguments...), stream_among(arguments...));
+  if constexpr (about.awaits != api::no_parameter) {
+    const auto* event = find_object<event_info>(own, pick<about.awaits>(arguments...));
+    return any_capture_open() || (event && event->captured.load());
+  }
+  return false;
+}
+
+}  // namespace detail
+
+template <api::opcode Op, class... A>
+bool doubtful(const lane& own, A... arguments) {
+  constexpr const api::description& about = api::function<Op>::about;
   if constexpr ((std::is_same_v<A, CUstream> || ...)) {
     // The legacy stream may not be used beside a captured stream that waits for it.
     if (any_capture_open() && ((on_default(arguments)) || ...)) return true;
   }
-  if constexpr (name.starts_with("cuStreamCreate")) {
-    return (std::get<1>(a) & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0;
-  } else if constexpr (name.starts_with("cuStreamDestroy")) {
-    return default_stream(std::get<0>(a));
-  } else if constexpr (name == "cuEventCreate") {
-    constexpr unsigned common = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
-    return (std::get<1>(a) & ~common) != 0;
-  } else if constexpr (name.starts_with("cuEventRecordWithFlags")) {
-    note_record(std::get<0>(a));
-    return std::get<2>(a) != 0 || apart(std::get<0>(a), std::get<1>(a));
-  } else if constexpr (name.starts_with("cuEventRecord")) {
-    note_record(std::get<0>(a));
-    return apart(std::get<0>(a), std::get<1>(a));
-  } else if constexpr (name.starts_with("cuStreamWaitEvent")) {
-    const auto* event = find_object<event_info>(std::get<1>(a));
-    return std::get<2>(a) != 0 || any_capture_open() || (event && event->captured.load());
-  } else if constexpr (name.starts_with("cuMemsetD2D")) {
-    return of_another_device(this_lane(), std::get<0>(a)) ||
-           odd_fill(std::get<0>(a), std::get<1>(a), std::get<3>(a), std::get<4>(a), element);
-  } else if constexpr (name.starts_with("cuMemsetD")) {
-    return of_another_device(this_lane(), std::get<0>(a)) ||
-           odd_fill(std::get<0>(a), 0, std::get<2>(a), 1, element);
-  } else if constexpr (name.starts_with("cuMemcpyDtoD")) {
-    return of_another_device(this_lane(), std::get<0>(a)) || of_another_device(this_lane(), std::get<1>(a));
-  } else if constexpr (name.starts_with("cuStreamWaitValue") || name.starts_with("cuStreamWriteValue")) {
-    constexpr std::uint64_t bytes = name.find("64") != name.npos ? 8 : 4;
-    constexpr unsigned common = name.starts_with("cuStreamWait") ? 3 : 1;
-    return std::get<1>(a) % bytes != 0 || (std::get<3>(a) & ~common) != 0;
+  if constexpr (about.plain != api::no_parameter) {
+    if ((detail::pick<about.plain>(arguments...) & ~about.plain_bits) != 0) return true;
   }
-  return false;
+  if constexpr (about.aligned != api::no_parameter) {
+    constexpr std::size_t size = sizeof(detail::pick<about.aligned>(arguments...));
+    const auto odd = [](auto argument) {
+      if constexpr (std::is_same_v<decltype(argument), CUdeviceptr>) return argument % size != 0;
+      return false;
+    };
+    if ((odd(arguments) || ...)) return true;
+  }
+  if constexpr (about.destroys != api::no_parameter) {
+    if (on_default(detail::pick<about.destroys>(arguments...))) return true;
+  }
+  if constexpr (about.fill != api::no_parameter) return detail::doubtful_fill<Op>(own, arguments...);
+  if constexpr (about.copies) {
+    return of_another_device(own, detail::pick<0>(arguments...)) ||
+           of_another_device(own, detail::pick<1>(arguments...));
+  }
+  return detail::doubtful_event<Op>(own, arguments...);
 }
 
 }  // namespace outboard::frontend::cuda

@@ -13,14 +13,12 @@ namespace outboard::frontend::cuda::ends {
 #define OUTBOARD_END_post(symbol)
 #define OUTBOARD_END_custom(symbol) decltype(::symbol) symbol;
 #define OUTBOARD_END_local(symbol) decltype(::symbol) symbol;
-#define OUTBOARD_END_later(symbol)
 #define OUTBOARD_END_refused(symbol)
 #include "api/cuda/expand.def"
 #undef OUTBOARD_END_call
 #undef OUTBOARD_END_post
 #undef OUTBOARD_END_custom
 #undef OUTBOARD_END_local
-#undef OUTBOARD_END_later
 #undef OUTBOARD_END_refused
 #undef OUTBOARD_LINE
 #undef CHAPTER

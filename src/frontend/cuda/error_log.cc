@@ -43,7 +43,7 @@ error_log& error_log::instance() {
 void error_log::note(std::string_view function, CUresult code) {
   std::string message = "Returning " + std::to_string(code) + " (";
   message.append(name_of(code)).append(") from ").append(function);
-  std::vector<listener> told;
+  std::vector<listener> called;
   {
     const std::lock_guard lock(mutex_);
     lines_.push_back(line_of(message));
@@ -53,9 +53,9 @@ void error_log::note(std::string_view function, CUresult code) {
       bytes_ -= lines_.front().size();
       lines_.pop_front();
     }
-    for (const auto& [handle, who] : listeners_) told.push_back(who);
+    for (const auto& [handle, one] : listeners_) called.push_back(one);
   }
-  for (const listener& who : told) who.call(who.data, CU_LOG_LEVEL_ERROR, message.data(), message.size());
+  for (const listener& one : called) one.call(one.data, CU_LOG_LEVEL_ERROR, message.data(), message.size());
 }
 
 std::uintptr_t error_log::add(CUlogsCallback callback, void* data) {

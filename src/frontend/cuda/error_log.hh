@@ -30,8 +30,8 @@ class error_log {
 
   /// The lines from `from` on (those that were lost are said to be) as text; `from` becomes the end.
   std::string text(std::uint32_t& from) const;
-  /// The same, but no longer than `room` with its NUL: the newest lines. Empty although there are lines: none
-  /// fits.
+  /// That text, no longer than `room` with its NUL: the newest lines. Empty although there are lines: not
+  /// even one fits.
   std::string text_within(std::uint32_t& from, std::size_t room) const;
 
  private:

@@ -12,11 +12,12 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
-#include "frontend/activity.hh"
-#include "frontend/cuda/jit_options.hh"
+#include "frontend/cuda/activity.hh"
+#include "frontend/cuda/code/jit_options.hh"
+#include "frontend/cuda/code/local_code.hh"
 #include "frontend/handle_table.hh"
-#include "marshal/kernel_table.hh"
-#include "marshal/sharing_bodies.hh"
+#include "marshal/cuda/kernel_table.hh"
+#include "marshal/cuda/sharing_bodies.hh"
 
 namespace outboard::frontend::cuda {
 
@@ -63,14 +64,15 @@ struct global_address {
   std::uint64_t address = 0, size = 0;
 };
 
-/// A module or a library: what the server said of its contents, and the handles already given out for them.
-/// Handles and addresses differ by context, so those of a library are kept by context.
+/// A module or a library: what the server and the image itself say of its contents, and the handles already
+/// given out for them. Handles and addresses differ by context, so those of a library are kept by context.
 struct module_info final : object {
   using handles_by_name = std::map<std::string, std::uint64_t, std::less<>>;
   bool is_library = false;
   std::uint64_t library = 0;        ///< of a module that is a library's (cuLibraryGetModule)
   CUresult failure = CUDA_SUCCESS;  ///< of a library that does not load: its first use says so
   std::shared_ptr<const marshal::kernel_table> contents;
+  std::shared_ptr<local_code> local;   ///< what the program's image says; nullptr: nothing was loaded
   std::mutex mutex;                    // guards what follows
   handles_by_name kernels;             ///< CUkernel or CUfunction
   handles_by_name textures, surfaces;  ///< CUtexref, CUsurfref
@@ -121,8 +123,9 @@ struct kernel_object final : object {
   std::uint64_t parent = 0;                               ///< library or module
   std::uint64_t kernel = 0;                               ///< of a CUfunction made from a CUkernel
   std::shared_ptr<const marshal::kernel_table> contents;  ///< what `facts` lies in
-  const marshal::kernel_info* facts = nullptr;            ///< nullptr: the image's reader did not find it
-  std::vector<marshal::kernel_parameter> parameters;      ///< valid once layout_known
+  std::shared_ptr<local_code> local;                      ///< of its module or library
+  const marshal::kernel_info* facts = nullptr;  ///< what the server says; nullptr: its reader did not find it
+  std::vector<marshal::kernel_parameter> parameters;  ///< valid once layout_known
   std::uint32_t parameter_bytes = 0;
   std::atomic<bool> layout_known{false};
   std::atomic<bool> launched{false};  ///< the first launch waits for load and JIT errors
@@ -165,6 +168,7 @@ struct texture_info final : object {
 /// A linker at work: where the program wants its logs, and the finished image.
 struct link_info final : object {
   jit_options options;
+  link_inputs inputs;
   std::vector<std::byte> image;
 };
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "frontend/cuda/requests.hh"
-#include "marshal/sharing_bodies.hh"
+#include "marshal/cuda/sharing_bodies.hh"
 
 namespace outboard::frontend::cuda {
 
@@ -37,13 +37,6 @@ std::optional<marshal::share_token> read_handle(const H& in) {
   std::memcpy(static_cast<void*>(&read), &in, sizeof read);
   const bool whole = read.mark == shared_handle::right_mark && read.zeros == shared_handle{}.zeros;
   return whole ? std::optional(read.token) : std::nullopt;
-}
-
-inline CUresult take_token(request& r, CUresult code, marshal::share_token& out) {
-  if (code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  out = marshal::take_body<marshal::share_reply>(from).token;
-  return from.finished() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
 }  // namespace outboard::frontend::cuda

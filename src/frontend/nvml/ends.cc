@@ -16,7 +16,7 @@ namespace {
 
 using namespace api::nvml;
 
-/// As driver 580.159.04 says them.
+/// The texts of driver 580.159.04.
 constexpr const char* error_texts[] = {
     "Success",
     "Uninitialized",
@@ -51,13 +51,16 @@ constexpr const char* error_texts[] = {
     "Reset type is not supported for given device",
 };
 
+/// More processes than one board can have contexts.
+constexpr unsigned most_processes = 65536;
+
 template <class... A>
 nvmlReturn_t ask_for(opcode code, A... arguments) {
   return ask(code, words{to_word(arguments)...});
 }
 
-/// The server answers whether something has happened and does not wait: its connection is everybody's. So we
-/// ask again, less and less often.
+/// The server answers whether something has happened, and does not wait, because all threads share its
+/// connection. So we ask again, less and less often.
 template <class AskOnce>
 nvmlReturn_t wait_for_event(AskOnce&& ask_once, unsigned timeout_ms) {
   using clock = std::chrono::steady_clock;
@@ -72,19 +75,19 @@ nvmlReturn_t wait_for_event(AskOnce&& ask_once, unsigned timeout_ms) {
   }
 }
 
-/// As above, for functions whose struct says how long to wait: there it stays as the program wrote it.
+/// Like wait_for_event(), for functions whose struct says how long to wait; the program's value is restored.
 template <class AskOnce>
-nvmlReturn_t wait_as_told(AskOnce&& ask_once, unsigned& timeout_ms) {
-  const unsigned told = std::exchange(timeout_ms, 0);
-  const nvmlReturn_t result = wait_for_event(ask_once, told);
-  timeout_ms = told;
+nvmlReturn_t wait_as_requested(AskOnce&& ask_once, unsigned& timeout_ms) {
+  const unsigned asked = std::exchange(timeout_ms, 0);
+  const nvmlReturn_t result = wait_for_event(ask_once, asked);
+  timeout_ms = asked;
   return result;
 }
 
 }  // namespace
 
 nvmlReturn_t refuse(std::uint64_t first_argument, bool first_is_device, nvmlReturn_t code) {
-  if (!monitor::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
+  if (!client::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
   return first_is_device && first_argument == 0 ? NVML_ERROR_INVALID_ARGUMENT : code;
 }
 
@@ -99,23 +102,25 @@ bool own_process_name(unsigned pid, char* name, std::size_t size) {
 nvmlReturn_t list_processes(opcode function, nvmlDevice_t device, std::vector<nvmlProcessInfo_t>& list) {
   unsigned count = 0;
   nvmlReturn_t code = ask_for(function, device, &count, static_cast<nvmlProcessInfo_t*>(nullptr));
-  // It may grow between two questions.
+  // The list may grow between two questions.
   for (int tries = 0; code == NVML_ERROR_INSUFFICIENT_SIZE && tries < 8; ++tries) {
+    if (count > most_processes) return list.clear(), NVML_ERROR_UNKNOWN;
     count += 8;
     list.resize(count);
     code = ask_for(function, device, &count, list.data());
   }
-  list.resize(code == NVML_SUCCESS ? count : 0);
+  // A server may also report success to a question without room for a list.
+  list.resize(code == NVML_SUCCESS ? std::min<std::size_t>(count, list.size()) : 0);
   return code;
 }
 
 namespace ends {
 
-nvmlReturn_t nvmlInit() { return monitor::instance().init(); }
-nvmlReturn_t nvmlInit_v2() { return monitor::instance().init(); }
-// Flags say what to do where there is no GPU, or not to attach to one: nothing of ours differs by them.
-nvmlReturn_t nvmlInitWithFlags(unsigned) { return monitor::instance().init(); }
-nvmlReturn_t nvmlShutdown() { return monitor::instance().shutdown(); }
+nvmlReturn_t nvmlInit() { return client::instance().init(); }
+nvmlReturn_t nvmlInit_v2() { return client::instance().init(); }
+// The flags say what to do without a GPU, or not to attach to one; neither changes anything here.
+nvmlReturn_t nvmlInitWithFlags(unsigned) { return client::instance().init(); }
+nvmlReturn_t nvmlShutdown() { return client::instance().shutdown(); }
 
 const char* nvmlErrorString(int result) {
   const bool known = result >= 0 && static_cast<std::size_t>(result) < std::size(error_texts);
@@ -124,17 +129,17 @@ const char* nvmlErrorString(int result) {
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char* version, unsigned length) {
   if (!version) return NVML_ERROR_INVALID_ARGUMENT;
-  if (monitor::instance().initialised()) return ask_for(opcode::nvmlSystemGetNVMLVersion, version, length);
+  if (client::instance().initialised()) return ask_for(opcode::nvmlSystemGetNVMLVersion, version, length);
   // The one function that works without nvmlInit: the version is the server's.
-  nvmlReturn_t code = monitor::instance().init();
+  nvmlReturn_t code = client::instance().init();
   if (code != NVML_SUCCESS) return code;
   code = ask_for(opcode::nvmlSystemGetNVMLVersion, version, length);
-  monitor::instance().shutdown();
+  client::instance().shutdown();
   return code;
 }
 
 nvmlReturn_t nvmlSystemGetProcessName(unsigned pid, char* name, unsigned length) {
-  if (!monitor::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
+  if (!client::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
   if (!name || length == 0) return NVML_ERROR_INVALID_ARGUMENT;
   // Process numbers that a client sees are those of its own host.
   return own_process_name(pid, name, length) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
@@ -150,18 +155,18 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t* data, unsi
 
 nvmlReturn_t nvmlEventSetWait_v3(nvmlEventSet_t set, nvmlEventSetWait_v3_t* params) {
   const auto ask_once = [&] { return ask_for(opcode::nvmlEventSetWait_v3, set, params); };
-  return params ? wait_as_told(ask_once, params->timeoutMs) : ask_once();
+  return params ? wait_as_requested(ask_once, params->timeoutMs) : ask_once();
 }
 
 nvmlReturn_t nvmlSystemEventSetWait(nvmlSystemEventSetWaitRequest_v1_t* request) {
   const auto ask_once = [&] { return ask_for(opcode::nvmlSystemEventSetWait, request); };
-  // Of another version nobody knows where it says how long.
+  // A struct of another version has its time-out in an unknown place.
   const bool known = request && request->version == version_of<nvmlSystemEventSetWaitRequest_v1_t>(1);
-  return known ? wait_as_told(ask_once, request->timeoutms) : ask_once();
+  return known ? wait_as_requested(ask_once, request->timeoutms) : ask_once();
 }
 
 nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_v1_t* list) {
-  if (!monitor::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
+  if (!client::instance().initialised()) return NVML_ERROR_UNINITIALIZED;
   if (!list) return NVML_ERROR_INVALID_ARGUMENT;
   if (list->version != version_of<nvmlProcessDetailList_v1_t>(1)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   constexpr opcode by_mode[] = {opcode::nvmlDeviceGetComputeRunningProcesses_v3,

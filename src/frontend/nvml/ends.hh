@@ -1,7 +1,7 @@
-// The hand-written ends of NVML's LOCAL and CUSTOM lines, and what refused functions say. Any thread.
+// The hand-written ends of NVML's LOCAL and CUSTOM lines, and the results of refused functions. Any thread.
 #pragma once
 
-#include "frontend/nvml/monitor.hh"
+#include "frontend/nvml/client.hh"
 
 namespace outboard::frontend::nvml {
 
@@ -25,11 +25,12 @@ nvmlReturn_t nvmlInternalGetExportTable(const void** table, const void* uuid);
 
 }  // namespace ends
 
-/// A refused function: not initialised and null handles come first, as the driver looks at them, too. `code`
-/// is what the function's family says.
+/// The result of a refused function. Like the driver, it checks first whether NVML is initialised and whether
+/// handles are null; then it returns `code`, the one for the function's family.
 nvmlReturn_t refuse(std::uint64_t first_argument, bool first_is_device, nvmlReturn_t code);
 
-/// Of the client's own process `pid`, as NVML shows it: argv[0]. False: there is none.
+/// Gives the name of the client's own process `pid` as NVML shows it: argv[0]. Returns false if there is no
+/// such process.
 bool own_process_name(unsigned pid, char* name, std::size_t size);
 
 /// The client's processes on a device, through the server.

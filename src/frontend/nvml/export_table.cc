@@ -17,7 +17,7 @@ constexpr unsigned char table_uuid[16] = {0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x
 /// The first word is the table's size in bytes.
 constexpr std::size_t table_words = 270;
 
-/// What nvidia-smi makes of the processes on a board.
+/// The form in which nvidia-smi reads the processes on a board.
 struct shown_process {
   nvmlProcessInfo_t about;
   u64 protected_memory;
@@ -30,7 +30,7 @@ nvmlReturn_t not_supported() { return NVML_ERROR_NOT_SUPPORTED; }
 /// [26] (format, stream name, text ...): a line for the vendor's own log.
 nvmlReturn_t log_line() { return NVML_SUCCESS; }
 
-/// [72] (device, out): asked by dmon and pmon before they sample a board; 1 where it can be.
+/// [72] (device, out): dmon and pmon ask this before they sample a board; 1 if it can be sampled.
 nvmlReturn_t can_be_sampled(nvmlDevice_t device, unsigned* yes) {
   if (!device || !yes) return NVML_ERROR_INVALID_ARGUMENT;
   return *yes = 1, NVML_SUCCESS;

@@ -1,4 +1,5 @@
-// How clGetXInfo gives its answers, and how functions that return an object tell their error. Pure functions.
+// How clGetXInfo returns its answers, and how functions that return an object report an error. Pure
+// functions.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace outboard::frontend::opencl {
 
 /// The last three parameters of every clGetXInfo.
-struct asked {
+struct answer_place {
   std::size_t size;
   void* value;
   std::size_t* wanted;
@@ -44,12 +45,13 @@ inline std::nullptr_t fail(cl_int* errcode_ret, cl_int code) {
   return nullptr;
 }
 
-/// A new object that the server is told of by `tell(id)`; what that says decides.
-template <class H, class Info, class Tell>
-H create(std::unique_ptr<Info> info, cl_int* errcode_ret, Tell&& tell) {
+/// Makes an object. `announce(id)` names it to the server; unless that returns CL_SUCCESS the object is
+/// discarded.
+template <class H, class Info, class Announce>
+H create(std::unique_ptr<Info> info, cl_int* errcode_ret, Announce&& announce) {
   cell* const made = make(api::handle_trait<H>::kind, std::move(info));
   if (!made) return fail(errcode_ret, CL_OUT_OF_HOST_MEMORY);
-  const cl_int code = tell(made->id);
+  const cl_int code = announce(made->id);
   if (code != CL_SUCCESS) discard(*made);
   return give(errcode_ret, code, reinterpret_cast<H>(made));
 }

@@ -1,4 +1,4 @@
-// How large a kernel's argument is, by the name of its type. Pure function.
+// The size of a kernel's argument, by the name of its type. Pure function.
 #pragma once
 
 #include <cstddef>

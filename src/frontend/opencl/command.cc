@@ -10,7 +10,8 @@ command::command(cl_command_queue queue, cl_uint count, const cl_event* waits, c
       wanted_(event),
       type_(type),
       info_(find<queue_info>(queue)) {
-  if (!info_ || (info_->bits & CL_QUEUE_ON_DEVICE)) {  // one on the device takes commands of kernels alone
+  if (!info_ ||
+      (info_->bits & CL_QUEUE_ON_DEVICE)) {  // a queue on the device accepts only commands of kernels
     code_ = CL_INVALID_COMMAND_QUEUE;
   } else if ((count == 0) != (waits == nullptr)) {
     code_ = CL_INVALID_EVENT_WAIT_LIST;

@@ -1,4 +1,4 @@
-// The end of an object: the program's own functions first, then the server hears of it.
+// The end of an object: the program's own functions run first, then the server is notified.
 #include "frontend/opencl/death.hh"
 
 #include "frontend/opencl/kinds.hh"
@@ -9,8 +9,8 @@ namespace {
 
 template <auto Op, class H>
 void tell(cell& dying, lane& own) {
-  const answered how = own.how;  // it is no answer to the call under way
-  if (link::instance().server()) (void)remote<Op>(0, reinterpret_cast<H>(&dying));
+  const answered how = own.how;  // it is not an answer to the current call
+  if (back_ends::instance().server()) (void)remote<Op>(0, reinterpret_cast<H>(&dying));
   own.how = std::max(how, answered::locally);
 }
 
@@ -40,7 +40,7 @@ void tell_death(cell& dying) {
       return tell<opcode::clReleaseKernel, cl_kernel>(dying, own);
     case handle_kind::cl_sampler:
       return tell<opcode::clReleaseSampler, cl_sampler>(dying, own);
-    case handle_kind::cl_device:  // a part of one: the others live as long as the process
+    case handle_kind::cl_device:  // a part of a device; the others live as long as the process
       return tell<opcode::clReleaseDevice, cl_device_id>(dying, own);
     case handle_kind::cl_event:
       return tell<opcode::clReleaseEvent, cl_event>(dying, own);

@@ -1,4 +1,4 @@
-// What is done when an object dies: for objects.hh's on_death(). Any thread.
+// What happens when an object ends: for objects.hh's on_death(). Any thread.
 #pragma once
 
 #include "frontend/opencl/objects.hh"

@@ -10,7 +10,7 @@ namespace {
 peer* const first = reinterpret_cast<peer*>(16);
 peer* const second = reinterpret_cast<peer*>(32);
 
-TEST(home, objects_belong_where_they_are_made_and_name_it_later) {
+TEST(home, an_object_names_the_back_end_where_it_was_made) {
   EXPECT_EQ(home_of_call(), nullptr);
   cell* made = nullptr;
   {
@@ -26,7 +26,7 @@ TEST(home, objects_belong_where_they_are_made_and_name_it_later) {
   }
   EXPECT_EQ(home_of_call(), nullptr);
   discard(*made);
-  // What is no object any more changes nothing.
+  // An object that has been released changes nothing.
   const at_home here(second);
   const at_home dead(made);
   EXPECT_EQ(home_of_call(), second);

@@ -11,7 +11,7 @@ bool set_box(box& b, const memory_info& image, const std::size_t* region, std::s
   constexpr std::size_t origin[3] = {};
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(region[0], image.made.element_size, &bytes)) return false;
-  // Its layers are what other images have as rows.
+  // Its layers take the place of other images' rows.
   const bool rows_are_layers = image.shape.image_type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
   if (rows_are_layers && slice_pitch) row_pitch = slice_pitch, slice_pitch = 0;
   const std::size_t in_bytes[3] = {bytes, region[1], region[2]};

@@ -1,4 +1,4 @@
-// How far an image reaches, and whether a region lies in it. Pure functions.
+// How far an image reaches, and whether a region is inside it. Pure functions.
 #pragma once
 
 #include "frontend/opencl/kinds.hh"
@@ -8,10 +8,10 @@ namespace outboard::frontend::opencl {
 
 using marshal::opencl::extent_of;
 
-/// CL_SUCCESS, or CL_INVALID_VALUE: a null pointer, nothing, or beyond the image.
+/// CL_SUCCESS, or CL_INVALID_VALUE for a null pointer, an empty region, or one beyond the image.
 cl_int check_region(const memory_info& image, const std::size_t* origin, const std::size_t* region);
-/// The region in the program's memory: its bytes, with pitches that the program gives (0: rows without gaps).
-/// An array of rows has its pitch in `slice_pitch`.
+/// The region's bytes in the program's memory, with the pitches that the program passes (0: rows without
+/// gaps). An array of rows has its pitch in `slice_pitch`.
 bool set_box(box& b, const memory_info& image, const std::size_t* region, std::size_t row_pitch,
              std::size_t slice_pitch);
 

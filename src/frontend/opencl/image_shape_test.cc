@@ -58,7 +58,7 @@ TEST(image_shape, boxes_of_the_program_have_its_pitches) {
   EXPECT_TRUE(set_box(b, flat, region.data(), 40, 0));
   EXPECT_EQ(b.extent, 4 * 40u + 12);
   EXPECT_FALSE(set_box(b, flat, region.data(), 11, 0));
-  // An array of rows has its pitch where other images have that of their slices.
+  // An array of rows has its pitch where other images have the pitch of their slices.
   const auto rows_owner = image_of(CL_MEM_OBJECT_IMAGE1D_ARRAY, 10, 0, 0, 6);
   const memory_info& rows = *rows_owner;
   EXPECT_TRUE(set_box(b, rows, region.data(), 0, 64));

@@ -1,4 +1,4 @@
-// What the front-end remembers of each kind of object. Owned by the handle tables; what may change has its
+// What the front-end remembers about each kind of object. Owned by the handle tables; what may change has its
 // own lock or is atomic. Any thread.
 #pragma once
 
@@ -11,17 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "frontend/data_connections.hh"
-#include "frontend/opencl/late_memory.hh"
+#include "frontend/copying/data_connections.hh"
 #include "frontend/opencl/memory_claim.hh"
 #include "frontend/opencl/objects.hh"
-#include "frontend/opencl/transfer_area.hh"
+#include "frontend/opencl/transfer/late_memory.hh"
+#include "frontend/opencl/transfer/transfer_area.hh"
 #include "marshal/opencl/bodies.hh"
 
 namespace outboard::frontend::opencl {
 
-/// Functions of the program that run when an object dies: the last one first.
-class farewells {
+/// Functions of the program that run when an object ends, the last one first.
+class end_callbacks {
  public:
   void add(std::function<void()> run) {
     const std::lock_guard lock(mutex_);
@@ -43,34 +43,35 @@ class farewells {
 
 struct context_info : object {
   std::vector<cl_device_id> devices;
-  std::vector<needed<cl_device_id>> kept;         ///< the same: parts of devices may be released before
-  std::vector<cl_context_properties> properties;  ///< as given, with the zero; empty: none were given
-  farewells at_end;
+  std::vector<needed<cl_device_id>>
+      kept;  ///< keeps the same devices: parts of devices may be released earlier
+  std::vector<cl_context_properties> properties;  ///< as given, with the final zero; empty: none were given
+  end_callbacks at_end;
   std::mutex mutex;
   std::map<cl_device_id, cl_command_queue>
-      default_queues;  ///< on devices, of kernels; perhaps dead. Under mutex
+      default_queues;  ///< queues on devices, for kernels; they may have been released. Under mutex
   staging_blocks small{64u << 10, 256u << 10}, large{staging_blocks::largest, 8u << 20};
-  data_connections to_device, to_host;  ///< of large transfers, where no memory is shared
+  data_connections to_device, to_host;  ///< for large transfers, where no memory is shared
 };
 
 struct queue_info : object {
   needed<cl_context> context;
   cl_device_id device = nullptr;
   cl_command_queue_properties bits = 0;
-  cl_uint size = 0;                             ///< in bytes, of a queue on the device
+  cl_uint size = 0;                             ///< in bytes, for a queue on the device
   std::vector<cl_queue_properties> properties;  ///< as given to clCreateCommandQueueWithProperties
 };
 
-/// A part of a buffer or an image that the program sees.
+/// A mapped part of a buffer or an image.
 struct mapping {
   std::byte* at = nullptr;
   marshal::opencl::place_body place;
   std::size_t size = 0;            ///< bytes that travel
   std::size_t row = 0, slice = 0;  ///< pitches of an image's part at `at`
   cl_map_flags flags = 0;
-  std::unique_ptr<std::byte[]> own;  ///< null: it is other memory
-  bool waited = true;                ///< for its bytes, when it was mapped
-  marshal::opencl::area_place in;    ///< memory that the server has, too
+  std::unique_ptr<std::byte[]> own;  ///< null: the memory is not the mapping's own
+  bool waited = true;                ///< true: the map waited for the bytes
+  marshal::opencl::area_place in;    ///< where the memory is in a shared area
 };
 
 struct memory_info : object {
@@ -79,11 +80,11 @@ struct memory_info : object {
   cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
   cl_mem_flags flags = 0;
   std::size_t size = 0, origin = 0;
-  bool shared = false;                   ///< it stands for shared virtual memory
-  cl_uint packet_size = 0, packets = 0;  ///< of a pipe
+  bool shared = false;                   ///< shows shared virtual memory
+  cl_uint packet_size = 0, packets = 0;  ///< for a pipe
   std::byte* host = nullptr;             ///< the program's memory (CL_MEM_USE_HOST_PTR)
   std::vector<cl_mem_properties> properties;
-  cl_image_format format{};  ///< of an image, as what follows
+  cl_image_format format{};  ///< for an image, like what follows
   cl_image_desc shape{};
   marshal::opencl::image_reply made;
   std::size_t host_row = 0, host_slice = 0;  ///< pitches of `host`
@@ -91,16 +92,16 @@ struct memory_info : object {
   std::vector<mapping> mappings;  ///< under mutex
   map_memory map;
   late_memory late;  ///< under mutex
-  farewells at_end;
+  end_callbacks at_end;
   memory_claim claim;
 };
 
 using build = std::shared_ptr<const marshal::opencl::build_reply>;
 
-/// The size of each argument of a kernel that the device took once, and one more; 0: none yet. Any thread.
+/// The size of each argument of a kernel that the device once accepted, plus one; 0: none yet. Any thread.
 using accepted_sizes = std::vector<std::atomic<std::size_t>>;
 
-/// What a program was made of.
+/// What a program was made from.
 enum class program_form : std::uint8_t { source, binary, il, built_in, linked };
 
 struct program_info : object {
@@ -109,13 +110,14 @@ struct program_info : object {
   program_form form = program_form::source;
   std::string source;
   std::vector<std::byte> il;
-  build loaded;                       ///< what the device says of binaries before they are built
-  std::atomic<bool> building{false};  ///< the compiler or the linker is at work
+  build loaded;                       ///< what the device says about binaries before they are built
+  std::atomic<bool> building{false};  ///< the compiler or the linker is running
   std::mutex mutex;
   build built;                          ///< the last one; under mutex
   std::vector<cl_device_id> built_for;  ///< under mutex
-  build accepted_by;                    ///< whose kernels these are of; under mutex, as they are
+  build accepted_by;                    ///< the build whose kernels have these sizes; under mutex, like them
   std::vector<std::shared_ptr<accepted_sizes>> accepted;
+  std::vector<std::size_t> binary_sizes;  ///< by device, as last returned to the program; under mutex
   std::atomic<std::uint32_t> kernels{0};
 };
 
@@ -125,8 +127,8 @@ struct kernel_info : object {
   build facts;
   const marshal::opencl::kernel_facts* about = nullptr;  ///< in `facts`
   std::mutex mutex;
-  std::vector<std::size_t> given;  ///< the size of each argument as it was set; 0: not yet. Under mutex
-  std::shared_ptr<accepted_sizes> accepted;  ///< by all kernels of this name
+  std::vector<std::size_t> given;  ///< the size of each argument that was set; 0: not yet. Under mutex
+  std::shared_ptr<accepted_sizes> accepted;  ///< shared by all kernels of this name
   ~kernel_info() override;
 };
 
@@ -142,7 +144,7 @@ struct event_info : object {
   needed<cl_context> context;
   needed<cl_command_queue> queue;  ///< none: a user event
   cl_command_type type = CL_COMMAND_USER;
-  std::atomic<cl_int> status{CL_QUEUED};  ///< of a command: CL_COMPLETE or an error once that is known
+  std::atomic<cl_int> status{CL_QUEUED};  ///< for a command: CL_COMPLETE or an error, once known
   std::mutex mutex;
   bool times_known = false;         ///< under mutex
   std::array<cl_ulong, 5> times{};  ///< under mutex: queued, submitted, begun, ended, complete

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontend/opencl/build.hh"
+#include "frontend/opencl/build/build.hh"
 
 namespace outboard::frontend::opencl {
 const marshal::opencl::work_group_facts* facts_for(const kernel_info& kernel, cl_device_id device) {
@@ -17,7 +17,7 @@ shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint 
     return {CL_INVALID_WORK_DIMENSION};
   if (dimensions > 3) return {CL_SUCCESS, false};
   if (!global || std::count(global, global + dimensions, std::size_t{0}))
-    return {CL_SUCCESS, false};  // an error before version 2.1, nothing to do since
+    return {CL_SUCCESS, false};  // an error before version 2.1, a no-op since
   for (cl_uint i = 0; offset && i < dimensions; ++i) {
     if (offset[i] + global[i] < offset[i]) return {CL_INVALID_GLOBAL_OFFSET};
   }
@@ -41,8 +41,7 @@ shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint 
     divides = divides && global[i] % local[i] == 0;
   }
   if (items > about.number<std::size_t>(CL_DEVICE_MAX_WORK_GROUP_SIZE)) return {CL_INVALID_WORK_GROUP_SIZE};
-  // The kernel's own limit may follow from what it was launched with; groups that differ are the compiler's
-  // choice.
+  // The kernel's own limit may depend on the launch, and whether groups may differ is the compiler's choice.
   return {CL_SUCCESS, divides && items <= facts->size};
 }
 

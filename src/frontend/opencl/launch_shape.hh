@@ -1,8 +1,8 @@
-// Is a launch one that a device would refuse at once? Pure functions of what the front-end knows.
+// Would a device refuse a launch at once? Pure functions of what the front-end knows.
 #pragma once
 
+#include "frontend/opencl/back_ends.hh"
 #include "frontend/opencl/kinds.hh"
-#include "frontend/opencl/link.hh"
 #include "marshal/opencl/box.hh"
 
 namespace outboard::frontend::opencl {
@@ -11,10 +11,10 @@ using marshal::opencl::box;
 
 struct shape_check {
   cl_int code = CL_SUCCESS;
-  bool certain = true;  ///< else the device may know better
+  bool certain = true;  ///< false: the device may know better
 };
 
-/// What the build says of this kernel on this device; nullptr: nothing.
+/// The build's facts about this kernel on this device; nullptr: there are none.
 const marshal::opencl::work_group_facts* facts_for(const kernel_info& kernel, cl_device_id device);
 
 shape_check check_shape(const kernel_info& kernel, cl_device_id device, cl_uint dimensions,

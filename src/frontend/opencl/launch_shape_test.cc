@@ -15,7 +15,7 @@ info_value info_of(cl_device_info name, const T& value) {
   return info;
 }
 
-/// A device of three dimensions, 64 items a group, 64 by 64 by 8, and a kernel that it built.
+/// A device with three dimensions and groups of at most 64 items (64 by 64 by 8), and a kernel that it built.
 class launch_shape : public testing::Test {
  protected:
   launch_shape() {
@@ -44,7 +44,7 @@ class launch_shape : public testing::Test {
   kernel_info kernel;
 };
 
-TEST_F(launch_shape, what_fits_is_certain) {
+TEST_F(launch_shape, a_launch_that_fits_is_certain) {
   const sizes local{8, 4, 1};
   const shape_check fits = check(2, {16, 8, 0}, &local);
   EXPECT_EQ(fits.code, CL_SUCCESS);
@@ -52,7 +52,7 @@ TEST_F(launch_shape, what_fits_is_certain) {
   EXPECT_TRUE(check(1, {1000, 0, 0}).certain);
 }
 
-TEST_F(launch_shape, what_the_limits_rule_out_is_refused_at_once) {
+TEST_F(launch_shape, a_launch_beyond_the_limits_is_refused_at_once) {
   EXPECT_EQ(check(0, {1, 1, 1}).code, CL_INVALID_WORK_DIMENSION);
   EXPECT_EQ(check(4, {1, 1, 1}).code, CL_INVALID_WORK_DIMENSION);
   sizes local{1, 1, 16};
@@ -65,7 +65,7 @@ TEST_F(launch_shape, what_the_limits_rule_out_is_refused_at_once) {
   EXPECT_EQ(check(1, {2, 1, 1}, nullptr, &far).code, CL_INVALID_GLOBAL_OFFSET);
 }
 
-TEST_F(launch_shape, what_the_device_may_know_better_is_asked) {
+TEST_F(launch_shape, the_device_is_asked_what_it_may_know_better) {
   sizes local{5, 1, 1};
   EXPECT_FALSE(check(1, {16, 1, 1}, &local).certain);  // does not divide
   local = {64, 1, 1};
@@ -73,7 +73,7 @@ TEST_F(launch_shape, what_the_device_may_know_better_is_asked) {
   EXPECT_FALSE(check(1, {0, 1, 1}).certain);
 }
 
-TEST_F(launch_shape, a_size_that_the_kernel_fixes_is_the_only_one) {
+TEST_F(launch_shape, only_the_size_that_the_kernel_fixes_is_accepted) {
   described.devices[0].compiled = {8, 1, 1};
   sizes local{8, 1, 1};
   EXPECT_EQ(check(1, {16, 1, 1}, &local).code, CL_SUCCESS);

@@ -27,17 +27,15 @@ bool beyond(const std::vector<device_info*>& on, std::uint64_t more) {
   });
 }
 
-/// How much of what was released is in use still, after a while in which it might have come back.
+/// Asks how much of the released memory is still in use, after waiting a while in which it may be freed.
 void ask(const context_info& context, std::uint64_t wanted, peer& home) {
   marshal::opencl::settle_body body;
   for (const cl_device_id each : context.devices) body.devices.push_back(id_of(each));
   body.wanted = wanted;
   message m(service::settle_memory);
   marshal::put_body(m.body(), body);
-  if (m.call() != CL_SUCCESS) return;
-  wire::reader reply = m.reply();
-  const auto left = marshal::take_body<marshal::opencl::settle_reply>(reply);
-  if (reply.finished()) home.dying.store(left.dying, std::memory_order_relaxed);
+  marshal::opencl::settle_reply left;
+  if (m.call_for(left) == CL_SUCCESS) home.dying.store(left.dying, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -88,7 +86,7 @@ cl_int memory_claim::take(const context_info& context, std::uint64_t bytes, memo
   for (const device_info* each : limited(context)) {
     if (bytes > each->memory_limit) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   }
-  // First counted, then looked at: two threads cannot both get what is left.
+  // Counts first and checks then, so that two threads cannot both get what is left.
   memory_claim made = of_made(context, bytes);
   if (made.on_.empty()) return CL_SUCCESS;
   if (!beyond(made.on_, 0)) make_room(context, bytes, 0);

@@ -2,18 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include "frontend/opencl/back_ends.hh"
 #include "frontend/opencl/kinds.hh"
-#include "frontend/opencl/link.hh"
 
 namespace outboard::frontend::opencl {
 namespace {
 
 constexpr std::uint64_t limit = 1000;
 
-/// A device of a back-end that nobody can ask.
-class MemoryClaim : public testing::Test {
+/// A device of a back-end without a connection.
+class memory_claim_test : public testing::Test {
  protected:
-  MemoryClaim() : here_(&home_) {
+  memory_claim_test() : here_(&home_) {
     whole_ = device(nullptr, limit);
     context_.devices = {whole_};
   }
@@ -33,7 +33,7 @@ class MemoryClaim : public testing::Test {
   context_info context_;
 };
 
-TEST_F(MemoryClaim, NoMoreThanTheLimit) {
+TEST_F(memory_claim_test, refuses_more_than_the_limit) {
   memory_claim first, second, third;
   EXPECT_EQ(take(600, first), CL_SUCCESS);
   EXPECT_EQ(take(401, second), CL_MEM_OBJECT_ALLOCATION_FAILURE);
@@ -45,7 +45,7 @@ TEST_F(MemoryClaim, NoMoreThanTheLimit) {
   EXPECT_EQ(held(), limit);
 }
 
-TEST_F(MemoryClaim, WhatIsReleasedMayBeInUseUntilTheServerSaysNo) {
+TEST_F(memory_claim_test, released_memory_may_be_in_use_until_the_server_says_otherwise) {
   memory_claim second;
   {
     memory_claim first;
@@ -62,7 +62,7 @@ TEST_F(MemoryClaim, WhatIsReleasedMayBeInUseUntilTheServerSaysNo) {
   EXPECT_EQ(take(600, third), CL_SUCCESS);
 }
 
-TEST_F(MemoryClaim, APartIsTheWholeDevice) {
+TEST_F(memory_claim_test, a_part_counts_as_the_whole_device) {
   const cl_device_id part = device(whole_, limit);
   context_.devices = {part, whole_};
   memory_claim first, second;
@@ -71,7 +71,7 @@ TEST_F(MemoryClaim, APartIsTheWholeDevice) {
   EXPECT_EQ(take(400, second), CL_MEM_OBJECT_ALLOCATION_FAILURE);
 }
 
-TEST_F(MemoryClaim, WithoutALimitNothingIsCounted) {
+TEST_F(memory_claim_test, without_a_limit_nothing_is_counted) {
   context_.devices = {device(nullptr, 0)};
   memory_claim claim;
   EXPECT_EQ(take(1ull << 60, claim), CL_SUCCESS);

@@ -1,12 +1,13 @@
 // OpenCL's objects as programs see them: cells whose first word is the dispatch table through which the ICD
-// loader calls. A cell is never given back to the system, so that a pointer to a released object is told from
-// a living one without a fault; what stands behind it dies when the program has released it and no other
-// object needs it. Reference counts are ours alone: the server hears of the last release only. Any thread.
+// loader calls. A cell is never returned to the system, so that a pointer to a released object can be
+// recognised without a fault. What is behind it ends when the program has released it and no other object
+// needs it. Reference counts are ours alone: the server learns only of the last release. Any thread.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "api/opencl/functions.hh"
@@ -21,10 +22,11 @@ struct cell {
   const cl_icd_dispatch* dispatch = nullptr;         ///< first: read by the loader
   std::atomic<handle_kind> kind{handle_kind::none};  ///< none: free
   std::atomic<std::uint32_t> references{0};          ///< the program's
-  std::atomic<std::uint32_t> holds{0};  ///< of objects that need it, and one for all of the program's
-  std::uint64_t id = 0;                 ///< by which its back-end knows it
-  peer* home = nullptr;                 ///< that back-end
-  object* info = nullptr;               ///< owned by the handle table
+  std::atomic<std::uint32_t> holds{
+      0};                  ///< one for each object that needs it, and one for all of the program's references
+  std::uint64_t id = 0;    ///< by which its back-end knows it
+  peer* home = nullptr;    ///< that back-end
+  object* info = nullptr;  ///< owned by the handle table
 };
 
 template <class H>
@@ -32,29 +34,32 @@ cell* cell_of(H handle) {
   return reinterpret_cast<cell*>(handle);
 }
 
-/// A fresh object of the call's back-end with one reference of the program; nullptr: there are too many.
+/// Makes an object of the call's back-end with one reference of the program; nullptr: there are too many.
 cell* make(handle_kind kind, std::unique_ptr<object> info);
-/// The same of what the server has named already (platforms, devices).
+/// Makes an object that the server has already named (a platform, a device).
 cell* make_named(handle_kind kind, std::uint64_t id, std::unique_ptr<object> info);
 
-/// What is set for every object made from here on.
-void set_dispatch(const cl_icd_dispatch* dispatch);
-const cl_icd_dispatch* dispatch();
+/// Finds functions of extensions by name; nullptr: none has this name.
+using find_extension_function = void* (*)(std::string_view name);
 
-/// Called when the last need of an object is gone, before its cell is free: tells the server.
+/// How programs reach our functions; set once, before the first object is made.
+void set_dispatch(const cl_icd_dispatch* dispatch, find_extension_function find);
+void* extension_function(std::string_view name);
+
+/// Called when nothing needs an object any more, before its cell is freed: notifies the server.
 using death = void (*)(cell& dying);
 void on_death(death tell);
 
 void hold(cell& c);
 void let_go(cell& c);
-/// Of one that never came to be: nobody is told.
+/// Discards an object that was never completed; the server is not notified.
 void discard(cell& c);
 
-/// Is this a living object of this kind? The program may hand in anything that the loader could read a word
-/// from.
+/// Is this a living object of this kind? The program may pass any pointer from which the loader could read a
+/// word.
 bool alive(const cell* c, handle_kind kind);
 
-/// The same of any value at all: is it a living object of whatever kind?
+/// Is this value, whatever it is, a living object of any kind?
 bool is_cell(const cell* c);
 
 template <class H>
@@ -62,7 +67,7 @@ bool alive(H handle) {
   return alive(cell_of(handle), api::handle_trait<H>::kind);
 }
 
-/// nullptr: it is no living object of this kind.
+/// nullptr: it is not a living object of this kind.
 template <class Info, class H>
 Info* find(H handle) {
   return alive(handle) ? static_cast<Info*>(cell_of(handle)->info) : nullptr;

@@ -1,7 +1,9 @@
-// What programs are shown of a back-end's platforms and devices: what these say themselves, with the host
-// behind their names, and without what does not work from here. Pure functions.
+// What programs are shown of a back-end's platforms and devices: what these report themselves, with the host
+// added to their names, and without what does not work from here. Pure functions.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,11 +13,18 @@ namespace outboard::frontend::opencl {
 
 using values = std::vector<marshal::opencl::info_value>;
 
-/// Taken out of what a server says of a device: the program does not see it. 0: there is none.
+/// Removes the limit from a server's facts about a device, because the program must not see it. 0: there is
+/// none.
 std::uint64_t take_memory_limit(values& info);
 
-values shown_of_platform(values info, const std::string& host);
-/// `shares_memory`: pages of this process can be those of the device's host, too.
-values shown_of_device(values info, const std::string& host, bool shares_memory);
+/// Removes the opcodes of the platform's extension functions from a server's facts about it, and returns
+/// them.
+std::vector<std::uint32_t> take_extension_functions(values& info);
+
+/// `functions`: those that were removed from the platform's facts.
+values shown_of_platform(values info, const std::string& host, std::span<const std::uint32_t> functions);
+/// `shares_memory`: this process can share pages with the device's host.
+values shown_of_device(values info, const std::string& host, std::span<const std::uint32_t> functions,
+                       bool shares_memory);
 
 }  // namespace outboard::frontend::opencl

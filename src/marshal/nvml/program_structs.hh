@@ -1,5 +1,5 @@
-// For tests and fuzz targets: structs as a program has them before it calls, with a version and with lists of
-// its own that are exactly as long as it says. Values; one thread.
+// For tests and fuzz targets: structs as a program prepares them before a call, with a version and with lists
+// that are exactly as long as the struct says. Values; one thread.
 #pragma once
 
 #include <deque>
@@ -11,11 +11,11 @@ namespace outboard::marshal::nvml {
 
 class program_structs {
  public:
-  /// What is behind the last element of each list, one element long.
+  /// A guard of one element behind the last element of each list.
   static constexpr std::byte untouched{0xee};
 
-  /// Zeros and the version at `at`, `elements` elements in each list and tail. Gives the bytes that are
-  /// there.
+  /// Writes zeros, and the version at `at`, with `elements` elements in each list and tail. Returns the
+  /// number of bytes.
   std::size_t lay_out(const api::nvml::struct_layout& layout, std::byte* at, unsigned elements) {
     std::size_t size = layout.size;
     if (const api::nvml::field_layout* tail = tail_of(layout)) {

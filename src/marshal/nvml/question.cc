@@ -20,7 +20,7 @@ bool brings_outputs(nvmlReturn_t code) {
 
 const std::byte* memory_at(std::uint64_t word) { return reinterpret_cast<const std::byte*>(word); }
 
-/// The number in a program's counting parameter: a value, or what a pointer leads to.
+/// Returns the number in a counting parameter of the program: a value, or what a pointer points to.
 std::uint64_t program_counter(const function_form& form, const words& arguments, std::size_t index) {
   if (form.parameters[index].what == parameter_class::value) return arguments[index];
   if (form.about->parameters[index].dir == direction::out) return unsized_elements;
@@ -29,7 +29,7 @@ std::uint64_t program_counter(const function_form& form, const words& arguments,
   return value;
 }
 
-/// Elements that a program's pointer leads to.
+/// Returns how many elements a pointer of the program points to.
 std::uint64_t program_elements(const function_form& form, const words& arguments, std::size_t index) {
   const parameter& p = form.about->parameters[index];
   switch (p.count) {
@@ -40,6 +40,20 @@ std::uint64_t program_elements(const function_form& form, const words& arguments
     default:
       return 1;
   }
+}
+
+/// After success the program reads as many elements as its counter says now: no more than it had room for.
+template <class Rooms>
+bool counts_fit(const function_form& form, const words& arguments, const Rooms& room) {
+  for (std::size_t i = 0; i < form.parameters.size(); ++i) {
+    const parameter& p = form.about->parameters[i];
+    if (form.parameters[i].what != parameter_class::memory || arguments[i] == 0 || !carries_out(p) ||
+        p.count != count_kind::parameter)
+      continue;
+    if (form.about->parameters[p.count_index].dir == direction::out) continue;  // the program has to know
+    if (program_counter(form, arguments, p.count_index) > room[i]) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -78,7 +92,7 @@ void encode_question(wire::writer& w, const function_form& form, const words& ar
       w.text({text, ::strnlen(text, max_text)});
       continue;
     }
-    // Of a versioned struct that only comes out the server must know the version, too.
+    // The server needs the version of a versioned struct even if the struct is only an output.
     if (!carries_in(p)) continue;
     const std::uint64_t n = program_elements(form, arguments, i);
     w.put(static_cast<std::uint32_t>(std::min<std::uint64_t>(n, max_elements)));
@@ -96,7 +110,7 @@ bool decode_answer(wire::reader& r, const function_form& form, const words& argu
                    text_pool& texts) {
   code = static_cast<nvmlReturn_t>(r.get<std::int32_t>());
   if (!r.ok() || !brings_outputs(code)) return r.finished();
-  // What a program counts its arrays with is itself an output: read before anything is written.
+  // The count of a program's array is itself an output: read it before anything is written.
   std::array<std::uint64_t, api::nvml::max_arguments> room{};
   for (std::size_t i = 0; i < form.parameters.size(); ++i) room[i] = program_elements(form, arguments, i);
   for (std::size_t i = 0; i < form.parameters.size(); ++i) {
@@ -115,8 +129,10 @@ bool decode_answer(wire::reader& r, const function_form& form, const words& argu
         if (!raw.empty()) std::memcpy(element, raw.data(), raw.size());
       }
     }
+    // The program reads a text up to its end.
+    if (shape.text && n > 0) at[n - 1] = std::byte{0};
   }
-  return r.finished();
+  return r.finished() && (code != NVML_SUCCESS || counts_fit(form, arguments, room));
 }
 
 bool question::decode(wire::reader& r, const function_form& form, handle_book& handles) {
@@ -145,7 +161,7 @@ bool question::decode(wire::reader& r, const function_form& form, handle_book& h
 bool question::reserve(std::size_t index, std::uint64_t elements, std::uint32_t stride) {
   buffer& b = buffers_[index];
   if (elements > max_elements) return false;
-  // One more than is promised to the device, all zero: text always ends.
+  // Adds one zero element to what is promised to the device, so that text always ends.
   const std::size_t bytes = (static_cast<std::size_t>(elements) + 1) * stride;
   taken_ += bytes;
   if (taken_ > max_bytes) return false;
@@ -156,7 +172,7 @@ bool question::reserve(std::size_t index, std::uint64_t elements, std::uint32_t 
   return true;
 }
 
-/// Memory for a list that a struct leads to: kept by its address, for the way back.
+/// Allocates a list that a struct points to, and keeps it by its address for the answer.
 std::byte* question::make_list(std::uint32_t elements, std::size_t stride) {
   const std::size_t bytes = (std::size_t{elements} + 1) * stride;
   taken_ += bytes;
@@ -178,7 +194,7 @@ bool question::decode_elements(wire::reader& r, std::size_t index, handle_book& 
     return true;
   }
   const auto n = r.get<std::uint32_t>();
-  // No element is smaller than a byte: what cannot be there is not made room for.
+  // No element is smaller than a byte, so no room is made for elements that cannot be there.
   if (!r.ok() || n > r.rest().size() || n > max_elements) return false;
   if (p.count == count_kind::one && n != 1) return false;
   if (p.count == count_kind::number && n != p.number) return false;
@@ -214,7 +230,7 @@ std::uint64_t question::counter(std::size_t index) {
   return value;
 }
 
-/// Memory for what only comes out; counts that the device reads are cut to what there is room for.
+/// Allocates pure outputs; reduces the counts that the device reads to the available room.
 bool question::make_room(handle_book&) {
   for (std::size_t i = 0; i < form_->parameters.size(); ++i) {
     const parameter_form& shape = form_->parameters[i];
@@ -243,7 +259,7 @@ bool question::make_room(handle_book&) {
   return true;
 }
 
-/// Elements of this output that the device has filled.
+/// Returns how many elements of this output the device has filled.
 std::uint32_t question::filled(std::size_t index, nvmlReturn_t code) {
   const parameter& p = form_->about->parameters[index];
   buffer& b = buffers_[index];
@@ -262,8 +278,8 @@ std::uint32_t question::filled(std::size_t index, nvmlReturn_t code) {
 
 void question::encode_elements(wire::writer& w, std::size_t index, std::uint32_t count, nvmlReturn_t code,
                                handle_book& handles) {
-  // As arrays: "insufficient size" brings no elements. What a device may have put in place of a list is not
-  // read.
+  // Like arrays: "insufficient size" returns no elements. A list that the device has put in place of ours is
+  // not read.
   const auto listed = [&](const std::byte* list, std::uint32_t said) -> std::optional<std::uint32_t> {
     const auto known = lists_.find(list);
     if (known == lists_.end()) return std::nullopt;

@@ -1,8 +1,8 @@
-// How a call of an NVML function travels. A question holds each parameter in order: a value as it lies in
+// How a call of an NVML function travels. A question holds each parameter in order: a value as it is in
 // memory, a handle as u64, a pointer as a presence flag and, if it carries something in, its elements; text
-// is sized. An answer: i32 code and, if that is success or "insufficient size", the elements of each present
-// output. Elements: u32 count, then each: integers as they are, handles as u64, structs as structs.hh says.
-// Both ends are driven by api/nvml/forms.hh and believe nothing of each other.
+// is sized. An answer holds an i32 code and, if that is success or "insufficient size", the elements of each
+// present output. Elements: u32 count, then each: integers as they are, handles as u64, structs as structs.hh
+// says. api/nvml/forms.hh drives both ends, and neither trusts the other.
 #pragma once
 
 #include <memory>
@@ -20,21 +20,20 @@ using api::nvml::handle_kind;
 using api::nvml::nvmlReturn_t;
 using api::nvml::words;
 
-/// What all arrays of one call may occupy.
+/// The most that all arrays of one call may occupy.
 inline constexpr std::size_t max_bytes = 4u << 20;
-/// Room for an array whose size the function tells without having been told any (GPU instances of a board:
-/// 7).
+/// Room for an array whose size is not an argument; the function returns it (GPU instances of a board: 7).
 inline constexpr std::uint32_t unsized_elements = 64;
 
-/// The program's side. NVML's own code for arguments that need no server: null outputs, a struct whose
-/// `version` says no size.
+/// The program's side. Returns NVML's own code for arguments that need no server: null outputs, a struct
+/// whose `version` contains no size.
 nvmlReturn_t check_arguments(const function_form& form, const words& arguments);
 void encode_question(wire::writer& w, const function_form& form, const words& arguments);
-/// Writes the outputs through the program's pointers. False: the answer does not fit the question.
+/// Writes the outputs through the program's pointers. Returns false if the answer does not fit the question.
 bool decode_answer(wire::reader& r, const function_form& form, const words& arguments, nvmlReturn_t& code,
                    text_pool& texts);
 
-/// What stands behind handles on the server.
+/// Finds the objects of the server behind handles.
 class handle_book {
  public:
   virtual ~handle_book() = default;
@@ -43,12 +42,12 @@ class handle_book {
   virtual std::uint64_t handle_of(handle_kind kind, void* object) = 0;
 };
 
-/// The server's side: one question, decoded into memory of ours. Values; one thread.
+/// The server's side: one question, decoded into our memory. Values; one thread.
 class question {
  public:
-  /// False: malformed, the connection ends.
+  /// Returns false if the question is malformed; the connection then ends.
   bool decode(wire::reader& r, const function_form& form, handle_book& handles);
-  /// Success, or the code to answer with instead of asking the device.
+  /// Success, or the code to return without asking the device.
   nvmlReturn_t code() const { return code_; }
   words& arguments() { return arguments_; }
   void encode_answer(wire::writer& w, nvmlReturn_t code, handle_book& handles);
@@ -75,7 +74,7 @@ class question {
   nvmlReturn_t code_ = api::nvml::NVML_SUCCESS;
   words arguments_{};
   std::array<buffer, api::nvml::max_arguments> buffers_;
-  std::unordered_map<const std::byte*, buffer> lists_;  ///< what structs lead to, by address
+  std::unordered_map<const std::byte*, buffer> lists_;  ///< what structs point to, by address
   std::size_t taken_ = 0;
 };
 

@@ -22,7 +22,7 @@ void set_pointer(const field_layout& f, std::byte* holder, const void* value) {
   std::memcpy(holder + f.offset, &value, sizeof value);
 }
 
-/// The struct itself, without what it leads to.
+/// Writes the struct itself, without what it points to.
 void put_bytes(wire::writer& w, const struct_layout& layout, const std::byte* at, std::uint32_t size) {
   w.put(size);
   std::vector<std::byte> copy(at, at + size);
@@ -41,7 +41,7 @@ void put_elements(wire::writer& w, const field_layout& list, const std::byte* at
   for (std::uint32_t e = 0; e < n; ++e) put_one(*list.listed(), at + e * list.stride);
 }
 
-/// `n` elements that are no structs, else each by take_one().
+/// Reads `n` elements: plain values, or structs by take_one().
 template <class TakeStruct>
 bool take_elements(wire::reader& r, const field_layout& list, std::byte* at, std::uint32_t n,
                    TakeStruct&& take_one) {
@@ -74,7 +74,7 @@ bool size_is_possible(const struct_layout& layout, const std::byte* at) {
   if (const field_layout* tail = tail_of(layout)) return said_count(*tail, at) <= tail->elements;
   if (layout.version == 0) return true;
   const std::uint32_t size = struct_size(layout, at);
-  // A version that we do not know may have pointers where we would send bytes.
+  // A version that we do not know may contain pointers where we would send bytes.
   const std::size_t most = leads_elsewhere(layout) ? layout.size : max_struct;
   return size >= sizeof(unsigned) && size <= most;
 }
@@ -109,7 +109,7 @@ bool take_answer(wire::reader& r, const struct_layout& layout, std::byte* at, te
   if (!r.ok() || given > size) return false;
   const auto raw = r.bytes(given);
   if (!r.ok()) return false;
-  // The program's own pointers and counts lead the way; what came says neither.
+  // The program's own pointers and counts decide; those that arrived are ignored.
   std::vector<std::byte> fresh(at, at + size);
   if (!raw.empty()) std::memcpy(fresh.data(), raw.data(), raw.size());
   const bool fits = for_each_pointer(layout, at, size, [&](const field_layout& f, std::byte* holder) {
@@ -139,7 +139,7 @@ bool take_question(wire::reader& r, const struct_layout& layout, std::byte* at, 
   const auto raw = r.bytes(size);
   if (!raw.empty()) std::memcpy(at, raw.data(), raw.size());
   if (!r.ok() || !size_is_possible(layout, at)) return false;
-  // Its own word for its size must be what was sent, for the answer has that size.
+  // Its own size field must match what was sent, because the answer has that size.
   if ((layout.version != 0 || tail_of(layout)) && struct_size(layout, at) != size) return false;
   return for_each_pointer(layout, at, size, [&](const field_layout& f, std::byte* holder) {
     set_pointer(f, holder, nullptr);
@@ -147,7 +147,7 @@ bool take_question(wire::reader& r, const struct_layout& layout, std::byte* at, 
     std::uint32_t n = 0;
     if (const bool there = r.flag(); there) {
       n = r.get<std::uint32_t>();
-      // No element is smaller than a byte: what cannot be there is not made room for.
+      // No element is smaller than a byte: allocate nothing for elements that cannot be there.
       if (!r.ok() || n > max_elements || n > r.rest().size() || n > said_count(f, holder)) return false;
       std::byte* const list = make(n, f.stride);
       if (!list || !take_elements(r, f, list, n, [&](const struct_layout& of, std::byte* element) {
@@ -157,7 +157,7 @@ bool take_question(wire::reader& r, const struct_layout& layout, std::byte* at, 
       }
       set_pointer(f, holder, list);
     }
-    // The device counts what is there, not what was said.
+    // The device counts the elements that are there, not those that the struct claimed.
     std::memcpy(holder + f.count_at, &n, sizeof n);
     return r.ok();
   });

@@ -1,5 +1,5 @@
-// The bodies of hand-written OpenCL requests and replies: one struct a message. Handles are the ids that the
-// front-end chose. Values; no thread rules.
+// The bodies of hand-written OpenCL requests and replies: one struct for each message. Handles are the ids
+// that the front-end chose. Values; no thread rules.
 #pragma once
 
 #include "marshal/data_bodies.hh"
@@ -9,14 +9,14 @@ namespace outboard::marshal::opencl {
 
 using ids = std::vector<std::uint64_t>;
 
-/// A place in a transfer area; area 0: none.
+/// A place in a transfer area; area 0: nowhere.
 struct area_place {
   std::uint64_t area = 0, offset = 0;
   OUTBOARD_FIELDS(area, offset)
 };
 
-/// Bytes that belong to a request: behind its fields, uploaded before under this number, or, those of a
-/// write, in an area.
+/// Bytes that belong to a request: behind its fields, uploaded earlier under this number, or (for a write) in
+/// an area.
 struct bytes_body {
   std::uint64_t upload = 0;  ///< 0: they follow
   std::uint64_t size = 0;
@@ -24,8 +24,8 @@ struct bytes_body {
   OUTBOARD_FIELDS(upload, size, present)
 };
 
-/// service::open_area: memory of both ends for commands of this context, under the client's number. Of areas
-/// in blocks (`block` bytes each; 0: none) the server knows which are in use.
+/// service::open_area: opens memory that both ends share for commands of this context, under the client's
+/// number. If an area has blocks (`block` bytes each; 0: none), the server tracks which of them are in use.
 struct area_body {
   std::uint64_t number = 0, context = 0, size = 0, block = 0;
   OUTBOARD_FIELDS(number, context, size, block)
@@ -37,39 +37,40 @@ struct close_area_body {
   OUTBOARD_FIELDS(number)
 };
 
-/// service::await_area: until the last command on the block is complete; one who is not `patient` waits for a
-/// moment only.
+/// service::await_area: waits until the last command on the block is complete; without `patient` it waits
+/// only for a moment.
 struct await_area_body {
   std::uint64_t number = 0, block = 0;
   bool patient = false;
   OUTBOARD_FIELDS(number, block, patient)
 };
 
-/// Its answer: a bit for each block that a command still uses, and for each whose last command failed.
+/// The answer to await_area: a bit for each block that a command still uses, and for each whose last command
+/// failed.
 struct busy_blocks_body {
   std::uint64_t busy = 0, failed = 0;
   OUTBOARD_FIELDS(busy, failed)
 };
 
-/// service::upload: the bytes follow; those of one number are put together in the order in which they come.
+/// service::upload: the bytes follow; the bytes under one number are concatenated in order of arrival.
 struct upload_body {
   std::uint64_t number = 0;
   OUTBOARD_FIELDS(number)
 };
 
-/// What every command has.
+/// The fields that every command has.
 struct command_body {
   std::uint64_t queue = 0;
   ids waits;
-  std::uint64_t event = 0;  ///< 0: none is wanted
+  std::uint64_t event = 0;  ///< 0: the program wants none
   OUTBOARD_FIELDS(queue, waits, event)
 };
 
-/// clCreateSubDevices: `room` for so many, or only their number is wanted. The reply names each as the
-/// snapshot names devices.
+/// clCreateSubDevices: the reply has up to `room` devices, or only their number. It names each device as the
+/// snapshot does.
 struct division_body {
   std::uint64_t device = 0;
-  ids properties;  ///< without the zero at the end
+  ids properties;  ///< without the final zero
   bool counted = false;
   std::uint64_t room = 0;
   OUTBOARD_FIELDS(device, properties, counted, room)
@@ -81,8 +82,8 @@ struct pipe_body {
   OUTBOARD_FIELDS(handle, context, flags, packet_size, packets)
 };
 
-/// service::settle_memory: of a context with these devices, where so many bytes are wanted. Then: those of
-/// released objects that are in use still.
+/// service::settle_memory: waits a moment for released objects that are still in use, until these devices
+/// have room for so many bytes. The reply: how many bytes are still in use.
 struct settle_body {
   ids devices;
   std::uint64_t wanted = 0;
@@ -99,8 +100,8 @@ struct shared_memory_body {
   OUTBOARD_FIELDS(context, flags, size, alignment)
 };
 
-/// clSVMFree, and the answer to clSVMAlloc. A fine-grained block comes with the descriptor of a file whose
-/// bytes from offset `address` on are its pages.
+/// clSVMFree, and the reply to clSVMAlloc. A fine-grained block comes with the descriptor of a file; its
+/// pages are the file's bytes from offset `address` on.
 struct address_body {
   std::uint64_t address = 0;
   OUTBOARD_FIELDS(address)
@@ -121,7 +122,7 @@ struct shared_fill_body {
   OUTBOARD_FIELDS(command, address, size, pattern)
 };
 
-/// clEnqueueSVMMap and clEnqueueSVMUnmap of memory whose pages both ends share: no bytes come of it.
+/// clEnqueueSVMMap and clEnqueueSVMUnmap for memory whose pages both ends share: no bytes travel.
 struct shared_map_body {
   command_body command;
   std::uint64_t flags = 0, address = 0, size = 0;
@@ -137,7 +138,7 @@ struct shared_unmap_body {
 struct shared_migration_body {
   command_body command;
   std::uint64_t flags = 0;
-  ids addresses, sizes;  ///< as many; a size of zero: the whole block
+  ids addresses, sizes;  ///< as many as `addresses`; a size of zero: the whole block
   OUTBOARD_FIELDS(command, flags, addresses, sizes)
 };
 
@@ -152,7 +153,7 @@ struct kernel_addresses_body {
 struct context_body {
   std::uint64_t handle = 0, platform = 0;
   ids devices;
-  ids properties;  ///< names and values, but for the platform
+  ids properties;  ///< names and values, without that of the platform
   OUTBOARD_FIELDS(handle, platform, devices, properties)
 };
 
@@ -164,23 +165,23 @@ struct queue_body {
 
 struct buffer_body {
   std::uint64_t handle = 0, context = 0, flags = 0, size = 0;
-  std::uint64_t shared = 0;  ///< the shared memory that it stands for; 0: none
+  std::uint64_t shared = 0;  ///< the shared memory behind the buffer; 0: none
   bytes_body contents;
   OUTBOARD_FIELDS(handle, context, flags, size, shared, contents)
 };
 
-/// cl_image_format and cl_image_desc; the contents come without gaps between rows.
+/// cl_image_format and cl_image_desc; the contents travel without gaps between rows.
 struct image_body {
   std::uint64_t handle = 0, context = 0, flags = 0;
   std::uint32_t order = 0, type = 0, kind = 0, levels = 0, samples = 0;
   std::uint64_t width = 0, height = 0, depth = 0, layers = 0, row_pitch = 0, slice_pitch = 0;
-  std::uint64_t memory = 0;  ///< the buffer or image that it shows; 0: none
+  std::uint64_t memory = 0;  ///< the buffer or image that the image shows; 0: none
   bytes_body contents;
   OUTBOARD_FIELDS(handle, context, flags, order, type, kind, levels, samples, width, height, depth, layers,
                   row_pitch, slice_pitch, memory, contents)
 };
 
-/// What the device made of it.
+/// The image's properties as the device made it.
 struct image_reply {
   std::uint64_t element_size = 0, row_pitch = 0, slice_pitch = 0, size = 0;
   OUTBOARD_FIELDS(element_size, row_pitch, slice_pitch, size)
@@ -204,7 +205,8 @@ struct source_body {
   OUTBOARD_FIELDS(handle, context, text)
 };
 
-/// clCreateProgramWithBinary: the binaries one behind the other; the reply says of each whether it was taken.
+/// clCreateProgramWithBinary: the binaries one after the other; the reply says for each whether it was
+/// accepted.
 struct binary_body {
   std::uint64_t handle = 0, context = 0;
   ids devices, lengths;
@@ -214,13 +216,13 @@ struct binary_body {
 
 struct build_body {
   std::uint64_t program = 0;
-  ids devices;  ///< none: all of the program
+  ids devices;  ///< empty: all devices of the program
   bool has_options = false;
   std::string options;
   OUTBOARD_FIELDS(program, devices, has_options, options)
 };
 
-/// clCompileProgram: headers are programs, each under the name by which sources include it.
+/// clCompileProgram: each header is a program, with the name by which sources include it.
 struct compile_body {
   build_body build;
   ids headers;
@@ -254,7 +256,7 @@ struct device_build {
   OUTBOARD_FIELDS(device, status, binary_type, global_variables, options, log)
 };
 
-/// What clGetKernelArgInfo says, where it says something (`known`).
+/// The facts that clGetKernelArgInfo returns, if it returns any (`known`).
 struct argument_facts {
   bool known = false;
   std::uint32_t address = 0, access = 0;
@@ -263,7 +265,7 @@ struct argument_facts {
   OUTBOARD_FIELDS(known, address, access, type_qualifier, type, name)
 };
 
-/// What clGetKernelWorkGroupInfo says of one device.
+/// What clGetKernelWorkGroupInfo returns for one device.
 struct work_group_facts {
   std::uint64_t size = 0, multiple = 0, local_memory = 0, private_memory = 0;
   ids compiled;  ///< three numbers
@@ -273,11 +275,11 @@ struct work_group_facts {
 struct kernel_facts {
   std::string name, attributes;
   std::vector<argument_facts> arguments;
-  std::vector<work_group_facts> devices;  ///< in the order of the build's
+  std::vector<work_group_facts> devices;  ///< in the order of the build's devices
   OUTBOARD_FIELDS(name, attributes, arguments, devices)
 };
 
-/// What clBuildProgram made of a program. `code` is the function's own.
+/// The result of clBuildProgram. `code` is the function's own.
 struct build_reply {
   std::int32_t code = 0;
   std::vector<device_build> devices;
@@ -286,7 +288,7 @@ struct build_reply {
 };
 
 struct link_reply {
-  bool made = false;  ///< a program stands behind the handle, linked or not
+  bool made = false;  ///< true: the handle names a program, linked or not
   build_reply built;
   OUTBOARD_FIELDS(made, built)
 };
@@ -303,14 +305,14 @@ struct argument_body {
   std::uint64_t kernel = 0;
   std::uint32_t index = 0;
   argument_form form = argument_form::value;
-  std::uint64_t size = 0;    ///< of local memory
+  std::uint64_t size = 0;    ///< size of local memory
   std::uint64_t handle = 0;  ///< 0: a null memory object
   std::vector<std::uint8_t> value;
   OUTBOARD_FIELDS(kernel, index, form, size, handle, value)
 };
 
-/// Where a command's bytes lie: in a row of a buffer, as a box of rows there, in an image (its region in
-/// pixels), or in shared memory (its offset is an address).
+/// Where the bytes of a command are: in a row of a buffer, in a box of rows there, in an image (a region of
+/// pixels), or in shared memory (the offset is an address).
 enum class place_form : std::uint8_t { row = 0, box = 1, image = 2, shared = 3 };
 struct place_body {
   std::uint64_t memory = 0;
@@ -330,7 +332,7 @@ struct read_body {
   OUTBOARD_FIELDS(command, from, blocking)
 };
 
-/// service::read_into: the same, but that the bytes lie in the area when the command is complete.
+/// service::read_into: like read_body, but the bytes are in the area when the command is complete.
 struct read_into_body {
   read_body read;
   area_place into;
@@ -338,7 +340,7 @@ struct read_into_body {
 };
 
 /// clEnqueueWriteBuffer, clEnqueueWriteBufferRect, clEnqueueUnmapMemObject, clEnqueueSVMUnmap: the bytes
-/// without gaps.
+/// travel without gaps.
 struct write_body {
   command_body command;
   place_body to;
@@ -346,7 +348,7 @@ struct write_body {
   OUTBOARD_FIELDS(command, to, contents)
 };
 
-/// service::write_from: the same, of so many bytes that lie in the area until the command is complete.
+/// service::write_from: like write_body, with bytes that stay in the area until the command is complete.
 struct write_from_body {
   command_body command;
   place_body to;
@@ -355,15 +357,15 @@ struct write_from_body {
   OUTBOARD_FIELDS(command, to, from, size)
 };
 
-/// service::data_open: data connections for commands of this context. Answered by a data_open_reply.
+/// service::data_open: opens data connections for commands of this context. The reply is a data_open_reply.
 struct connections_body {
   std::uint64_t context = 0;
   data_open_body opened;
   OUTBOARD_FIELDS(context, opened)
 };
 
-/// service::write_piece: the bytes are those of the frame with this number, which was sent before, over a
-/// connection of the context's.
+/// service::write_piece: the bytes are those of the frame with this number, which was sent earlier over a
+/// data connection of the context.
 struct write_piece_body {
   command_body command;
   place_body to;
@@ -371,7 +373,7 @@ struct write_piece_body {
   OUTBOARD_FIELDS(command, to, context, number)
 };
 
-/// service::read_piece: as data_out_body.
+/// service::read_piece: see data_out_body.
 struct read_piece_body {
   command_body command;
   place_body from;
@@ -386,7 +388,7 @@ struct event_callback_body {
   OUTBOARD_FIELDS(event, number, status)
 };
 
-/// A question for one value of an object: the reply is its bytes.
+/// Asks for one value of an object; the reply is its bytes.
 struct question_body {
   std::uint64_t object = 0, device = 0;
   std::uint32_t name = 0;

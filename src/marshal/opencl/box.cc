@@ -17,7 +17,7 @@ bool box::set(const std::size_t* origin, const std::size_t* region, std::size_t 
       __builtin_mul_overflow(region[2] - 1, slice, &end) ||
       __builtin_add_overflow(end, (region[1] - 1) * row, &end) ||
       __builtin_add_overflow(end, region[0], &extent) || __builtin_add_overflow(first, extent, &end);
-  bytes = region[0] * region[1] * region[2];  // not more than the extent
+  bytes = region[0] * region[1] * region[2];  // not more than the extent, so no overflow
   return !over;
 }
 

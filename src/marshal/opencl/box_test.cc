@@ -8,7 +8,7 @@ namespace {
 using sizes = std::array<std::size_t, 3>;
 constexpr std::size_t most = ~std::size_t{0};
 
-TEST(Box, OverflowsAreNoBoxes) {
+TEST(box, overflowing_boxes_are_refused) {
   box b;
   const sizes origin{1, 2, 3}, region{4, 5, 6};
   ASSERT_TRUE(b.set(origin.data(), region.data(), 16, 160));
@@ -23,7 +23,7 @@ TEST(Box, OverflowsAreNoBoxes) {
   EXPECT_FALSE(b.set(far.data(), region.data(), 0, 0));
 }
 
-TEST(Box, PartsLieInsideWhateverTheirNumbersAddUpTo) {
+TEST(box, parts_lie_inside_even_if_their_sum_overflows) {
   EXPECT_TRUE(lies_inside(10, 0, 10));
   EXPECT_TRUE(lies_inside(10, 10, 0));
   EXPECT_FALSE(lies_inside(10, 1, 10));
@@ -31,7 +31,7 @@ TEST(Box, PartsLieInsideWhateverTheirNumbersAddUpTo) {
   EXPECT_FALSE(lies_inside(10, 2, most));
 }
 
-TEST(Box, RegionsLieInsideImages) {
+TEST(box, regions_lie_inside_images) {
   cl_image_desc shape{};
   shape.image_type = CL_MEM_OBJECT_IMAGE1D_ARRAY;
   shape.image_width = 7, shape.image_height = 5, shape.image_array_size = 3;

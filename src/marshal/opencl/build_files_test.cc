@@ -22,7 +22,7 @@ TEST(build_files, arrive_as_they_were_sent_or_not_at_all) {
   marshal::testing::expect_body("build_files_body", sample());
 }
 
-TEST(build_files, paths_that_lead_nowhere_else) {
+TEST(build_files, plain_paths_lead_where_they_say) {
   for (const std::string& path : {"/"s, "/a"s, "/a b/c\\d/..x/.y"s, "/" + std::string(255, 'x'), "/a/...."s})
     EXPECT_TRUE(is_plain_path(path)) << path;
   std::string long_path;
@@ -33,7 +33,7 @@ TEST(build_files, paths_that_lead_nowhere_else) {
     EXPECT_FALSE(is_plain_path(path)) << path;
 }
 
-TEST(build_files, what_the_worker_refuses) {
+TEST(build_files, the_worker_refuses_wrong_files) {
   EXPECT_TRUE(well_formed(sample()));
   const auto refused = [](auto&& change) {
     build_files_body body = sample();
@@ -56,7 +56,7 @@ TEST(build_files, what_the_worker_refuses) {
   EXPECT_TRUE(refused([](auto& body) { body.folders.resize(most_build_files + 1, "/a"); }));
 }
 
-TEST(build_files, a_set_is_known_by_what_is_in_it) {
+TEST(build_files, a_set_is_named_by_its_contents) {
   const std::string name = name_of_set(sample());
   EXPECT_EQ(name.size(), 9u + 32u);
   EXPECT_TRUE(name.starts_with("outboard_"));

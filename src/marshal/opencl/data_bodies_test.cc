@@ -1,4 +1,4 @@
-// The messages of OpenCL's large transfers over data connections, as docs/wire.md shows them.
+// Compares the messages of OpenCL's large transfers over data connections with docs/wire.md.
 #include <gtest/gtest.h>
 
 #include "marshal/body_testing.hh"

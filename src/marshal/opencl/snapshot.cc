@@ -4,12 +4,7 @@
 
 namespace outboard::marshal::opencl {
 
-std::vector<std::byte> encode(const snapshot& s) {
-  std::vector<std::byte> bytes;
-  wire::writer w(bytes);
-  put_body(w, s);
-  return bytes;
-}
+std::vector<std::byte> encode(const snapshot& s) { return payload_of(s); }
 
 result<snapshot> decode_snapshot(std::span<const std::byte> bytes) {
   wire::reader r(bytes);

@@ -1,5 +1,5 @@
-// The OpenCL platforms and devices of a back-end's host: what the welcome of an OpenCL session brings, and
-// what clGetPlatformInfo, clGetDeviceInfo and clGetDeviceIDs are answered from. Values; no thread rules.
+// The OpenCL platforms and devices of a back-end's host. The welcome of an OpenCL session contains them, and
+// clGetPlatformInfo, clGetDeviceInfo and clGetDeviceIDs are answered from them. Values; no thread rules.
 #pragma once
 
 #include "base/result.hh"
@@ -19,10 +19,10 @@ struct device_facts {
   OUTBOARD_FIELDS(handle, info)
 };
 
-/// The answer to clCreateSubDevices.
+/// The reply to clCreateSubDevices.
 struct division_reply {
   std::uint64_t count = 0;
-  std::vector<device_facts> devices;  ///< none where only their number was wanted
+  std::vector<device_facts> devices;  ///< empty if only their number was asked for
   OUTBOARD_FIELDS(count, devices)
 };
 
@@ -42,7 +42,7 @@ struct snapshot {
 std::vector<std::byte> encode(const snapshot& s);
 result<snapshot> decode_snapshot(std::span<const std::byte> bytes);
 
-/// The value of this name, or nullptr.
+/// Returns the value of this name, or nullptr.
 const info_value* find(const std::vector<info_value>& info, std::uint32_t name);
 
 }  // namespace outboard::marshal::opencl

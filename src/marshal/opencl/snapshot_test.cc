@@ -21,7 +21,7 @@ TEST(snapshot, arrives_as_it_was_sent) {
   EXPECT_EQ(encode(*back), bytes);
 }
 
-TEST(snapshot, one_cut_anywhere_or_with_more_behind_it_is_refused) {
+TEST(snapshot, a_truncated_or_extended_snapshot_is_refused) {
   auto bytes = encode(sample());
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_FALSE(decode_snapshot(std::span(bytes).first(size)).ok()) << size;

@@ -1,5 +1,5 @@
-// Values of the width of size_t (or intptr_t): 64 bits on the wire, as wide as this end's here. Where both
-// are the same these do nothing. Pure functions.
+// Values of the width of size_t (or intptr_t): 64 bits on the wire, and this end's width here. Where both are
+// the same these functions do nothing. Pure functions.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,14 @@
 
 namespace outboard::marshal::opencl {
 
-/// What this end can say of a size: the largest number where it is more.
+/// Returns a size in this end's width, or the largest number if it does not fit.
 template <std::unsigned_integral Size = std::size_t>
 constexpr Size size_here(std::uint64_t size) {
   return static_cast<Size>(std::min<std::uint64_t>(size, std::numeric_limits<Size>::max()));
 }
 
-/// Sizes from the wire as a program of this end reads them; bytes that are no whole size are left out.
+/// Converts sizes from the wire to this end's width for the program; bytes that are not a whole size are
+/// dropped.
 template <std::unsigned_integral Size = std::size_t>
 std::vector<std::uint8_t> narrowed(std::vector<std::uint8_t> sizes) {
   if constexpr (sizeof(Size) == sizeof(std::uint64_t)) return sizes;
@@ -34,7 +35,7 @@ std::vector<std::uint8_t> narrowed(std::vector<std::uint8_t> sizes) {
   return sizes;
 }
 
-/// The other way.
+/// Converts in the other direction.
 template <std::unsigned_integral Size = std::size_t>
 std::vector<std::uint8_t> widened(std::span<const std::uint8_t> sizes) {
   std::vector<std::uint8_t> wide(sizes.size() / sizeof(Size) * sizeof(std::uint64_t));

@@ -28,13 +28,13 @@ TEST(widths, sizes_become_as_wide_as_the_client_reads_them) {
   EXPECT_TRUE(narrowed<small>({1, 2, 3}).empty());
 }
 
-TEST(widths, and_as_wide_as_the_wire_has_them) {
+TEST(widths, sizes_travel_as_wide_as_the_wire_has_them) {
   EXPECT_EQ(widened<small>(bytes_of<small>({0, most})), bytes_of<large>({0, most}));
   EXPECT_EQ(widened<large>(bytes_of<large>({5, ~large{0}})), bytes_of<large>({5, ~large{0}}));
   EXPECT_TRUE(widened<large>(std::vector<std::uint8_t>{1, 2, 3}).empty());
 }
 
-/// One request, its integers as a client of 32 bits has them or as one of 64 bits.
+/// One request with its integers in the width of a 32-bit client or a 64-bit one.
 template <class Size, class Uint>
 std::vector<std::byte> launch(Size size, Uint dimensions, Uint events = 0) {
   std::vector<std::byte> bytes;

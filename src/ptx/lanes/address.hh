@@ -1,5 +1,5 @@
-// How a memory step gets 32 checked addresses: shared by loads, stores and atomics. Included by lane files
-// only.
+// How a memory step gets 32 checked addresses. Loads, stores and atomics share it; only lane files include
+// it.
 #pragma once
 
 #if defined(__AVX2__)
@@ -61,7 +61,7 @@ struct addresses {
   }
 };
 
-/// All lanes of the chunks at one address.
+/// True when all lanes of the chunks have the same address.
 template <class vector, int chunks>
 LANE_INLINE bool uniform(const vector (&v)[chunks]) {
   vector apart = {};
@@ -69,7 +69,7 @@ LANE_INLINE bool uniform(const vector (&v)[chunks]) {
   for (int c = 0; c < chunks; ++c) apart |= v[c] ^ v[0][0];
   return !any_bit(apart);
 }
-/// Lane after lane of the chunks `size` bytes further.
+/// True when each lane of the chunks is `size` bytes beyond the one before.
 template <std::uint32_t size, class vector, int chunks>
 LANE_INLINE bool contiguous(const vector (&v)[chunks]) {
   constexpr unsigned lanes = sizeof(vector) / sizeof v[0][0];
@@ -81,12 +81,12 @@ LANE_INLINE bool contiguous(const vector (&v)[chunks]) {
   return !any_bit(apart);
 }
 
-/// The cached range an instruction uses: neighbouring instructions get different ones.
+/// The cached range that an instruction uses. Neighbouring instructions get different ones.
 LANE_INLINE range& cached(range (&ranges)[4], const inst* i) {
   return ranges[reinterpret_cast<std::uintptr_t>(i) >> 4 & 3];
 }
 
-/// Where the addresses of an instruction may lie.
+/// The range in which the addresses of an instruction may be.
 template <class word>
 struct bounds {
   word begin = 0, room = 0;
@@ -133,7 +133,7 @@ LANE_INLINE bool gather_full(warp* w, const inst* i, typename addresses<W>::vect
   return !any_bit(bad);
 }
 
-/// The same for any mask. When it is false, x has the addresses all the same.
+/// Does the same for any mask. x has the addresses even when the result is false.
 template <where W, std::uint32_t size>
 LANE_INLINE bool gather(warp* w, const inst* i, addresses<W>& x, range (&ranges)[4]) {
   using all = addresses<W>;
@@ -165,8 +165,8 @@ LANE_INLINE bool gather(warp* w, const inst* i, addresses<W>& x, range (&ranges)
   return !any_bit(bad);
 }
 
-/// The slow way: lane by lane, asking for other ranges. nullptr when every active lane's access is good (then
-/// x.at holds good addresses), else what the step returns.
+/// The slow way: checks lane by lane and asks for other ranges. Returns nullptr when every active lane's
+/// access is good (x.at then holds good addresses), else what the step must return.
 template <where W>
 const inst* check_lanes(warp* w, const inst* i, const addresses<W>& x, std::uint32_t size, bool write) {
   for (std::uint32_t on = w->mask; on != 0; on &= on - 1) {

@@ -40,7 +40,7 @@ struct f_add_half1 { LANE_INLINE u16 of(u16 a, u16 b) { return float_to_half(hal
 
 LANE_INLINE float flush(float v) { return bits_of(v) & 0x7f800000 ? v : as_float(bits_of(v) & 0x80000000); }
 
-/// Sums of f32 in global memory take subnormal numbers for zeros, as the ISA has it for GPUs so far.
+/// Sums of f32 in global memory treat subnormal numbers as zeros, as the ISA says for today's GPUs.
 template <where W, class T, class F>
 LANE_INLINE T updated(const warp* w, const void* p, T a, T b) {
   if constexpr (W == where::generic && sizeof(T) == 4 && static_cast<T>(0.5) != 0) {
@@ -67,7 +67,7 @@ const inst* update(warp* w, const inst* i) {
       return __builtin_bit_cast(word, updated<W, T, F>(w, p, __builtin_bit_cast(T, old), b[l]));
     };
     word old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    if constexpr (W != where::generic) {  // a block's shared memory is one thread's
+    if constexpr (W != where::generic) {  // only one thread at a time uses a block's shared memory
       *p = next(old);
     } else {
       while (!__atomic_compare_exchange_n(p, &old, next(old), true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {

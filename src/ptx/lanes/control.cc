@@ -1,4 +1,4 @@
-// Branches, guards, predicates, shuffles, votes and the few steps that need to know where their lane lives.
+// Branches, guards, predicates, shuffles, votes, and the few steps that need their lane's number or memory.
 #include "ptx/lanes/loop.hh"
 
 namespace outboard::ptx::OUTBOARD_LANES {
@@ -29,7 +29,7 @@ const inst* branch_on(warp* w, const inst* i) {
   return warp_split(w, i + i->jump, taken, i + 1);
 }
 
-/// Around one instruction: r[0] keeps the mask, jump leads behind the matching unguard.
+/// Precedes a guarded instruction: r[0] keeps the mask, and jump leads behind the matching unguard.
 template <bool Sense>
 const inst* guard(warp* w, const inst* i) {
   const u32 p = predicate(w, i->r[1]);
@@ -58,9 +58,9 @@ const inst* mix_predicate(warp* w, const inst* i) {
   return i + 1;
 }
 
-/// Lanes of one warp may name different member masks (tiles of a warp): calls f(lanes, members) for each
-/// mask, where `members` are those of the mask that are here. nullptr, else what the step returns because
-/// others must come first.
+/// Calls f(lanes, members) for each member mask, because lanes of one warp may name different ones (tiles of
+/// a warp). `members` are the lanes of the mask that are here. Returns nullptr, or what the step must return
+/// because other lanes must arrive first.
 template <class F>
 LANE_INLINE const inst* each_team(warp* w, const inst* i, F f) {
   const u32* member = from<u32>(w, i->r[5]);
@@ -83,8 +83,8 @@ LANE_INLINE const inst* each_team(warp* w, const inst* i, F f) {
   return nullptr;
 }
 
-/// v[l] = what lane l gets; the lanes whose source is inside their segment. Manual, shfl.sync: 0 idx, 1 up, 2
-/// down, 3 bfly.
+/// Sets v[l] to what lane l gets; returns the lanes whose source is inside their segment. From the manual,
+/// shfl.sync: 0 idx, 1 up, 2 down, 3 bfly.
 template <u32 kind, class T>
 LANE_INLINE u32 exchange(const T* a, const u32* b, const u32* c, T* v) {
   u32 inside = 0;

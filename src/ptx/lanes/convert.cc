@@ -37,8 +37,8 @@ inline constexpr I lowest = std::is_signed_v<I> ? static_cast<I>(u64{1} << (size
 template <class I>
 inline constexpr I highest = static_cast<I>(~lowest<I>);
 
-/// Truncates; out of range goes to the nearest value. The ISA has NaN go to 0, but where 64 bits are involved
-/// GPUs give the number with the highest bit alone.
+/// Truncates; values out of range become the nearest one. The ISA says that NaN becomes 0, but where 64 bits
+/// are involved GPUs give the number that has only the highest bit.
 template <class I, class F>
 LANE_INLINE I to_integer(F v) {
   // highest<I> itself may not be representable: compare with the power of two above it.
@@ -64,8 +64,9 @@ LANE_INLINE I clamp_integer(J v) {
   }
 }
 
-/// By way of a signed number whose lowest bit is kept in sight of the rounding. Compilers may convert in two
-/// parts whose sum is -0 for 0 where one rounds down: the sign goes at the end.
+/// Converts by way of a signed number whose lowest bit is sticky, so that the rounding is right. Compilers
+/// may convert in two parts whose sum is -0 instead of 0 when rounding down, so the sign is cleared at the
+/// end.
 template <class F>
 LANE_INLINE F from_unsigned(u64 v) {
   const bool large = static_cast<std::int64_t>(v) < 0;
@@ -125,7 +126,7 @@ const inst* to_half(warp* w, const inst* i) {
   for (std::uint32_t on = w->mask; on != 0; on &= on - 1) {
     const int l = __builtin_ctz(on);
     d[l] = double_to_half(a[l], mode);
-    // Of an f64 the sign stays.
+    // A NaN from an f64 keeps its sign.
     if (sizeof(F) == 8 && a[l] != a[l]) d[l] = __builtin_signbit(a[l]) ? 0xfe00 : 0x7e00;
   }
   return i + 1;

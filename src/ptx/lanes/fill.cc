@@ -1,4 +1,4 @@
-// One table of one instruction set level.
+// Fills the table of steps for one instruction set level.
 #include "ptx/lanes/loop.hh"
 
 namespace outboard::ptx::OUTBOARD_LANES {

@@ -1,5 +1,6 @@
-// f32 and f64 lane loops. Round-to-nearest code; other modes run the same loop between two `rounding` steps.
-// .approx instructions are computed at full precision of the host's library: inside the error PTX allows.
+// f32 and f64 lane loops. The code rounds to nearest; other modes run the same loop between two `rounding`
+// steps. .approx instructions are computed at full precision of the host's library: inside the error PTX
+// allows.
 #include <fenv.h>
 #include <math.h>
 
@@ -21,10 +22,10 @@ template <class T> inline constexpr auto sign_bit = typename bits_for<T>::type{1
 template <class T> inline constexpr auto infinity_bits = sizeof(T) == 4 ? u64{0x7f800000} : u64{0x7ff0000000000000};
 template <class T> inline constexpr auto smallest_normal = sizeof(T) == 4 ? u64{0x00800000} : u64{0x0010000000000000};
 template <class T> LANE_INLINE auto body(T v) { return raw(v) & ~sign_bit<T>; }
-/// What PTX instructions give for NaN results they make themselves.
+/// The NaN that PTX instructions produce themselves.
 template <class T> LANE_INLINE T canonical_nan() { return sizeof(T) == 4 ? static_cast<T>(real<float>(0x7fffffff)) : static_cast<T>(real<double>(0x7ff8000000000000)); }
 
-/// In f32 every NaN that arithmetic gives is the same one; f64 keeps what the host makes.
+/// In f32 arithmetic always gives the same NaN; in f64 the host's NaN is kept.
 template <class T> LANE_INLINE T one_nan(T v) { if constexpr (sizeof(T) == 4) return v == v ? v : canonical_nan<T>(); else return v; }
 
 struct f_neg { template <class T> LANE_INLINE T of(T a) { return one_nan(real<T>(raw(a) ^ sign_bit<T>)); } };
@@ -49,7 +50,7 @@ struct f_add { template <class T> LANE_INLINE T of(T a, T b) { return one_nan(a 
 struct f_sub { template <class T> LANE_INLINE T of(T a, T b) { return one_nan(a - b); } };
 struct f_mul { template <class T> LANE_INLINE T of(T a, T b) { return one_nan(a * b); } };
 struct f_div { template <class T> LANE_INLINE T of(T a, T b) { return one_nan(a / b); } };
-/// The reciprocal of what is beyond 2^126 is lost.
+/// The reciprocal of a number above 2^126 becomes 0.
 struct f_div_approx { LANE_INLINE float of(float a, float b) {
   const bool huge = body(b) > 0x7e800000 && body(b) < 0x7f800000;
   return one_nan(a / (huge ? real<float>((raw(b) & sign_bit<float>) | 0x7f800000) : b)); } };
@@ -101,7 +102,7 @@ const inst* test(warp* w, const inst* i) {
   return i + 1;
 }
 
-/// A library call a lane: no vector loop, and nothing computed for lanes that are off.
+/// Calls a library function for each lane: there is no vector loop, and inactive lanes compute nothing.
 template <class F>
 const inst* approximate(warp* w, const inst* i) {
   const float* a = from<float>(w, i->r[1]);
@@ -160,8 +161,8 @@ void fill_type(step_table& t, element e) {
   set(op::subnormal, test<T, t_subnormal>);
 }
 
-// The steps between two of these run with another mode. They are calls the compiler cannot see through, so it
-// cannot move arithmetic across them.
+// The steps between two of these run with another rounding mode. Steps are calls that the compiler cannot see
+// through, so it cannot move arithmetic across them.
 const inst* rounding(warp*, const inst* i) {
   static constexpr int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
   fesetround(modes[i->aux & 3]);

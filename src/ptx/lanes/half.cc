@@ -1,4 +1,4 @@
-// f16, bf16 and their pairs: computed in single or double precision and rounded once.
+// f16, bf16 and their pairs. They are computed in single or double precision and rounded once.
 #include "ptx/lanes/half.hh"
 
 namespace outboard::ptx::OUTBOARD_LANES {

@@ -18,8 +18,8 @@ LANE_INLINE float half_to_float(std::uint32_t h) {
   return as_float(sign | (body >= 0x7c00 ? special : bits_of(scaled)));
 }
 
-/// a * b + c of small mantissas, rounded to odd: what is rounded once more, to fewer bits, comes out as if
-/// rounded once.
+/// a * b + c of small mantissas, rounded to odd: a second rounding to fewer bits then gives the same result
+/// as a single one.
 LANE_INLINE double fma_to_odd(double a, double b, double c) {
   const double product = a * b;  // exact
   const double sum = product + c, other = sum - product;
@@ -38,7 +38,7 @@ LANE_INLINE float double_to_odd_float(double value) {
   return as_float(bits + (inexact && (bits & 1) == 0 && bits << 1 < 0xff000000 ? step : 0));
 }
 
-/// Modes: 0 nearest even, 1 toward zero, 2 down, 3 up. From double, so that no value is rounded twice.
+/// Modes: 0 nearest even, 1 toward zero, 2 down, 3 up. Takes a double, so that no value is rounded twice.
 LANE_INLINE std::uint16_t double_to_half(double value, std::uint32_t mode) {
   const auto bits = __builtin_bit_cast(std::uint64_t, value);
   const auto sign = static_cast<std::uint16_t>(bits >> 48 & 0x8000);
@@ -64,7 +64,7 @@ LANE_INLINE std::uint16_t double_to_half(double value, std::uint32_t mode) {
   return static_cast<std::uint16_t>(sign | packed);
 }
 
-/// Nearest even, branch-free.
+/// Rounds to nearest even, without branches.
 LANE_INLINE std::uint16_t float_to_half(float value) {
   const std::uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000, body = bits & 0x7fffffff;
   // Normal: add half an ulp less one plus the odd bit. Subnormal: let the adder of a float with that ulp

@@ -71,7 +71,7 @@ struct f_div { template <class T> LANE_INLINE T of(T a, T b) {
   if constexpr (is_signed_v<T>) { if (b == -1) return f_neg::of(a); }
   return static_cast<T>(a / b); } };
 struct f_rem { template <class T> LANE_INLINE T of(T a, T b) {
-  if (b == 0) return static_cast<T>(-1);  // open in the ISA; what GPUs give
+  if (b == 0) return static_cast<T>(-1);  // the ISA leaves it open; this is what GPUs give
   if constexpr (is_signed_v<T>) { if (b == -1) return 0; }
   return static_cast<T>(a % b); } };
 struct f_min { template <class T> LANE_INLINE T of(T a, T b) { return a < b ? a : b; } };
@@ -106,13 +106,13 @@ struct f_mad24 { template <class T> LANE_INLINE T of(T a, T b, T c) { return f_a
 struct f_sad { template <class T> LANE_INLINE T of(T a, T b, T c) { return f_add::of(c, a < b ? f_sub::of(b, a) : f_sub::of(a, b)); } };
 struct f_slct { template <class T> LANE_INLINE T of(T a, T b, s32 c) { return c >= 0 ? a : b; } };
 struct f_slct_f32 { template <class T> LANE_INLINE T of(T a, T b, float c) { return c >= 0 ? a : b; } };
-/// Position and length of a bit field: 8 bits count, but GPUs, which make the 64-bit forms of other instructions, look at
-/// all 32 there.
+/// Position and length of a bit field: 8 bits count. GPUs build the 64-bit forms from other instructions, and
+/// look at all 32 bits there.
 template <class T> LANE_INLINE u32 field_operand(u32 v) { return sizeof(T) == 8 ? (v < 256 ? v : 255) : v & 255; }
 struct f_bfe { template <class T> LANE_INLINE T of(T a, u32 b, u32 c) {
   const u32 at = field_operand<T>(b), length = field_operand<T>(c), most = bits<T>;
   const u32 top = at + length - 1 < most - 1 ? at + length - 1 : most - 1;
-  // Bits above the field, also where it sticks out of `a`, take its sign.
+  // Bits above the field take its sign, also where the field reaches beyond `a`.
   const un<T> fill = is_signed_v<T> && length != 0 && (static_cast<un<T>>(a) >> top & 1) ? static_cast<un<T>>(~un<T>{0}) : un<T>{0};
   const u32 kept = at >= most ? 0 : most - at < length ? most - at : length;
   const un<T> ones = kept >= most ? static_cast<un<T>>(~un<T>{0}) : static_cast<un<T>>((un<T>{1} << kept) - 1);
@@ -194,7 +194,7 @@ const inst* lop3(warp* w, const inst* i) {
 }
 
 /// A subtraction is a + ~b + carry, as in the machine: its carry-out is 1 when there was NO borrow. The
-/// manual says "borrow", but nvcc's 128-bit division reads the carry of subc.cc with addc and counts on this.
+/// manual says "borrow", but nvcc's 128-bit division reads the carry of subc.cc with addc and relies on this.
 /// add.cc, addc, addc.cc, sub.cc ...: r[3] is the carry predicate; `With` reads it. aux != 0: it is written.
 template <class T, bool Subtract, bool With>
 const inst* carry(warp* w, const inst* i) {
@@ -244,7 +244,7 @@ step& slot(step_table& t, op o) {
   return t.simple[static_cast<int>(o)][static_cast<int>(element_of<T>)];
 }
 
-/// What exists for signed and unsigned alike.
+/// Steps that exist for both signed and unsigned types.
 template <class T>
 void fill_common(step_table& t) {
   const auto two = [&](op o, step s) { slot<T>(t, o) = s; };

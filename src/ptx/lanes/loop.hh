@@ -1,6 +1,6 @@
-// How lane loops are written: included only by the files of src/ptx/lanes, which are compiled once for each
+// How lane loops are written. Only the files of src/ptx/lanes include it; they are compiled once for each
 // instruction set level (OUTBOARD_LANES names it). Everything is in unnamed namespaces or always inlined,
-// because a function the linker could merge would drag one level's instructions into another.
+// because if the linker could merge a function, it might use one level's instructions in another.
 #pragma once
 
 #include "ptx/lanes/steps.hh"

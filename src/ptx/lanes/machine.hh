@@ -46,9 +46,9 @@ struct warp {
   std::uint32_t mask = 0;      ///< active lanes
   std::int32_t budget = 0;     ///< instructions left before the warp yields, counted at backward branches
   alignas(64) std::uint32_t lane[warp_lanes] = {};  ///< mask as 0 / ~0, only kept when mask is partial
-  range read[4], write[4];  ///< ranges that were found good; an instruction uses one of them
+  range read[4], write[4];  ///< ranges already found valid; an instruction uses one of them
   char* shared = nullptr;
-  char* local = nullptr;  ///< lane l's local memory: local + l * local_stride, frames inside
+  char* local = nullptr;  ///< lane l's local memory, with its frames, begins at local + l * local_stride
   const char* parameters = nullptr;
   std::uint64_t local_stride = 0;
   std::uint32_t shared_size = 0, parameter_size = 0;
@@ -69,12 +69,12 @@ enum class fault : std::uint8_t { address, misaligned, trap, assertion, instruct
 
 // Cold paths, in warp.cc and memory.cc (one copy, baseline instruction set).
 
-/// Divides the running group; returns where the part with the lower pc goes on.
+/// Divides the running group; returns where the part with the lower pc continues.
 const inst* warp_split(warp*, const inst* taken, std::uint32_t taken_mask, const inst* fall);
-/// A backward branch with the budget used up.
+/// Called at a backward branch when the budget is used up.
 const inst* warp_yield(warp*, const inst* next);
 const inst* warp_fault(warp*, const inst*, fault, int lane, std::uint64_t address);
-/// nullptr when all lanes of `member` are here (they are active then), else what the step must return.
+/// Returns nullptr when all lanes of `member` are here (and active), else what the step must return.
 const inst* warp_converge(warp*, const inst*, std::uint32_t member);
 /// Finds the valid range that holds [address, address + size); false, `out` untouched, when there is none.
 bool warp_resolve(warp*, std::uint64_t address, std::uint32_t size, bool write, range& out);

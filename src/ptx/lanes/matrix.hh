@@ -13,7 +13,7 @@ struct fragment {
   cell kind = cell::f16;
   std::uint32_t rows = 0, columns = 0;  ///< of one problem
   std::uint32_t registers = 0;
-  std::uint32_t distinct = 0;  ///< of these: wmma has fragments of halves that hold everything twice
+  std::uint32_t distinct = 0;  ///< of these: wmma's fragments of halves may hold everything twice
   std::uint32_t cells = 1;     ///< in one register, lowest bits first
   std::uint32_t r[8] = {};
   const std::uint16_t* position =

@@ -1,5 +1,5 @@
-// Loads and stores. Device memory is shared between worker threads exactly as on a GPU: what races there
-// races here (naturally aligned elements do not tear), so these files are built without TSan.
+// Loads and stores. Worker threads share device memory as on a GPU, so a kernel's races there are races here
+// (naturally aligned elements do not tear), and these files are built without TSan.
 #include "ptx/lanes/address.hh"
 
 namespace outboard::ptx::OUTBOARD_LANES {
@@ -27,7 +27,7 @@ LANE_INLINE void load_lane(R* const (&d)[N], const char* p, int l) {
   for (int n = 0; n < N; ++n) d[n][l] = read<M>(p + n * sizeof(M));
 }
 
-/// Where the lanes of a chunk point that has no pattern.
+/// The addresses of a chunk whose lanes follow no pattern.
 template <where W>
 struct scattered {
   using word = typename addresses<W>::word;
@@ -52,9 +52,9 @@ LANE_INLINE char* first_pointer(const warp* w, V v) {
   return w->shared + v[0];
 }
 
-// What needs the stack is kept out of line, so that the common ways do without a frame.
+// Code that needs the stack is kept out of line, so that the common paths need no frame.
 
-/// The lanes that are active, one after another; what may fault does so here.
+/// Handles the active lanes one after another; this is where an access may fault.
 template <where W, class M, int N>
 LANE_APART const inst* load_each(warp* w, const inst* i) {
   using R = typename register_for<M>::type;
@@ -71,7 +71,7 @@ LANE_APART const inst* load_each(warp* w, const inst* i) {
   return i + 1;
 }
 
-/// Chunks of a full warp: a broadcast or a block; false when they are neither.
+/// Loads chunks of a full warp that are a broadcast or a block; false when they are neither.
 template <where W, class M, class R, int N, class V, int chunks>
 LANE_INLINE bool load_pattern(const warp* w, const V (&v)[chunks], R* const (&d)[N], int first) {
   constexpr int lanes = addresses<W>::chunk_lanes * chunks;
@@ -115,7 +115,7 @@ const inst* load(warp* w, const inst* i) {
       R* d[N];
       for (int n = 0; n < N; ++n) d[n] = to<R>(w, i->r[n]);
       if (load_pattern<W, M>(w, v, d, 0)) return i + 1;
-        // A pattern may hold for parts only: rows of a tile, say.
+        // A pattern may hold for parts only, such as the rows of a tile.
 #pragma GCC unroll 4
       for (int c = 0; c < all::chunks; ++c) {
         const typename all::vector part[1] = {v[c]};
@@ -143,7 +143,7 @@ LANE_APART const inst* store_each(warp* w, const inst* i) {
   return i + 1;
 }
 
-/// Chunks of a full warp to a block; false when they are none.
+/// Stores chunks of a full warp to a block; false when they do not form one.
 template <where W, class M, class R, int N, class V, int chunks>
 LANE_INLINE bool store_pattern(const warp* w, const V (&v)[chunks], const R* const (&s)[N], int first) {
   constexpr int lanes = addresses<W>::chunk_lanes * chunks;

@@ -1,5 +1,5 @@
-// The table of lane loops one instruction set level provides; decode looks steps up in it. Filled once at
-// first use, then read from any thread. A null entry means: no such instruction.
+// The table of the lane loops that one instruction set level provides; decode looks steps up in it. It is
+// filled once at first use, then read from any thread. A null entry means that there is no such instruction.
 #pragma once
 
 #include "ptx/lanes/machine.hh"

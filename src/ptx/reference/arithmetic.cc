@@ -19,10 +19,10 @@ namespace {
 
 using u64 = std::uint64_t;
 using s64 = std::int64_t;
-__extension__ using u128 = unsigned __int128;  // no ISO C++, but what gcc and clang have
+__extension__ using u128 = unsigned __int128;  // not ISO C++, but gcc and clang have it
 __extension__ using s128 = __int128;
 
-/// Bits beyond the width, whatever the count says.
+/// Shifts a value of `bytes` bytes; a count beyond the width gives 0.
 u64 shifted_left(u64 a, u64 count, unsigned bytes) {
   return count >= bytes * 8 ? 0 : masked(a << count, bytes);
 }
@@ -141,6 +141,7 @@ u64 multiplied_24(const operation& o, u64 a, u64 b) {
   return masked(static_cast<u64>(o.high ? product >> 16 : product), 4);
 }
 
+// a table: what each operation computes
 u64 integer(const operation& o, const operands& in) {
   const unsigned bytes = size_of(o.t);
   const u64 a = masked(in.a, bytes), b = in.b, c = in.c;
@@ -237,7 +238,7 @@ T least(T x, T y, bool nan_wins, bool most) {
   return (x < y) != most ? x : y;
 }
 
-/// Values pass through volatiles: the compiler must not compute ahead of the rounding mode.
+/// Values pass through volatiles, because the compiler must not compute before the rounding mode is set.
 template <class T, class B>
 u64 real(const operation& o, const operands& in) {
   const auto value = [&](u64 bits) {
@@ -351,7 +352,7 @@ long double real_value(type t, u64 bits, bool flushes) {
 }
 
 u64 to_integer(const operation& o, long double v) {
-  // The ISA says 0, GPUs do otherwise where 64 bits are involved (recorded in tests/conformance).
+  // The ISA says 0; GPUs differ where 64 bits are involved (recorded in tests/conformance).
   if (std::isnan(v)) return size_of(o.t) == 8 || o.other == type::f64 ? u64{1} << (size_of(o.t) * 8 - 1) : 0;
   const int old = fegetround();
   fesetround(host_mode(o.rounding));

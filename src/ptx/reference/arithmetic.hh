@@ -1,4 +1,4 @@
-// Arithmetic of the reference machine: one value at a time, as the ISA's text has it. Pure functions, any
+// Arithmetic of the reference machine, one value at a time, as the ISA's text says. Pure functions; any
 // thread.
 #pragma once
 
@@ -16,11 +16,11 @@ struct operands {
   unsigned table = 0;  ///< lop3
 };
 
-/// Nothing when it is no such operation.
+/// Returns nothing when the operation is not arithmetic.
 std::optional<std::uint64_t> compute(const operation& o, const operands& in);
 bool compare(relation r, type t, bool flushes, std::uint64_t a, std::uint64_t b);
 std::uint64_t converted(const operation& o, std::uint64_t a);
-/// What memory holds after the update of `old`.
+/// The value that memory holds after the update of `old`.
 std::uint64_t updated(update u, type t, std::uint64_t old, std::uint64_t b, std::uint64_t c);
 
 std::uint64_t masked(std::uint64_t v, unsigned bytes);

@@ -44,9 +44,9 @@ status prepare_all(machine& m) {
   return {};
 }
 
-using threads = std::deque<thread>;  // they stay where they are
+using threads = std::deque<thread>;  // a deque, because threads must not move
 
-/// The lanes a waiting thread wants to meet, and whether all of them that live are there.
+/// The lanes that a waiting thread waits for.
 std::uint32_t member_mask(thread& t) {
   const operation& o = t.asks();
   const instruction& i = t.at();
@@ -105,7 +105,7 @@ shuffled shuffle(threads& all, std::size_t first, std::size_t last, thread& t) {
   return {there ? all[source].value(all[source].at().operands[1], type::b32) : 0, inside};
 }
 
-/// All of `members` stand at one instruction: what each gets, then each goes on.
+/// Called when all of `members` stand at one instruction: gives each its result, then lets all continue.
 void meet(threads& all, std::size_t first, std::size_t last, const std::vector<std::size_t>& members) {
   const operation o = all[members[0]].asks();
   const instruction& i = all[members[0]].at();
@@ -170,7 +170,8 @@ bool meet_in_warp(threads& all, std::size_t first, std::size_t last) {
   return false;
 }
 
-/// bar.sync and bar.red 0: all threads of the block that live. Others are not made by the tests.
+/// bar.sync and bar.red of barrier 0, for all threads of the block that have not ended. The tests use no
+/// other barrier.
 bool meet_in_block(threads& all) {
   for (const auto& t : all) {
     if (t.waiting != wait::block_barrier && t.waiting != wait::ended) return false;
@@ -206,7 +207,7 @@ status run_block(machine& m, const prepared& kernel, dimensions block) {
     for (std::size_t first = 0; first < all.size(); first += 32) {
       while (meet_in_warp(all, first, std::min(first + 32, all.size()))) moved = true;
     }
-    if (!moved && !meet_in_block(all)) return failure("threads wait for each other for ever");
+    if (!moved && !meet_in_block(all)) return failure("threads wait for each other indefinitely");
   }
 }
 

@@ -1,6 +1,6 @@
 // A second way to run kernels, for tests only: deliberately simple, one thread after the other, a plain
-// switch over the parsed instruction. It shares the parser with the interpreter and nothing else, so that an
-// error must be made twice to stay unseen. A thread runs until it ends or must wait for others. Never part of
+// switch over the parsed instruction. It shares the parser with the interpreter and nothing else, so that a
+// bug goes unnoticed only if both have it. A thread runs until it ends or must wait for others. Never part of
 // the product. One thread.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include "base/result.hh"
 #include "ptx/reference/operation.hh"
-#include "ptx/tree.hh"
+#include "ptx/text/tree.hh"
 
 namespace outboard::ptx::reference {
 
@@ -28,8 +28,8 @@ struct launch {
   std::map<std::string_view, std::uint64_t> variables;  ///< addresses of .global and .const variables
 };
 
-/// Generic addresses are host addresses, and whatever a kernel touches must be there: wild ones end the
-/// process.
+/// Generic addresses are host addresses. All memory that a kernel touches must exist: an invalid address ends
+/// the process.
 status run(const launch& l);
 
 }  // namespace outboard::ptx::reference

@@ -88,7 +88,7 @@ const std::map<std::string_view, space> spaces = {{"global", space::global},
 bool compares(verb v) { return v == verb::setp || v == verb::set; }
 bool updates_memory(verb v) { return v == verb::atom || v == verb::red || v == verb::redux; }
 
-/// Words that change nothing here: one thread runs at a time, and memory is always coherent.
+/// Modifiers that change nothing here, because one thread runs at a time and memory is always coherent.
 bool idle(std::string_view m) {
   static constexpr std::string_view words[] = {"lo",       "uni",   "sync", "aligned", "to",      "relaxed",
                                                "volatile", "gpu",   "cta",  "sys",     "acquire", "release",

@@ -1,10 +1,10 @@
-// What an instruction asks for, with its words looked up once: for the reference machine only. Plain data.
+// What an instruction does, with its modifiers looked up once. For the reference machine only; plain data.
 #pragma once
 
 #include <cstdint>
 
 #include "base/result.hh"
-#include "ptx/tree.hh"
+#include "ptx/text/tree.hh"
 
 namespace outboard::ptx::reference {
 

@@ -60,7 +60,7 @@ class writer {
     if (kind == 'g') return "0d" + hexadecimal(one_of(doubles), 16);
     return below(2) ? number(one_of(words) & (kind == 'h' ? 0x7fff : ~0u)) : number(below(30000));
   }
-  /// A register to read, now and then a constant.
+  /// A register to read, or occasionally a constant.
   std::string source(char kind) {
     if (kind != 'p' && below(6) == 0) return constant(kind);
     return (kind == 'p' && below(4) == 0 ? "!" : "") + any(kind);
@@ -69,7 +69,7 @@ class writer {
     return below(5) == 0 ? std::string("@") + (below(2) ? "!" : "") + any('p') + " " : "";
   }
 
-  /// What a NaN looks like is only certain afterwards.
+  /// Replaces a NaN by the canonical one, because the ISA leaves its bits open.
   std::string plain_nan(const std::string& d) {
     const bool wide = d[0] == 'g';
     const std::string t = wide ? "f64" : "f32";
@@ -138,7 +138,7 @@ class writer {
            number(below(256)) + ";\n";
   }
 
-  /// Somewhere in this thread's bytes: input is read only, `mine` is local.
+  /// An address in this thread's own bytes: the input, which is read-only, or `mine`, which is local.
   std::string access() {
     static const char* const narrow[] = {"u8", "s8", "u16", "s16"};
     static const char* const words[] = {"u32", "s32", "b32"};
@@ -203,7 +203,8 @@ class writer {
            ", [results];\nld.param.b64 " + any('w') + ", [results+8];\n}\n";
   }
 
-  /// Through shared memory: everybody writes a slot, meets, reads another's, meets again.
+  /// Exchanges values through shared memory: each thread writes a slot, waits at a barrier, reads another's
+  /// slot, and waits again.
   std::string exchange() {
     return "mov.u32 rx, slots;\nmad.lo.u32 rx, rt, 8, rx;\nst.shared.b64 [rx], " + any('w') +
            ";\nbar.sync 0;\nadd.u32 rx, rt, " + number(1 + below(threads_)) + ";\nrem.u32 rx, rx, " +
@@ -245,7 +246,7 @@ class writer {
   std::string branch(unsigned depth) {
     const std::string label = number(labels_++), p = any('p'), outer = mask_;
     std::string s, inner, other;
-    if (!mask_.empty()) {  // who will be in either part
+    if (!mask_.empty()) {  // the lanes in each part
       inner = "ri" + label, other = "ro" + label;
       s += ".reg .b32 " + inner + ", " + other + ";\nvote.sync.ballot.b32 " + inner + ", " + p + ", " +
            mask_ + ";\nxor.b32 " + other + ", " + inner + ", " + mask_ + ";\n";
@@ -347,7 +348,7 @@ class writer {
         "mov.u64 wm, mine;\nmul.wide.u32 wx, ri, 256;\nadd.u64 win, win, wx;\nmul.wide.u32 wx, ri, "
         "512;\nadd.u64 wout, wout, wx;\n"
         "st.local.v2.b64 [wm], {wx, win};\n";
-    // The input pointer must not show in the result: it differs between the machines.
+    // The input pointer differs between the machines, so it must not appear in the result.
     s += "ld.global.v2.b64 {w0, w1}, [win];\nst.local.v2.b64 [wm], {w0, w1};\nst.local.v2.b64 [wm+16], {w1, "
          "w0};\n"
          "st.local.v2.b64 [wm+32], {w0, w0};\nst.local.v2.b64 [wm+48], {w1, w1};\n";
@@ -364,7 +365,7 @@ class writer {
     }
     s += "setp.lt.u32 px, rt, 8;\nmul.wide.u32 wx, rt, 8;\nmov.u32 rx, totals;\nmad.lo.u32 rx, rt, 8, "
          "rx;\nmov.b64 wx, 0;\n";
-    // Even one thread must clear all totals.
+    // A single thread must clear all totals too.
     s += "setp.eq.u32 px, rt, 0;\n";
     for (int n = 0; n < 64; n += 8)
       s += "@px st.shared.b64 [totals+" + number(static_cast<unsigned>(n)) + "], wx;\n";
@@ -390,7 +391,7 @@ class writer {
   }
 
   std::uint64_t state_;
-  std::string mask_;  ///< the lanes that are surely here, as an operand; empty when nobody knows
+  std::string mask_;  ///< the lanes that are certainly here, as an operand; empty when that is unknown
   std::uint32_t threads_ = 1;
   unsigned labels_ = 0, functions_ = 0;
   bool whole_warps_ = false, in_function_ = false;

@@ -1,5 +1,4 @@
-// What random kernels are made of: instructions, comparisons, registers. Constants, for random_kernel.cc
-// only.
+// What random kernels are made of: instructions, comparisons, registers. Constants for random_kernel.cc only.
 #pragma once
 
 namespace outboard::ptx::reference {
@@ -212,7 +211,7 @@ struct compared_type {
 inline constexpr compared_type compared_types[] = {{"s32", 'r'}, {"u32", 'r'}, {"s64", 'w'},
                                                    {"u64", 'w'}, {"u16", 'h'}, {"s16", 'h'},
                                                    {"f32", 'f'}, {"f64", 'g'}, {"ftz.f32", 'f'}};
-/// Every sum has its own operation: only equal ones commute.
+/// Each total is updated by one operation only, because different operations do not commute.
 inline constexpr const char* sum_updates[] = {"add.u32", "min.u32", "max.s32", "and.b32",
                                               "or.b32",  "xor.b32", "add.u64", "max.u64"};
 inline constexpr const char* own_updates[] = {"add.u32", "min.s32", "max.u32",  "and.b32",

@@ -1,4 +1,5 @@
-// One thread of the reference machine: its calls, its registers, the memory of its frames. One thread.
+// One GPU thread of the reference machine: its calls, its registers, the memory of its frames. Used by one
+// host thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct prepared {
   std::uint64_t frame_bytes = 0;
 };
 
-/// What all threads share.
+/// The state that all GPU threads share.
 struct machine {
   const launch* of = nullptr;
   std::map<const function*, prepared> functions;
@@ -52,7 +53,7 @@ class thread {
   wait waiting = wait::none;
   std::uint32_t lane = 0, index = 0;
 
-  // What the scheduler needs of an instruction that waits, and how it completes it.
+  // For the scheduler: the instruction that waits, and how to complete it.
   const instruction& at() const { return top().code->source->body[top().next]; }
   const operation& asks() const { return top().code->operations[top().next]; }
   std::uint64_t value(const operand& o, type t);

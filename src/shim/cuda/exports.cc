@@ -7,8 +7,9 @@
 #include "api/cuda/functions.hh"
 #include "base/log.hh"
 
-// Not hidden: the linker takes the strictest visibility it sees, and these are our exports. Declared by name
-// alone: only the addresses are wanted here, and the headers have other types for the same names.
+// These must not be hidden, because the linker takes the strictest visibility that it sees, and they are our
+// exports. They are declared by name only: this file needs just the addresses, and the headers have other
+// types for the same names.
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) \
   extern "C" __attribute__((visibility("default"))) const char address_of_##symbol __asm__(#symbol);
@@ -49,9 +50,9 @@ void* find_export(std::string_view symbol) {
 }
 
 CUresult missing(api::opcode code) {
-  static std::atomic<bool> told[30000];
+  static std::atomic<bool> reported[30000];
   const auto number = static_cast<std::size_t>(code);
-  if (number < std::size(told) && !told[number].exchange(true)) {
+  if (number < std::size(reported) && !reported[number].exchange(true)) {
     if (const api::function_info* f = api::find_function(static_cast<std::uint32_t>(code))) {
       log::error(f->name, " is not implemented: it returns CUDA_ERROR_NOT_SUPPORTED");
     }

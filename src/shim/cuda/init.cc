@@ -1,5 +1,6 @@
 // The one init of the front-end library: lists the transports, connects the export tables to the front-end,
-// hooks fork and exit. No thread, no connection and no file before the program's first CUDA call.
+// hooks fork and exit. It opens no connection and no file, and starts no thread, before the program's first
+// CUDA call.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -9,17 +10,17 @@
 
 #include "base/log.hh"
 #include "base/version.hh"
-#include "frontend/cuda/board_layout.hh"
-#include "frontend/cuda/cls.hh"
-#include "frontend/cuda/code.hh"
-#include "frontend/cuda/ends.hh"
-#include "frontend/cuda/export_tables.hh"
-#include "frontend/process.hh"
+#include "frontend/cuda/code/code.hh"
+#include "frontend/cuda/process.hh"
+#include "frontend/cuda/tables/board_layout.hh"
+#include "frontend/cuda/tables/cls.hh"
+#include "frontend/cuda/tables/export_tables.hh"
+#include "frontend/cuda/tables/table_calls.hh"
 #include "frontend/trace.hh"
 #include "shim/cuda/exports.hh"
-#include "shim/transports/transports.hh"
+#include "transport/list/list.hh"
 
-/// By this the back-end recognises, and refuses, our own library where it looks for the vendor's.
+/// The back-end recognises our own library by this symbol, and refuses it when it looks for the vendor's.
 extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] =
     "outboard front-end";
 
@@ -28,8 +29,11 @@ namespace {
 
 using frontend::process;
 
+/// This library's state, for the hooks that the C ABI calls without a lane.
+process& state() { return process::instance(); }
+
 frontend::cuda::device_identity identity_of(std::size_t ordinal) {
-  const marshal::device_facts& facts = process::instance().facts().devices[ordinal];
+  const marshal::device_facts& facts = state().devices.facts().devices[ordinal];
   const auto attribute = [&](CUdevice_attribute id) {
     return facts.attributes[static_cast<std::size_t>(id)].value;
   };
@@ -44,20 +48,16 @@ frontend::cuda::device_identity identity_of(std::size_t ordinal) {
 
 frontend::cuda::export_hooks hooks() {
   frontend::cuda::export_hooks h{};
-  h.driver_version = [] { return process::instance().facts().driver_version; };
-  h.device_count = [] { return process::instance().facts().devices.size(); };
+  h.driver_version = [] { return state().devices.facts().driver_version; };
+  h.device_count = [] { return state().devices.count(); };
   h.device = identity_of;
   h.primary_handle = [](CUdevice device) {
-    const frontend::context_state* context = process::instance().primary(device);
+    const frontend::context_state* context = state().devices.primary(device);
     return context ? reinterpret_cast<CUcontext>(context->handle) : nullptr;
   };
   h.current_context = [] { return reinterpret_cast<CUcontext>(frontend::this_lane().context_handle()); };
-  h.create_context = [](CUcontext* out, unsigned flags, CUdevice device) {
-    return frontend::cuda::ends::cuCtxCreate_v2(out, flags, device);
-  };
-  h.load_module = [](CUmodule* out, const void* image) {
-    return frontend::cuda::ends::cuModuleLoadData(out, image);
-  };
+  h.create_context = frontend::cuda::create_context_by_table;
+  h.load_module = frontend::cuda::load_module_by_table;
   h.board_layout = frontend::cuda::board_layout;
   h.module_functions = frontend::cuda::for_each_function;
   h.log = [](const char* line) { log::warn(line); };
@@ -65,19 +65,21 @@ frontend::cuda::export_hooks hooks() {
 }
 
 __attribute__((constructor)) void start() {
-  // A program with privileges that its user has not (setuid) obeys no variable: ::secure_getenv.
+  // ::secure_getenv ignores variables in a program with more privileges than its user has (setuid, setgid,
+  // capabilities).
   if (const char* level = ::secure_getenv("OUTBOARD_LOG")) {
     if (const auto parsed = log::parse_level(level)) log::set_level(*parsed);
   }
   frontend::cuda::set_export_hooks(hooks());
-  process::instance().boot({add_transports, find_export, frontend::cuda::cls_forked});
-  // Before the first call; a trace that only a configuration file asks for begins at the connection.
+  state().connection.boot({transport::add_all, find_export, frontend::cuda::cls_forked});
+  // The trace begins before the first call; one that only a configuration file asks for begins with the
+  // connection.
   if (const char* file = ::secure_getenv("OUTBOARD_TRACE"); file && *file) frontend::trace::start(file);
 }
 
 __attribute__((destructor)) void stop() {
-  process::instance().shut_down();
-  const frontend::session* const server = process::instance().server();
+  state().connection.shut_down();
+  const frontend::session* const server = state().connection.server();
   frontend::trace::finish(server ? server->moved() : frontend::traffic{});
 }
 

@@ -37,7 +37,7 @@ frontend::trace::argument view(T value) {
   }
 }
 
-/// Adds what a call that succeeded gave through the pointer: one handle or address, no list.
+/// Adds what a successful call returned through the pointer: one handle or address, but no list.
 template <class T>
 frontend::trace::argument given(frontend::trace::argument seen, T value, const api::parameter& p) {
   if constexpr (std::is_pointer_v<T>) {
@@ -57,7 +57,7 @@ frontend::trace::argument given(frontend::trace::argument seen, T value, const a
   return seen;
 }
 
-/// All arguments of one call, after it.
+/// Formats all arguments of a call, after the call.
 template <api::opcode Op, class... A>
 auto views(CUresult result, A... arguments) {
   std::array<frontend::trace::argument, sizeof...(A) + 1> seen{view(arguments)..., {}};
@@ -70,7 +70,7 @@ auto views(CUresult result, A... arguments) {
 
 }  // namespace detail
 
-/// Errors go into the log of failed calls; that work is still under way is none.
+/// Logs errors of failed calls; "not ready" is not an error.
 template <api::opcode Op>
 CUresult noted(CUresult result) {
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) [[unlikely]]
@@ -78,15 +78,9 @@ CUresult noted(CUresult result) {
   return result;
 }
 
-/// The functions that a locked process (api_lock.hh) may call: those that unlock it, and the logs.
-constexpr bool passes_lock(api::opcode code) {
-  const std::string_view chapter = api::chapter_name(code);
-  return chapter == "checkpoint" || chapter == "logs" || chapter == "error";
-}
-
 template <api::opcode Op, class End, class... A>
 CUresult traced(End&& end, A... arguments) {
-  if constexpr (!passes_lock(Op)) frontend::cuda::api_lock::pass();
+  if constexpr (!api::function<Op>::about.unlocked) frontend::cuda::api_lock::pass();
   if (!frontend::trace::on()) [[likely]]
     return noted<Op>(end(arguments...));
   frontend::lane& own = frontend::this_lane();

@@ -1,7 +1,7 @@
-// Names that newer C libraries brought or moved, bound to what a glibc of 2.31 has, so that the front-end
-// libraries load in older containers and conda environments. Linked into them only, and hidden there: code
-// that was compiled against the newer names (ours, libstdc++, libgcc) finds these first. What the libraries
-// ask for is held by tests/shim.
+// Defines names that newer C libraries added or moved, in terms of glibc 2.31, so that the front-end
+// libraries load in older containers and conda environments. It is linked only into these libraries, and
+// hidden there: code compiled against the newer names (ours, libstdc++, libgcc) finds these first. tests/shim
+// checks which symbols the libraries need.
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -15,27 +15,34 @@
 
 #define HIDDEN extern "C" __attribute__((visibility("hidden")))
 
-// glibc 2.34 moved these from libpthread and libdl into libc and gave them a new version; the old one stays
-// for ever.
+// glibc 2.34 moved these from libpthread and libdl into libc and gave them a new version; the old version
+// stays available.
 #if defined(__x86_64__)
-#define OLDER(name)                                                                                         \
+#define OLDER_OF(name, version)                                                                             \
   asm(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name ": jmp *older_" #name \
-      "@GOTPCREL(%rip)\n.size " #name ",.-" #name "\n.symver older_" #name "," #name "@GLIBC_2.2.5\n")
+      "@GOTPCREL(%rip)\n.size " #name ",.-" #name "\n.symver older_" #name "," #name "@" version "\n")
+#define OLDER(name) OLDER_OF(name, "GLIBC_2.2.5")
 #elif defined(__aarch64__)
-#define OLDER(name)                                                                                         \
+#define OLDER_OF(name, version)                                                                             \
   asm(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name                       \
       ": adrp x16, :got:older_" #name "\n ldr x16, [x16, :got_lo12:older_" #name "]\n br x16\n.size " #name \
-      ",.-" #name "\n.symver older_" #name "," #name "@GLIBC_2.17\n")
+      ",.-" #name "\n.symver older_" #name "," #name "@" version "\n")
+#define OLDER(name) OLDER_OF(name, "GLIBC_2.17")
 #elif defined(__arm__)
-#define OLDER(name)                                                                                    \
+#define OLDER_OF(name, version)                                                                        \
   asm(".text\n.arm\n.balign 4\n.globl " #name "\n.hidden " #name "\n.type " #name ",%function\n" #name \
       ": ldr ip, 2f\n1: ldr pc, [pc, ip]\n2: .word older_" #name "(GOT_PREL)+(.-(1b+8))\n.size " #name \
-      ",.-" #name "\n.symver older_" #name "," #name "@GLIBC_2.4\n")
+      ",.-" #name "\n.symver older_" #name "," #name "@" version "\n")
+#define OLDER(name) OLDER_OF(name, "GLIBC_2.4")
 #else
 #error "which version of glibc was this machine's first?"
 #endif
 
+// C++ waits with it by a steady clock.
+OLDER_OF(pthread_cond_clockwait, "GLIBC_2.30");
 OLDER(dlopen);
+OLDER(dlclose);
+OLDER(dladdr);
 OLDER(dlsym);
 OLDER(dlerror);
 OLDER(pthread_create);
@@ -49,12 +56,14 @@ OLDER(pthread_key_delete);
 OLDER(pthread_getspecific);
 OLDER(pthread_setspecific);
 OLDER(pthread_mutex_trylock);
+OLDER(pthread_rwlock_init);
+OLDER(pthread_rwlock_destroy);
 OLDER(pthread_rwlock_rdlock);
 OLDER(pthread_rwlock_wrlock);
 OLDER(pthread_rwlock_unlock);
 
-/// libstdc++ skips atomic operations while this is not 0; a library cannot know, so threads there are
-/// (glibc 2.32).
+/// libstdc++ skips atomic operations while this is not 0. A library cannot know whether there are threads, so
+/// it assumes them (glibc 2.32).
 HIDDEN char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
@@ -74,7 +83,7 @@ HIDDEN int fstat(int descriptor, struct stat* out) {
   return static_cast<int>(::syscall(SYS_fstat, descriptor, out));
 }
 
-/// glibc 2.36; asked for by std::random_device.
+/// glibc 2.36; std::random_device uses it.
 HIDDEN std::uint32_t arc4random() {
   std::uint32_t value = 0;
   while (::getrandom(&value, sizeof value, 0) != sizeof value) {
@@ -112,8 +121,9 @@ int look_at(dl_phdr_info* object, std::size_t, void* argument) {
 
 }  // namespace
 
-/// glibc 2.35; the unwinder's way to the table of the object that holds a program counter. Before, it walked
-/// the loaded objects, as this does. Signature and meaning: glibc manual, "Dynamic Linker Introspection".
+/// glibc 2.35; the unwinder uses it to find the table of the object that contains a program counter. Earlier
+/// unwinders walked the loaded objects, as this does. Signature and meaning: glibc manual, "Dynamic Linker
+/// Introspection".
 HIDDEN int _dl_find_object(void* address, dl_find_object* result) {
   wanted want{reinterpret_cast<std::uintptr_t>(address), result};
   return ::dl_iterate_phdr(look_at, &want) == 1 ? 0 : -1;

@@ -1,6 +1,5 @@
 // The tables of NVML expanded into exported symbols. A function that travels is a template instance over its
-// prototype; its exported name is an alias that the assembler sets, so no parameter list is written twice. A
-// function that is LATER has no symbol: programs look it up and do without.
+// prototype; its exported name is an alias that the assembler sets, so no parameter list is written twice.
 #include "base/alias.hh"
 #include "frontend/nvml/ends.hh"
 
@@ -18,13 +17,13 @@ struct stub<Op, nvmlReturn_t(A...)> {
   }
 };
 
-/// What the families of refused lines say: an unprivileged user may not change a board; the others are not
-/// there for anybody.
+/// The error codes of the families of refused lines: an unprivileged user may not change a board; the other
+/// families are supported for no user.
 constexpr nvmlReturn_t code_of(std::string_view family) {
   return family == "permission" || family == "root" ? NVML_ERROR_NO_PERMISSION : NVML_ERROR_NOT_SUPPORTED;
 }
 
-/// Only what is a handle: some take a struct of theirs first, some nothing.
+/// True if the first parameter is a device; some functions take a struct first, and some nothing.
 constexpr bool takes_device(std::string_view name) {
   constexpr std::string_view others[] = {"nvmlDeviceModifyDrainState", "nvmlDeviceRemoveGpu",
                                          "nvmlDeviceRemoveGpu_v2", "nvmlDeviceDiscoverGpus"};
@@ -57,7 +56,6 @@ constexpr bool takes_device(std::string_view name) {
   }                                                                \
   OUTBOARD_EXPORT(symbol, (&own_##symbol<decltype(outboard::api::nvml::prototypes::symbol)>::run))
 #define OUTBOARD_EXPORT_local OUTBOARD_EXPORT_custom
-#define OUTBOARD_EXPORT_later(symbol, text)
 #define OUTBOARD_EXPORT_refused(symbol, text)                                                    \
   [[gnu::used]] static outboard::api::nvml::nvmlReturn_t refused_##symbol(std::uint64_t first) { \
     return outboard::frontend::nvml::refuse(first, outboard::shim::takes_device(#symbol),        \

@@ -1,29 +1,29 @@
-// The one init of libnvidia-ml.so.1: lists the transports, hooks fork and exit. No thread, no connection and
-// no file before the program's nvmlInit.
+// The one init of libnvidia-ml.so.1: lists the transports, hooks fork and exit. It opens no connection and no
+// file, and starts no thread, before the program's nvmlInit.
 #include <cstdlib>
 #include <memory>
 
 #include "base/log.hh"
-#include "frontend/nvml/monitor.hh"
-#include "shim/transports/transports.hh"
+#include "frontend/nvml/client.hh"
+#include "transport/list/list.hh"
 
-/// By this the back-end recognises, and refuses, our own library where it looks for the vendor's.
+/// The back-end recognises our own library by this symbol, and refuses it when it looks for the vendor's.
 extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] =
     "outboard front-end";
 
 namespace outboard::shim {
 namespace {
 
-using frontend::nvml::monitor;
+using frontend::nvml::client;
 
 __attribute__((constructor)) void start() {
   if (const char* level = std::getenv("OUTBOARD_LOG")) {
     if (const auto parsed = log::parse_level(level)) log::set_level(*parsed);
   }
-  monitor::instance().boot(add_transports);
+  client::instance().boot(transport::add_all);
 }
 
-__attribute__((destructor)) void stop() { monitor::instance().shut_down(); }
+__attribute__((destructor)) void stop() { client::instance().shut_down(); }
 
 }  // namespace
 }  // namespace outboard::shim

@@ -23,7 +23,7 @@ frontend::trace::argument view(T value) {
   }
 }
 
-/// What the trace shows as the result: a code, or 0 for an object and -1 for none.
+/// The result in the trace: a code, or 0 if an object was returned and -1 if none was.
 template <class R>
 std::int32_t shown_result(const R& result) {
   if constexpr (std::is_pointer_v<R>) {

@@ -104,14 +104,14 @@ class loopback_connection final : public connection {
   std::chrono::microseconds spin_{0};
 };
 
-// Where clients of one name queue for the server.
+// The queue of clients of one name that wait for the server.
 struct meeting_point {
   std::mutex mutex;
   std::condition_variable arrival, room;
   std::deque<std::unique_ptr<connection>> queue;
   std::size_t backlog = 0;
   bool closed = false, interrupted = false;
-  unique_fd event;  ///< readable while someone queues
+  unique_fd event;  ///< readable while a client waits in the queue
 };
 
 // The names of one transport object; shared with its listeners, which may outlive it.
@@ -181,15 +181,15 @@ class loopback_transport final : public transport {
       std::lock_guard lock(names_->mutex);
       if (auto found = names_->points.find(address); found != names_->points.end()) point = found->second;
     }
-    if (!point) return error{action::retry, name + ": no back-end listens there"};
+    if (!point) return error{action::retry, name + ": no server listens there"};
     std::unique_lock lock(point->mutex);
     auto ready = [&] { return point->closed || point->queue.size() < point->backlog; };
     if (until == no_deadline) {
       point->room.wait(lock, ready);
     } else if (!ready() && (until <= clock::now() || !point->room.wait_until(lock, until, ready))) {
-      return error{action::retry, name + ": the back-end took no new client in time"};
+      return error{action::retry, name + ": the server did not accept the connection in time"};
     }
-    if (point->closed) return error{action::retry, name + ": no back-end listens there any more"};
+    if (point->closed) return error{action::retry, name + ": no server listens there any more"};
     auto up = std::make_shared<pipe>(options_.buffer), down = std::make_shared<pipe>(options_.buffer);
     point->queue.push_back(std::make_unique<loopback_connection>(up, down, name));
     std::uint64_t one = 1;

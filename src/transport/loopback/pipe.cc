@@ -86,7 +86,7 @@ io_result pipe::read(std::span<std::byte> into, deadline until) {
   if (io waited = wait_for_bytes(lock, until); waited != io::done) return {waited, 0};
   std::uint64_t end = written_;
   if (!carriers_.empty()) {
-    // Stop short of a carrier; in its place take the byte alone and let the descriptor go.
+    // Stop short of a carrier; at the carrier itself take its byte alone and close the descriptor.
     end = std::max(carriers_.front().position, read_ + 1);
     if (carriers_.front().position == read_) carriers_.pop_front();
   }

@@ -1,5 +1,6 @@
 // One direction of a loopback connection: a bounded ring of bytes and the descriptors that travel with them.
-// Shared by the two ends; every function from any thread, at most one reader and one writer at a time.
+// Shared by the two ends. Any thread may call any function, but there is at most one reader and one writer at
+// a time.
 #pragma once
 
 #include <atomic>
@@ -21,28 +22,28 @@ class pipe {
   explicit pipe(std::size_t capacity)
       : ring_(std::make_unique_for_overwrite<std::byte[]>(capacity)), capacity_(capacity) {}
 
-  /// done, timed_out, or broken when an end is gone.
+  /// Returns done, timed_out, or broken when an end is gone.
   io_result write(std::span<const std::byte> from, deadline until);
-  /// One byte that carries `descriptor`.
+  /// Writes one byte that carries `descriptor`.
   io write_carrier(std::byte byte, unique_fd descriptor);
 
   io_result read(std::span<std::byte> into, deadline until);
   io wait_readable(deadline until);
-  /// One byte; `descriptor` stays empty when it carried none.
+  /// Reads one byte; `descriptor` stays empty if it carried none.
   io read_carrier(unique_fd& descriptor, deadline until);
   /// Ends the reader's current or next wait once.
   void interrupt();
-  /// Without the lock: read() would not wait, or an interrupt is pending. For spinning.
+  /// Tells without the lock whether read() would return at once or an interrupt is pending. For spinning.
   bool stirred() const { return stirred_.load(std::memory_order_acquire); }
 
   bool writer_is_gone();
   void close_writer();  ///< the reader gets what is there, then closed
   void close_reader();  ///< the writer gets broken
-  void cut();           ///< the reader's own side shut down: broken at once
+  void cut();           ///< the reader's own side has shut down: it gets broken at once
 
  private:
   struct carrier {
-    std::uint64_t position;  ///< of the byte in the stream
+    std::uint64_t position;  ///< position of the byte in the stream
     unique_fd descriptor;
   };
 
@@ -54,7 +55,7 @@ class pipe {
 
   std::mutex mutex_;
   std::condition_variable readable_, writable_;
-  std::unique_ptr<std::byte[]> ring_;  // pages are touched when bytes come: idle pipes cost none
+  std::unique_ptr<std::byte[]> ring_;  // pages are touched when bytes come, so idle pipes cost none
   std::size_t capacity_;
   std::uint64_t written_ = 0, read_ = 0;
   std::deque<carrier> carriers_;

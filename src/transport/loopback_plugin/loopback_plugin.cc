@@ -1,4 +1,4 @@
-// loopback: as a shared object.
+// The loopback: transport as a shared object.
 #include "transport/loopback/loopback.hh"
 #include "transport/plugin/export.hh"
 

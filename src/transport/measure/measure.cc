@@ -1,6 +1,6 @@
-// transport_measure: 64-byte ping-pong with and without spinning, and one big stream, for each transport. The
-// peer is a process of its own (a thread for loopback), as a worker is. Usage: transport_measure [ROUNDS
-// [MEGABYTES]]
+// transport_measure: a ping-pong of 64 bytes with and without spinning, and one large stream, for each
+// transport. The peer is a process of its own (a thread for loopback), as a worker is. Usage:
+// transport_measure [ROUNDS [MEGABYTES]]
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 #include "transport/loopback/loopback.hh"
 #include "transport/shm/shm.hh"
 #include "transport/tcp/tcp.hh"
+#include "transport/tls/keyed_testing.hh"
 #include "transport/transport.hh"
 #include "transport/unix/unix.hh"
 
@@ -43,7 +44,7 @@ void echo(connection& c, std::chrono::microseconds spin) {
   }
 }
 
-// Takes `total` bytes, then answers with one.
+// Receives `total` bytes, then answers with one.
 void sink(connection& c, std::size_t total) {
   std::vector<std::byte> into(c.what().preferred_chunk);
   for (std::size_t have = 0; have < total;) {
@@ -83,7 +84,7 @@ void print_stream(const std::string& name, connection& c, std::size_t total) {
               static_cast<double>(total) / seconds / 1e9);
 }
 
-/// Runs `serve` beside us on the other end of a fresh connection, and `use` on ours.
+/// Runs `serve` on the other end of a fresh connection, and `use` on ours at the same time.
 template <class Serve, class Use>
 bool with_peer(transport& t, const std::string& address, bool own_process, Serve serve, Use use) {
   auto l = t.listen(address, {});
@@ -91,7 +92,7 @@ bool with_peer(transport& t, const std::string& address, bool own_process, Serve
   std::string where = (*l)->url().substr(t.scheme().size() + 1);
   auto run = [&] {
     auto c = (*l)->accept(no_deadline);
-    std::byte greeting{1};  // the server speaks first, as ours does
+    std::byte greeting{1};  // the server speaks first, as in our protocol
     if (c && send_exactly(**c, {&greeting, 1})) serve(**c);
   };
   std::fflush(stdout);
@@ -100,8 +101,8 @@ bool with_peer(transport& t, const std::string& address, bool own_process, Serve
     run();
     ::_exit(0);
   }
-  std::thread beside;
-  if (!own_process) beside = std::thread(run);
+  std::thread peer;
+  if (!own_process) peer = std::thread(run);
   {
     auto c = t.connect(where, no_deadline);
     if (!c) return std::fprintf(stderr, "%s\n", c.error().message.c_str()), false;
@@ -109,12 +110,13 @@ bool with_peer(transport& t, const std::string& address, bool own_process, Serve
     if (receive_exactly(**c, {&greeting, 1})) use(**c);
   }
   if (own_process) ::waitpid(child, nullptr, 0);
-  if (beside.joinable()) beside.join();
+  if (peer.joinable()) peer.join();
   return true;
 }
 
-bool measure(transport& t, const std::string& address, bool own_process, int rounds, std::size_t bytes) {
-  std::string name(t.scheme());
+bool measure(transport& t, const std::string& address, bool own_process, int rounds, std::size_t bytes,
+             std::string name = {}) {
+  if (name.empty()) name = t.scheme();
   for (auto spin : {std::chrono::microseconds(0), std::chrono::microseconds(50)})
     if (!with_peer(
             t, address, own_process, [&](connection& c) { echo(c, spin); },
@@ -123,6 +125,53 @@ bool measure(transport& t, const std::string& address, bool own_process, int rou
   return with_peer(
       t, address, own_process, [&](connection& c) { sink(c, bytes); },
       [&](connection& c) { print_stream(name, c, bytes); });
+}
+
+/// Moves what one end has to say to the other, and returns the microseconds that this one then works.
+double give(tls::engine& from, tls::engine& to, std::vector<std::byte>& room) {
+  tls::output said;
+  from.take_output(said);
+  room.assign(said.bytes().begin(), said.bytes().end());
+  to.offer(room);
+  const auto start = clock::now();
+  if (to.shake() == tls::step::done) {
+    std::byte nothing{};
+    (void)to.read({&nothing, 1});  // takes tickets
+  }
+  return std::chrono::duration<double, std::micro>(clock::now() - start).count();
+}
+
+double server_time(tls::engine& up, tls::engine& down) {
+  std::vector<std::byte> room;
+  (void)up.shake();
+  double time = give(up, down, room);
+  give(down, up, room);
+  time += give(up, down, room);
+  give(down, up, room);
+  return time;
+}
+
+/// What the beginning of an encrypted connection costs a server's gate, and then its worker. Both ends of
+/// each handshake are in this thread, so the times are processor time.
+void print_handshakes() {
+  tls::library& by = **tls::load();
+  const auto pem = by.make_certificate("measure");
+  const auto server = by.make_server({*pem, *pem, {}, false});
+  const auto client = by.make_client({});
+  constexpr int rounds = 200;
+  for (const auto* what : {"full", "resumed", "inner"}) {
+    const bool inner = std::string_view(what) == "inner", resumed = std::string_view(what) == "resumed";
+    std::vector<double> times;
+    for (int i = 0; i < rounds; ++i) {
+      const auto fresh = resumed ? client : by.make_client({});
+      auto up = inner ? by.start_client({}) : (*fresh)->start("measure");
+      auto down = inner ? by.start_server({}) : (*server)->start("");
+      times.push_back(server_time(*up, *down));
+    }
+    std::sort(times.begin(), times.end());
+    std::printf("tls       %-7s handshake, server's side: median %5.0f us, p90 %5.0f us\n", what,
+                times[rounds / 2], times[rounds * 9 / 10]);
+  }
 }
 
 int run(int rounds, std::size_t bytes) {
@@ -134,6 +183,12 @@ int run(int rounds, std::size_t bytes) {
   bool ok = measure(*loopback, "measure", false, rounds, bytes) &&
             measure(*unix_sockets, path, true, rounds, bytes) && measure(*shm, path, true, rounds, bytes) &&
             measure(*tcp, "127.0.0.1:0", true, rounds, bytes);
+  // Not every build has TLS.
+  if (ok && tls::load().ok()) {
+    auto encrypted = tls::make_keyed(make_tcp());
+    ok = measure(*encrypted, "127.0.0.1:0", true, rounds, bytes, "tls");
+    print_handshakes();
+  }
   return ok ? 0 : 1;
 }
 

@@ -1,21 +1,19 @@
 /* The C interface between Outboard and a transport in a shared object.
  *
  * The object exports one function, outboard_transport_entry(version), which returns its table for that
- * version of this header, or NULL when it does not know the version. Outboard asks for the newest version it
- * knows first. A table of version 1 never changes; additions get a new version and a new struct.
+ * version of this header, or NULL when it does not know the version. Outboard asks first for the newest
+ * version that it knows. A table of version 1 never changes; additions get a new version and a new struct.
  *
- * What the functions mean, which thread may call them and what they may not do is said in
- * transport/transport.hh; this header says only how it is passed:
- *  - transport, connection and listener are the plug-in's own pointers, given back to it and freed by
- * *_destroy.
- *  - Strings have a length and no NUL unless said otherwise. Texts for Outboard go into a buffer of
- * Outboard's.
- *  - A deadline is CLOCK_MONOTONIC in nanoseconds; OUTBOARD_NO_DEADLINE waits for ever, the past polls.
- *  - Functions that return int32_t and take an outboard_error return 0 on success; else -1 and the error is
- * filled.
+ * transport/transport.hh says what the functions mean, which thread may call them and what they must not do.
+ * This header says only how arguments are passed:
+ *  - transport, connection and listener are the plug-in's own pointers; *_destroy frees them.
+ *  - Strings have a length and no NUL unless stated. Texts for Outboard go into Outboard's buffer.
+ *  - A deadline is CLOCK_MONOTONIC in nanoseconds. OUTBOARD_NO_DEADLINE waits indefinitely, the past polls.
+ *  - Functions that return int32_t and take an outboard_error return 0 on success, else -1 and fill the
+ * error.
  *  - Outputs are written on success only.
- *  - No C++ exception may leave a function, no signal handler may be installed, descriptors are
- * close-on-exec.
+ *  - No C++ exception may leave a function. No signal handler may be installed.
+ *  - Descriptors are close-on-exec.
  *  - Outboard never unloads the object.
  */
 #ifndef OUTBOARD_TRANSPORT_PLUGIN_ABI_H
@@ -74,7 +72,7 @@ struct outboard_listen_options {
 struct outboard_transport_v1 {
   uint32_t version;   /* 1 */
   uint32_t size;      /* sizeof(struct outboard_transport_v1) */
-  const char* scheme; /* NUL-terminated, of static life: [a-z][a-z0-9+-]{0,15} */
+  const char* scheme; /* NUL-terminated, of static storage duration: [a-z][a-z0-9+-]{0,15} */
 
   int32_t (*create)(void** transport, struct outboard_error* error);
   void (*destroy)(void* transport); /* connections and listeners may outlive it */
@@ -103,7 +101,7 @@ struct outboard_transport_v1 {
                                            struct outboard_error* error);
   int32_t (*connection_detach)(void* connection, int* fd, struct outboard_error* error);
   int32_t (*connection_peer)(void* connection, struct outboard_peer* peer, struct outboard_error* error);
-  /* As snprintf: writes at most size bytes with a NUL, returns the length it would have had. */
+  /* Like snprintf: writes at most size bytes with a NUL, returns the length of the whole text. */
   size_t (*connection_describe)(void* connection, char* text, size_t size);
 
   void (*listener_destroy)(void* listener);

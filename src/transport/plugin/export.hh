@@ -1,4 +1,4 @@
-// Makes a plug-in of a transport written in C++: the other side of plugin.cc. The whole source of a plug-in
+// Makes a plug-in of a transport written in C++: the counterpart of plugin.cc. The whole source of a plug-in
 // is
 //   OUTBOARD_EXPORT_TRANSPORT("scheme", make_it())
 // in one file, at namespace scope. Any exception becomes an error or a broken connection.
@@ -38,7 +38,7 @@ inline connection& as_connection(void* p) { return *static_cast<connection*>(p);
 inline listener& as_listener(void* p) { return *static_cast<listener*>(p); }
 inline transport& as_transport(void* p) { return *static_cast<transport*>(p); }
 
-/// Runs a function that gives a result<> and passes its value to `keep`.
+/// Runs a function that returns a result<> and passes its value to `keep`.
 template <class Call, class Keep>
 std::int32_t guard(outboard_error* error, Call call, Keep keep) {
   try {
@@ -51,7 +51,7 @@ std::int32_t guard(outboard_error* error, Call call, Keep keep) {
   }
 }
 
-/// The same for a result<unique_ptr<T>>: ownership goes out as a pointer.
+/// guard() for a result<unique_ptr<T>>: ownership passes to the caller as a pointer.
 template <class Call>
 std::int32_t guard_made(outboard_error* error, void** made, Call call) {
   return guard(error, call, [&](auto& r) { *made = r->release(); });
@@ -153,7 +153,7 @@ inline void add_transport(outboard_transport_v1& t) {
       return as_transport(self).listen({address, n}, {o->backlog, o->allow_foreign_hosts != 0});
     });
   };
-  // The descriptor is ours only on success: work on a copy.
+  // The descriptor becomes ours only on success, so work on a copy.
   t.attach = [](void* self, int fd, void** made, outboard_error* e) {
     return guard_made(e, made, [&] { return as_transport(self).attach(unique_fd(::dup(fd))); }) == 0
                ? (::close(fd), 0)
@@ -166,7 +166,7 @@ inline void add_transport(outboard_transport_v1& t) {
   };
 }
 
-/// The table, without create().
+/// The table without create().
 inline outboard_transport_v1 make_table(const char* scheme) {
   outboard_transport_v1 t{};
   t.version = 1;

@@ -18,7 +18,7 @@ namespace {
 using outboard::error;
 using table = outboard_transport_v1;
 
-// What comes back from a plug-in is data of a stranger: numbers are checked, texts end at their buffer.
+// A plug-in's answers are not trusted: numbers are checked, and texts end at their buffer.
 error to_error(const outboard_error& e) {
   auto next =
       static_cast<action>(e.next >= 0 && e.next <= OUTBOARD_ACTION_FALL_BACK ? e.next : OUTBOARD_ACTION_FAIL);
@@ -175,7 +175,7 @@ class loaded_transport final : public transport {
   }
 
  private:
-  // The plug-in has taken the descriptor if it succeeded.
+  // The plug-in has taken the descriptor if the call succeeded.
   static std::int32_t give(unique_fd& fd, std::int32_t code) {
     if (code == 0) (void)fd.release();
     return code;
@@ -214,9 +214,10 @@ status check_table(const std::string& name, const table* t) {
                    std::to_string(OUTBOARD_TRANSPORT_VERSION) + " and " + std::to_string(sizeof(table)) +
                    " bytes");
   if (t->scheme == nullptr || !is_scheme(t->scheme))
-    return failure(name + " calls its transport '" + (t->scheme ? printable(t->scheme) : "") +
-                   "', which is no name for a URL (lower-case letters, digits, + and -, at most 16)");
-  if (!complete(*t)) return failure(name + " leaves out functions of the transport interface");
+    return failure(
+        name + " calls its transport '" + (t->scheme ? printable(t->scheme) : "") +
+        "', which cannot name a transport in a URL (lower-case letters, digits, + and -, at most 16)");
+  if (!complete(*t)) return failure(name + " lacks functions of the transport interface");
   return {};
 }
 
@@ -235,7 +236,7 @@ result<std::unique_ptr<transport>> load(const std::string& path) {
   }
   auto entry = reinterpret_cast<outboard_transport_entry_function>(::dlsym(object, OUTBOARD_TRANSPORT_ENTRY));
   if (entry == nullptr)
-    return failure(name + " is a shared object but no transport: it has no function " +
+    return failure(name + " is a shared object but not a transport: it has no function " +
                    OUTBOARD_TRANSPORT_ENTRY);
   const auto* t = static_cast<const table*>(entry(OUTBOARD_TRANSPORT_VERSION));
   OUTBOARD_TRY(check_table(name, t));

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <fstream>
 
-// What a loaded transport does is shown by the protocol suite (transport/suite_test.cc); here: what cannot be
-// loaded.
+// The protocol suite (transport/suite_test.cc) shows what a loaded transport does; these tests cover what
+// cannot be loaded.
 namespace outboard::transport::plugin {
 namespace {
 
@@ -70,7 +70,7 @@ TEST(plugin, refuses_damaged_tables) {
   ::setenv("OUTBOARD_DAMAGE", "size", 1);
   EXPECT_THAT(why_not(OUTBOARD_DAMAGED_PLUGIN), HasSubstr("and 16 bytes"));
   ::setenv("OUTBOARD_DAMAGE", "functions", 1);
-  EXPECT_THAT(why_not(OUTBOARD_DAMAGED_PLUGIN), HasSubstr("leaves out functions"));
+  EXPECT_THAT(why_not(OUTBOARD_DAMAGED_PLUGIN), HasSubstr("lacks functions"));
   ::setenv("OUTBOARD_DAMAGE", "scheme", 1);
   EXPECT_THAT(why_not(OUTBOARD_DAMAGED_PLUGIN), HasSubstr("'Not A Scheme'"));
   ::unsetenv("OUTBOARD_DAMAGE");

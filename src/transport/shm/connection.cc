@@ -15,21 +15,21 @@ namespace {
 
 using outboard::error;
 
-/// The marked bytes: behind them this direction is in its ring.
-constexpr std::byte server_goes_over{0xa0}, client_goes_over{0xa1};
+/// The marked bytes: behind such a byte, its direction continues in its ring.
+constexpr std::byte server_switches{0xa0}, client_switches{0xa1};
 constexpr std::byte bell{0xbe}, descriptor_carrier{0xfd};
 
-/// A long send is seen by the reader in pieces of this size, so that both copy at once.
+/// The reader sees a long send in pieces of this size, so that both ends copy at once.
 constexpr std::uint64_t publish_step = 128u << 10;
-/// A reader that lies down looks this often before it sleeps: by then whatever a writer has written that
-/// looked the moment before has got through. On a machine that we do not know it finds it after the other
-/// time. (Not sooner: an early timer costs a virtual machine more than the sleep.)
+/// A reader that is about to sleep looks this often first: that is long enough for the bytes of a writer that
+/// checked the moment before to become visible. On hardware where it is not, the reader finds them when its
+/// short sleep ends. (That sleep is not shorter, because an early timer costs a virtual machine more than the
+/// sleep.)
 constexpr int second_looks = 32;
 constexpr auto late_look = std::chrono::milliseconds(20);
-/// How often a writer without room looks for itself whether there is some, or the peer has died without a
-/// word.
+/// How often a writer without room checks by itself for room, and whether the peer has died without notice.
 constexpr auto futex_slice = std::chrono::milliseconds(50);
-/// And every how many sends one that always has room does.
+/// A writer that always has room checks for a dead peer once in this many sends.
 constexpr unsigned sends_between_looks = 256;
 
 bool is_accepted(int socket) {
@@ -76,16 +76,16 @@ void ring_connection::publish_rings(memory shared) {
 
 // ---- The sender ----
 
-/// The server's: a failure is no error, the socket carries everything as well.
+/// Called by the server. A failure is not an error: the socket can carry everything as well.
 void ring_connection::offer_rings(deadline until) {
   offered_ = true;
   auto made = memory::make(ring_sizes());
   if (!made) return;
-  publish_rings(std::move(made->first));  // first: the client may go over as soon as it has the memory
-  if (send_carrier(server_goes_over, made->second.get(), until)) out_ = &own_rings_->out;
+  publish_rings(std::move(made->first));  // first: the client may switch as soon as it has the memory
+  if (send_carrier(server_switches, made->second.get(), until)) out_ = &own_rings_->out;
 }
 
-/// done: out_ is set, or sending goes by the socket.
+/// Returns done when out_ is set or sending stays with the socket.
 io ring_connection::begin_sending(deadline until) {
   if (server_) {
     if (!offered_) offer_rings(until);
@@ -93,13 +93,13 @@ io ring_connection::begin_sending(deadline until) {
   }
   rings* r = rings_.load(std::memory_order_acquire);
   if (!r) return io::done;
-  const status gone_over = send_carrier(client_goes_over, memory_.get(), until);
+  const status gone_over = send_carrier(client_switches, memory_.get(), until);
   if (gone_over) {
     out_ = &r->out;
     memory_.reset();
     return io::done;
   }
-  // No room for a byte, or the kernel holds too many descriptors: the next time.
+  // There is no room for a byte, or the kernel holds too many descriptors: try at the next send.
   if (gone_over.error().next == action::retry) return clock::now() >= until ? io::timed_out : io::done;
   return io::broken;
 }
@@ -137,17 +137,18 @@ io ring_connection::send_by_ring(std::span<const iovec> parts, deadline until, s
 
 bool ring_connection::peer_is_there() {
   if (is_shut() || out_->reader_gone()) return false;
-  // One that was killed left no word; asking the kernel each time would cost more than the send.
+  // A killed peer leaves no sign in shared memory; asking the kernel at each send would cost more than the
+  // send.
   return ++sends_ % sends_between_looks != 0 || !peer_gone();
 }
 
 void ring_connection::publish() {
   if (!out_->publish()) return;
-  // A socket that is full of bells is as good as another.
+  // If the socket is full of bells, the reader wakes anyway.
   (void)::send(descriptor_number(), &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/// Until there is room (and for a mark, if asked). done, broken, timed_out.
+/// Waits until there is room (also for a mark, if asked). Returns done, broken or timed_out.
 io ring_connection::wait_for_room(deadline until, bool for_mark) {
   const auto ready = [&] { return for_mark ? out_->can_mark() : out_->has_room(); };
   const auto over = [&] { return is_shut() || out_->reader_gone() || out_->broken(); };
@@ -184,11 +185,11 @@ status ring_connection::send_descriptor(int fd) {
 
 bool ring_connection::is_first_of_ring(const carrier& c) const {
   if (!c.descriptor) return false;
-  return server_ ? c.byte == client_goes_over && rings_.load(std::memory_order_acquire) != nullptr
-                 : c.byte == server_goes_over;
+  return server_ ? c.byte == client_switches && rings_.load(std::memory_order_acquire) != nullptr
+                 : c.byte == server_switches;
 }
 
-/// False: what came is no memory of rings.
+/// Returns false if what came is not memory for rings.
 bool ring_connection::begin_receiving(carrier c) {
   if (!server_) {
     auto adopted = memory::adopt(c.descriptor.get());
@@ -233,7 +234,7 @@ io_result ring_connection::attempt_ring(std::span<std::byte> into) {
     return {io::done, n};
   }
   if (in_->broken() || flooded_) return {io::broken, 0};
-  if (in_->at_mark()) {  // the protocol above went wrong, the stream stays in order
+  if (in_->at_mark()) {  // the protocol above failed, but the stream stays in order
     unique_fd unwanted;
     if (!next_descriptor(unwanted)) return {io::broken, 0};
     into[0] = in_->take_mark();
@@ -266,7 +267,7 @@ io ring_connection::await_bytes(deadline until) {
   return waited;
 }
 
-/// Of a ring: would receive() return at once?
+/// Would receive() return at once, as far as this ring is concerned?
 io ring_connection::look() {
   return in_->readable() || in_->broken() || flooded_ || ended_ ? io::done : io::timed_out;
 }
@@ -277,7 +278,7 @@ io ring_connection::wait_readable(deadline until) {
     if (kept_ && !is_first_of_ring(*kept_)) return io::done;
     if (!kept_) {
       if (io waited = local_connection::wait_readable(until); waited != io::done) return waited;
-      // The byte with which the rings begin is nobody's to receive.
+      // The byte with which the rings begin is not part of the stream.
       std::byte byte;
       unique_fd descriptor;
       if (receive_message(descriptor_number(), {&byte, 1}, descriptor) <= 0) return io::done;
@@ -300,14 +301,14 @@ io ring_connection::wait_readable(deadline until) {
   }
 }
 
-/// Takes what has come by the socket: bells, descriptors before their time, the end.
+/// Reads what came through the socket: bells, descriptors that precede their byte in the ring, the end.
 void ring_connection::read_socket() {
   std::array<std::byte, 64> bells;
   for (;;) {
     unique_fd descriptor;
     const ssize_t n = receive_message(descriptor_number(), bells, descriptor);
     if (n < 0 && errno == EINTR) continue;
-    // A reset is an end: who closed had not read all bells.
+    // A reset counts as an end: the side that closed had not read all bells.
     if (n == 0 || (n < 0 && errno != EAGAIN)) ended_ = true;
     if (descriptor) {
       flooded_ = descriptors_.size() >= most_descriptors;
@@ -317,7 +318,7 @@ void ring_connection::read_socket() {
   }
 }
 
-/// The one that belongs to the byte at hand: it was sent before that byte, so it is there.
+/// Fetches the descriptor that belongs to the byte at hand: it was sent before that byte, so it is there.
 bool ring_connection::next_descriptor(unique_fd& fd) {
   while (descriptors_.empty() && !ended_ && !flooded_) {
     const std::size_t before = descriptors_.size();
@@ -361,7 +362,7 @@ void ring_connection::leave() {
   rings* r = rings_.load(std::memory_order_acquire);
   if (!r) return;
   r->in.leave();
-  futex_wake(r->in.futex_of_writer());  // the peer's sender, and our own
+  futex_wake(r->in.futex_of_writer());  // wakes the peer's sender and our own
   futex_wake(r->out.futex());
 }
 

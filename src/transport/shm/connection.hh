@@ -1,15 +1,14 @@
-// The connection of shm:. It begins as the Unix socket that it stands on; each direction goes over into its
-// ring at a byte of its own, so nothing is lost or doubled, and either end may be any process that has the
-// socket (a daemon that greets and hands over to a worker):
-//   1. The server, before the first byte that it sends through this object, makes the memory and sends it
-//   over
-//      the socket with a marked byte. Behind that byte its stream is in its ring.
-//   2. The client takes the memory in when its reader comes to that byte. Before the next byte that it sends,
-//      it sends a marked byte with the same descriptor: behind it, its stream is in its ring.
+// The connection of shm:. It begins as the Unix socket below it. Each direction switches to its ring at one
+// particular byte, so nothing is lost or doubled, and either end may be any process that has the socket (a
+// daemon that greets and hands over to a worker):
+//   1. Before the first byte that the server sends through this object, it makes the memory and sends it over
+//      the socket with a marked byte. Behind that byte, its stream is in its ring.
+//   2. The client maps the memory when its reader comes to that byte. Before the next byte that the client
+//      sends, it sends a marked byte with the same descriptor: behind it, its stream is in its ring.
 //   3. From then on the socket carries descriptors (a byte each; the ring says at which position of the
-//      stream), bells that wake a reader who sleeps, and the end of either process.
-// Which end is the server says the socket: an accepted one has the listener's name. Where the server cannot
-// make memory, or is no peer of this kind, all stays with the socket.
+//      stream), bells that wake a sleeping reader, and the end of either process.
+// The socket tells which end this is: an accepted one has the listener's name. If the server cannot make
+// memory, or does not support rings, everything stays on the socket.
 #pragma once
 
 #include <atomic>
@@ -52,7 +51,7 @@ class ring_connection final : public local_connection {
   ring_connection(unique_fd socket, unique_fd event, std::string name, bool server)
       : local_connection(std::move(socket), std::move(event), std::move(name)), server_(server) {}
 
-  // Of the sender.
+  // The sender alone uses these.
   io begin_sending(deadline until);
   void offer_rings(deadline until);
   io send_by_ring(std::span<const iovec> parts, deadline until, std::size_t& sent);
@@ -60,7 +59,7 @@ class ring_connection final : public local_connection {
   io wait_for_room(deadline until, bool for_mark);
   void publish();
 
-  // Of the receiver.
+  // The receiver alone uses these.
   bool is_first_of_ring(const carrier& c) const;
   bool begin_receiving(carrier c);
   io_result attempt_socket(std::span<std::byte> into);
@@ -77,15 +76,15 @@ class ring_connection final : public local_connection {
   std::unique_ptr<rings> own_rings_;
   std::atomic<rings*> rings_{nullptr};  // set once, by the server's sender or the client's receiver
 
-  // Of the sender.
-  ring_writer* out_ = nullptr;  // null: by socket
+  // The sender alone uses these.
+  ring_writer* out_ = nullptr;  // null: sends through the socket
   bool offered_ = false;
   unsigned sends_ = 0;
-  unique_fd memory_;  // of a client: set before rings_, closed when its sending goes over
+  unique_fd memory_;  // client only: set before rings_, closed when its sending switches to the ring
 
-  // Of the receiver.
-  ring_reader* in_ = nullptr;  // null: by socket
-  bool ended_ = false;         // the socket has: what is in the ring is all that comes
+  // The receiver alone uses these.
+  ring_reader* in_ = nullptr;  // null: receives through the socket
+  bool ended_ = false;         // the socket has ended: only what is in the ring still comes
   bool flooded_ = false;
   std::deque<unique_fd> descriptors_;  // came with bells, before their byte in the ring
 };

@@ -1,6 +1,6 @@
-// What lies in the memory that both ends share: one page of words, then the bytes of the two rings. The other
-// end can write anything anywhere at any time: a word is read once, into a variable of ours, and checked
-// before it is used; our own positions are never read back.
+// The contents of the memory that both ends share: one page of words, then the bytes of the two rings. The
+// other end can write anything anywhere at any time, so a word is read once, into a variable of ours, and
+// checked before it is used; our own positions are never read back.
 #pragma once
 
 #include <atomic>
@@ -9,24 +9,24 @@
 
 namespace outboard::transport::shm {
 
-/// Two lines: processors fetch them in pairs.
+/// Two cache lines: processors fetch them in pairs.
 inline constexpr std::size_t line = 128;
 /// Descriptors that may be under way in one direction; a power of two.
 inline constexpr std::size_t most_descriptors = 64;
 
 /// One direction. Positions count bytes since the beginning and never wrap.
 struct ring_words {
-  // The writer's line, written with every send.
+  // The writer's cache line, written with every send.
   alignas(line) std::atomic<std::uint64_t> tail;  ///< bytes before it may be read
   std::atomic<std::uint64_t> descriptors_sent;
-  // The reader's line, written with every receive.
+  // The reader's cache line, written with every receive.
   alignas(line) std::atomic<std::uint64_t> head;  ///< bytes before it may be overwritten
   std::atomic<std::uint64_t> descriptors_taken;
-  // Written when somebody falls asleep, wakes up or leaves, so seldom; read with every send and receive.
+  // Written rarely, when a side falls asleep, wakes up or leaves; read with every send and receive.
   alignas(line) std::atomic<std::uint32_t> reader_asleep;  ///< wants a byte on the socket when tail moves
-  std::atomic<std::uint32_t> reader_gone;                  ///< has closed: nothing sent is read any more
+  std::atomic<std::uint32_t> reader_gone;                  ///< has closed, and reads nothing more
   alignas(line) std::atomic<std::uint32_t> writer_asleep;  ///< the futex of a writer without room
-  /// At which position the byte stands that carries the n-th descriptor: [n % most_descriptors].
+  /// The position of the byte that carries the n-th descriptor is in [n % most_descriptors].
   alignas(line) std::atomic<std::uint64_t> descriptor_at[most_descriptors];
 };
 

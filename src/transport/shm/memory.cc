@@ -37,10 +37,11 @@ memory::~memory() {
 
 result<memory> memory::map(int fd, std::size_t size) {
   void* base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (base == MAP_FAILED) return failure("no room for rings: " + errno_text(errno));
+  if (base == MAP_FAILED) return failure("cannot map the memory of rings: " + errno_text(errno));
   memory made(base, size, {});
-  // The child of a program that forks has nothing to do with its parent's session.
-  if (::madvise(base, size, MADV_DONTFORK) != 0) return failure("rings and fork: " + errno_text(errno));
+  // A forked child must not touch its parent's session.
+  if (::madvise(base, size, MADV_DONTFORK) != 0)
+    return failure("cannot keep rings out of forked children: " + errno_text(errno));
   return made;
 }
 
@@ -50,7 +51,8 @@ result<std::pair<memory, unique_fd>> memory::make(const ring_sizes& sizes) {
   result<memory> mapped = map(fd.get(), total(sizes));
   if (!mapped) return std::move(mapped).error();
   mapped->sizes_ = sizes;
-  auto* words = new (mapped->base_) shared_words;  // the file is zero, which is every word's beginning
+  auto* words =
+      new (mapped->base_) shared_words;  // the file is zero, which is the initial value of every word
   words->magic = magic;
   words->up_bytes = sizes.up;
   words->down_bytes = sizes.down;
@@ -61,8 +63,8 @@ result<memory> memory::adopt(int fd) {
   struct statfs system {};
   struct stat about {};
   if (::fstatfs(fd, &system) != 0 || ::fstat(fd, &about) != 0) return unfit(errno_text(errno));
-  // Files of other systems may take pages away, or have none to give.
-  if (system.f_type != TMPFS_MAGIC || !S_ISREG(about.st_mode)) return unfit("it is no memory file");
+  // Files of other file systems may take pages away, or have none to give.
+  if (system.f_type != TMPFS_MAGIC || !S_ISREG(about.st_mode)) return unfit("it is not a memory file");
   const auto sealed = size_of_sealed_file(fd);
   if (!sealed) return unfit("it is not sealed");
   const std::uint64_t size = *sealed;

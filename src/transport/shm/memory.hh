@@ -1,6 +1,6 @@
-// The memory of two rings, mapped: a sealed file without a name, made by the server and handed to the client.
-// Neither end can shrink it, so nothing that the other does with it makes an access fault. Owned by the
-// connection; not inherited by a forked child.
+// The mapped memory of two rings: a sealed file without a name, which the server makes and hands to the
+// client. Neither end can shrink it, so nothing that the other end does with it causes an access fault. Owned
+// by the connection; a forked child does not inherit it.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace outboard::transport::shm {
 struct ring_sizes {
   /// Room for the posts of a program that runs ahead of the device (some 32,000 launches) ...
   std::uint64_t up = 8u << 20;
-  /// ... and for answers and copied bytes, which the client takes at once.
+  /// ... and for replies and copied bytes, which the client reads at once.
   std::uint64_t down = 2u << 20;
 };
 
 class memory {
  public:
-  /// New memory, and the descriptor to hand over.
+  /// Makes new memory and the descriptor to hand over.
   static result<std::pair<memory, unique_fd>> make(const ring_sizes& sizes);
-  /// Memory that a peer made: refused unless it is what make() makes.
+  /// Maps memory that a peer made; refuses it unless it is like what make() makes.
   static result<memory> adopt(int fd);
 
   memory(memory&& other) noexcept;

@@ -6,8 +6,8 @@
 namespace outboard::transport::shm {
 namespace {
 
-/// Asks for the line, to write to it. (GCC's own prefetch for writing is one for reading where it does not
-/// know the processor; those that have no such thing pass it over.)
+/// Fetches the cache line for writing. (Where GCC does not know the processor, its own prefetch for writing
+/// is one for reading. Processors without this instruction ignore it.)
 void fetch_for_writing(const std::byte* at) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*at));
@@ -19,8 +19,8 @@ void fetch_for_writing(const std::byte* at) {
 }  // namespace
 
 void ring_writer::fetch_ahead() const {
-  // The peer read it last, or it is a lap old and in no cache near: the bytes of a send would wait for it,
-  // and the tail behind them.
+  // The peer read this memory last, or it is a lap old and in no nearby cache: the bytes of a send would wait
+  // for it, and the tail behind them.
   const std::uint64_t at = published_.load(std::memory_order_relaxed);
   for (std::uint64_t offset = 0; offset < 2 * line; offset += line / 2)
     fetch_for_writing(bytes_.data() + ((at + offset) & mask_));
@@ -56,10 +56,10 @@ std::size_t ring_writer::put(std::span<const std::byte> from) {
 bool ring_writer::publish() {
   if (unpublished() == 0) return false;
   published_.store(tail_, std::memory_order_relaxed);
-  // The reader sets reader_asleep and then looks at tail. We may look at reader_asleep before our tail has
-  // got through to it, and miss each other: the reader looks again before it sleeps for long
-  // (ring_connection::await_bytes()). A fence here would make every post wait until the line of tail, which
-  // the reader polls, has come over: more than all the rest of it.
+  // The reader sets reader_asleep and then looks at tail. We may look at reader_asleep before our tail is
+  // visible to it, and miss each other, so the reader looks again before it sleeps for long
+  // (ring_connection::await_bytes()). A fence here would make every post wait for the cache line of tail,
+  // which the reader polls; that takes longer than all the rest of a post.
   words_.tail.store(tail_, std::memory_order_release);
   return words_.reader_asleep.load(std::memory_order_relaxed) != 0 && words_.reader_asleep.exchange(0) != 0;
 }
@@ -71,12 +71,13 @@ bool ring_writer::can_mark() {
 
 void ring_writer::mark() {
   words_.descriptor_at[marks_ % most_descriptors].store(tail_, std::memory_order_relaxed);
-  words_.descriptors_sent.store(++marks_, std::memory_order_release);  // before the tail that lies behind it
+  words_.descriptors_sent.store(++marks_,
+                                std::memory_order_release);  // stored before the tail that covers it
 }
 
 void ring_reader::look() {
   const std::uint64_t tail = words_.tail.load(std::memory_order_seq_cst);  // partner: ring_writer::publish()
-  // Behind the tail: then a mark that lies before it is seen.
+  // Loaded after tail, so a mark that lies before tail is seen.
   const std::uint64_t sent = words_.descriptors_sent.load(std::memory_order_acquire);
   broken_ = broken_ || tail < tail_ || tail - head_ > bytes_.size() || sent - marks_ > most_descriptors;
   if (broken_) return;
@@ -96,7 +97,7 @@ std::size_t ring_reader::take(std::span<std::byte> into) {
   std::memcpy(into.data(), bytes_.data() + at, first);
   if (first < n) std::memcpy(into.data() + first, bytes_.data(), n - first);
   head_ += n;
-  words_.head.store(head_, std::memory_order_seq_cst);  // partner: ring_writer::look(), behind lie_down()
+  words_.head.store(head_, std::memory_order_seq_cst);  // partner: ring_writer::look(), after lie_down()
   return n;
 }
 
@@ -108,14 +109,14 @@ bool ring_reader::readable() {
 std::byte ring_reader::take_mark() {
   const std::byte carrier = bytes_[head_ & mask_];
   ++head_;
-  stop_ = head_;  // look again: the next mark is not known
+  stop_ = head_;  // take() looks again: the next mark is not known
   words_.descriptors_taken.store(++marks_, std::memory_order_release);
   words_.head.store(head_, std::memory_order_seq_cst);
   return carrier;
 }
 
 bool ring_reader::writer_waits() const {
-  // A quarter: one wake-up for many bytes. The writer looks by itself now and then.
+  // A quarter, so that one wake-up serves many bytes. The writer also looks by itself now and then.
   return words_.writer_asleep.load(std::memory_order_seq_cst) != 0 &&
          tail_ - head_ <= bytes_.size() - bytes_.size() / 4;
 }

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-// The views of one direction, without a connection: order, wrapping, marks, and words that lie.
+// The views of one direction, without a connection: order, wrapping, marks, and words with false claims.
 namespace outboard::transport::shm {
 namespace {
 
@@ -32,7 +32,7 @@ TEST(ring, carries_bytes_in_order_around_its_end) {
   std::mt19937 random(1);
   std::size_t sent = 0, got = 0;
   while (got < 100000) {
-    d.out.fetch_ahead();  // changes nothing, nor reaches beyond the end
+    d.out.fetch_ahead();  // changes nothing, and does not reach beyond the end
     sent += d.out.put(counted(sent, random() % (2 * size)));
     if (random() % 2) d.out.publish();
     std::vector<std::byte> into(random() % (2 * size));
@@ -56,7 +56,7 @@ TEST(ring, shows_nothing_before_it_is_published) {
   EXPECT_EQ(d.in.take(into), 5u);
 }
 
-TEST(ring, a_full_one_takes_nothing_and_goes_on) {
+TEST(ring, a_full_ring_takes_nothing_and_goes_on) {
   direction d;
   EXPECT_EQ(d.out.put(counted(0, 2 * size)), size);
   EXPECT_FALSE(d.out.has_room());
@@ -67,7 +67,7 @@ TEST(ring, a_full_one_takes_nothing_and_goes_on) {
   EXPECT_EQ(d.out.put(counted(size, size)), 10u);
 }
 
-TEST(ring, tells_a_writer_that_the_reader_sleeps_once) {
+TEST(ring, tells_a_writer_once_that_the_reader_sleeps) {
   direction d;
   d.in.lie_down();
   d.out.put(counted(0, 1));
@@ -121,7 +121,7 @@ TEST(ring, stops_at_every_mark) {
   EXPECT_TRUE(d.out.can_mark());
 }
 
-/// Uses both views in every way; the other side's words may say anything meanwhile.
+/// Uses both views in every way, whatever the other side's words say meanwhile.
 void use(direction& d) {
   std::array<std::byte, size> into;
   for (int i = 0; i < 4; ++i) {
@@ -135,7 +135,8 @@ void use(direction& d) {
   }
 }
 
-// The sanitizers see a copy outside of the ring; besides, what is broken stays so and moves nothing.
+// The sanitizers would report a copy outside of the ring. This also checks that a broken view stays broken
+// and moves nothing.
 TEST(ring, no_flipped_bit_leads_outside) {
   constexpr std::size_t bits = sizeof(ring_words) * 8;
   for (std::size_t bit = 0; bit < bits; ++bit) {

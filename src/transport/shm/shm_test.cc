@@ -21,8 +21,8 @@
 #include "transport/local_socket.hh"
 #include "transport/shm/memory.hh"
 
-// What only shm: has: going over to the rings, the memory, and peers that lie or die. The rest is in the
-// protocol suite.
+// What only shm: has: switching to the rings, the memory, and peers that lie or die. The protocol suite tests
+// the rest.
 namespace outboard::transport::shm {
 namespace {
 
@@ -77,7 +77,7 @@ class shm_connections : public ::testing::Test {
   std::string path_;
 };
 
-// The bytes of the socket and those of the ring are one stream, whatever each end does when.
+// The bytes of the socket and those of the ring form one stream, whatever each end does when.
 TEST_F(shm_connections, goes_over_without_losing_a_byte) {
   for (int early = 0; early < 50; ++early) {
     ends e = make_ends();
@@ -136,7 +136,7 @@ TEST_F(shm_connections, leave_nothing_behind) {
   EXPECT_EQ(descriptors(), before);
 }
 
-TEST_F(shm_connections, idle_waits_cost_no_time) {
+TEST_F(shm_connections, idle_waits_use_no_processor_time) {
   ends e = make_ends();
   go_over(e);
   e.server->set_spin(50us);
@@ -180,7 +180,7 @@ TEST(shm_memory, neither_end_can_take_pages_from_the_other) {
   EXPECT_NE(::fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
 }
 
-TEST(shm_memory, only_what_we_would_make_is_taken) {
+TEST(shm_memory, adopts_only_memory_like_its_own) {
   constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW;
   constexpr std::size_t whole = header_bytes + 4096 + 8192;
   EXPECT_THAT(refusal(memory_file(whole, 0).get()), HasSubstr("not sealed"));
@@ -188,7 +188,8 @@ TEST(shm_memory, only_what_we_would_make_is_taken) {
   EXPECT_THAT(refusal(memory_file(100, seals).get()), HasSubstr("100 bytes"));
   EXPECT_THAT(refusal(memory_file(std::size_t{1} << 40, seals).get()), HasSubstr("bytes"));
   EXPECT_THAT(refusal(memory_file(whole, seals).get()), HasSubstr("something else"));
-  EXPECT_THAT(refusal(memory_file(whole, seals | F_SEAL_WRITE).get()), HasSubstr("no room"));
+  EXPECT_THAT(refusal(memory_file(whole, seals | F_SEAL_WRITE).get()),
+              HasSubstr("cannot map the memory of rings"));
   EXPECT_THAT(refusal(unique_fd(::open("/dev/zero", O_RDWR | O_CLOEXEC)).get()), HasSubstr("unfit"));
   EXPECT_THAT(refusal(unique_fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)).get()), HasSubstr("unfit"));
   EXPECT_THAT(refusal(-1), HasSubstr("unfit"));
@@ -212,7 +213,7 @@ TEST(shm_memory, only_what_we_would_make_is_taken) {
 
 // ---- Peers that lie ----
 
-/// A client of our own making, which has the memory before it and may do anything with it.
+/// A client of our own making, which has the memory mapped and may do anything with it.
 struct liar {
   unique_fd socket;
   std::byte* memory = nullptr;
@@ -253,7 +254,8 @@ TEST_F(shm_connections, a_client_that_scribbles_costs_itself_only) {
     std::unique_ptr<connection> server;
     auto l = make_liar(*shm_, path_, *listener_, server);
     std::vector<std::byte> block(100000);
-    // Both directions once in order, as far as they go, then a flipped bit, a random word, or all of it.
+    // Uses both directions once in order, as far as possible, then flips a bit, or writes a random word, or
+    // overwrites everything.
     words_of(*l).up.tail.store(1000);
     (void)server->receive(block, deadline::min());
     ASSERT_EQ(send_bytes(*server, block, clock::now() + 5ms), io::done);
@@ -305,7 +307,8 @@ TEST_F(shm_connections, a_client_that_scribbles_all_the_time_ends_its_session) {
   }
 }
 
-/// A writer may look whether its reader sleeps before the reader can see what it wrote: then no bell comes.
+/// A writer may check whether its reader sleeps before the reader can see what it wrote; then it rings no
+/// bell.
 TEST_F(shm_connections, a_reader_that_missed_the_bell_as_it_lay_down_looks_again) {
   std::unique_ptr<connection> server;
   auto l = make_liar(*shm_, path_, *listener_, server);
@@ -323,7 +326,7 @@ TEST_F(shm_connections, a_reader_that_missed_the_bell_as_it_lay_down_looks_again
     in_time += clock::now() - begun < 500ms;
     writer.join();
   }
-  EXPECT_GT(in_time, 0);  // all of them but where the machine had no time for the writer
+  EXPECT_GT(in_time, 0);  // all of them, except where the machine left the writer no time
 }
 
 TEST_F(shm_connections, a_mark_without_its_descriptor_ends_the_session) {

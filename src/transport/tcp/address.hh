@@ -21,12 +21,12 @@ struct socket_address {
   bool operator==(const socket_address& other) const { return text() == other.text(); }
 };
 
-/// Where `fd` is bound, and what it is connected to.
+/// The address to which `fd` is bound, and the one to which it is connected.
 result<socket_address> local_address(int fd);
 result<socket_address> remote_address(int fd);
 
-/// All addresses of "host:port", best first. Numbers are taken as they are; names ask the resolver, which has
-/// its own time limits (resolv.conf: 10 s and more when no name server answers).
+/// All addresses of "host:port", best first. Numeric addresses are used directly; names ask the resolver,
+/// which has its own time limits (resolv.conf: 10 s and more when no name server answers).
 result<std::vector<socket_address>> resolve(std::string_view host_and_port);
 
 }  // namespace outboard::transport

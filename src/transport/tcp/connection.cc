@@ -16,7 +16,7 @@ void set_option(int fd, int level, int name, int value) {
   ::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-// An idle connection is probed from half of the limit on, three times.
+// An idle connection is probed three times, starting at half of the limit.
 void set_keepalive(int fd, std::chrono::milliseconds silence) {
   int seconds = static_cast<int>(std::chrono::ceil<std::chrono::seconds>(silence).count());
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 2));
@@ -27,10 +27,11 @@ void set_keepalive(int fd, std::chrono::milliseconds silence) {
 
 }  // namespace
 
-result<std::unique_ptr<connection>> tcp_connection::make(unique_fd socket, const tcp_options& options,
+result<std::unique_ptr<connection>> tcp_connection::make(unique_fd socket, const make_options& options,
                                                          side own) {
   result<socket_address> peer = remote_address(socket.get());
-  if (!peer) return std::move(peer).error();
+  // A peer that has reset the connection has no address any more.
+  if (!peer) return outboard::error{action::reconnect, std::move(peer).error().message};
   result<unique_fd> event = wakeup::make_event();
   if (!event) return std::move(event).error();
   set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
@@ -50,11 +51,11 @@ const capabilities& tcp_connection::what() const {
   return all;
 }
 
-// A read that takes the last of two short segments acknowledges them before it returns, which costs 3 us: a
-// launch, say, and the wait behind it. So who answers and is in haste only looks at short requests: the
-// answer acknowledges them, and they are taken with the next look, while the peer has something to do. Bytes
-// by the many are taken at once, their sender waits for room. And who asks takes all at once: a socket that
-// is closed with bytes in it throws away what it has not sent yet.
+// A read that takes the last of two short segments acknowledges them before it returns, which costs 3 us; a
+// launch and the wait behind it are such a pair. So the answering side, when in a hurry, only peeks at short
+// requests: its answer acknowledges them, and it takes them with the next look, while the peer is busy. Large
+// amounts are taken at once, because their sender waits for room. The asking side takes everything at once: a
+// socket that is closed with bytes in it throws away what it has not sent yet.
 ssize_t tcp_connection::take(std::span<std::byte> into) {
   constexpr ssize_t many = 4096;
   if (!take_seen()) return errno = ECONNRESET, -1;
@@ -66,7 +67,7 @@ ssize_t tcp_connection::take(std::span<std::byte> into) {
   return n;
 }
 
-/// False: what was seen cannot be taken, so that it would come twice.
+/// Returns false if bytes that were peeked at cannot be taken, so that they would come twice.
 bool tcp_connection::take_seen() {
   while (seen_ > 0) {
     const ssize_t n = ::recv(descriptor_number(), nullptr, seen_, MSG_DONTWAIT | MSG_TRUNC);
@@ -90,9 +91,9 @@ result<unique_fd> tcp_connection::detach() {
 
 // Keepalive is off while bytes are unacknowledged; then the kernel gives up after a quarter of an hour.
 // TCP_USER_TIMEOUT would end that sooner, but it also ends a connection whose peer is well and just does not
-// read for so long (a program stopped in a debugger). So we look ourselves: several retransmissions or window
-// probes without any acknowledgement for the whole limit. tcpi_retransmits and tcpi_probes start again at
-// each answer.
+// read for so long (a program stopped in a debugger). So we check ourselves: the peer is silent after several
+// retransmissions or window probes without any acknowledgement for the whole limit. tcpi_retransmits and
+// tcpi_probes start again at each answer.
 bool tcp_connection::peer_is_silent() const {
   tcp_info info{};
   socklen_t size = sizeof info;

@@ -8,11 +8,11 @@ namespace outboard::transport {
 
 class tcp_connection final : public socket_connection {
  public:
-  /// Which end: who connects asks, and is answered.
+  /// Which end this is: the connecting side asks, the other answers.
   enum class side : std::uint8_t { asks, answers };
 
   /// Sets the options of a connected socket.
-  static result<std::unique_ptr<connection>> make(unique_fd socket, const tcp_options& options, side own);
+  static result<std::unique_ptr<connection>> make(unique_fd socket, const make_options& options, side own);
   ~tcp_connection() override { (void)take_seen(); }
 
   const capabilities& what() const override;
@@ -30,7 +30,7 @@ class tcp_connection final : public socket_connection {
 
   std::chrono::milliseconds silence_;
   const side own_;
-  std::size_t seen_ = 0;  // bytes that were received but lie in the socket still; of the receiver
+  std::size_t seen_ = 0;  // bytes that were peeked at but are still in the socket; the receiver's
 };
 
 }  // namespace outboard::transport

@@ -17,7 +17,7 @@ namespace {
 
 using outboard::error;
 
-// 0 when connected, else errno; ETIMEDOUT when `until` came first.
+// Returns 0 when connected, else errno; ETIMEDOUT when `until` came first.
 int connect_one(int fd, const socket_address& to, deadline until) {
   if (::connect(fd, to.get(), to.size) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -30,7 +30,7 @@ int connect_one(int fd, const socket_address& to, deadline until) {
   return ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno;
 }
 
-// A connect to a free port of this host may be given that port as its own and meet itself.
+// A connect to a free port of this host may be given that port as its own and connect to itself.
 bool met_itself(int fd) {
   result<socket_address> here = local_address(fd), there = remote_address(fd);
   return here && there && *here == *there;
@@ -47,8 +47,8 @@ result<unique_fd> connect_socket(const socket_address& to, deadline until, int& 
   return socket;
 }
 
-// A fair share of the time for each address that is still to be tried, so that one dead address does not eat
-// all.
+// A fair share of the time for each address that is still to be tried, so that one dead address does not use
+// up all of it.
 deadline share(deadline until, std::size_t addresses_left) {
   if (until == no_deadline || addresses_left <= 1) return until;
   deadline now = clock::now();
@@ -59,14 +59,14 @@ error connect_error(const std::string& name, const std::string& tried, int code)
   std::string at = name + (tried.empty() ? "" : " (" + tried + ")");
   switch (code) {
     case ECONNREFUSED:
-      return {action::retry, at + ": connection refused; no back-end listens on that port"};
+      return {action::retry, at + ": connection refused; no server listens on that port", code};
     case ETIMEDOUT:
       return {action::retry, at + ": timed out; the host is down or a firewall drops the packets"};
     case EHOSTUNREACH:
     case ENETUNREACH:
       return {action::retry, at + ": no route to the host"};
     case ECONNRESET:
-      return {action::retry, at + ": the host reset the connection"};
+      return {action::retry, at + ": the host reset the connection", connection_broke};
     default:
       return failure(at + ": " + errno_text(code));
   }
@@ -74,7 +74,7 @@ error connect_error(const std::string& name, const std::string& tried, int code)
 
 class tcp_listener final : public socket_listener {
  public:
-  tcp_listener(unique_fd socket, unique_fd event, std::string url, const tcp_options& options)
+  tcp_listener(unique_fd socket, unique_fd event, std::string url, const make_options& options)
       : socket_listener(std::move(socket), std::move(event), std::move(url)), options_(options) {}
 
  protected:
@@ -83,14 +83,19 @@ class tcp_listener final : public socket_listener {
   }
 
  private:
-  tcp_options options_;
+  make_options options_;
 };
 
 class tcp_transport final : public transport {
  public:
-  explicit tcp_transport(const tcp_options& options) : options_(options) {}
+  explicit tcp_transport(const make_options& options) : options_(options) {}
 
   std::string_view scheme() const override { return "tcp"; }
+
+  status check(std::string_view address) const override {
+    const result<host_port> where = parse_host_port(address);
+    return where ? status() : name_error("tcp:" + printable(address), where.error());
+  }
 
   result<std::unique_ptr<connection>> connect(std::string_view address, deadline until) override {
     std::string name = "tcp:" + printable(address);
@@ -115,7 +120,8 @@ class tcp_transport final : public transport {
     std::string name = "tcp:" + printable(address);
     result<std::vector<socket_address>> all = resolve(address);
     if (!all) return name_error(name, std::move(all).error());
-    // One socket a listener: of a name with several addresses IPv4 is bound, which clients of every age try.
+    // A listener has one socket. If a name has several addresses, IPv4 is bound, because every client tries
+    // it.
     std::stable_sort(all->begin(), all->end(), [](const socket_address& a, const socket_address& b) {
       return a.storage.ss_family == AF_INET && b.storage.ss_family != AF_INET;
     });
@@ -170,12 +176,12 @@ class tcp_transport final : public transport {
         new tcp_listener(std::move(socket), std::move(event).value(), "tcp:" + at->text(), options_));
   }
 
-  tcp_options options_;
+  make_options options_;
 };
 
 }  // namespace
 
-std::unique_ptr<transport> make_tcp(const tcp_options& options) {
+std::unique_ptr<transport> make_tcp(const make_options& options) {
   return std::make_unique<tcp_transport>(options);
 }
 

@@ -1,20 +1,14 @@
-// tcp:host:port and tcp:[v6]:port; port 0 listens on a free one. Unencrypted and unauthenticated: who may
-// connect is the hello's business, so listening beyond this host must be asked for (listen_options).
+// tcp:host:port and tcp:[v6]:port; listening on port 0 picks a free port. Unencrypted and unauthenticated:
+// the hello decides who may connect, so listening beyond this host must be asked for (listen_options).
 #pragma once
 
-#include <chrono>
 #include <memory>
 
+#include "transport/make_options.hh"
 #include "transport/transport.hh"
 
 namespace outboard::transport {
 
-struct tcp_options {
-  /// A peer whose kernel answers nothing for this long is gone. A peer that is merely stopped (debugger) is
-  /// not: its kernel answers.
-  std::chrono::milliseconds silence = std::chrono::seconds(30);
-};
-
-std::unique_ptr<transport> make_tcp(const tcp_options& options = {});
+std::unique_ptr<transport> make_tcp(const make_options& options = {});
 
 }  // namespace outboard::transport

@@ -16,7 +16,7 @@
 
 #include "transport/url.hh"
 
-// What only tcp: has: names, ports, who may listen, and peers that vanish. The rest is in the protocol suite.
+// What only tcp: has: names, ports, who may listen, and peers that vanish. The protocol suite tests the rest.
 namespace outboard::transport {
 namespace {
 
@@ -55,7 +55,7 @@ std::string connect_refusal(std::string_view address, deadline until = soon()) {
 
 bool has_ipv6() { return make_tcp()->listen("[::1]:0", {}).ok(); }
 
-TEST(tcp, listens_beyond_this_host_only_when_told) {
+TEST(tcp, listens_beyond_this_host_only_when_asked) {
   for (std::string_view open : {"0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0"})
     EXPECT_THAT(refusal(open), AllOf(HasSubstr("other machines"), HasSubstr("--insecure"),
                                      HasSubstr("token file"), HasSubstr("127.0.0.1")))
@@ -168,7 +168,8 @@ TEST(tcp, sockets_have_the_options) {
   }
 }
 
-/// Of the last of two short segments: what the socket of their sender still waits for.
+/// Sends two short segments and, after the read of the last one, returns how much the sender's socket still
+/// has unacknowledged.
 unsigned unacknowledged_behind_two(connection& asks, connection& answers, int socket) {
   std::array<std::byte, 64> bytes{};
   iovec part{bytes.data(), bytes.size()};
@@ -184,7 +185,7 @@ unsigned unacknowledged_behind_two(connection& asks, connection& answers, int so
   return info.tcpi_unacked;
 }
 
-TEST(tcp, who_answers_in_haste_acknowledges_with_the_answer) {
+TEST(tcp, a_hurried_answer_carries_the_acknowledgement) {
   auto t = make_tcp();
   auto [client, server] = make_ends(*t);
   auto fd = client->detach();
@@ -203,7 +204,7 @@ TEST(tcp, who_answers_in_haste_acknowledges_with_the_answer) {
   }
 }
 
-TEST(tcp, what_was_only_looked_at_comes_once) {
+TEST(tcp, bytes_that_were_only_peeked_at_come_once) {
   auto t = make_tcp();
   auto [client, server] = make_ends(*t);
   server->set_spin(50us);
@@ -226,7 +227,7 @@ TEST(tcp, what_was_only_looked_at_comes_once) {
     got.insert(got.end(), into.begin(), into.begin() + static_cast<std::ptrdiff_t>(r.bytes));
   }
   sender.join();
-  // Whoever goes on with the socket finds the rest, and then nothing.
+  // The next owner of the socket finds the rest, and then nothing.
   auto fd = server->detach();
   ASSERT_TRUE(fd);
   server = std::move(*t->attach(std::move(*fd)));
@@ -275,7 +276,8 @@ TEST(tcp, a_peer_that_does_not_read_is_not_gone) {
   }
 }
 
-// Runs `body` in a thread that has a network of its own, whose loopback can be taken down. Not everybody may.
+// Runs `body` in a thread that has a network of its own, whose loopback can be taken down. Not every user may
+// do that.
 bool in_own_network(const std::function<void(std::function<void()> cut)>& body) {
   bool allowed = false;
   std::thread t([&] {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-// What only unix: has: the file, its mode, its leftovers. The rest is in the protocol suite
-// (transport/suite_test.cc).
+// What only unix: has: the file, its mode, and files that dead servers left. The protocol suite
+// (transport/suite_test.cc) tests the rest.
 namespace outboard::transport {
 namespace {
 
@@ -55,14 +55,14 @@ TEST_F(unix_files, the_socket_is_private_under_any_umask) {
     auto l = unix_->listen(path_, {});
     mode_t after = ::umask(before);
     ASSERT_TRUE(l) << l.error().message;
-    EXPECT_EQ(after, mask);  // ours to use, not to change
+    EXPECT_EQ(after, mask);  // a test may use it, not change it
     EXPECT_EQ(mode(), S_IFSOCK | 0600u) << "umask " << mask;
     EXPECT_EQ((*l)->url(), "unix:" + path_);
     EXPECT_TRUE(unix_->connect(path_, soon()));
   }
 }
 
-TEST_F(unix_files, the_socket_goes_with_its_listener) {
+TEST_F(unix_files, the_socket_is_removed_with_its_listener) {
   auto l = unix_->listen(path_, {});
   ASSERT_TRUE(l);
   l->reset();
@@ -94,7 +94,7 @@ TEST_F(unix_files, a_forked_child_leaves_the_file) {
   EXPECT_TRUE(unix_->connect(path_, soon()));
 }
 
-// A socket file as a killed server leaves it.
+// Makes a socket file like one that a killed server leaves.
 void leave_socket(const std::string& path, int type) {
   int fd = ::socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
   sockaddr_un a{};
@@ -109,7 +109,7 @@ TEST_F(unix_files, the_socket_of_a_dead_server_is_replaced) {
   auto stale = unix_->connect(path_, soon());
   ASSERT_FALSE(stale);
   EXPECT_EQ(stale.error().next, action::retry);
-  EXPECT_THAT(stale.error().message, HasSubstr("no back-end listens there any more"));
+  EXPECT_THAT(stale.error().message, HasSubstr("no server listens there any more"));
   auto l = unix_->listen(path_, {});
   ASSERT_TRUE(l) << l.error().message;
   EXPECT_TRUE(unix_->connect(path_, soon()));
@@ -131,14 +131,14 @@ TEST_F(unix_files, what_is_not_a_dead_server_is_left_alone) {
   live->reset();
 
   std::ofstream(path_) << "precious";
-  EXPECT_THAT(refusal(path_), HasSubstr("a file that is no socket stands there"));
+  EXPECT_THAT(refusal(path_), HasSubstr("a file that is not a socket is in the way"));
   std::string content;
   std::ifstream(path_) >> content;
   EXPECT_EQ(content, "precious");
   ::unlink(path_.c_str());
 
   ASSERT_EQ(::symlink("elsewhere", path_.c_str()), 0);
-  EXPECT_THAT(refusal(path_), HasSubstr("a file that is no socket stands there"));
+  EXPECT_THAT(refusal(path_), HasSubstr("a file that is not a socket is in the way"));
 }
 
 TEST_F(unix_files, a_full_queue_times_out) {
@@ -152,7 +152,7 @@ TEST_F(unix_files, a_full_queue_times_out) {
       continue;
     }
     EXPECT_EQ(c.error().next, action::retry);
-    EXPECT_THAT(c.error().message, HasSubstr("took no new client in time"));
+    EXPECT_THAT(c.error().message, HasSubstr("did not accept the connection in time"));
     return;
   }
   FAIL() << "the queue never filled";
@@ -175,7 +175,7 @@ TEST_F(unix_files, only_one_of_many_servers_gets_the_place) {
   }
 }
 
-TEST_F(unix_files, paths_that_cannot_be) {
+TEST_F(unix_files, refuses_impossible_paths) {
   EXPECT_THAT(refusal("/" + std::string(107, 'a')), HasSubstr("108 bytes, sockets take at most 107"));
   EXPECT_THAT(unix_->connect("/" + std::string(107, 'a'), soon()).error().message, HasSubstr("at most 107"));
   EXPECT_THAT(refusal("relative"), HasSubstr("must begin with /"));
@@ -235,7 +235,7 @@ TEST_F(unix_files, credentials_are_those_of_the_other_process) {
   ::waitpid(child, nullptr, 0);
 }
 
-// A hostile peer may attach more descriptors than one, and to ordinary bytes: none of them may stay open
+// A hostile peer may attach more than one descriptor, also to ordinary bytes: none of them may stay open
 // here.
 TEST_F(unix_files, surplus_descriptors_of_a_peer_are_closed) {
   int ends[2];

@@ -39,7 +39,7 @@ void set(descriptor d, cudnnBackendAttributeName_t name, const std::vector<std::
 }
 
 descriptor tensor(std::int64_t id, const std::vector<std::int64_t>& size, bool is_virtual = false) {
-  // Channels innermost, as tensor cores like it.
+  // Channels are innermost, which suits tensor cores.
   const std::vector<std::int64_t> stride{size[1] * size[2] * size[3], 1, size[1] * size[3], size[1]};
   const descriptor d = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   set(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
@@ -85,7 +85,7 @@ descriptor relu(descriptor x, descriptor y) {
   return op;
 }
 
-/// The first engine of the heuristics' list that takes the graph.
+/// The first engine in the heuristics' list that accepts the graph.
 descriptor plan_for(cudnnHandle_t handle, descriptor graph) {
   const descriptor heuristics = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   set(heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph);

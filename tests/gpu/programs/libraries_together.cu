@@ -1,5 +1,5 @@
-// NVRTC, cuFFT, cuSPARSE and cuSOLVER in one process on one stream, each fed by the one before; checked
-// against plain loops. Links the libraries' shared objects, as applications do.
+// NVRTC, cuFFT, cuSPARSE and cuSOLVER in one process on one stream, each with the previous one's output;
+// checked with plain loops. Links the libraries' shared objects, as applications do.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <cufft.h>

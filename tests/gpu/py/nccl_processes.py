@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""NCCL among processes, one GPU each: all_reduce, broadcast, all_gather, send and receive, and a step of
+"""NCCL between processes, one GPU each: all_reduce, broadcast, all_gather, send and receive, and a step of
 DistributedDataParallel whose gradients must agree. NCCL shares its buffers by CUDA IPC or, with
-NCCL_CUMEM_ENABLE=1, by file descriptors (cuMemExportToShareableHandle). Needs two GPUs; leaves out what is not there."""
+NCCL_CUMEM_ENABLE=1, by file descriptors (cuMemExportToShareableHandle). Needs two GPUs; skips what is missing."""
 import os
 import sys
 

@@ -1,4 +1,4 @@
-"""DistributedDataParallel over NCCL, a process for each GPU: all replicas must stay equal. One GPU alone: says so, passes."""
+"""DistributedDataParallel over NCCL, with a process for each GPU: all replicas must stay equal. Passes with one GPU too."""
 import os
 
 import torch

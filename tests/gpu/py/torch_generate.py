@@ -1,4 +1,5 @@
-"""A GPT-2 of random weights trains a few steps, then generates with its KV cache; the cache must not change the text."""
+"""A GPT-2 with random weights trains for a few steps, then generates text with and without its KV cache; the cache must not
+change the text."""
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Torch tensors between processes, as torch.multiprocessing passes them (CUDA IPC: handle, offset, event): spawned
 children, both directions, views of one storage, many at once, and an event between processes. With two GPUs also
-tensors of the second, and a tensor used on the device that it is not of. Ordinary torch; run natively or through
+tensors of the second, and a tensor used on the other device. Ordinary torch; run natively or through
 Outboard."""
 import sys
 
@@ -23,7 +23,7 @@ def worker(inbox, outbox):
             made = [torch.full((n,), float(n), device=device) for n, device in payload]
             torch.cuda.synchronize()
             outbox.put(made)
-            inbox.get()  # the taker has let go
+            inbox.get()  # the receiver has released it
             del made
         elif kind == "event":
             tensor, handle = payload

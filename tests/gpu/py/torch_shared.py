@@ -1,4 +1,4 @@
-"""Tensors on the GPU go from process to process by CUDA IPC: spawned workers read, write and send some back."""
+"""Passes tensors on the GPU between processes with CUDA IPC: spawned workers read, write and send some back."""
 import torch
 import torch.multiprocessing as mp
 

@@ -1,4 +1,4 @@
-"""Names that PyTorch 2.6's tests import and that a newer torch's torch.testing lacks or calls otherwise; a pytest plug-in."""
+"""A pytest plug-in with names that PyTorch 2.6's tests import and that a newer torch.testing lacks or has renamed."""
 import torch.nn.attention.flex_attention as flex_attention
 import torch.testing._internal.common_cuda as common_cuda
 import torch.testing._internal.common_mkldnn as common_mkldnn

@@ -1,5 +1,5 @@
-/* A plug-in whose table is wrong in the way that OUTBOARD_DAMAGE names: the loader must see it before it
- * calls. */
+/* A plug-in whose table is wrong in the way that OUTBOARD_DAMAGE names. The loader must notice before it
+ * calls any function. */
 #include <stdlib.h>
 #include <string.h>
 

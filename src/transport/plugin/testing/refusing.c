@@ -1,4 +1,4 @@
-/* A plug-in of another time: it knows no version of the table that anyone asks for. */
+/* A plug-in from another time: it knows none of the versions of the table that it is asked for. */
 #include "transport/plugin/abi.h"
 
 const void* outboard_transport_entry(uint32_t version) {

@@ -1,0 +1,61 @@
+// Handlers of the chapters stream and stream_memory: attributes, batches of memory operations.
+#include <cstring>
+
+#include "backend/cuda/chapters/launch.hh"
+#include "backend/cuda/driver_call.hh"
+#include "backend/cuda/ends.hh"
+#include "marshal/cuda/graph_bodies.hh"
+
+namespace outboard::backend::ends {
+
+outcome cuStreamGetAttribute(call& c, const marshal::attribute_body& body,
+                             std::optional<marshal::attribute_reply>& reply) {
+  const api::driver_table& d = c.driver();
+  CUstream stream = nullptr;
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.subject, stream);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  CUstreamAttrValue value{};
+  const auto id = static_cast<CUstreamAttrID>(body.id);
+  std::memcpy(&value, body.value.data(), sizeof value);
+  if (body.set) {
+    if (!is_plain_attribute(body.id)) return outcome::answer(refusal_of_attribute(body.id));
+    const auto set = body.per_thread ? d.cuStreamSetAttribute_ptsz : d.cuStreamSetAttribute;
+    return outcome::answer(call_driver(set, stream, id, &value));
+  }
+  std::memset(&value, 0, sizeof value);
+  code =
+      call_driver(body.per_thread ? d.cuStreamGetAttribute_ptsz : d.cuStreamGetAttribute, stream, id, &value);
+  std::memcpy(reply.emplace().value.data(), &value, sizeof value);
+  return outcome::answer(code);
+}
+
+outcome cuStreamCopyAttributes(call& c, const marshal::graph_launch_body& body) {
+  const api::driver_table& d = c.driver();
+  CUstream to = nullptr, from = nullptr;
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, to);
+  if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.exec, from);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  return outcome::answer(
+      call_driver(body.per_thread ? d.cuStreamCopyAttributes_ptsz : d.cuStreamCopyAttributes, to, from));
+}
+
+outcome cuStreamBatchMemOp_v2(call& c, const marshal::memory_operations_body& body) {
+  constexpr std::size_t most = 256;
+  const std::size_t bytes = body.operations.size();
+  if (bytes % sizeof(CUstreamBatchMemOpParams) || bytes > most * sizeof(CUstreamBatchMemOpParams))
+    return outcome::malformed();
+  const api::driver_table& d = c.driver();
+  CUstream stream = nullptr;
+  CUresult code = c.refused;
+  if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, stream);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  std::vector<CUstreamBatchMemOpParams> operations(bytes / sizeof(CUstreamBatchMemOpParams));
+  if (bytes) std::memcpy(operations.data(), body.operations.data(), bytes);
+  return outcome::answer(call_driver(body.per_thread ? d.cuStreamBatchMemOp_v2_ptsz : d.cuStreamBatchMemOp_v2,
+                                     stream, static_cast<unsigned>(operations.size()), operations.data(),
+                                     body.flags));
+}
+
+}  // namespace outboard::backend::ends

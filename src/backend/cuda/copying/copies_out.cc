@@ -1,0 +1,71 @@
+#include "backend/cuda/copying/copies_out.hh"
+
+#include "backend/session/session_core.hh"
+
+#include <algorithm>
+
+#include "backend/cuda/relaxed_capture.hh"
+#include "wire/frame.hh"
+
+namespace outboard::backend {
+
+void copies_out::add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back({ticket, offset, size, block});
+  count_.store(waiting_.size(), std::memory_order_release);
+}
+
+std::vector<staging::block> copies_out::take_out(std::uint64_t context) {
+  const std::lock_guard lock(mutex_);
+  std::vector<staging::block> blocks;
+  std::erase_if(waiting_, [&](const pending& copy) {
+    if (copy.block.context != context) return false;
+    send_(copy.ticket, wire::copy_failed, {});
+    blocks.push_back(copy.block);
+    return true;
+  });
+  count_.store(waiting_.size(), std::memory_order_release);
+  return blocks;
+}
+
+bool copies_out::flush() {
+  // The lock is held while sending: another lane's reply must not overtake these bytes.
+  const std::lock_guard lock(mutex_);
+  return flush_locked(send_);
+}
+
+std::unique_lock<std::mutex> copies_out::flush_with(const send_bytes& together) {
+  std::unique_lock lock(mutex_);
+  if (!flush_locked(together)) lock.unlock();
+  return lock;
+}
+
+bool copies_out::flush_locked(const send_bytes& small) {
+  if (waiting_.empty()) return false;
+  bool any = false;
+  // Of copies whose next bytes are not there yet: those behind them may be by now, but come in their order.
+  std::vector<std::uint64_t> held;
+  const relaxed_capture relaxed(driver_);
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    const bool behind = std::ranges::find(held, at->ticket) != held.end();
+    const CUresult state = behind ? CUDA_ERROR_NOT_READY : driver_.cuEventQuery(at->block.done);
+    if (state == CUDA_ERROR_NOT_READY) {
+      if (!behind) held.push_back(at->ticket);
+      ++at;
+      continue;
+    }
+    any = true;
+    const bool gone = state == CUDA_SUCCESS && at->size >= worth_aside &&
+                      aside_(at->ticket, at->offset, at->size, at->block);
+    if (!gone && state == CUDA_SUCCESS)
+      (at->size <= session_core::goes_with_reply ? small : send_)(at->ticket, at->offset,
+                                                                  {at->block.data, at->size});
+    if (!gone && state != CUDA_SUCCESS) send_(at->ticket, wire::copy_failed, {});
+    if (!gone) staging_.give_back(at->block);
+    at = waiting_.erase(at);
+  }
+  count_.store(waiting_.size(), std::memory_order_release);
+  return any;
+}
+
+}  // namespace outboard::backend

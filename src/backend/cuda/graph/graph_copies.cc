@@ -1,0 +1,260 @@
+#include "backend/cuda/graph/graph_copies.hh"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "backend/cuda/driver_call.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// Host memory of one session's graph copies; beyond it, making one fails as out of memory.
+constexpr std::uint64_t most_bytes = 4ull << 30;
+
+/// What the answer to a callback may bring, below a frame.
+constexpr std::uint64_t most_answered = 16u << 20;
+
+}  // namespace
+
+struct graph_copies::shared {
+  explicit shared(const api::driver_table& driver) : memory(driver) {}
+  struct entry {
+    boxed_bytes box;
+    locked_blocks::block block;
+  };
+
+  std::mutex mutex;
+  locked_blocks memory;
+  std::map<const std::byte*, entry> blocks;
+  std::uint64_t bytes = 0;
+  std::function<void(const marshal::callback_body&)> tell;
+
+  ~shared() {
+    for (const auto& [data, e] : blocks) memory.give_back(e.block);
+  }
+  /// A callback of the driver's, too.
+  void drop(const std::byte* data) {
+    const std::lock_guard lock(mutex);
+    const auto found = blocks.find(data);
+    if (found == blocks.end()) return;
+    const entry gone = found->second;
+    blocks.erase(found);
+    bytes -= gone.box.size;
+    memory.give_back(gone.block);
+    tell({.what = marshal::errand::forget, .id = gone.box.id});
+  }
+};
+
+/// A graph's user object.
+struct graph_copies::held {
+  std::weak_ptr<shared> state;
+  const std::byte* data;
+};
+
+graph_copies::graph_copies(const api::driver_table& driver, host_calls& host)
+    : driver_(driver), host_(host), state_(std::make_shared<shared>(driver)) {}
+
+std::optional<boxed_bytes> graph_copies::make(const host_box_wanted& wanted) {
+  if (wanted.size == 0 || wanted.row == 0) return std::nullopt;
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->tell) state_->tell = host_.messenger();
+    if (wanted.size > most_bytes - state_->bytes) return std::nullopt;
+    state_->bytes += wanted.size;
+  }
+  const locked_blocks::block block = state_->memory.take(wanted.size, wanted.context);
+  const boxed_bytes made{wanted.id, wanted.size, wanted.row, block.data, block.locked};
+  const std::lock_guard lock(state_->mutex);
+  if (!made.data) return state_->bytes -= wanted.size, std::nullopt;
+  state_->blocks[made.data] = {made, block};
+  return made;
+}
+
+void graph_copies::drop_context(std::uint64_t context) { state_->memory.drop_context(context); }
+
+void graph_copies::release(const boxed_bytes& b) { state_->drop(b.data); }
+
+void graph_copies::hold(CUgraph graph, const boxed_bytes& b) {
+  const auto create = driver_.cuUserObjectCreate;
+  const auto retain = driver_.cuGraphRetainUserObject;
+  if (!create || !retain) return;  // then it lives as long as the session
+  auto mine = std::make_unique<held>(held{state_, b.data});
+  CUuserObject object = nullptr;
+  if (create(&object, mine.get(), destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS) return;
+  mine.release();
+  retain(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+}
+
+void CUDA_CB graph_copies::destroyed(void* data) {
+  const std::unique_ptr<held> mine(static_cast<held*>(data));
+  if (const auto state = mine->state.lock()) state->drop(mine->data);
+}
+
+std::optional<boxed_bytes> graph_copies::find(const void* data) const {
+  const std::lock_guard lock(state_->mutex);
+  const auto found = state_->blocks.find(static_cast<const std::byte*>(data));
+  if (found == state_->blocks.end()) return std::nullopt;
+  return found->second.box;
+}
+
+bool graph_copies::any() const {
+  const std::lock_guard lock(state_->mutex);
+  return !state_->blocks.empty();
+}
+
+namespace {
+
+struct copy_ends {
+  std::vector<boxed_bytes> sources, targets;
+  void add(const copy_ends& more) {
+    sources.insert(sources.end(), more.sources.begin(), more.sources.end());
+    targets.insert(targets.end(), more.targets.begin(), more.targets.end());
+  }
+};
+
+void once_each(std::vector<boxed_bytes>& blocks) {
+  std::set<const std::byte*> seen;
+  std::erase_if(blocks, [&](const boxed_bytes& b) { return !seen.insert(b.data).second; });
+}
+
+class walker {
+ public:
+  walker(const api::driver_table& driver, const graph_copies& copies, exec_needs& needs)
+      : driver_(driver), copies_(copies), needs_(needs) {}
+
+  /// `before` and `after`: of the graph's own node, in the graph around it.
+  void walk(CUgraph graph, const copy_ends& before, const copy_ends& after) {
+    const content inside = read(graph);
+    needs_.functions += inside.functions.size();
+    const bool copying = copies_.any();
+    for (CUgraphNode node : inside.functions) {
+      if (copying) tell(node, around(node, inside, before, true), around(node, inside, after, false));
+    }
+    for (const auto& [node, child] : inside.children) {
+      walk(child, copying ? around(node, inside, before, true) : copy_ends{},
+           copying ? around(node, inside, after, false) : copy_ends{});
+    }
+  }
+
+  /// Of a graph and those inside it.
+  copy_ends all(CUgraph graph) const {
+    copy_ends found;
+    for (const auto& [node, ends] : read(graph).copies) found.add(ends);
+    return found;
+  }
+
+  bool fits() const { return fits_; }
+
+ private:
+  struct content {
+    std::map<CUgraphNode, copy_ends> copies;  ///< a child graph stands for those in it
+    std::vector<std::pair<CUgraphNode, CUgraph>> children;
+    std::vector<CUgraphNode> functions;
+  };
+
+  content read(CUgraph graph) const {
+    content found;
+    for (CUgraphNode node : list(driver_.cuGraphGetNodes, graph)) {
+      CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+      if (call_driver(driver_.cuGraphNodeGetType, node, &type) != CUDA_SUCCESS) continue;
+      CUgraph child = nullptr;
+      if (type == CU_GRAPH_NODE_TYPE_HOST) found.functions.push_back(node);
+      if (type == CU_GRAPH_NODE_TYPE_MEMCPY && copies_.any()) found.copies[node] = of_copy(node);
+      if (type == CU_GRAPH_NODE_TYPE_GRAPH &&
+          call_driver(driver_.cuGraphChildGraphNodeGetGraph, node, &child) == CUDA_SUCCESS) {
+        found.children.emplace_back(node, child);
+        found.copies[node] = all(child);
+      }
+    }
+    return found;
+  }
+
+  template <class Entry, class Of>
+  static std::vector<CUgraphNode> list(Entry entry, Of of) {
+    std::size_t count = 0;
+    if (call_driver(entry, of, nullptr, &count) != CUDA_SUCCESS) return {};
+    std::vector<CUgraphNode> nodes(count);
+    if (count && call_driver(entry, of, nodes.data(), &count) != CUDA_SUCCESS) return {};
+    return nodes;
+  }
+
+  copy_ends of_copy(CUgraphNode node) const {
+    CUDA_MEMCPY3D p{};
+    copy_ends ends;
+    if (call_driver(driver_.cuGraphMemcpyNodeGetParams, node, &p) != CUDA_SUCCESS) return ends;
+    // The driver may call host memory what it likes: our blocks are known by their address.
+    const auto look = [&](const void* host, CUdeviceptr device) {
+      const auto b = copies_.find(host);
+      return b ? b : copies_.find(reinterpret_cast<const void*>(device));
+    };
+    auto source = look(p.srcHost, p.srcDevice), target = look(p.dstHost, p.dstDevice);
+    if (const auto changed = needs_.changed.copies.find(node); changed != needs_.changed.copies.end()) {
+      (source ? source : target) = changed->second;
+    }
+    if (source) ends.sources.push_back(*source);
+    if (target) ends.targets.push_back(*target);
+    return ends;
+  }
+
+  std::vector<CUgraphNode> neighbours(CUgraphNode node, bool before) const {
+    if (before) return list(driver_.cuGraphNodeGetDependencies, node);
+    return list(driver_.cuGraphNodeGetDependentNodes, node);
+  }
+
+  /// Copies of all nodes that lie before (or after) this one.
+  copy_ends around(CUgraphNode node, const content& inside, const copy_ends& outer, bool before) const {
+    copy_ends found = outer;
+    std::set<CUgraphNode> seen;
+    std::vector<CUgraphNode> open = neighbours(node, before);
+    while (!open.empty()) {
+      const CUgraphNode next = open.back();
+      open.pop_back();
+      if (!seen.insert(next).second) continue;
+      if (const auto e = inside.copies.find(next); e != inside.copies.end()) found.add(e->second);
+      for (CUgraphNode more : neighbours(next, before)) open.push_back(more);
+    }
+    return found;
+  }
+
+  host_calls::function* function_of(CUgraphNode node) const {
+    if (const auto changed = needs_.changed.functions.find(node); changed != needs_.changed.functions.end())
+      return changed->second;
+    CUDA_HOST_NODE_PARAMS_v1 p{};
+    const CUresult code = call_driver(driver_.cuGraphHostNodeGetParams, node, &p);
+    return code == CUDA_SUCCESS && p.fn == host_calls::run ? static_cast<host_calls::function*>(p.userData)
+                                                           : nullptr;
+  }
+
+  void tell(CUgraphNode node, copy_ends before, copy_ends after) {
+    host_calls::function* function = function_of(node);
+    if (!function) return;
+    once_each(before.targets);
+    once_each(after.sources);
+    std::uint64_t bytes = 0;
+    for (const boxed_bytes& b : after.sources) bytes += b.size;
+    if (bytes > most_answered) fits_ = false;
+    host_calls::set_blocks(*function, std::move(before.targets), std::move(after.sources));
+  }
+
+  const api::driver_table& driver_;
+  const graph_copies& copies_;
+  exec_needs& needs_;
+  bool fits_ = true;
+};
+
+}  // namespace
+
+bool learn_needs(const api::driver_table& driver, const graph_copies& copies, CUgraph graph,
+                 exec_needs& needs) {
+  needs.functions = 0;
+  walker w(driver, copies, needs);
+  w.walk(graph, {}, {});
+  const copy_ends all = w.all(graph);
+  needs.sources = all.sources, needs.targets = all.targets;
+  once_each(needs.sources);
+  once_each(needs.targets);
+  return w.fits();
+}
+
+}  // namespace outboard::backend

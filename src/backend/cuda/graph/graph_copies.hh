@@ -1,0 +1,77 @@
+// Copies in graphs that read or write memory of the client. The driver's copy works on a block here; a launch
+// fills the blocks that are read with what the client sent along, and afterwards sends what was written. The
+// blocks are page-locked: pageable memory a driver may read as early as in the launch.
+// Blocks live as long as a graph or an executable graph names them (user objects of the driver). Owned by the
+// session; any thread.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/cuda/driver_table.hh"
+#include "backend/cuda/copying/locked_blocks.hh"
+#include "backend/cuda/host_calls.hh"
+
+namespace outboard::backend {
+
+struct host_box_wanted {
+  std::uint64_t id = 0, size = 0, row = 0;
+  std::uint64_t context = 0;  ///< the lane's current one
+};
+
+class graph_copies {
+ public:
+  graph_copies(const api::driver_table& driver, host_calls& host);
+
+  /// A block for the client's host box `id`. Lives until release() or, once a graph holds it, until the
+  /// driver is done with that. Nothing: no memory.
+  std::optional<boxed_bytes> make(const host_box_wanted& wanted);
+  void release(const boxed_bytes& b);
+  void hold(CUgraph graph, const boxed_bytes& b);
+  void drop_context(std::uint64_t context);
+
+  /// The block that begins at this address.
+  std::optional<boxed_bytes> find(const void* data) const;
+  bool any() const;
+
+ private:
+  struct shared;
+  struct held;
+  static void CUDA_CB destroyed(void* data);
+
+  const api::driver_table& driver_;
+  host_calls& host_;
+  std::shared_ptr<shared> state_;
+};
+
+/// What was changed in an executable graph alone: it goes with that, because no graph holds it.
+struct exec_changes {
+  std::map<CUgraphNode, boxed_bytes> copies;
+  std::map<CUgraphNode, host_calls::function*> functions;
+  std::vector<boxed_bytes> old_copies;  ///< that a launch under way may still use
+  std::vector<host_calls::function*> old_functions;
+};
+
+/// What launches of one executable graph need of the client.
+struct exec_needs {
+  std::vector<boxed_bytes> sources, targets;
+  std::uint64_t functions = 0;
+  std::vector<std::byte> fed;  ///< for the next launch
+  CUevent last = nullptr;      ///< end of the latest launch: the blocks are one launch's at a time
+  /// Bytes that launches to come wait with.
+  std::shared_ptr<std::atomic<std::uint64_t>> kept = std::make_shared<std::atomic<std::uint64_t>>(0);
+  exec_changes changed;
+  CUgraph graph = nullptr;  ///< that it was made from
+
+  bool empty() const { return sources.empty() && targets.empty() && functions == 0; }
+};
+
+/// Walks a graph and those inside it; tells its host functions which bytes they may see and change. False: a
+/// host function is followed by copies that read more than an answer can bring.
+[[nodiscard]] bool learn_needs(const api::driver_table& driver, const graph_copies& copies, CUgraph graph,
+                               exec_needs& needs);
+
+}  // namespace outboard::backend

@@ -1,0 +1,432 @@
+#include "backend/cuda/memory/mirrors.hh"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "backend/cuda/driver_call.hh"
+#include "base/log.hh"
+#include "base/pages.hh"
+#include "base/sealed_file.hh"
+
+namespace outboard::backend {
+namespace {
+
+using marshal::host_block;
+
+/// Of one reply of changes, and of memory looked at for it: a worker must not be deaf for long.
+constexpr std::size_t reply_bytes = 8u << 20, look_bytes = 256u << 20;
+constexpr std::uint64_t most_addresses = 1ull << 47;
+
+bool takes(const marshal::device_facts& device, CUdevice_attribute id) {
+  const auto at = static_cast<std::size_t>(id);
+  return at < device.attributes.size() && device.attributes[at].value != 0;
+}
+
+std::byte* reserve_shadow(std::uint64_t size) {
+  void* got =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return got == MAP_FAILED ? nullptr : static_cast<std::byte*>(got);
+}
+
+/// Fresh zero pages at the address, or elsewhere when that is allowed; nullptr: not to be had.
+void* map_pages(retired_addresses& gone, retired_addresses& moved, std::uint64_t address, std::uint64_t size,
+                bool exact, int file) {
+  void* wanted = reinterpret_cast<void*>(address);
+  const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  gone.make_room(address, size);
+  moved.make_room(address, size);
+  void* got = ::mmap(wanted, size, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, file, 0);
+  if (got == wanted) return got;
+  if (got != MAP_FAILED) ::munmap(got, size);  // a kernel older than 4.17
+  if (exact) return nullptr;
+  // Old addresses first: a program that registers memory again and again must not use up all addresses. Not
+  // those that the client chose: it may have other memory there by now, and would refuse them.
+  const auto again = moved.take(size, page_size());
+  got = ::mmap(again ? reinterpret_cast<void*>(*again) : nullptr, size, PROT_READ | PROT_WRITE,
+               again ? flags | MAP_FIXED : flags, file, 0);
+  return got == MAP_FAILED ? nullptr : got;
+}
+
+bool is_foreign(const mirrored& m) { return m.kind == host_block::managed && !m.owned; }
+
+void* first_page(const mirrored& m) {
+  return reinterpret_cast<void*>(page_down(reinterpret_cast<std::uint64_t>(m.memory)));
+}
+
+/// What is done here for the program's sake is none of its calls: a capture that it has open must not be
+/// disturbed.
+class beside_captures {
+ public:
+  explicit beside_captures(const api::driver_table& driver) : driver_(driver) { exchange(); }
+  ~beside_captures() { exchange(); }
+  beside_captures(const beside_captures&) = delete;
+  beside_captures& operator=(const beside_captures&) = delete;
+
+ private:
+  void exchange() { call_driver(driver_.cuThreadExchangeStreamCaptureMode, &mode_); }
+  const api::driver_table& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+}  // namespace
+
+mirrors::~mirrors() {
+  // The driver's part ends with the worker's process.
+  for (const auto& [address, m] : blocks_) {
+    if (m.shadow) ::munmap(m.shadow, m.size);
+    if (m.mapped) ::munmap(first_page(m), m.mapped);
+  }
+}
+
+void mirrors::open(const marshal::snapshot& facts) {
+  one_memory_ = touch_while_busy_ = !facts.devices.empty();
+  for (const marshal::device_facts& device : facts.devices) {
+    one_memory_ = one_memory_ && takes(device, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+    touch_while_busy_ = touch_while_busy_ && takes(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+  }
+}
+
+CUresult mirrors::page_lock(mirrored& m, bool exact, int file) {
+  // The registration covers whole pages; the client's block may begin and end inside one.
+  const std::uint64_t begin = page_down(m.address);
+  const std::uint64_t end = page_up(m.address + m.size);
+  device_tally::reservation room;
+  if (!held_.reserve(this_machine, end - begin, held_.most_of_machine(), room))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  void* memory = map_pages(gone_, moved_, begin, end - begin, exact, file);
+  if (!memory) {
+    log::warn("page-locked memory of a client at ", m.address, " (", m.size,
+              " bytes) cannot be had at that address here");
+    return CUDA_ERROR_MAP_FAILED;
+  }
+  const beside_captures relaxed(driver_);
+  CUresult code = call_driver(driver_.cuMemHostRegister_v2, memory, end - begin,
+                              CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  CUdeviceptr device = 0;
+  if (code == CUDA_SUCCESS) {
+    code = call_driver(driver_.cuMemHostGetDevicePointer_v2, &device, memory, 0);
+    if (code == CUDA_SUCCESS && exact && device != begin) code = CUDA_ERROR_MAP_FAILED;
+    if (code != CUDA_SUCCESS) call_driver(driver_.cuMemHostUnregister, memory);
+  }
+  if (code != CUDA_SUCCESS) return retire(memory, begin, end - begin), code;
+  m.memory = static_cast<std::byte*>(memory) + (m.address - begin);
+  m.device_address = device + (m.address - begin);
+  m.mapped = end - begin;
+  held_.add(this_machine, m.mapped);
+  return CUDA_SUCCESS;
+}
+
+CUresult mirrors::check_managed(const mirrored& m) const {
+  unsigned managed = 0;
+  CUdeviceptr begin = 0, last = 0;
+  const auto ask = [&](CUdeviceptr at, void* out, CUpointer_attribute what) {
+    return call_driver(driver_.cuPointerGetAttribute, out, what, at);
+  };
+  if (ask(m.address, &managed, CU_POINTER_ATTRIBUTE_IS_MANAGED) != CUDA_SUCCESS || !managed) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  // Both ends in one allocation: then everything between is.
+  if (ask(m.address, &begin, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) != CUDA_SUCCESS ||
+      ask(m.address + m.size - 1, &last, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) != CUDA_SUCCESS) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return begin == last ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult mirrors::insert(mirrored made) {
+  if (made.kind != host_block::shared) {
+    // It takes as much memory in the end: whatever the client or a kernel changes is written there, too.
+    device_tally::reservation room;
+    if (held_.reserve(this_machine, made.size, held_.most_of_machine(), room))
+      made.shadow = reserve_shadow(made.size);
+    if (!made.shadow) return release(made), CUDA_ERROR_OUT_OF_MEMORY;
+    held_.add(this_machine, made.size);
+  }
+  const std::lock_guard lock(mutex_);
+  (made.kind == host_block::managed ? managed_ : pinned_) += made.owned || made.mapped ? made.size : 0;
+  if (made.owned) held_.add(made.device, made.size);
+  if (is_foreign(made)) ++foreign_;
+  blocks_[made.address] = made;
+  return CUDA_SUCCESS;
+}
+
+bool mirrors::vacant(std::uint64_t address, std::uint64_t size) const {
+  const std::lock_guard lock(mutex_);
+  if (size == 0 || address == 0 || size > most_addresses || address > most_addresses - size) return false;
+  const auto after = blocks_.lower_bound(address);
+  if (after != blocks_.end() && after->first - address < size) return false;
+  if (after == blocks_.begin()) return true;
+  const mirrored& before = std::prev(after)->second;
+  return address - before.address >= before.size;
+}
+
+CUresult mirrors::share(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd& memory) {
+  const std::lock_guard shape(shape_mutex_);
+  if (!vacant(wanted.address, wanted.size) || wanted.address % page_size() || wanted.size % page_size()) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  unique_fd file = make_sealed_file(wanted.size, "outboard-pinned");
+  if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
+  mirrored m;
+  m.kind = host_block::shared;
+  m.address = wanted.address;
+  m.size = wanted.size;
+  m.context = context;
+  CUresult code = page_lock(m, true, file.get());
+  if (code == CUDA_SUCCESS) code = insert(m);
+  if (code == CUDA_SUCCESS) memory = std::move(file);
+  return code;
+}
+
+CUresult mirrors::map(const marshal::host_map_body& wanted, std::uint64_t context, std::uint64_t ticket,
+                      std::uint64_t& device_address) {
+  const std::lock_guard shape(shape_mutex_);
+  if (wanted.kind == host_block::shared || !vacant(wanted.address, wanted.size))
+    return CUDA_ERROR_INVALID_VALUE;
+  mirrored m;
+  m.kind = wanted.kind;
+  m.address = wanted.address;
+  m.size = wanted.size;
+  m.context = context;
+  m.ticket = ticket;
+  CUresult code = CUDA_SUCCESS;
+  if (wanted.kind == host_block::managed) {
+    code = check_managed(m);
+    m.memory = reinterpret_cast<std::byte*>(m.address);
+    m.device_address = m.address;
+  } else {
+    code = page_lock(m, wanted.kind == host_block::pinned);
+    if (code == CUDA_SUCCESS && wanted.device_address && m.device_address != wanted.device_address) {
+      release(m);
+      code = CUDA_ERROR_MAP_FAILED;
+    }
+  }
+  if (code == CUDA_SUCCESS) code = insert(m);
+  if (code == CUDA_SUCCESS) device_address = m.device_address;
+  return code;
+}
+
+CUresult mirrors::allocate_managed(const marshal::managed_body& wanted, std::int32_t device,
+                                   std::uint64_t context, std::uint64_t ticket, std::uint64_t& address) {
+  if (wanted.size == 0 || wanted.size > most_addresses) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t size = managed_size(wanted.size);
+  CUdeviceptr got = 0;
+  CUresult code = call_driver(driver_.cuMemAllocManaged, &got, size, wanted.flags);
+  if (code != CUDA_SUCCESS) return code;
+  mirrored m;
+  m.kind = host_block::managed;
+  m.address = m.device_address = got;
+  m.size = size;
+  m.memory = reinterpret_cast<std::byte*>(got);
+  m.owned = true;
+  m.flags = wanted.flags;
+  m.context = context;
+  m.ticket = ticket;
+  m.device = device;
+  if (wanted.address && wanted.address != got) {
+    release(m);
+    return CUDA_ERROR_MAP_FAILED;
+  }
+  const std::lock_guard shape(shape_mutex_);
+  code = insert(m);
+  if (code == CUDA_SUCCESS) address = got;
+  return code;
+}
+
+void mirrors::release(const mirrored& m) {
+  if (m.shadow) {
+    ::munmap(m.shadow, m.size);
+    held_.take(this_machine, m.size);
+  }
+  if (m.owned) call_driver(driver_.cuMemFree_v2, m.address);
+  if (!m.mapped) return;
+  call_driver(driver_.cuMemHostUnregister, first_page(m));
+  // A node of a graph or a copy on another lane may still name these addresses.
+  retire(first_page(m), page_down(m.address), m.mapped);
+  held_.take(this_machine, m.mapped);
+}
+
+void mirrors::retire(void* memory, std::uint64_t wanted, std::uint64_t size) {
+  const auto begin = reinterpret_cast<std::uint64_t>(memory);
+  (begin == wanted ? gone_ : moved_).retire(begin, size);
+}
+
+bool mirrors::page_locked(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(address);
+  return found != blocks_.end() && found->second.mapped != 0;
+}
+
+bool mirrors::drop(std::uint64_t address) {
+  const std::lock_guard shape(shape_mutex_);
+  mirrored gone;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return false;
+    gone = found->second;
+    ++stores_;
+    (gone.kind == host_block::managed ? managed_ : pinned_) -= gone.owned || gone.mapped ? gone.size : 0;
+    if (gone.owned) held_.take(gone.device, gone.size);
+    if (is_foreign(gone)) --foreign_;
+    blocks_.erase(found);
+  }
+  release(gone);
+  return true;
+}
+
+/// The blocks of managed memory that the driver frees without a request to us. Frees in stream order ask for
+/// them, so it costs those of other programs no lock.
+std::vector<mirrored> mirrors::foreign() const {
+  std::vector<mirrored> out;
+  if (foreign_.load() == 0) return out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, m] : blocks_) {
+    if (is_foreign(m)) out.push_back(m);
+  }
+  return out;
+}
+
+void mirrors::drop_stale() {
+  for (const mirrored& m : foreign()) {
+    if (check_managed(m) != CUDA_SUCCESS) drop(m.address);
+  }
+}
+
+void mirrors::drop_inside(std::uint64_t address) {
+  const std::vector<mirrored> all = foreign();
+  if (all.empty()) return;
+  CUdeviceptr begin = 0;
+  std::size_t size = 0;
+  if (call_driver(driver_.cuMemGetAddressRange_v2, &begin, &size, address) != CUDA_SUCCESS) return;
+  for (const mirrored& m : all) {
+    if (m.address - begin < size) drop(m.address);
+  }
+}
+
+void mirrors::drop_context(std::uint64_t context) {
+  std::vector<std::uint64_t> gone;
+  {
+    const std::scoped_lock locks(mutex_, reading_);
+    streams_.erase(context);  // it dies with the context
+    for (const auto& [address, m] : blocks_) {
+      if (m.context == context) gone.push_back(address);
+    }
+  }
+  for (const std::uint64_t address : gone) drop(address);
+}
+
+/// Managed memory of a device of its own is read by the driver's copies: touching it would move its pages
+/// here.
+bool mirrors::by_hand(const mirrored& m) const { return m.kind != host_block::managed || one_memory_; }
+
+CUresult mirrors::store(std::span<const std::byte> changes) {
+  const std::lock_guard lock(mutex_);
+  ++stores_;
+  bool waited = touchable();
+  const bool stored =
+      marshal::apply_changes(changes, [&](std::uint64_t address) -> std::optional<marshal::change_target> {
+        auto after = blocks_.upper_bound(address);
+        if (after == blocks_.begin()) return std::nullopt;
+        const mirrored& m = std::prev(after)->second;
+        const std::uint64_t offset = address - m.address;
+        if (offset >= m.size || !m.shadow) return std::nullopt;
+        if (m.kind == host_block::managed && !waited) {
+          call_driver(driver_.cuCtxSynchronize);
+          waited = true;
+        }
+        return marshal::change_target{{m.memory + offset, m.size - offset},
+                                      {m.shadow + offset, m.size - offset}};
+      });
+  return stored ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// In a stream that waits for no other of the program's. Without the lock.
+CUresult mirrors::read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context) {
+  const beside_captures relaxed(driver_);
+  const std::lock_guard one(reading_);
+  CUstream& stream = streams_[context];
+  CUresult code =
+      stream ? CUDA_SUCCESS : call_driver(driver_.cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+  if (code == CUDA_SUCCESS) code = call_driver(driver_.cuMemcpyDtoHAsync_v2, to, from, size, stream);
+  if (code == CUDA_SUCCESS) code = call_driver(driver_.cuStreamSynchronize, stream);
+  return code;
+}
+
+bool mirrors::holds(const mirrored& m) const {
+  const auto found = blocks_.find(m.address);
+  return found != blocks_.end() && found->second.shadow == m.shadow;
+}
+
+CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at,
+                       std::uint64_t context, std::vector<std::byte>& changes) {
+  const std::span shadow(m.shadow, m.size);
+  const std::size_t room = reply_bytes - std::min(reply_bytes, changes.size());
+  if (by_hand(m) || context == 0) {  // without a context no kernel of the program can run
+    at = marshal::find_changes(m.address, {m.memory, m.size}, shadow, at, room, look_bytes, changes);
+    return CUDA_SUCCESS;
+  }
+  const std::size_t size = std::min<std::size_t>(m.size - at, 4u << 20);
+  const std::uint64_t stores = stores_;
+  lock.unlock();
+  const beside_captures relaxed(driver_);  // looking for a block asks for events
+  const staging::block copy = staging_.take(size, context);
+  const CUresult done = copy.data ? read(m.address + at, copy.data, size, context) : CUDA_ERROR_OUT_OF_MEMORY;
+  lock.lock();
+  // What the client has changed meanwhile is not in the copy: it would be taken for a change of a kernel's.
+  if (done == CUDA_SUCCESS && holds(m) && stores_ == stores) {
+    at += marshal::find_changes(m.address + at, {copy.data, size}, shadow.subspan(at, size), 0, room,
+                                look_bytes, changes);
+  }
+  if (copy.data) staging_.give_back(copy);
+  return done;
+}
+
+CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes) {
+  std::unique_lock lock(mutex_);
+  std::size_t looked = 0;
+  std::size_t offset = blocks_.contains(at.address) ? at.offset : 0;
+  std::uint64_t next = at.address;
+  for (auto m = blocks_.lower_bound(next); m != blocks_.end(); m = blocks_.lower_bound(next), offset = 0) {
+    mirrored block = m->second;
+    next = block.address + 1;
+    if (at.end && block.address >= at.end) break;
+    if (!block.shadow) continue;
+    if (offset > block.size || offset % marshal::change_line) return CUDA_ERROR_INVALID_VALUE;
+    if (at.end) block.size = std::min(block.size, at.end - block.address);
+    while (offset < block.size && holds(block)) {
+      if (changes.size() >= reply_bytes || looked >= look_bytes) {
+        at = {block.address, offset, at.end};
+        return CUDA_SUCCESS;
+      }
+      const std::size_t before = offset;
+      const CUresult code = scan(lock, block, offset, context, changes);
+      if (code != CUDA_SUCCESS) return code;
+      looked += offset - before;
+    }
+  }
+  at = {};
+  return CUDA_SUCCESS;
+}
+
+std::uint64_t mirrors::pinned_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return pinned_;
+}
+
+std::uint64_t mirrors::managed_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return managed_;
+}
+
+std::vector<mirrored> mirrors::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<mirrored> out;
+  for (const auto& [address, m] : blocks_) {
+    if (m.shadow && (m.owned || m.mapped)) out.push_back(m);  // the client asks again for what is shared
+  }
+  return out;
+}
+
+}  // namespace outboard::backend

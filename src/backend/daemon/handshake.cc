@@ -1,0 +1,106 @@
+#include "backend/daemon/handshake.hh"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/version.hh"
+
+namespace outboard::backend {
+
+std::vector<std::byte> make_frame(wire::frame_kind kind, std::span<const std::byte> payload) {
+  std::vector<std::byte> frame(wire::header_size);
+  wire::encode_header({.size = static_cast<std::uint32_t>(payload.size()), .kind = kind},
+                      std::span(frame).first<wire::header_size>());
+  frame.insert(frame.end(), payload.begin(), payload.end());
+  return frame;
+}
+
+handshake::handshake(const token_finder* tokens, const wire::nonce& challenge, std::uint64_t features)
+    : tokens_(tokens), challenge_(challenge), features_(features) {}
+
+std::vector<std::byte> handshake::greeting_payload() const {
+  wire::greeting m;
+  m.features = features_;
+  m.token_required = tokens_ != nullptr;
+  m.challenge = challenge_;
+  m.product = product;
+  return encode(m);
+}
+
+/// What the proof of a token covers besides the hello.
+std::vector<std::byte> handshake::proven() const {
+  return wire::bound_greeting(greeting_payload(), binding_);
+}
+
+std::vector<std::byte> handshake::greeting() const {
+  return make_frame(wire::frame_kind::greeting, greeting_payload());
+}
+
+std::span<std::byte> handshake::wanted() {
+  return std::span(in_payload_ ? std::span<std::byte>(payload_) : std::span<std::byte>(header_))
+      .subspan(received_);
+}
+
+handshake::state handshake::advance(std::size_t received) {
+  received_ += received;
+  if (!wanted().empty()) return state::wants_bytes;
+  return in_payload_ ? hello_complete() : header_complete();
+}
+
+handshake::state handshake::header_complete() {
+  const auto header = wire::decode_header(header_, wire::max_hello_payload);
+  if (!header.ok()) return refuse(wire::refusal_reason::malformed, header.error().message);
+  if (header->kind != wire::frame_kind::hello) {
+    return refuse(wire::refusal_reason::malformed,
+                  fmt::format("frame of kind {} before the hello", static_cast<int>(header->kind)));
+  }
+  payload_.resize(header->size);
+  received_ = 0;
+  in_payload_ = true;
+  return payload_.empty() ? hello_complete() : state::wants_bytes;
+}
+
+handshake::state handshake::hello_complete() {
+  const std::vector<std::byte> payload = std::exchange(payload_, {});
+  auto hello = wire::decode_hello(payload);
+  received_ = 0;
+  if (!hello.ok()) return refuse(wire::refusal_reason::malformed, hello.error().message);
+  if (hello->protocol < wire::protocol_min || hello->protocol > wire::protocol_max) {
+    return refuse(
+        wire::refusal_reason::protocol,
+        fmt::format("{} uses protocol {}, but {} speaks protocols {} to {}; install the same version on "
+                    "both sides",
+                    hello->product, hello->protocol, product, wire::protocol_min, wire::protocol_max));
+  }
+  if ((hello->features & ~features_) != 0) {
+    return refuse(wire::refusal_reason::protocol,
+                  fmt::format("features {:#x} were asked for, but only {:#x} were offered", hello->features,
+                              features_));
+  }
+  const bool shows_token = hello->token != wire::token_id{};
+  if (tokens_ != nullptr && (shows_token || !waived_)) {
+    const auto verifier = (*tokens_)(hello->token);
+    const auto seal = verifier ? wire::check(payload, *verifier, proven()) : std::nullopt;
+    if (!seal) return refuse(wire::refusal_reason::token, "the token is wrong");
+    seal_ = *seal;
+  }
+  hello_ = std::move(*hello);
+  return state::accepted;
+}
+
+handshake::state handshake::refuse(wire::refusal_reason reason, std::string message) {
+  refusal_ = {reason, std::move(message)};
+  return state::refused;
+}
+
+std::vector<std::byte> make_welcome(const wire::seal& seal, std::vector<std::byte> content,
+                                    std::uint64_t session) {
+  wire::welcome m;
+  m.session = session;
+  m.product = product;
+  m.content = std::move(content);
+  return make_frame(wire::frame_kind::welcome, encode(m, seal));
+}
+
+}  // namespace outboard::backend

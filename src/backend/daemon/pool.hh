@@ -1,0 +1,74 @@
+// The rules of the warm pool, without processes and without a clock: which idle worker a session gets,
+// whether to start another, and which to drop. Owned by the workers' table; one thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace outboard::backend {
+
+class pool {
+ public:
+  using time = std::chrono::steady_clock::time_point;
+  using worker_id = std::uint64_t;
+
+  struct settings {
+    std::size_t per_key = 1;
+    std::size_t burst = 1;  ///< idle ones of a key while its sessions come fast; at least per_key
+    std::size_t most = 8;
+    std::chrono::seconds idle{600};
+  };
+  /// Sessions that began within this time count as one burst.
+  static constexpr std::chrono::seconds recent{30};
+  struct counts {
+    std::uint64_t hits = 0, misses = 0, dropped = 0;
+  };
+
+  explicit pool(settings s) : settings_(s) {}
+
+  /// A session with this key begins. Returns an idle worker, which leaves the pool, or nothing: then the
+  /// session needs a cold worker.
+  std::optional<worker_id> take(const std::string& key, time now);
+
+  /// Returns how many more warm workers to start for the key now, not counting those that are starting: as
+  /// many as sessions have begun recently, within the limits.
+  std::size_t wants(const std::string& key, time now) const;
+
+  void add(const std::string& key, worker_id id);
+  /// Forgets a worker that has ended by itself.
+  void remove(worker_id id);
+
+  /// Returns the workers to end now, which have left the pool: those of keys that no session asked for during
+  /// the idle time, those kept for a burst that is over, and, above the limit of all keys, those that were
+  /// not asked for the longest.
+  std::vector<worker_id> drop(time now);
+  std::vector<worker_id> drop_all();
+  /// When drop() has something to do next.
+  std::optional<time> next_drop() const;
+
+  std::size_t size() const;
+  const counts& counted() const { return counts_; }
+
+ private:
+  struct entry {
+    std::vector<worker_id> idle;
+    time wanted{};
+    std::deque<time> sessions;  ///< when the latest ones began; no more than `burst`
+  };
+  std::size_t target(const entry& e, time now) const;
+  /// When the key has too many if no session begins; nothing: never.
+  std::optional<time> surplus_from(const entry& e) const;
+  void drop_entry(entry& e, std::vector<worker_id>& dropped);
+
+  settings settings_;
+  std::map<std::string, entry> keys_;
+  counts counts_;
+};
+
+}  // namespace outboard::backend

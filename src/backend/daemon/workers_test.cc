@@ -1,0 +1,172 @@
+#include "backend/daemon/workers.hh"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include <array>
+#include <thread>
+
+#include "base/log.hh"
+#include "wire/frame.hh"
+
+namespace outboard::backend {
+namespace {
+
+using namespace std::chrono_literals;
+using clock = event_loop::clock;
+
+std::vector<std::string> seen;
+
+/// Workers that a stranger has taken over: shells, which can write to their control socket too.
+struct workers_test : testing::Test {
+  workers_test() {
+    seen.clear();
+    log::set_level(log::level::info);
+    log::set_sink([](log::level, std::string_view text) { seen.emplace_back(text); });
+  }
+  ~workers_test() override {
+    log::set_sink(nullptr);
+    log::set_level(log::level::error);
+  }
+
+  void begin(const std::string& script) {
+    all.emplace(loop,
+                worker_settings{.command = {"/bin/sh", {"sh", "-c", script}},
+                                .device = "mock",
+                                .uuids = {},
+                                .limits = {},
+                                .pool = {.per_key = 0},
+                                .confine = confine_choice::off,
+                                .own_environment = [](const char*) -> const char* { return nullptr; }},
+                [] {});
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    client.reset(ends[1]);
+    accepted_session session;
+    session.connection.reset(ends[0]);
+    session.scheme = "unix";
+    session.from = session.peer = session.identity = "user 1";
+    session.terms =
+        std::make_shared<const identity_terms>(identity_terms{.name = "user 1", .may = {}, .devices = {}});
+    ASSERT_FALSE(all->begin_session(std::move(session)));
+  }
+  /// Runs the loop as the daemon does; returns the longest time between two timers that should be 5 ms apart.
+  clock::duration run_for(clock::duration time) {
+    const auto until = clock::now() + time;
+    auto last = clock::now();
+    clock::duration longest{};
+    while (clock::now() < until && all->sessions() != 0) {
+      loop.after(5ms, [&] {
+        const auto now = clock::now();
+        longest = std::max(longest, now - last);
+        last = now;
+      });
+      const auto before = last;
+      while (last == before) loop.run_once();
+      all->reap();
+    }
+    return longest;
+  }
+  std::string refusal() {
+    std::array<std::byte, 4096> room{};
+    const ssize_t got = ::recv(client.get(), room.data(), room.size(), MSG_DONTWAIT);
+    if (got < static_cast<ssize_t>(wire::header_size)) return "none";
+    const auto why = wire::decode_refusal(
+        std::span<const std::byte>(room).first(static_cast<std::size_t>(got)).subspan(wire::header_size));
+    return why.ok() ? why->message : why.error().message;
+  }
+  static std::size_t lines_with(std::string_view word) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(seen, [&](const std::string& line) { return line.find(word) != line.npos; }));
+  }
+
+  event_loop loop = std::move(*event_loop::make());
+  std::optional<workers> all;
+  unique_fd client;
+};
+
+std::chrono::duration<double> thread_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
+
+TEST_F(workers_test, one_that_floods_its_control_socket_takes_little_of_the_daemons_time) {
+  // control_kind::ended in order, with an empty text: well-formed, and the daemon keeps the last one.
+  begin("while :; do printf '\\004\\001\\000\\000\\000\\000\\000\\000\\000\\000' >&3; done");
+  const auto longest = run_for(1500ms);
+  EXPECT_EQ(all->sessions(), 1u) << "a fast worker is slowed down, not ended";
+  EXPECT_LT(longest, 300ms);
+  const auto before = thread_time();
+  run_for(1s);
+  EXPECT_LT((thread_time() - before).count(), 0.3) << "seconds of one";
+}
+
+TEST_F(workers_test, one_that_sends_an_unknown_message_is_ended_with_one_line) {
+  begin("while :; do printf '\\143x' >&3; done");
+  run_for(10s);
+  EXPECT_EQ(all->sessions(), 0u);
+  EXPECT_EQ(lines_with("is ended: it sent a message of kind 99 that is unknown or malformed"), 1u);
+  EXPECT_EQ(lines_with(""), 3u) << "and those of the session's begin and end";
+  EXPECT_EQ(refusal(),
+            "the server ended its worker: it sent a message of kind 99 that is unknown or malformed");
+}
+
+TEST_F(workers_test, one_that_sends_a_malformed_message_is_ended) {
+  // ready, ended and failed cut short; an offer of nothing; a second "serving"; one that only a helper sends.
+  for (const char* message :
+       {"\\002x", "\\004\\001", "\\006\\377", "\\012", "\\003' >&3; printf '\\003", "\\010"}) {
+    SCOPED_TRACE(message);
+    begin(std::string("printf '") + message + "' >&3; sleep 100");
+    run_for(10s);
+    EXPECT_EQ(all->sessions(), 0u);
+    EXPECT_EQ(lines_with("that is unknown or malformed"), 1u + 1u) << "its own, and in the session's end";
+    seen.clear();
+  }
+}
+
+TEST_F(workers_test, one_that_does_not_read_its_answers_is_ended) {
+  // control_kind::withdraw of a token that nobody has: each is answered.
+  begin("while :; do printf '\\016\\001%032d' 0 >&3; done");
+  run_for(10s);
+  EXPECT_EQ(all->sessions(), 0u);
+  EXPECT_EQ(lines_with("is ended: control socket: Resource temporarily unavailable"), 1u);
+}
+
+TEST_F(workers_test, one_that_closes_its_control_socket_costs_nothing) {
+  begin("sleep 0.2; exec 3>&-; sleep 100");
+  run_for(500ms);
+  const auto before = thread_time();
+  run_for(500ms);
+  EXPECT_LT((thread_time() - before).count(), 0.1);
+  client.reset();
+  run_for(10s);
+  EXPECT_EQ(all->sessions(), 0u);
+}
+
+TEST_F(workers_test, what_one_writes_to_standard_error_is_passed_on_by_lines) {
+  testing::internal::CaptureStderr();
+  begin("printf 'one\\ntwo' >&2; sleep 0.1; printf ' of two\\nthree' >&2; exit 3");
+  run_for(10s);
+  all.reset();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "one\ntwo of two\nthree\n");
+}
+
+TEST_F(workers_test, one_that_floods_standard_error_is_cut_and_slowed_down) {
+  testing::internal::CaptureStderr();
+  begin("while :; do echo 0123456789012345678901234567890123456789012345678901234567890123456789 >&2; done");
+  const auto longest = run_for(1500ms);
+  EXPECT_LT(longest, 300ms);
+  const auto before = thread_time();
+  run_for(1s);
+  EXPECT_LT((thread_time() - before).count(), 0.3) << "seconds of one";
+  all.reset();
+  const std::string written = testing::internal::GetCapturedStderr();
+  EXPECT_GT(written.size(), 100u << 10);
+  EXPECT_LT(written.size(), 300u << 10);
+  EXPECT_EQ(lines_with("bytes that a worker wrote are left out"), 1u);
+}
+
+}  // namespace
+}  // namespace outboard::backend

@@ -1,0 +1,57 @@
+// One session in a worker: everything that a client process asks, from the welcome to the end of its
+// connection. serve_session() owns the connection and returns when the session is over; called once in a
+// worker's life, from its main thread. It starts a thread for each lane of the client and joins them before
+// it returns.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend/worker/activity.hh"
+#include "backend/worker/broker_link.hh"
+#include "backend/worker/device_output.hh"
+#include "backend/worker/device_tally.hh"
+#include "base/config.hh"
+#include "transport/transport.hh"
+#include "wire/hello.hh"
+#include "wire/token_proof.hh"
+
+namespace outboard::backend {
+
+class resumption;
+class session_api;
+
+struct session_request {
+  std::unique_ptr<transport::connection> connection;
+  wire::hello hello;
+  std::uint64_t id = 0;
+  wire::seal seal = {};        ///< with which the welcome is made
+  session_api* api = nullptr;  ///< what the session speaks; outlives it, and its threads if they are stuck
+  device_output* output = nullptr;  ///< what the device prints in this process; null: nobody listens
+  broker_link* broker = nullptr;    ///< null: nothing can be shared with other sessions
+  /// Continues a descriptor by the transport of that name; empty: there are no data connections.
+  std::function<result<std::unique_ptr<transport::connection>>(const std::string& scheme, unique_fd)> attach =
+      {};
+  resumption* resuming = nullptr;     ///< keeps the session's streams; null: it cannot be resumed
+  shape_settings shape = {};          ///< what the client sees of the devices
+  activity_page* activity = nullptr;  ///< where the session tells what it holds; null: nowhere
+  memory_slot memory = {};            ///< where it tells the other sessions of its identity
+  /// How long lanes may take to leave the driver once the session is over. A worker has to be gone within a
+  /// second.
+  std::chrono::milliseconds patience{300};
+  bool lanes_always_aside =
+      false;  ///< for tests: threads launch beside each other where cores are scarce, too
+};
+
+struct session_end {
+  bool orderly = false;  ///< goodbye or a clean close; else `why` is one line for the log
+  std::string why;
+  bool stuck = false;  ///< threads are left inside the driver: call _exit()
+};
+
+session_end serve_session(session_request request);
+
+}  // namespace outboard::backend

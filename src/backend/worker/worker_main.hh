@@ -1,0 +1,46 @@
+// The worker side of the control socket: opens the device, waits for its one session, serves it and ends.
+// Called by main() of the hidden verb `outboard worker`, on the main thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backend/confinement/confinement.hh"
+#include "backend/session/session_api.hh"
+#include "backend/worker/activity.hh"
+#include "base/config.hh"
+#include "device/device.hh"
+#include "transport/transport.hh"
+
+namespace outboard::backend {
+
+struct worker_options {
+  pid_t parent = -1;   ///< the daemon: this process ends with it
+  bool probe = false;  ///< answer with what the device is, and end
+  bool warm = false;   ///< open the device and a context before there is a session
+  /// What the session speaks if it is not CUDA; then no device is opened.
+  std::function<result<std::unique_ptr<session_api>>()> open_api = {};
+  std::function<result<std::unique_ptr<device::device>>()> open_device;
+  /// How it confines itself first of all; nothing: it does not.
+  std::optional<confinement> confine = {};
+  /// Where its compilers keep what later sessions may use (compiler_cache.hh). Empty: nowhere.
+  std::string compilers = {};
+  bool tls = false;  ///< clients may come encrypted, so what ends TLS is loaded before it confines itself
+  const transport::registry* transports = nullptr;
+  int activity = -1;  ///< the descriptor of this worker's activity page, or -1
+  activity_page* page = nullptr;
+  cache_settings cache = {};  ///< of module images; without a directory there is none
+  shape_settings shape = {};  ///< what the client sees of the devices
+  /// Free memory in bytes of the device with this PCI address, asked without a context; or nothing.
+  std::function<std::optional<std::uint64_t>(const std::string& pci_bus_id)> free_memory;
+};
+
+/// The exit status.
+int run_worker(const worker_options& options);
+
+}  // namespace outboard::backend

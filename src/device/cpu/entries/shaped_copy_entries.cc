@@ -1,0 +1,328 @@
+// Entries of the chapter memory that copy boxes, or touch arrays. An array is memory with its own pitch, so
+// all these copies use the same code.
+#include <algorithm>
+
+#include "device/cpu/copy.hh"
+#include "device/cpu/graph/capture.hh"
+#include "device/cpu/machine.hh"
+
+namespace outboard::device::cpu {
+namespace {
+
+std::uint64_t address_of(const void* p) { return reinterpret_cast<std::uint64_t>(p); }
+
+/// One end of a copy as its parameters give it.
+struct box_end {
+  CUmemorytype type;
+  std::uint64_t host, device;
+  CUarray array;
+  std::uint64_t x, y, z, pitch, rows;  ///< there is no level: drivers do not look at it
+};
+
+/// One end of a copy, as memory.
+struct place {
+  std::uint64_t address = 0, pitch = 0, slice = 0;
+  side where = side::either;
+};
+
+struct extents {
+  std::uint64_t width, height, depth;
+};
+
+bool fits(std::uint64_t at, std::uint64_t n, std::uint64_t room) { return at <= room && n <= room - at; }
+
+CUresult array_place(const box_end& e, const extents& size, place& out) {
+  const auto found = here().arrays.find(reinterpret_cast<std::uint64_t>(e.array));
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const ptx::image_level& m = found->memory.levels.front();
+  const std::uint64_t texel = found->memory.texel_bytes();
+  if (!fits(e.x, size.width, m.width * texel) || !fits(e.y, size.height, m.height) ||
+      !fits(e.z, size.depth, m.depth)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  out = {address_of(m.data) + e.z * m.slice + e.y * m.pitch + e.x, m.pitch, m.slice, side::device};
+  return CUDA_SUCCESS;
+}
+
+CUresult place_of(const box_end& e, const extents& size, place& out) {
+  switch (e.type) {
+    case CU_MEMORYTYPE_ARRAY:
+      return array_place(e, size, out);
+    case CU_MEMORYTYPE_HOST:
+      out.address = e.host, out.where = side::host;
+      break;
+    case CU_MEMORYTYPE_DEVICE:
+      out.address = e.device, out.where = side::device;
+      break;
+    case CU_MEMORYTYPE_UNIFIED:
+      out.address = e.device, out.where = side::either;
+      break;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  // A pitch that is left out is the smallest that the copy allows.
+  std::uint64_t width = 0, height = 0, skip = 0, rows = 0;
+  if (__builtin_add_overflow(e.x, size.width, &width) || __builtin_add_overflow(e.y, size.height, &height))
+    return CUDA_ERROR_INVALID_VALUE;
+  out.pitch = e.pitch != 0 ? e.pitch : width;
+  const std::uint64_t in_slice = e.rows != 0 ? e.rows : height;
+  const auto most =
+      static_cast<std::uint64_t>(here().facts.attribute(CU_DEVICE_ATTRIBUTE_MAX_PITCH).value_or(0));
+  if (out.pitch < width || out.pitch > most) return CUDA_ERROR_INVALID_VALUE;
+  if (size.depth > 1 && in_slice < height) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(out.pitch, in_slice, &out.slice) ||
+      __builtin_mul_overflow(e.z, out.slice, &skip) || __builtin_mul_overflow(e.y, out.pitch, &rows) ||
+      __builtin_add_overflow(skip, rows + e.x, &skip) ||
+      __builtin_add_overflow(out.address, skip, &out.address)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+/// Converts the parameters to three dimensions, without contexts.
+template <class P>
+CUDA_MEMCPY3D in_three(const P& p) {
+  CUDA_MEMCPY3D m{};
+  m.srcXInBytes = p.srcXInBytes, m.srcY = p.srcY, m.srcMemoryType = p.srcMemoryType;
+  m.srcHost = p.srcHost, m.srcDevice = p.srcDevice, m.srcArray = p.srcArray, m.srcPitch = p.srcPitch;
+  m.dstXInBytes = p.dstXInBytes, m.dstY = p.dstY, m.dstMemoryType = p.dstMemoryType;
+  m.dstHost = p.dstHost, m.dstDevice = p.dstDevice, m.dstArray = p.dstArray, m.dstPitch = p.dstPitch;
+  m.WidthInBytes = p.WidthInBytes, m.Height = p.Height, m.Depth = 1;
+  if constexpr (requires { p.Depth; }) {
+    m.srcZ = p.srcZ, m.srcHeight = p.srcHeight, m.dstZ = p.dstZ, m.dstHeight = p.dstHeight, m.Depth = p.Depth;
+  }
+  return m;
+}
+
+template <class P>
+CUresult request_of(const P& p, copy_request& r) {
+  box_end to{p.dstMemoryType,
+             address_of(p.dstHost),
+             p.dstDevice,
+             p.dstArray,
+             p.dstXInBytes,
+             p.dstY,
+             0,
+             p.dstPitch,
+             0};
+  box_end from{p.srcMemoryType,
+               address_of(p.srcHost),
+               p.srcDevice,
+               p.srcArray,
+               p.srcXInBytes,
+               p.srcY,
+               0,
+               p.srcPitch,
+               0};
+  extents size{p.WidthInBytes, p.Height, 1};
+  if constexpr (requires { p.Depth; }) {
+    to.z = p.dstZ, to.rows = p.dstHeight;
+    from.z = p.srcZ, from.rows = p.srcHeight;
+    size.depth = p.Depth;
+  }
+  if (size.width == 0 || size.height == 0 || size.depth == 0) return CUDA_SUCCESS;
+  place target, source;
+  if (const CUresult bad = place_of(to, size, target); bad != CUDA_SUCCESS) return bad;
+  if (const CUresult bad = place_of(from, size, source); bad != CUDA_SUCCESS) return bad;
+  r.to = target.address, r.to_side = target.where;
+  r.from = source.address, r.from_side = source.where;
+  if (p.srcMemoryType == CU_MEMORYTYPE_ARRAY || p.dstMemoryType == CU_MEMORYTYPE_ARRAY) r.asked = in_three(p);
+  r.size = {size.width, size.height, size.depth, target.pitch, target.slice, source.pitch, source.slice};
+  return CUDA_SUCCESS;
+}
+
+/// Both contexts of a peer copy must exist; on a single device they may be the same.
+CUresult contexts_of(CUcontext a, CUcontext b) {
+  context_ptr c;
+  if (const CUresult bad = context_of(a, c); bad != CUDA_SUCCESS) return bad;
+  return context_of(b, c);
+}
+
+/// cuMemcpyPeer and cuMemcpy3DPeer come after all work of both contexts; the current one's order is the
+/// copy's own.
+CUresult await_other_work(const context_ptr& current, CUcontext a, CUcontext b) {
+  for (const CUcontext handle : {a, b}) {
+    context_ptr c;
+    if (const CUresult bad = context_of(handle, c); bad != CUDA_SUCCESS) return bad;
+    if (c->group != current->group) here().work.synchronize(c->group);
+  }
+  return CUDA_SUCCESS;
+}
+
+/// `now`: the caller waits for the copy, so a copy between contexts waits for their work.
+template <class P>
+CUresult prepare(const P* p, copy_request& r, bool now) {
+  return with_context([&](context&, [[maybe_unused]] const context_ptr& c) -> CUresult {
+    if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if constexpr (requires { p->dstContext; }) {
+      const CUcontext to = p->dstMemoryType == CU_MEMORYTYPE_DEVICE ? p->dstContext : nullptr;
+      const CUcontext from = p->srcMemoryType == CU_MEMORYTYPE_DEVICE ? p->srcContext : nullptr;
+      const CUresult bad = now ? await_other_work(c, to, from) : contexts_of(to, from);
+      if (bad != CUDA_SUCCESS) return bad;
+    }
+    return request_of(*p, r);
+  });
+}
+
+template <class P, bool PerThread>
+CUresult copy_shaped(const P* p) {
+  copy_request r;
+  const CUresult bad = prepare(p, r, true);
+  return bad != CUDA_SUCCESS ? bad : copy_now(r, PerThread);
+}
+
+template <class P, bool PerThread>
+CUresult copy_shaped_async(const P* p, CUstream stream) {
+  copy_request r;
+  const CUresult bad = prepare(p, r, false);
+  return bad != CUDA_SUCCESS ? bad : copy_later(r, stream, PerThread);
+}
+
+// --- arrays in a row
+
+/// A run of an array's bytes that ends at the end of a row at the latest.
+struct row_part {
+  std::uint64_t address = 0, bytes = 0;
+};
+
+/// Calls `move(part, done)` for each run of [offset, offset + bytes).
+template <class Move>
+CUresult along_rows(CUarray handle, std::uint64_t offset, std::uint64_t bytes, Move&& move) {
+  const auto found = here().arrays.find(reinterpret_cast<std::uint64_t>(handle));
+  if (found == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const ptx::image_level& m = found->memory.levels.front();
+  const std::uint64_t row = std::uint64_t{m.width} * found->memory.texel_bytes();
+  if (m.depth != 1 || !fits(offset, bytes, row * m.height)) return CUDA_ERROR_INVALID_VALUE;
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t at = offset + done, in_row = at % row;
+    const row_part part{address_of(m.data) + at / row * m.pitch + in_row,
+                        std::min(row - in_row, bytes - done)};
+    if (const CUresult bad = move(part, done); bad != CUDA_SUCCESS) return bad;
+    done += part.bytes;
+  }
+  return CUDA_SUCCESS;
+}
+
+copy_request linear(std::uint64_t to, side to_side, std::uint64_t from, side from_side, std::uint64_t bytes) {
+  copy_request r;
+  r.to = to, r.to_side = to_side, r.from = from, r.from_side = from_side;
+  r.size.width = bytes;
+  return r;
+}
+
+/// `issue` executes one run.
+template <class Issue>
+CUresult into_array(CUarray array, std::size_t offset, std::uint64_t from, side where, std::size_t bytes,
+                    Issue&& issue) {
+  return with_context([&](context&, const context_ptr&) -> CUresult {
+    return along_rows(array, offset, bytes, [&](const row_part& p, std::uint64_t done) {
+      return issue(linear(p.address, side::device, from + done, where, p.bytes));
+    });
+  });
+}
+
+template <class Issue>
+CUresult out_of_array(std::uint64_t to, side where, CUarray array, std::size_t offset, std::size_t bytes,
+                      Issue&& issue) {
+  return with_context([&](context&, const context_ptr&) -> CUresult {
+    return along_rows(array, offset, bytes, [&](const row_part& p, std::uint64_t done) {
+      return issue(linear(to + done, where, p.address, side::device, p.bytes));
+    });
+  });
+}
+
+template <bool PerThread>
+struct array_copies {
+  static constexpr auto now = [](const copy_request& r) { return copy_now(r, PerThread); };
+  static auto later(CUstream s) {
+    return [s](const copy_request& r) { return copy_later(r, s, PerThread); };
+  }
+  static CUresult in(CUarray to, std::size_t offset, const void* from, std::size_t n) {
+    return into_array(to, offset, address_of(from), side::host, n, now);
+  }
+  static CUresult in_async(CUarray to, std::size_t offset, const void* from, std::size_t n, CUstream s) {
+    return into_array(to, offset, address_of(from), side::host, n, later(s));
+  }
+  static CUresult out(void* to, CUarray from, std::size_t offset, std::size_t n) {
+    return out_of_array(address_of(to), side::host, from, offset, n, now);
+  }
+  static CUresult out_async(void* to, CUarray from, std::size_t offset, std::size_t n, CUstream s) {
+    return out_of_array(address_of(to), side::host, from, offset, n, later(s));
+  }
+  static CUresult from_device(CUarray to, std::size_t offset, CUdeviceptr from, std::size_t n) {
+    return into_array(to, offset, from, side::device, n, now);
+  }
+  static CUresult to_device(CUdeviceptr to, CUarray from, std::size_t offset, std::size_t n) {
+    return out_of_array(to, side::device, from, offset, n, now);
+  }
+  static CUresult between(CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset,
+                          std::size_t n) {
+    return with_context([&](context&, const context_ptr&) -> CUresult {
+      return along_rows(from, from_offset, n, [&](const row_part& part, std::uint64_t done) {
+        return into_array(to, to_offset + done, part.address, side::device, part.bytes, now);
+      });
+    });
+  }
+  static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                       std::size_t n) {
+    return with_context([&](context&, const context_ptr& c) -> CUresult {
+      if (const CUresult bad = await_other_work(c, to_context, from_context); bad != CUDA_SUCCESS) return bad;
+      return copy_now(linear(to, side::device, from, side::device, n), PerThread);
+    });
+  }
+  static CUresult peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                             std::size_t n, CUstream s) {
+    return with_context([&](context&, const context_ptr&) -> CUresult {
+      if (const CUresult bad = contexts_of(to_context, from_context); bad != CUDA_SUCCESS) return bad;
+      return copy_later(linear(to, side::device, from, side::device, n), s, PerThread);
+    });
+  }
+};
+
+}  // namespace
+
+CUresult prepare_copy(const context_ptr& c, const CUDA_MEMCPY3D& p, copy_work& out) {
+  copy_request r;
+  if (const CUresult bad = request_of(p, r); bad != CUDA_SUCCESS) return bad;
+  if (r.size.empty() || !allowed(r)) return CUDA_ERROR_INVALID_VALUE;
+  out = work_of(c, r);
+  out.about = p;
+  return CUDA_SUCCESS;
+}
+
+void fill_shaped_copy_entries(api::driver_table& t) {
+  t.cuMemcpy2D_v2 = t.cuMemcpy2DUnaligned_v2 = copy_shaped<CUDA_MEMCPY2D, false>;
+  t.cuMemcpy2D_v2_ptds = t.cuMemcpy2DUnaligned_v2_ptds = copy_shaped<CUDA_MEMCPY2D, true>;
+  t.cuMemcpy2DAsync_v2 = copy_shaped_async<CUDA_MEMCPY2D, false>;
+  t.cuMemcpy2DAsync_v2_ptsz = copy_shaped_async<CUDA_MEMCPY2D, true>;
+  t.cuMemcpy3D_v2 = copy_shaped<CUDA_MEMCPY3D, false>;
+  t.cuMemcpy3D_v2_ptds = copy_shaped<CUDA_MEMCPY3D, true>;
+  t.cuMemcpy3DAsync_v2 = copy_shaped_async<CUDA_MEMCPY3D, false>;
+  t.cuMemcpy3DAsync_v2_ptsz = copy_shaped_async<CUDA_MEMCPY3D, true>;
+  t.cuMemcpy3DPeer = copy_shaped<CUDA_MEMCPY3D_PEER, false>;
+  t.cuMemcpy3DPeer_ptds = copy_shaped<CUDA_MEMCPY3D_PEER, true>;
+  t.cuMemcpy3DPeerAsync = copy_shaped_async<CUDA_MEMCPY3D_PEER, false>;
+  t.cuMemcpy3DPeerAsync_ptsz = copy_shaped_async<CUDA_MEMCPY3D_PEER, true>;
+  using legacy = array_copies<false>;
+  using own = array_copies<true>;
+  t.cuMemcpyHtoA_v2 = legacy::in;
+  t.cuMemcpyHtoA_v2_ptds = own::in;
+  t.cuMemcpyHtoAAsync_v2 = legacy::in_async;
+  t.cuMemcpyHtoAAsync_v2_ptsz = own::in_async;
+  t.cuMemcpyAtoH_v2 = legacy::out;
+  t.cuMemcpyAtoH_v2_ptds = own::out;
+  t.cuMemcpyAtoHAsync_v2 = legacy::out_async;
+  t.cuMemcpyAtoHAsync_v2_ptsz = own::out_async;
+  t.cuMemcpyDtoA_v2 = legacy::from_device;
+  t.cuMemcpyDtoA_v2_ptds = own::from_device;
+  t.cuMemcpyAtoD_v2 = legacy::to_device;
+  t.cuMemcpyAtoD_v2_ptds = own::to_device;
+  t.cuMemcpyAtoA_v2 = legacy::between;
+  t.cuMemcpyAtoA_v2_ptds = own::between;
+  t.cuMemcpyPeer = legacy::peer;
+  t.cuMemcpyPeer_ptds = own::peer;
+  t.cuMemcpyPeerAsync = legacy::peer_async;
+  t.cuMemcpyPeerAsync_ptsz = own::peer_async;
+}
+
+}  // namespace outboard::device::cpu

@@ -1,0 +1,205 @@
+// Chapters virtual memory and memory pool, between processes: descriptors that stand for memory and pools of
+// the server (share_descriptor.hh), and pointers of pools. Codes were measured on driver 580.159.
+#include "frontend/cuda/ends.hh"
+#include "frontend/cuda/objects.hh"
+#include "frontend/cuda/shared_handles.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+constexpr auto by_descriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+shared_book& book(const lane& own) { return own.state().memory.shared; }
+handle_table& allocations(const lane& own) { return own.state().handles[api::handle_kind::allocation]; }
+handle_table& pools(const lane& own) { return own.state().handles[api::handle_kind::memory_pool]; }
+
+int descriptor_of(void* handle) { return static_cast<int>(reinterpret_cast<std::intptr_t>(handle)); }
+
+template <auto Op>
+CUresult share(sender from, const marshal::request_of<Op>& body, marshal::share_token& token) {
+  book(from.own).use();
+  marshal::share_reply reply;
+  const CUresult code = call<Op>(from, body, reply);
+  if (code == CUDA_SUCCESS) token = reply.token;
+  return code;
+}
+
+CUresult give_descriptor(void* out, share_kind kind, const marshal::share_token& token, unique_fd* watch) {
+  auto made = make_share_descriptor(kind, token);
+  if (!made) return CUDA_ERROR_OPERATING_SYSTEM;
+  if (watch) *watch = std::move(made->watch);
+  const int fd = made->given.release();
+  std::memcpy(out, &fd, sizeof fd);
+  return CUDA_SUCCESS;
+}
+
+/// 0: not imported, or destroyed again.
+std::uint64_t imported_pool(const lane& own, const marshal::share_token& token) {
+  std::uint64_t found = 0;
+  pools(own).each([&](std::uint64_t handle, object& o) {
+    const auto& info = static_cast<const pool_info&>(o);
+    if (info.imported && info.token == token) found = handle;
+  });
+  return found;
+}
+
+CUmemAllocationProp properties_of(const marshal::allocation_body& body) {
+  CUmemAllocationProp prop{};
+  prop.type = static_cast<CUmemAllocationType>(body.type);
+  prop.location.type = static_cast<CUmemLocationType>(body.location_type);
+  prop.location.id = body.location;
+  prop.allocFlags.compressionType = body.compression;
+  prop.allocFlags.gpuDirectRDMACapable = body.rdma_capable;
+  prop.allocFlags.usage = body.usage;
+  return prop;  // what was imported cannot be exported again, so no handle types
+}
+
+}  // namespace
+
+void sweep_shared(lane& own) {
+  for (const marshal::share_token& token : book(own).forgotten()) {
+    (void)call<marshal::service::share_forget>({own, 0}, marshal::share_reply{.token = token});
+  }
+}
+
+CUresult ends::cuMemExportToShareableHandle(void* shareableHandle, CUmemGenericAllocationHandle handle,
+                                            CUmemAllocationHandleType handleType, unsigned long long flags) {
+  lane& own = this_lane();
+  const auto* info = static_cast<const allocation_info*>(allocations(own).find(handle));
+  if (!shareableHandle || flags != 0 || handleType != by_descriptor || !info || info->handles.load() <= 0 ||
+      !(info->properties.requestedHandleTypes & by_descriptor)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  sweep_shared(own);
+  marshal::share_token token;
+  CUresult code = share<api::opcode::cuMemExportToShareableHandle>(
+      {own, 0}, marshal::share_block_body{.address = handle, .size = info->size}, token);
+  if (code != CUDA_SUCCESS) return code;
+  unique_fd watch;
+  code = give_descriptor(shareableHandle, share_kind::allocation, token, &watch);
+  if (code == CUDA_SUCCESS) book(own).given(handle, token, std::move(watch));
+  return code;
+}
+
+CUresult ends::cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* osHandle,
+                                              CUmemAllocationHandleType shHandleType) {
+  lane& own = this_lane();
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  if (shHandleType == CU_MEM_HANDLE_TYPE_FABRIC && osHandle) return CUDA_ERROR_NOT_SUPPORTED;
+  if (shHandleType != by_descriptor) return CUDA_ERROR_INVALID_VALUE;
+  const auto token = read_share_descriptor(share_kind::allocation, descriptor_of(osHandle));
+  if (!token) {
+    const bool of_a_pool = read_share_descriptor(share_kind::pool, descriptor_of(osHandle)).has_value();
+    return of_a_pool ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_UNKNOWN;
+  }
+  auto made = std::make_unique<allocation_info>();
+  allocation_info* info = made.get();
+  const std::uint64_t id = allocations(own).reserve(std::move(made));
+  if (!id) return CUDA_ERROR_OUT_OF_MEMORY;
+  book(own).use();
+  marshal::allocation_body about;
+  if (const CUresult code = call<api::opcode::cuMemImportFromShareableHandle>(
+          {own, 0}, marshal::share_import_body{.handle = id, .token = *token}, about);
+      code != CUDA_SUCCESS)
+    return allocations(own).release(id), code;
+  info->size = about.size;
+  info->properties = properties_of(about);
+  return *handle = id, CUDA_SUCCESS;
+}
+
+CUresult ends::cuMemPoolExportToShareableHandle(void* handle_out, CUmemoryPool pool,
+                                                CUmemAllocationHandleType handleType,
+                                                unsigned long long flags) {
+  lane& own = this_lane();
+  const pool_info* info = find_object<pool_info>(own, pool);
+  if (!handle_out || flags != 0 || handleType != by_descriptor || !info || !info->exportable)
+    return CUDA_ERROR_INVALID_VALUE;
+  marshal::share_token token;
+  const CUresult code = share<api::opcode::cuMemPoolExportToShareableHandle>(
+      {own, 0}, marshal::context_body{.handle = value_of(pool), .device = info->device}, token);
+  return code == CUDA_SUCCESS ? give_descriptor(handle_out, share_kind::pool, token, nullptr) : code;
+}
+
+CUresult ends::cuMemPoolImportFromShareableHandle(CUmemoryPool* pool_out, void* handle,
+                                                  CUmemAllocationHandleType handleType,
+                                                  unsigned long long flags) {
+  lane& own = this_lane();
+  if (!pool_out || flags != 0 || handleType != by_descriptor) return CUDA_ERROR_INVALID_VALUE;
+  const auto token = read_share_descriptor(share_kind::pool, descriptor_of(handle));
+  if (!token) return CUDA_ERROR_UNKNOWN;
+  book(own).use();
+  if (const std::uint64_t known = imported_pool(own, *token)) {  // the same handle again, as a driver gives
+    return *pool_out = reinterpret_cast<CUmemoryPool>(known), CUDA_SUCCESS;
+  }
+  auto made = std::make_unique<pool_info>();
+  pool_info* info = made.get();
+  info->imported = true;
+  info->token = *token;
+  const std::uint64_t id = pools(own).reserve(std::move(made));
+  if (!id) return CUDA_ERROR_OUT_OF_MEMORY;
+  marshal::number_reply device;
+  if (const CUresult code = call<api::opcode::cuMemPoolImportFromShareableHandle>(
+          {own, 0}, marshal::share_import_body{.handle = id, .token = *token}, device);
+      code != CUDA_SUCCESS)
+    return pools(own).release(id), code;
+  info->device = static_cast<std::int32_t>(device.value);
+  if (!own.state().devices.primary(info->device)) {
+    pools(own).release(id);
+    return malformed_reply(own, static_cast<std::uint32_t>(api::opcode::cuMemPoolImportFromShareableHandle));
+  }
+  return *pool_out = reinterpret_cast<CUmemoryPool>(id), CUDA_SUCCESS;
+}
+
+CUresult ends::cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUdeviceptr ptr) {
+  lane& own = this_lane();
+  process& p = own.state();
+  const auto block = p.memory.addresses.find(ptr);
+  if (!shareData_out || !block || block->kind != memory_kind::pool || block->base != ptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  const pool_info* from = find_object<pool_info>(own, reinterpret_cast<CUmemoryPool>(block->pool));
+  if (!from || !from->exportable) return CUDA_ERROR_INVALID_VALUE;
+  marshal::share_token token;
+  const CUresult code = share<api::opcode::cuMemPoolExportPointer>(
+      {own, block->context}, marshal::share_block_body{.address = block->base, .size = block->size}, token);
+  if (code == CUDA_SUCCESS) write_handle(*shareData_out, token);
+  return code;
+}
+
+CUresult ends::cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
+                                      CUmemPoolPtrExportData* shareData) {
+  lane& own = this_lane();
+  process& p = own.state();
+  const pool_info* into = find_object<pool_info>(own, pool);
+  if (!ptr_out || !shareData || !into || !into->imported) return CUDA_ERROR_INVALID_VALUE;
+  const auto token = read_handle(*shareData);
+  if (!token) return CUDA_ERROR_INVALID_VALUE;
+  book(own).use();
+  marshal::share_pointer_reply got;
+  if (const CUresult code = call<api::opcode::cuMemPoolImportPointer>(
+          own, marshal::share_pointer_body{.pool = value_of(pool), .token = *token}, got);
+      code != CUDA_SUCCESS)
+    return code;
+  memory_block block;
+  block.base = got.address;
+  block.size = got.size;
+  block.kind = memory_kind::pool;
+  block.context = own.current() ? own.context_handle() : p.devices.primary(into->device)->handle;
+  block.device = into->device;
+  block.pool = value_of(pool);
+  if (const CUresult code = p.memory.insert_foreign(block); code != CUDA_SUCCESS) return code;
+  return *ptr_out = got.address, CUDA_SUCCESS;
+}
+
+/// A dma-buf is an object of the server's kernel that nothing on the client's machine can use; attribute 124
+/// of the devices says that there are none.
+CUresult ends::cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, size_t size,
+                                             CUmemRangeHandleType handleType, unsigned long long) {
+  lane& own = this_lane();
+  process& p = own.state();
+  const bool known = p.memory.addresses.covers(dptr, size ? size : 1);
+  if (!handle || size == 0 || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || !known)
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace outboard::frontend::cuda

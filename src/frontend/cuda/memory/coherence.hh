@@ -1,0 +1,45 @@
+// When host memory that kernels see goes to the server and comes back: before a request that begins work or
+// waits for it, and after one that reports its completion to the program. Called for every request that
+// leaves; costs one load while no such memory exists. Any thread.
+#pragma once
+
+#include <span>
+
+#include "api/cuda/functions.hh"
+#include "frontend/cuda/process.hh"
+
+namespace outboard::frontend::cuda {
+
+/// Makes pinned memory whose address is in the request visible to kernels, and sends what the program has
+/// changed. CUDA_ERROR_MAP_FAILED: the server cannot have memory at such an address.
+CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
+                        std::span<const std::byte> bulk);
+
+/// How much had left before a call: so much is complete if the call says that all is.
+struct completion_mark {
+  std::uint64_t mirrors = 0, managed = 0;  ///< mirrors::work_mark, managed_blocks::mark
+};
+completion_mark take_mark(const lane& own);
+
+/// The request has left, or never will.
+void note_left(lane& own);
+inline void after_leaving(lane& own) {
+  if (own.managed_work) note_left(own);
+}
+
+/// After a call that succeeded; `mark` was taken before it.
+CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payload,
+                    const completion_mark& mark);
+
+/// Makes the pinned block that holds the address visible to kernels, under the same address.
+CUresult show_pinned(lane& own, std::uint64_t address);
+/// A block of the program's own memory, or managed memory that the server has. `device_address` is out;
+/// `view`: where we reach it, if not there.
+CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
+                    std::uint64_t& device_address, std::byte* view = nullptr);
+/// No kernel sees it any more; waits for the device. Nothing happens where none ever did.
+void hide_block(lane& own, std::uint64_t address);
+/// Like hide_block(), for memory that the server shares.
+void unshare(lane& own, std::uint64_t address);
+
+}  // namespace outboard::frontend::cuda

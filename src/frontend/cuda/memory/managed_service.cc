@@ -1,0 +1,289 @@
+// The thread of managed_blocks: looks whether the work that closed a touched block is complete, and exchanges
+// changes with work that is not.
+#include <algorithm>
+
+#include "base/blocked_signals.hh"
+#include "base/pages.hh"
+#include "frontend/cuda/context.hh"
+#include "frontend/cuda/memory/managed_blocks.hh"
+
+namespace outboard::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Between two looks: at first most work ends soon after it was touched, later a look costs both sides more
+/// than it is worth (a look and an exchange take 30 to 100 us).
+constexpr std::chrono::nanoseconds first_pause = 10us, later_pause = 200us;
+constexpr std::chrono::milliseconds soon{2};
+/// At what a running kernel writes: a flag that came may stand for bytes that the same look had passed before
+/// they were written. The next one finds them.
+constexpr int looks = 2;
+
+}  // namespace
+
+bool managed_blocks::start(session& server, managed_questions ask) {
+  const std::lock_guard lock(mutex_);
+  if (started_.load(std::memory_order_relaxed)) return true;
+  if (!gate_.open()) return false;
+  server_ = &server;
+  ask_ = std::move(ask);
+  const blocked_signals blocked;  // signals are the program's business (design section 5.4)
+  ++threads_;
+  std::thread([this] { serve(); }).detach();
+  started_.store(true, std::memory_order_release);
+  return true;
+}
+
+void managed_blocks::serve() {
+  lane& own = this_lane();
+  std::optional<std::chrono::nanoseconds> pause;
+  while (!ended_.load()) {
+    while (const auto address = gate_.next_touch(pause)) {
+      note_touch(*address);
+      pause = 0ns;
+    }
+    pause = step(own);
+  }
+  --threads_;
+}
+
+/// All blocks in the page wait for it.
+void managed_blocks::note_touch(std::uint64_t address) {
+  const std::uint64_t page = page_size(), first = page_down(address);
+  const std::lock_guard lock(mutex_);
+  bool any = false;
+  for (auto b = blocks_.lower_bound(first + page); b != blocks_.begin();) {
+    block& near = (--b)->second;
+    if (near.base + near.size <= first) break;
+    if (!near.closed) continue;
+    any = true;
+    const std::uint64_t at = std::max(first, near.base) - near.base;
+    const bool open_again = std::any_of(near.windows.begin(), near.windows.end(),
+                                        [&](const byte_range& w) { return at >= w.begin && at < w.end; });
+    if (open_again) continue;  // it was closed for an exchange, and who slept there is awake
+    if (near.touched.empty()) near.since = near.looked = near.changed = clock::now();
+    near.touched.push_back(std::max(first, near.base));
+  }
+  if (!any) gate_.reopen(first, page);  // opened meanwhile: nobody may sleep there
+}
+
+std::optional<std::chrono::nanoseconds> managed_blocks::step(lane& own) {
+  std::vector<std::uint64_t> bases;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::uint64_t base : busy_) {
+      const block& b = blocks_.at(base);
+      if (b.closed && (!b.touched.empty() || !b.windows.empty())) bases.push_back(base);
+    }
+  }
+  std::optional<std::chrono::nanoseconds> pause;
+  for (const std::uint64_t base : bases) {
+    if (settle(own, base)) continue;
+    std::chrono::nanoseconds waited{};
+    bool touched = false, shared = false;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = blocks_.find(base);
+      if (found == blocks_.end() || !found->second.closed) continue;
+      touched = !found->second.touched.empty();
+      shared = !found->second.windows.empty();
+      waited = clock::now() - found->second.since;
+    }
+    if (touched && (shared || out_of_patience(own, base))) open_window(own, base);
+    if (shared) exchange(own, base);
+    const bool new_touch = touched && !shared && waited < soon;
+    pause = new_touch ? first_pause : pause.value_or(later_pause);
+  }
+  return pause;
+}
+
+/// Variables may share a page, and kernels name them all.
+std::vector<std::uint64_t> managed_blocks::together(const block& b) const {
+  if (!b.variable) return {b.base};
+  std::vector<std::uint64_t> bases;
+  for (const auto& [base, other] : blocks_) {
+    if (other.variable) bases.push_back(base);
+  }
+  return bases;
+}
+
+/// True: nothing is left to do for this block.
+bool managed_blocks::settle(lane& own, std::uint64_t base) {
+  std::map<work_flow, std::uint64_t> users;
+  std::vector<std::uint64_t> bases;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(base);
+    if (found == blocks_.end() || !found->second.closed) return true;
+    users = found->second.users;
+    bases = together(found->second);
+    // A question now might overtake the request.
+    for (const auto& [flow, number] : users) {
+      if (leaving_.contains(number)) return false;
+    }
+  }
+  if (!ask_.may_ask()) return false;
+  for (const auto& [flow, number] : users) {
+    if (!flow_done(own, flow, number)) return false;
+  }
+  const std::uint64_t context = users.empty() ? 0 : users.begin()->first.context;
+  // What cannot be fetched (the session is lost, the context is broken) is not waited for either.
+  for (const std::uint64_t one : bases) (void)mirrors_.fetch_range(*server_, own, context, one, {});
+  const std::lock_guard lock(mutex_);
+  bool open_all = true;
+  for (const std::uint64_t one : bases) {
+    const auto found = blocks_.find(one);
+    if (found == blocks_.end()) continue;
+    for (const auto& [flow, number] : users) {
+      const auto user = found->second.users.find(flow);
+      if (user != found->second.users.end() && user->second <= number) found->second.users.erase(user);
+    }
+    open_all = open_all && found->second.users.empty();
+  }
+  if (!open_all) return false;  // it is used again already
+  for (const std::uint64_t one : bases) {
+    const auto found = blocks_.find(one);
+    if (found == blocks_.end()) continue;
+    if (found->second.closed) open(found->second);
+    busy_.erase(one);
+  }
+  return true;
+}
+
+bool managed_blocks::flow_done(lane& own, const work_flow& flow, std::uint64_t number) {
+  if (flow.can_be_asked()) return ask_.query(own, flow) != CUDA_ERROR_NOT_READY;
+  return context_done(flow.context, number);
+}
+
+/// A stream that only its own thread can name: all of the context is waited for, by a thread that may.
+bool managed_blocks::context_done(std::uint64_t context, std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  context_wait& w = waits_[context];
+  if (w.done >= number) return true;
+  w.wanted = std::max(w.wanted, number);
+  if (!w.begun) {
+    w.begun = true;
+    const blocked_signals blocked;
+    ++threads_;
+    std::thread([this, context, &w] { wait_in(context, w); }).detach();
+  }
+  waits_changed_.notify_all();
+  return false;
+}
+
+void managed_blocks::wait_in(std::uint64_t context, context_wait& w) {
+  lane& own = this_lane();
+  std::unique_lock lock(mutex_);
+  while (!ended_.load()) {
+    if (w.wanted <= w.done) {
+      waits_changed_.wait(lock);
+      continue;
+    }
+    const std::uint64_t covered = all_left();
+    lock.unlock();
+    ask_.wait_for_all(own, context);
+    lock.lock();
+    w.done = covered;
+  }
+  lock.unlock();  // the thread that waits for the last one may then destroy the lock
+  --threads_;
+}
+
+/// Has the work neither ended nor changed anything around the touch for so long that it may wait for it?
+bool managed_blocks::out_of_patience(lane& own, std::uint64_t base) {
+  byte_range part;
+  std::uint64_t context = 0;
+  clock::time_point now = clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(base);
+    if (found == blocks_.end() || found->second.touched.empty()) return false;
+    const block& b = found->second;
+    if (now - b.since >= most_patience) return true;
+    if (now - b.looked < patience / 4) return false;
+    part.begin = (b.touched.front() - base) / first_window * first_window;
+    part.end = std::min(b.size, part.begin + first_window);
+    if (!b.users.empty()) context = b.users.begin()->first.context;
+  }
+  (void)mirrors_.fetch_range(*server_, own, context, base, part);
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(base);
+  if (found == blocks_.end() || !found->second.closed) return false;
+  block& b = found->second;
+  const std::byte* begin = b.view + (base - b.first_page) + part.begin;
+  const std::span<const std::byte> there(begin, part.end - part.begin);
+  now = clock::now();
+  if (!std::equal(there.begin(), there.end(), b.seen.begin(), b.seen.end())) {
+    b.changed = now;
+    b.seen.assign(there.begin(), there.end());
+  }
+  b.looked = now;
+  return now - b.changed >= patience;
+}
+
+void managed_blocks::open_window(lane& own, std::uint64_t base) {
+  byte_range part;
+  std::uint64_t context = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(base);
+    if (found == blocks_.end() || found->second.touched.empty()) return;
+    block& b = found->second;
+    const std::uint64_t offset = b.touched.front() - b.base;
+    part.begin = b.variable ? 0 : offset / b.next_window * b.next_window;
+    part.end = b.variable ? b.size : std::min(b.size, part.begin + b.next_window);
+    // A thread that touches much of it should not fault for every piece.
+    b.next_window = std::min(most_window, b.next_window * 4);
+    if (!b.users.empty()) context = b.users.begin()->first.context;
+  }
+  for (int look = 0; look < looks; ++look) (void)mirrors_.fetch_range(*server_, own, context, base, part);
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(base);
+  if (found == blocks_.end() || !found->second.closed) return;
+  block& b = found->second;
+  mirrors_.open_window(base, part);
+  std::erase_if(b.windows, [&](const byte_range& w) { return w.begin >= part.begin && w.end <= part.end; });
+  b.windows.push_back(part);
+  const std::uint64_t begin = b.variable ? b.first_page : base + part.begin;
+  gate_.reopen(begin, b.variable ? b.pages : part.end - part.begin);
+  std::erase_if(b.touched, [&](std::uint64_t at) { return at - base >= part.begin && at - base < part.end; });
+  if (!b.touched.empty()) b.since = clock::now() - patience;
+}
+
+void managed_blocks::exchange(lane& own, std::uint64_t base) {
+  std::vector<byte_range> windows;
+  std::uint64_t context = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(base);
+    if (found == blocks_.end() || found->second.users.empty()) return;
+    windows = found->second.windows;
+    context = found->second.users.begin()->first.context;
+  }
+  // What the program does meanwhile waits: its stores go all or not at all, and it sees a kernel's together.
+  set_windows(base, windows, false);
+  for (const byte_range part : windows) (void)mirrors_.send_range(*server_, own, context, base, part);
+  for (int look = 0; look < looks; ++look) {
+    for (const byte_range part : windows) (void)mirrors_.fetch_range(*server_, own, context, base, part);
+  }
+  set_windows(base, windows, true);
+}
+
+void managed_blocks::set_windows(std::uint64_t base, const std::vector<byte_range>& windows, bool open) {
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(base);
+  if (found == blocks_.end() || !found->second.closed) return;
+  const block& b = found->second;
+  for (const byte_range part : windows) {
+    const std::uint64_t begin = b.variable ? b.first_page : base + part.begin;
+    const std::uint64_t bytes = b.variable ? b.pages : part.end - part.begin;
+    if (open) {
+      gate_.reopen(begin, bytes);
+    } else {
+      (void)gate_.close(begin, bytes);
+    }
+  }
+}
+
+}  // namespace outboard::frontend

@@ -1,0 +1,101 @@
+// Host memory that kernels see although they run elsewhere: each block exists here and, under the same name,
+// in the worker. What the program has changed goes there before work begins and before it waits, what kernels
+// have changed comes back when the program learns that work is complete. Changes are found by comparing with
+// a shadow. Of managed memory that managed_blocks.hh keeps the program from, only what it can reach is
+// compared. Owned by the process state; any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "frontend/cuda/context.hh"
+#include "frontend/session.hh"
+#include "marshal/cuda/bodies.hh"
+
+namespace outboard::frontend {
+
+/// A range in a block, counted from its base; begins at a multiple of marshal::change_line.
+struct byte_range {
+  std::uint64_t begin = 0, end = 0;
+};
+
+struct mirror {
+  std::uint64_t base = 0, size = 0;
+  std::uint64_t device_address = 0;  ///< what kernels call it; `base` but for registered memory
+  std::uint64_t context = 0;         ///< handle; dies with it
+  std::byte* shadow = nullptr;       ///< what the worker is known to have; untouched pages cost nothing
+  std::byte* memory = nullptr;       ///< our view of it; null: the program's, at `base`
+  int file = -1;         ///< what `memory` shows, each byte at its address; holes in it were never written
+  bool shut = false;     ///< the program gets at no page of it but those in `windows`
+  bool settled = false;  ///< and nothing has changed in the others since they were last compared
+  std::vector<byte_range> windows;
+
+  std::byte* bytes() const { return memory ? memory : reinterpret_cast<std::byte*>(base); }
+};
+
+class mirrors {
+ public:
+  /// False: no memory for the shadow. The worker's block is zero, or will be fetched at once.
+  bool add(mirror made);
+  std::optional<mirror> remove(std::uint64_t base);
+  std::vector<mirror> remove_context(std::uint64_t context);
+  std::optional<mirror> find(std::uint64_t address) const;
+  /// A mirror that kernels know by this address.
+  std::optional<mirror> find_device(std::uint64_t address) const;
+  bool any() const { return count_.load(std::memory_order_acquire) != 0; }
+
+  /// Sends what the program has changed. Addresses of the program's own memory among it are passed to `seen`.
+  CUresult send(session& server, lane& own);
+  /// Fetches what kernels have changed, if any have run since they were last known to be done.
+  CUresult fetch(session& server, lane& own);
+  /// The same for a part of one block ({}: all), whatever has run.
+  CUresult send_range(session& server, lane& own, std::uint64_t context, std::uint64_t base, byte_range part);
+  CUresult fetch_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
+                       byte_range part);
+
+  /// What the program can reach of a block: nothing (once it is compared, nothing can change), some parts of
+  /// it, all.
+  void shut(std::uint64_t base);
+  void open_window(std::uint64_t base, byte_range part);
+  void unshut(std::uint64_t base);
+  void work_begins(std::uint64_t context);  ///< kernels or copies may write from now on
+  std::uint64_t work_mark() const { return work_mark_.load(std::memory_order_relaxed); }
+  /// All that was submitted in it before `mark` was taken; fetch() first. What began since keeps it at work.
+  void work_is_done(std::uint64_t context, std::uint64_t mark);
+  bool fetch_needed() const { return working_.load(std::memory_order_acquire); }
+
+  /// The worker is a new one, and its blocks are zero.
+  void forget_common();
+
+  /// Where addresses of blocks that no kernel knows yet lie: those found in what is sent are noted.
+  void watch(std::uint64_t low, std::uint64_t size);
+  std::vector<std::uint64_t> take_noted();
+  /// Managed memory lies in this range: its addresses in what is sent are noted, too.
+  void watch_managed(std::uint64_t low, std::uint64_t size);
+  std::vector<std::uint64_t> take_managed_noted();
+
+ private:
+  CUresult send_part(session& server, lane& own, std::uint64_t context);
+  CUresult compare(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
+  CUresult compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
+  CUresult fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next);
+  const mirror* at(std::uint64_t address) const;
+
+  mutable std::mutex mutex_;  // guards what follows; held while sending and fetching
+  std::map<std::uint64_t, mirror> mirrors_;
+  std::set<std::uint64_t> contexts_at_work_;
+  std::vector<std::byte> changes_, request_, reply_;
+  std::uint64_t watched_low_ = 0, watched_size_ = 0;
+  std::uint64_t managed_low_ = 0, managed_size_ = 0;
+  std::vector<std::uint64_t> noted_, managed_noted_;
+  std::atomic<std::size_t> count_{0};
+  std::atomic<bool> working_{false};
+  std::atomic<std::uint64_t> work_mark_{0};
+};
+
+}  // namespace outboard::frontend

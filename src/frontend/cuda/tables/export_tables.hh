@@ -1,0 +1,45 @@
+// The undocumented tables of cuGetExportTable that every CUDA runtime asks for, and what some libraries call
+// in them. Everything is answered in this process. The tables are constants of static storage: a caller keeps
+// the pointer indefinitely, calls from any thread, and their addresses enter the integrity value. The rest of
+// the front-end is reached through export_hooks, set once at init, before the first table function can be
+// called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "api/cuda/headers.hh"
+#include "frontend/cuda/tables/integrity.hh"
+
+namespace outboard::frontend::cuda {
+
+/// Filled by the front-end's one init; every member must be set. All may be called from any thread, and some
+/// before cuInit or without a context.
+struct export_hooks {
+  int (*driver_version)();        ///< what cuDriverGetVersion reports
+  std::size_t (*device_count)();  ///< what cuDeviceGetCount reports; 0 before the devices are known
+  /// As the public calls report it for this ordinal (UUID and attributes 50, 33, 34); ordinal <
+  /// device_count().
+  device_identity (*device)(std::size_t ordinal);
+  /// The primary context's stable handle, neither retained nor activated; null: no such device.
+  CUcontext (*primary_handle)(CUdevice device);
+  CUcontext (*current_context)();  ///< of the calling thread, or null; on the hot path of every runtime call
+  CUresult (*create_context)(CUcontext* out, unsigned flags, CUdevice device);  ///< cuCtxCreate_v2
+  CUresult (*load_module)(CUmodule* out, const void* image);  ///< cuModuleLoadData; wrapper or bare fatbin
+  /// Calls `each` once per function of the module. On an error nothing was called.
+  CUresult (*module_functions)(CUmodule module, void* opaque,
+                               void (*each)(void* opaque, CUfunction function));
+  /// Of the current context's device, two bytes for each pair of multiprocessors. The caller frees both with
+  /// free().
+  CUresult (*board_layout)(std::uint8_t** clusters, std::uint8_t** numbers);
+  void (*log)(const char* line);  ///< one warning line, no newline; must not throw
+};
+
+/// Must precede the first cuGetExportTable. `hooks` is copied; a second call replaces it (tests).
+void set_export_hooks(const export_hooks& hooks);
+
+/// cuGetExportTable: a table, or CUDA_ERROR_INVALID_VALUE and null where the id is unknown or refused.
+/// Works before cuInit.
+CUresult get_export_table(const void** table, const CUuuid* id);
+
+}  // namespace outboard::frontend::cuda

@@ -1,0 +1,42 @@
+// The result of a program's last build, compilation or linking. Any thread.
+#pragma once
+
+#include "frontend/opencl/back_ends.hh"
+#include "frontend/opencl/kinds.hh"
+
+namespace outboard::frontend::opencl {
+
+/// nullptr: there was none, or it is not done.
+inline build built_of(program_info& program) {
+  const std::lock_guard lock(program.mutex);
+  return program.built;
+}
+
+/// Is it the server's device of this name, or a part of it?
+inline bool within(cl_device_id device, std::uint64_t id) {
+  while (device && id_of(device) != id) device = find<device_info>(device)->parent.get();
+  return device != nullptr;
+}
+
+/// The position of this device in a build's results; their number if it is not there. Platforms may name the
+/// whole device where a program is for a part of it (PoCL does).
+inline std::size_t position_of(const marshal::opencl::build_reply& built, cl_device_id device) {
+  for (; device; device = find<device_info>(device)->parent.get()) {
+    const auto found = std::find_if(built.devices.begin(), built.devices.end(),
+                                    [device](const auto& each) { return each.device == id_of(device); });
+    if (found != built.devices.end()) return static_cast<std::size_t>(found - built.devices.begin());
+  }
+  return built.devices.size();
+}
+
+/// Does it have kernels? Objects for the linker and libraries have none, though their builds succeeded.
+/// Platforms that do not report the type of a binary have executables only.
+inline bool is_executable(const build& built) {
+  return built && built->code == CL_SUCCESS &&
+         std::any_of(built->devices.begin(), built->devices.end(), [](const auto& each) {
+           return each.binary_type == CL_PROGRAM_BINARY_TYPE_EXECUTABLE ||
+                  each.binary_type == CL_PROGRAM_BINARY_TYPE_NONE;
+         });
+}
+
+}  // namespace outboard::frontend::opencl

@@ -1,0 +1,27 @@
+// Texts that the verbs print: tables, sizes, times as people read them, and the way to the standard output.
+// Pure functions but for print(); main thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outboard::tool {
+
+/// Rows as lines whose columns are aligned and two blanks apart. The first row is the header.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+/// "512 MiB", "1.5 GiB".
+std::string size_text(double bytes);
+
+/// "12 s", "5 min", "3 h 20 min", "2 days 4 h".
+std::string duration_text(double seconds);
+
+/// Replaces control characters by '?': names that clients choose must not control a terminal.
+std::string printable(std::string_view text);
+
+/// Writes to the standard output; returns the exit status, and complains if that fails.
+int print(std::string_view text);
+
+}  // namespace outboard::tool

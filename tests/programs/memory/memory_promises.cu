@@ -1,0 +1,298 @@
+// What CUDA promises about copies: their bytes are there, whichever way the program learns that they are
+// complete; copies of nothing, at offsets, across allocations, and without a stated kind; system calls that
+// write page-locked memory; refused copies, which touch nothing.
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "../common.hh"
+
+__global__ void fill(int* x, int n, int value) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = value + i;
+}
+
+namespace {
+
+constexpr int n = 1 << 18;
+constexpr std::size_t bytes = n * sizeof(int);
+
+struct stream {
+  cudaStream_t s = nullptr;
+  explicit stream(unsigned flags = cudaStreamNonBlocking) { MUST(cudaStreamCreateWithFlags(&s, flags)); }
+  ~stream() { cudaStreamDestroy(s); }
+  operator cudaStream_t() const { return s; }
+};
+
+bool is(const int* x, int value) {
+  for (int i = 0; i < n; ++i) {
+    if (x[i] != value + i) return false;
+  }
+  return true;
+}
+
+/// Each way to learn that a copy to page-locked memory is complete, from the same thread or another.
+void seen_by_every_way() {
+  int *device, *host, *other_device;
+  MUST(cudaMalloc(&device, bytes));
+  MUST(cudaMalloc(&other_device, 64));
+  MUST(cudaMallocHost(&host, bytes));
+  stream s, other;
+  const stream blocking(cudaStreamDefault);
+  cudaEvent_t e;
+  MUST(cudaEventCreateWithFlags(&e, cudaEventDisableTiming));
+  const auto polled = [](auto query) {
+    cudaError_t state;
+    while ((state = query()) == cudaErrorNotReady) {
+    }
+    MUST(state);
+  };
+  int small = 0;
+  struct look {
+    const int* host;
+    int value;
+    bool right;
+  };
+  const std::pair<cudaStream_t, std::function<void(int)>> ways[] = {
+      {s, [&](int) { MUST(cudaStreamSynchronize(s)); }},
+      {s, [&](int) { MUST(cudaDeviceSynchronize()); }},
+      {s, [&](int) { polled([&] { return cudaStreamQuery(s); }); }},
+      {s, [&](int) { MUST(cudaEventSynchronize(e)); }},
+      {s, [&](int) { polled([&] { return cudaEventQuery(e); }); }},
+      {s,
+       [&](int) {
+         MUST(cudaStreamWaitEvent(other, e, 0));
+         MUST(cudaStreamSynchronize(other));
+       }},
+      {s,
+       [&](int) {
+         MUST(cudaStreamWaitEvent(other, e, 0));
+         polled([&] { return cudaStreamQuery(other); });
+       }},
+      {blocking, [&](int) { MUST(cudaMemcpy(&small, other_device, 4, cudaMemcpyDeviceToHost)); }},
+      {blocking, [&](int) { MUST(cudaStreamSynchronize(nullptr)); }},
+      {s, [&](int) { std::thread([&] { MUST(cudaEventSynchronize(e)); }).join(); }},
+      {s,
+       [&](int value) {
+         look l{host, value, false};
+         MUST(cudaStreamWaitEvent(other, e, 0));
+         MUST(cudaLaunchHostFunc(
+             other,
+             [](void* data) {
+               look* at = static_cast<look*>(data);
+               at->right = is(at->host, at->value);
+             },
+             &l));
+         MUST(cudaStreamSynchronize(other));
+         EXPECT(l.right);
+       }},
+  };
+  int value = 1000;
+  for (int round = 0; round < 3; ++round) {
+    for (const auto& [on, learn] : ways) {
+      value += n;
+      fill<<<n / 256, 256, 0, on>>>(device, n, value);
+      MUST(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, on));
+      MUST(cudaEventRecord(e, on));
+      learn(value);
+      EXPECT(is(host, value));
+    }
+  }
+  MUST(cudaEventDestroy(e));
+  MUST(cudaFreeHost(host));
+  MUST(cudaFree(device));
+  MUST(cudaFree(other_device));
+}
+
+/// A copy from page-locked memory reads it when its turn in the stream comes: after a host function that
+/// writes there.
+void written_by_a_host_function(bool registered) {
+  std::vector<int> own(n);
+  int *device, *host = own.data();
+  MUST(cudaMalloc(&device, bytes));
+  if (registered) {
+    MUST(cudaHostRegister(host, bytes, cudaHostRegisterDefault));
+  } else {
+    MUST(cudaMallocHost(&host, bytes));
+  }
+  const stream s;
+  struct order {
+    int *at, value;
+  };
+  std::vector<int> seen(n);
+  for (int value : {100, 200, 300}) {
+    std::memset(host, 0, bytes);
+    order o{host, value};
+    MUST(cudaLaunchHostFunc(
+        s,
+        [](void* data) {
+          const order* next = static_cast<order*>(data);
+          usleep(20000);
+          for (int i = 0; i < n; ++i) next->at[i] = next->value + i;
+        },
+        &o));
+    MUST(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, s));
+    MUST(cudaStreamSynchronize(s));
+    MUST(cudaMemcpy(seen.data(), device, bytes, cudaMemcpyDeviceToHost));
+    EXPECT(is(seen.data(), value));
+  }
+  MUST(registered ? cudaHostUnregister(host) : cudaFreeHost(host));
+  MUST(cudaFree(device));
+}
+
+void copies_of_nothing() {
+  char *device, *pinned, *managed, pageable[16] = "unchanged";
+  MUST(cudaMalloc(&device, 64));
+  MUST(cudaMallocHost(&pinned, 64));
+  MUST(cudaMallocManaged(&managed, 64));
+  const stream s;
+  for (char* to : {device, pinned, managed, pageable}) {
+    for (char* from : {device, pinned, managed, pageable}) {
+      MUST(cudaMemcpy(to, from, 0, cudaMemcpyDefault));
+      MUST(cudaMemcpyAsync(to, from, 0, cudaMemcpyDefault, s));
+    }
+    MUST(cudaMemcpy2D(to, 8, pageable, 8, 0, 3, cudaMemcpyDefault));
+    MUST(cudaMemcpy2D(to, 8, pageable, 8, 3, 0, cudaMemcpyDefault));
+  }
+  MUST(cudaMemset(device, 1, 0));
+  MUST(cudaMemsetAsync(device, 1, 0, s));
+  MUST(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDefault));
+  MUST(cudaDeviceSynchronize());
+  EXPECT(std::strcmp(pageable, "unchanged") == 0);
+  MUST(cudaFree(managed));
+  MUST(cudaFreeHost(pinned));
+  MUST(cudaFree(device));
+}
+
+/// Copies every kind of memory to every other, from middle to middle; the driver finds out the kind.
+void at_offsets() {
+  constexpr std::size_t size = 10000, from_at = 777, to_at = 1333, count = 5001;
+  char *device[2], *pinned[2], *managed[2];
+  std::vector<char> pageable[2] = {std::vector<char>(size), std::vector<char>(size)};
+  for (int i : {0, 1}) {
+    MUST(cudaMalloc(&device[i], size));
+    MUST(cudaMallocHost(&pinned[i], size));
+    MUST(cudaMallocManaged(&managed[i], size));
+  }
+  std::vector<char> content(size), seen(size);
+  numbers random;
+  for (char& c : content) c = static_cast<char>(random.next());
+  const stream s;
+  for (bool async : {false, true}) {
+    for (char* from : {device[0], pinned[0], managed[0], pageable[0].data()}) {
+      MUST(cudaMemcpy(from, content.data(), size, cudaMemcpyDefault));
+      for (char* to : {device[1], pinned[1], managed[1], pageable[1].data()}) {
+        const std::vector<char> empty(size, 0x11);
+        MUST(cudaMemcpy(to, empty.data(), size, cudaMemcpyDefault));
+        MUST(cudaDeviceSynchronize());
+        if (async) {
+          MUST(cudaMemcpyAsync(to + to_at, from + from_at, count, cudaMemcpyDefault, s));
+          MUST(cudaStreamSynchronize(s));
+        } else {
+          MUST(cudaMemcpy(to + to_at, from + from_at, count, cudaMemcpyDefault));
+        }
+        MUST(cudaMemcpy(seen.data(), to, size, cudaMemcpyDefault));
+        EXPECT(std::memcmp(&seen[to_at], &content[from_at], count) == 0);
+        EXPECT(seen[to_at - 1] == 0x11 && seen[to_at + count] == 0x11);
+      }
+    }
+  }
+  for (int i : {0, 1}) {
+    MUST(cudaFree(device[i]));
+    MUST(cudaFreeHost(pinned[i]));
+    MUST(cudaFree(managed[i]));
+  }
+}
+
+/// The network writes into page-locked memory while kernels and copies use other parts of it.
+void sockets() {
+  int pair[2];
+  EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  int *in, *out, *device;
+  MUST(cudaMallocHost(&in, bytes));
+  MUST(cudaMallocHost(&out, bytes));
+  MUST(cudaMalloc(&device, bytes));
+  const auto all = [](auto transfer, char* at) {
+    for (std::size_t done = 0; done < bytes;) {
+      const ssize_t got = transfer(at + done, bytes - done);
+      EXPECT(got > 0);
+      done += static_cast<std::size_t>(got);
+    }
+  };
+  for (int round = 0; round < 3; ++round) {
+    fill<<<n / 256, 256>>>(device, n, round);
+    MUST(cudaMemcpy(out, device, bytes, cudaMemcpyDeviceToHost));
+    std::thread sender([&] {
+      all([&](char* at, std::size_t size) { return send(pair[0], at, size, 0); },
+          reinterpret_cast<char*>(out));
+    });
+    all([&](char* at, std::size_t size) { return recv(pair[1], at, size, 0); }, reinterpret_cast<char*>(in));
+    sender.join();
+    MUST(cudaMemsetAsync(device, 0, bytes));
+    MUST(cudaMemcpyAsync(device, in, bytes, cudaMemcpyHostToDevice));
+    MUST(cudaMemcpyAsync(out, device, bytes, cudaMemcpyDeviceToHost));
+    MUST(cudaDeviceSynchronize());
+    EXPECT(is(out, round) && write(pair[0], out, 16) == 16 && read(pair[1], in, 16) == 16);
+    EXPECT(in[3] == round + 3);
+  }
+  close(pair[0]);
+  close(pair[1]);
+  MUST(cudaFree(device));
+  MUST(cudaFreeHost(in));
+  MUST(cudaFreeHost(out));
+}
+
+/// A copy is refused before the program's memory is touched, so a range may end anywhere.
+void refused_copies() {
+  char* edge =
+      static_cast<char*>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  EXPECT(munmap(edge + 4096, 4096) == 0);
+  cudaArray_t array;
+  const cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+  MUST(cudaMallocArray(&array, &format, 256, 4));
+  MUST(cudaMemcpy2DToArray(array, 0, 0, edge, 1024, 1024, 4, cudaMemcpyHostToDevice));
+  EXPECT(cudaMemcpy2DToArray(array, 0, 0, edge, 1024, 1024, 5, cudaMemcpyHostToDevice) ==
+         cudaErrorInvalidValue);
+  EXPECT(cudaMemcpy2DToArray(array, 0, 1, edge, 1024, 1024, 4, cudaMemcpyHostToDevice) ==
+         cudaErrorInvalidValue);
+  EXPECT(cudaMemcpy2DToArray(array, 4, 0, edge, 1024, 1024, 4, cudaMemcpyHostToDevice) ==
+         cudaErrorInvalidValue);
+  EXPECT(cudaMemcpy2DFromArray(edge, 1024, array, 0, 0, 1024, 5, cudaMemcpyDeviceToHost) ==
+         cudaErrorInvalidValue);
+  char *device = nullptr, *pinned = nullptr;
+  const stream s;
+  MUST(cudaMalloc(&device, 1000));
+  MUST(cudaMallocHost(&pinned, 900));
+  MUST(cudaMemcpy(device, edge, 1000, cudaMemcpyHostToDevice));
+  const auto refused = [](cudaError_t e) { return e == cudaErrorInvalidValue; };
+  EXPECT(refused(cudaMemcpy(device, edge, 1001, cudaMemcpyHostToDevice)));
+  EXPECT(refused(cudaMemcpy(device, edge, 1 << 20, cudaMemcpyHostToDevice)));
+  EXPECT(refused(cudaMemcpyAsync(device + 1, edge, 1000, cudaMemcpyHostToDevice, s)));
+  EXPECT(refused(cudaMemcpy(edge, device, 1001, cudaMemcpyDeviceToHost)));
+  EXPECT(refused(cudaMemcpyAsync(device, pinned, 901, cudaMemcpyHostToDevice, s)));
+  EXPECT(refused(cudaMemcpyAsync(pinned, device, 901, cudaMemcpyDeviceToHost, s)));
+  EXPECT(refused(cudaMemcpy2D(device, 100, edge, 100, 100, 11, cudaMemcpyHostToDevice)));
+  MUST(cudaMemcpy2D(device, 100, edge, 100, 100, 10, cudaMemcpyHostToDevice));
+  EXPECT(cudaGetLastError() == cudaErrorInvalidValue);
+  MUST(cudaFreeHost(pinned));
+  MUST(cudaFree(device));
+  MUST(cudaFreeArray(array));
+  munmap(edge, 4096);
+}
+
+}  // namespace
+
+int main() {
+  seen_by_every_way();
+  written_by_a_host_function(false);
+  written_by_a_host_function(true);
+  copies_of_nothing();
+  at_offsets();
+  sockets();
+  refused_copies();
+  return pass("memory_promises");
+}
