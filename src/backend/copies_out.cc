@@ -41,12 +41,22 @@ std::unique_lock<std::mutex> copies_out::flush_with(const send_bytes& together) 
 bool copies_out::flush_locked(const send_bytes& small) {
   if (waiting_.empty()) return false;
   bool any = false;
+  const relaxed_capture relaxed(driver_);
+  // The last is asked first: where it is done, so is what it came behind, and that goes out before it.
+  std::vector<CUresult> states(waiting_.size());
+  for (std::size_t i = states.size(); i-- > 0;) states[i] = driver_.cuEventQuery(waiting_[i].block.done);
+  // What leaves with the reply leaves behind all that is sent now: only where that is all of it.
+  bool all_small = true;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states[i] == CUDA_SUCCESS && waiting_[i].size > goes_with_reply) all_small = false;
+  }
   // Of copies whose next bytes are not there yet: those behind them may be by now, but come in their order.
   std::vector<std::uint64_t> held;
-  const relaxed_capture relaxed(driver_);
+  std::size_t asked = 0;
   for (auto at = waiting_.begin(); at != waiting_.end();) {
     const bool behind = std::ranges::find(held, at->ticket) != held.end();
-    const CUresult state = behind ? CUDA_ERROR_NOT_READY : driver_.cuEventQuery(at->block.done);
+    const CUresult state = behind ? CUDA_ERROR_NOT_READY : states[asked];
+    ++asked;
     if (state == CUDA_ERROR_NOT_READY) {
       if (!behind) held.push_back(at->ticket);
       ++at;
@@ -56,7 +66,7 @@ bool copies_out::flush_locked(const send_bytes& small) {
     const bool gone = state == CUDA_SUCCESS && at->size >= worth_aside &&
                       aside_(at->ticket, at->offset, at->size, at->block);
     if (!gone && state == CUDA_SUCCESS)
-      (at->size <= goes_with_reply ? small : send_)(at->ticket, at->offset, {at->block.data, at->size});
+      (all_small ? small : send_)(at->ticket, at->offset, {at->block.data, at->size});
     if (!gone && state != CUDA_SUCCESS) send_(at->ticket, wire::copy_failed, {});
     if (!gone) staging_.give_back(at->block);
     at = waiting_.erase(at);

@@ -112,6 +112,9 @@ outcome outgoing_copy::run(CUresult refused, const copy_piece& copy) {
 }
 
 void outgoing_copy::send_bytes(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  // Those that were before it in its stream go first: they may go to the same place.
+  if (call_.header.kind == wire::frame_kind::call && !call_.session.outgoing_copies().empty())
+    call_.session.outgoing_copies().flush();
   std::array<std::byte, 16> prefix;
   std::memcpy(prefix.data(), &call_.header.ticket, 8);
   std::memcpy(prefix.data() + 8, &offset, 8);

@@ -42,6 +42,18 @@ bool asides::expect(const marshal::aside_body& about, std::span<const std::span<
   return true;
 }
 
+bool asides::touch(std::span<const std::byte> memory) {
+  if (!pending()) return false;
+  const auto meets = [&](std::span<const std::byte> run) {
+    return run.data() < memory.data() + memory.size() && memory.data() < run.data() + run.size();
+  };
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(links_, [&](const auto& entry) {
+    return std::ranges::any_of(entry.second->expected,
+                               [&](const piece& p) { return std::ranges::any_of(p.places, meets); });
+  });
+}
+
 std::vector<std::shared_ptr<asides::link>> asides::with_pieces() {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<link>> found;

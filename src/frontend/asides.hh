@@ -38,6 +38,8 @@ class asides {
 
   /// The next piece of a connection, and the runs it fills. False: there is no such connection.
   bool expect(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places);
+  /// Will some that are expected fill a part of this memory?
+  bool touch(std::span<const std::byte> memory);
   /// So many pieces that several threads should begin to fetch them, while the device copies others.
   bool many() const { return pending_.load(std::memory_order_relaxed) >= 16; }
   /// Fetches all pieces that are expected, waiting for them, and gives their bytes. An error: a connection

@@ -34,6 +34,7 @@ status receiver::receive_data(const wire::frame_header& header) {
   if (offset == wire::copy_failed) return sink_.copy_failed(ticket), status{};
   places_.clear();
   if (!sink_.landing_places(ticket, offset, size, places_)) return failure("bytes for no copy of ours");
+  OUTBOARD_TRY(sink_.before_landing(places_));
   for (const std::span<std::byte> place : places_) OUTBOARD_TRY(fill(place));
   return {};
 }
@@ -45,6 +46,7 @@ status receiver::receive_aside() {
   if (!r.finished() || piece.size == 0 ||
       !sink_.landing_places(piece.ticket, piece.offset, piece.size, places_))
     return failure("bytes aside for no copy of ours");
+  OUTBOARD_TRY(sink_.before_landing(places_));
   return sink_.aside(piece, places_);
 }
 

@@ -331,6 +331,12 @@ bool session::lands_in(std::span<const std::byte> memory) {
   });
 }
 
+status session::before_landing(std::span<const std::span<std::byte>> places) {
+  const bool crosses = asides_.pending() &&
+                       std::ranges::any_of(places, [&](const auto& place) { return asides_.touch(place); });
+  return crosses ? collect_asides() : status{};
+}
+
 void session::copy_failed(std::uint64_t ticket) {
   const std::lock_guard lock(state_mutex_);
   if (landings_.erase(ticket)) landings_pending_.fetch_sub(1, std::memory_order_relaxed);

@@ -162,6 +162,7 @@ class session final : private frame_sink {
   void reply_arrived(std::uint64_t ticket) override;
   bool landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
                       std::vector<std::span<std::byte>>& places) override;
+  status before_landing(std::span<const std::span<std::byte>> places) override;
   void copy_failed(std::uint64_t ticket) override;
   status aside(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places) override;
   status collect_asides() override;
