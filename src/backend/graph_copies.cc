@@ -140,7 +140,10 @@ class walker {
   /// Of a graph and those inside it.
   copy_ends all(CUgraph graph) const {
     copy_ends found;
-    for (const auto& [node, ends] : read(graph).copies) found.add(ends);
+    const content inside = read(graph);
+    for (CUgraphNode node : inside.order) {
+      if (const auto e = inside.copies.find(node); e != inside.copies.end()) found.add(e->second);
+    }
     return found;
   }
 
@@ -148,6 +151,7 @@ class walker {
 
  private:
   struct content {
+    std::vector<CUgraphNode> order;           ///< each behind what it depends on
     std::map<CUgraphNode, copy_ends> copies;  ///< a child graph stands for those in it
     std::vector<std::pair<CUgraphNode, CUgraph>> children;
     std::vector<CUgraphNode> functions;
@@ -155,7 +159,9 @@ class walker {
 
   content read(CUgraph graph) const {
     content found;
-    for (CUgraphNode node : list(driver_.cuGraphGetNodes, graph)) {
+    const std::vector<CUgraphNode> nodes = list(driver_.cuGraphGetNodes, graph);
+    found.order = copies_.any() ? in_order(nodes) : nodes;
+    for (CUgraphNode node : nodes) {
       CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
       if (call_driver(driver_.cuGraphNodeGetType, node, &type) != CUDA_SUCCESS) continue;
       CUgraph child = nullptr;
@@ -177,6 +183,23 @@ class walker {
     std::vector<CUgraphNode> nodes(count);
     if (count && call_driver(entry, of, nodes.data(), &count) != CUDA_SUCCESS) return {};
     return nodes;
+  }
+
+  /// What one copy writes another may write again: who comes later must be sent later.
+  std::vector<CUgraphNode> in_order(const std::vector<CUgraphNode>& nodes) const {
+    std::vector<CUgraphNode> order, open = nodes;
+    std::set<CUgraphNode> begun, done;
+    while (!open.empty()) {
+      const CUgraphNode node = open.back();
+      if (begun.insert(node).second) {
+        const auto before = neighbours(node, true);
+        open.insert(open.end(), before.begin(), before.end());
+        continue;
+      }
+      open.pop_back();
+      if (done.insert(node).second) order.push_back(node);
+    }
+    return order;
   }
 
   copy_ends of_copy(CUgraphNode node) const {
@@ -211,8 +234,11 @@ class walker {
       const CUgraphNode next = open.back();
       open.pop_back();
       if (!seen.insert(next).second) continue;
-      if (const auto e = inside.copies.find(next); e != inside.copies.end()) found.add(e->second);
       for (CUgraphNode more : neighbours(next, before)) open.push_back(more);
+    }
+    for (CUgraphNode other : inside.order) {
+      const auto e = inside.copies.find(other);
+      if (e != inside.copies.end() && seen.contains(other)) found.add(e->second);
     }
     return found;
   }

@@ -1,10 +1,13 @@
 #include "backend/host_calls.hh"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 namespace outboard::backend {
@@ -22,7 +25,17 @@ struct host_calls::shared {
   std::map<std::uint64_t, std::vector<boxed_bytes>> unanswered;  // with what the answer brings
   std::uint64_t last_number = 0;
   bool ended = false;
-  bool served = false;  // the serving thread has been started
+  bool served = false;              // the serving thread has been started
+  std::set<const std::byte*> sent;  // blocks that launches under way have sent already
+
+  /// With the lock. Those that were not sent yet: sent again, they would undo what the client has made of
+  /// them.
+  std::vector<boxed_bytes> take_unsent(const std::vector<boxed_bytes>& blocks) {
+    std::vector<boxed_bytes> left;
+    std::ranges::copy_if(blocks, std::back_inserter(left),
+                         [&](const boxed_bytes& b) { return sent.insert(b.data).second; });
+    return left;
+  }
 
   /// With the lock. Waits until the errand is done, if `wait`.
   void add(std::unique_lock<std::mutex>& lock, errand e, bool wait, std::vector<boxed_bytes> wanted = {}) {
@@ -45,8 +58,10 @@ void run_with(host_calls::function* f, CUresult status) {
   const bool once = f->once;
   {
     std::unique_lock lock(state->mutex);
-    state->add(lock, {0, {errand::run, f->id, static_cast<std::int32_t>(status), once, {}}, f->before}, true,
-               f->after);
+    state->add(
+        lock,
+        {0, {errand::run, f->id, static_cast<std::int32_t>(status), once, {}}, state->take_unsent(f->before)},
+        true, f->after);
   }
   if (once) delete f;
 }
@@ -107,7 +122,9 @@ void* host_calls::make_end(std::vector<boxed_bytes> targets) {
 void CUDA_CB host_calls::run_end(void* data) {
   const std::unique_ptr<launch_end> e(static_cast<launch_end*>(data));
   std::unique_lock lock(e->state->mutex);
-  e->state->add(lock, {0, {errand::keep, 0, 0, true, {}}, std::move(e->targets)}, true);
+  std::vector<boxed_bytes> left = e->state->take_unsent(e->targets);
+  for (const boxed_bytes& b : e->targets) e->state->sent.erase(b.data);  // the next launch writes them anew
+  e->state->add(lock, {0, {errand::keep, 0, 0, true, {}}, std::move(left)}, true);
 }
 
 std::function<void(const marshal::callback_body&)> host_calls::messenger() {
@@ -155,7 +172,8 @@ void host_calls::serve() {
       state_->errands.pop_front();
     }
     const bool asks = next.body.what == errand::run;
-    if (asks) out_.flush();
+    // What came before in the stream goes before, too: it may go to the same place.
+    if (asks || !next.first.empty()) out_.flush();
     for (const boxed_bytes& b : next.first) out_.send_block(b);
     out_.ask(asks ? next.number : 0, next.body);
     if (asks) {
