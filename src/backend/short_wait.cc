@@ -26,6 +26,11 @@ bool short_wait::mark_ends(call& c, std::span<const CUstream> streams, bool per_
   return true;
 }
 
+void short_wait::occupy(call& c, CUstream stream) {
+  CUevent unused = nullptr;
+  (void)mark_ends(c, {&stream, 1}, false, {&unused, 1});
+}
+
 CUresult short_wait::for_event(call& c, CUevent event) {
   CUresult state = CUDA_ERROR_NOT_READY;
   spin_while([&] { return c.session.patience(); },

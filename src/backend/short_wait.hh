@@ -35,6 +35,9 @@ class short_wait {
   /// CUDA_SUCCESS or CUDA_ERROR_NOT_READY.
   CUresult for_context(call& c);
 
+  /// Gives the stream something to do that waits for all that it waits for itself.
+  void occupy(call& c, CUstream stream);
+
   void drop_context(std::uint64_t context) { events_.erase(context); }
 
  private:
