@@ -1,7 +1,11 @@
 // Batches of copies, prefetches and discards: each is its parts in order, in one stream. What a batch may do
 // beyond that (in any order, in one submission) nobody can observe.
+#include <algorithm>
+#include <cstring>
+
+#include "frontend/cuda/copies.hh"
 #include "frontend/cuda/ends.hh"
-#include "frontend/cuda/requests.hh"
+#include "frontend/cuda/remote.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -24,6 +28,24 @@ CUresult check_indices(const void* attributes, const std::size_t* indices, std::
 
 using copy_one = decltype(&ends::cuMemcpyAsync);
 
+/// The source is read during the call: of page-locked memory a copy would else read when the stream comes to
+/// it. What the device has is read by then if the stream is waited for.
+CUresult copy_during_call(copy_one copy, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
+                          bool& wait) {
+  if (on_device(from)) return wait = true, copy(to, from, size, stream);
+  if (!page_locked(from, 1) || !on_device(to)) return copy(to, from, size, stream);
+  constexpr size_t piece = 4u << 20;
+  std::vector<std::byte> bytes(std::min(piece, size));
+  for (size_t done = 0; done < size;) {
+    const size_t n = std::min(piece, size - done);
+    std::memcpy(bytes.data(), reinterpret_cast<const void*>(from + done), n);
+    const CUresult code = copy(to + done, reinterpret_cast<CUdeviceptr>(bytes.data()), n, stream);
+    if (code != CUDA_SUCCESS) return code;
+    done += n;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult copy_batch(copy_one copy, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count,
                     const CUmemcpyAttributes* attrs, const size_t* indices, size_t n, size_t* failed,
                     CUstream stream) {
@@ -38,13 +60,18 @@ CUresult copy_batch(copy_one copy, CUdeviceptr* dsts, CUdeviceptr* srcs, size_t*
       return CUDA_ERROR_INVALID_VALUE;
     }
   }
-  for (size_t i = 0; i < count; ++i) {
-    const CUresult code = sizes[i] ? copy(dsts[i], srcs[i], sizes[i], stream) : CUDA_ERROR_INVALID_VALUE;
+  bool wait = false;
+  for (size_t i = 0, which = 0; i < count; ++i) {
+    while (which + 1 < n && indices[which + 1] <= i) ++which;
+    const bool now = attrs[which].srcAccessOrder == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    const CUresult code = !sizes[i] ? CUDA_ERROR_INVALID_VALUE
+                          : now     ? copy_during_call(copy, dsts[i], srcs[i], sizes[i], stream, wait)
+                                    : copy(dsts[i], srcs[i], sizes[i], stream);
     if (code == CUDA_SUCCESS) continue;
     if (failed) *failed = i;
     return code;
   }
-  return CUDA_SUCCESS;
+  return wait ? remote<api::opcode::cuStreamSynchronize>(stream) : CUDA_SUCCESS;
 }
 
 using prefetch_one = decltype(&ends::cuMemPrefetchAsync_v2);
