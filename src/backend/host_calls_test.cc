@@ -114,5 +114,23 @@ TEST_F(host_calls_test, the_end_of_a_launch_sends_what_was_written) {
   EXPECT_TRUE(q.body.last);
 }
 
+/// The function may have changed the place meanwhile.
+TEST_F(host_calls_test, the_end_of_a_launch_sends_no_more_what_a_function_has_seen) {
+  std::array<std::byte, 4> first{}, second{};
+  const boxed_bytes seen{11, 4, 4, first.data()}, other{12, 4, 4, second.data()};
+  auto* f = calls_.make(7, false);
+  host_calls::set_blocks(*f, {seen}, {});
+  for (int launch = 0; launch < 2; ++launch) {
+    sent_.clear();
+    std::thread stream([&] { host_calls::run(f); });
+    EXPECT_TRUE(calls_.answered(next().number, {}));
+    stream.join();
+    host_calls::run_end(calls_.make_end({seen, other}));
+    next();
+    EXPECT_EQ(sent_, (std::vector<std::uint64_t>{11, 12})) << "launch " << launch;
+  }
+  host_calls::destroyed(f);
+}
+
 }  // namespace
 }  // namespace outboard::backend

@@ -126,12 +126,14 @@ outcome memory_update(call& c) {
 }
 
 outcome memory_fetch(call& c) {
-  marshal::fetch_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+  auto body = marshal::take_body<marshal::fetch_body>(c.body);
+  std::vector<marshal::address_range> only;
+  if (!marshal::take_ranges(c.body, only)) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   c.give_up_turn();
+  c.session.outgoing_copies().flush();  // what is complete is there before the answer
   std::vector<std::byte> changes;
-  const CUresult code = c.session.mirrors().find(body, c.header.context, changes);
+  const CUresult code = c.session.mirrors().find(body, c.header.context, changes, only);
   marshal::put_body(c.reply, body);
   c.reply.bytes(changes);
   return outcome::answer(code);

@@ -127,8 +127,10 @@ bool session_core::execute_ahead(const frame& f) {
     return false;
   wire::reader from(f.payload);
   auto body = marshal::take_body<marshal::fetch_body>(from);
+  std::vector<marshal::address_range> only;
   std::vector<std::byte> changes, payload(sizeof(std::int32_t));
-  if (!from.finished() || mirrors_.find(body, 0, changes) != CUDA_SUCCESS) return false;
+  if (!marshal::take_ranges(from, only) || mirrors_.find(body, 0, changes, only) != CUDA_SUCCESS)
+    return false;
   wire::writer reply(payload);
   marshal::put_body(reply, body);
   send(reply_to(header), payload, changes);

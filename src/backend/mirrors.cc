@@ -330,9 +330,36 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
   return done;
 }
 
-CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes) {
-  std::unique_lock lock(mutex_);
+CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
+                       std::span<const marshal::address_range> only) {
   std::size_t looked = 0;
+  if (only.empty()) return find_in(at, context, changes, looked);
+  const std::uint64_t reached = at.address + at.offset;
+  at = {};
+  for (const marshal::address_range& r : only) {
+    if (r.end <= reached) continue;
+    marshal::fetch_body part{0, 0, r.end};
+    if (!place_of(std::max(reached, r.begin), part)) continue;
+    if (const CUresult code = find_in(part, context, changes, looked); code != CUDA_SUCCESS) return code;
+    if (part.address != 0) return at = {part.address, part.offset, 0}, CUDA_SUCCESS;
+  }
+  return CUDA_SUCCESS;
+}
+
+/// The block in which an address lies, and where in it. False: in none, it went with its context.
+bool mirrors::place_of(std::uint64_t address, marshal::fetch_body& out) const {
+  const std::lock_guard lock(mutex_);
+  const auto after = blocks_.upper_bound(address);
+  if (after == blocks_.begin()) return false;
+  const mirrored& m = std::prev(after)->second;
+  if (address - m.address >= m.size) return false;
+  out.address = m.address, out.offset = address - m.address;
+  return true;
+}
+
+CUresult mirrors::find_in(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
+                          std::size_t& looked) {
+  std::unique_lock lock(mutex_);
   std::size_t offset = blocks_.contains(at.address) ? at.offset : 0;
   std::uint64_t next = at.address;
   for (auto m = blocks_.lower_bound(next); m != blocks_.end(); m = blocks_.lower_bound(next), offset = 0) {

@@ -63,8 +63,10 @@ class mirrors {
   bool touchable() const { return touch_while_busy_ || one_memory_; }
   /// CUDA_ERROR_INVALID_VALUE: not changes of our blocks, which an honest client never sends.
   CUresult store(std::span<const std::byte> changes);
-  /// Appends changes from `at` on and moves it; {0, 0} when everything was seen.
-  CUresult find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes);
+  /// Appends changes from `at` on and moves it; {0, 0} when everything was seen. `only`: nothing is looked at
+  /// outside of these ranges, if there are any.
+  CUresult find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
+                std::span<const marshal::address_range> only = {});
 
   std::uint64_t pinned_bytes() const;
   std::uint64_t managed_bytes() const;
@@ -79,6 +81,9 @@ class mirrors {
   bool vacant(std::uint64_t address, std::uint64_t size) const;
   CUresult check_managed(const mirrored& m) const;
   CUresult read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context);
+  bool place_of(std::uint64_t address, marshal::fetch_body& out) const;
+  CUresult find_in(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
+                   std::size_t& looked);
   CUresult scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at, std::uint64_t context,
                 std::vector<std::byte>& changes);
   bool holds(const mirrored& m) const;

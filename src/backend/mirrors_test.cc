@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cstring>
 #include <thread>
 
@@ -126,6 +127,45 @@ TEST_F(MirrorsTest, LargeChangesComeInParts) {
   } while (at.address != 0);
   EXPECT_GE(parts, 3u);
   EXPECT_GE(total, size);
+}
+
+/// A large block of which copies name a little is not looked at as a whole.
+TEST_F(MirrorsTest, NothingIsLookedAtOutsideOfTheRangesThatWereAskedFor) {
+  ASSERT_EQ(map(base, 2 * page), CUDA_SUCCESS);
+  ASSERT_EQ(map(base + 64 * page, 2 * page), CUDA_SUCCESS);
+  for (const std::uint64_t at : {base + 10, base + page + 10, base + 64 * page + 70, base + 65 * page})
+    here(at) = 7;
+  marshal::fetch_body at;
+  std::vector<std::byte> changes;
+  const std::array<marshal::address_range, 3> only{{{base + page, base + page + 64},
+                                                    {base + 64 * page + 64, base + 65 * page},
+                                                    {base + 90 * page, base + 91 * page}}};
+  EXPECT_EQ(blocks_.find(at, 1, changes, only), CUDA_SUCCESS);
+  EXPECT_EQ(at.address, 0u);
+  std::vector<std::byte> right = one_byte(base, 2 * page, page + 10, std::byte{7});
+  const std::vector<std::byte> second = one_byte(base + 64 * page, 2 * page, 70, std::byte{7});
+  right.insert(right.end(), second.begin(), second.end());
+  EXPECT_EQ(changes, right);
+  EXPECT_FALSE(found().empty());  // the others are still to come
+}
+
+TEST_F(MirrorsTest, LargeChangesOfRangesComeInParts) {
+  constexpr std::uint64_t size = 24u << 20, some = 20u << 20;
+  ASSERT_EQ(map(base, size), CUDA_SUCCESS);
+  std::memset(reinterpret_cast<void*>(base), 5, size);
+  const std::array<marshal::address_range, 2> only{
+      {{base, base + 64}, {base + (1u << 20), base + (1u << 20) + some}}};
+  std::size_t parts = 0, total = 0;
+  marshal::fetch_body at;
+  do {
+    std::vector<std::byte> changes;
+    ASSERT_EQ(blocks_.find(at, 1, changes, only), CUDA_SUCCESS);
+    total += changes.size();
+    ASSERT_LT(++parts, 100u);
+  } while (at.address != 0);
+  EXPECT_GE(parts, 3u);
+  EXPECT_GE(total, some);
+  EXPECT_LT(total, some + (1u << 20));
 }
 
 TEST_F(MirrorsTest, RefusesWhatIsNotItsOwn) {

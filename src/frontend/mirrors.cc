@@ -27,7 +27,7 @@ bool mirrors::add(mirror made) {
   made.shadow = static_cast<std::byte*>(shadow);
   const std::lock_guard lock(mutex_);
   if (!mirrors_.emplace(made.base, made).second) return drop_shadow(made), true;  // another thread's
-  count_.store(mirrors_.size(), std::memory_order_release);
+  count();
   return true;
 }
 
@@ -38,7 +38,7 @@ std::optional<mirror> mirrors::remove(std::uint64_t base) {
   const mirror gone = found->second;
   drop_shadow(gone);
   mirrors_.erase(found);
-  count_.store(mirrors_.size(), std::memory_order_release);
+  count();
   return gone;
 }
 
@@ -56,8 +56,54 @@ std::vector<mirror> mirrors::remove_context(std::uint64_t context) {
   }
   contexts_at_work_.erase(context);
   working_.store(!contexts_at_work_.empty(), std::memory_order_release);
-  count_.store(mirrors_.size(), std::memory_order_release);
+  count();
   return gone;
+}
+
+/// With the lock.
+void mirrors::count() {
+  const auto known = std::ranges::count_if(mirrors_, [](const auto& entry) { return entry.second.kernels; });
+  for_kernels_.store(static_cast<std::size_t>(known), std::memory_order_release);
+  count_.store(mirrors_.size(), std::memory_order_release);
+}
+
+void mirrors::add_part(std::uint64_t base, byte_range part) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
+  if (found == mirrors_.end() || found->second.kernels) return;
+  mirror& m = found->second;
+  part.begin = part.begin / marshal::change_line * marshal::change_line;
+  part.end =
+      std::min(m.size, (part.end + marshal::change_line - 1) / marshal::change_line * marshal::change_line);
+  // What it touches becomes one with it.
+  auto first = std::ranges::find_if(m.parts, [&](const byte_range& p) { return p.end >= part.begin; });
+  auto last = first;
+  for (; last != m.parts.end() && last->begin <= part.end; ++last) {
+    part.begin = std::min(part.begin, last->begin);
+    part.end = std::max(part.end, last->end);
+  }
+  m.parts.insert(m.parts.erase(first, last), part);
+}
+
+void mirrors::show_to_kernels(std::uint64_t base) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
+  if (found == mirrors_.end()) return;
+  found->second.kernels = true;
+  found->second.parts.clear();
+  count();
+}
+
+/// What is to be looked at; empty: all of every block. With the lock.
+std::vector<marshal::address_range> mirrors::ranges() const {
+  std::vector<marshal::address_range> all;
+  if (for_kernels_.load(std::memory_order_relaxed) == mirrors_.size()) return all;
+  for (const auto& [base, m] : mirrors_) {
+    if (m.kernels) all.push_back({base, base + m.size});
+    for (const byte_range& part : m.parts) all.push_back({base + part.begin, base + part.end});
+  }
+  if (all.size() > marshal::max_ranges) all.clear();
+  return all;
 }
 
 const mirror* mirrors::at(std::uint64_t address) const {
@@ -120,13 +166,15 @@ CUresult mirrors::compare_all(session& server, lane& own, std::uint64_t context,
   return CUDA_SUCCESS;
 }
 
-CUresult mirrors::send(session& server, lane& own) {
+CUresult mirrors::send(session& server, lane& own, bool to_kernels_alone) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t context = own.context_handle();
   changes_.clear();
   for (auto& [base, m] : mirrors_) {
+    if (to_kernels_alone && !m.kernels) continue;
     const byte_range all{0, m.size};
-    for (const byte_range part : m.settled ? std::span<const byte_range>(m.windows) : std::span(&all, 1)) {
+    const std::span<const byte_range> whole(&all, 1), some(m.kernels ? m.windows : m.parts);
+    for (const byte_range part : m.settled || !m.kernels ? some : whole) {
       if (const CUresult code = compare(server, own, context, m, part); code != CUDA_SUCCESS) return code;
     }
     m.settled = m.shut;
@@ -165,6 +213,9 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
     request_.clear();
     wire::writer w(request_);
     marshal::put_body(w, next);
+    if (next.end == 0) {
+      for (const marshal::address_range& r : ranges()) marshal::put_body(w, r);
+    }
     const CUresult code = server.call(
         {static_cast<std::uint32_t>(marshal::service::memory_fetch), own.id, context, request_, {}}, reply_);
     if (code != CUDA_SUCCESS) return code;

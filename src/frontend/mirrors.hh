@@ -34,6 +34,8 @@ struct mirror {
   bool shut = false;     ///< the program gets at no page of it but those in `windows`
   bool settled = false;  ///< and nothing has changed in the others since they were last compared
   std::vector<byte_range> windows;
+  bool kernels = true;            ///< kernels may know the address; else only copies name it, in `parts`
+  std::vector<byte_range> parts;  ///< in order, apart from each other
 
   std::byte* bytes() const { return memory ? memory : reinterpret_cast<std::byte*>(base); }
 };
@@ -48,9 +50,16 @@ class mirrors {
   /// A mirror that kernels know by this address.
   std::optional<mirror> find_device(std::uint64_t address) const;
   bool any() const { return count_.load(std::memory_order_acquire) != 0; }
+  /// Is there one that kernels may know?
+  bool any_for_kernels() const { return for_kernels_.load(std::memory_order_acquire) != 0; }
+  /// Copies name this part of a block that kernels do not know: it is compared from now on.
+  void add_part(std::uint64_t base, byte_range part);
+  /// Kernels may know the block from now on.
+  void show_to_kernels(std::uint64_t base);
 
-  /// Sends what the program has changed. Addresses of the program's own memory among it are told to `seen`.
-  CUresult send(session& server, lane& own);
+  /// Sends what the program has changed, or that part of it which kernels may see. Addresses of the program's
+  /// own memory among it are told to `seen`.
+  CUresult send(session& server, lane& own, bool to_kernels_alone = false);
   /// Fetches what kernels have changed, if any have run since they were last known to be done.
   CUresult fetch(session& server, lane& own);
   /// The same for a part of one block ({}: all), whatever has run.
@@ -85,6 +94,8 @@ class mirrors {
   CUresult compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
   CUresult fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next);
   const mirror* at(std::uint64_t address) const;
+  void count();
+  std::vector<marshal::address_range> ranges() const;
 
   mutable std::mutex mutex_;  // guards what follows; held while sending and fetching
   std::map<std::uint64_t, mirror> mirrors_;
@@ -93,7 +104,7 @@ class mirrors {
   std::uint64_t watched_low_ = 0, watched_size_ = 0;
   std::uint64_t managed_low_ = 0, managed_size_ = 0;
   std::vector<std::uint64_t> noted_, managed_noted_;
-  std::atomic<std::size_t> count_{0};
+  std::atomic<std::size_t> count_{0}, for_kernels_{0};
   std::atomic<bool> working_{false};
   std::atomic<std::uint64_t> work_mark_{0};
 };

@@ -328,6 +328,26 @@ struct fetch_body {
   OUTBOARD_FIELDS(address, offset, end)
 };
 
+/// What may follow it to the end of the request: only these ranges are looked at, in order and apart from
+/// each other; without any, all.
+struct address_range {
+  std::uint64_t begin = 0, end = 0;
+  OUTBOARD_FIELDS(begin, end)
+};
+inline constexpr std::size_t max_ranges = 4096;
+
+/// False: more than is allowed, or not in order.
+inline bool take_ranges(wire::reader& from, std::vector<address_range>& ranges) {
+  std::uint64_t last = 0;
+  while (from.ok() && !from.rest().empty()) {
+    ranges.push_back(take_body<address_range>(from));
+    if (ranges.size() > max_ranges || ranges.back().begin < last || ranges.back().end <= ranges.back().begin)
+      return false;
+    last = ranges.back().end;
+  }
+  return from.ok();
+}
+
 /// cuMemAllocAsync (size; `pool` 0: the device's current one; an address is one that must be given),
 /// cuMemFreeAsync (address).
 struct pool_body {

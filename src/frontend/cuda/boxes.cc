@@ -89,15 +89,17 @@ bool range_of(const box_end& e, const box_extent& size, std::uint64_t& begin, st
          !__builtin_add_overflow(base, offset, &begin) && !__builtin_add_overflow(begin, bytes, &end);
 }
 
-/// A host range that the server has too is copied there.
-bool moved_to_server(box_end& e, const box_extent& size) {
+using place_of = server_place (*)(lane&, std::uint64_t, std::uint64_t);
+
+/// A host range that the server has too (as `place` says) is copied there.
+CUresult move_to_server(lane& own, box_end& e, const box_extent& size, place_of place) {
   std::uint64_t begin = 0, bytes = 0;
-  if (!is_host(e) || !range_of(e, size, begin, bytes)) return false;
-  const auto block = shown(begin);
-  if (!block || bytes > block->size - (begin - block->base)) return false;
+  if (!is_host(e) || !range_of(e, size, begin, bytes)) return CUDA_SUCCESS;
+  const server_place there = place(own, begin, bytes);
+  if (there.code != CUDA_SUCCESS || !there.address) return there.code;
   e.type = CU_MEMORYTYPE_DEVICE;
-  e.device = block->device_address + (reinterpret_cast<std::uint64_t>(e.host) - block->base);
-  return true;
+  e.device = there.address - (begin - reinterpret_cast<std::uint64_t>(e.host));
+  return CUDA_SUCCESS;
 }
 
 /// The driver will take this side: nothing of it needs the server's word first.
@@ -190,11 +192,16 @@ CUresult to_host(lane& own, const box& copy, const box_extent& size, CUstream st
 }
 
 CUresult on_host(lane& own, const box& copy, const box_extent& size) {
-  std::uint64_t to = 0, from = 0, bytes = 0;
-  if (!range_of(copy.to, size, to, bytes) || !range_of(copy.from, size, from, bytes))
+  std::uint64_t to = 0, from = 0, bytes = 0, bytes_to = 0;
+  if (!range_of(copy.to, size, to, bytes_to) || !range_of(copy.from, size, from, bytes))
     return CUDA_ERROR_INVALID_VALUE;
+  bytes = std::max(bytes, bytes_to);
   if (const CUresult code = request(api::opcode::cuCtxSynchronize, own).call(); code != CUDA_SUCCESS)
     return code;
+  for (const std::uint64_t end : {from, to}) {
+    const CUresult code = settle(own, reinterpret_cast<const void*>(end), bytes);
+    if (code != CUDA_SUCCESS) return code;
+  }
   for (std::uint64_t z = 0; z < size.depth; ++z) {
     for (std::uint64_t y = 0; y < size.height; ++y) {
       std::memmove(reinterpret_cast<void*>(to + (z * copy.to.rows + y) * copy.to.pitch),
@@ -214,7 +221,7 @@ context_state* home_of(const lane& own, const box_end& e) {
 /// driver's own copy of peers, for which `copy` is made ready.
 std::optional<CUresult> box_elsewhere(lane& own, box& copy, CUstream stream, flavour how) {
   context_state *there = home_of(own, copy.to), *whence = home_of(own, copy.from);
-  if ((!there && !whence) || copy.peer || any_capture_open()) return std::nullopt;
+  if ((!there && !whence) || copy.peer || !may_go_elsewhere(how)) return std::nullopt;
   const bool one_place =
       there && whence ? there->device == whence->device : is_host(copy.from) || is_host(copy.to);
   if (one_place) {
@@ -276,24 +283,37 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
     if (!range_of(*side, size, begin, bytes) || leaves_its_block(begin, bytes))
       return CUDA_ERROR_INVALID_VALUE;
   }
-  const bool by_host = is_host(copy.from) || is_host(copy.to);
-  if (by_host && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
-    return capture_box(own, parameters_of(copy), stream, marshal::per_thread(how));
-  if (const auto code = box_elsewhere(own, copy, stream, how)) return *code;
-  const bool from_there = moved_to_server(copy.from, size), to_there = moved_to_server(copy.to, size);
+  const bool from_here = is_host(copy.from), to_here = is_host(copy.to);
+  const bool captured = marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how));
+  const CUDA_MEMCPY3D asked = parameters_of(copy);
+  if (captured && from_here && to_here) return capture_box(own, asked, stream, marshal::per_thread(how));
+  if (!captured) {
+    if (const auto code = box_elsewhere(own, copy, stream, how)) return *code;
+  }
+  if (!(from_here && to_here)) {
+    const place_of source = captured ? make_place_on_server : place_behind_functions;
+    const place_of target = captured ? make_place_on_server : place_on_server;
+    if (const CUresult code = move_to_server(own, copy.from, size, source); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = move_to_server(own, copy.to, size, target); code != CUDA_SUCCESS) return code;
+  }
+  if (captured && (is_host(copy.from) || is_host(copy.to)))
+    return capture_box(own, asked, stream, marshal::per_thread(how));
+  const bool from_there = from_here && !is_host(copy.from), to_there = to_here && !is_host(copy.to);
   // What kernels and this process both see must be fetched when the program may look.
   const bool seen = from_there || to_there || (copy.to.type == CU_MEMORYTYPE_DEVICE && shown(copy.to.device));
-  const bool unsafe =
-      how == flavour::sync && any_capture_open();  // the server says whether capture forbids it
+  const bool unsafe = any_capture_open();  // the server says whether capture forbids it
   const bool good = !unsafe && !copy.peer && (is_host(copy.from) || surely_good(copy.from, size)) &&
                     (is_host(copy.to) || surely_good(copy.to, size));
   if (is_host(copy.from)) {
+    if (is_host(copy.to) && marshal::on_stream(how) && any_capture_open())
+      return copy_beside_capture(own, asked, stream, marshal::per_thread(how));
     if (is_host(copy.to)) return on_host(own, copy, size);
     const CUresult code = from_host(own, copy, size, stream, how, good);
     return code == CUDA_SUCCESS && seen ? finish(own, how) : code;
   }
   if (is_host(copy.to)) return to_host(own, copy, size, stream, how, good);
   request r(api::opcode::cuMemcpy3D_v2, own);
+  r.names_copies_alone();
   marshal::put_body(r.body(), body_of(copy, stream, how));
   const CUresult code = good ? r.post() : r.call();
   return code == CUDA_SUCCESS && seen ? finish(own, how) : code;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <future>
 #include <set>
 
 #include "frontend/cuda/ends.hh"
@@ -200,6 +202,13 @@ CUresult update(lane& own, CUstream stream, const node_list& list, unsigned flag
   return r.call();
 }
 
+CUresult run_in_stream(lane& own, std::uint64_t function, CUstream stream, bool per_thread) {
+  process::instance().server()->expect_callbacks(1);
+  request r(api::opcode::cuLaunchHostFunc, own);
+  marshal::put_body(r.body(), marshal::host_function_body{value_of(stream), function, per_thread, false});
+  return r.call();
+}
+
 bool is_mode(int mode) {
   return mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
@@ -240,15 +249,28 @@ CUresult capture_copy(lane& own, const captured_copy& copy) {
   return code;
 }
 
+CUresult copy_beside_capture(lane& own, const CUDA_MEMCPY3D& copy, CUstream stream, bool per_thread) {
+  process& p = process::instance();
+  const std::uint64_t id = add_host_copy(copy);
+  if (!id) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult code = run_in_stream(own, id, stream, per_thread); code != CUDA_SUCCESS) return code;
+  const auto done = std::make_shared<std::promise<void>>();
+  const std::uint64_t tell = p.functions().add(*p.server(), [done](std::int32_t) { done->set_value(); });
+  const CUresult code = run_in_stream(own, tell, stream, per_thread);
+  if (code != CUDA_SUCCESS) return p.functions().forget(tell), code;
+  // A session that ends keeps no promise: what it had is dropped with it.
+  const auto kept = done->get_future();
+  while (kept.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+    if (p.server()->lost()) return CUDA_ERROR_UNKNOWN;
+  }
+  return CUDA_SUCCESS;
+}
+
 CUresult capture_box(lane& own, const CUDA_MEMCPY3D& copy, CUstream stream, bool per_thread) {
   process& p = process::instance();
   if (copies_on_host(copy)) {
     const std::uint64_t id = add_host_copy(copy);
-    if (!id) return CUDA_ERROR_INVALID_VALUE;
-    p.server()->expect_callbacks(1);
-    request r(api::opcode::cuLaunchHostFunc, own);
-    marshal::put_body(r.body(), marshal::host_function_body{value_of(stream), id, per_thread, false});
-    return r.call();
+    return id ? run_in_stream(own, id, stream, per_thread) : CUDA_ERROR_INVALID_VALUE;
   }
   marshal::captured_box_body body{value_of(stream), per_thread, {}};
   std::vector<std::uint64_t> made;

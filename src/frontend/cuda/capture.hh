@@ -51,6 +51,10 @@ struct captured_copy {
 };
 CUresult capture_copy(lane& own, const captured_copy& copy);
 
+/// A copy within the program's memory on a stream that is not captured, beside a capture, which no wait for
+/// the context may disturb: the stream runs it as a host function. Returns when it is done.
+CUresult copy_beside_capture(lane& own, const CUDA_MEMCPY3D& copy, CUstream stream, bool per_thread);
+
 /// The same for copies of every shape: between the program's memory and the device, or within the former.
 CUresult capture_box(lane& own, const CUDA_MEMCPY3D& copy, CUstream stream, bool per_thread);
 

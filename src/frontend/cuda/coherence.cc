@@ -5,6 +5,7 @@
 
 #include "base/log.hh"
 #include "frontend/cuda/capture.hh"
+#include "frontend/cuda/host_order.hh"
 #include "frontend/cuda/requests.hh"
 #include "frontend/managed_blocks.hh"
 #include "marshal/graph_bodies.hh"
@@ -20,6 +21,11 @@ bool begins_work(const api::function_info& about) {
     if (about.name.starts_with(name)) return true;
   }
   return false;
+}
+
+/// Begins work that may touch what kernels know, and nothing else that both sides have.
+bool of_kernels_alone(const api::function_info& about) {
+  return about.name.starts_with("cuLaunch") && !about.name.starts_with("cuLaunchHostFunc");
 }
 
 /// Reads memory of the device only, for ordinary memory of the program.
@@ -137,10 +143,11 @@ CUresult show_all(lane& own, std::vector<std::uint64_t>& addresses) {
 }
 
 /// Until nothing new turns up: memory that becomes visible may hold addresses of more.
-CUresult send_changes(lane& own) {
+CUresult send_changes(lane& own, bool to_kernels_alone) {
   process& p = process::instance();
   while (true) {
-    if (const CUresult code = p.mirrors().send(*p.server(), own); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = p.mirrors().send(*p.server(), own, to_kernels_alone); code != CUDA_SUCCESS)
+      return code;
     std::vector<std::uint64_t> noted;
     for (const std::uint64_t address : p.mirrors().take_noted()) {
       const auto chunk = p.arena().chunk_of(address);
@@ -161,11 +168,12 @@ completion_mark take_mark() {
 void tell_left(lane& own) { process::instance().managed().left(std::exchange(own.managed_work, 0)); }
 
 CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
-                    std::uint64_t& device_address, std::byte* view) {
+                    std::uint64_t& device_address, std::byte* view, bool to_kernels) {
   process& p = process::instance();
   mirror made;
   made.base = address;
   made.size = size;
+  made.kernels = to_kernels;
   made.context = own.context_handle();
   made.memory = view;  // variables are small: no file, all of it is looked at
   std::vector<std::byte> reply;
@@ -180,15 +188,22 @@ CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marsha
   return CUDA_SUCCESS;
 }
 
-CUresult show_pinned(lane& own, std::uint64_t address) {
+CUresult show_pinned(lane& own, std::uint64_t address, bool to_kernels) {
   process& p = process::instance();
   const auto chunk = p.arena().chunk_of(address);
   // Freed, or never given out: a number that looks like an address. What is shared is seen anyway.
   if (!chunk || chunk->shared) return CUDA_SUCCESS;
+  // Bytes of a copy that was asked for before the server had the block land here alone.
+  const auto* const first = reinterpret_cast<const std::byte*>(chunk->base);
+  if (const CUresult code = settle(own, first, chunk->size); code != CUDA_SUCCESS) return code;
   const std::lock_guard lock(p.showing());
-  if (p.mirrors().find(chunk->base)) return CUDA_SUCCESS;
+  if (const auto known = p.mirrors().find(chunk->base)) {
+    if (to_kernels && !known->kernels) p.mirrors().show_to_kernels(chunk->base);
+    return CUDA_SUCCESS;
+  }
   std::uint64_t there = 0;
-  const CUresult code = show_block(own, chunk->base, chunk->size, marshal::host_block::pinned, there);
+  const CUresult code =
+      show_block(own, chunk->base, chunk->size, marshal::host_block::pinned, there, nullptr, to_kernels);
   if (code == CUDA_ERROR_MAP_FAILED) {
     log::error("the server cannot have page-locked memory at the address of ours: kernels cannot use it");
   }
@@ -208,13 +223,13 @@ void unshare(lane& own, std::uint64_t address) {
 }
 
 CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
-                        std::span<const std::byte> bulk) {
+                        std::span<const std::byte> bulk, bool names_copies_alone) {
   process& p = process::instance();
   std::vector<std::uint64_t> noted;
   if (p.arena().has_private()) {
     // Fields of a request lie at any offset; bytes of the program's at aligned ones.
     const marshal::address_watch watch{p.arena().base(), p.arena().size(), &noted};
-    marshal::find_addresses(payload, 1, watch);
+    if (!names_copies_alone) marshal::find_addresses(payload, 1, watch);
     marshal::find_addresses(bulk, sizeof(std::uint64_t), watch);
     if (const CUresult shown = show_all(own, noted); shown != CUDA_SUCCESS) return shown;
   }
@@ -229,10 +244,14 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   if (flow && p.managed().started()) {
     own.managed_work = p.managed().begin(*flow, payload, code == api::opcode::cuGraphLaunch);
   }
+  // A wait or a question may be for what a kernel does that looks at the host's writes.
+  const bool for_kernels = !works || of_kernels_alone(*about);
   do {
-    if (const CUresult sent = send_changes(own); sent != CUDA_SUCCESS) return after_leaving(own), sent;
+    if (const CUresult sent = send_changes(own, for_kernels); sent != CUDA_SUCCESS)
+      return after_leaving(own), sent;
   } while (p.managed().started() && p.managed().reach(flow.value_or(work_flow{}), own.managed_work));
-  if (works && !only_reads(*about)) p.mirrors().work_begins(own.context_handle());
+  const bool touches = !of_kernels_alone(*about) || p.mirrors().any_for_kernels();
+  if (works && touches && !only_reads(*about)) p.mirrors().work_begins(own.context_handle());
   return CUDA_SUCCESS;
 }
 

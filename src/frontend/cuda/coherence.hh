@@ -13,10 +13,11 @@ namespace outboard::frontend::cuda {
 /// True once the program has page-locked or managed memory at all.
 inline bool host_memory_in_use() { return process::instance().host_memory_in_use(); }
 
-/// Makes pinned memory whose address is in the request visible to kernels, and sends what the program has
-/// changed. CUDA_ERROR_MAP_FAILED: the server cannot have memory at such an address.
+/// Makes pinned memory whose address is in the request visible to kernels, unless the request
+/// `names_copies_alone`, and sends what the program has changed. CUDA_ERROR_MAP_FAILED: the server cannot
+/// have memory at such an address.
 CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
-                        std::span<const std::byte> bulk);
+                        std::span<const std::byte> bulk, bool names_copies_alone = false);
 
 /// Of what has left before a call: that much is complete if the call says that all is.
 struct completion_mark {
@@ -34,12 +35,13 @@ inline void after_leaving(lane& own) {
 CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payload,
                     const completion_mark& mark);
 
-/// Makes the pinned block that holds the address visible to kernels, under the same address.
-CUresult show_pinned(lane& own, std::uint64_t address);
+/// Makes the pinned block that holds the address visible to kernels, or (`to_kernels` false) gives it a place
+/// on the server that copies alone name, under the same address.
+CUresult show_pinned(lane& own, std::uint64_t address, bool to_kernels = true);
 /// A block of the program's own memory, or managed memory that the server has. `device_address` is out;
 /// `view`: where we reach it, if not there.
 CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
-                    std::uint64_t& device_address, std::byte* view = nullptr);
+                    std::uint64_t& device_address, std::byte* view = nullptr, bool to_kernels = true);
 /// No kernel sees it any more; waits for the device. Nothing happens where none ever did.
 void hide_block(lane& own, std::uint64_t address);
 /// The same for memory that the server shares.

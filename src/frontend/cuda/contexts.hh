@@ -26,8 +26,10 @@ namespace detail {
 std::unique_ptr<object> stream_in(std::uint64_t green, unsigned flags, int priority);
 }
 
-/// What the address of page-locked memory (a host block) is to kernels; it becomes visible to them.
-CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out);
+/// What the address of page-locked memory (a host block) is to the device; it becomes visible to kernels, or
+/// (`to_kernels` false) only has its place on the server.
+CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out,
+                           bool to_kernels = true);
 
 /// Page-locked memory of our own that the server shares, in the current context; and the end of it, which
 /// waits for the device. `file`: takes the file that both sides have mapped, the memory's from offset 0 on,

@@ -2,23 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
-#include "frontend/cuda/requests.hh"
-#include "frontend/mirrors.hh"
+#include "frontend/cuda/host_order.hh"
 
 namespace outboard::frontend::cuda {
 
-/// The block of host memory that kernels see in which the address lies: the server has it too, and what is
-/// there may be newer.
-std::optional<mirror> shown(std::uint64_t address);
-
 /// Copies of the synchronous kind end before the program goes on; what they wrote comes back with the wait.
 CUresult finish(lane& own, marshal::flavour how);
-
-/// Bytes of posted copies may still be on their way into this host range: they must have landed before it is
-/// read.
-CUresult settle(lane& own, const void* source, std::uint64_t size);
 
 /// Device memory by our books, else host memory: every device address that a program can have is in them.
 bool on_device(std::uint64_t address);
@@ -28,9 +18,6 @@ bool of_device_alone(std::uint64_t address);
 /// The range begins in a block that we know and ends outside of it and of those that touch it: every copy of
 /// it is refused by the driver, to the byte (measured: 580), before it has read or written anything.
 bool leaves_its_block(std::uint64_t address, std::uint64_t size);
-
-/// All of the host range is one page-locked block.
-bool page_locked(std::uint64_t address, std::uint64_t size);
 
 /// May a copy from the program's memory still be under way when the call returns? Another process that shares
 /// memory with this one hears of the return by ways of its own.

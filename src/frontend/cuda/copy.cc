@@ -33,7 +33,8 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
   address_table& addresses = process::instance().addresses();
   const bool host_to = shown(to).has_value(), host_from = shown(from).has_value();
   // An address that is not in the books may be wrong: then the program hears of it now.
-  const bool known = (host_to || addresses.covers(to, size)) && (host_from || addresses.covers(from, size));
+  const bool known = (host_to || addresses.covers(to, size)) && (host_from || addresses.covers(from, size)) &&
+                     !any_capture_open();
   // With page-locked memory a synchronous copy is one on the default stream that is waited for, and the
   // server can look whether a stream is done before it lets others go on: no thread waits for another if it
   // is soon.
@@ -43,6 +44,7 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
   const bool per_thread = marshal::per_thread(how);
   if (in_two) how = per_thread ? flavour::stream_per_thread : flavour::stream;
   request r(api::opcode::cuMemcpyAsync, own);
+  r.names_copies_alone();
   marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how, 0, 0});
   const CUresult code = marshal::on_stream(how) && known ? r.post() : r.call();
   return code == CUDA_SUCCESS && in_two ? wait_for_default_stream(per_thread) : code;
@@ -74,14 +76,6 @@ std::optional<CUresult> land(lane& own, void* to, CUdeviceptr from, size_t size,
   return code;
 }
 
-/// A function that the stream comes to first may write there: the copy must find what it has written.
-CUresult show_page_locked(lane& own, std::uint64_t source, std::uint64_t size) {
-  if (shown(source) || !page_locked(source, size)) return CUDA_SUCCESS;
-  const auto block = process::instance().addresses().find(source);
-  std::uint64_t there = 0;
-  return block ? device_pointer_of(own, *block, source, there) : CUDA_SUCCESS;
-}
-
 CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
   process& p = process::instance();
   lane& own = this_lane();
@@ -91,18 +85,19 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   if (!from || !to) return CUDA_ERROR_INVALID_VALUE;
   const auto source = reinterpret_cast<std::uint64_t>(from);
   if (leaves_its_block(to, size) || leaves_its_block(source, size)) return CUDA_ERROR_INVALID_VALUE;
-  if (!on_device(source) && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
+  if (!on_device(source) && marshal::on_stream(how) &&
+      stream_captures(own, stream, marshal::per_thread(how))) {
+    const server_place there = make_place_on_server(own, source, size);
+    if (there.code != CUDA_SUCCESS) return there.code;
+    if (there.address) return on_server(to, there.address, size, stream, how);
     return capture_copy(own, {to, const_cast<void*>(from), size, stream, false, marshal::per_thread(how)});
-  if (context_state* there = owner_elsewhere(own, to); there && !any_capture_open())
+  }
+  if (context_state* there = owner_elsewhere(own, to); there && may_go_elsewhere(how))
     return over_there(own, *there, stream, how,
                       [&](CUstream side) { return to_device(to, from, size, side, how); });
-  if (marshal::on_stream(how) && p.server()->callbacks_expected()) {
-    if (const CUresult code = show_page_locked(own, source, size); code != CUDA_SUCCESS) return code;
-  }
-  if (const auto host = shown(source)) {
-    const std::uint64_t offset = source - host->base;
-    if (size <= host->size - offset) return on_server(to, host->device_address + offset, size, stream, how);
-  }
+  const server_place there = place_behind_functions(own, source, size);
+  if (there.code != CUDA_SUCCESS) return there.code;
+  if (there.address) return on_server(to, there.address, size, stream, how);
   if (const CUresult code = settle(own, from, size); code != CUDA_SUCCESS) return code;
   if (of_device_alone(reinterpret_cast<std::uint64_t>(from))) {
     return of_device_alone(to) ? on_server(to, reinterpret_cast<std::uint64_t>(from), size, stream, how)
@@ -148,15 +143,19 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
     return CUDA_ERROR_INVALID_VALUE;
   // What the server has too is copied there, also by a graph: here it may be closed while that runs.
   const bool there_too = on_device(reinterpret_cast<std::uint64_t>(to));
-  if (!there_too && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
+  const auto target = reinterpret_cast<std::uint64_t>(to);
+  if (!there_too && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how))) {
+    const server_place there = make_place_on_server(own, target, size);
+    if (there.code != CUDA_SUCCESS) return there.code;
+    if (there.address) return on_server(there.address, from, size, stream, how);
     return capture_copy(own, {from, to, size, stream, true, marshal::per_thread(how)});
-  if (context_state* there = owner_elsewhere(own, from); there && !any_capture_open())
+  }
+  if (context_state* there = owner_elsewhere(own, from); there && may_go_elsewhere(how))
     return over_there(own, *there, stream, how,
                       [&](CUstream side) { return to_host(to, from, size, side, how); });
-  if (const auto host = shown(reinterpret_cast<std::uint64_t>(to))) {
-    const std::uint64_t offset = reinterpret_cast<std::uint64_t>(to) - host->base;
-    if (size <= host->size - offset) return on_server(host->device_address + offset, from, size, stream, how);
-  }
+  const server_place there = place_on_server(own, target, size);
+  if (there.code != CUDA_SUCCESS) return there.code;
+  if (there.address) return on_server(there.address, from, size, stream, how);
   if (of_device_alone(reinterpret_cast<std::uint64_t>(to))) {
     return of_device_alone(from) ? on_server(reinterpret_cast<std::uint64_t>(to), from, size, stream, how)
                                  : CUDA_ERROR_INVALID_VALUE;
@@ -165,6 +164,10 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   const bool page_locked = block && is_host(block->kind);
   const bool known = p.addresses().covers(from, size) && !of_another_device(own, from);
   const bool later = page_locked && marshal::on_stream(how) && known;
+  // What does not come in frames would come before those of an earlier copy to the same place.
+  if (page_locked && !later) {
+    if (const CUresult code = settle(own, to, size); code != CUDA_SUCCESS) return code;
+  }
   const bool is_short = size >= landing_block::least && size <= landing_block::size;
   if (known && is_short && !marshal::on_stream(how) && !shown(from)) {
     if (const auto code = land(own, to, from, size, how)) return *code;
@@ -201,15 +204,21 @@ CUresult on_host(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (size == 0) return CUDA_SUCCESS;
-  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how))) {
+  if (marshal::on_stream(how) && any_capture_open()) {
     CUDA_MEMCPY3D copy{};  // as drivers describe it when asked for the node
     copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
     copy.srcDevice = from, copy.dstDevice = to;
     copy.WidthInBytes = size, copy.Height = copy.Depth = 1;
-    return capture_box(own, copy, stream, marshal::per_thread(how));
+    const bool per_thread = marshal::per_thread(how);
+    return stream_captures(own, stream, per_thread) ? capture_box(own, copy, stream, per_thread)
+                                                    : copy_beside_capture(own, copy, stream, per_thread);
   }
   if (const CUresult code = request(api::opcode::cuCtxSynchronize, own).call(); code != CUDA_SUCCESS)
     return code;
+  for (const CUdeviceptr end : {from, to}) {
+    const CUresult code = settle(own, reinterpret_cast<const void*>(end), size);
+    if (code != CUDA_SUCCESS) return code;
+  }
   std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), size);
   return CUDA_SUCCESS;
 }
@@ -227,30 +236,8 @@ CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
 
 }  // namespace
 
-std::optional<mirror> shown(std::uint64_t address) {
-  process& p = process::instance();
-  if (p.arena().in_use() && p.arena().holds(address)) {
-    if (const auto chunk = p.arena().chunk_of(address); chunk && chunk->shared) {
-      mirror same;
-      same.base = same.device_address = chunk->base;
-      same.size = chunk->size;
-      return same;
-    }
-  }
-  return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;
-}
-
 CUresult finish(lane& own, flavour how) {
   if (marshal::on_stream(how)) return CUDA_SUCCESS;
-  return request(api::opcode::cuCtxSynchronize, own).call();
-}
-
-CUresult settle(lane& own, const void* source, std::uint64_t size) {
-  process& p = process::instance();
-  if (!p.server()->copies_pending()) return CUDA_SUCCESS;
-  const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(source));
-  if (!block || !is_host(block->kind)) return CUDA_SUCCESS;
-  if (!p.server()->copies_pending_to({static_cast<const std::byte*>(source), size})) return CUDA_SUCCESS;
   return request(api::opcode::cuCtxSynchronize, own).call();
 }
 
@@ -273,11 +260,6 @@ bool leaves_its_block(std::uint64_t address, std::uint64_t size) {
     return false;  // not measured: it may be part of something larger
   const auto next = addresses.find(block->base + block->size);
   return !next || !is_host(next->kind);
-}
-
-bool page_locked(std::uint64_t address, std::uint64_t size) {
-  const auto block = process::instance().addresses().find(address);
-  return block && is_host(block->kind) && size <= block->base + block->size - address;
 }
 
 CUresult ends::cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {

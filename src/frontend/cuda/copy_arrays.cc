@@ -21,15 +21,30 @@ CUresult begin(lane& own, CUarray array, const void* host, std::size_t size, CUs
   return !host && size != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+box_end end_of(const void* host) {
+  box_end e;
+  e.host = const_cast<void*>(host);
+  return e;
+}
+box_end end_of(CUarray array, std::size_t offset) {
+  box_end e;
+  e.type = CU_MEMORYTYPE_ARRAY;
+  e.array = array, e.x = offset;
+  return e;
+}
+
 CUresult to_array(CUarray array, std::size_t offset, const void* from, std::size_t size, CUstream stream,
                   flavour how) {
   lane& own = this_lane();
   if (const CUresult code = begin(own, array, from, size, stream); code != CUDA_SUCCESS || size == 0)
     return code;
-  if (const CUresult code = settle(own, from, size); code != CUDA_SUCCESS) return code;
-  if (shown(reinterpret_cast<std::uint64_t>(from))) {  // what the server has of it may be newer
-    if (const CUresult code = finish(own, flavour::sync); code != CUDA_SUCCESS) return code;
+  const server_place there = place_behind_functions(own, reinterpret_cast<std::uint64_t>(from), size);
+  if (there.code != CUDA_SUCCESS) return there.code;
+  if (there.address) {
+    box copy{end_of(array, offset), end_of(from), size, 1, 1};
+    return copy_box(copy, stream, how);
   }
+  if (const CUresult code = settle(own, from, size); code != CUDA_SUCCESS) return code;
   for (std::uint64_t done = 0; done < size;) {
     const std::uint64_t n = std::min(piece, size - done);
     request r(api::opcode::cuMemcpyHtoA_v2, own);
@@ -48,6 +63,10 @@ CUresult from_array(void* to, CUarray array, std::size_t offset, std::size_t siz
   lane& own = this_lane();
   if (const CUresult code = begin(own, array, to, size, stream); code != CUDA_SUCCESS || size == 0)
     return code;
+  if (shown(reinterpret_cast<std::uint64_t>(to))) {
+    box copy{end_of(to), end_of(array, offset), size, 1, 1};
+    return copy_box(copy, stream, how);
+  }
   request r(api::opcode::cuMemcpyAtoH_v2, own);
   marshal::put_body(r.body(), marshal::array_copy_body{value_of(array), offset, size, value_of(stream), how});
   const landing land{static_cast<std::byte*>(to), size};

@@ -100,16 +100,18 @@ CUresult over_there(lane& own, context_state& there, CUstream stream, marshal::f
     } else {
       code = before.hold_back(standard);
       if (code == CUDA_SUCCESS) code = copy(nullptr);
+      if (code == CUDA_SUCCESS) code = after.record(standard);  // within a device it may not be over yet
     }
   }
-  return code == CUDA_SUCCESS && marshal::on_stream(how) ? after.hold_back(here) : code;
+  return code == CUDA_SUCCESS ? after.hold_back(here) : code;
 }
 
 std::optional<CUresult> copy_elsewhere(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream,
                                        marshal::flavour how) {
   lane& own = this_lane();
   context_state *there = owner_elsewhere(own, to), *whence = owner_elsewhere(own, from);
-  if ((!there && !whence) || size == 0 || any_capture_open()) return std::nullopt;
+  if ((!there && !whence) || size == 0 || !may_go_elsewhere(how)) return std::nullopt;
+  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how))) return std::nullopt;
   if (leaves_its_block(to, size) || leaves_its_block(from, size)) return CUDA_ERROR_INVALID_VALUE;
   if (there && whence && there->device == whence->device) {
     return over_there(own, *there, stream, how,

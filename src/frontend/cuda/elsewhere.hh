@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "frontend/cuda/capture.hh"
 #include "frontend/cuda/contexts.hh"
 
 namespace outboard::frontend::cuda {
@@ -15,6 +16,10 @@ bool of_another_device(const lane& own, std::uint64_t address);
 
 /// The context of the block of cuMemAlloc at `address` where that is another device's, else nullptr.
 context_state* owner_elsewhere(const lane& own, std::uint64_t address);
+
+/// May a copy of this kind run in another context? Beside a capture those that wait must not: the server says
+/// why.
+inline bool may_go_elsewhere(marshal::flavour how) { return marshal::on_stream(how) || !any_capture_open(); }
 
 /// Runs `copy` with `there` current, on a stream of that context that it is given: behind what `stream` has
 /// and before what comes there next. The synchronous kinds get the default stream of `there`, behind whose

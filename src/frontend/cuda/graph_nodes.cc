@@ -94,6 +94,16 @@ CUresult put_side(side s, const CUDA_MEMCPY3D& p, node_parameters& out, std::vec
   }
   host_box box;
   if (!box_of(s, p, box)) return CUDA_ERROR_INVALID_VALUE;
+  const bool one_row = box.height == 1 && box.depth == 1;
+  const std::uint64_t pitch = one_row ? box.width : box.pitch, rows = box.slice / box.pitch;
+  const std::uint64_t bytes = (box.depth - 1) * box.slice + (box.height - 1) * pitch + box.width;
+  const server_place there =
+      make_place_on_server(this_lane(), reinterpret_cast<std::uint64_t>(box.base), bytes);
+  if (there.code != CUDA_SUCCESS) return there.code;
+  if (there.address) {
+    n.insert(n.end(), {0, 0, 0, 0, CU_MEMORYTYPE_DEVICE, 0, there.address, 0, pitch, rows});
+    return CUDA_SUCCESS;
+  }
   process& all = process::instance();
   made.push_back(all.functions().add(*all.server(), box));
   n.insert(n.end(), {0, 0, 0, 0, CU_MEMORYTYPE_HOST, made.back(), 0, 0, p.WidthInBytes, p.Height});
@@ -210,6 +220,18 @@ const CUDA_MEMCPY3D* host_copy_of(std::uint64_t function) {
   return mark == &host_copy_mark ? static_cast<const CUDA_MEMCPY3D*>(copy) : nullptr;
 }
 
+/// Page-locked memory is a device's to the server.
+template <class Pointer>
+void name_host(CUmemorytype& type, CUdeviceptr& device, Pointer& host) {
+  if (type != CU_MEMORYTYPE_DEVICE) return;
+  const auto block = process::instance().addresses().find(device);
+  const bool alias = block && block->kind == memory_kind::alias;
+  if (!block || !(is_host(block->kind) || alias)) return;
+  type = CU_MEMORYTYPE_HOST;
+  host = reinterpret_cast<Pointer>(alias ? block->host + (device - block->base) : device);
+  device = 0;
+}
+
 bool take_copy(const node_parameters& from, CUDA_MEMCPY3D& p) {
   if (from.numbers.size() != copy_numbers) return false;
   const std::uint64_t* n = from.numbers.data();
@@ -228,6 +250,8 @@ bool take_copy(const node_parameters& from, CUDA_MEMCPY3D& p) {
     p.dstHost = box->base, p.dstPitch = box->pitch, p.dstHeight = box->slice / box->pitch;
   n += copy_side;
   p.WidthInBytes = n[0], p.Height = n[1], p.Depth = n[2];
+  name_host(p.srcMemoryType, p.srcDevice, p.srcHost);
+  name_host(p.dstMemoryType, p.dstDevice, p.dstHost);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include "frontend/cuda/coherence.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/host_order.hh"
 #include "frontend/cuda/idle.hh"
 #include "frontend/cuda/own_context.hh"
 
@@ -136,15 +137,20 @@ CUresult find_host(void* pointer, memory_kind kind, memory_block& out) {
 
 /// The program's own memory gets a block on the server at its first question for the device's pointer. Where
 /// the addresses differ, the device's is taken out of the program's reach.
-CUresult show_registered(lane& own, const memory_block& block, std::uint64_t& device_address) {
+CUresult show_registered(lane& own, const memory_block& block, std::uint64_t& device_address,
+                         bool to_kernels) {
   process& p = process::instance();
+  // Bytes of a copy that was asked for before the server had the block land here alone.
+  const auto* const first = reinterpret_cast<const std::byte*>(block.base);
+  if (const CUresult code = settle(own, first, block.size); code != CUDA_SUCCESS) return code;
   const std::lock_guard lock(p.showing());
   if (const auto known = p.mirrors().find(block.base)) {
+    if (to_kernels && !known->kernels) p.mirrors().show_to_kernels(block.base);
     device_address = known->device_address;
     return CUDA_SUCCESS;
   }
-  const CUresult code =
-      show_block(own, block.base, block.size, marshal::host_block::registered, device_address);
+  const CUresult code = show_block(own, block.base, block.size, marshal::host_block::registered,
+                                   device_address, nullptr, to_kernels);
   if (code != CUDA_SUCCESS || device_address == block.base) return code;
   memory_block alias = block;
   alias.base = device_address;
@@ -198,10 +204,11 @@ void forget_page_locked(lane& own, std::uint64_t context) {
   }
 }
 
-CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out) {
-  if (block.kind == memory_kind::pinned) return out = address, show_pinned(own, address);
+CUresult device_pointer_of(lane& own, const memory_block& block, std::uint64_t address, std::uint64_t& out,
+                           bool to_kernels) {
+  if (block.kind == memory_kind::pinned) return out = address, show_pinned(own, address, to_kernels);
   std::uint64_t begin = 0;
-  const CUresult code = show_registered(own, block, begin);
+  const CUresult code = show_registered(own, block, begin, to_kernels);
   if (code == CUDA_SUCCESS) out = begin + (address - block.base);
   return code;
 }

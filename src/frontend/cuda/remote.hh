@@ -113,7 +113,9 @@ template <api::opcode Op, class... A>
 bool must_wait(A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   if (about.how == api::kind::call || process::instance().synchronous()) return true;
-  if (about.unsafe && any_capture_open()) return true;  // the server says whether capture forbids it
+  // The server says whether capture forbids it, or cannot take it in.
+  constexpr bool between_devices = api::function<Op>::name.starts_with("cuMemcpyPeer");
+  if ((about.unsafe || between_devices) && any_capture_open()) return true;
   if ((between_processes(arguments) || ...)) return true;
   if constexpr (Op == api::opcode::cuEventCreate) {  // the driver says at once what it thinks of odd flags
     constexpr unsigned plain = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;

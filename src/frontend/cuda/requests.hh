@@ -34,11 +34,14 @@ class request {
   /// For requests that run in another context than the lane's current one.
   request& in_context(std::uint64_t handle) { return context_ = handle, *this; }
 
+  /// Addresses of page-locked memory in it are ends of copies: no kernel learns of them by it.
+  request& names_copies_alone() { return copies_alone_ = true, *this; }
+
   CUresult post(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     if (process::instance().synchronous()) return call(bulk, land);
     if (!freed_blocks::may_pass(code_)) send_frees();
     if (host_memory_in_use()) {
-      const CUresult code = before_request(own_, code_, own_.request, bulk);
+      const CUresult code = before_request(own_, code_, own_.request, bulk, copies_alone_);
       if (code != CUDA_SUCCESS) return code;
     }
     note(answered::posted);
@@ -62,7 +65,7 @@ class request {
 
  private:
   CUresult coherent_call(std::span<const std::byte> bulk, const landing* land) {
-    CUresult code = before_request(own_, code_, own_.request, bulk);
+    CUresult code = before_request(own_, code_, own_.request, bulk, copies_alone_);
     if (code != CUDA_SUCCESS) return code;
     const completion_mark mark = take_mark();
     code = server_.call(outgoing_request(bulk), own_.reply, land);
@@ -102,6 +105,7 @@ class request {
   lane& own_;
   session& server_;
   std::uint64_t context_ = own_.running_context();
+  bool copies_alone_ = false;
   wire::writer writer_;
 };
 
