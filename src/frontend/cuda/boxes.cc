@@ -287,7 +287,11 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
   const bool captured = marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how));
   const CUDA_MEMCPY3D asked = parameters_of(copy);
   if (captured && from_here && to_here) return capture_box(own, asked, stream, marshal::per_thread(how));
-  if (!captured) {
+  if (captured) {
+    for (const box_end* side : {&copy.from, &copy.to}) {
+      if (side->type == CU_MEMORYTYPE_DEVICE) reach(own, side->device);
+    }
+  } else {
     if (const auto code = box_elsewhere(own, copy, stream, how)) return *code;
   }
   if (!(from_here && to_here)) {

@@ -19,6 +19,11 @@ bool of_device_alone(std::uint64_t address);
 /// it is refused by the driver, to the byte (measured: 580), before it has read or written anything.
 bool leaves_its_block(std::uint64_t address, std::uint64_t size);
 
+/// A copy in a graph has one device, which must reach memory of the other one: opens that to it, if it is
+/// another's. A driver does without where devices cannot reach each other; we cannot, and the driver's code
+/// for the copy says so.
+void reach(lane& own, std::uint64_t address);
+
 /// May a copy from the program's memory still be under way when the call returns? Another process that shares
 /// memory with this one hears of the return by ways of its own.
 inline bool may_run_behind(marshal::flavour how) {

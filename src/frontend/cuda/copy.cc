@@ -87,6 +87,7 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   if (leaves_its_block(to, size) || leaves_its_block(source, size)) return CUDA_ERROR_INVALID_VALUE;
   if (!on_device(source) && marshal::on_stream(how) &&
       stream_captures(own, stream, marshal::per_thread(how))) {
+    reach(own, to);
     const server_place there = make_place_on_server(own, source, size);
     if (there.code != CUDA_SUCCESS) return there.code;
     if (there.address) return on_server(to, there.address, size, stream, how);
@@ -145,6 +146,7 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   const bool there_too = on_device(reinterpret_cast<std::uint64_t>(to));
   const auto target = reinterpret_cast<std::uint64_t>(to);
   if (!there_too && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how))) {
+    reach(own, from);
     const server_place there = make_place_on_server(own, target, size);
     if (there.code != CUDA_SUCCESS) return there.code;
     if (there.address) return on_server(there.address, from, size, stream, how);

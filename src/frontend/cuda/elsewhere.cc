@@ -2,6 +2,8 @@
 
 #include "frontend/cuda/copies.hh"
 #include "frontend/cuda/remote.hh"
+#include "marshal/peer_access.hh"
+#include "marshal/sharing_bodies.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -86,6 +88,15 @@ context_state* owner_elsewhere(const lane& own, std::uint64_t address) {
   return context && context->active.load(std::memory_order_acquire) ? context : nullptr;
 }
 
+void reach(lane& own, std::uint64_t address) {
+  const context_state* there = owner_elsewhere(own, address);
+  if (!there) return;
+  request r(api::opcode::cuCtxEnablePeerAccess, own);
+  marshal::put_body(r.body(),
+                    marshal::peer_body{there->handle, there->device, marshal::peer_access_for_copies});
+  (void)r.call();
+}
+
 CUresult over_there(lane& own, context_state& there, CUstream stream, marshal::flavour how,
                     const std::function<CUresult(CUstream)>& copy) {
   const CUstream standard = marshal::per_thread(how) ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -111,7 +122,8 @@ std::optional<CUresult> copy_elsewhere(CUdeviceptr to, CUdeviceptr from, std::si
   lane& own = this_lane();
   context_state *there = owner_elsewhere(own, to), *whence = owner_elsewhere(own, from);
   if ((!there && !whence) || size == 0 || !may_go_elsewhere(how)) return std::nullopt;
-  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how))) return std::nullopt;
+  if (marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how)))
+    return reach(own, there ? to : from), std::nullopt;
   if (leaves_its_block(to, size) || leaves_its_block(from, size)) return CUDA_ERROR_INVALID_VALUE;
   if (there && whence && there->device == whence->device) {
     return over_there(own, *there, stream, how,

@@ -88,6 +88,7 @@ CUresult put_side(side s, const CUDA_MEMCPY3D& p, node_parameters& out, std::vec
     const auto type = s.type == CU_MEMORYTYPE_UNIFIED ? CU_MEMORYTYPE_DEVICE : s.type;
     const bool array = type == CU_MEMORYTYPE_ARRAY;
     if (array ? !find_object<object>(s.array) : s.device == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (!array) reach(this_lane(), s.device);
     n.insert(n.end(), {s.x, s.y, s.z, s.lod, static_cast<std::uint64_t>(type), 0, array ? 0 : s.device,
                        array ? value_of(s.array) : 0, s.pitch, s.height});
     return CUDA_SUCCESS;
