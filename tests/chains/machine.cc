@@ -124,6 +124,11 @@ void machine::allocate(const chain& c) {
       MUST(cuMemcpyHtoD(h.address, first.data(), first.size()));
     }
   }
+  // Such a copy may return before it is over; another device's streams would not wait for it.
+  for (const device& d : devices_) {
+    MUST(cuCtxSetCurrent(d.context));
+    MUST(cuCtxSynchronize());
+  }
 }
 
 void machine::release(const chain& c) {

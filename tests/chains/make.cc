@@ -212,7 +212,8 @@ class maker {
       operation part = propose_node(o.stream);
       part.device = o.device;
       if (part.how == form::peer) part.how = form::unified;
-      if (!same_device(part, o.device)) continue;
+      const bool may_reach = o.captured && part.what == verb::copy;
+      if (!may_reach && !same_device(part, o.device)) continue;
       std::vector<int> after;
       const int count = static_cast<int>(o.parts.size());
       for (int j = 0; j < count; ++j) {
@@ -231,7 +232,7 @@ class maker {
     }
     return o;
   }
-  /// Nodes of a graph work on one device.
+  /// Nodes of a graph work on one device, but for copies that are captured.
   bool same_device(const operation& part, int device) const {
     const auto here = [&](const place& p) {
       return p.block < 0 || made_.blocks[p.block].kind != memory::device ||
