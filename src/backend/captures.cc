@@ -203,11 +203,11 @@ outcome cuMemcpy3DAsync_v2(call& c) {
   if (code == CUDA_SUCCESS && !graph) code = CUDA_ERROR_ILLEGAL_STATE;  // ended by another thread meanwhile
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   CUDA_MEMCPY3D copy{};
-  std::vector<boxed_bytes> blocks;
+  copy_blocks blocks;
   code = native_copy(c, body.node, copy, blocks);
   if (code == CUDA_SUCCESS)
     code = call_driver(body.per_thread ? d.cuMemcpy3DAsync_v2_ptsz : d.cuMemcpy3DAsync_v2, &copy, stream);
-  for (const boxed_bytes& b : blocks) {
+  for (const boxed_bytes& b : blocks.all()) {
     if (code == CUDA_SUCCESS) {
       c.session.captured_copies().hold(graph, b);
     } else {

@@ -120,8 +120,8 @@ void once_each(std::vector<boxed_bytes>& blocks) {
 
 class walker {
  public:
-  walker(const api::driver_table& driver, const graph_copies& copies, exec_needs& needs)
-      : driver_(driver), copies_(copies), needs_(needs) {}
+  walker(const exec_place& of, exec_needs& needs)
+      : driver_(of.driver), copies_(of.copies), exec_(of.exec), needs_(needs) {}
 
   /// `before` and `after`: of the graph's own node, in the graph around it.
   void walk(CUgraph graph, const copy_ends& before, const copy_ends& after) {
@@ -147,7 +147,7 @@ class walker {
     return found;
   }
 
-  bool fits() const { return fits_; }
+  bool taken() const { return taken_; }
 
  private:
   struct content {
@@ -205,18 +205,19 @@ class walker {
   copy_ends of_copy(CUgraphNode node) const {
     CUDA_MEMCPY3D p{};
     copy_ends ends;
+    if (const auto changed = needs_.changed.copies.find(node); changed != needs_.changed.copies.end()) {
+      if (changed->second.source) ends.sources.push_back(*changed->second.source);
+      if (changed->second.target) ends.targets.push_back(*changed->second.target);
+      return ends;
+    }
     if (call_driver(driver_.cuGraphMemcpyNodeGetParams, node, &p) != CUDA_SUCCESS) return ends;
     // The driver may call host memory what it likes: our blocks are known by their address.
     const auto look = [&](const void* host, CUdeviceptr device) {
       const auto b = copies_.find(host);
       return b ? b : copies_.find(reinterpret_cast<const void*>(device));
     };
-    auto source = look(p.srcHost, p.srcDevice), target = look(p.dstHost, p.dstDevice);
-    if (const auto changed = needs_.changed.copies.find(node); changed != needs_.changed.copies.end()) {
-      (source ? source : target) = changed->second;
-    }
-    if (source) ends.sources.push_back(*source);
-    if (target) ends.targets.push_back(*target);
+    if (const auto source = look(p.srcHost, p.srcDevice)) ends.sources.push_back(*source);
+    if (const auto target = look(p.dstHost, p.dstDevice)) ends.targets.push_back(*target);
     return ends;
   }
 
@@ -253,34 +254,47 @@ class walker {
   }
 
   void tell(CUgraphNode node, copy_ends before, copy_ends after) {
-    host_calls::function* function = function_of(node);
-    if (!function) return;
+    const host_calls::function* function = function_of(node);
+    exec_changes& changed = needs_.changed;
+    const auto known = changed.told.find(node);
+    if (!function || (before.targets.empty() && after.sources.empty() && known == changed.told.end())) return;
     once_each(before.targets);
     once_each(after.sources);
     std::uint64_t bytes = 0;
     for (const boxed_bytes& b : after.sources) bytes += b.size;
-    if (bytes > most_answered) fits_ = false;
-    host_calls::set_blocks(*function, std::move(before.targets), std::move(after.sources));
+    if (bytes > most_answered) taken_ = false;
+    if (known != changed.told.end()) changed.old_functions.push_back(known->second);
+    host_calls::function* mine =
+        host_calls::with_blocks(*function, std::move(before.targets), std::move(after.sources));
+    changed.told[node] = mine;
+    const CUDA_HOST_NODE_PARAMS_v1 p{host_calls::run, mine};
+    if (call_driver(driver_.cuGraphExecHostNodeSetParams, exec_, node, &p) != CUDA_SUCCESS) taken_ = false;
   }
 
   const api::driver_table& driver_;
   const graph_copies& copies_;
+  CUgraphExec exec_;
   exec_needs& needs_;
-  bool fits_ = true;
+  bool taken_ = true;
 };
 
 }  // namespace
 
-bool learn_needs(const api::driver_table& driver, const graph_copies& copies, CUgraph graph,
-                 exec_needs& needs) {
+bool learn_needs(const exec_place& of, exec_needs& needs) {
   needs.functions = 0;
-  walker w(driver, copies, needs);
-  w.walk(graph, {}, {});
-  const copy_ends all = w.all(graph);
+  walker w(of, needs);
+  w.walk(needs.graph, {}, {});
+  const copy_ends all = w.all(needs.graph);
   needs.sources = all.sources, needs.targets = all.targets;
   once_each(needs.sources);
   once_each(needs.targets);
-  return w.fits();
+  return w.taken();
+}
+
+bool has_blocks(const api::driver_table& driver, const graph_copies& copies, CUgraph graph) {
+  exec_needs none;
+  const copy_ends all = walker({driver, copies, nullptr}, none).all(graph);
+  return !all.sources.empty() || !all.targets.empty();
 }
 
 }  // namespace outboard::backend

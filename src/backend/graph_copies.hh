@@ -47,12 +47,31 @@ class graph_copies {
   std::shared_ptr<shared> state_;
 };
 
+/// The blocks of one copy, where its ends are host boxes.
+struct copy_blocks {
+  std::optional<boxed_bytes> source, target;
+
+  std::vector<boxed_bytes> all() const {
+    std::vector<boxed_bytes> found;
+    if (source) found.push_back(*source);
+    if (target) found.push_back(*target);
+    return found;
+  }
+};
+
 /// What was changed in an executable graph alone: it goes with that, because no graph holds it.
 struct exec_changes {
-  std::map<CUgraphNode, boxed_bytes> copies;
+  std::map<CUgraphNode, copy_blocks> copies;  ///< in place of what the graph's node says
   std::map<CUgraphNode, host_calls::function*> functions;
+  /// Host functions with the bytes that this graph's launches bring them: a launch under way, and another
+  /// executable graph of the same graph, may go with others.
+  std::map<CUgraphNode, host_calls::function*> told;
   std::vector<boxed_bytes> old_copies;  ///< that a launch under way may still use
   std::vector<host_calls::function*> old_functions;
+
+  void retire(const copy_blocks& blocks) {
+    for (const boxed_bytes& b : blocks.all()) old_copies.push_back(b);
+  }
 };
 
 /// What launches of one executable graph need of the client.
@@ -64,14 +83,25 @@ struct exec_needs {
   /// Bytes that launches to come wait with.
   std::shared_ptr<std::atomic<std::uint64_t>> kept = std::make_shared<std::atomic<std::uint64_t>>(0);
   exec_changes changed;
-  CUgraph graph = nullptr;  ///< that it was made from
+  CUgraph graph = nullptr;     ///< that it was made from
+  std::uint64_t graph_id = 0;  ///< the client's; 0: it was updated from another graph since
+  std::uint64_t change = 0;    ///< the latest of that graph then
 
   bool empty() const { return sources.empty() && targets.empty() && functions == 0; }
 };
 
-/// Walks a graph and those inside it; tells its host functions which bytes they may see and change. False: a
-/// host function is followed by copies that read more than an answer can bring.
-[[nodiscard]] bool learn_needs(const api::driver_table& driver, const graph_copies& copies, CUgraph graph,
-                               exec_needs& needs);
+/// What learn_needs() works with.
+struct exec_place {
+  const api::driver_table& driver;
+  const graph_copies& copies;
+  CUgraphExec exec;
+};
+
+/// Walks the graph that it was made from and those inside; gives its host functions the bytes that they may
+/// see and change. False: a host function is followed by copies that read more than an answer can bring, or
+/// the driver did not take it.
+[[nodiscard]] bool learn_needs(const exec_place& of, exec_needs& needs);
+/// Does a copy of this graph, or of one inside it, work on a block?
+bool has_blocks(const api::driver_table& driver, const graph_copies& copies, CUgraph graph);
 
 }  // namespace outboard::backend

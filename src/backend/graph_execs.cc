@@ -7,6 +7,18 @@
 #include "backend/relaxed_capture.hh"
 
 namespace outboard::backend {
+bool last_is_over(const api::driver_table& d, const exec_needs& needs) {
+  if (!needs.last) return true;
+  const relaxed_capture relaxed(d);
+  return call_driver(d.cuEventQuery, needs.last) == CUDA_SUCCESS;
+}
+
+void drop_old(call& c, exec_changes& changed) {
+  for (const boxed_bytes& b : changed.old_copies) c.session.captured_copies().release(b);
+  for (host_calls::function* f : changed.old_functions) host_calls::destroyed(f);
+  changed.old_copies.clear(), changed.old_functions.clear();
+}
+
 namespace {
 
 std::uint64_t bytes_of(const std::vector<boxed_bytes>& blocks) {
@@ -38,12 +50,6 @@ struct later_fill {
   }
 };
 
-bool last_is_over(const api::driver_table& d, const exec_needs& needs) {
-  if (!needs.last) return true;
-  const relaxed_capture relaxed(d);
-  return call_driver(d.cuEventQuery, needs.last) == CUDA_SUCCESS;
-}
-
 /// Into what the graph's copies read: at once, or in the stream that waits for the launch before.
 CUresult fill_sources(const api::driver_table& d, exec_needs& needs, CUstream stream,
                       decltype(api::driver_table::cuLaunchHostFunc) enqueue) {
@@ -66,17 +72,17 @@ CUresult fill_sources(const api::driver_table& d, exec_needs& needs, CUstream st
   return code;
 }
 
-void drop_changes(call& c, exec_changes& changed) {
-  for (const auto& [node, b] : changed.copies) c.session.captured_copies().release(b);
-  for (const boxed_bytes& b : changed.old_copies) c.session.captured_copies().release(b);
-  for (const auto& [node, f] : changed.functions) host_calls::destroyed(f);
-  for (host_calls::function* f : changed.old_functions) host_calls::destroyed(f);
-  changed = {};
+bool nothing(const exec_changes& changed) {
+  return changed.copies.empty() && changed.functions.empty() && changed.told.empty() &&
+         changed.old_copies.empty() && changed.old_functions.empty();
 }
 
-bool nothing(const exec_changes& changed) {
-  return changed.copies.empty() && changed.functions.empty() && changed.old_copies.empty() &&
-         changed.old_functions.empty();
+/// What it has for itself is of launches before only.
+void retire_all(exec_changes& changed) {
+  for (const auto& [node, blocks] : changed.copies) changed.retire(blocks);
+  for (const auto& [node, f] : changed.told) changed.old_functions.push_back(f);
+  for (const auto& [node, f] : changed.functions) changed.old_functions.push_back(f);
+  changed.copies.clear(), changed.told.clear(), changed.functions.clear();
 }
 
 /// What an executable graph had for itself; its launches may still be under way.
@@ -85,7 +91,8 @@ void clean_up(call& c, exec_needs& needs) {
     c.give_up_turn();
     c.driver().cuEventSynchronize(needs.last);
   }
-  drop_changes(c, needs.changed);
+  retire_all(needs.changed);
+  drop_old(c, needs.changed);
   if (needs.last) call_driver(c.driver().cuEventDestroy_v2, needs.last);
 }
 
@@ -157,8 +164,9 @@ outcome cuGraphInstantiateWithParams(call& c) {
   if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
   if (code == CUDA_SUCCESS) code = instantiate(c, body, graph, exec, said);
   auto needs = std::make_shared<exec_needs>();
-  needs->graph = graph;
-  if (code == CUDA_SUCCESS && !learn_needs(c.driver(), c.session.captured_copies(), graph, *needs)) {
+  needs->graph = graph, needs->graph_id = body.graph, needs->change = c.objects().last_change(graph);
+  if (code == CUDA_SUCCESS && !learn_needs({c.driver(), c.session.captured_copies(), exec}, *needs)) {
+    clean_up(c, *needs);
     call_driver(c.driver().cuGraphExecDestroy, exec);
     code = CUDA_ERROR_NOT_SUPPORTED;
   }
@@ -262,14 +270,13 @@ outcome cuGraphExecUpdate_v2(call& c) {
   reply.bad_from = name_node(c, info.errorFromNode, graph);
   exec_needs* needs = needs_of(c, body.exec);
   if (code == CUDA_SUCCESS && needs) {
-    // The driver may still run a launch from before: what was changed alone then is kept until the end.
-    exec_changes& changed = needs->changed;
-    for (const auto& [node, b] : changed.copies) changed.old_copies.push_back(b);
-    for (const auto& [node, f] : changed.functions) changed.old_functions.push_back(f);
-    changed.copies.clear(), changed.functions.clear();
+    // The driver may still run a launch from before.
+    retire_all(needs->changed);
     needs->fed.clear();
-    needs->graph = graph;
-    if (!learn_needs(d, c.session.captured_copies(), graph, *needs)) code = CUDA_ERROR_NOT_SUPPORTED;
+    // Nodes are still named by the graph that it was instantiated from.
+    if (needs->graph_id != body.graph) needs->graph_id = 0;
+    needs->graph = graph, needs->change = c.objects().last_change(graph);
+    if (!learn_needs({d, c.session.captured_copies(), exec}, *needs)) code = CUDA_ERROR_NOT_SUPPORTED;
     const marshal::instantiate_reply now = needs_reply(*needs);
     reply.sources = now.sources, reply.targets = now.targets, reply.functions = now.functions;
   }

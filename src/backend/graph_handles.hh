@@ -58,10 +58,14 @@ inline marshal::instantiate_reply needs_reply(const exec_needs& needs) {
   return reply;
 }
 
+/// No launch of it is under way. graph_execs.cc
+bool last_is_over(const api::driver_table& d, const exec_needs& needs);
+/// What only launches use that are over.
+void drop_old(call& c, exec_changes& changed);
+
 /// The parameters of a copy node, and the blocks that stand for host boxes of the client; those are the
 /// caller's, whatever the result. graph_nodes.cc
-CUresult native_copy(call& c, const marshal::node_parameters& from, CUDA_MEMCPY3D& out,
-                     std::vector<boxed_bytes>& blocks);
+CUresult native_copy(call& c, const marshal::node_parameters& from, CUDA_MEMCPY3D& out, copy_blocks& blocks);
 /// False: its numbers are not those of a copy.
 bool is_copy(const marshal::node_parameters& from);
 

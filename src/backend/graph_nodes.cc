@@ -20,7 +20,7 @@ struct native_node {
   std::vector<CUmemAccessDesc> access;
   std::vector<CUstreamBatchMemOpParams> operations;
   host_calls::function* function = nullptr;  ///< ours until the driver has it
-  std::vector<boxed_bytes> blocks;           ///< the same
+  copy_blocks blocks;                        ///< the same
 };
 
 CUresult find_context(call& c, std::uint64_t id, CUcontext& out) {
@@ -51,16 +51,30 @@ CUresult to_kernel(call& c, const node_parameters& from, native_node& to) {
   return CUDA_SUCCESS;
 }
 
+/// Page-locked memory that the client names as a device does is the host's to the driver: else it would not
+/// let one copy of an executable graph change between such memory and a block. Only what the driver knows for
+/// page-locked becomes a host address here.
+const void* locked_at(call& c, CUdeviceptr address) {
+  unsigned type = 0;
+  void* host = nullptr;
+  const auto ask = [&](void* out, CUpointer_attribute what) {
+    return address && call_driver(c.driver().cuPointerGetAttribute, out, what, address) == CUDA_SUCCESS;
+  };
+  return ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE) && type == CU_MEMORYTYPE_HOST &&
+                 ask(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER)
+             ? host
+             : nullptr;
+}
+
 /// One end of a copy; `n` are its numbers. A host box becomes a block here.
-CUresult to_side(call& c, const std::uint64_t* n, const std::uint64_t* shape, native_node& to,
-                 boxed_bytes& block, CUdeviceptr& device, CUarray& array) {
+CUresult to_side(call& c, const std::uint64_t* n, const std::uint64_t* shape,
+                 std::optional<boxed_bytes>& block, CUdeviceptr& device, CUarray& array) {
   if (n[5]) {
     std::uint64_t size = 0;
     if (__builtin_mul_overflow(shape[0], shape[1], &size) || __builtin_mul_overflow(size, shape[2], &size))
       return CUDA_ERROR_INVALID_VALUE;
-    const auto made = c.session.captured_copies().make({n[5], size, shape[0], c.header.context});
-    if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-    to.blocks.push_back(block = *made);
+    block = c.session.captured_copies().make({n[5], size, shape[0], c.header.context});
+    if (!block) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   device = n[6];
   return n[7] ? c.objects().resolve(n[7], array) : CUDA_SUCCESS;
@@ -82,15 +96,18 @@ CUresult to_copy(call& c, const node_parameters& from, native_node& to) {
   if (!memory_type(n[4], n[5] != 0, p.srcMemoryType) ||
       !memory_type(n[copy_side + 4], n[copy_side + 5] != 0, p.dstMemoryType))
     return CUDA_ERROR_INVALID_VALUE;
-  boxed_bytes block;
+  copy_blocks& blocks = to.blocks;
   p.srcXInBytes = n[0], p.srcY = n[1], p.srcZ = n[2], p.srcLOD = n[3], p.srcPitch = n[8], p.srcHeight = n[9];
-  CUresult code = to_side(c, n, shape, to, block, p.srcDevice, p.srcArray);
-  p.srcHost = block.data;
-  block = {};
+  CUresult code = to_side(c, n, shape, blocks.source, p.srcDevice, p.srcArray);
+  if (blocks.source) p.srcHost = blocks.source->data;
+  if (const void* host = p.srcMemoryType == CU_MEMORYTYPE_DEVICE ? locked_at(c, p.srcDevice) : nullptr)
+    p.srcMemoryType = CU_MEMORYTYPE_HOST, p.srcHost = host, p.srcDevice = 0;
   n += copy_side;
   p.dstXInBytes = n[0], p.dstY = n[1], p.dstZ = n[2], p.dstLOD = n[3], p.dstPitch = n[8], p.dstHeight = n[9];
-  if (code == CUDA_SUCCESS) code = to_side(c, n, shape, to, block, p.dstDevice, p.dstArray);
-  p.dstHost = block.data;
+  if (code == CUDA_SUCCESS) code = to_side(c, n, shape, blocks.target, p.dstDevice, p.dstArray);
+  if (blocks.target) p.dstHost = blocks.target->data;
+  if (const void* host = p.dstMemoryType == CU_MEMORYTYPE_DEVICE ? locked_at(c, p.dstDevice) : nullptr)
+    p.dstMemoryType = CU_MEMORYTYPE_HOST, p.dstHost = const_cast<void*>(host), p.dstDevice = 0;
   p.WidthInBytes = shape[0], p.Height = shape[1], p.Depth = shape[2];
   return code;
 }
@@ -181,44 +198,46 @@ CUresult to_native(call& c, const node_parameters& from, native_node& to) {
 /// What the driver did not take goes.
 void drop(call& c, native_node& n) {
   delete n.function;
-  for (const boxed_bytes& b : n.blocks) c.session.captured_copies().release(b);
+  for (const boxed_bytes& b : n.blocks.all()) c.session.captured_copies().release(b);
 }
 
 /// What it took lives as long as the graph.
 void keep(call& c, CUgraph graph, native_node& n) {
   if (n.function) keep_with_graph(c, graph, n.function);
-  for (const boxed_bytes& b : n.blocks) c.session.captured_copies().hold(graph, b);
+  for (const boxed_bytes& b : n.blocks.all()) c.session.captured_copies().hold(graph, b);
+}
+
+/// Do launches need other bytes of the client once the node has these parameters? Only then the graph has to
+/// be walked again.
+bool changes_needs(call& c, const node_parameters& from) {
+  return (from.type == CU_GRAPH_NODE_TYPE_MEMCPY || from.type == CU_GRAPH_NODE_TYPE_HOST) &&
+         c.session.captured_copies().any();
+}
+
+/// Is the graph that it was made from there, and what it was then? The driver tells nothing of an executable
+/// graph itself.
+bool can_be_learned(call& c, const exec_needs& needs) {
+  CUgraph graph = nullptr;
+  return needs.graph_id && find(c, needs.graph_id, graph) == CUDA_SUCCESS && graph == needs.graph &&
+         c.objects().last_change(graph) == needs.change;
+}
+
+/// Another graph in the place of a child is not walked: it may be changed or gone when that is needed again.
+bool child_needs_nothing(call& c, const native_node& n, const exec_needs& needs) {
+  return n.p.type != CU_GRAPH_NODE_TYPE_GRAPH ||
+         (needs.sources.empty() && needs.targets.empty() &&
+          !has_blocks(c.driver(), c.session.captured_copies(), n.p.graph.graph));
 }
 
 /// No user object can be given to an executable graph: it keeps what changes in it alone until it is
-/// destroyed. False: see learn_needs().
-bool change_in_exec(call& c, const marshal::set_node_body& body, CUgraphNode node, const native_node& n,
-                    exec_needs& needs) {
-  exec_changes& changed = needs.changed;
-  const bool idle = !needs.last || c.driver().cuEventQuery(needs.last) == CUDA_SUCCESS;
+/// destroyed.
+void change_in_exec(CUgraphNode node, const native_node& n, exec_changes& changed) {
   if (n.function) {
-    if (auto& slot = changed.functions[node]) {
-      if (idle) {
-        host_calls::destroyed(slot);
-      } else {
-        changed.old_functions.push_back(slot);
-      }
-    }
-    changed.functions[node] = n.function;
+    if (host_calls::function* old = std::exchange(changed.functions[node], n.function))
+      changed.old_functions.push_back(old);
   }
-  for (const boxed_bytes& b : n.blocks) {
-    if (const auto old = changed.copies.find(node); old != changed.copies.end()) {
-      if (idle) {
-        c.session.captured_copies().release(old->second);
-      } else {
-        changed.old_copies.push_back(old->second);
-      }
-    }
-    changed.copies[node] = b;
-  }
-  const bool known = needs.graph && c.objects().parent_of(body.handle) == needs.graph;
-  if ((!n.function && n.blocks.empty()) || !known) return true;
-  return learn_needs(c.driver(), c.session.captured_copies(), needs.graph, needs);
+  // Also one without blocks: those of the graph's own node are not this graph's any more.
+  if (n.p.type == CU_GRAPH_NODE_TYPE_MEMCPY) changed.retire(std::exchange(changed.copies[node], n.blocks));
 }
 
 struct place {
@@ -360,8 +379,7 @@ bool is_copy(const node_parameters& from) {
   return from.type == CU_GRAPH_NODE_TYPE_MEMCPY && well_formed(from);
 }
 
-CUresult native_copy(call& c, const node_parameters& from, CUDA_MEMCPY3D& out,
-                     std::vector<boxed_bytes>& blocks) {
+CUresult native_copy(call& c, const node_parameters& from, CUDA_MEMCPY3D& out, copy_blocks& blocks) {
   native_node node;
   const CUresult code = to_copy(c, from, node);
   out = node.p.memcpy.copyParams;
@@ -455,11 +473,18 @@ outcome cuGraphExecNodeSetParams(call& c) {
   if (code == CUDA_SUCCESS) code = find(c, body.exec, exec);
   if (code == CUDA_SUCCESS) code = find(c, body.handle, node);
   if (code == CUDA_SUCCESS) code = to_native(c, body.node, native);
+  if (code != CUDA_SUCCESS) return drop(c, native), outcome::answer(code);
+  exec_needs& needs = *needs_of(c, body.exec);
+  const bool learn = changes_needs(c, body.node);
+  if ((learn && !can_be_learned(c, needs)) || !child_needs_nothing(c, native, needs))
+    code = CUDA_ERROR_NOT_SUPPORTED;
   if (code == CUDA_SUCCESS) code = set_in_exec(c.driver(), exec, node, native.p);
   if (code != CUDA_SUCCESS) return drop(c, native), outcome::answer(code);
   c.objects().note_change(exec, c.header.ticket);
-  exec_needs& needs = *needs_of(c, body.exec);
-  if (!change_in_exec(c, body, node, native, needs)) code = CUDA_ERROR_NOT_SUPPORTED;
+  change_in_exec(node, native, needs.changed);
+  if (learn && !learn_needs({c.driver(), c.session.captured_copies(), exec}, needs))
+    code = CUDA_ERROR_NOT_SUPPORTED;
+  if (last_is_over(c.driver(), needs)) drop_old(c, needs.changed);
   marshal::put_body(c.reply, needs_reply(needs));
   return outcome::answer(code);
 }

@@ -81,6 +81,12 @@ void put_side(call& c, std::vector<std::uint64_t>& n, const void* host, CUdevice
               std::uint64_t height) {
   auto block = c.session.captured_copies().find(host);
   if (!block) block = c.session.captured_copies().find(reinterpret_cast<const void*>(device));
+  // Page-locked memory that is no block the client knows as devices do: see locked_at() in graph_nodes.cc.
+  CUdeviceptr alias = 0;
+  if (!block && type == CU_MEMORYTYPE_HOST && host &&
+      call_driver(c.driver().cuMemHostGetDevicePointer_v2, &alias, const_cast<void*>(host), 0) ==
+          CUDA_SUCCESS)
+    type = CU_MEMORYTYPE_DEVICE, device = alias;
   n.insert(n.end(), position);
   n.push_back(static_cast<std::uint64_t>(block ? CU_MEMORYTYPE_HOST : type));
   n.push_back(block ? block->id : 0);

@@ -90,6 +90,11 @@ host_calls::function* host_calls::make(std::uint64_t id, bool once) {
   return new function{state_, id, once, {}, {}};
 }
 
+host_calls::function* host_calls::with_blocks(const function& of, std::vector<boxed_bytes> before,
+                                              std::vector<boxed_bytes> after) {
+  return new function{of.state, of.id, of.once, std::move(before), std::move(after), false};
+}
+
 void CUDA_CB host_calls::run(void* data) { run_with(static_cast<function*>(data), CUDA_SUCCESS); }
 
 void CUDA_CB host_calls::run_callback(CUstream, CUresult status, void* data) {
@@ -104,14 +109,9 @@ void CUDA_CB host_calls::run_destructor(void* data) {
 
 void CUDA_CB host_calls::destroyed(void* data) {
   const std::unique_ptr<function> f(static_cast<function*>(data));
+  if (!f->named) return;
   std::unique_lock lock(f->state->mutex);
   f->state->add(lock, {0, {errand::forget, f->id, 0, false, {}}, {}}, false);
-}
-
-void host_calls::set_blocks(function& f, std::vector<boxed_bytes> before, std::vector<boxed_bytes> after) {
-  const std::lock_guard lock(f.state->mutex);
-  f.before = std::move(before);
-  f.after = std::move(after);
 }
 
 void* host_calls::make_end(std::vector<boxed_bytes> targets) {

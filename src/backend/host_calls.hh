@@ -46,18 +46,20 @@ class host_calls {
     std::uint64_t id = 0;
     bool once = true;  ///< dies when it has run; else with the graph that holds it (destroyed())
     std::vector<boxed_bytes> before,
-        after;  ///< in a graph: bytes that it may read; that later copies read again
+        after;          ///< in an executable graph: bytes that it may read; that later copies read again
+    bool named = true;  ///< the client may forget the function when this goes
   };
   /// Owned by whoever gives it to the driver until one of these runs.
   function* make(std::uint64_t id, bool once);
+  /// The same function for one executable graph, with its bytes; `of` lives longer.
+  static function* with_blocks(const function& of, std::vector<boxed_bytes> before,
+                               std::vector<boxed_bytes> after);
   static void CUDA_CB run(void* data);
   static void CUDA_CB run_callback(CUstream, CUresult status, void* data);
   /// The same without holding up whoever gives the last reference back.
   static void CUDA_CB run_destructor(void* data);
   /// A graph's user object: nothing will run it any more.
   static void CUDA_CB destroyed(void* data);
-  /// A function of a graph that a launch may be running: guarded.
-  static void set_blocks(function& f, std::vector<boxed_bytes> before, std::vector<boxed_bytes> after);
 
   /// The end of a launch: as a host function behind it sends these bytes, then says that it is over. Owned as
   /// above.

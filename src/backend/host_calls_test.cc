@@ -79,8 +79,8 @@ TEST_F(host_calls_test, the_end_of_the_session_releases_the_stream) {
 
 TEST_F(host_calls_test, bytes_go_before_the_question_and_come_with_the_answer) {
   std::array<std::byte, 4> seen{}, wanted{};
-  auto* f = calls_.make(7, false);
-  host_calls::set_blocks(*f, {{11, 4, 4, seen.data()}}, {{12, 4, 4, wanted.data()}});
+  auto* own = calls_.make(7, false);
+  auto* f = host_calls::with_blocks(*own, {{11, 4, 4, seen.data()}}, {{12, 4, 4, wanted.data()}});
   std::thread stream([&] { host_calls::run(f); });
   const question q = next();
   EXPECT_EQ(sent_, std::vector<std::uint64_t>{11});
@@ -90,19 +90,21 @@ TEST_F(host_calls_test, bytes_go_before_the_question_and_come_with_the_answer) {
   stream.join();
   EXPECT_EQ(wanted, answer);
   host_calls::destroyed(f);
+  host_calls::destroyed(own);  // the client forgets it once
   EXPECT_EQ(next().body.what, errand::forget);
 }
 
 TEST_F(host_calls_test, an_answer_of_the_wrong_size_is_none) {
   std::array<std::byte, 4> wanted{};
-  auto* f = calls_.make(7, false);
-  host_calls::set_blocks(*f, {}, {{12, 4, 4, wanted.data()}});
+  auto* own = calls_.make(7, false);
+  auto* f = host_calls::with_blocks(*own, {}, {{12, 4, 4, wanted.data()}});
   std::thread stream([&] { host_calls::run(f); });
   const question q = next();
   EXPECT_FALSE(calls_.answered(q.number, std::array<std::byte, 3>{}));
   calls_.end();
   stream.join();
   host_calls::destroyed(f);
+  host_calls::destroyed(own);
 }
 
 TEST_F(host_calls_test, the_end_of_a_launch_sends_what_was_written) {
@@ -118,8 +120,8 @@ TEST_F(host_calls_test, the_end_of_a_launch_sends_what_was_written) {
 TEST_F(host_calls_test, the_end_of_a_launch_sends_no_more_what_a_function_has_seen) {
   std::array<std::byte, 4> first{}, second{};
   const boxed_bytes seen{11, 4, 4, first.data()}, other{12, 4, 4, second.data()};
-  auto* f = calls_.make(7, false);
-  host_calls::set_blocks(*f, {seen}, {});
+  auto* own = calls_.make(7, false);
+  auto* f = host_calls::with_blocks(*own, {seen}, {});
   for (int launch = 0; launch < 2; ++launch) {
     sent_.clear();
     std::thread stream([&] { host_calls::run(f); });
@@ -130,6 +132,7 @@ TEST_F(host_calls_test, the_end_of_a_launch_sends_no_more_what_a_function_has_se
     EXPECT_EQ(sent_, (std::vector<std::uint64_t>{11, 12})) << "launch " << launch;
   }
   host_calls::destroyed(f);
+  host_calls::destroyed(own);
 }
 
 }  // namespace

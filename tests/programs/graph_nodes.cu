@@ -161,6 +161,75 @@ void built_by_hand(cudaStream_t s) {
   MUST(cudaFree(y));
 }
 
+struct seen_by_function {
+  const int* place;
+  int value = 0;
+};
+void CUDART_CB look_at_place(void* data) {
+  auto& seen = *static_cast<seen_by_function*>(data);
+  seen.value = seen.place[0];
+}
+
+cudaGraphNode_t add_copy(cudaGraph_t graph, std::vector<cudaGraphNode_t> before, void* to, const void* from) {
+  cudaGraphNode_t node = nullptr;
+  MUST(cudaGraphAddMemcpyNode1D(&node, graph, before.data(), before.size(), to, from, bytes,
+                                cudaMemcpyDefault));
+  return node;
+}
+
+/// A copy of an executable graph moves between memory of the program's own and page-locked memory: what it
+/// wrote before, launches leave alone from then on. A host function behind it sees the new place, a launch
+/// that is under way meanwhile the old one.
+void copies_that_move(cudaStream_t s) {
+  int *x, *locked;
+  MUST(cudaMalloc(&x, bytes));
+  MUST(cudaMallocHost(&locked, bytes));
+  std::vector<int> first(n, -1), second(n, -2);
+  seen_by_function seen{first.data()};
+  cudaGraph_t graph;
+  cudaGraphExec_t exec, other;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t fill = add_fill(graph, {}, x, 7);
+  cudaGraphNode_t down = add_copy(graph, {fill}, first.data(), x);
+  cudaHostNodeParams function{look_at_place, &seen};
+  cudaGraphNode_t look = nullptr;
+  MUST(cudaGraphAddHostNode(&look, graph, &down, 1, &function));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+
+  const auto move_to = [&](void* place) {
+    MUST(cudaGraphExecMemcpyNodeSetParams1D(exec, down, place, x, bytes, cudaMemcpyDefault));
+  };
+  all_are(launch(exec, s, x), 7);
+  EXPECT(first[0] == 7 && seen.value == 7);
+  move_to(locked);
+  first.assign(n, -1);
+  all_are(launch(exec, s, x), 7);
+  EXPECT(first[0] == -1 && seen.value == -1 && locked[n - 1] == 7);
+  MUST(cudaGraphLaunch(exec, s));  // into page-locked memory, while the next change is made
+  move_to(second.data());
+  MUST(cudaStreamSynchronize(s));
+  EXPECT(second[0] == -2);
+  locked[0] = -3;
+  all_are(launch(exec, s, x), 7);
+  EXPECT(second[0] == 7 && second[n - 1] == 7 && locked[0] == -3 && first[0] == -1);
+
+  // Another executable graph of the same graph, made after the graph has changed: each has its own places.
+  move_to(first.data());
+  MUST(cudaGraphMemcpyNodeSetParams1D(down, second.data(), x, bytes, cudaMemcpyDefault));
+  MUST(cudaGraphInstantiate(&other, graph, 0));
+  first.assign(n, -1), second.assign(n, -2);
+  all_are(launch(exec, s, x), 7);
+  EXPECT(first[0] == 7 && seen.value == 7 && second[0] == -2);
+  first.assign(n, -1);
+  all_are(launch(other, s, x), 7);
+  EXPECT(second[0] == 7 && first[0] == -1 && seen.value == -1);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphExecDestroy(other));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaFree(x));
+  MUST(cudaFreeHost(locked));
+}
+
 void children_and_clones(cudaStream_t s) {
   int* x;
   MUST(cudaMalloc(&x, bytes));
@@ -316,6 +385,7 @@ int main() {
   cudaStream_t s;
   MUST(cudaStreamCreate(&s));
   built_by_hand(s);
+  copies_that_move(s);
   children_and_clones(s);
   events(s);
   user_objects(s);
