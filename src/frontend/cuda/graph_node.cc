@@ -21,6 +21,12 @@ void forget(const std::vector<std::uint64_t>& made) {
   for (const std::uint64_t id : made) process::instance().functions().forget(id);
 }
 
+template <class Body>
+void put_node(request& r, const Body& body) {
+  marshal::put_body(r.body(), body);
+  if (body.node.type == CU_GRAPH_NODE_TYPE_MEMCPY) r.names_copies_alone();
+}
+
 struct added {
   std::uint64_t address = 0;
   std::vector<std::uint64_t> graphs;
@@ -43,7 +49,7 @@ CUresult add(lane& own, const place& where, Put&& put, added* more = nullptr) {
   CUresult code = put(body.node, made);
   request r(api::opcode::cuGraphAddNode_v2, own);
   if (code == CUDA_SUCCESS) {
-    marshal::put_body(r.body(), body);
+    put_node(r, body);
     code = r.call();
   }
   if (code != CUDA_SUCCESS) return forget(made), code;
@@ -65,7 +71,7 @@ CUresult set(lane& own, CUgraphExec exec, CUgraphNode node, Put&& put) {
   CUresult code = put(body.node, made);
   request r(exec ? api::opcode::cuGraphExecNodeSetParams : api::opcode::cuGraphNodeSetParams, own);
   if (code == CUDA_SUCCESS) {
-    marshal::put_body(r.body(), body);
+    put_node(r, body);
     code = r.call();
   }
   if (code != CUDA_SUCCESS) return forget(made), code;
