@@ -22,7 +22,6 @@ struct block {
   unsigned skew = 0;  ///< bytes behind the beginning of a page
 };
 
-/// The first four of each device: its two default streams come first.
 enum class stream_kind : std::uint8_t { legacy, per_thread, blocking, non_blocking };
 struct stream {
   stream_kind kind = stream_kind::legacy;
@@ -65,12 +64,13 @@ enum class verb : std::uint8_t {
   box_batch,  ///< parts: boxes
   graph,      ///< makes one of parts, captured or built
   launch,
+  change,  ///< gives a copy of an executable graph, `node`, what its only part says
   count
 };
-constexpr std::string_view names[] = {"copy",          "box",        "fill",  "kernel",      "spin",
-                                      "host function", "record",     "wait",  "join stream", "poll stream",
-                                      "join context",  "join event", "write", "look",        "batch",
-                                      "box batch",     "graph",      "launch"};
+constexpr std::string_view names[] = {"copy",          "box",        "fill",   "kernel",      "spin",
+                                      "host function", "record",     "wait",   "join stream", "poll stream",
+                                      "join context",  "join event", "write",  "look",        "batch",
+                                      "box batch",     "graph",      "launch", "change"};
 static_assert(std::size(names) == static_cast<std::size_t>(verb::count));
 
 /// Which function copies.
@@ -92,11 +92,12 @@ struct operation {
   std::uint8_t value = 0;
   int event = 0;
   int graph = 0;
+  int node = 0;              ///< of a graph: the number of the part
   bool synchronous = false;  ///< the function without a stream
   form how = form::by_kind;
   order access = order::in_stream;
   bool captured = false;                ///< a graph: else built node by node
-  std::vector<operation> parts;         ///< of a graph, a batch
+  std::vector<operation> parts;         ///< of a graph, a batch, a change
   std::vector<operation> beside;        ///< done in other streams while the graph is captured
   std::vector<std::vector<int>> after;  ///< for each part of a graph the parts before it
 };

@@ -16,8 +16,13 @@ struct failure {
   std::string what;
 };
 
-/// Drivers copy what lies behind the last row of a box never, but the call may look at it.
 constexpr std::size_t page = 4096;
+constexpr unsigned threads_of_a_mix = 64;
+
+/// Blocks of threads that mix so many bytes.
+unsigned grid_of(std::uint64_t bytes) {
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(bytes / 1024, 1, 64));
+}
 
 }  // namespace
 
@@ -208,12 +213,15 @@ void machine::box(const operation& o) {
 
 void machine::fill(const operation& o) { MUST(cuMemsetD8Async(seen(o.to), o.value, o.size, handle(o))); }
 
+unsigned machine::rounds_of(const operation& spin) const {
+  return static_cast<unsigned>(std::max(1.0, static_cast<double>(spin.size) * rounds_in_a_microsecond_));
+}
+
 void machine::kernel(const operation& o) {
   const device& d = devices_[stream_of(o.stream).device];
   if (o.what == verb::spin) {
     CUdeviceptr nowhere = d.scratch;
-    auto rounds =
-        static_cast<unsigned>(std::max(1.0, static_cast<double>(o.size) * rounds_in_a_microsecond_));
+    unsigned rounds = rounds_of(o);
     void* list[] = {&nowhere, &rounds};
     return MUST(cuLaunchKernel(d.spin, 1, 1, 1, 1, 1, 1, 0, handle(o), list, nullptr));
   }
@@ -221,8 +229,7 @@ void machine::kernel(const operation& o) {
   auto n = static_cast<unsigned>(o.size);
   unsigned value = o.value;
   void* list[] = {&to, &from, &n, &value};
-  const unsigned grid = std::clamp(n / 1024, 1u, 64u);
-  MUST(cuLaunchKernel(d.mix, grid, 1, 1, 64, 1, 1, 0, handle(o), list, nullptr));
+  MUST(cuLaunchKernel(d.mix, grid_of(o.size), 1, 1, threads_of_a_mix, 1, 1, 0, handle(o), list, nullptr));
 }
 
 void CUDA_CB machine::run_mix(void* data) {
@@ -313,19 +320,17 @@ CUgraphNode machine::node(CUgraph graph, const operation& o, const std::vector<C
     const CUDA_HOST_NODE_PARAMS p{run_mix, keep_mix(o)};
     MUST(cuGraphAddHostNode(&made, graph, after.data(), after.size(), &p));
   } else {
-    CUdeviceptr to = o.what == verb::spin ? d.scratch : seen(o.to),
-                from = o.what == verb::spin ? 0 : seen(o.from);
-    unsigned n = static_cast<unsigned>(o.size), value = o.value;
-    if (o.what == verb::spin)
-      n = static_cast<unsigned>(std::max(1.0, static_cast<double>(o.size) * rounds_in_a_microsecond_));
+    const bool spins = o.what == verb::spin;
+    CUdeviceptr to = spins ? d.scratch : seen(o.to), from = spins ? 0 : seen(o.from);
+    unsigned n = spins ? rounds_of(o) : static_cast<unsigned>(o.size), value = o.value;
     void* mix[] = {&to, &from, &n, &value};
     void* spin[] = {&to, &n};
     CUDA_KERNEL_NODE_PARAMS p{};
-    p.func = o.what == verb::spin ? d.spin : d.mix;
-    p.gridDimX = o.what == verb::spin ? 1 : std::clamp(n / 1024, 1u, 64u);
-    p.blockDimX = o.what == verb::spin ? 1 : 64;
+    p.func = spins ? d.spin : d.mix;
+    p.gridDimX = spins ? 1 : grid_of(o.size);
+    p.blockDimX = spins ? 1 : threads_of_a_mix;
     p.gridDimY = p.gridDimZ = p.blockDimY = p.blockDimZ = 1;
-    p.kernelParams = o.what == verb::spin ? spin : mix;
+    p.kernelParams = spins ? spin : mix;
     MUST(cuGraphAddKernelNode(&made, graph, after.data(), after.size(), &p));
   }
   return made;
@@ -334,12 +339,20 @@ CUgraphNode machine::node(CUgraph graph, const operation& o, const std::vector<C
 void machine::build(const operation& o) {
   made_graph& g = graphs_.emplace_back();
   MUST(cuGraphCreate(&g.graph, 0));
-  std::vector<CUgraphNode> nodes;
   for (std::size_t i = 0; i < o.parts.size(); ++i) {
     std::vector<CUgraphNode> after;
-    for (const int j : o.after[i]) after.push_back(nodes[static_cast<std::size_t>(j)]);
-    nodes.push_back(node(g.graph, o.parts[i], after));
+    for (const int j : o.after[i]) after.push_back(g.nodes[static_cast<std::size_t>(j)]);
+    g.nodes.push_back(node(g.graph, o.parts[i], after));
   }
+}
+
+void machine::change(const operation& o) {
+  const made_graph& g = graphs_[static_cast<std::size_t>(o.graph)];
+  operation plain = o.parts[0];
+  plain.how = form::unified;
+  const CUDA_MEMCPY3D p = shape(plain);
+  MUST(cuGraphExecMemcpyNodeSetParams(g.exec, g.nodes[static_cast<std::size_t>(o.node)], &p,
+                                      devices_[o.device].context));
 }
 
 void machine::write(const operation& o) {
@@ -426,6 +439,8 @@ void machine::perform(const operation& o) {
       return MUST(cuGraphInstantiate(&graphs_.back().exec, graphs_.back().graph, 0));
     case verb::launch:
       return MUST(cuGraphLaunch(graphs_[o.graph].exec, handle(o)));
+    case verb::change:
+      return change(o);
     case verb::look:
     case verb::count:
       return;

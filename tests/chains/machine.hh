@@ -50,6 +50,7 @@ class machine {
   struct made_graph {
     CUgraph graph = nullptr;
     CUgraphExec exec = nullptr;
+    std::vector<CUgraphNode> nodes;  ///< of one that was built
   };
 
   void open(device& d, int number);
@@ -64,6 +65,7 @@ class machine {
   void box_batch(const operation& o);
   void capture(const operation& o);
   void build(const operation& o);
+  void change(const operation& o);
   CUgraphNode node(CUgraph graph, const operation& o, const std::vector<CUgraphNode>& after);
   void write(const operation& o);
   void compare(int block, const std::uint8_t* found, std::uint64_t offset,
@@ -77,6 +79,7 @@ class machine {
   bool host(const place& p) const { return homes_[p.block].host != nullptr; }
   host_mix* keep_mix(const operation& o);
   CUDA_MEMCPY3D shape(const operation& o) const;
+  unsigned rounds_of(const operation& spin) const;
   void must(CUresult code, const char* what);
 
   static void CUDA_CB run_mix(void* data);

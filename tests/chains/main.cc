@@ -1,5 +1,6 @@
 // Random chains of ordered work against a model of CUDA's order.
-// usage: chains [--seed N] [--count N] [--devices N] [--gpu] [--first N] [--failures N] [--seconds N]
+// usage: chains [--seed N] [--count N] [--devices N] [--gpu] [--first N] [--print] [--failures N]
+//        [--seconds N]
 //        [--without KIND]...
 //   --seed N      which chains (default 1); chain number i of a seed is always the same
 //   --count N     how many (default 1000)
@@ -7,6 +8,7 @@
 //   --devices N   1 or 2
 //   --without K   no operation of this kind (see the last lines of a run), as often as wished
 //   --gpu         sizes to 16 MiB and longer kernels; without, mostly below 64 KiB
+//   --print       prints the chains as programs, and runs none
 //   --failures N  stop after so many that differ (default 1)
 //   --seconds N   stop then, whatever the count
 // What differs is shrunk and printed. Exits with 1 when any did.
@@ -26,13 +28,15 @@ using namespace chains;
 
 struct wishes {
   std::uint64_t seed = 1, count = 1000, first = 0, failures = 1, seconds = 0;
+  bool print = false;
   limits within;
 };
 
 [[noreturn]] void usage() {
-  std::fprintf(stderr,
-               "usage: chains [--seed N] [--count N] [--first N] [--devices N] [--gpu] [--failures N] "
-               "[--seconds N]\n");
+  std::fprintf(
+      stderr,
+      "usage: chains [--seed N] [--count N] [--first N] [--devices N] [--gpu] [--print] [--failures N] "
+      "[--seconds N]\n");
   std::exit(2);
 }
 
@@ -42,6 +46,10 @@ wishes read(int count, char** arguments) {
     const std::string_view name = arguments[i];
     if (name == "--gpu") {
       w.within.gpu = true;
+      continue;
+    }
+    if (name == "--print") {
+      w.print = true;
       continue;
     }
     if (i + 1 == count) usage();
@@ -91,6 +99,10 @@ void tell(machine& on, const chain& failing, std::uint64_t number, const std::st
 
 int main(int count, char** arguments) {
   const wishes w = read(count, arguments);
+  for (std::uint64_t i = w.first; w.print && i < w.first + w.count; ++i)
+    std::printf("// chain %llu\n%s", static_cast<unsigned long long>(i),
+                program(make_chain(w.seed * 1000003 + i, w.within)).c_str());
+  if (w.print) return 0;
   machine on(w.within.devices);
   counts all;
   std::uint64_t differ = 0;

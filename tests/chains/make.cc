@@ -256,17 +256,40 @@ class maker {
     return o;
   }
 
+  const operation& graph(int number) const {
+    int seen = 0;
+    return *std::find_if(made_.operations.begin(), made_.operations.end(),
+                         [&](const operation& o) { return o.what == verb::graph && seen++ == number; });
+  }
+
   operation propose_launch() {
     operation o = on(verb::launch, any_stream());
     o.graph = static_cast<int>(below(graphs_));
-    const operation* made = nullptr;
-    int seen = 0;
-    for (const operation& other : made_.operations) {
-      if (other.what == verb::graph && seen++ == o.graph) made = &other;
+    const operation& made = graph(o.graph);
+    if (stream_of(o.stream).device != made.device)
+      o.stream = made.device * streams_of_a_device + o.stream % streams_of_a_device;
+    o.device = made.device;
+    return o;
+  }
+
+  /// Mostly one end moves, or none.
+  operation propose_change() {
+    operation o = propose_launch();
+    o.what = verb::change;
+    const operation& made = graph(o.graph);
+    std::vector<int> copies;
+    for (std::size_t i = 0; i < made.parts.size(); ++i) {
+      if (made.parts[i].what == verb::copy) copies.push_back(static_cast<int>(i));
     }
-    if (stream_of(o.stream).device != made->device)
-      o.stream = made->device * streams_of_a_device + o.stream % streams_of_a_device;
-    o.device = made->device;
+    if (made.captured || copies.empty()) return propose_launch();
+    o.node = copies[below(copies.size())];
+    operation part = propose_copy(made.stream);
+    part.device = made.device;
+    part.how = form::unified;
+    const operation& before = made.parts[o.node];
+    if (one_in(2)) part.to = before.to, part.size = before.size;
+    if (one_in(2)) part.from = before.from, part.size = before.size;
+    o.parts.push_back(part);
     return o;
   }
 
@@ -315,6 +338,8 @@ class maker {
       case 17:
       case 18:
         return graphs_ ? propose_launch() : propose_graph();
+      case 19:
+        return graphs_ ? propose_change() : propose_graph();
     }
   }
 

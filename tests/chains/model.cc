@@ -110,13 +110,16 @@ void model::add_touches(const operation& o, std::vector<touch>& all) const {
         const bool pageable = blocks_[t.block].kind == memory::pageable;
         if (whole) {
           // A launch may read pageable sources at once or when it comes to them.
-          t.by_host = is_copy(part.what) && pageable && !t.writes;
+          t.early = is_copy(part.what) && pageable && !t.writes;
           t.lasts = true;
         } else {
           // Nobody promises that a batch with pageable targets has written them when it returns; and what it
           // copies on the host does not wait for the legacy stream (measured: 580).
           t.explicitly = true;
-          t.by_host = !t.writes && (part.access != order::in_stream || pageable);
+          // Where both ends are the host's and the source need not wait, all of it is done in the call (the
+          // same).
+          const bool on_host = is_host(blocks_[part.to.block].kind) && is_host(blocks_[part.from.block].kind);
+          t.early = part.access != order::in_stream ? !t.writes || on_host : !t.writes && pageable;
           t.lasts = t.writes || part.access != order::during_call;
         }
       }
@@ -127,8 +130,8 @@ void model::add_touches(const operation& o, std::vector<touch>& all) const {
   const auto add = [&](const place& p, bool writes) {
     touch t{p.block, p.offset, p.offset + extent(o, p), writes};
     const bool pageable = is_copy(o.what) && blocks_[p.block].kind == memory::pageable;
-    t.by_host = pageable || o.what == verb::write || o.what == verb::look;
-    t.lasts = !t.by_host;
+    t.early = pageable && !writes;
+    t.lasts = !pageable;
     // A driver (580) reads a page-locked source at once if the stream of the copy has nothing to do, though
     // the legacy stream and the others should wait for each other: natively, too, that order is not kept.
     t.explicitly = is_copy(o.what) && !o.synchronous && !writes && is_locked(blocks_[p.block].kind);
@@ -138,6 +141,15 @@ void model::add_touches(const operation& o, std::vector<touch>& all) const {
   };
   add(o.to, o.what != verb::look);
   if (copies_or_mixes(o.what)) add(o.from, false);
+}
+
+/// A driver takes no change of where a copy's ends lie: on the host, or on which device.
+bool model::same_kind(const operation& before, const operation& wanted) const {
+  const auto same = [&](const place& a, const place& b) {
+    const block &x = blocks_[a.block], &y = blocks_[b.block];
+    return is_host(x.kind) == is_host(y.kind) && (is_host(x.kind) || x.device == y.device);
+  };
+  return wanted.what == verb::copy && same(before.to, wanted.to) && same(before.from, wanted.from);
 }
 
 /// Parts of a batch have no order; parts of a graph only that of its edges. A pageable source is nobody's
@@ -178,9 +190,7 @@ bool model::in_stream(const operation& o, const std::vector<touch>& all) {
   clock known = o.what == verb::record || o.what == verb::wait ? said : beginning(o.stream);
   if (o.what == verb::wait) join(known, *recorded_[o.event]);
   for (const touch& t : all) {
-    if (!free_of_races(t, t.explicitly ? said : known) ||
-        (t.by_host && !t.writes && !free_of_races(t, host_)))
-      return false;
+    if (!free_of_races(t, t.explicitly ? said : known) || (t.early && !free_of_races(t, host_))) return false;
   }
   const std::uint32_t number = ++known[o.stream];
   reached_[o.stream] = known;
@@ -256,6 +266,18 @@ bool model::step(const operation& o) {
       }
       *this = std::move(trial);
       graphs_.push_back(o);
+      return true;
+    }
+    case verb::change: {
+      if (o.graph >= static_cast<int>(graphs_.size())) return false;
+      operation changed = graphs_[o.graph];
+      if (changed.captured || o.node >= static_cast<int>(changed.parts.size())) return false;
+      operation& part = changed.parts[o.node];
+      const operation& wanted = o.parts[0];
+      if (part.what != verb::copy || !same_kind(part, wanted)) return false;
+      part = wanted;
+      if (!parts_agree(changed)) return false;
+      graphs_[o.graph] = std::move(changed);
       return true;
     }
     case verb::launch: {

@@ -40,7 +40,7 @@ class model {
     int block;
     std::uint64_t begin, end;
     bool writes;
-    bool by_host = false;     ///< at the call, not in the stream
+    bool early = false;       ///< may happen in the call, before what is queued in the stream
     bool lasts = true;        ///< goes on after the call
     bool explicitly = false;  ///< see add_touches()
   };
@@ -51,6 +51,7 @@ class model {
   bool inside(const operation& o) const;
   bool sound(const operation& o) const;
   bool free_of_races(const touch& t, const clock& known);
+  bool same_kind(const operation& before, const operation& wanted) const;
   bool parts_agree(const operation& o) const;
   void add_touches(const operation& o, std::vector<touch>& all) const;
   bool in_stream(const operation& o, const std::vector<touch>& all);

@@ -8,13 +8,13 @@
 namespace chains {
 namespace {
 
-/// Graphs are numbered by their order.
-void number_graphs(chain& c, std::size_t left_out) {
-  int gone = 0;
-  for (std::size_t i = 0; i < left_out; ++i) gone += c.operations[i].what == verb::graph;
-  std::erase_if(c.operations, [&](const operation& o) { return o.what == verb::launch && o.graph == gone; });
+bool uses_graph(const operation& o) { return o.what == verb::launch || o.what == verb::change; }
+
+/// What used this graph goes; those behind it get other numbers.
+void leave_out_graph(chain& c, int gone) {
+  std::erase_if(c.operations, [&](const operation& o) { return uses_graph(o) && o.graph == gone; });
   for (operation& o : c.operations) {
-    if ((o.what == verb::launch || o.what == verb::graph) && o.graph > gone) --o.graph;
+    if ((uses_graph(o) || o.what == verb::graph) && o.graph > gone) --o.graph;
   }
 }
 
@@ -26,17 +26,9 @@ bool allowed(const chain& c) {
 
 chain without(const chain& c, std::size_t at) {
   chain less = c;
-  const bool graph = c.operations[at].what == verb::graph;
-  if (graph) number_graphs(less, at);
-  const auto found = std::find_if(less.operations.begin(), less.operations.end(), [&](const operation& o) {
-    return graph && o.what == verb::graph && o.graph == c.operations[at].graph &&
-           o.parts.size() == c.operations[at].parts.size();
-  });
-  if (!graph) {
-    less.operations.erase(less.operations.begin() + static_cast<std::ptrdiff_t>(at));
-  } else if (found != less.operations.end()) {
-    less.operations.erase(found);
-  }
+  const operation gone = c.operations[at];
+  less.operations.erase(less.operations.begin() + static_cast<std::ptrdiff_t>(at));
+  if (gone.what == verb::graph) leave_out_graph(less, gone.graph);
   return less;
 }
 
@@ -224,6 +216,10 @@ class printer {
         return;
       case verb::launch:
         out_ << "cuGraphLaunch(g" << o.graph << ", " << stream << ");\n";
+        return;
+      case verb::change:
+        out_ << "change of g" << o.graph << ", part " << o.node << ", to ";
+        print(o.parts[0], "");
         return;
       case verb::count:
         return;
