@@ -268,23 +268,29 @@ void mirrors::drop_context(std::uint64_t context) {
 /// here.
 bool mirrors::by_hand(const mirrored& m) const { return m.kind != host_block::managed || one_memory_; }
 
+/// The block in which an address lies. With the lock.
+const mirrored* mirrors::at(std::uint64_t address) const {
+  const auto after = blocks_.upper_bound(address);
+  if (after == blocks_.begin()) return nullptr;
+  const mirrored& m = std::prev(after)->second;
+  return address - m.address < m.size ? &m : nullptr;
+}
+
 CUresult mirrors::store(std::span<const std::byte> changes) {
   const std::lock_guard lock(mutex_);
   ++stores_;
   bool waited = touchable();
   const bool stored =
       marshal::apply_changes(changes, [&](std::uint64_t address) -> std::optional<marshal::change_target> {
-        auto after = blocks_.upper_bound(address);
-        if (after == blocks_.begin()) return std::nullopt;
-        const mirrored& m = std::prev(after)->second;
-        const std::uint64_t offset = address - m.address;
-        if (offset >= m.size || !m.shadow) return std::nullopt;
-        if (m.kind == host_block::managed && !waited) {
+        const mirrored* m = at(address);
+        if (!m || !m->shadow) return std::nullopt;
+        const std::uint64_t offset = address - m->address;
+        if (m->kind == host_block::managed && !waited) {
           call_driver(driver_.cuCtxSynchronize);
           waited = true;
         }
-        return marshal::change_target{{m.memory + offset, m.size - offset},
-                                      {m.shadow + offset, m.size - offset}};
+        return marshal::change_target{{m->memory + offset, m->size - offset},
+                                      {m->shadow + offset, m->size - offset}};
       });
   return stored ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -338,23 +344,18 @@ CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vect
   at = {};
   for (const marshal::address_range& r : only) {
     if (r.end <= reached) continue;
+    const std::uint64_t begin = std::max(reached, r.begin);
     marshal::fetch_body part{0, 0, r.end};
-    if (!place_of(std::max(reached, r.begin), part)) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      const mirrored* m = this->at(begin);
+      if (!m) continue;  // it went with its context
+      part.address = m->address, part.offset = begin - m->address;
+    }
     if (const CUresult code = find_in(part, context, changes, looked); code != CUDA_SUCCESS) return code;
     if (part.address != 0) return at = {part.address, part.offset, 0}, CUDA_SUCCESS;
   }
   return CUDA_SUCCESS;
-}
-
-/// The block in which an address lies, and where in it. False: in none, it went with its context.
-bool mirrors::place_of(std::uint64_t address, marshal::fetch_body& out) const {
-  const std::lock_guard lock(mutex_);
-  const auto after = blocks_.upper_bound(address);
-  if (after == blocks_.begin()) return false;
-  const mirrored& m = std::prev(after)->second;
-  if (address - m.address >= m.size) return false;
-  out.address = m.address, out.offset = address - m.address;
-  return true;
 }
 
 CUresult mirrors::find_in(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,

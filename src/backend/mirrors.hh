@@ -81,7 +81,7 @@ class mirrors {
   bool vacant(std::uint64_t address, std::uint64_t size) const;
   CUresult check_managed(const mirrored& m) const;
   CUresult read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context);
-  bool place_of(std::uint64_t address, marshal::fetch_body& out) const;
+  const mirrored* at(std::uint64_t address) const;
   CUresult find_in(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
                    std::size_t& looked);
   CUresult scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at, std::uint64_t context,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/overlap.hh"
 #include "frontend/copy_crew.hh"
 
 namespace outboard::frontend {
@@ -44,9 +45,7 @@ bool asides::expect(const marshal::aside_body& about, std::span<const std::span<
 
 bool asides::touch(std::span<const std::byte> memory) {
   if (!pending()) return false;
-  const auto meets = [&](std::span<const std::byte> run) {
-    return run.data() < memory.data() + memory.size() && memory.data() < run.data() + run.size();
-  };
+  const auto meets = [&](std::span<const std::byte> run) { return overlap(run, memory); };
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(links_, [&](const auto& entry) {
     return std::ranges::any_of(entry.second->expected,

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/blocked_signals.hh"
+#include "base/overlap.hh"
 #include "transport/spin.hh"
 
 namespace outboard::frontend {
@@ -42,10 +43,6 @@ void pause(unsigned rounds) {
 
 bool drains::is_done(const piece& p) {
   return std::atomic_ref<std::uint32_t>(*p.done).load(std::memory_order_acquire) == p.value;  // the device
-}
-
-bool drains::meet(std::span<const std::byte> a, std::span<const std::byte> b) {
-  return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
 
 bool drains::add(const stream_key& of, piece made) {
@@ -79,7 +76,7 @@ bool drains::touch(std::span<const std::byte> memory) const {
 }
 
 bool drains::touch_locked(std::span<const std::byte> memory) const {
-  const auto hits = [&](const numbered& n) { return meet(n.what.place, memory); };
+  const auto hits = [&](const numbered& n) { return overlap(n.what.place, memory); };
   return std::ranges::any_of(queues_, [&](const auto& q) { return std::ranges::any_of(q.second, hits); }) ||
          std::ranges::any_of(carried_, [&](const auto& c) { return hits(*c); });
 }
@@ -99,7 +96,7 @@ drains::numbered* drains::claim(std::uint64_t highest, bool& blocked) {
     if (is_done(queue->front().what)) first = queue;
   }
   if (!first) return nullptr;
-  const auto in_the_way = [&](const auto& c) { return meet(c->what.place, first->front().what.place); };
+  const auto in_the_way = [&](const auto& c) { return overlap(c->what.place, first->front().what.place); };
   blocked = std::ranges::any_of(carried_, in_the_way);
   if (blocked) return nullptr;
   carried_.push_back(std::make_unique<numbered>(std::move(first->front())));

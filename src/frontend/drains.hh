@@ -70,7 +70,6 @@ class drains : public std::enable_shared_from_this<drains> {
     piece what;
   };
   static bool is_done(const piece& p);
-  static bool meet(std::span<const std::byte> a, std::span<const std::byte> b);
   bool touch_locked(std::span<const std::byte> memory) const;
   /// `blocked`: there is one, but another that goes to the same place is being carried.
   numbered* claim(std::uint64_t highest, bool& blocked);

@@ -27,7 +27,7 @@ bool mirrors::add(mirror made) {
   made.shadow = static_cast<std::byte*>(shadow);
   const std::lock_guard lock(mutex_);
   if (!mirrors_.emplace(made.base, made).second) return drop_shadow(made), true;  // another thread's
-  count();
+  count(made.kernels ? 1 : 0);
   return true;
 }
 
@@ -38,7 +38,7 @@ std::optional<mirror> mirrors::remove(std::uint64_t base) {
   const mirror gone = found->second;
   drop_shadow(gone);
   mirrors_.erase(found);
-  count();
+  count(gone.kernels ? -1 : 0);
   return gone;
 }
 
@@ -56,14 +56,13 @@ std::vector<mirror> mirrors::remove_context(std::uint64_t context) {
   }
   contexts_at_work_.erase(context);
   working_.store(!contexts_at_work_.empty(), std::memory_order_release);
-  count();
+  count(-std::ranges::count_if(gone, &mirror::kernels));
   return gone;
 }
 
-/// With the lock.
-void mirrors::count() {
-  const auto known = std::ranges::count_if(mirrors_, [](const auto& entry) { return entry.second.kernels; });
-  for_kernels_.store(static_cast<std::size_t>(known), std::memory_order_release);
+/// With the lock. `more`: of those that kernels know.
+void mirrors::count(std::ptrdiff_t more) {
+  for_kernels_.fetch_add(static_cast<std::size_t>(more), std::memory_order_acq_rel);
   count_.store(mirrors_.size(), std::memory_order_release);
 }
 
@@ -88,10 +87,10 @@ void mirrors::add_part(std::uint64_t base, byte_range part) {
 void mirrors::show_to_kernels(std::uint64_t base) {
   const std::lock_guard lock(mutex_);
   const auto found = mirrors_.find(base);
-  if (found == mirrors_.end()) return;
+  if (found == mirrors_.end() || found->second.kernels) return;
   found->second.kernels = true;
   found->second.parts.clear();
-  count();
+  count(1);
 }
 
 /// What is to be looked at; empty: all of every block. With the lock.

@@ -94,7 +94,7 @@ class mirrors {
   CUresult compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
   CUresult fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next);
   const mirror* at(std::uint64_t address) const;
-  void count();
+  void count(std::ptrdiff_t more);
   std::vector<marshal::address_range> ranges() const;
 
   mutable std::mutex mutex_;  // guards what follows; held while sending and fetching

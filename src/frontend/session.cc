@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/cores.hh"
+#include "base/overlap.hh"
 #include "transport/spin.hh"
 #include "wire/cursor.hh"
 
@@ -325,10 +326,8 @@ bool session::copies_pending_by_frames(std::span<const std::byte> memory) {
 bool session::lands_in(std::span<const std::byte> memory) {
   if (landings_pending_.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock(state_mutex_);
-  return std::ranges::any_of(landings_, [&](const auto& entry) {
-    const std::span<const std::byte> place = entry.second.extent();
-    return place.data() < memory.data() + memory.size() && memory.data() < place.data() + place.size();
-  });
+  return std::ranges::any_of(landings_,
+                             [&](const auto& entry) { return overlap(entry.second.extent(), memory); });
 }
 
 status session::before_landing(std::span<const std::span<std::byte>> places) {

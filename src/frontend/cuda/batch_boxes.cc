@@ -1,7 +1,5 @@
 // Batches of copies of boxes (cuMemcpy3DBatchAsync): each is its parts in order, in one stream, as batch.cc
 // has it of plain copies.
-#include <cstring>
-
 #include "frontend/cuda/boxes.hh"
 #include "frontend/cuda/copies.hh"
 #include "frontend/cuda/ends.hh"
@@ -58,37 +56,13 @@ bool to_box(const CUDA_MEMCPY3D_BATCH_OP& op, box& out) {
          to_end(op.src, e, element, out.from);
 }
 
-/// Bytes from the first to the last of the source; 0: more than 64 bits count.
-std::uint64_t source_extent(const box& c) {
-  std::uint64_t rows = 0, bytes = 0;
-  const bool counts = !__builtin_mul_overflow(c.depth - 1, c.from.rows, &rows) &&
-                      !__builtin_add_overflow(rows, c.height - 1, &rows) &&
-                      !__builtin_mul_overflow(rows, c.from.pitch, &bytes) &&
-                      !__builtin_add_overflow(bytes, c.width, &bytes);
-  return counts ? bytes : 0;
-}
-
-/// The rows of a page-locked source without gaps, in `bytes`: it is read during the call.
-void gather(box& copy, std::vector<std::byte>& bytes) {
-  bytes.resize(copy.width * copy.height * copy.depth);
-  const auto* from = static_cast<const std::byte*>(copy.from.host);
-  std::byte* to = bytes.data();
-  for (std::uint64_t z = 0; z < copy.depth; ++z) {
-    for (std::uint64_t y = 0; y < copy.height; ++y, to += copy.width)
-      std::memcpy(to, from + (z * copy.from.rows + y) * copy.from.pitch, copy.width);
-  }
-  copy.from.host = bytes.data();
-  copy.from.pitch = copy.width, copy.from.rows = copy.height;
-}
-
 /// As batch.cc has it of plain copies.
 CUresult copy_during_call(box copy, CUstream stream, marshal::flavour how, bool& wait) {
   std::vector<std::byte> bytes;
   if (copy.from.type != CU_MEMORYTYPE_HOST) {
     wait = true;
-  } else if (const std::uint64_t size = source_extent(copy);
-             size && copy.to.type != CU_MEMORYTYPE_HOST && page_locked(copy.from.device, size)) {
-    gather(copy, bytes);
+  } else if (copy.to.type != CU_MEMORYTYPE_HOST) {
+    read_source(copy, bytes);
   }
   return copy_box(copy, stream, how);
 }

@@ -155,6 +155,24 @@ std::span<const std::byte> packed(const box_end& from, const std::byte* begin, c
   return room;
 }
 
+}  // namespace
+
+bool read_source(box& copy, std::vector<std::byte>& bytes) {
+  const box_extent size{copy.width, copy.height, copy.depth};
+  box_end from = copy.from;
+  std::uint64_t begin = 0, all = 0, extent = 0;
+  if (!is_host(from) || settle_side(from, size) != CUDA_SUCCESS || !is_host(from) ||
+      !range_of(from, size, begin, extent) || !size.bytes(all) || !page_locked(begin, extent))
+    return false;
+  const auto rows = packed(from, reinterpret_cast<const std::byte*>(begin), {0, 0, 0, size}, bytes);
+  if (rows.data() != bytes.data()) bytes.assign(rows.begin(), rows.end());
+  copy.from = {};
+  copy.from.host = bytes.data();
+  return true;
+}
+
+namespace {
+
 CUresult from_host(lane& own, const box& copy, const box_extent& size, CUstream stream, flavour how,
                    bool may_post) {
   std::uint64_t begin = 0, bytes = 0, all = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "api/cuda/headers.hh"
 #include "marshal/array_bodies.hh"
@@ -28,6 +29,10 @@ struct box {
 };
 
 CUresult copy_box(box copy, CUstream stream, marshal::flavour how);
+
+/// Reads a source in page-locked memory now: the copy's is then what lies in `bytes`, without gaps. False: it
+/// is not all in one such block, nothing has changed. The sides' types are settled, their pitches not yet.
+bool read_source(box& copy, std::vector<std::byte>& bytes);
 
 /// Bytes of an element of the array; 0: a format of which we know nothing (compressed, planar).
 std::uint64_t element_bytes(const CUDA_ARRAY3D_DESCRIPTOR& about);
