@@ -143,11 +143,15 @@ void model::add_touches(const operation& o, std::vector<touch>& all) const {
   if (copies_or_mixes(o.what)) add(o.from, false);
 }
 
-/// A driver takes no change of where a copy's ends lie: on the host, or on which device.
+/// A driver takes no change of where a copy's ends lie: on the host, or on which device. For that page-locked
+/// memory counts as of the device that was current when it was made (measured: 580), so none of another
+/// device takes part.
 bool model::same_kind(const operation& before, const operation& wanted) const {
   const auto same = [&](const place& a, const place& b) {
     const block &x = blocks_[a.block], &y = blocks_[b.block];
-    return is_host(x.kind) == is_host(y.kind) && (is_host(x.kind) || x.device == y.device);
+    const auto fits = [&](const block& k) { return !is_locked(k.kind) || k.device == before.device; };
+    return is_host(x.kind) == is_host(y.kind) &&
+           (is_host(x.kind) ? fits(x) && fits(y) : x.device == y.device);
   };
   return wanted.what == verb::copy && same(before.to, wanted.to) && same(before.from, wanted.from);
 }
