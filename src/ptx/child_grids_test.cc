@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ptx/executor_fixture.hh"
+#include "ptx/executor_testing.hh"
 
 namespace outboard::ptx {
 namespace {

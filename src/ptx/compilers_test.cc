@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "ptx/executor_fixture.hh"
+#include "ptx/executor_testing.hh"
 #include "ptx/plain_convert.hh"
 
 namespace outboard::ptx {

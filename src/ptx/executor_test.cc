@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "ptx/executor_fixture.hh"
+#include "ptx/executor_testing.hh"
 
 namespace outboard::ptx {
 namespace {

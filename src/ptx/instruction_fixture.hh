@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx/executor_fixture.hh"
+#include "ptx/executor_testing.hh"
 
 namespace outboard::ptx {
 

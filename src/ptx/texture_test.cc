@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "ptx/executor_fixture.hh"
+#include "ptx/executor_testing.hh"
 
 namespace outboard::ptx {
 namespace {

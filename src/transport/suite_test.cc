@@ -8,6 +8,7 @@
 #include <atomic>
 #include <random>
 
+#include "base/testing/places.hh"
 #include "transport/faulty.hh"
 #include "transport/loopback/loopback.hh"
 #include "transport/plugin/plugin.hh"
@@ -25,7 +26,7 @@ std::string fresh_path() {
 }
 
 std::unique_ptr<transport> load_loopback() {
-  auto loaded = plugin::load(OUTBOARD_LOOPBACK_PLUGIN);
+  auto loaded = plugin::load(in_build("lib/outboard/transports/outboard-transport-loopback.so"));
   EXPECT_TRUE(loaded) << loaded.error().message;
   return loaded ? std::move(*loaded) : nullptr;
 }

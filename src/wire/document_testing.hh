@@ -1,6 +1,5 @@
 // The examples of docs/wire.md, read for tests: a block opens with "```example NAME" and holds hexadecimal
-// bytes, and behind a ';' what they mean. WIRE_DOCUMENT is the document's path. For tests alone; throws
-// nothing, reports by gtest.
+// bytes, and behind a ';' what they mean. For tests alone; throws nothing, reports by gtest.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/hex.hh"
+#include "base/testing/places.hh"
 
 namespace outboard::wire::testing {
 
@@ -43,8 +43,8 @@ inline void add_bytes(const std::string& line, std::vector<std::byte>& to) {
 
 inline std::map<std::string, std::vector<std::byte>> read_examples() {
   std::map<std::string, std::vector<std::byte>> examples;
-  std::ifstream document(WIRE_DOCUMENT);
-  EXPECT_TRUE(document) << WIRE_DOCUMENT;
+  std::ifstream document(in_checkout("docs/wire.md"));
+  EXPECT_TRUE(document) << in_checkout("docs/wire.md");
   const std::string opening = "```example ";
   std::vector<std::byte>* into = nullptr;
   for (std::string line; std::getline(document, line);) {

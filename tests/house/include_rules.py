@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Folder = CMake target, and its link list is its include rule.
 
-Each folder of src/ names in its CMakeLists.txt what it USES (and, for its *_test.cc, TEST_USES). A source may include
+Each folder of src/ names in its CMakeLists.txt what it USES (and, for its *_test.cc and *_testing.hh, TEST_USES). A source may include
 headers of its own folder and of what it uses, directly or through those; anything else fails here with file and line.
 A folder nested in another (transport/tcp) is a folder of its own; its parent may not reach into it unasked.
 
@@ -91,7 +91,7 @@ def violations(source):
             continue
         if own in rules:
             uses, tests = rules[own]
-            allowed = closure(rules, {own} | uses | (tests if path.stem.endswith("_test") else set()))
+            allowed = closure(rules, {own} | uses | (tests if path.stem.endswith(("_test", "_testing")) else set()))
         else:
             direct = {by_target.get(t, t) for t in declared_by_program(source / own / "CMakeLists.txt")}
             allowed = closure(rules, direct) | {own}

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "api/cuda/functions.hh"
+#include "base/testing/places.hh"
 
 namespace outboard::api {
 namespace {
@@ -48,8 +49,8 @@ class audit : public testing::Test {
 
   std::set<std::string> declared() {
     const std::string command =
-        "'" OUTBOARD_CLANG "' -std=c++20 -w -fsyntax-only -fno-color-diagnostics -I'" + directory +
-        "' -I'" OUTBOARD_SOURCE_DIR "' -isystem '" OUTBOARD_CUDA_INCLUDE "' -Xclang -ast-dump '" + directory +
+        "'" OUTBOARD_CLANG "' -std=c++20 -w -fsyntax-only -fno-color-diagnostics -I'" + directory + "' -I'" +
+        in_checkout("src") + "' -isystem '" OUTBOARD_CUDA_INCLUDE "' -Xclang -ast-dump '" + directory +
         "/audit.cc'";
     FILE* pipe = ::popen(command.c_str(), "r");
     EXPECT_NE(pipe, nullptr);

@@ -7,13 +7,15 @@
 #include <string>
 
 #include "api/cuda/functions.hh"
+#include "base/testing/places.hh"
 
 namespace outboard::api {
 namespace {
 
 TEST(coverage, the_committed_page_is_what_the_tables_say) {
-  std::ifstream file(OUTBOARD_DOCS_DIR "/coverage.md");
-  ASSERT_TRUE(file) << OUTBOARD_DOCS_DIR "/coverage.md";
+  const std::string path = in_checkout("docs/coverage.md");
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path;
   const std::string committed{std::istreambuf_iterator<char>(file), {}};
   EXPECT_TRUE(committed == coverage_page()) << "print it anew: outboard_coverage > docs/coverage.md";
 }

@@ -10,6 +10,7 @@
 
 #include "api/cuda/driver_table.hh"
 #include "api/cuda/handles.hh"
+#include "base/testing/places.hh"
 
 namespace outboard::api {
 namespace {
@@ -51,8 +52,9 @@ TEST(functions, the_kind_comes_from_the_line) {
 // The wire carries opcodes. A line may be appended to its chapter; then append it here too. Nothing else may
 // change.
 TEST(functions, opcodes_never_change) {
-  std::ifstream golden(OUTBOARD_API_DIR "/opcodes.golden");
-  ASSERT_TRUE(golden) << OUTBOARD_API_DIR "/opcodes.golden";
+  const std::string path = in_checkout("src/api/cuda/opcodes.golden");
+  std::ifstream golden(path);
+  ASSERT_TRUE(golden) << path;
   std::set<std::string_view> listed;
   std::string line;
   while (std::getline(golden, line)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/cuda/functions.hh"
+#include "base/testing/places.hh"
 
 namespace outboard::api {
 namespace {
@@ -17,7 +18,7 @@ struct measured {
 };
 
 std::vector<measured> read_measured() {
-  std::ifstream in(OUTBOARD_API_DIR "/testdata/capture-580.txt");
+  std::ifstream in(in_checkout("src/api/cuda/testdata/capture-580.txt"));
   std::vector<measured> all;
   std::string line;
   while (std::getline(in, line)) {
@@ -81,7 +82,7 @@ bool takes_context(const function_info& f) {
 // With zero arguments "not initialised" and "no context" come first in most functions; a null context means
 // the current.
 TEST(measured, what_asks_for_init_or_a_context_says_so) {
-  std::ifstream in(OUTBOARD_API_DIR "/testdata/checks-580.txt");
+  std::ifstream in(in_checkout("src/api/cuda/testdata/checks-580.txt"));
   int compared = 0;
   for (std::string line; std::getline(in, line);) {
     if (line.empty() || line.front() == '#') continue;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "api/cuda/functions.hh"
+#include "base/testing/places.hh"
 
 namespace outboard::api {
 namespace {
@@ -38,7 +39,7 @@ struct recorded {
 };
 
 std::vector<recorded> read_recorded() {
-  std::ifstream in(OUTBOARD_API_DIR "/testdata/procaddress-580.txt");
+  std::ifstream in(in_checkout("src/api/cuda/testdata/procaddress-580.txt"));
   std::vector<recorded> all;
   std::string line;
   while (std::getline(in, line)) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "api/nvml/forms.hh"
+#include "base/testing/places.hh"
 
 namespace outboard::api::nvml {
 namespace {
@@ -39,8 +40,9 @@ TEST(nvml_functions, enough_are_exported) {
 // The wire carries opcodes. A line may be appended to its chapter; then append it here too. Nothing else may
 // change.
 TEST(nvml_functions, opcodes_never_change) {
-  std::ifstream golden(OUTBOARD_API_DIR "/opcodes.golden");
-  ASSERT_TRUE(golden) << OUTBOARD_API_DIR "/opcodes.golden";
+  const std::string path = in_checkout("src/api/nvml/opcodes.golden");
+  std::ifstream golden(path);
+  ASSERT_TRUE(golden) << path;
   std::size_t listed = 0;
   std::string line;
   while (std::getline(golden, line)) {

@@ -1,4 +1,5 @@
 #include "api/opencl/coverage.hh"
+#include "base/testing/places.hh"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,9 @@ namespace outboard::api::opencl {
 namespace {
 
 TEST(opencl_coverage, the_committed_page_is_what_the_tables_say) {
-  std::ifstream file(OUTBOARD_DOCS_DIR "/coverage-opencl.md");
-  ASSERT_TRUE(file) << OUTBOARD_DOCS_DIR "/coverage-opencl.md";
+  const std::string path = in_checkout("docs/coverage-opencl.md");
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path;
   const std::string committed{std::istreambuf_iterator<char>(file), {}};
   EXPECT_TRUE(committed == coverage_page())
       << "print it anew: outboard_coverage opencl > docs/coverage-opencl.md";

@@ -1,4 +1,5 @@
 #include "api/opencl/functions.hh"
+#include "base/testing/places.hh"
 
 #include <gtest/gtest.h>
 
@@ -44,8 +45,9 @@ TEST(opencl_functions, are_those_of_the_header) {
 // The wire carries opcodes. A line may be appended to its chapter; then append it here too. Nothing else may
 // change.
 TEST(opencl_functions, opcodes_never_change) {
-  std::ifstream golden(OUTBOARD_API_DIR "/opcodes.golden");
-  ASSERT_TRUE(golden) << OUTBOARD_API_DIR "/opcodes.golden";
+  const std::string path = in_checkout("src/api/opencl/opcodes.golden");
+  std::ifstream golden(path);
+  ASSERT_TRUE(golden) << path;
   std::set<std::string_view> listed;
   std::uint32_t code = 0;
   std::string name;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/places.hh"
 #include "ptx/executor.hh"
 
 namespace outboard::ptx {
@@ -40,7 +41,7 @@ class listed_memory : public address_space {
 };
 
 inline std::string fixture_text(const std::string& name) {
-  const std::ifstream file(OUTBOARD_PTX_FIXTURES "/" + name + ".ptx");
+  const std::ifstream file(in_checkout("src/ptx/fixtures/" + name + ".ptx"));
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
