@@ -45,12 +45,13 @@ endif()
 
 # ccache, where it is installed. What one checkout has compiled serves every other one on the machine, in any folder:
 # without these settings the checkout's absolute name is part of each key. Paths below the checkout are passed to
-# compilers as relative ones, and the folder that debug information names may be another checkout's. ccache's default size
-# of 5 GB is enough: release and dev together take 0.1 GB.
+# compilers as relative ones, and the folder that debug information names may be another checkout's. Files that use a
+# precompiled header are served only if ccache may look at that header instead of the macros in it; and it remembers what a
+# header is by its inode, else it reads 180 MB of such a header for each file.
 find_program(CCACHE ccache)
 set(OUTBOARD_CCACHE "")
 if(CCACHE)
-  set(OUTBOARD_CCACHE env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  set(OUTBOARD_CCACHE env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_INODECACHE=1 ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${OUTBOARD_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${OUTBOARD_CCACHE})
 endif()

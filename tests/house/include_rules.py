@@ -14,7 +14,7 @@ import tempfile
 
 CALL = re.compile(r"outboard_library\(\s*([\w/]+)([^)]*)\)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
-KEYWORDS = {"USES", "LIBRARIES", "TEST_USES", "TEST_LIBRARIES"}
+KEYWORDS = {"USES", "LIBRARIES", "PRECOMPILE", "TEST_USES", "TEST_LIBRARIES"}
 # The command puts the parts together; it may use anything (and declares it all the same).
 FREE = {"tool"}
 
