@@ -243,6 +243,9 @@ void session_core::lane_main(lane& own) {
       serve_side(own);
       continue;
     }
+    // The stand-by may have left a launch here and then passed the turn on, which this lane had wanted back:
+    // a lane that leads makes no launches of its own, and would wait for itself.
+    if (own.side.front()) serve_side(own);
     lead(&own);
     if (std::exchange(own.stepped_aside, false)) {
       serve_side(own);
