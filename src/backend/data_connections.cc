@@ -24,16 +24,33 @@ constexpr std::chrono::microseconds shortest_look{20}, longest_look{1000};
 
 }  // namespace
 
+/// With mutex_ held, as may_bring(). The caller lets go of them without it.
+template <class Which>
+data_connections::arrivals data_connections::forget_arrived(Which&& which) {
+  arrivals gone;
+  for (auto at = arrived_.begin(); at != arrived_.end();) {
+    const auto here = at++;
+    if (which(*here)) gone.insert(arrived_.extract(here));
+  }
+  went_.notify_all();
+  return gone;
+}
+
 std::optional<std::uint32_t> data_connections::add(std::unique_ptr<link> made, std::uint64_t context,
                                                    std::uint64_t set) {
   made->context = context;
   made->set = set;
   made->enter = memory_.enter(context);
   if (!made->enter) return std::nullopt;
+  arrivals gone;  // they go without the lock
   std::unique_lock lock(mutex_);
   reap(lock);
   if (ended_ || links_.size() >= most_links) return std::nullopt;
   link& own = *made;
+  // All requests about an earlier set have been carried out: nobody will ask for what it has left.
+  if (own.inward)
+    gone = forget_arrived(
+        [&](const auto& entry) { return entry.first.first == context && entry.second.set < set; });
   links_.emplace(++last_, std::move(made));
   own.thread = std::thread([this, &own] { run(own); });
   return last_;
@@ -60,18 +77,6 @@ std::optional<std::uint32_t> data_connections::add_outward(std::unique_ptr<trans
   made->later = later;
   if (packs_) made->packer.emplace();
   return add(std::move(made), context, set);
-}
-
-/// With mutex_ held, as may_bring(). The caller lets go of them without it.
-template <class Which>
-data_connections::arrivals data_connections::forget_arrived(Which&& which) {
-  arrivals gone;
-  for (auto at = arrived_.begin(); at != arrived_.end();) {
-    const auto here = at++;
-    if (which(*here)) gone.insert(arrived_.extract(here));
-  }
-  went_.notify_all();
-  return gone;
 }
 
 /// Of contexts that are dead: their threads are at their end, or in a last wait of the driver's.
@@ -101,13 +106,11 @@ void data_connections::run(link& own) {
   }
   own.connection->shutdown();
   std::deque<outgoing> left;  // they go without the lock
-  arrivals gone;
   const std::lock_guard lock(mutex_);
   left.swap(own.queue);
   own.over = true;
-  const bool last = std::ranges::none_of(
-      links_, [&](const auto& entry) { return entry.second->set == own.set && !entry.second->over; });
-  if (last) gone = forget_arrived([&](const auto& entry) { return entry.second.set == own.set; });
+  // What has arrived stays: a client that has posted its last copy may close before a lane asks for the
+  // bytes.
   came_.notify_all();
 }
 
@@ -368,6 +371,7 @@ bool data_connections::join(std::chrono::steady_clock::time_point until) {
     l->thread.join();
   }
   links_.clear();
+  arrived_.clear();  // pieces are memory of the API
   return true;
 }
 
