@@ -1,8 +1,8 @@
 // Host and kernels use managed memory at the same time, where the device says that they can: atomics of both
 // sides add up; each polls what the other writes while the kernel runs; they write beside each other in one
 // block; blocks that no running kernel names are free; variables of the module, structs that point to more
-// memory, host functions, streams of a thread. A program's own handler of SIGSEGV, threads that block every
-// signal, children and system calls notice nothing of it.
+// memory, here and on the device, graphs, host functions, streams of a thread. A program's own handler of
+// SIGSEGV, threads that block every signal, children and system calls notice nothing of it.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -158,6 +158,52 @@ void pointers() {
   MUST(cudaFree(first));
   MUST(cudaFree(second));
   MUST(cudaFree(count));
+}
+
+/// The address lies in memory of the device, where a copy has put it.
+void uploaded_pointers() {
+  int* count = managed<int>();
+  *count = 0;
+  mailbox* there;
+  MUST(cudaMalloc(&there, 2 * sizeof *there));
+  mailbox both[2] = {};
+  both[0].next = there + 1;
+  both[1].count = count;
+  MUST(cudaMemcpy(there, both, sizeof both, cudaMemcpyHostToDevice));
+  constexpr int rounds = 20, times = 1000;
+  for (int round = 0; round < rounds; round++) {
+    through_pointers<<<2, 32>>>(there, 10);
+    for (int i = 0; i < times; i++) __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+  }
+  MUST(cudaDeviceSynchronize());
+  EXPECT(*count == rounds * (640 + times));
+  MUST(cudaFree(there));
+  MUST(cudaFree(count));
+}
+
+/// A launch of a graph says no address at all.
+void graphs() {
+  int* sum = managed<int>();
+  *sum = 0;
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  MUST(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  count_up<<<2, 32, 0, stream>>>(sum, 10);
+  MUST(cudaStreamEndCapture(stream, &graph));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  constexpr int rounds = 20, times = 1000;
+  for (int round = 0; round < rounds; round++) {
+    MUST(cudaGraphLaunch(exec, stream));
+    for (int i = 0; i < times; i++) __atomic_fetch_add(sum, 1, __ATOMIC_RELAXED);
+  }
+  MUST(cudaStreamSynchronize(stream));
+  EXPECT(*sum == rounds * (640 + times));
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaStreamDestroy(stream));
+  MUST(cudaFree(sum));
 }
 
 void fills_and_copies() {
@@ -341,6 +387,8 @@ int main(int count, char** values) {
                         {"polling", polling},
                         {"two halves", two_halves},
                         {"pointers", pointers},
+                        {"uploaded pointers", uploaded_pointers},
+                        {"graphs", graphs},
                         {"fills and copies", fills_and_copies},
                         {"host function", host_function},
                         {"many threads", many_threads},

@@ -1,6 +1,6 @@
 // What CUDA promises about copies: their bytes are there whichever way the program learns that they are done;
-// copies of nothing, at offsets, over borders of allocations, of which the kind is not said; system calls
-// that write page-locked memory; refused copies, which touch nothing.
+// sources that are read during the call; copies of nothing, at offsets, over borders of allocations, of which
+// the kind is not said; system calls that write page-locked memory; refused copies, which touch nothing.
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -141,6 +141,49 @@ void written_by_a_host_function(bool registered) {
   }
   MUST(registered ? cudaHostUnregister(host) : cudaFreeHost(host));
   MUST(cudaFree(device));
+}
+
+/// A source that is to be read during the call may be changed once that returns, though the stream has other
+/// things to do first.
+void read_during_the_call(bool box) {
+  int *to, *device, *host;
+  MUST(cudaMalloc(&to, bytes));
+  MUST(cudaMalloc(&device, bytes));
+  MUST(cudaMallocHost(&host, bytes));
+  const stream s, other;
+  std::vector<int> seen(n);
+  for (int* from : {host, device}) {
+    fill<<<n / 256, 256, 0, other>>>(device, n, 500);
+    MUST(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, other));
+    MUST(cudaMemsetAsync(to, 0, bytes, other));
+    MUST(cudaStreamSynchronize(other));
+    MUST(cudaLaunchHostFunc(
+        s, [](void*) { usleep(20000); }, nullptr));
+    if (box) {
+      cudaMemcpy3DBatchOp part{};
+      part.src.type = part.dst.type = cudaMemcpyOperandTypePointer;
+      part.src.op.ptr.ptr = from, part.dst.op.ptr.ptr = to;
+      part.extent = {bytes / 256, 256, 1};
+      part.srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
+      MUST(cudaMemcpy3DBatchAsync(1, &part, 0, s));
+    } else {
+      cudaMemcpyAttributes now{};
+      now.srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
+      const void* source = from;
+      void* target = to;
+      std::size_t size = bytes, first = 0;
+      MUST(cudaMemcpyBatchAsync(&target, &source, &size, 1, &now, &first, 1, s));
+    }
+    std::memset(host, 0, bytes);
+    MUST(cudaMemsetAsync(device, 0, bytes, other));
+    MUST(cudaStreamSynchronize(other));
+    MUST(cudaStreamSynchronize(s));
+    MUST(cudaMemcpy(seen.data(), to, bytes, cudaMemcpyDeviceToHost));
+    EXPECT(is(seen.data(), 500));
+  }
+  MUST(cudaFreeHost(host));
+  MUST(cudaFree(device));
+  MUST(cudaFree(to));
 }
 
 void copies_of_nothing() {
@@ -289,6 +332,8 @@ int main() {
   seen_by_every_way();
   written_by_a_host_function(false);
   written_by_a_host_function(true);
+  read_during_the_call(false);
+  read_during_the_call(true);
   copies_of_nothing();
   at_offsets();
   sockets();
