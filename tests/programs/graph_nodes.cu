@@ -213,6 +213,17 @@ void copies_that_move(cudaStream_t s) {
   all_are(launch(exec, s, x), 7);
   EXPECT(second[0] == 7 && second[n - 1] == 7 && locked[0] == -3 && first[0] == -1);
 
+  // Changed while a launch is held up: that one writes where it was to, and its host function sees it there.
+  move_to(first.data());
+  first.assign(n, -1), second.assign(n, -2), seen.value = 0;
+  MUST(cudaLaunchHostFunc(
+      s, [](void*) { usleep(20000); }, nullptr));
+  MUST(cudaGraphLaunch(exec, s));
+  move_to(second.data());
+  move_to(locked);
+  MUST(cudaStreamSynchronize(s));
+  EXPECT(first[0] == 7 && first[n - 1] == 7 && seen.value == 7 && second[0] == -2 && locked[0] == -3);
+
   // Another executable graph of the same graph, made after the graph has changed: each has its own places.
   move_to(first.data());
   MUST(cudaGraphMemcpyNodeSetParams1D(down, second.data(), x, bytes, cudaMemcpyDefault));

@@ -179,6 +179,32 @@ void to_and_fro() {
   b.release();
 }
 
+/// A large copy and a small one to the same place, with nothing between that waits: the later one stays,
+/// whichever way its bytes take.
+void right_behind_each_other(bool registered) {
+  buffers b(registered);
+  constexpr std::size_t few = 1024;
+  constexpr auto host = cudaMemcpyDeviceToHost;
+  std::uint32_t* other = nullptr;
+  MUST(cudaMalloc(&other, bytes));
+  number<<<64, 256, 0, b.stream>>>(other, 90'000'000);
+  for (std::uint32_t turn = 0; turn < 2; ++turn) {
+    for (const std::size_t at : {std::size_t{0}, words - few}) {
+      b.copy(turn);
+      MUST(cudaMemcpyAsync(b.host + at, other, few * sizeof *other, host, b.stream));
+      MUST(cudaStreamSynchronize(b.stream));
+      EXPECT(numbered(b.host + at, 90'000'000, few));
+      EXPECT(numbered(b.host + few, turn + few, words - 2 * few));
+      MUST(cudaMemcpyAsync(b.host + at, other, few * sizeof *other, host, b.stream));
+      MUST(cudaMemcpyAsync(b.host, b.device, bytes, host, b.stream));
+      MUST(cudaStreamSynchronize(b.stream));
+      EXPECT(numbered(b.host, turn));
+    }
+  }
+  MUST(cudaFree(other));
+  b.release();
+}
+
 /// More than any side keeps for it, while this thread asks nothing: the device gets on, as natively.
 void much_and_no_question() {
   buffers b(true);
@@ -241,6 +267,8 @@ int main() {
     one_stream_that_is_held_up(registered);
   }
   to_and_fro();
+  right_behind_each_other(false);
+  right_behind_each_other(true);
   much_and_no_question();
   rows();
   from_several_threads();

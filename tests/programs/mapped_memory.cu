@@ -67,6 +67,14 @@ void by_every_wait() {
     }
     EXPECT(is(out, round, round));
   }
+  // A copy that waits has waited for the kernel before it.
+  int *device, small;
+  MUST(cudaMalloc(&device, sizeof small));
+  filled(in, 5);
+  scale<<<n / 256, 256>>>(job{in, out, 6});
+  MUST(cudaMemcpy(&small, device, sizeof small, cudaMemcpyDeviceToHost));
+  EXPECT(is(out, 5, 6));
+  MUST(cudaFree(device));
   MUST(cudaEventDestroy(event));
   MUST(cudaStreamDestroy(stream));
   MUST(cudaFreeHost(in));
