@@ -199,6 +199,10 @@ void right_behind_each_other(bool registered) {
       MUST(cudaMemcpyAsync(b.host, b.device, bytes, host, b.stream));
       MUST(cudaStreamSynchronize(b.stream));
       EXPECT(numbered(b.host, turn));
+      MUST(cudaMemcpyAsync(b.host + at, other, few * sizeof *other, host));
+      MUST(cudaMemcpy(b.host, b.device, bytes, host));
+      MUST(cudaDeviceSynchronize());
+      EXPECT(numbered(b.host, turn));
     }
   }
   MUST(cudaFree(other));

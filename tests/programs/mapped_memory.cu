@@ -1,6 +1,6 @@
 // Host memory that kernels read and write: pinned and registered, small and large, its address given as a
-// parameter, hidden in a struct or in a table on the device, changed by both sides in turn, learnt of by
-// every way to wait; and the system's read() into it.
+// parameter, hidden in a struct or in a table on the device, changed by both sides in turn and while a kernel
+// runs, learnt of by every way to wait; and the system's read() into it.
 #include <fcntl.h>
 #include <unistd.h>
 #include <cstring>
@@ -33,6 +33,15 @@ struct node {
 __global__ void walk(node* at, int* sum) {
   *sum = 0;
   for (; at; at = at->next) *sum += at->value, at->value = -at->value;
+}
+
+/// Until the host has written there.
+__global__ void wait_for_number(volatile int* number, int* seen, long long patience) {
+  const long long begin = clock64();
+  while (*number == 0) {
+    if (clock64() - begin > patience) return;
+  }
+  *seen = *number;
 }
 
 void filled(int* to, int from) {
@@ -79,6 +88,25 @@ void by_every_wait() {
   MUST(cudaStreamDestroy(stream));
   MUST(cudaFreeHost(in));
   MUST(cudaFreeHost(out));
+}
+
+/// A kernel that runs sees what the host has written before it asks or waits.
+void while_it_runs() {
+  int *number, *seen;
+  MUST(cudaHostAlloc(&number, sizeof *number, cudaHostAllocMapped));
+  MUST(cudaHostAlloc(&seen, sizeof *seen, cudaHostAllocMapped));
+  for (const bool asks : {true, false}) {
+    *number = *seen = 0;
+    wait_for_number<<<1, 1>>>(number, seen, 20'000'000'000ll);
+    EXPECT(cudaStreamQuery(nullptr) == cudaErrorNotReady);
+    *number = 5;
+    while (asks && cudaStreamQuery(nullptr) == cudaErrorNotReady) {
+    }
+    MUST(cudaDeviceSynchronize());
+    EXPECT(*seen == 5);
+  }
+  MUST(cudaFreeHost(number));
+  MUST(cudaFreeHost(seen));
 }
 
 void hidden_in_a_table() {
@@ -218,6 +246,7 @@ int main(int count, char** values) {
   MUST(cudaDeviceGetAttribute(&can, cudaDevAttrCanMapHostMemory, 0));
   EXPECT(can == 1);
   by_every_wait();
+  while_it_runs();
   hidden_in_a_table();
   linked_list();
   registered();
