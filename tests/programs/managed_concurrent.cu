@@ -160,6 +160,14 @@ void pointers() {
   MUST(cudaFree(count));
 }
 
+/// Before and after the kernel that has just been launched, if nothing holds it back.
+void add_now_and_then(int* count, int times) {
+  for (int i = 0; i < times; i++) {
+    if (i == times / 2) usleep(2000);
+    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+  }
+}
+
 /// The address lies in memory of the device, where a copy has put it.
 void uploaded_pointers() {
   int* count = managed<int>();
@@ -173,7 +181,7 @@ void uploaded_pointers() {
   constexpr int rounds = 20, times = 1000;
   for (int round = 0; round < rounds; round++) {
     through_pointers<<<2, 32>>>(there, 10);
-    for (int i = 0; i < times; i++) __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+    add_now_and_then(count, times);
   }
   MUST(cudaDeviceSynchronize());
   EXPECT(*count == rounds * (640 + times));
@@ -196,7 +204,7 @@ void graphs() {
   constexpr int rounds = 20, times = 1000;
   for (int round = 0; round < rounds; round++) {
     MUST(cudaGraphLaunch(exec, stream));
-    for (int i = 0; i < times; i++) __atomic_fetch_add(sum, 1, __ATOMIC_RELAXED);
+    add_now_and_then(sum, times);
   }
   MUST(cudaStreamSynchronize(stream));
   EXPECT(*sum == rounds * (640 + times));
