@@ -161,14 +161,20 @@ void copy_and_tell(channel& to) {
   cudaIpcMemHandle_t handle;
   MUST(cudaIpcGetMemHandle(&handle, data));
   to.put(handle);
-  std::vector<unsigned> values(1 << 20);
+  constexpr std::size_t count = 1 << 20;
+  std::vector<unsigned> own(count);
+  unsigned* pinned;
+  MUST(cudaMallocHost(&pinned, count * 4));
   for (unsigned round = 1; round <= 50; round++) {
-    values[0] = values.back() = round;
-    MUST(cudaMemcpy(data, values.data(), values.size() * 4, cudaMemcpyHostToDevice));
-    MUST(cudaDeviceSynchronize());  // a driver may return while its staging memory is still on the way
+    unsigned* values = round % 2 ? own.data() : pinned;
+    values[0] = values[count - 1] = round;
+    MUST(cudaMemcpy(data, values, count * 4, cudaMemcpyHostToDevice));
+    // Of pageable memory a driver may return while its staging memory is still on the way.
+    if (values != pinned) MUST(cudaDeviceSynchronize());
     to.tell();
     to.hear();
   }
+  MUST(cudaFreeHost(pinned));
   MUST(cudaFree(data));
 }
 

@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csetjmp>
 #include <thread>
@@ -352,6 +354,14 @@ void system_calls() {
   std::thread reader([&] { EXPECT(read(ends[0], idle, 4096) == 4096); });
   reader.join();
   for (int i = 0; i < 1024; i++) EXPECT(idle[i] == i + 1);
+  // What a kernel may still use: the call waits, where the process may ask for that.
+  const int asked = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC));
+  add_one<<<1, 64>>>(data, 1024);
+  const bool written = write(ends[1], data, 4096) == 4096;
+  EXPECT(written || (asked < 0 && errno == EFAULT));
+  MUST(cudaDeviceSynchronize());
+  EXPECT(!written || read(ends[0], idle, 4096) == 4096);
+  if (asked >= 0) close(asked);
   close(ends[0]);
   close(ends[1]);
   MUST(cudaFree(data));
