@@ -145,6 +145,14 @@ void two_halves() {
   MUST(cudaFree(box));
 }
 
+/// Before and after the kernel that has just been launched, if nothing holds it back.
+void add_now_and_then(int* count, int times) {
+  for (int i = 0; i < times; i++) {
+    if (i == times / 2) usleep(2000);
+    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+  }
+}
+
 void pointers() {
   mailbox *first = managed<mailbox>(), *second = managed<mailbox>();
   int* count = managed<int>();
@@ -153,21 +161,13 @@ void pointers() {
   first->next = second;
   for (int round = 0; round < 10; round++) {
     through_pointers<<<1, 32>>>(first, 10);
-    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+    add_now_and_then(count, 100);
   }
   MUST(cudaDeviceSynchronize());
-  EXPECT(*count == 3210);
+  EXPECT(*count == 4200);
   MUST(cudaFree(first));
   MUST(cudaFree(second));
   MUST(cudaFree(count));
-}
-
-/// Before and after the kernel that has just been launched, if nothing holds it back.
-void add_now_and_then(int* count, int times) {
-  for (int i = 0; i < times; i++) {
-    if (i == times / 2) usleep(2000);
-    __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
-  }
 }
 
 /// The address lies in memory of the device, where a copy has put it.
