@@ -38,7 +38,8 @@ class drained : public testing::Test {
   std::uint32_t freed(std::size_t slot) { return std::atomic_ref<std::uint32_t>(freed_[slot]).load(); }
 
   std::shared_ptr<const unique_fd> file_;
-  std::array<std::uint32_t, 16> done_{}, freed_{};
+  alignas(std::uint64_t) std::array<std::uint32_t, 16> done_{};
+  std::array<std::uint32_t, 16> freed_{};
   std::vector<std::byte> memory_ = std::vector<std::byte>(16 * block);
   std::shared_ptr<drains> drains_ = drains::make(2);
   std::span<std::byte> place(std::size_t n) { return std::span(memory_).subspan(n * block, block); }
@@ -81,6 +82,19 @@ TEST_F(drained, of_two_copies_to_one_place_the_later_one_stays) {
     for (std::size_t i = 0; i < 16; ++i) finish(i, static_cast<char>('a' + i));
     drains_->collect();
     EXPECT_TRUE(holds(place(0), 'a' + 15)) << round;
+  }
+}
+
+TEST_F(drained, of_two_that_are_found_done_at_once_the_later_one_stays) {
+  for (const std::size_t slot : {0, 1}) finish(slot, slot == 0 ? 'a' : 'b');
+  for (int round = 0; round < 50; ++round) {
+    std::ranges::fill(done_, 0u);
+    ask(stream_a, 0, place(0));
+    ask(stream_b, 1, place(0));
+    constexpr std::uint64_t both = 1ull << 32 | 1;  // in one store
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(done_.data()), both, __ATOMIC_RELEASE);
+    drains_->collect();
+    EXPECT_TRUE(holds(place(0), 'b')) << round;
   }
 }
 
