@@ -53,7 +53,7 @@ status apply_environment(config& c, const std::function<const char*(const char*)
   }
   if (const auto text = value("OUTBOARD_LOG"); !text.empty()) {
     const auto level = log::parse_level(text);
-    if (!level) return bad_variable("OUTBOARD_LOG", text, "error, warn, info, debug");
+    if (!level) return bad_variable("OUTBOARD_LOG", text, "off, error, warn, info, debug");
     c.log = *level;
     c.log_given = true;
   }

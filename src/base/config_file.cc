@@ -99,7 +99,7 @@ status set_endpoints(const input& in, std::vector<std::string>& to) {
 
 status set_log(const input& in) {
   const auto level = log::parse_level(in.value.value_or(std::string_view()));
-  if (!level) return in.bad("error, warn, info, debug");
+  if (!level) return in.bad("off, error, warn, info, debug");
   in.into.log = *level;
   in.into.log_given = true;
   return {};

@@ -224,7 +224,7 @@ TEST_F(config_test, refuses_every_bad_value_without_crashing) {
 TEST_F(config_test, names_a_bad_variable) {
   environment["OUTBOARD_LOG"] = "loud";
   EXPECT_EQ(load_config(sources).error().message,
-            "OUTBOARD_LOG is \"loud\", accepted: error, warn, info, debug");
+            "OUTBOARD_LOG is \"loud\", accepted: off, error, warn, info, debug");
   environment = {{"OUTBOARD_SERVER", "unix:/a,,unix:/b"}};
   EXPECT_FALSE(load_config(sources).ok());
   environment = {{"OUTBOARD_SYNC", "yes"}};

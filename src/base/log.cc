@@ -10,7 +10,7 @@
 namespace outboard::log {
 namespace {
 
-constexpr std::array<std::string_view, 4> names{"error", "warn", "info", "debug"};
+constexpr std::array<std::string_view, 5> names{"off", "error", "warn", "info", "debug"};
 
 // Relaxed everywhere: nothing else is published by them, a line more or less around a change harms nobody.
 std::atomic<level> most_wanted{level::error};

@@ -11,10 +11,10 @@
 
 namespace outboard::log {
 
-enum class level : int { error, warn, info, debug };
+enum class level : int { off, error, warn, info, debug };  // nothing is written at `off`
 
 std::string_view name(level l);
-/// Of "error", "warn", "info", "debug".
+/// Of "off", "error", "warn", "info", "debug".
 std::optional<level> parse_level(std::string_view text);
 
 void set_level(level most);

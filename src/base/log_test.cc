@@ -52,8 +52,15 @@ TEST_F(log_test, writes_to_stderr_when_nobody_listens) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
 }
 
+TEST_F(log_test, writes_nothing_when_it_is_off) {
+  set_level(level::off);
+  error("one");
+  EXPECT_TRUE(seen.empty());
+}
+
 TEST(log_level, is_parsed_by_its_name) {
   EXPECT_EQ(parse_level("warn"), level::warn);
+  EXPECT_EQ(parse_level("off"), level::off);
   EXPECT_EQ(parse_level("loud"), std::nullopt);
 }
 

@@ -52,6 +52,7 @@ void look_at_transports(const config& c, findings& f) {
     f.wrong.push_back(transports.error().message);
   }
   f.facts["transports"] = list;
+  f.facts["profilers"] = false;  // what runs on the server is not recorded for a program's CUPTI
 }
 
 json describe(const backend::probed_device& device) {
@@ -174,6 +175,8 @@ void print_findings(const findings& f) {
               front["found"].get<bool>() ? text_of(front["folder"]).c_str() : "not found");
   std::printf("transports:");
   for (const json& t : j["transports"]) std::printf(" %s", text_of(t).c_str());
+  std::printf("\nprofilers in programs (CUPTI): %s",
+              j["profilers"].get<bool>() ? "record" : "see no kernels yet");
   std::printf("\nconfiguration files:");
   for (const json& file : j["configuration"]) std::printf(" %s", text_of(file).c_str());
   std::printf("%s\n", j["configuration"].empty() ? " none" : "");

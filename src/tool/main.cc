@@ -45,7 +45,7 @@ CLI::App* add_serve(CLI::App& app, common_flags& common, serve_flags& serve) {
   verb->add_option("--token-file", common.token_file, "file (0600) with the token that clients must know")
       ->type_name("FILE");
   verb->add_flag("--insecure", serve.insecure, "let other hosts in without a token");
-  verb->add_option("--log-level", serve.log_level, "default: info")->type_name("error|warn|info|debug");
+  verb->add_option("--log-level", serve.log_level, "default: info")->type_name("off|error|warn|info|debug");
   verb->add_option("--log-format", serve.log_format, "default: console")->type_name("console|json");
   verb->add_option("--drain", serve.drain_seconds, "how long SIGTERM waits for running sessions (30)")
       ->type_name("SECONDS");

@@ -29,7 +29,7 @@ status apply(const serve_flags& flags, config& c) {
   if (!flags.log_level.empty()) {
     const auto level = log::parse_level(flags.log_level);
     if (!level)
-      return failure("--log-level is \"" + flags.log_level + "\", accepted: error, warn, info, debug");
+      return failure("--log-level is \"" + flags.log_level + "\", accepted: off, error, warn, info, debug");
     c.log = *level;
   } else if (!c.log_given) {
     c.log = log::level::info;

@@ -19,10 +19,10 @@ std::shared_ptr<spdlog::logger> logger;
 std::string speaker;
 shape form = shape::console;
 
-constexpr std::array<spdlog::level::level_enum, 4> spdlog_levels{spdlog::level::err, spdlog::level::warn,
-                                                                 spdlog::level::info, spdlog::level::debug};
-// sd-daemon(3): <3> error, <4> warning, <6> information, <7> debug.
-constexpr std::array<const char*, 4> priorities{"<3>", "<4>", "<6>", "<7>"};
+constexpr std::array<spdlog::level::level_enum, 5> spdlog_levels{
+    spdlog::level::off, spdlog::level::err, spdlog::level::warn, spdlog::level::info, spdlog::level::debug};
+// sd-daemon(3): <3> error, <4> warning, <6> information, <7> debug. Nothing is written at the first.
+constexpr std::array<const char*, 5> priorities{"", "<3>", "<4>", "<6>", "<7>"};
 
 // Relaxed: it only counts.
 std::atomic<unsigned> lines{0};

@@ -133,7 +133,7 @@ class Errors(DaemonTest):
         self.expect(run("devices", "--config", self.folder), CONFIGURATION, "cannot read", self.folder)
         self.expect(run("devices", "--config", f"{self.folder}/none"), CONFIGURATION, "No such file")
         self.expect(run("devices", environment=clean_environment(OUTBOARD_LOG="loud")), CONFIGURATION, "OUTBOARD_LOG",
-                    "error, warn, info, debug")
+                    "off, error, warn, info, debug")
         if os.geteuid() != 0:
             path.chmod(0)
             self.expect(run("devices", "--config", path), CONFIGURATION, "Permission denied")

@@ -3,10 +3,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -415,6 +417,26 @@ const served served_tables[] = {
      &layout_table},
 };
 
+/// By their first four bytes: what only profilers and their like ask for (CUPTI 13.0).
+constexpr std::uint8_t tables_of_profilers[][4] = {{0x2c, 0x8e, 0x0a, 0xd8}, {0xfc, 0x58, 0xac, 0x1a},
+                                                   {0x35, 0x77, 0x0f, 0x1b}, {0xbf, 0xdb, 0x43, 0x2d},
+                                                   {0xa6, 0xb1, 0xff, 0x99}, {0xf8, 0x8c, 0xc9, 0x3e}};
+
+/// Else a profiler reports a program without kernels, and nobody knows why.
+void tell_profiler(const CUuuid& wanted) {
+  static constinit std::atomic<bool> said{false};
+  const auto is = [&](const std::uint8_t(&start)[4]) {
+    return std::memcmp(start, wanted.bytes, sizeof start) == 0;
+  };
+  if (!std::any_of(std::begin(tables_of_profilers), std::end(tables_of_profilers), is)) return;
+  if (said.exchange(true, std::memory_order_relaxed)) return;
+  hooks.complain(
+      "a profiler (CUPTI) in this program will see no kernels and no copies: they run on the server, and "
+      "Outboard does not record them for it yet. The program itself is not affected (OUTBOARD_LOG=off: not "
+      "to "
+      "be told)");
+}
+
 }  // namespace
 
 void set_export_hooks(const export_hooks& filled) { hooks = filled; }
@@ -427,6 +449,7 @@ CUresult get_export_table(const void** out, const CUuuid* wanted) {
     return CUDA_SUCCESS;
   }
   *out = nullptr;
+  tell_profiler(*wanted);
   return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -31,7 +31,8 @@ struct export_hooks {
   /// Of the current context's device, two bytes for each pair of multiprocessors. The caller frees both with
   /// free().
   CUresult (*board_layout)(std::uint8_t** clusters, std::uint8_t** numbers);
-  void (*log)(const char* line);  ///< one warning line, no newline; must not throw
+  void (*log)(const char* line);       ///< one warning line, no newline; must not throw
+  void (*complain)(const char* line);  ///< the same, seen unless the user wants to see nothing
 };
 
 /// Must precede the first cuGetExportTable. `hooks` is copied; a second call replaces it (tests).

@@ -17,6 +17,7 @@ namespace {
 
 CUcontext current = nullptr;
 std::vector<std::string> lines;
+std::vector<std::string> complaints;  // of all tests: each is made once in a process
 const void* loaded = nullptr;
 CUresult functions_result = CUDA_SUCCESS;
 
@@ -60,6 +61,7 @@ export_hooks test_hooks() {
     return CUDA_SUCCESS;
   };
   hooks.log = [](const char* line) { lines.emplace_back(line); };
+  hooks.complain = [](const char* line) { complaints.emplace_back(line); };
   return hooks;
 }
 
@@ -144,6 +146,17 @@ TEST_F(export_tables, refuse_what_is_unknown_with_an_error_and_null) {
     EXPECT_EQ(found, nullptr) << id;
   }
   EXPECT_EQ(get_export_table(nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
+/// Only the first: a profiler asks for several.
+TEST_F(export_tables, a_profiler_is_told_once_why_it_sees_nothing) {
+  for (const char* id : {"2c8e0ad8-0710-ab4e-90dd-54719fe5f74b", "fc58ac1a-057c-444f-a977-72ee9aefdb89"}) {
+    const void* found = nullptr;
+    const CUuuid uuid = uuid_of(id);
+    EXPECT_EQ(get_export_table(&found, &uuid), CUDA_ERROR_INVALID_VALUE);
+  }
+  ASSERT_EQ(complaints.size(), 1u);
+  EXPECT_NE(complaints[0].find("will see no kernels"), std::string::npos);
 }
 
 TEST_F(export_tables, an_unknown_slot_says_so_once) {

@@ -61,6 +61,7 @@ frontend::cuda::export_hooks hooks() {
   h.board_layout = frontend::cuda::board_layout;
   h.module_functions = frontend::cuda::for_each_function;
   h.log = [](const char* line) { log::warn(line); };
+  h.complain = [](const char* line) { log::error(line); };
   return h;
 }
 

@@ -1,0 +1,46 @@
+"""A profiler in a program is told why it sees no kernels: one line on stderr, which can be silenced, and one of doctor's."""
+import os
+import sys
+import unittest
+
+from harness import DEVICE, clean_environment, run
+
+PRELOAD = os.environ.get("OUTBOARD_PRELOAD", "")
+# Tables that CUPTI alone asks for, and one of those that every runtime wants.
+TOOLS = "2c8e0ad80710ab4e90dd54719fe5f74b", "fc58ac1a057c444fa97772ee9aefdb89"
+RUNTIME = "a094798c2e742e7493f20800200c0a66"
+ASK = """
+import ctypes, sys
+driver, table = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+print([driver.cuGetExportTable(ctypes.byref(table), bytes.fromhex(one)) for one in sys.argv[1:]])
+"""
+
+
+class Profilers(unittest.TestCase):
+    def asks(self, *tables, **variables):
+        program = [sys.executable, "-c", ASK, *tables]
+        if PRELOAD:
+            program = ["env", f"LD_PRELOAD={PRELOAD}", "ASAN_OPTIONS=detect_leaks=0", *program]
+        return run("run", "--device", DEVICE, "--", *program, environment=clean_environment(**variables))
+
+    def test_a_profiler_is_told_once(self):
+        done = self.asks(*TOOLS)
+        self.assertEqual((done.returncode, done.stdout), (0, "[1, 1]\n"), done.stderr)
+        self.assertEqual(done.stderr.count("will see no kernels"), 1, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+    def test_not_who_wants_silence(self):
+        done = self.asks(*TOOLS, OUTBOARD_LOG="off")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[1, 1]\n", ""))
+
+    def test_nor_a_runtime(self):
+        done = self.asks(RUNTIME)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0]\n", ""))
+
+    def test_doctor_says_it(self):
+        done = run("doctor")
+        self.assertIn("profilers in programs (CUPTI): see no kernels yet", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
