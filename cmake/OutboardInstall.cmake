@@ -7,13 +7,17 @@
 include(GNUInstallDirs)
 set(OUTBOARD_LIBRARY_FOLDER lib/outboard)  # not CMAKE_INSTALL_LIBDIR: bin/ and this folder keep their distance everywhere
 
+# What is installed, without tests and benchmarks: `cmake --build build/release --target outboard_product`.
+add_custom_target(outboard_product)
 if(TARGET outboard)
   install(TARGETS outboard RUNTIME DESTINATION bin)
+  add_dependencies(outboard_product outboard)
 endif()
 # Of a client's machine: the libraries, and no daemon.
 foreach(shim cuda nvml opencl)
   if(TARGET outboard_shim_${shim})
     install(TARGETS outboard_shim_${shim} LIBRARY DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
+    add_dependencies(outboard_product outboard_shim_${shim})
   endif()
 endforeach()
 

@@ -31,19 +31,30 @@ run_logged() {
   fi
 }
 
-# build_preset NAME [CMAKE_ARGUMENT...]: configures and builds build/NAME, with ninja's progress on a terminal.
+# build_preset NAME [CMAKE_ARGUMENT...]: configures and builds build/NAME, with ninja's progress on a terminal. build_only
+# names the targets, if not all are wanted.
+build_only=()
 build_preset() {
   local preset=$1 directory=$root/build/$1 toolkit
   shift
   toolkit=$("$root/scripts/toolkit")
   say "Building the $preset preset in build/$preset"
   (cd "$root" && run_logged "$directory.configure.log" cmake --preset "$preset" -DOUTBOARD_TOOLKIT="$toolkit" "$@")
+  local build=(cmake --build "$directory")
+  [ ${#build_only[@]} = 0 ] || build+=(--target "${build_only[@]}")
   if [ -t 1 ]; then
-    cmake --build "$directory" || fail "the $preset preset does not build (messages above)"
+    NINJA_STATUS='[%f/%t, %p, %e s] ' "${build[@]}" || fail "the $preset preset does not build (messages above)"
   else
     # Without a terminal ninja prints a line for each step: every fiftieth is progress enough.
-    cmake --build "$directory" 2>&1 | awk -v keep=50 '
-      /^\[[0-9]+\/[0-9]+\]/ { split($1, at, /[][\/]/); if (at[2] % keep == 0 || at[2] == at[3]) print "    " $0; next }
+    NINJA_STATUS='[%f/%t] %e ' "${build[@]}" 2>&1 | awk -v keep=50 '
+      /^\[[0-9]+\/[0-9]+\] [0-9.]+ / {
+        split($1, at, /[][\/]/)
+        if (at[2] == 0 || (at[2] % keep != 0 && at[2] != at[3])) next
+        left = $2 * (at[3] - at[2]) / at[2] / 60
+        print "    " at[2] " of " at[3] " steps" (left >= 1 ? sprintf(", about %d min left", left + 0.5) : "")
+        fflush()
+        next
+      }
       { print }' || fail "the $preset preset does not build (messages above)"
   fi
 }
