@@ -113,6 +113,12 @@ struct copy_ends {
   }
 };
 
+template <class Entry, class... Of>
+CUresult set(Entry entry, host_calls::function* function, Of... of) {
+  const CUDA_HOST_NODE_PARAMS_v1 p{host_calls::run, function};
+  return call_driver(entry, of..., &p);
+}
+
 void once_each(std::vector<boxed_bytes>& blocks) {
   std::set<const std::byte*> seen;
   std::erase_if(blocks, [&](const boxed_bytes& b) { return !seen.insert(b.data).second; });
@@ -122,6 +128,38 @@ class walker {
  public:
   walker(const exec_place& of, exec_needs& needs)
       : driver_(of.driver), copies_(of.copies), exec_(of.exec), needs_(needs) {}
+
+  /// Of needs.graph and all inside it.
+  void learn() {
+    needs_.functions = 0;
+    walk(needs_.graph, {}, {});
+    copy_ends found = all(needs_.graph);
+    once_each(found.sources);
+    once_each(found.targets);
+    needs_.sources = std::move(found.sources), needs_.targets = std::move(found.targets);
+  }
+
+  /// Of a graph and those inside it.
+  copy_ends all(CUgraph graph) const {
+    copy_ends found;
+    const content inside = read(graph);
+    for (CUgraphNode node : inside.order) {
+      if (const auto e = inside.copies.find(node); e != inside.copies.end()) found.add(e->second);
+    }
+    return found;
+  }
+
+  bool taken() const { return taken_; }
+  /// Nodes of graphs that carry a function of ours now, with the client's.
+  std::map<CUgraphNode, host_calls::function*> take_lent() { return std::move(lent_); }
+
+ private:
+  struct content {
+    std::vector<CUgraphNode> order;           ///< each behind what it depends on
+    std::map<CUgraphNode, copy_ends> copies;  ///< a child graph stands for those in it
+    std::vector<std::pair<CUgraphNode, CUgraph>> children;
+    std::vector<CUgraphNode> functions;
+  };
 
   /// `before` and `after`: of the graph's own node, in the graph around it.
   void walk(CUgraph graph, const copy_ends& before, const copy_ends& after) {
@@ -136,26 +174,6 @@ class walker {
            copying ? around(node, inside, after, false) : copy_ends{});
     }
   }
-
-  /// Of a graph and those inside it.
-  copy_ends all(CUgraph graph) const {
-    copy_ends found;
-    const content inside = read(graph);
-    for (CUgraphNode node : inside.order) {
-      if (const auto e = inside.copies.find(node); e != inside.copies.end()) found.add(e->second);
-    }
-    return found;
-  }
-
-  bool taken() const { return taken_; }
-
- private:
-  struct content {
-    std::vector<CUgraphNode> order;           ///< each behind what it depends on
-    std::map<CUgraphNode, copy_ends> copies;  ///< a child graph stands for those in it
-    std::vector<std::pair<CUgraphNode, CUgraph>> children;
-    std::vector<CUgraphNode> functions;
-  };
 
   content read(CUgraph graph) const {
     content found;
@@ -254,7 +272,7 @@ class walker {
   }
 
   void tell(CUgraphNode node, copy_ends before, copy_ends after) {
-    const host_calls::function* function = function_of(node);
+    host_calls::function* function = function_of(node);
     exec_changes& changed = needs_.changed;
     const auto known = changed.told.find(node);
     if (!function || (before.targets.empty() && after.sources.empty() && known == changed.told.end())) return;
@@ -262,32 +280,48 @@ class walker {
     once_each(after.sources);
     std::uint64_t bytes = 0;
     for (const boxed_bytes& b : after.sources) bytes += b.size;
-    if (bytes > most_answered) taken_ = false;
+    if (bytes > most_answered) {
+      taken_ = false;
+      return;
+    }
     if (known != changed.told.end()) changed.old_functions.push_back(known->second);
     host_calls::function* mine =
         host_calls::with_blocks(*function, std::move(before.targets), std::move(after.sources));
     changed.told[node] = mine;
-    const CUDA_HOST_NODE_PARAMS_v1 p{host_calls::run, mine};
-    if (call_driver(driver_.cuGraphExecHostNodeSetParams, exec_, node, &p) != CUDA_SUCCESS) taken_ = false;
+    const CUresult code = exec_ ? set(driver_.cuGraphExecHostNodeSetParams, mine, exec_, node)
+                                : set(driver_.cuGraphHostNodeSetParams, mine, node);
+    if (code != CUDA_SUCCESS) {
+      taken_ = false;
+    } else if (!exec_) {
+      lent_[node] = function;
+    }
   }
 
   const api::driver_table& driver_;
   const graph_copies& copies_;
   CUgraphExec exec_;
   exec_needs& needs_;
+  std::map<CUgraphNode, host_calls::function*> lent_;
   bool taken_ = true;
 };
 
 }  // namespace
 
-bool learn_needs(const exec_place& of, exec_needs& needs) {
-  needs.functions = 0;
+taught_graph::taught_graph(const api::driver_table& driver, const graph_copies& copies, exec_needs& needs)
+    : driver_(driver) {
+  walker w({driver, copies, nullptr}, needs);
+  w.learn();
+  lent_ = w.take_lent();
+  taken_ = w.taken();
+}
+
+taught_graph::~taught_graph() {
+  for (const auto& [node, function] : lent_) set(driver_.cuGraphHostNodeSetParams, function, node);
+}
+
+bool learn_change(const exec_place& of, exec_needs& needs) {
   walker w(of, needs);
-  w.walk(needs.graph, {}, {});
-  const copy_ends all = w.all(needs.graph);
-  needs.sources = all.sources, needs.targets = all.targets;
-  once_each(needs.sources);
-  once_each(needs.targets);
+  w.learn();
   return w.taken();
 }
 

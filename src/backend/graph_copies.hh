@@ -90,17 +90,37 @@ struct exec_needs {
   bool empty() const { return sources.empty() && targets.empty() && functions == 0; }
 };
 
-/// What learn_needs() works with.
+/// Learns what launches of an executable graph need that is made or updated from `needs.graph`. While it
+/// lives the graph's own host nodes carry functions with the bytes that they may see and change, so the
+/// driver takes these over: of an executable graph it lets only nodes of the graph be set that it was first
+/// made from. The functions belong to `needs`.
+class taught_graph {
+ public:
+  taught_graph(const api::driver_table& driver, const graph_copies& copies, exec_needs& needs);
+  ~taught_graph();
+  taught_graph(const taught_graph&) = delete;
+  taught_graph& operator=(const taught_graph&) = delete;
+
+  /// False: a host function is followed by copies that read more than an answer can bring, or the driver did
+  /// not take it.
+  bool taken() const { return taken_; }
+
+ private:
+  const api::driver_table& driver_;
+  std::map<CUgraphNode, host_calls::function*> lent_;  ///< the client's, to be put back
+  bool taken_ = true;
+};
+
+/// What learn_change() works with.
 struct exec_place {
   const api::driver_table& driver;
   const graph_copies& copies;
   CUgraphExec exec;
 };
 
-/// Walks the graph that it was made from and those inside; gives its host functions the bytes that they may
-/// see and change. False: a host function is followed by copies that read more than an answer can bring, or
-/// the driver did not take it.
-[[nodiscard]] bool learn_needs(const exec_place& of, exec_needs& needs);
+/// The same behind a change of the executable graph alone. Its graph must be what it was made from. False: as
+/// above.
+[[nodiscard]] bool learn_change(const exec_place& of, exec_needs& needs);
 /// Does a copy of this graph, or of one inside it, work on a block?
 bool has_blocks(const api::driver_table& driver, const graph_copies& copies, CUgraph graph);
 

@@ -135,9 +135,12 @@ CUresult take_launch(call& c, const marshal::graph_launch_body& body, launch_ord
   return code;
 }
 
-CUresult instantiate(call& c, const marshal::instantiate_body& body, CUgraph graph, CUgraphExec& exec,
+CUresult instantiate(call& c, const marshal::instantiate_body& body, CUgraphExec& exec, exec_needs& needs,
                      marshal::instantiate_reply& said) {
   const api::driver_table& d = c.driver();
+  CUgraph graph = needs.graph;
+  const taught_graph taught(d, c.session.captured_copies(), needs);
+  if (!taught.taken()) return CUDA_ERROR_NOT_SUPPORTED;
   const auto with = body.per_thread ? d.cuGraphInstantiateWithParams_ptsz : d.cuGraphInstantiateWithParams;
   if (!with) return call_driver(d.cuGraphInstantiateWithFlags, &exec, graph, body.flags);
   CUDA_GRAPH_INSTANTIATE_PARAMS p{};
@@ -148,6 +151,24 @@ CUresult instantiate(call& c, const marshal::instantiate_body& body, CUgraph gra
   said.result = static_cast<std::int32_t>(p.result_out);
   said.bad_node = name_node(c, p.hErrNode_out, graph);
   return code;
+}
+
+CUresult update(call& c, CUgraphExec exec, exec_needs& next, CUgraphExecUpdateResultInfo& info) {
+  const api::driver_table& d = c.driver();
+  const taught_graph taught(d, c.session.captured_copies(), next);
+  if (!taught.taken()) return CUDA_ERROR_NOT_SUPPORTED;
+  return d.cuGraphExecUpdate_v2
+             ? d.cuGraphExecUpdate_v2(exec, next.graph, &info)
+             : call_driver(d.cuGraphExecUpdate, exec, next.graph, &info.errorNode, &info.result);
+}
+
+/// What an updated graph's launches need. The driver may still run a launch from before.
+void take_over(exec_needs& needs, exec_needs&& next) {
+  retire_all(needs.changed);
+  needs.fed.clear();
+  needs.graph = next.graph, needs.functions = next.functions;
+  needs.sources = std::move(next.sources), needs.targets = std::move(next.targets);
+  needs.changed.told = std::move(next.changed.told);
 }
 
 }  // namespace
@@ -162,14 +183,10 @@ outcome cuGraphInstantiateWithParams(call& c) {
   marshal::instantiate_reply said;
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
-  if (code == CUDA_SUCCESS) code = instantiate(c, body, graph, exec, said);
   auto needs = std::make_shared<exec_needs>();
   needs->graph = graph, needs->graph_id = body.graph, needs->change = c.objects().last_change(graph);
-  if (code == CUDA_SUCCESS && !learn_needs({c.driver(), c.session.captured_copies(), exec}, *needs)) {
-    clean_up(c, *needs);
-    call_driver(c.driver().cuGraphExecDestroy, exec);
-    code = CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if (code == CUDA_SUCCESS) code = instantiate(c, body, exec, *needs, said);
+  if (code != CUDA_SUCCESS) clean_up(c, *needs);
   marshal::instantiate_reply reply = needs_reply(*needs);
   reply.result = said.result;
   reply.bad_node = said.bad_node;
@@ -251,34 +268,34 @@ outcome cuGraphExecDestroy(call& c) {
 outcome cuGraphExecUpdate_v2(call& c) {
   marshal::update_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const api::driver_table& d = c.driver();
   CUgraphExec exec = nullptr;
   CUgraph graph = nullptr;
   CUgraphExecUpdateResultInfo info{CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = find(c, body.exec, exec);
   if (code == CUDA_SUCCESS) code = find(c, body.graph, graph);
+  exec_needs* needs = needs_of(c, body.exec);
+  if (code == CUDA_SUCCESS && !needs) code = CUDA_ERROR_INVALID_VALUE;
+  exec_needs next;
+  next.graph = graph;
   if (code == CUDA_SUCCESS) {
     c.objects().note_change(exec, c.header.ticket);
-    code = d.cuGraphExecUpdate_v2
-               ? d.cuGraphExecUpdate_v2(exec, graph, &info)
-               : call_driver(d.cuGraphExecUpdate, exec, graph, &info.errorNode, &info.result);
+    code = update(c, exec, next, info);
   }
   marshal::update_reply reply;
   reply.result = static_cast<std::int32_t>(info.result);
   reply.bad_node = name_node(c, info.errorNode, graph);
   reply.bad_from = name_node(c, info.errorFromNode, graph);
-  exec_needs* needs = needs_of(c, body.exec);
-  if (code == CUDA_SUCCESS && needs) {
-    // The driver may still run a launch from before.
-    retire_all(needs->changed);
-    needs->fed.clear();
+  if (code == CUDA_SUCCESS) {
     // Nodes are still named by the graph that it was instantiated from.
     if (needs->graph_id != body.graph) needs->graph_id = 0;
-    needs->graph = graph, needs->change = c.objects().last_change(graph);
-    if (!learn_needs({d, c.session.captured_copies(), exec}, *needs)) code = CUDA_ERROR_NOT_SUPPORTED;
+    needs->change = c.objects().last_change(graph);
+    take_over(*needs, std::move(next));
+    if (last_is_over(c.driver(), *needs)) drop_old(c, needs->changed);
     const marshal::instantiate_reply now = needs_reply(*needs);
     reply.sources = now.sources, reply.targets = now.targets, reply.functions = now.functions;
+  } else {
+    clean_up(c, next);
   }
   c.keep_outputs_on_error = true;
   marshal::put_body(c.reply, reply);

@@ -482,7 +482,7 @@ outcome cuGraphExecNodeSetParams(call& c) {
   if (code != CUDA_SUCCESS) return drop(c, native), outcome::answer(code);
   c.objects().note_change(exec, c.header.ticket);
   change_in_exec(node, native, needs.changed);
-  if (learn && !learn_needs({c.driver(), c.session.captured_copies(), exec}, needs))
+  if (learn && !learn_change({c.driver(), c.session.captured_copies(), exec}, needs))
     code = CUDA_ERROR_NOT_SUPPORTED;
   if (last_is_over(c.driver(), needs)) drop_old(c, needs.changed);
   marshal::put_body(c.reply, needs_reply(needs));

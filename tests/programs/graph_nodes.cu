@@ -241,6 +241,74 @@ void copies_that_move(cudaStream_t s) {
   MUST(cudaFreeHost(locked));
 }
 
+/// Fills x, copies it to memory of the program's own, and looks there; the same once more inside a child.
+cudaGraph_t fills_and_looks(int* x, int* place, seen_by_function& seen, unsigned value) {
+  cudaGraph_t graph, child;
+  cudaGraphNode_t look = nullptr;
+  MUST(cudaGraphCreate(&child, 0));
+  cudaHostNodeParams function{look_at_place, &seen};
+  cudaGraphNode_t down = add_copy(child, {add_fill(child, {}, x, value)}, place, x);
+  MUST(cudaGraphAddHostNode(&look, child, &down, 1, &function));
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t inside = nullptr;
+  MUST(cudaGraphAddChildGraphNode(&inside, graph, nullptr, 0, child));
+  MUST(cudaGraphDestroy(child));
+  down = add_copy(graph, {add_fill(graph, {inside}, x, value + 1)}, place, x);
+  MUST(cudaGraphAddHostNode(&look, graph, &down, 1, &function));
+  return graph;
+}
+
+/// An executable graph becomes what another graph is, which goes: its copies go elsewhere, and the host
+/// functions behind them see those places, also while a launch from before is held up.
+void updated_from_another(cudaStream_t s) {
+  int* x;
+  MUST(cudaMalloc(&x, bytes));
+  std::vector<int> first(n, -1), second(n, -2);
+  seen_by_function seen{first.data()}, then{second.data()};
+  cudaGraph_t graph = fills_and_looks(x, first.data(), seen, 7);
+  cudaGraphExec_t exec;
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  all_are(launch(exec, s, x), 8);
+  EXPECT(first[n - 1] == 8 && seen.value == 8);
+  for (int round = 1; round <= 3; ++round) {
+    first.assign(n, -1), second.assign(n, -2), seen.value = then.value = 0;
+    MUST(cudaLaunchHostFunc(
+        s, [](void*) { usleep(10000); }, nullptr));
+    MUST(cudaGraphLaunch(exec, s));
+    cudaGraph_t other = fills_and_looks(x, second.data(), then, 10 * static_cast<unsigned>(round));
+    cudaGraphExecUpdateResultInfo said{};
+    MUST(cudaGraphExecUpdate(exec, other, &said));
+    EXPECT(said.result == cudaGraphExecUpdateSuccess);
+    MUST(cudaGraphDestroy(other));
+    MUST(cudaStreamSynchronize(s));
+    EXPECT(round == 1 ? first[n - 1] == 8 && seen.value == 8 && second[0] == -2
+                      : second[n - 1] == 10 * (round - 1) + 1 && then.value == 10 * (round - 1) + 1);
+    first.assign(n, -1), second.assign(n, -2), seen.value = then.value = 0;
+    all_are(launch(exec, s, x), 10 * round + 1);
+    EXPECT(second[n - 1] == 10 * round + 1 && then.value == 10 * round + 1);
+    EXPECT(first[0] == -1 && seen.value == 0);
+  }
+  MUST(cudaGraphExecDestroy(exec));
+
+  // The graphs' own nodes are what they were: another executable graph, and an update the other way round.
+  cudaGraph_t other = fills_and_looks(x, second.data(), then, 40);
+  cudaGraphExecUpdateResultInfo said{};
+  MUST(cudaGraphInstantiate(&exec, other, 0));
+  MUST(cudaGraphExecUpdate(exec, graph, &said));
+  MUST(cudaGraphExecUpdate(exec, other, &said));
+  MUST(cudaGraphExecUpdate(exec, graph, &said));
+  all_are(launch(exec, s, x), 8);
+  EXPECT(first[n - 1] == 8 && seen.value == 8);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaGraphInstantiate(&exec, other, 0));
+  all_are(launch(exec, s, x), 41);
+  EXPECT(second[n - 1] == 41 && then.value == 41);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(other));
+  MUST(cudaFree(x));
+}
+
 void children_and_clones(cudaStream_t s) {
   int* x;
   MUST(cudaMalloc(&x, bytes));
@@ -397,6 +465,7 @@ int main() {
   MUST(cudaStreamCreate(&s));
   built_by_hand(s);
   copies_that_move(s);
+  updated_from_another(s);
   children_and_clones(s);
   events(s);
   user_objects(s);
