@@ -43,6 +43,7 @@ struct place {
   int block = -1;
   std::uint64_t offset = 0;
   std::uint64_t pitch = 0;  ///< of a box
+  bool operator==(const place&) const = default;
 };
 
 enum class verb : std::uint8_t {
@@ -65,12 +66,13 @@ enum class verb : std::uint8_t {
   graph,      ///< makes one of parts, captured or built
   launch,
   change,  ///< gives a copy of an executable graph, `node`, what its only part says
+  update,  ///< gives an executable graph all parts of another graph, which goes then
   count
 };
 constexpr std::string_view names[] = {"copy",          "box",        "fill",   "kernel",      "spin",
                                       "host function", "record",     "wait",   "join stream", "poll stream",
                                       "join context",  "join event", "write",  "look",        "batch",
-                                      "box batch",     "graph",      "launch", "change"};
+                                      "box batch",     "graph",      "launch", "change",      "update"};
 static_assert(std::size(names) == static_cast<std::size_t>(verb::count));
 
 /// Which function copies.
@@ -97,9 +99,10 @@ struct operation {
   form how = form::by_kind;
   order access = order::in_stream;
   bool captured = false;                ///< a graph: else built node by node
-  std::vector<operation> parts;         ///< of a graph, a batch, a change
+  std::vector<operation> parts;         ///< of a graph, a batch, a change, an update
   std::vector<operation> beside;        ///< done in other streams while the graph is captured
   std::vector<std::vector<int>> after;  ///< for each part of a graph the parts before it
+  bool operator==(const operation&) const = default;
 };
 
 struct chain {

@@ -336,8 +336,7 @@ CUgraphNode machine::node(CUgraph graph, const operation& o, const std::vector<C
   return made;
 }
 
-void machine::build(const operation& o) {
-  made_graph& g = graphs_.emplace_back();
+void machine::build(made_graph& g, const operation& o) {
   MUST(cuGraphCreate(&g.graph, 0));
   for (std::size_t i = 0; i < o.parts.size(); ++i) {
     std::vector<CUgraphNode> after;
@@ -353,6 +352,17 @@ void machine::change(const operation& o) {
   const CUDA_MEMCPY3D p = shape(plain);
   MUST(cuGraphExecMemcpyNodeSetParams(g.exec, g.nodes[static_cast<std::size_t>(o.node)], &p,
                                       devices_[o.device].context));
+}
+
+/// The graph it is updated from is gone before the next launch.
+void machine::update(const operation& o) {
+  const made_graph& g = graphs_[static_cast<std::size_t>(o.graph)];
+  made_graph other;
+  build(other, o);
+  CUgraphExecUpdateResultInfo said{};
+  const CUresult code = cuGraphExecUpdate(g.exec, other.graph, &said);
+  cuGraphDestroy(other.graph);
+  MUST(code);
 }
 
 void machine::write(const operation& o) {
@@ -435,12 +445,14 @@ void machine::perform(const operation& o) {
     case verb::box_batch:
       return box_batch(o);
     case verb::graph:
-      o.captured ? capture(o) : build(o);
+      o.captured ? capture(o) : build(graphs_.emplace_back(), o);
       return MUST(cuGraphInstantiate(&graphs_.back().exec, graphs_.back().graph, 0));
     case verb::launch:
       return MUST(cuGraphLaunch(graphs_[o.graph].exec, handle(o)));
     case verb::change:
       return change(o);
+    case verb::update:
+      return update(o);
     case verb::look:
     case verb::count:
       return;

@@ -64,8 +64,9 @@ class machine {
   void batch(const operation& o);
   void box_batch(const operation& o);
   void capture(const operation& o);
-  void build(const operation& o);
+  void build(made_graph& g, const operation& o);
   void change(const operation& o);
+  void update(const operation& o);
   CUgraphNode node(CUgraph graph, const operation& o, const std::vector<CUgraphNode>& after);
   void write(const operation& o);
   void compare(int block, const std::uint8_t* found, std::uint64_t offset,

@@ -293,6 +293,29 @@ class maker {
     return o;
   }
 
+  /// Some copies go elsewhere, some host functions look elsewhere, some fills bring other numbers.
+  operation propose_update() {
+    operation o = propose_launch();
+    const operation& made = graph(o.graph);
+    if (made.captured) return o;
+    o.what = verb::update;
+    o.stream = made.stream;
+    o.parts = made.parts, o.after = made.after;
+    for (operation& part : o.parts) {
+      if (one_in(2)) continue;
+      operation other = part;
+      if (part.what == verb::copy) other = propose_copy(made.stream), other.how = form::unified;
+      if (part.what == verb::host_function) other = propose_mix(verb::host_function, made.stream);
+      if (part.what == verb::fill) other.value = static_cast<std::uint8_t>(random_());
+      if (other.what != part.what) continue;
+      if (part.what == verb::copy && one_in(2)) other.to = part.to, other.size = part.size;
+      if (part.what == verb::copy && one_in(2)) other.from = part.from, other.size = part.size;
+      other.device = part.device;
+      part = other;
+    }
+    return o;
+  }
+
   operation propose() {
     const int stream = any_stream();
     operation o;
@@ -339,7 +362,8 @@ class maker {
       case 18:
         return graphs_ ? propose_launch() : propose_graph();
       case 19:
-        return graphs_ ? propose_change() : propose_graph();
+        if (!graphs_) return propose_graph();
+        return one_in(2) ? propose_update() : propose_change();
     }
   }
 

@@ -156,6 +156,23 @@ bool model::same_kind(const operation& before, const operation& wanted) const {
   return wanted.what == verb::copy && same(before.to, wanted.to) && same(before.from, wanted.from);
 }
 
+/// A driver takes other ends of copies, other host functions, other numbers of fills in the place of what the
+/// executable graph has, part by part.
+bool model::updates(const operation& made, const operation& o) const {
+  if (made.captured || made.after != o.after || made.parts.size() != o.parts.size()) return false;
+  for (std::size_t i = 0; i < o.parts.size(); ++i) {
+    const operation &before = made.parts[i], &wanted = o.parts[i];
+    operation plain = wanted;
+    if (wanted.what == verb::fill) plain.value = before.value;
+    const bool fits = before.what != wanted.what           ? false
+                      : wanted.what == verb::copy          ? same_kind(before, wanted)
+                      : wanted.what == verb::host_function ? wanted.device == before.device
+                                                           : plain == before;
+    if (!fits) return false;
+  }
+  return true;
+}
+
 /// Parts of a batch have no order; parts of a graph only that of its edges. A pageable source is nobody's
 /// target meanwhile: it may be read at the launch.
 bool model::parts_agree(const operation& o) const {
@@ -270,11 +287,14 @@ bool model::step(const operation& o) {
       }
       *this = std::move(trial);
       graphs_.push_back(o);
+      updated_.push_back(false);
       return true;
     }
     case verb::change: {
       if (o.graph >= static_cast<int>(graphs_.size())) return false;
       operation changed = graphs_[o.graph];
+      // Outboard refuses single changes of copies then (docs/memory.md).
+      if (updated_[o.graph]) return false;
       if (changed.captured || o.node >= static_cast<int>(changed.parts.size())) return false;
       operation& part = changed.parts[o.node];
       const operation& wanted = o.parts[0];
@@ -282,6 +302,15 @@ bool model::step(const operation& o) {
       part = wanted;
       if (!parts_agree(changed)) return false;
       graphs_[o.graph] = std::move(changed);
+      return true;
+    }
+    case verb::update: {
+      if (o.graph >= static_cast<int>(graphs_.size()) || !updates(graphs_[o.graph], o)) return false;
+      operation changed = graphs_[o.graph];
+      changed.parts = o.parts;
+      if (!parts_agree(changed)) return false;
+      graphs_[o.graph] = std::move(changed);
+      updated_[o.graph] = true;
       return true;
     }
     case verb::launch: {

@@ -8,7 +8,9 @@
 namespace chains {
 namespace {
 
-bool uses_graph(const operation& o) { return o.what == verb::launch || o.what == verb::change; }
+bool uses_graph(const operation& o) {
+  return o.what == verb::launch || o.what == verb::change || o.what == verb::update;
+}
 
 /// What used this graph goes; those behind it get other numbers.
 void leave_out_graph(chain& c, int gone) {
@@ -48,6 +50,27 @@ void leave_out_part(operation& o, std::size_t at) {
   o.parts.erase(o.parts.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
+/// And out of what changes or updates the graph.
+chain without_part(const chain& c, std::size_t operation_at, std::size_t part) {
+  chain less = c;
+  leave_out_part(less.operations[operation_at], part);
+  const operation& made = c.operations[operation_at];
+  if (made.what != verb::graph) return less;
+  const int gone = static_cast<int>(part);
+  std::erase_if(less.operations, [&](const operation& o) {
+    return o.what == verb::change && o.graph == made.graph && o.node == gone;
+  });
+  for (operation& o : less.operations) {
+    if (o.graph != made.graph) continue;
+    if (o.what == verb::change) o.node -= o.node > gone;
+    if (o.what == verb::update) {
+      o.parts.erase(o.parts.begin() + gone);
+      o.after = less.operations[operation_at].after;
+    }
+  }
+  return less;
+}
+
 void name_blocks(operation& o, int gone) {
   o.to.block -= o.to.block > gone, o.from.block -= o.from.block > gone;
   for (operation& part : o.parts) name_blocks(part, gone);
@@ -75,10 +98,9 @@ chain shrink(chain c, const std::function<bool(const chain&)>& fails) {
     }
     for (std::size_t i = 0; i < c.operations.size(); ++i) {
       for (std::size_t k = c.operations[i].parts.size(); k-- > 0 && c.operations[i].parts.size() > 1;) {
-        chain less = c;
-        leave_out_part(less.operations[i], k);
-        if (better(less)) smaller = true;
+        if (better(without_part(c, i, k))) smaller = true;
       }
+      if (i >= c.operations.size()) break;
       for (std::size_t k = c.operations[i].beside.size(); k-- > 0;) {
         chain less = c;
         less.operations[i].beside.erase(less.operations[i].beside.begin() + static_cast<std::ptrdiff_t>(k));
@@ -220,6 +242,13 @@ class printer {
       case verb::change:
         out_ << "change of g" << o.graph << ", part " << o.node << ", to ";
         print(o.parts[0], "");
+        return;
+      case verb::update:
+        out_ << "cuGraphExecUpdate of g" << o.graph << " from a graph of\n";
+        for (std::size_t i = 0; i < o.parts.size(); ++i) {
+          out_ << "    /* " << i << " */ ";
+          print(o.parts[i], "");
+        }
         return;
       case verb::count:
         return;
