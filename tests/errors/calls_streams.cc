@@ -153,6 +153,7 @@ calls event_calls() {
                {
                  CUevent first = recorded(), last = event();
                  NEED(cuMemsetD32(w.memory, 0, 1));
+                 NEED(cuCtxSynchronize());  // the streams do not wait for the legacy one
                  NEED(cuStreamWaitValue32(w.stream, w.memory, 1, CU_STREAM_WAIT_VALUE_EQ));
                  NEED(cuEventRecord(last, w.stream));
                  const CUresult code = cuEventElapsedTime(&o.f, first, last);
@@ -163,6 +164,7 @@ calls event_calls() {
                {
                  CUevent last = event();
                  NEED(cuMemsetD32(w.memory, 0, 1));
+                 NEED(cuCtxSynchronize());  // the streams do not wait for the legacy one
                  NEED(cuStreamWaitValue32(w.stream, w.memory, 1, CU_STREAM_WAIT_VALUE_EQ));
                  NEED(cuEventRecord(last, w.stream));
                  const CUresult code = cuEventQuery(last);
@@ -172,6 +174,7 @@ calls event_calls() {
       WRONG_DO("cuStreamQuery.not_ready", alone,
                {
                  NEED(cuMemsetD32(w.memory, 0, 1));
+                 NEED(cuCtxSynchronize());  // the streams do not wait for the legacy one
                  NEED(cuStreamWaitValue32(w.stream, w.memory, 1, CU_STREAM_WAIT_VALUE_EQ));
                  const CUresult code = cuStreamQuery(w.stream);
                  NEED(cuStreamWriteValue32(w.other, w.memory, 1, 0));
