@@ -22,7 +22,10 @@ struct graph_copies::shared {
   struct entry {
     boxed_bytes box;
     locked_blocks::block block;
+    unsigned uses = 0;
+    bool let_go = false;
   };
+  struct use;
 
   std::mutex mutex;
   locked_blocks memory;
@@ -38,11 +41,38 @@ struct graph_copies::shared {
     const std::lock_guard lock(mutex);
     const auto found = blocks.find(data);
     if (found == blocks.end()) return;
-    const entry gone = found->second;
-    blocks.erase(found);
+    found->second.let_go = true;
+    if (found->second.uses == 0) end(found);
+  }
+  /// With the lock.
+  void end(std::map<const std::byte*, entry>::iterator which) {
+    const entry gone = which->second;
+    blocks.erase(which);
     bytes -= gone.box.size;
     memory.give_back(gone.block);
     tell({marshal::errand::forget, gone.box.id, 0, false, {}});
+  }
+};
+
+struct graph_copies::shared::use {
+  std::shared_ptr<shared> state;
+  std::vector<const std::byte*> of;
+
+  use(std::shared_ptr<shared> s, const std::vector<boxed_bytes>& blocks) : state(std::move(s)) {
+    const std::lock_guard lock(state->mutex);
+    for (const boxed_bytes& b : blocks) {
+      if (const auto found = state->blocks.find(b.data); found != state->blocks.end())
+        ++found->second.uses, of.push_back(b.data);
+    }
+  }
+  use(const use&) = delete;
+  use& operator=(const use&) = delete;
+  ~use() {
+    const std::lock_guard lock(state->mutex);
+    for (const std::byte* data : of) {
+      const auto found = state->blocks.find(data);
+      if (--found->second.uses == 0 && found->second.let_go) state->end(found);
+    }
   }
 };
 
@@ -84,6 +114,10 @@ void graph_copies::hold(CUgraph graph, const boxed_bytes& b) {
   if (create(&object, mine.get(), destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS) return;
   mine.release();
   retain(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+}
+
+std::shared_ptr<const void> graph_copies::use(const std::vector<boxed_bytes>& blocks) {
+  return std::make_shared<const shared::use>(state_, blocks);
 }
 
 void CUDA_CB graph_copies::destroyed(void* data) {

@@ -31,6 +31,8 @@ class graph_copies {
   std::optional<boxed_bytes> make(const host_box_wanted& wanted);
   void release(const boxed_bytes& b);
   void hold(CUgraph graph, const boxed_bytes& b);
+  /// Blocks that are let go meanwhile live on until the last copy of what this returns is gone (any thread).
+  std::shared_ptr<const void> use(const std::vector<boxed_bytes>& blocks);
   void drop_context(std::uint64_t context);
 
   /// The block that begins at this address.

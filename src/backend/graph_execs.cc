@@ -119,8 +119,9 @@ CUresult launch_with(call& c, const launch_order& o, exec_needs& needs) {
   if (code != CUDA_SUCCESS) return code;
   code = start(o.exec, o.stream);
   if (code == CUDA_SUCCESS && (needs.functions || !needs.targets.empty())) {
-    void* end = c.session.host().make_end(needs.targets);
+    void* end = c.session.host().make_end(needs.targets, c.session.captured_copies().use(needs.targets));
     code = function(o.stream, host_calls::run_end, end);
+    if (code != CUDA_SUCCESS) host_calls::drop_end(end);
   }
   // Also behind a launch that failed: its bytes may still be on their way into the blocks.
   record(needs.last, o.stream);

@@ -69,6 +69,7 @@ void run_with(host_calls::function* f, CUresult status) {
 struct launch_end {
   std::shared_ptr<host_calls::shared> state;
   std::vector<boxed_bytes> targets;
+  std::shared_ptr<const void> held;
 };
 
 }  // namespace
@@ -114,10 +115,12 @@ void CUDA_CB host_calls::destroyed(void* data) {
   f->state->add(lock, {0, {errand::forget, f->id, 0, false, {}}, {}}, false);
 }
 
-void* host_calls::make_end(std::vector<boxed_bytes> targets) {
+void* host_calls::make_end(std::vector<boxed_bytes> targets, std::shared_ptr<const void> held) {
   start();
-  return new launch_end{state_, std::move(targets)};
+  return new launch_end{state_, std::move(targets), std::move(held)};
 }
+
+void host_calls::drop_end(void* data) { delete static_cast<launch_end*>(data); }
 
 void CUDA_CB host_calls::run_end(void* data) {
   const std::unique_ptr<launch_end> e(static_cast<launch_end*>(data));

@@ -61,10 +61,12 @@ class host_calls {
   /// A graph's user object: nothing will run it any more.
   static void CUDA_CB destroyed(void* data);
 
-  /// The end of a launch: as a host function behind it sends these bytes, then says that it is over. Owned as
-  /// above.
-  void* make_end(std::vector<boxed_bytes> targets);
+  /// The end of a launch: as a host function behind it sends these bytes, then says that it is over and lets
+  /// go of `held`. Owned by whoever gives it to the driver until it runs, or by the caller of drop_end().
+  void* make_end(std::vector<boxed_bytes> targets, std::shared_ptr<const void> held);
   static void CUDA_CB run_end(void* data);
+  /// The driver did not take it.
+  static void drop_end(void* data);
 
   /// Tells the client without waiting, in order with what it is asked. Works as long as the session does.
   std::function<void(const marshal::callback_body&)> messenger();

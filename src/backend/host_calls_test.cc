@@ -109,7 +109,7 @@ TEST_F(host_calls_test, an_answer_of_the_wrong_size_is_none) {
 
 TEST_F(host_calls_test, the_end_of_a_launch_sends_what_was_written) {
   std::array<std::byte, 4> written{};
-  host_calls::run_end(calls_.make_end({{21, 4, 4, written.data()}}));
+  host_calls::run_end(calls_.make_end({{21, 4, 4, written.data()}}, nullptr));
   EXPECT_EQ(sent_, std::vector<std::uint64_t>{21});
   const question q = next();
   EXPECT_EQ(q.number, 0u);
@@ -127,7 +127,7 @@ TEST_F(host_calls_test, the_end_of_a_launch_sends_no_more_what_a_function_has_se
     std::thread stream([&] { host_calls::run(f); });
     EXPECT_TRUE(calls_.answered(next().number, {}));
     stream.join();
-    host_calls::run_end(calls_.make_end({seen, other}));
+    host_calls::run_end(calls_.make_end({seen, other}, nullptr));
     next();
     EXPECT_EQ(sent_, (std::vector<std::uint64_t>{11, 12})) << "launch " << launch;
   }

@@ -67,12 +67,13 @@ enum class verb : std::uint8_t {
   launch,
   change,  ///< gives a copy of an executable graph, `node`, what its only part says
   update,  ///< gives an executable graph all parts of another graph, which goes then
+  drop,    ///< an executable graph and its graph go, launches of it may be under way
   count
 };
-constexpr std::string_view names[] = {"copy",          "box",        "fill",   "kernel",      "spin",
-                                      "host function", "record",     "wait",   "join stream", "poll stream",
-                                      "join context",  "join event", "write",  "look",        "batch",
-                                      "box batch",     "graph",      "launch", "change",      "update"};
+constexpr std::string_view names[] = {
+    "copy",  "box",         "fill",        "kernel",       "spin",       "host function", "record",
+    "wait",  "join stream", "poll stream", "join context", "join event", "write",         "look",
+    "batch", "box batch",   "graph",       "launch",       "change",     "update",        "drop"};
 static_assert(std::size(names) == static_cast<std::size_t>(verb::count));
 
 /// Which function copies.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "kernels.hh"
 
@@ -453,6 +454,11 @@ void machine::perform(const operation& o) {
       return change(o);
     case verb::update:
       return update(o);
+    case verb::drop: {
+      made_graph& g = graphs_[o.graph];
+      MUST(cuGraphExecDestroy(std::exchange(g.exec, nullptr)));
+      return MUST(cuGraphDestroy(std::exchange(g.graph, nullptr)));
+    }
     case verb::look:
     case verb::count:
       return;

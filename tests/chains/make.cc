@@ -316,6 +316,12 @@ class maker {
     return o;
   }
 
+  operation propose_drop() {
+    operation o = propose_launch();
+    o.what = verb::drop;
+    return o;
+  }
+
   operation propose() {
     const int stream = any_stream();
     operation o;
@@ -363,6 +369,7 @@ class maker {
         return graphs_ ? propose_launch() : propose_graph();
       case 19:
         if (!graphs_) return propose_graph();
+        if (one_in(5)) return propose_drop();
         return one_in(2) ? propose_update() : propose_change();
     }
   }

@@ -157,13 +157,16 @@ bool model::same_kind(const operation& before, const operation& wanted) const {
 }
 
 /// A driver takes other ends of copies, other host functions, other numbers of fills in the place of what the
-/// executable graph has, part by part.
+/// executable graph has, part by part. Boxes of pageable memory Outboard does not update (docs/memory.md).
 bool model::updates(const operation& made, const operation& o) const {
   if (made.captured || made.after != o.after || made.parts.size() != o.parts.size()) return false;
   for (std::size_t i = 0; i < o.parts.size(); ++i) {
     const operation &before = made.parts[i], &wanted = o.parts[i];
     operation plain = wanted;
     if (wanted.what == verb::fill) plain.value = before.value;
+    if (wanted.what == verb::box && (blocks_[wanted.to.block].kind == memory::pageable ||
+                                     blocks_[wanted.from.block].kind == memory::pageable))
+      return false;
     const bool fits = before.what != wanted.what           ? false
                       : wanted.what == verb::copy          ? same_kind(before, wanted)
                       : wanted.what == verb::host_function ? wanted.device == before.device
@@ -171,6 +174,18 @@ bool model::updates(const operation& made, const operation& o) const {
     if (!fits) return false;
   }
   return true;
+}
+
+/// Outboard refuses graphs in which copies read more pageable memory behind a host function (docs/memory.md).
+bool model::small_enough(const operation& graph) const {
+  constexpr std::uint64_t most = 16u << 20;
+  std::uint64_t read = 0;
+  for (const operation& part : graph.parts) {
+    const bool counts =
+        is_copy(part.what) && part.from.block >= 0 && blocks_[part.from.block].kind == memory::pageable;
+    if (counts) read += bytes_of(part);
+  }
+  return read <= most;
 }
 
 /// Parts of a batch have no order; parts of a graph only that of its edges. A pageable source is nobody's
@@ -280,18 +295,20 @@ bool model::step(const operation& o) {
       if (!recorded_[o.event]) return false;
       break;
     case verb::graph: {
-      if (o.graph != static_cast<int>(graphs_.size()) || o.parts.empty() || !parts_agree(o)) return false;
+      if (o.graph != static_cast<int>(graphs_.size()) || o.parts.empty() || !parts_agree(o) ||
+          !small_enough(o))
+        return false;
       model trial = *this;  // all of them, or none
       for (const operation& b : o.beside) {
         if (!trial.step(b)) return false;
       }
       *this = std::move(trial);
       graphs_.push_back(o);
-      updated_.push_back(false);
+      updated_.push_back(false), gone_.push_back(false);
       return true;
     }
     case verb::change: {
-      if (o.graph >= static_cast<int>(graphs_.size())) return false;
+      if (!there(o.graph)) return false;
       operation changed = graphs_[o.graph];
       // Outboard refuses single changes of copies then (docs/memory.md).
       if (updated_[o.graph]) return false;
@@ -300,21 +317,25 @@ bool model::step(const operation& o) {
       const operation& wanted = o.parts[0];
       if (part.what != verb::copy || !same_kind(part, wanted)) return false;
       part = wanted;
-      if (!parts_agree(changed)) return false;
+      if (!parts_agree(changed) || !small_enough(changed)) return false;
       graphs_[o.graph] = std::move(changed);
       return true;
     }
     case verb::update: {
-      if (o.graph >= static_cast<int>(graphs_.size()) || !updates(graphs_[o.graph], o)) return false;
+      if (!there(o.graph) || !updates(graphs_[o.graph], o)) return false;
       operation changed = graphs_[o.graph];
       changed.parts = o.parts;
-      if (!parts_agree(changed)) return false;
+      if (!parts_agree(changed) || !small_enough(changed)) return false;
       graphs_[o.graph] = std::move(changed);
       updated_[o.graph] = true;
       return true;
     }
+    case verb::drop:
+      if (!there(o.graph)) return false;
+      gone_[o.graph] = true;
+      return true;
     case verb::launch: {
-      if (o.graph >= static_cast<int>(graphs_.size())) return false;
+      if (!there(o.graph)) return false;
       const operation& made = graphs_[o.graph];
       add_touches(made, all);
       if (!in_stream(o, all)) return false;

@@ -52,7 +52,9 @@ class model {
   bool sound(const operation& o) const;
   bool free_of_races(const touch& t, const clock& known);
   bool same_kind(const operation& before, const operation& wanted) const;
+  bool there(int graph) const { return graph < static_cast<int>(graphs_.size()) && !gone_[graph]; }
   bool updates(const operation& made, const operation& o) const;
+  bool small_enough(const operation& graph) const;
   bool parts_agree(const operation& o) const;
   void add_touches(const operation& o, std::vector<touch>& all) const;
   bool in_stream(const operation& o, const std::vector<touch>& all);
@@ -66,6 +68,7 @@ class model {
   std::array<std::optional<clock>, most_events> recorded_{};
   std::vector<operation> graphs_;
   std::vector<bool> updated_;  ///< from another graph
+  std::vector<bool> gone_;
 };
 
 /// The numbers that a `write` puts down, and those that a block begins with.

@@ -9,7 +9,7 @@ namespace chains {
 namespace {
 
 bool uses_graph(const operation& o) {
-  return o.what == verb::launch || o.what == verb::change || o.what == verb::update;
+  return o.what == verb::launch || o.what == verb::change || o.what == verb::update || o.what == verb::drop;
 }
 
 /// What used this graph goes; those behind it get other numbers.
@@ -249,6 +249,9 @@ class printer {
           out_ << "    /* " << i << " */ ";
           print(o.parts[i], "");
         }
+        return;
+      case verb::drop:
+        out_ << "cuGraphExecDestroy, cuGraphDestroy of g" << o.graph << ";\n";
         return;
       case verb::count:
         return;

@@ -309,6 +309,28 @@ void updated_from_another(cudaStream_t s) {
   MUST(cudaFree(x));
 }
 
+/// A launch goes on when its executable graph and the graph are gone: what it copies arrives, in order.
+void destroyed_under_way(cudaStream_t s) {
+  int* x;
+  MUST(cudaMalloc(&x, bytes));
+  std::vector<int> in(n), out(n);
+  for (int round = 0; round < 200; ++round) {
+    in.assign(n, round), out.assign(n, -1);
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    MUST(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t up = add_copy(graph, {}, x, in.data());
+    add_copy(graph, {add_kernel(graph, {up}, x, 1, 5)}, out.data(), x);
+    MUST(cudaGraphInstantiate(&exec, graph, 0));
+    MUST(cudaGraphLaunch(exec, s));
+    MUST(cudaGraphExecDestroy(exec));
+    MUST(cudaGraphDestroy(graph));
+    MUST(cudaStreamSynchronize(s));
+    all_are(out, round + 5);
+  }
+  MUST(cudaFree(x));
+}
+
 void children_and_clones(cudaStream_t s) {
   int* x;
   MUST(cudaMalloc(&x, bytes));
@@ -466,6 +488,7 @@ int main() {
   built_by_hand(s);
   copies_that_move(s);
   updated_from_another(s);
+  destroyed_under_way(s);
   children_and_clones(s);
   events(s);
   user_objects(s);
