@@ -115,6 +115,19 @@ void object_tables::erase(std::uint64_t id) {
   erase_children(native);
 }
 
+void object_tables::bury(api::handle_kind kind, std::uint64_t context, std::int32_t code) {
+  for (server_object& slot : chosen_[static_cast<std::size_t>(kind)]) {
+    const bool dies = slot.state == server_object::life::alive && !slot.records.empty() &&
+                      slot.records.front().context == context;
+    if (!dies) continue;
+    const std::uint32_t generation = slot.generation;
+    slot = server_object{};
+    slot.state = server_object::life::tombstone;
+    slot.generation = generation;
+    slot.code = code;
+  }
+}
+
 void object_tables::erase_children(void* graph) {
   const auto found = children_.find(graph);
   if (found == children_.end()) return;

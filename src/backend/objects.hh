@@ -47,6 +47,9 @@ class object_tables final : public marshal::handle_resolver {
   /// nullptr: not alive. `kind` must fit, but a CUkernel is taken for a CUfunction.
   server_object* find(api::handle_kind kind, std::uint64_t id);
   void erase(std::uint64_t id);
+  /// The context is gone, and with it the objects of this kind that were made in it: requests that name them
+  /// get `code`. A driver that is given one of its own dead streams ends the process.
+  void bury(api::handle_kind kind, std::uint64_t context, std::int32_t code);
   /// What a handle is told that is none of a living object; CUDA's code unless another API says its own.
   void set_dead_code(std::int32_t (*code)(api::handle_kind)) { dead_code_ = code; }
   /// What the client knows the object by: the id that it chose, else a minted one, which dies with `parent`

@@ -262,7 +262,7 @@ CUresult set_limit(CUlimit limit, std::size_t value) {
 CUresult get_priority_range(int* least, int* greatest) {
   return with_context([&](context&, const context_ptr&) -> CUresult {
     if (least != nullptr) *least = 0;
-    if (greatest != nullptr) *greatest = 0;
+    if (greatest != nullptr) *greatest = greatest_priority;
     return CUDA_SUCCESS;
   });
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "api/cuda/visible_devices.hh"
 #include "device/cpu/machine.hh"
@@ -160,9 +161,14 @@ CUresult can_access_peer(int* can, CUdevice device, CUdevice peer) {
       can);
 }
 
+/// All code is compiled when it is loaded; the answer is the driver's, which follows the variable.
 CUresult get_loading_mode(CUmoduleLoadingMode* mode) {
+  const auto wanted = [] {
+    const char* said = std::getenv("CUDA_MODULE_LOADING");
+    return said && std::string_view(said) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+  };
   return of_device(
-      0, [&] { return *mode = CU_MODULE_LAZY_LOADING, CUDA_SUCCESS; }, mode);
+      0, [&] { return *mode = wanted(), CUDA_SUCCESS; }, mode);
 }
 
 CUresult profiler_switch() {

@@ -25,6 +25,9 @@
 
 namespace outboard::device::cpu {
 
+/// The lowest is 0: the range of a GPU.
+constexpr int greatest_priority = -5;
+
 struct stream_object {
   stream_ptr queue;
   context_ptr owner;

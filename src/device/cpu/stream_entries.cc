@@ -1,4 +1,6 @@
 // Entries of the chapter stream, stream memory operations and host functions.
+#include <algorithm>
+
 #include "device/cpu/capture.hh"
 #include "device/cpu/ipc_event.hh"
 #include "device/cpu/machine.hh"
@@ -7,7 +9,8 @@
 namespace outboard::device::cpu {
 namespace {
 
-CUresult create_with_priority(CUstream* out, unsigned flags, int) {
+/// The priority is remembered and changes nothing: what is ready runs in the order in which it became so.
+CUresult create_with_priority(CUstream* out, unsigned flags, int priority) {
   return with_context([&](context&, const context_ptr& c) -> CUresult {
     if (out == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -18,7 +21,7 @@ CUresult create_with_priority(CUstream* out, unsigned flags, int) {
     s->owner = c;
     s->flags = flags;
     s->id = here().next_id.fetch_add(1);
-    // Priorities are clamped to the range, which is one value here.
+    s->priority = std::clamp(priority, greatest_priority, 0);
     return *out = reinterpret_cast<CUstream>(here().streams.insert(std::move(s))), CUDA_SUCCESS;
   });
 }

@@ -60,6 +60,12 @@ CUresult current(context_state*& out) {
   return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/// The same, and it must not have been destroyed; it may have failed.
+CUresult living(context_state*& out) {
+  const CUresult code = current(out);
+  return code == CUDA_SUCCESS && !out->active.load() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : code;
+}
+
 /// `ctx`, or the current one when null.
 CUresult chosen(CUcontext ctx, context_state*& out) {
   if (!ctx) return current(out);
@@ -69,9 +75,9 @@ CUresult chosen(CUcontext ctx, context_state*& out) {
 }
 
 template <class T, class Give>
-CUresult tell(T* out, Give&& give) {
+CUresult tell(T* out, Give&& give, CUresult (*find)(context_state*&) = current) {
   context_state* context = nullptr;
-  if (const CUresult code = current(context); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = find(context); code != CUDA_SUCCESS) return code;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   *out = give(*context);
   return CUDA_SUCCESS;
@@ -213,7 +219,7 @@ CUresult ends::cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
 CUresult ends::cuCtxGetApiVersion(CUcontext ctx, unsigned* version) {
   context_state* context = nullptr;
   if (const CUresult code = chosen(ctx, context); code != CUDA_SUCCESS) return code;
-  if (!context->active.load()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!context->active.load()) return ctx ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!version) return CUDA_ERROR_INVALID_VALUE;
   *version = context->api_version;
   return CUDA_SUCCESS;
@@ -263,8 +269,9 @@ CUresult ends::cuCtxSetLimit(CUlimit limit, size_t value) {
 }
 
 CUresult ends::cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
-  return tell(pconfig,
-              [](const context_state& c) { return static_cast<CUfunc_cache>(c.cache_config.load()); });
+  return tell(
+      pconfig, [](const context_state& c) { return static_cast<CUfunc_cache>(c.cache_config.load()); },
+      living);
 }
 
 CUresult ends::cuCtxSetCacheConfig(CUfunc_cache config) {
@@ -280,8 +287,9 @@ CUresult ends::cuCtxSetCacheConfig(CUfunc_cache config) {
 
 /// Banks have one size since Kepler: accepted and remembered, as drivers do.
 CUresult ends::cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
-  return tell(pConfig,
-              [](const context_state& c) { return static_cast<CUsharedconfig>(c.shared_config.load()); });
+  return tell(
+      pConfig, [](const context_state& c) { return static_cast<CUsharedconfig>(c.shared_config.load()); },
+      living);
 }
 
 CUresult ends::cuCtxSetSharedMemConfig(CUsharedconfig config) {
@@ -296,7 +304,7 @@ CUresult ends::cuCtxSetSharedMemConfig(CUsharedconfig config) {
 
 CUresult ends::cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
   context_state* context = nullptr;
-  if (const CUresult code = current(context); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = living(context); code != CUDA_SUCCESS) return code;
   const auto& facts = process::instance().facts().devices[static_cast<std::size_t>(context->device)];
   if (leastPriority) *leastPriority = facts.least_priority;
   if (greatestPriority) *greatestPriority = facts.greatest_priority;

@@ -51,7 +51,8 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
   block.size = wanted.size;
   block.kind = memory_kind::pool;
   block.context = own.context_handle();
-  block.device = own.current()->device;
+  const auto* named = find_object<pool_info>(reinterpret_cast<CUmemoryPool>(wanted.pool));
+  block.device = named ? named->device : own.current()->device;
   block.pool = wanted.pool ? wanted.pool : current_pool(block.device);
   process& p = process::instance();
   if (const auto stream = keeping_stream(wanted.stream, wanted.per_thread)) {

@@ -13,11 +13,12 @@ CUresult tell(lane& own, api::opcode what, const context_state& peer, unsigned f
   return r.call();
 }
 
-/// The peer's context, which must live.
+/// The peer's context, which must live; the thread's own must, too.
 CUresult find_peer(lane& own, CUcontext handle, context_state*& out) {
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
   out = find_context(handle);
-  return out && out->active.load() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  if (!out) return CUDA_ERROR_INVALID_CONTEXT;
+  return out->active.load() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 }  // namespace

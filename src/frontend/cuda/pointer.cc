@@ -48,6 +48,22 @@ std::uint64_t allowed_handle_types(const memory_block& block) {
   return made ? made->properties.requestedHandleTypes : 0;
 }
 
+/// Memory of the default pool may have been made before anybody asked for that pool's handle.
+CUresult give_pool(const memory_block& block, void* data) {
+  CUmemoryPool pool = reinterpret_cast<CUmemoryPool>(block.pool);
+  const CUresult code = block.kind == memory_kind::pool && !pool
+                            ? ends::cuDeviceGetDefaultMemPool(&pool, block.device)
+                            : CUDA_SUCCESS;
+  return code == CUDA_SUCCESS ? give(data, pool) : code;
+}
+
+/// Memory of another process counts as the device's in whose context it was opened.
+std::int32_t ordinal(const memory_block& block) {
+  const context_state* opened =
+      block.kind == memory_kind::imported ? process::instance().find_context(block.context) : nullptr;
+  return opened ? opened->device : block.device;
+}
+
 CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
   const bool host = is_host(block.kind) || block.kind == memory_kind::alias;
   switch (attribute) {
@@ -66,7 +82,7 @@ CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, 
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return give(data, block.kind == memory_kind::managed ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return give(data, block.device);
+      return give(data, ordinal(block));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return give(data, block.kind == memory_kind::device ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -82,7 +98,7 @@ CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, 
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return give(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return give(data, block.pool);
+      return give_pool(block, data);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       return give(data, block.size);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
