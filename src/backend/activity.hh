@@ -34,6 +34,9 @@ struct activity_page {
   // consistent).
   std::atomic<std::uint32_t> held;
   std::atomic<std::uint32_t> busy;  ///< requests under way
+  /// Written by the daemon: since when, in milliseconds of the steady clock, warm workers start or are about
+  /// to, and take memory of devices meanwhile; 0: they do not.
+  std::atomic<std::uint64_t> unsettled_since;
 };
 static_assert(sizeof(activity_page) <= 4096);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -65,7 +68,7 @@ class shown_activity {
   const activity_page* page_;
 };
 
-/// The daemon's side of a session that can be locked. One thread.
+/// The daemon's side of a session that can be locked, and is told of warm workers. One thread.
 class session_hold {
  public:
   /// Nothing where the descriptor is no sealed page.
@@ -80,6 +83,7 @@ class session_hold {
   void set(bool held) { page_->held.store(held ? 1 : 0); }
   bool is_held() const { return page_->held.load() != 0; }
   bool at_rest() const { return page_->busy.load() == 0; }
+  void set_unsettled_since(std::uint64_t milliseconds) { page_->unsettled_since.store(milliseconds); }
 
  private:
   explicit session_hold(activity_page* page) : page_(page) {}

@@ -1,10 +1,33 @@
 // Handlers of device memory: mapping and unmapping in the window.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "backend/activity.hh"
 #include "backend/device_wait.hh"
 #include "backend/ends.hh"
 #include "backend/memory_pools.hh"
 #include "backend/session_core.hh"
 
 namespace outboard::backend {
+namespace {
+
+/// Warm workers start when a session has begun, and make a context each: programs would see free memory move
+/// for no reason of theirs. The answer waits until they have, but no longer than this since it began.
+constexpr std::chrono::seconds settling{2};
+
+void await_settled(call& c) {
+  const activity_page* page = c.session.activity();
+  if (!page || page->unsettled_since.load() == 0) return;
+  c.give_up_turn();
+  const auto in_time = [&](std::uint64_t since) {
+    const std::chrono::steady_clock::time_point began{std::chrono::milliseconds(since)};
+    return since != 0 && std::chrono::steady_clock::now() < began + settling;
+  };
+  while (in_time(page->unsettled_since.load())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace
 
 outcome ends::cuMemAlloc_v2(call& c) {
   marshal::map_body body;
@@ -45,15 +68,17 @@ outcome ends::cuMemFree_v2(call& c) {
 outcome ends::cuMemGetInfo_v2(call& c) {
   if (!c.body.finished()) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
-  std::size_t free_bytes = 0, total = 0;
-  const CUresult code = c.driver().cuMemGetInfo_v2(&free_bytes, &total);
+  std::size_t free_bytes = 0, total = 0, allowed = 0;
   CUdevice device = 0;
-  if (code == CUDA_SUCCESS && c.session.limits().is_set() &&
-      c.driver().cuCtxGetDevice(&device) == CUDA_SUCCESS) {
+  const bool limited = c.session.limits().is_set() && c.driver().cuCtxGetDevice(&device) == CUDA_SUCCESS;
+  if (limited) allowed = c.session.limits().free_of(device, ~std::size_t{0});
+  await_settled(c);
+  const CUresult code = c.driver().cuMemGetInfo_v2(&free_bytes, &total);
+  if (code == CUDA_SUCCESS && limited) {
     const auto& devices = c.session.facts().devices;
     if (static_cast<std::size_t>(device) < devices.size())
       total = devices[static_cast<std::size_t>(device)].total_memory;
-    free_bytes = c.session.limits().free_of(device, free_bytes);
+    free_bytes = std::min(free_bytes, allowed);
   }
   marshal::put_body(c.reply, marshal::memory_info_reply{free_bytes, total});
   return outcome::answer(code);

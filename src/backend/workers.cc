@@ -283,7 +283,29 @@ void workers::warm_up(const std::string& key, const variables& driver) {
 }
 
 void workers::warm_up_soon(const worker& like) {
-  loop_.after(warm_up_delay, [this, key = like.key, driver = like.driver] { warm_up(key, driver); });
+  ++warm_ups_due_;
+  loop_.after(warm_up_delay, [this, key = like.key, driver = like.driver] {
+    --warm_ups_due_;
+    warm_up(key, driver);
+    tell_unsettled();
+  });
+  tell_unsettled();
+}
+
+void workers::tell_unsettled() {
+  const bool starting = std::ranges::any_of(workers_, [](const auto& entry) {
+    return entry.second->warm && !entry.second->session && !entry.second->ready;
+  });
+  const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now().time_since_epoch());
+  if (!starting && warm_ups_due_ == 0) {
+    unsettled_since_ = 0;
+  } else if (unsettled_since_ == 0) {
+    unsettled_since_ = static_cast<std::uint64_t>(now.count());
+  }
+  for (auto& [id, w] : workers_) {
+    if (w->hold) w->hold->set_unsettled_since(unsettled_since_);
+  }
 }
 
 void workers::schedule_drops() {
@@ -320,7 +342,7 @@ void workers::on_message(worker& w, control_message& m) {
     case control_kind::ready:
       if (auto ready = decode_ready(m.payload); ready.ok()) w.ready = *ready;
       if (!w.session) warm_up_soon(w);  // more of a burst, one after the other
-      return;
+      return tell_unsettled();
     case control_kind::serving:
       if (!w.session || w.session->serving) return;
       w.session->serving = true;
@@ -330,7 +352,7 @@ void workers::on_message(worker& w, control_message& m) {
       }
       if (watcher_) watcher_->session_began(*w.session, w.activity ? w.activity.get() : -1);
       if (w.cuda) warm_up_soon(w);
-      return;
+      return tell_unsettled();
     case control_kind::ended:
       if (auto end = decode_ended(m.payload); end.ok()) w.end = std::move(*end);
       return;
@@ -418,7 +440,7 @@ void workers::ended(worker& w, int wait_status) {
   if (!w.folder.empty()) folders_.remove(w.folder);
   if (w.kept) compiler_caches_.give_back(std::move(*w.kept));
   workers_.erase(w.id);
-  if (!was_session) return;
+  if (!was_session) return tell_unsettled();
   call_next();
   changed_();
 }

@@ -140,6 +140,8 @@ class workers {
   std::size_t to_warm_up(const std::string& key) const;
   void warm_up(const std::string& key, const variables& driver);
   void warm_up_soon(const worker& like);
+  /// Free memory that sessions see stands still meanwhile (activity_page::unsettled).
+  void tell_unsettled();
   void schedule_drops();
   void end_idle(worker_id id);
   void on_control(worker_id id);
@@ -159,6 +161,8 @@ class workers {
   std::map<worker_id, std::unique_ptr<worker>> workers_;
   std::map<pid_t, worker_id> by_process_;
   worker_id next_worker_ = 1;
+  std::size_t warm_ups_due_ = 0;
+  std::uint64_t unsettled_since_ = 0;  ///< as activity_page has it
   std::uint64_t next_session_ = 1;
   std::size_t sessions_ = 0;
   worker_totals totals_;

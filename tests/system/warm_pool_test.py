@@ -16,6 +16,11 @@ FLAGS_SCRIPT = ("import ctypes as c, sys; d = c.CDLL('libcuda.so.1'); x = c.c_vo
                 "r += [d.cuMemAlloc_v2(c.byref(p), c.c_size_t(1 << 20)), d.cuMemsetD8_v2(p, 1, c.c_size_t(1 << 20)),"
                 "d.cuCtxSynchronize()]; print(*r)")
 BLOCKING_SYNC, YIELD = 4, 2
+# Free memory asked twice as soon as there is a context: what each answer took, in seconds.
+FREE_SCRIPT = ("import ctypes as c, time; d = c.CDLL('libcuda.so.1'); x = c.c_void_p(); a = c.c_size_t(); b = c.c_size_t();"
+               "r = [d.cuInit(0), d.cuDevicePrimaryCtxRetain(c.byref(x), 0), d.cuCtxSetCurrent(x)]; t = [time.perf_counter()];\n"
+               "for i in range(2): r += [d.cuMemGetInfo_v2(c.byref(a), c.byref(b))]; t += [time.perf_counter()]\n"
+               "print(max(r), t[1] - t[0], t[2] - t[1])")
 
 
 class Shown(SystemTest):
@@ -120,6 +125,23 @@ class WarmPool(SystemTest):
                                                for w in daemon.doctor()["pool"]["warm"] if w["ready"]), 20))
         self.timed(daemon.unix, CUDA_DEVICE_MAX_CONNECTIONS="1")
         self.assertEqual(self.counts(daemon), (expected[0] + 1, expected[1]))
+        self.nothing_is_left(daemon)
+
+    def test_free_memory_is_told_when_warm_workers_have_started(self):
+        """The one that takes the place of this session's worker makes a context; no program sees free memory move for that."""
+        daemon = self.serve()
+        waited = at_once = False
+        self.timed(daemon.unix)
+        for _ in range(10):
+            self.warm(daemon)
+            done = run_program(["python3", "-c", FREE_SCRIPT], daemon.unix)
+            self.assertEqual(done.stderr, "")
+            code, first, second = done.stdout.split()
+            self.assertEqual(code, "0")
+            self.assertLess(float(first), 10)
+            waited |= float(first) > 0.01
+            at_once |= float(second) < 0.01
+        self.assertTrue(waited and at_once)
         self.nothing_is_left(daemon)
 
     def test_other_context_flags_are_the_programs_own(self):
