@@ -32,11 +32,21 @@ if(OUTBOARD_SANITIZE)
   add_link_options(-fsanitize=${OUTBOARD_SANITIZE})
   # The front-end libraries are loaded into programs that know no sanitizer: only ASan's shared run time can be
   # preloaded there (OutboardTests.cmake), and everything of one build must use the same one.
-  if(OUTBOARD_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND NOT OUTBOARD_FUZZ)
-    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so
+  if(OUTBOARD_SANITIZE MATCHES "address" AND NOT OUTBOARD_FUZZ)
+    set(runtime libasan.so)
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      set(runtime libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so)
+    endif()
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${runtime}
                     OUTPUT_VARIABLE OUTBOARD_ASAN_RUNTIME OUTPUT_STRIP_TRAILING_WHITESPACE)
-    get_filename_component(folder ${OUTBOARD_ASAN_RUNTIME} DIRECTORY)
-    add_link_options(-shared-libasan -Wl,-rpath,${folder})
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      get_filename_component(folder ${OUTBOARD_ASAN_RUNTIME} DIRECTORY)
+      add_link_options(-shared-libasan -Wl,-rpath,${folder})
+    endif()
+  endif()
+  # g++ 12 sees variables of libstdc++ (std::variant, std::regex) that nobody has set, where the sanitizers' code stands between.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-maybe-uninitialized)
   endif()
 endif()
 if(OUTBOARD_FUZZ)

@@ -77,16 +77,18 @@ void priorities() {
 void a_context_that_died(CUcontext lives) {
   constexpr CUresult dead = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   CUcontext mortal = nullptr;
-  CUevent event = nullptr;
+  CUevent event = nullptr, other = nullptr;
   CUdeviceptr memory = 0;
+  MUST(cuEventCreate(&other, 0));
   MUST(cuCtxCreate(&mortal, nullptr, 0, 0));
   MUST(cuEventCreate(&event, 0));
+  MUST(cuEventRecord(event, nullptr));
   MUST(cuCtxDestroy(mortal));
   MUST(cuCtxSetCurrent(lives));
   EXPECT(cuCtxEnablePeerAccess(mortal, 0) == dead);
   EXPECT(cuCtxDisablePeerAccess(mortal) == dead);
   EXPECT(cuEventQuery(event) == dead && cuEventSynchronize(event) == dead);
-  EXPECT(cuCtxRecordEvent(mortal, event) == dead);
+  EXPECT(cuCtxRecordEvent(mortal, other) == dead);
   unsigned long long id = 0;
   unsigned version = 0;
   int least = 0;
@@ -132,8 +134,7 @@ int lend(int to_parent, int from_parent) {
   MUST(cuIpcGetMemHandle(&handle, memory));
   EXPECT(write(to_parent, &handle, sizeof handle) == sizeof handle);
   char done = 0;
-  EXPECT(read(from_parent, &done, 1) == 1);
-  return 0;
+  return read(from_parent, &done, 1) == 1 ? 0 : 1;
 }
 
 }  // namespace
@@ -142,6 +143,9 @@ int main() {
   int up[2], down[2];
   EXPECT(pipe(up) == 0 && pipe(down) == 0);
   const pid_t child = fork();
+  // Each end closes what is the other's: who fails must not leave the other one waiting.
+  close(child == 0 ? up[0] : up[1]);
+  close(child == 0 ? down[1] : down[0]);
   if (child == 0) return lend(up[1], down[0]);
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);  // by the program itself, before it begins
   MUST(cuInit(0));
