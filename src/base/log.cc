@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "base/clean_line.hh"
+
 namespace outboard::log {
 namespace {
 
@@ -43,11 +45,8 @@ void set_sink(sink s) { where.store(s, std::memory_order_relaxed); }
 
 void write(level l, std::string_view text) {
   if (!enabled(l)) return;
-  std::string clean(text);
-  std::replace_if(
-      clean.begin(), clean.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   const sink s = where.load(std::memory_order_relaxed);
-  (s ? s : to_stderr)(l, clean);
+  (s ? s : to_stderr)(l, clean_line(text));
 }
 
 }  // namespace outboard::log

@@ -47,8 +47,16 @@ class Sessions(DaemonTest):
         daemon = self.serve()
         client = self.begin(daemon, program=b"\xff\xfe\"\n\x1b[31m", host="a\nb")
         self.assertEqual(len(daemon.sessions()), 1)
-        self.assertNotIn("\x1b", daemon.log())
+        other = self.begin(daemon, program="gpj\u202eexe\x1b[2J", user="a\u2028b", host="c\x9bd")
+        done = run("sessions", "--server", daemon.unix)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(len(done.stdout.splitlines()), 2)
+        for shown in (done.stdout, daemon.log()):
+            for character in "\x1b\x9b\u2028\u202e":
+                self.assertNotIn(character, shown)
+        self.assertIn("a?b@c?d  gpj?exe?[2J[", done.stdout)
         client.close()
+        other.close()
 
     def test_a_closed_connection_ends_its_worker_within_a_second(self):
         daemon = self.serve()
@@ -169,7 +177,7 @@ class Sessions(DaemonTest):
         first, second = self.begin(daemon), self.begin(daemon)
         third = Client(daemon.unix)
         kind, payload = third.say_hello()
-        self.assertEqual((kind, third.refusal(payload)[0]), (REFUSAL, "busy"))
+        self.assertEqual((kind, third.refusal(payload)), (REFUSAL, ("busy", "2 sessions run, which is the limit")))
         first.close()
         self.assertTrue(wait_until(lambda: len(daemon.sessions()) == 1))
         self.begin(daemon)
