@@ -103,6 +103,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                {"sessions",
                 {{"running", w.sessions()},
                  {"waiting", w.waiting()},
+                 {"limit", w.most_sessions()},
                  {"total", totals.sessions},
                  {"not_orderly", totals.failed},
                  {"crashed", totals.crashed},

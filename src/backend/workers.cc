@@ -98,8 +98,14 @@ result<child> workers::start_helper(std::vector<std::string> what) {
 std::optional<wire::refusal> workers::begin_session(accepted_session&& session) {
   if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
   if (const std::size_t there = sessions_ + waiting_.length(); there >= settings_.limits.sessions) {
+    const std::size_t waiting = waiting_.length();
+    const std::string running =
+        std::to_string(sessions_) + (sessions_ == 1 ? " session runs" : " sessions run");
     return wire::refusal{wire::refusal_reason::busy,
-                         std::to_string(there) + " sessions are running, which is the limit"};
+                         waiting == 0 ? running + ", which is the limit"
+                                      : running + " and " + std::to_string(waiting) +
+                                            (waiting == 1 ? " waits" : " wait") + "; the limit of both is " +
+                                            std::to_string(settings_.limits.sessions)};
   }
   if (place_free() && waiting_.length() == 0) return give_worker(session);
   waiting_.join(std::move(session));

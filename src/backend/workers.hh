@@ -108,6 +108,8 @@ class workers {
 
   std::size_t sessions() const { return sessions_; }
   std::size_t waiting() const { return waiting_.length(); }
+  /// Of those that run and those that wait together.
+  std::size_t most_sessions() const { return settings_.limits.sessions; }
   /// The session that serves this process of this host, among those of one identity. Over local sockets the
   /// kernel must say the same number: nobody takes another's name.
   std::optional<session_info> find_session(const std::string& identity, const std::string& host,

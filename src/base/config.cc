@@ -156,15 +156,34 @@ std::string with_default_port(std::string_view url) {
   return text;
 }
 
+namespace {
+
+/// A host, or a host and a port, as people type it first.
+bool looks_like_a_host(std::string_view part) {
+  const std::size_t colon = part.find(':');
+  const std::string_view host = part.substr(0, colon);
+  const std::string_view port = colon == std::string_view::npos ? "" : part.substr(colon + 1);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const bool plain = std::ranges::all_of(host, [&](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-';
+  });
+  if (host.empty() || !plain || host == "unix" || host == "shm" || host == "tcp") return false;
+  return colon == std::string_view::npos || (!port.empty() && std::ranges::all_of(port, is_digit));
+}
+
+}  // namespace
+
 result<std::vector<std::string>> parse_endpoints(std::string_view text) {
   std::vector<std::string> endpoints;
   while (true) {
     const std::size_t comma = text.find(',');
     const std::string_view part = text.substr(0, comma);
     const std::size_t colon = part.find(':');
-    if (colon == 0 || colon == std::string_view::npos || colon + 1 == part.size()) {
-      return failure("\"" + std::string(part) +
-                     "\" is no endpoint; accepted: unix:/path, shm:/path, tcp:host[:port]");
+    const bool host = looks_like_a_host(part);
+    if (host || colon == 0 || colon == std::string_view::npos || colon + 1 == part.size()) {
+      return failure("\"" + std::string(part) + "\" is no endpoint; " +
+                     (host ? "did you mean tcp:" + std::string(part) + "? " : "") +
+                     "accepted: unix:/path, shm:/path, tcp:host[:port]");
     }
     endpoints.push_back(with_default_port(part));
     if (comma == std::string_view::npos) return endpoints;

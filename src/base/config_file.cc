@@ -346,8 +346,9 @@ class layer {
 status apply_config_text(config& c, std::string_view text, const std::string& path) {
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
-    return failure(path + ":" + std::to_string(parsed.error().source().begin.line) + ": " +
-                   std::string(parsed.error().description()));
+    const std::string_view why = parsed.error().description();
+    return failure(path + ":" + std::to_string(parsed.error().source().begin.line) + ": " + std::string(why) +
+                   (why.find("value type") == why.npos ? "" : "; text stands in quotes: device = \"cpu\""));
   }
   // Half a layer is never seen: the copy replaces the configuration only when all of it was good.
   config next = c;

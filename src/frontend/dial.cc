@@ -136,6 +136,12 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
   const bool opens = wire::opens_session(hello.wanted);
   const deadline patience = opens ? transport::clock::now() + wait : until;
   auto reply = receive_frame(*link, wire::max_frame_payload, patience);
+  if (!reply.ok() && sent.ok() && opens && transport::clock::now() >= patience) {
+    return outboard::error{action::retry, "it has begun no session for us within " +
+                                              std::to_string(wait.count()) +
+                                              " s: others run first, or it hangs (wait_seconds in the "
+                                              "configuration, OUTBOARD_WAIT_SECONDS)"};
+  }
   if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
   if (reply->header.kind == wire::frame_kind::refusal) {
     const auto refusal = wire::decode_refusal(reply->payload);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/admin.hh"
+#include "base/clean_line.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/parts.hh"
@@ -35,10 +36,11 @@ void add_default_server(config& c) {
 
 json parse(const std::string& text) { return json::parse(text, nullptr, false); }
 
+/// Names that clients and servers choose must not control a terminal.
 std::string text_of(const json& j, const char* key) {
   const auto at = j.find(key);
   if (at == j.end()) return "-";
-  return at->is_string() ? at->get<std::string>() : at->dump();
+  return at->is_string() ? clean_line(at->get<std::string>()) : at->dump();
 }
 
 std::string gibibytes(const json& j, const char* key) {
@@ -118,6 +120,35 @@ result<server_answer> ask_servers(const asking_means& means, const std::vector<s
     }
     problem.next = answer.error().next;
     problem.message.append(problem.message.empty() ? "" : "; ").append(answer.error().message);
+  }
+  return problem;
+}
+
+std::string why_no_place(const server_answer& answer) {
+  const json about = json::parse(answer.json, nullptr, false);
+  // A server of another version may answer with other keys.
+  const auto number = [&](const char* key) -> std::uint64_t {
+    const json none = json::object();
+    const json sessions = about.is_object() ? about.value("sessions", none) : none;
+    const auto at = sessions.is_object() ? sessions.find(key) : sessions.end();
+    return at != sessions.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+  };
+  if (about.is_object() && about.value("draining", json(false)) == true)
+    return "server " + answer.url + " is shutting down";
+  const std::uint64_t running = number("running"), waiting = number("waiting"), limit = number("limit");
+  if (limit == 0 || running + waiting < limit) return "";
+  return "server " + answer.url + " is full: " + std::to_string(running) + " of its sessions run and " +
+         std::to_string(waiting) + " wait, the limit of both is " + std::to_string(limit);
+}
+
+status find_place(const asking_means& means, const std::vector<std::string>& servers) {
+  outboard::error problem{action::reconnect, ""};
+  for (const std::string& url : servers) {
+    const auto answer = ask_servers(means, {url}, "doctor");
+    const std::string why = answer.ok() ? why_no_place(*answer) : answer.error().message;
+    if (why.empty()) return {};
+    problem.next = answer.ok() ? action::retry : answer.error().next;
+    problem.message.append(problem.message.empty() ? "" : "; ").append(why);
   }
   return problem;
 }

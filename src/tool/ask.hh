@@ -30,4 +30,11 @@ result<asking_means> prepare_to_ask(const config& c);
 result<server_answer> ask_servers(const asking_means& means, const std::vector<std::string>& servers,
                                   const std::string& question);
 
+/// An answer to the question "doctor": why that server begins no session now; empty: it may.
+std::string why_no_place(const server_answer& answer);
+
+/// One of the servers may begin a session now. An error names each with its reason and carries the action of
+/// the last: retry, where it is full or shuts down.
+status find_place(const asking_means& means, const std::vector<std::string>& servers);
+
 }  // namespace outboard::tool

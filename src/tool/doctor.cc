@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backend/admin.hh"
+#include "base/clean_line.hh"
 #include "base/version.hh"
 #include "tool/ask.hh"
 #include "tool/exit_status.hh"
@@ -88,7 +89,9 @@ void look_at_servers(const config& c, findings& f) {
   for (const std::string& url : c.servers) {
     const auto answer = ask_servers(*means, {url}, "doctor");
     if (!answer.ok()) {
-      list.push_back({{"url", url}, {"problem", answer.error().message}});
+      list.push_back({{"url", url},
+                      {"problem", answer.error().message},
+                      {"answers", status_of(answer.error()) != exit_no_server}});
       f.wrong.push_back(answer.error().message);
       continue;
     }
@@ -97,6 +100,7 @@ void look_at_servers(const config& c, findings& f) {
       f.wrong.push_back("server " + url + " is " + answer->product + ", this is " + std::string(product) +
                         "; the protocol fits, but the same version on both sides is safer");
     }
+    if (const std::string why = why_no_place(*answer); !why.empty()) f.wrong.push_back(why);
     if (get(get(about, "device"), "devices").empty()) {
       f.wrong.push_back("server " + url + " has no device");
     }
@@ -110,7 +114,7 @@ double number(const json& j, const char* key) {
   return value.is_number() ? value.get<double>() : 0;
 }
 
-std::string text_of(const json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); }
+std::string text_of(const json& j) { return j.is_string() ? clean_line(j.get<std::string>()) : j.dump(); }
 
 std::string driver_version(const json& device) {
   const int v = static_cast<int>(number(device, "driver_version"));
@@ -148,7 +152,9 @@ void print_pool(const json& pool) {
 
 void print_server(const json& server) {
   if (server.contains("problem"))
-    return std::printf("  %s: does not answer\n", text_of(get(server, "url")).c_str()), void();
+    return std::printf("  %s: %s\n", text_of(get(server, "url")).c_str(),
+                       get(server, "answers") == true ? "refuses" : "does not answer"),
+           void();
   const json& a = get(server, "answer");
   if (!a.is_object()) return;
   std::printf("  %s: %s, protocol %s to %s\n", text_of(get(server, "url")).c_str(),
@@ -157,12 +163,12 @@ void print_server(const json& server) {
   print_device(get(a, "device"), "    ");
   std::printf("    listening on:");
   for (const json& url : get(a, "listening")) std::printf(" %s", text_of(url).c_str());
-  std::printf("\n    sessions: %s running, %s waiting, %s in all, %s not orderly; %s connections refused\n",
-              text_of(get(get(a, "sessions"), "running")).c_str(),
-              text_of(get(get(a, "sessions"), "waiting")).c_str(),
-              text_of(get(get(a, "sessions"), "total")).c_str(),
-              text_of(get(get(a, "sessions"), "not_orderly")).c_str(),
-              text_of(get(get(a, "connections"), "refused")).c_str());
+  std::printf(
+      "\n    sessions: %s running, %s waiting, %s since start, %s ended abnormally; %s connections refused\n",
+      text_of(get(get(a, "sessions"), "running")).c_str(),
+      text_of(get(get(a, "sessions"), "waiting")).c_str(), text_of(get(get(a, "sessions"), "total")).c_str(),
+      text_of(get(get(a, "sessions"), "not_orderly")).c_str(),
+      text_of(get(get(a, "connections"), "refused")).c_str());
   print_pool(get(a, "pool"));
 }
 
@@ -188,7 +194,7 @@ void print_findings(const findings& f) {
     std::printf("servers:\n");
     for (const json& server : j["servers"]) print_server(server);
   }
-  for (const std::string& sentence : f.wrong) std::printf("wrong: %s\n", sentence.c_str());
+  for (const std::string& sentence : f.wrong) std::printf("wrong: %s\n", clean_line(sentence).c_str());
   if (f.wrong.empty()) std::printf("nothing is wrong\n");
 }
 

@@ -2,6 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/version.hh"
@@ -110,10 +112,32 @@ int find_program(const CLI::App& run_verb, int argc, char** argv) {
   return argc;
 }
 
+const CLI::App* find_verb(const CLI::App& app, std::string_view name) {
+  const auto found = app.get_subcommands([&](const CLI::App* verb) { return verb->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+/// The first word, where it is no verb: asks for help or the version, or is an error. Nothing: a verb or an
+/// option comes first, or nothing at all.
+std::optional<int> answer_other_word(const CLI::App& app, int argc, char** argv) {
+  const std::string_view word = argc < 2 ? "-" : argv[1];
+  if (word.starts_with('-') || find_verb(app, word)) return std::nullopt;
+  if (word == "version") return std::printf("%s\n", std::string(product).c_str()), exit_good;
+  const bool help = word == "help";
+  const CLI::App* about = help && argc > 2 ? find_verb(app, argv[2]) : &app;
+  if (help && about)
+    return std::printf("%s", about->help(about == &app ? "" : app.get_name()).c_str()), exit_good;
+  std::string known;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* v) { return !v->get_group().empty(); }))
+    known += verb->get_name() + ", ";
+  return complain(exit_usage, "there is no verb \"" + std::string(help ? argv[2] : argv[1]) +
+                                  "\"; known: " + known + "help, version");
+}
+
 int command(int argc, char** argv) {
   CLI::App app("Outboard: GPUs of other machines for unchanged programs", "outboard");
   app.require_subcommand(1);
-  app.set_version_flag("--version", std::string(product));
+  app.set_version_flag("-V,--version", std::string(product));
   app.footer(footer);
   common_flags common;
   serve_flags serve;
@@ -134,6 +158,7 @@ int command(int argc, char** argv) {
   doctor_verb->add_option("--library", common.library, "folder of the front-end libraries")
       ->type_name("FOLDER");
   CLI::App* const worker_verb = add_worker(app, common, worker);
+  if (const auto status = answer_other_word(app, argc, argv)) return *status;
   const int program = find_program(*run_verb, argc, argv);
   try {
     app.parse(std::min(program, argc), argv);
@@ -141,6 +166,11 @@ int command(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::ParseError& e) {
     return complain(exit_usage, std::string(e.what()) + "; see outboard --help");
+  }
+  if (!common.server.empty() && !common.device.empty()) {
+    return complain(
+        exit_usage,
+        "--device is for where no server is used: a server has chosen its own; leave out one of the two");
   }
   if (serve_verb->parsed()) return verb_serve(common, serve);
   if (run_verb->parsed()) {

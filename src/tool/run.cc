@@ -144,8 +144,8 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
     // Better one clear sentence now than a CUDA error later.
     const auto means = prepare_to_ask(*c);
     if (!means.ok()) return complain(exit_configuration, means.error().message);
-    const auto there = ask_servers(*means, servers, "devices");
-    if (!there.ok()) return complain(status_of(there.error()), there.error().message);
+    const status place = find_place(*means, servers);
+    if (!place.ok()) return complain(status_of(place.error()), place.error().message);
   } else {
     auto started = private_backend::start(c->device, common.config_file);
     if (!started.ok()) return complain(exit_failed, started.error().message);

@@ -1,14 +1,23 @@
 """More clients than may run at once (`limits.running`): each gets its place in turn, and nobody waits in vain."""
+import os
 import subprocess
 import threading
 import unittest
 
-from outboard_testing import SystemTest, program, wait_until
+from outboard_testing import SystemTest, program, run, wait_until
 
 
 class Waiting(SystemTest):
     def of_sessions(self, daemon, what):
         return daemon.doctor()["sessions"][what]
+
+    def has_no_place(self, daemon, why):
+        """`outboard run` says so before it starts anything; doctor does, too."""
+        done = run("run", "--server", daemon.unix, "--", "touch", f"{self.folder}/started")
+        self.assertEqual((done.returncode, done.stdout), (5, ""))
+        self.assertRegex(done.stderr, f"^outboard: server {daemon.unix} {why}\n$")
+        self.assertFalse(os.path.exists(f"{self.folder}/started"))
+        self.assertIn(f"wrong: server {daemon.unix} {why}\n", run("doctor", "--server", daemon.unix).stdout)
 
     def test_each_runs_in_its_turn(self):
         daemon = self.serve(config="[limits]\nrunning = 2\n")
@@ -40,16 +49,19 @@ class Waiting(SystemTest):
         self.wait_for_line(first, "FILLED")
         waiting = [self.start(program("vector_add"), url) for url in (daemon.unix, daemon.tcp)]
         self.assertTrue(wait_until(lambda: self.of_sessions(daemon, "waiting") == 2))
-        self.assertIn("which is the limit", self.start(program("vector_add"), daemon.tcp).communicate(timeout=60)[1])
+        late = self.start(program("vector_add"), daemon.tcp)
+        self.assertIn("1 session runs and 2 wait; the limit of both is 3", late.communicate(timeout=60)[1])
+        self.has_no_place(daemon, "is full: 1 of its sessions run and 2 wait, the limit of both is 3")
         waiting[0].kill()
         self.assertTrue(wait_until(lambda: self.of_sessions(daemon, "waiting") == 1), "one that left is still waited for")
         for url in (daemon.unix, daemon.tcp):
             impatient = self.start(program("vector_add"), url, OUTBOARD_WAIT_SECONDS="1")
-            self.assertIn("did not answer in time", impatient.communicate(timeout=60)[1])
+            self.assertIn("has begun no session for us within 1 s", impatient.communicate(timeout=60)[1])
             self.assertTrue(wait_until(lambda: self.of_sessions(daemon, "waiting") == 1))
         self.assertEqual(self.of_sessions(daemon, "total"), 1)
         daemon.process.terminate()
         self.assertIn("shutting down", waiting[1].communicate(timeout=60)[1])
+        self.has_no_place(daemon, "is shutting down")
         first.kill()
         self.assertEqual(daemon.process.wait(10), 0)
 

@@ -148,7 +148,14 @@ class Errors(DaemonTest):
     def test_usage(self):
         for arguments in ([], ["frobnicate"], ["devices", "--frobnicate"], ["run"], ["run", "--"], ["serve", "--drain", "x"]):
             self.expect(run(*arguments), USAGE)
-        self.expect(run("devices", "--server", "nowhere"), CONFIGURATION, "unix:/path, shm:/path, tcp:host[:port]")
+        self.expect(run("devices", "--server", "unix:"), CONFIGURATION, "unix:/path, shm:/path, tcp:host[:port]")
+        for typed in ("gpubox", "gpubox:26882", "10.0.0.7", "gpu-1.example.org:80"):
+            self.expect(run("devices", "--server", typed), CONFIGURATION, f"did you mean tcp:{typed}?")
+        self.expect(run("frobnicate"), USAGE, 'no verb "frobnicate"', "serve, run, devices, sessions, doctor, help, version")
+        self.expect(run("help", "me"), USAGE, 'no verb "me"')
+        for verb in ("run", "devices", "doctor"):
+            what = ["true"] if verb == "run" else []
+            self.expect(run(verb, "--server", "unix:/none", "--device", "cpu", *what), USAGE, "--device", "leave out")
         self.expect(run("devices", "--device", "gpu"), CONFIGURATION, "auto, vendor, cpu")
 
     def test_help(self):
@@ -156,7 +163,10 @@ class Errors(DaemonTest):
             done = run(verb, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("--config", done.stdout)
+            self.assertEqual(run("help", verb).stdout, done.stdout)
         self.assertNotIn("worker", run("--help").stdout)
+        self.assertEqual(run("help").stdout, run("--help").stdout)
+        self.assertEqual({run(word).stdout for word in ("version", "-V", "--version")}, {run("--version").stdout})
 
     def test_a_unix_socket_is_private(self):
         daemon = self.serve()

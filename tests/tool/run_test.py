@@ -21,7 +21,8 @@ class Run(DaemonTest):
         self.environment = clean_environment(TMPDIR=str(self.temporary), LD_LIBRARY_PATH="/old")
 
     def flags(self, *flags):
-        return ["run", "--library", str(self.library), "--device", DEVICE, *flags]
+        device = [] if "--server" in flags else ["--device", DEVICE]
+        return ["run", "--library", str(self.library), *device, *flags]
 
     def outboard_run(self, *command, flags=()):
         return run(*self.flags(*flags), "--", *command, environment=self.environment)
