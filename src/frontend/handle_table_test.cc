@@ -20,6 +20,16 @@ TEST(handle_table, handles_are_no_small_numbers_and_die_at_release) {
   EXPECT_NE(table.reserve(std::make_unique<object>()), a);
 }
 
+TEST(handle_table, a_dead_handle_is_none_of_what_has_its_place) {
+  handle_table table(api::handle_kind::event);
+  const std::uint64_t dead = table.reserve(std::make_unique<object>());
+  ASSERT_TRUE(table.release(dead));
+  const std::uint64_t alive = table.reserve(std::make_unique<object>());
+  EXPECT_EQ(table.find(dead), nullptr);
+  EXPECT_FALSE(table.release(dead));
+  EXPECT_NE(table.find(alive), nullptr);
+}
+
 TEST(handle_table, nonsense_is_no_handle) {
   handle_table table(api::handle_kind::event);
   table.reserve(std::make_unique<object>());

@@ -103,6 +103,20 @@ class ForeignObjects(SystemTest):
         self.assertTrue(wait_until(lambda: daemon.descriptors() <= held))
         self.nothing_is_left(daemon)
 
+    def test_what_sessions_offered_goes_with_them(self):
+        """The daemon holds the descriptors of shared memory only as long as the session that offered it."""
+        daemon = self.serve(config="[pool]\nper_key = 0\n")
+        def held():
+            return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+        self.passed(self.start(program("vector_add"), daemon.unix))
+        self.sessions_are_gone(daemon)
+        before = held()
+        for _ in range(3):
+            self.passed(self.start(program("ipc_memory"), daemon.unix), 60)
+        self.sessions_are_gone(daemon)
+        self.assertTrue(wait_until(lambda: held() <= before), f"{held()} descriptors, {before} before")
+        self.nothing_is_left(daemon)
+
     def test_a_forged_process_number_is_only_a_name(self):
         """A session that says it is the daemon, process 1 or another client ends alone."""
         daemon = self.serve()
