@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -38,6 +39,28 @@ TEST(handle_table, nonsense_is_no_handle) {
   }
   handle_table other(api::handle_kind::stream);
   EXPECT_EQ(table.find(other.reserve(std::make_unique<object>())), nullptr);
+}
+
+/// The handle reaches the other thread without any order of its own: the table's must do.
+TEST(handle_table, a_handle_is_found_with_its_object_or_not_at_all) {
+  struct numbered final : object {
+    explicit numbered(int n) : number(n) {}
+    int number;
+  };
+  handle_table table(api::handle_kind::event);
+  constexpr int objects = 2000;
+  std::atomic<std::uint64_t> latest{0};
+  std::thread finds([&] {
+    for (int last = -1; last != objects - 1;) {
+      const auto* found = static_cast<const numbered*>(table.find(latest.load(std::memory_order_relaxed)));
+      if (!found) continue;
+      EXPECT_GE(found->number, last);
+      last = found->number;
+    }
+  });
+  for (int n = 0; n < objects; ++n)
+    latest.store(table.reserve(std::make_unique<numbered>(n)), std::memory_order_relaxed);
+  finds.join();
 }
 
 TEST(handle_table, threads_reserve_and_release_at_once) {
