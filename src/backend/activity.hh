@@ -1,6 +1,6 @@
-// What a worker tells of itself while it works, in a page that it shares read-only with the helper that
-// answers NVML: the device has no driver that could be asked. Written by the worker's device, read by the
-// helper, which believes nothing but that the numbers are numbers.
+// What a worker tells of itself while it works, in a page that it shares with its daemon and, read-only, with
+// the helper that answers NVML; both believe nothing but that the numbers are numbers. The daemon answers in
+// the same page: whether the session is held up, and whether warm workers start beside it.
 #pragma once
 
 #include <array>

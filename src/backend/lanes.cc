@@ -261,8 +261,8 @@ void session_core::lane_main(lane& own) {
 
 /// A locked session's requests wait here. False: it ended meanwhile.
 bool session_core::may_begin() {
+  if (!request_.held_by_page || !request_.activity) return true;
   activity_page* page = request_.activity;
-  if (!page) return true;
   while (true) {
     page->busy.fetch_add(1);
     if (page->held.load() == 0) return true;
@@ -273,7 +273,7 @@ bool session_core::may_begin() {
 }
 
 void session_core::request_over() {
-  if (request_.activity) request_.activity->busy.fetch_sub(1);
+  if (request_.held_by_page && request_.activity) request_.activity->busy.fetch_sub(1);
 }
 
 /// Runs the lane's frame. True: the turn is still ours.

@@ -166,7 +166,8 @@ int serve(const worker_options& options, device::device* device, session_api* ap
                                          .images = images ? &*images : nullptr,
                                          .image_access = assign->images,
                                          .shape = options.shape,
-                                         .activity = options.page});
+                                         .activity = options.page,
+                                         .held_by_page = options.held_by_page});
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
   if (end.stuck) ::_exit(0);
   return 0;

@@ -32,6 +32,7 @@ struct worker_options {
   const transport::registry* transports = nullptr;
   int activity = -1;  ///< the descriptor of this worker's activity page, or -1
   activity_page* page = nullptr;
+  bool held_by_page = false;  ///< a checkpoint's lock is the daemon's: the device has no driver that locks
   cache_settings cache = {};  ///< of module images; without a directory there is none
   shape_settings shape = {};  ///< what the client sees of the devices
   /// Free memory in bytes of the device with this PCI address, asked without a context; or nothing.

@@ -169,11 +169,9 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
              [&](device::activity_source workers) { return open_nvml(*kind, flags.cpu, std::move(workers)); },
          .transports = &*transports});
   }
-  // A driver tells others what its device holds; the cpu device tells by a page. Without one it shows
-  // nothing. Where memory is limited the page holds what counts against the limit, and where no driver can
-  // lock a process the daemon holds the session up by it.
+  // Without a page a session still works: nobody is told what it holds.
   backend::own_activity activity;
-  if ((*kind != device_choice::vendor || flags.shape.memory != 0) && !flags.probe) {
+  if (!flags.probe) {
     if (auto made = backend::own_activity::make(); made.ok()) {
       activity = std::move(*made);
       if (*kind == device_choice::cpu) device::cpu::show_used_bytes_in(&activity.page->device_bytes);
@@ -192,6 +190,7 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,
        .page = activity.page,
+       .held_by_page = *kind != device_choice::vendor,
        .cache = flags.cache,
        .shape = flags.shape,
        .free_memory = *kind == device_choice::vendor ? nvml_free_memory : no_memory_meter});

@@ -1,9 +1,11 @@
 // Questions whose answers programs and frameworks branch on: which pool and which device memory is of, also
 // of other pools and processes, what a context that died answers, priorities, the loading mode. With one
-// device and with several.
+// device and with several. Natively run it with the argument "native": it leaves out what ends the process.
 #include <cuda.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstring>
 
 #include "common.hh"
 
@@ -74,11 +76,28 @@ void priorities() {
   }
 }
 
-void a_context_that_died(CUcontext lives) {
+/// Driver 580 corrupts its heap when a dead context is made current (5 of 14 runs end in free() or malloc()).
+void a_dead_context_is_current(CUcontext mortal) {
+  constexpr CUresult dead = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  CUdeviceptr memory = 0;
+  unsigned long long id = 0;
+  unsigned version = 0;
+  int least = 0;
+  std::size_t limit = 0;
+  CUfunc_cache cache{};
+  MUST(cuCtxSetCurrent(mortal));
+  EXPECT(cuCtxGetApiVersion(nullptr, &version) == dead);
+  EXPECT(cuCtxGetId(nullptr, &id) == dead);
+  EXPECT(cuCtxGetCacheConfig(&cache) == dead);
+  EXPECT(cuCtxGetStreamPriorityRange(&least, nullptr) == dead);
+  EXPECT(cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE) == dead);
+  EXPECT(cuCtxSynchronize() == dead && cuMemAlloc(&memory, 64) == dead);
+}
+
+void a_context_that_died(CUcontext lives, bool native) {
   constexpr CUresult dead = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   CUcontext mortal = nullptr;
   CUevent event = nullptr, other = nullptr;
-  CUdeviceptr memory = 0;
   MUST(cuEventCreate(&other, 0));
   MUST(cuCtxCreate(&mortal, nullptr, 0, 0));
   MUST(cuEventCreate(&event, 0));
@@ -91,18 +110,9 @@ void a_context_that_died(CUcontext lives) {
   EXPECT(cuCtxRecordEvent(mortal, other) == dead);
   unsigned long long id = 0;
   unsigned version = 0;
-  int least = 0;
-  std::size_t limit = 0;
-  CUfunc_cache cache{};
   EXPECT(cuCtxGetId(mortal, &id) == dead);
   EXPECT(cuCtxGetApiVersion(mortal, &version) == CUDA_ERROR_INVALID_CONTEXT);
-  MUST(cuCtxSetCurrent(mortal));
-  EXPECT(cuCtxGetApiVersion(nullptr, &version) == dead);
-  EXPECT(cuCtxGetId(nullptr, &id) == dead);
-  EXPECT(cuCtxGetCacheConfig(&cache) == dead);
-  EXPECT(cuCtxGetStreamPriorityRange(&least, nullptr) == dead);
-  EXPECT(cuCtxGetLimit(&limit, CU_LIMIT_STACK_SIZE) == dead);
-  EXPECT(cuCtxSynchronize() == dead && cuMemAlloc(&memory, 64) == dead);
+  if (!native) a_dead_context_is_current(mortal);
   MUST(cuCtxSetCurrent(lives));
   MUST(cuCtxSynchronize());
 }
@@ -139,7 +149,8 @@ int lend(int to_parent, int from_parent) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const bool native = argc > 1 && std::strcmp(argv[1], "native") == 0;
   int up[2], down[2];
   EXPECT(pipe(up) == 0 && pipe(down) == 0);
   const pid_t child = fork();
@@ -157,7 +168,7 @@ int main() {
   CUcontext first = context_on(0);
   pools(devices - 1);
   priorities();
-  a_context_that_died(first);
+  a_context_that_died(first, native);
   opened(up[0], down[1]);
   int status = 1;
   EXPECT(waitpid(child, &status, 0) == child && status == 0);
