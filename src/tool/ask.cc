@@ -34,8 +34,6 @@ void add_default_server(config& c) {
   }
 }
 
-json parse(const std::string& text) { return json::parse(text, nullptr, false); }
-
 /// Names that clients and servers choose must not control a terminal.
 std::string text_of(const json& j, const char* key) {
   const auto at = j.find(key);
@@ -124,17 +122,22 @@ result<server_answer> ask_servers(const asking_means& means, const std::vector<s
   return problem;
 }
 
+json parse(const std::string& text) { return json::parse(text, nullptr, false); }
+
+const json& get(const json& j, const char* key) {
+  static const json nothing;
+  const auto at = j.is_object() ? j.find(key) : j.end();
+  return at == j.end() ? nothing : *at;
+}
+
 std::string why_no_place(const server_answer& answer) {
-  const json about = json::parse(answer.json, nullptr, false);
-  // A server of another version may answer with other keys.
+  const json about = parse(answer.json);
+  const json& sessions = get(about, "sessions");
   const auto number = [&](const char* key) -> std::uint64_t {
-    const json none = json::object();
-    const json sessions = about.is_object() ? about.value("sessions", none) : none;
-    const auto at = sessions.is_object() ? sessions.find(key) : sessions.end();
-    return at != sessions.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
+    const json& value = get(sessions, key);
+    return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
   };
-  if (about.is_object() && about.value("draining", json(false)) == true)
-    return "server " + answer.url + " is shutting down";
+  if (get(about, "draining") == true) return "server " + answer.url + " is shutting down";
   const std::uint64_t running = number("running"), waiting = number("waiting"), limit = number("limit");
   if (limit == 0 || running + waiting < limit) return "";
   return "server " + answer.url + " is full: " + std::to_string(running) + " of its sessions run and " +

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,13 @@ result<asking_means> prepare_to_ask(const config& c);
 /// the action of the last.
 result<server_answer> ask_servers(const asking_means& means, const std::vector<std::string>& servers,
                                   const std::string& question);
+
+/// What a server said; no JSON: discarded, in which get() finds nothing.
+nlohmann::json parse(const std::string& text);
+
+/// A server of another version may answer with other keys: what is absent is null, never a fault. Lives as
+/// long as `j`.
+const nlohmann::json& get(const nlohmann::json& j, const char* key);
 
 /// An answer to the question "doctor": why that server begins no session now; empty: it may.
 std::string why_no_place(const server_answer& answer);

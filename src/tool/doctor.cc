@@ -19,13 +19,6 @@ namespace {
 
 using nlohmann::json;
 
-/// A server of another version may answer with other keys: what is absent is null, never a fault.
-const json& get(const json& j, const char* key) {
-  static const json nothing;
-  const auto at = j.is_object() ? j.find(key) : j.end();
-  return at == j.end() ? nothing : *at;
-}
-
 /// What was found, and what is wrong with it in plain sentences.
 struct findings {
   json facts = json::object();
@@ -60,7 +53,7 @@ json describe(const backend::probed_device& device) {
   return {{"kind", device.kind},
           {"description", device.description},
           {"driver_version", device.snapshot.driver_version},
-          {"devices", json::parse(backend::devices_json(device), nullptr, false)}};
+          {"devices", parse(backend::devices_json(device))}};
 }
 
 /// Without a server: what a private back-end would use, and why not the GPU.
@@ -95,7 +88,7 @@ void look_at_servers(const config& c, findings& f) {
       f.wrong.push_back(answer.error().message);
       continue;
     }
-    json about = json::parse(answer->json, nullptr, false);
+    json about = parse(answer->json);
     if (answer->product != product) {
       f.wrong.push_back("server " + url + " is " + answer->product + ", this is " + std::string(product) +
                         "; the protocol fits, but the same version on both sides is safer");

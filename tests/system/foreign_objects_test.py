@@ -106,15 +106,14 @@ class ForeignObjects(SystemTest):
     def test_what_sessions_offered_goes_with_them(self):
         """The daemon holds the descriptors of shared memory only as long as the session that offered it."""
         daemon = self.serve(config="[pool]\nper_key = 0\n")
-        def held():
-            return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
         self.passed(self.start(program("vector_add"), daemon.unix))
         self.sessions_are_gone(daemon)
-        before = held()
+        before = daemon.descriptors()
         for _ in range(3):
             self.passed(self.start(program("ipc_memory"), daemon.unix), 60)
         self.sessions_are_gone(daemon)
-        self.assertTrue(wait_until(lambda: held() <= before), f"{held()} descriptors, {before} before")
+        self.assertTrue(wait_until(lambda: daemon.descriptors() <= before),
+                        f"{daemon.descriptors()} descriptors, {before} before")
         self.nothing_is_left(daemon)
 
     def test_a_forged_process_number_is_only_a_name(self):

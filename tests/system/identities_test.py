@@ -37,6 +37,7 @@ class Identities(SystemTest):
         self.assertEqual(self.take(daemon.unix, of_tcp), "code 1 word 0")
         self.still_well(process)
         self.still_well(other)
+        self.sessions_are_gone(daemon)  # a session may end a moment after its program
         self.assertEqual(self.take(daemon.unix, handle), "code 1 word 0", "its session is over")
         self.nothing_is_left(daemon)
 
