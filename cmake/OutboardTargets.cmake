@@ -8,19 +8,15 @@ else()
 endif()
 option(OUTBOARD_UNIT_TESTS "build the tests that stand beside the code" ON)
 
-# Two thirds of a compilation are reading headers. g++ reads those of a large folder once for the folder; what clang 14
-# makes of them holds absolute names and times, so that no other checkout could use it. Each file includes what it uses all
-# the same: clang compiles it without them in every check.
-set(OUTBOARD_PRECOMPILES OFF)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CROSSCOMPILING)
-  set(OUTBOARD_PRECOMPILES ON)
-endif()
+# Two thirds of a compilation are reading headers: those of a large folder are read once for the folder. Each file includes
+# what it uses all the same: the presets fuzz (the product) and tsan (tests, too) compile without.
+option(OUTBOARD_PRECOMPILE "read the headers of a large folder once" ON)
 set(OUTBOARD_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <functional> <map> <memory> <mutex>
     <optional> <set> <span> <string> <string_view> <thread> <utility> <vector>)
 
 # outboard_precompile(TARGET header...)
 function(outboard_precompile target)
-  if(OUTBOARD_PRECOMPILES)
+  if(OUTBOARD_PRECOMPILE AND NOT CMAKE_CROSSCOMPILING)
     list(TRANSFORM ARGN REPLACE "^([^<].*)$" "${CMAKE_SOURCE_DIR}/src/\\1" OUTPUT_VARIABLE headers)
     target_precompile_headers(${target} PRIVATE ${OUTBOARD_STANDARD_HEADERS} ${headers})
   endif()
