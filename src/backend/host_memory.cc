@@ -126,17 +126,19 @@ outcome memory_update(call& c) {
 }
 
 outcome memory_fetch(call& c) {
-  auto body = marshal::take_body<marshal::fetch_body>(c.body);
-  std::vector<marshal::address_range> only;
-  if (!marshal::take_ranges(c.body, only)) return outcome::malformed();
+  marshal::memory_question question;
+  if (!marshal::take_question(c.body, static_cast<marshal::service>(c.header.opcode), question))
+    return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   c.give_up_turn();
   c.session.outgoing_copies().flush();  // what is complete is there before the answer
   std::vector<std::byte> changes;
-  const CUresult code = c.session.mirrors().find(body, c.header.context, changes, only);
-  marshal::put_body(c.reply, body);
+  const CUresult code = c.session.mirrors().answer(question, c.header.context, changes);
+  marshal::put_body(c.reply, question.at);
   c.reply.bytes(changes);
   return outcome::answer(code);
 }
+
+outcome memory_watch(call& c) { return memory_fetch(c); }
 
 }  // namespace outboard::backend::ends

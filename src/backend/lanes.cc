@@ -92,6 +92,10 @@ void session_core::stop_reading_ahead() {
   if (reading_ahead_.load()) connection_.interrupt();
 }
 
+/// A request inside the driver may wait for a stream that waits for the client: for its answer, or for a word
+/// that it writes in memory of both sides.
+bool session_core::reads_ahead() const { return host_.waiting() || mirrors_.in_use(); }
+
 /// A request inside the driver holds the turn, and perhaps waits for a stream that waits for a host function:
 /// the client's answer must get through, and what the client does before and after the function. Everything
 /// else that comes waits for the turn.
@@ -101,7 +105,7 @@ void session_core::read_ahead() {
   reading_ahead_.store(true);  // partner: read_frame() and stop_reading_ahead() look at it after executing_
   std::size_t bytes = 0;
   for (const frame& f : ahead_) bytes += f.payload.size();
-  while (executing_.load() && host_.waiting() && bytes < most_ahead && !turn_.ended()) {
+  while (executing_.load() && reads_ahead() && bytes < most_ahead && !turn_.ended()) {
     frame next;
     if (!read_into(next)) break;
     if (next.header.kind == wire::frame_kind::callback_done) {
@@ -122,17 +126,17 @@ bool session_core::execute_ahead(const frame& f) {
   if (!mirrors_.touchable()) return false;
   const wire::frame_header& header = f.header;
   if (is_update(header)) return mirrors_.store(f.payload) == CUDA_SUCCESS;
+  const auto asked = static_cast<marshal::service>(header.opcode);
   if (header.kind != wire::frame_kind::call ||
-      header.opcode != static_cast<std::uint32_t>(marshal::service::memory_fetch))
+      (asked != marshal::service::memory_fetch && asked != marshal::service::memory_watch))
     return false;
   wire::reader from(f.payload);
-  auto body = marshal::take_body<marshal::fetch_body>(from);
-  std::vector<marshal::address_range> only;
+  marshal::memory_question question;
   std::vector<std::byte> changes, payload(sizeof(std::int32_t));
-  if (!marshal::take_ranges(from, only) || mirrors_.find(body, 0, changes, only) != CUDA_SUCCESS)
+  if (!marshal::take_question(from, asked, question) || mirrors_.answer(question, 0, changes) != CUDA_SUCCESS)
     return false;
   wire::writer reply(payload);
-  marshal::put_body(reply, body);
+  marshal::put_body(reply, question.at);
   send(reply_to(header), payload, changes);
   return true;
 }

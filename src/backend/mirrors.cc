@@ -17,6 +17,7 @@ using marshal::host_block;
 
 /// Of one reply of changes, and of memory looked at for it: a worker must not be deaf for long.
 constexpr std::size_t reply_bytes = 8u << 20, look_bytes = 256u << 20;
+constexpr int most_looks = 4;
 constexpr std::uint64_t most_addresses = 1ull << 47;
 
 bool takes(const marshal::device_facts& device, CUdevice_attribute id) {
@@ -134,6 +135,8 @@ CUresult mirrors::insert(mirrored made) {
   const std::lock_guard lock(mutex_);
   (made.kind == host_block::managed ? managed_ : pinned_) += made.owned || made.mapped ? made.size : 0;
   if (made.owned) held_.add(made.device, made.size);
+  if (made.shadow) in_use_.store(true, std::memory_order_relaxed);
+  if (made.kind == host_block::managed) ++managed_blocks_;
   blocks_[made.address] = made;
   return CUDA_SUCCESS;
 }
@@ -246,6 +249,7 @@ bool mirrors::drop(std::uint64_t address) {
     ++stores_;
     (gone.kind == host_block::managed ? managed_ : pinned_) -= gone.owned || gone.mapped ? gone.size : 0;
     if (gone.owned) held_.take(gone.device, gone.size);
+    if (gone.kind == host_block::managed) --managed_blocks_;
     blocks_.erase(found);
   }
   release(gone);
@@ -313,11 +317,12 @@ bool mirrors::holds(const mirrored& m) const {
 }
 
 CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at,
-                       std::uint64_t context, std::vector<std::byte>& changes) {
+                       std::uint64_t context, finding& found) {
   const std::span shadow(m.shadow, m.size);
-  const std::size_t room = reply_bytes - std::min(reply_bytes, changes.size());
+  const std::size_t room = reply_bytes - std::min(reply_bytes, found.bytes());
   if (by_hand(m) || context == 0) {  // without a context no kernel of the program can run
-    at = marshal::find_changes(m.address, {m.memory, m.size}, shadow, at, room, look_bytes, changes);
+    at = marshal::find_changes(m.address, {m.memory, m.size}, shadow, at, room, look_bytes, found.changes, {},
+                               &found.late);
     return CUDA_SUCCESS;
   }
   const std::size_t size = std::min<std::size_t>(m.size - at, 4u << 20);
@@ -330,7 +335,7 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
   // What the client has changed meanwhile is not in the copy: it would be taken for a change of a kernel's.
   if (done == CUDA_SUCCESS && holds(m) && stores_ == stores) {
     at += marshal::find_changes(m.address + at, {copy.data, size}, shadow.subspan(at, size), 0, room,
-                                look_bytes, changes);
+                                look_bytes, found.changes, {}, &found.late);
   }
   if (copy.data) staging_.give_back(copy);
   return done;
@@ -338,8 +343,21 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
 
 CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
                        std::span<const marshal::address_range> only) {
-  std::size_t looked = 0;
-  if (only.empty()) return find_in(at, context, changes, looked);
+  finding found{changes};
+  CUresult code = find_once(at, context, found, only);
+  for (int look = 1; look < most_looks && code == CUDA_SUCCESS && !only.empty() && at.address == 0; ++look) {
+    const std::size_t before = found.bytes();
+    if (before == 0) break;
+    code = find_once(at, context, found, only);
+    if (found.bytes() == before) break;
+  }
+  changes.insert(changes.end(), found.late.runs.begin(), found.late.runs.end());
+  return code;
+}
+
+CUresult mirrors::find_once(marshal::fetch_body& at, std::uint64_t context, finding& found,
+                            std::span<const marshal::address_range> only) {
+  if (only.empty()) return find_in(at, context, found);
   const std::uint64_t reached = at.address + at.offset;
   at = {};
   for (const marshal::address_range& r : only) {
@@ -352,14 +370,13 @@ CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vect
       if (!m) continue;  // it went with its context
       part.address = m->address, part.offset = begin - m->address;
     }
-    if (const CUresult code = find_in(part, context, changes, looked); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = find_in(part, context, found); code != CUDA_SUCCESS) return code;
     if (part.address != 0) return at = {part.address, part.offset, 0}, CUDA_SUCCESS;
   }
   return CUDA_SUCCESS;
 }
 
-CUresult mirrors::find_in(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
-                          std::size_t& looked) {
+CUresult mirrors::find_in(marshal::fetch_body& at, std::uint64_t context, finding& found) {
   std::unique_lock lock(mutex_);
   std::size_t offset = blocks_.contains(at.address) ? at.offset : 0;
   std::uint64_t next = at.address;
@@ -371,17 +388,35 @@ CUresult mirrors::find_in(marshal::fetch_body& at, std::uint64_t context, std::v
     if (offset > block.size || offset % marshal::change_line) return CUDA_ERROR_INVALID_VALUE;
     if (at.end) block.size = std::min(block.size, at.end - block.address);
     while (offset < block.size && holds(block)) {
-      if (changes.size() >= reply_bytes || looked >= look_bytes) {
+      if (found.bytes() >= reply_bytes || found.looked >= look_bytes) {
         at = {block.address, offset, at.end};
         return CUDA_SUCCESS;
       }
       const std::size_t before = offset;
-      const CUresult code = scan(lock, block, offset, context, changes);
+      const CUresult code = scan(lock, block, offset, context, found);
       if (code != CUDA_SUCCESS) return code;
-      looked += offset - before;
+      found.looked += offset - before;
     }
   }
   at = {};
+  return CUDA_SUCCESS;
+}
+
+bool mirrors::moved(std::span<const marshal::address_range> places) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(places, [&](const marshal::address_range& place) {
+    const mirrored* m = at(place.begin);
+    if (!m || !m->shadow || !by_hand(*m) || place.end <= place.begin) return false;
+    const std::uint64_t offset = place.begin - m->address;
+    const std::size_t size = std::min(place.end - place.begin, m->size - offset);
+    return std::memcmp(m->memory + offset, m->shadow + offset, size) != 0;
+  });
+}
+
+CUresult mirrors::answer(marshal::memory_question& q, std::uint64_t context,
+                         std::vector<std::byte>& changes) {
+  if (!q.watch || moved(q.places)) return find(q.at, context, changes, q.only);
+  q.at = {};
   return CUDA_SUCCESS;
 }
 

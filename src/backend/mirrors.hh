@@ -4,6 +4,7 @@
 // turn.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -59,14 +60,22 @@ class mirrors {
   bool page_locked(std::uint64_t address) const;  ///< a block of ours starts here
   void drop_context(std::uint64_t context);
 
+  /// There is memory that both sides keep.
+  bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
   /// store(), and find() without a context, make no call of the driver.
-  bool touchable() const { return touch_while_busy_ || one_memory_; }
+  bool touchable() const { return touch_while_busy_ || one_memory_ || managed_blocks_.load() == 0; }
   /// CUDA_ERROR_INVALID_VALUE: not changes of our blocks, which an honest client never sends.
   CUresult store(std::span<const std::byte> changes);
   /// Appends changes from `at` on and moves it; {0, 0} when everything was seen. `only`: nothing is looked at
-  /// outside of these ranges, if there are any.
+  /// outside of these ranges, if there are any; and as long as something has changed they are looked at
+  /// again, a few times: kernels at work write what they say is there before they say so.
   CUresult find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
                 std::span<const marshal::address_range> only = {});
+
+  /// Whether a kernel has changed something in one of these places.
+  bool moved(std::span<const marshal::address_range> places) const;
+  /// find() for what the client asks.
+  CUresult answer(marshal::memory_question& q, std::uint64_t context, std::vector<std::byte>& changes);
 
   std::uint64_t pinned_bytes() const;
   std::uint64_t managed_bytes() const;
@@ -82,10 +91,17 @@ class mirrors {
   CUresult check_managed(const mirrored& m) const;
   CUresult read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context);
   const mirrored* at(std::uint64_t address) const;
-  CUresult find_in(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
-                   std::size_t& looked);
+  struct finding {
+    std::vector<std::byte>& changes;
+    marshal::late_words late = {};
+    std::size_t looked = 0;
+    std::size_t bytes() const { return changes.size() + late.runs.size(); }
+  };
+  CUresult find_once(marshal::fetch_body& at, std::uint64_t context, finding& found,
+                     std::span<const marshal::address_range> only);
+  CUresult find_in(marshal::fetch_body& at, std::uint64_t context, finding& found);
   CUresult scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at, std::uint64_t context,
-                std::vector<std::byte>& changes);
+                finding& found);
   bool holds(const mirrored& m) const;
   bool by_hand(const mirrored& m) const;
 
@@ -101,6 +117,8 @@ class mirrors {
   std::map<std::uint64_t, CUstream> streams_;  // by context: theirs, with `reading_`
   bool one_memory_ = false;                    // the device's memory is this machine's
   bool touch_while_busy_ = false;              // managed memory may be touched while kernels run
+  std::atomic<bool> in_use_{false};
+  std::atomic<std::size_t> managed_blocks_{0};
   std::uint64_t pinned_ = 0, managed_ = 0, most_pinned_ = 0;
 };
 

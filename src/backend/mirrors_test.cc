@@ -168,6 +168,36 @@ TEST_F(MirrorsTest, LargeChangesOfRangesComeInParts) {
   EXPECT_LT(total, some + (1u << 20));
 }
 
+TEST_F(MirrorsTest, AWatchIsAnsweredOnlyIfSomethingHasChangedWhereItLooks) {
+  ASSERT_EQ(map(base, 4 * page), CUDA_SUCCESS);
+  const auto asked = [&](std::uint64_t place) {
+    marshal::memory_question q;
+    q.watch = true;
+    q.places = {{base + place, base + place + 64}};
+    q.only = {{base, base + 4 * page}};
+    std::vector<std::byte> changes;
+    EXPECT_EQ(blocks_.answer(q, 1, changes), CUDA_SUCCESS);
+    EXPECT_EQ(q.at.address, 0u);
+    return !changes.empty();
+  };
+  EXPECT_FALSE(asked(0));
+  here(base + 5) = 1;
+  EXPECT_FALSE(asked(page));
+  EXPECT_FALSE(asked(64));
+  EXPECT_TRUE(asked(0));
+  EXPECT_FALSE(asked(0));
+  // Places of a client that lies are nowhere.
+  for (const marshal::address_range place : {marshal::address_range{0, ~0ull},
+                                             {base + 4 * page, base + 5 * page},
+                                             {base + 100, base},
+                                             {base, ~0ull}}) {
+    EXPECT_FALSE(blocks_.moved(std::span(&place, 1)));
+  }
+  here(base + page) = 1;
+  const marshal::address_range all{base, ~0ull};
+  EXPECT_TRUE(blocks_.moved(std::span(&all, 1)));
+}
+
 TEST_F(MirrorsTest, RefusesWhatIsNotItsOwn) {
   ASSERT_EQ(map(base, page), CUDA_SUCCESS);
   EXPECT_EQ(blocks_.store(one_byte(base + page, page, 1, std::byte{1})), CUDA_ERROR_INVALID_VALUE);

@@ -21,6 +21,8 @@ constexpr auto watch_interval = 100ms;
 
 /// The same while the client is to run a host function: whoever is inside the driver may be waiting for it.
 constexpr auto ahead_interval = 1ms;
+/// Whether one is inside the driver for long, where the client may write a word that it waits for.
+constexpr auto look_interval = 5ms;
 
 /// A client that has closed may have left work that ends by itself (its last requests, the goodbye): it gets
 /// this long.
@@ -160,9 +162,15 @@ session_end session_core::run() {
   auto gone_since = std::chrono::steady_clock::time_point::max();
   while (!turn_.ended()) {
     const auto now = std::chrono::steady_clock::now();
-    if (turn_.await_free(standby_, now + (host_.waiting() ? ahead_interval : watch_interval))) {
+    const auto interval = host_.waiting()                          ? ahead_interval
+                          : mirrors_.in_use() && executing_.load() ? ahead_interval
+                          : mirrors_.in_use()                      ? look_interval
+                                                                   : watch_interval;
+    const std::uint64_t before = executed_.load(std::memory_order_relaxed);
+    if (turn_.await_free(standby_, now + interval)) {
       lead(nullptr);
-    } else if (host_.waiting()) {
+    } else if (host_.waiting() ||
+               (mirrors_.in_use() && executed_.load(std::memory_order_relaxed) == before)) {
       read_ahead();
     }
     if (!turn_.ended() && connection_.peer_gone()) {

@@ -167,6 +167,7 @@ class session_core {
   bool read_frame();
   bool nap();
   bool read_into(frame& to);
+  bool reads_ahead() const;
   void read_ahead();
   bool execute_ahead(const frame& f);
   void stop_reading_ahead();

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "frontend/context.hh"
+#include "frontend/work_flow.hh"
 
 namespace outboard::frontend {
 
@@ -24,7 +26,9 @@ struct lane {
       0;                     ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
   bool in_callback = false;  ///< runs a host function of the program: CUDA calls are not permitted
   std::uint64_t managed_work = 0;  ///< of the request under way that may touch managed memory
-  int depth = 0;                   ///< API calls inside API calls (callbacks) are traced once
+  std::optional<work_flow>
+      live_work;  ///< of the request under way whose work may look at memory of both sides
+  int depth = 0;  ///< API calls inside API calls (callbacks) are traced once
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }
   /// Where requests run.

@@ -22,32 +22,16 @@
 #include "frontend/mirrors.hh"
 #include "frontend/page_gate.hh"
 #include "frontend/session.hh"
+#include "frontend/work_flow.hh"
 
 namespace outboard::frontend {
-
-/// A flow of work in the order of one stream.
-struct work_flow {
-  std::uint64_t context = 0, stream = 0;
-  auto operator<=>(const work_flow&) const = default;
-
-  /// Streams that only one thread can name, and none that anybody can.
-  static std::uint64_t of_lane(std::uint32_t lane) { return 1ull << 63 | lane; }
-  bool can_be_asked() const { return stream >> 63 == 0; }
-};
-
-/// What the thread must know of the session beside mirrors. Set once.
-struct managed_questions {
-  std::function<CUresult(lane& own, const work_flow&)> query;  ///< CUDA_ERROR_NOT_READY: work left
-  std::function<CUresult(lane& own, std::uint64_t context)> wait_for_all;  ///< of a context
-  std::function<bool()> may_ask;  ///< no capture is open that a question would spoil
-};
 
 class managed_blocks {
  public:
   explicit managed_blocks(mirrors& all) : mirrors_(all) {}
 
   /// From now on blocks are kept so. False: this process cannot.
-  bool start(session& server, managed_questions ask);
+  bool start(session& server, work_questions ask);
   bool started() const { return started_.load(std::memory_order_acquire); }
 
   /// Where all blocks lie, each byte at its address.
@@ -140,7 +124,7 @@ class managed_blocks {
   mirrors& mirrors_;
   page_gate gate_;
   session* server_ = nullptr;
-  managed_questions ask_;
+  work_questions ask_;
   std::atomic<bool> started_{false};
   std::atomic<bool> ended_{false};
 

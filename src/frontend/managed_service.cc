@@ -22,7 +22,7 @@ constexpr int looks = 2;
 
 }  // namespace
 
-bool managed_blocks::start(session& server, managed_questions ask) {
+bool managed_blocks::start(session& server, work_questions ask) {
   const std::lock_guard lock(mutex_);
   if (started_.load(std::memory_order_relaxed)) return true;
   if (!gate_.open()) return false;

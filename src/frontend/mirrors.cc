@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include "marshal/memory_changes.hh"
@@ -13,6 +14,11 @@ namespace {
 
 /// Of one frame of changes: well below the largest, because a page of output may come on top.
 constexpr std::size_t frame_bytes = 8u << 20;
+/// At what the program writes meanwhile: what a word stands for was written before the word.
+constexpr int most_looks = 4;
+/// Of those that are remembered.
+constexpr std::size_t most_words = 1024, most_lively = 64;
+static_assert(most_lively <= marshal::memory_question::most_places);
 constexpr std::size_t no_budget = ~std::size_t{0} >> 1;
 
 void drop_shadow(const mirror& m) { ::munmap(m.shadow, m.size); }
@@ -120,14 +126,22 @@ std::optional<mirror> mirrors::find(std::uint64_t address) const {
 
 std::optional<mirror> mirrors::find_device(std::uint64_t address) const {
   const std::lock_guard lock(mutex_);
-  if (const mirror* same = at(address); same && same->device_address == same->base) return *same;
+  const mirror* found = at_device(address);
+  return found ? std::optional(*found) : std::nullopt;
+}
+
+/// With the lock.
+const mirror* mirrors::at_device(std::uint64_t address) const {
+  if (const mirror* same = at(address); same && same->device_address == same->base) return same;
   for (const auto& [base, m] : mirrors_) {  // registered memory elsewhere: rare and few
-    if (address - m.device_address < m.size) return m;
+    if (address - m.device_address < m.size) return &m;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 CUresult mirrors::send_part(session& server, lane& own, std::uint64_t context) {
+  changes_.insert(changes_.end(), late_.runs.begin(), late_.runs.end());
+  late_.runs.clear();
   if (changes_.empty()) return CUDA_SUCCESS;
   const CUresult code = server.post(
       {static_cast<std::uint32_t>(marshal::service::memory_update), own.id, context, {}, changes_});
@@ -157,9 +171,10 @@ CUresult mirrors::compare_all(session& server, lane& own, std::uint64_t context,
   const std::span memory(m.bytes() + part.begin, part.end - part.begin);
   const std::span shadow(m.shadow + part.begin, part.end - part.begin);
   for (std::size_t done = 0; done < memory.size();) {
-    const std::size_t room = frame_bytes - std::min(frame_bytes, changes_.size());
-    done = marshal::find_changes(m.base + part.begin, memory, shadow, done, room, no_budget, changes_, watch);
-    if (changes_.size() < frame_bytes) continue;
+    const std::size_t room = frame_bytes - std::min(frame_bytes, changes_.size() + late_.runs.size());
+    done = marshal::find_changes(m.base + part.begin, memory, shadow, done, room, no_budget, changes_, watch,
+                                 &late_);
+    if (changes_.size() + late_.runs.size() < frame_bytes) continue;
     if (const CUresult code = send_part(server, own, context); code != CUDA_SUCCESS) return code;
   }
   return CUDA_SUCCESS;
@@ -169,6 +184,7 @@ CUresult mirrors::send(session& server, lane& own, bool to_kernels_alone) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t context = own.context_handle();
   changes_.clear();
+  late_.runs.clear();
   for (auto& [base, m] : mirrors_) {
     if (to_kernels_alone && !m.kernels) continue;
     const byte_range all{0, m.size};
@@ -187,6 +203,7 @@ CUresult mirrors::send_range(session& server, lane& own, std::uint64_t context, 
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return CUDA_SUCCESS;
   changes_.clear();
+  late_.runs.clear();
   const CUresult code = compare(server, own, context, found->second, part);
   return code == CUDA_SUCCESS ? send_part(server, own, context) : code;
 }
@@ -195,7 +212,7 @@ CUresult mirrors::fetch(session& server, lane& own) {
   if (!fetch_needed()) return CUDA_SUCCESS;
   own.how = answered::waited;
   const std::lock_guard lock(mutex_);
-  return fetch_from(server, own, own.context_handle(), {});
+  return fetch_from(server, own, own.context_handle(), {}, ranges());
 }
 
 CUresult mirrors::fetch_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
@@ -204,30 +221,116 @@ CUresult mirrors::fetch_range(session& server, lane& own, std::uint64_t context,
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return CUDA_SUCCESS;
   const std::uint64_t end = part.end ? part.end : found->second.size;
-  return fetch_from(server, own, context, {base, part.begin, base + end});
+  return fetch_from(server, own, context, {base, part.begin, base + end}, {});
 }
 
-CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next) {
+CUresult mirrors::exchange(session& server, lane& own, std::uint64_t context, bool all, bool& moved) {
+  const std::lock_guard lock(mutex_);
+  if (all || lively_changed()) {
+    if (const CUresult code = send_live(server, own, context, moved); code != CUDA_SUCCESS) return code;
+  }
+  if (!all && lively_.empty()) return CUDA_SUCCESS;
+  std::vector<marshal::address_range> looked;
+  for (const auto& [base, m] : mirrors_) {
+    if (m.kernels && !m.memory) looked.push_back({base, base + m.size});
+  }
+  own.how = answered::waited;
+  for (std::span<const marshal::address_range> left = looked; !left.empty();) {
+    const auto some = left.first(std::min(left.size(), marshal::max_ranges));
+    left = left.subspan(some.size());
+    const CUresult code = fetch_from(server, own, context, {}, some, !all, &moved);
+    if (code != CUDA_SUCCESS) return code;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult mirrors::send_live(session& server, lane& own, std::uint64_t context, bool& moved) {
+  changes_.clear();
+  late_.runs.clear();
+  for (int look = 0; look < most_looks; ++look) {
+    const std::size_t before = changes_.size() + late_.runs.size();
+    for (auto& [base, m] : mirrors_) {
+      if (!m.kernels || m.memory) continue;
+      if (const CUresult code = compare(server, own, context, m, {0, m.size}); code != CUDA_SUCCESS)
+        return code;
+    }
+    if (changes_.size() + late_.runs.size() == before) break;
+    moved = true;
+  }
+  note_lively(changes_);
+  note_lively(late_.runs);
+  return send_part(server, own, context);
+}
+
+bool mirrors::lively_changed() {
+  return std::ranges::any_of(lively_, [&](std::uint64_t line) {
+    const mirror* m = at(line);
+    if (!m || m->memory) return false;
+    const std::uint64_t offset = line - m->base;
+    const std::size_t size = std::min<std::size_t>(marshal::change_line, m->size - offset);
+    return std::memcmp(m->bytes() + offset, m->shadow + offset, size) != 0;
+  });
+}
+
+/// Words that change do so again; what changes in larger pieces is data.
+void mirrors::note_lively(std::span<const std::byte> changes) {
+  constexpr std::uint32_t few = 4;
+  marshal::for_each_run(changes, [&](std::uint64_t address, std::uint32_t lines) {
+    if (lines > few) return;
+    std::erase(lively_, address);
+    if (lively_.size() == most_lively) lively_.erase(lively_.begin());
+    lively_.push_back(address);
+  });
+}
+
+void mirrors::name_word(std::uint64_t device_address) {
+  const std::lock_guard lock(mutex_);
+  const mirror* m = at_device(device_address);
+  if (!m) return;
+  const std::uint64_t word = m->base + (device_address - m->device_address);
+  const auto place = std::ranges::lower_bound(words_, word);
+  if (place != words_.end() && *place == word) return;
+  if (words_.size() == most_words) words_.clear();
+  words_.insert(std::ranges::lower_bound(words_, word), word);
+  late_.named = words_;
+  const std::uint64_t line = word / marshal::change_line * marshal::change_line;
+  if (std::ranges::find(lively_, line) == lively_.end() && lively_.size() < most_lively)
+    lively_.push_back(line);
+}
+
+CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next,
+                             std::span<const marshal::address_range> only, bool live, bool* moved) {
   do {
+    const auto asked = live ? marshal::service::memory_watch : marshal::service::memory_fetch;
     request_.clear();
     wire::writer w(request_);
+    if (live) {
+      w.put(static_cast<std::uint32_t>(lively_.size()));
+      for (const std::uint64_t line : lively_)
+        marshal::put_body(w, marshal::address_range{line, line + marshal::change_line});
+    }
     marshal::put_body(w, next);
     if (next.end == 0) {
-      for (const marshal::address_range& r : ranges()) marshal::put_body(w, r);
+      for (const marshal::address_range& r : only) marshal::put_body(w, r);
     }
-    const CUresult code = server.call(
-        {static_cast<std::uint32_t>(marshal::service::memory_fetch), own.id, context, request_, {}}, reply_);
+    const CUresult code =
+        server.call({static_cast<std::uint32_t>(asked), own.id, context, request_, {}}, reply_);
     if (code != CUDA_SUCCESS) return code;
     wire::reader from(reply_);
     next = marshal::take_body<marshal::fetch_body>(from);
-    const bool applied = from.ok() && marshal::apply_changes(from.rest(), [&](std::uint64_t address) {
-                           const mirror* m = at(address);
-                           using target = std::optional<marshal::change_target>;
-                           if (!m) return target{};
-                           const std::uint64_t offset = address - m->base;
-                           const auto left = static_cast<std::size_t>(m->size - offset);
-                           return target{{{m->bytes() + offset, left}, {m->shadow + offset, left}}};
-                         });
+    if (moved && !from.rest().empty()) {
+      *moved = true;
+      note_lively(from.rest());
+    }
+    live = false;  // where something has changed the rest is looked at as well
+    const auto target = [&](std::uint64_t address) -> std::optional<marshal::change_target> {
+      const mirror* m = at(address);
+      if (!m) return std::nullopt;
+      const std::uint64_t offset = address - m->base;
+      const auto left = static_cast<std::size_t>(m->size - offset);
+      return marshal::change_target{{m->bytes() + offset, left}, {m->shadow + offset, left}};
+    };
+    const bool applied = from.ok() && marshal::apply_changes(from.rest(), target, words_);
     if (!applied) return CUDA_ERROR_UNKNOWN;
   } while (next.address != 0);
   return CUDA_SUCCESS;

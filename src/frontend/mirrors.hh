@@ -11,11 +11,13 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "frontend/lane.hh"
 #include "frontend/session.hh"
 #include "marshal/bodies.hh"
+#include "marshal/memory_changes.hh"
 
 namespace outboard::frontend {
 
@@ -66,6 +68,11 @@ class mirrors {
   CUresult send_range(session& server, lane& own, std::uint64_t context, std::uint64_t base, byte_range part);
   CUresult fetch_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
                        byte_range part);
+  /// Both ways, of all memory but managed, for work that is not over. `all` false: only if something has
+  /// changed where words have changed before. `moved`: something has.
+  CUresult exchange(session& server, lane& own, std::uint64_t context, bool all, bool& moved);
+  /// A stream waits for this word, or writes it: its changes come last. As kernels name it.
+  void name_word(std::uint64_t device_address);
 
   /// What the program can reach of a block: nothing (once it is compared, nothing can change), some parts of
   /// it, all.
@@ -92,7 +99,12 @@ class mirrors {
   CUresult send_part(session& server, lane& own, std::uint64_t context);
   CUresult compare(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
   CUresult compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
-  CUresult fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next);
+  CUresult send_live(session& server, lane& own, std::uint64_t context, bool& moved);
+  bool lively_changed();
+  void note_lively(std::span<const std::byte> changes);
+  CUresult fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next,
+                      std::span<const marshal::address_range> only, bool live = false, bool* moved = nullptr);
+  const mirror* at_device(std::uint64_t address) const;
   const mirror* at(std::uint64_t address) const;
   void count(std::ptrdiff_t more);
   std::vector<marshal::address_range> ranges() const;
@@ -101,6 +113,9 @@ class mirrors {
   std::map<std::uint64_t, mirror> mirrors_;
   std::set<std::uint64_t> contexts_at_work_;
   std::vector<std::byte> changes_, request_, reply_;
+  marshal::late_words late_;           // of changes_; named: words_
+  std::vector<std::uint64_t> lively_;  // lines in mirrors in which words have changed lately, the latest last
+  std::vector<std::uint64_t> words_;   // addresses in mirrors that streams wait for or write, ascending
   std::uint64_t watched_low_ = 0, watched_size_ = 0;
   std::uint64_t managed_low_ = 0, managed_size_ = 0;
   std::vector<std::uint64_t> noted_, managed_noted_;

@@ -12,6 +12,7 @@
 #include "base/version.hh"
 #include "frontend/core_dumps.hh"
 #include "frontend/dial.hh"
+#include "frontend/live_memory.hh"
 #include "frontend/managed_blocks.hh"
 #include "frontend/settings.hh"
 #include "frontend/trace.hh"
@@ -45,7 +46,8 @@ process& process::instance() {
   return *the_one;
 }
 
-process::process() : managed_(std::make_unique<managed_blocks>(mirrors_)) {
+process::process()
+    : managed_(std::make_unique<managed_blocks>(mirrors_)), live_(std::make_unique<live_memory>(mirrors_)) {
   for (std::size_t k = 0; k < tables_.size(); ++k) {
     tables_[k] = std::make_unique<handle_table>(static_cast<api::handle_kind>(k));
   }
@@ -78,6 +80,7 @@ void process::shut_down() {
   life_.store(life::ended, std::memory_order_release);
   if (session_) session_->goodbye();
   managed_->stop();
+  live_->stop();
   functions_.end();
 }
 

@@ -34,6 +34,7 @@
 
 namespace outboard::frontend {
 
+class live_memory;
 class managed_blocks;
 
 /// What the shim knows and the front-end does not: the transports linked in and the exported symbols.
@@ -115,6 +116,7 @@ class process {
   pinned_arena& arena() { return arena_; }
   frontend::mirrors& mirrors() { return mirrors_; }
   managed_blocks& managed() { return *managed_; }
+  live_memory& live() { return *live_; }
   /// Host and kernels may use managed memory at the same time: the devices can, and so can this process.
   bool concurrent_managed() const { return concurrent_managed_; }
   activity& work() { return work_; }
@@ -163,6 +165,7 @@ class process {
   pinned_arena arena_;
   frontend::mirrors mirrors_;
   std::unique_ptr<managed_blocks> managed_;
+  std::unique_ptr<live_memory> live_;
   bool concurrent_managed_ = false;
   activity work_;
   std::mutex showing_;

@@ -28,6 +28,7 @@ enum class service : std::uint32_t {
   data_in = 11,        ///< post: a copy to the device whose bytes came over one of them
   data_out = 12,       ///< post: a copy to the host whose bytes go over one of them
   image_recall = 13,   ///< call: an image that the server may have and that then need not be uploaded
+  memory_watch = 14,   ///< call: memory_fetch, if anything has changed in a few places
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
@@ -346,6 +347,30 @@ inline bool take_ranges(wire::reader& from, std::vector<address_range>& ranges) 
     last = ranges.back().end;
   }
   return from.ok();
+}
+
+/// What memory_fetch and memory_watch ask. The latter begins with the number of places and the places, any
+/// ranges; only if something has changed in one of them it is answered as a memory_fetch of what follows, and
+/// else with an empty one.
+struct memory_question {
+  fetch_body at;
+  std::vector<address_range> places, only;
+  bool watch = false;
+
+  static constexpr std::uint32_t most_places = 256;
+};
+
+/// False: malformed.
+inline bool take_question(wire::reader& from, service asked, memory_question& q) {
+  q.watch = asked == service::memory_watch;
+  if (q.watch) {
+    const auto places = from.get<std::uint32_t>();
+    if (places > memory_question::most_places) return false;
+    for (std::uint32_t i = 0; i < places && from.ok(); ++i)
+      q.places.push_back(take_body<address_range>(from));
+  }
+  q.at = take_body<fetch_body>(from);
+  return take_ranges(from, q.only);
 }
 
 /// cuMemAllocAsync (size; `pool` 0: the device's current one; an address is one that must be given),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 
@@ -63,6 +64,27 @@ class run_writer {
   std::uint32_t count_ = 0;
 };
 
+bool holds_one_of(std::span<const std::uint64_t> words, std::uint64_t line) {
+  const auto first = std::ranges::lower_bound(words, line);
+  return first != words.end() && *first - line < change_line;
+}
+
+/// Whether the line looks like a flag: all that has changed is one number, which moved on by a little.
+bool is_flag(const line& l, const std::byte* before) {
+  constexpr std::size_t word = sizeof(std::uint64_t);
+  constexpr std::uint64_t little = 8;
+  const std::size_t at = static_cast<std::size_t>(std::countr_zero(l.mask)) / word * word;
+  if (at + word > l.size || l.mask >> at > 0xff) return false;
+  std::uint64_t was = 0, is = 0;
+  std::memcpy(&was, before + at, word);
+  std::memcpy(&is, l.bytes.data() + at, word);
+  const auto low = static_cast<std::uint32_t>(is - was);
+  const std::uint64_t high = (is >> 32) - (was >> 32);
+  const bool one_half = (is ^ was) >> 32 == 0 || static_cast<std::uint32_t>(is ^ was) == 0;
+  const std::uint64_t step = !one_half ? is - was : low != 0 ? low : high;
+  return step - 1 < little;
+}
+
 /// The bytes of an aligned word that `mask` names, in one store: whoever polls a number there never sees half
 /// of it, and what others write beside them stays.
 void store_word(std::byte* to, const std::byte* bytes, std::uint64_t mask) {
@@ -120,8 +142,10 @@ bool apply_line(wire::reader& from, bool masked, const change_target& to, std::s
   return true;
 }
 
-/// Stores the runs of one kind, and looks at all.
-bool apply_runs(std::span<const std::byte> changes, bool of_masked,
+enum class pass { whole, masked, last };
+
+/// Stores the lines of one pass, and looks at all.
+bool apply_runs(std::span<const std::byte> changes, pass now, std::span<const std::uint64_t> last,
                 const std::function<std::optional<change_target>(std::uint64_t)>& target) {
   wire::reader from(changes);
   while (!from.rest().empty()) {
@@ -132,7 +156,11 @@ bool apply_runs(std::span<const std::byte> changes, bool of_masked,
     const auto to = target(address);
     if (!to) return false;
     for (std::uint32_t i = 0; i < lines; ++i) {
-      if (!apply_line(from, masked, *to, std::size_t{i} * change_line, masked == of_masked)) return false;
+      const std::size_t offset = std::size_t{i} * change_line;
+      const pass its = holds_one_of(last, address + offset) ? pass::last
+                       : masked                             ? pass::masked
+                                                            : pass::whole;
+      if (!apply_line(from, masked, *to, offset, its == now)) return false;
     }
   }
   return from.ok();
@@ -142,12 +170,15 @@ bool apply_runs(std::span<const std::byte> changes, bool of_masked,
 
 std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memory,
                          std::span<std::byte> shadow, std::size_t from, std::size_t most, std::size_t budget,
-                         std::vector<std::byte>& out, const address_watch& watch) {
+                         std::vector<std::byte>& out, const address_watch& watch, late_words* late) {
   run_writer writer(out, address);
-  const std::size_t limit = out.size() + most;
+  std::vector<std::byte> none;
+  run_writer late_writer(late ? late->runs : none, address);
+  const auto written = [&] { return out.size() + (late ? late->runs.size() : 0); };
+  const std::size_t limit = written() + most;
   const std::size_t end = memory.size() - from > budget ? from + budget / page * page : memory.size();
   std::size_t at = from;
-  while (at < end && out.size() < limit) {
+  while (at < end && written() < limit) {
     const std::size_t here = std::min(page - at % page, end - at);
     if (std::memcmp(memory.data() + at, shadow.data() + at, here) == 0) {
       at += here;
@@ -157,7 +188,9 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
       const std::size_t size = std::min(change_line, stop - at);
       const line l(memory.data() + at, shadow.data() + at, size);
       if (!l.mask) continue;
-      writer.add(at, l);
+      const bool is_late =
+          late && (holds_one_of(late->named, address + at) || is_flag(l, shadow.data() + at));
+      (is_late ? late_writer : writer).add(at, l);
       find_addresses(l.bytes, sizeof(std::uint64_t), watch);
       std::memcpy(shadow.data() + at, l.bytes.data(), size);
     }
@@ -166,10 +199,31 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
   return at;
 }
 
+void for_each_run(std::span<const std::byte> changes,
+                  const std::function<void(std::uint64_t, std::uint32_t)>& tell) {
+  wire::reader from(changes);
+  while (!from.rest().empty()) {
+    const auto address = from.get<std::uint64_t>();
+    const auto lines = from.get<std::uint32_t>();
+    const bool masked = from.flag();
+    for (std::uint32_t i = 0; i < lines && from.ok(); ++i)
+      from.bytes(masked ? static_cast<std::uint64_t>(std::popcount(from.get<std::uint64_t>())) : change_line);
+    if (!from.ok()) return;
+    tell(address, lines);
+  }
+}
+
 bool apply_changes(std::span<const std::byte> changes,
-                   const std::function<std::optional<change_target>(std::uint64_t)>& target) {
+                   const std::function<std::optional<change_target>(std::uint64_t)>& target,
+                   std::span<const std::uint64_t> last) {
   // Who polls a flag finds what it stands for: flags are words that changed alone, the rest comes first.
-  return apply_runs(changes, false, target) && apply_runs(changes, true, target);
+  // Other processors than x86 would reorder the stores.
+  for (const pass now : {pass::whole, pass::masked, pass::last}) {
+    if (now == pass::last && last.empty()) break;
+    if (!apply_runs(changes, now, last, target)) return false;
+    std::atomic_thread_fence(std::memory_order_release);
+  }
+  return true;
 }
 
 void find_addresses(std::span<const std::byte> bytes, std::size_t stride, const address_watch& watch) {

@@ -28,23 +28,37 @@ struct address_watch {
   const address_watch* also = nullptr;  ///< a further range, noted elsewhere
 };
 
+/// Words that are to come last, because who polls one reads other memory then: a line in which one word has
+/// moved on by a little (counters, flags), or that holds one of `named`.
+struct late_words {
+  std::span<const std::uint64_t> named = {};  ///< addresses as the other end knows them, ascending
+  std::vector<std::byte> runs = {};           ///< to be appended once all other changes are there
+};
+
 /// Appends what differs in [from, memory.size()) to `out`, brings the shadow up to date, and stops after
 /// `most` bytes of output or when `budget` bytes have been looked at. `address` names memory[0] to the other
 /// end. Returns where to go on; memory.size() when all was looked at. `from` must be a multiple of
 /// change_line.
 std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memory,
                          std::span<std::byte> shadow, std::size_t from, std::size_t most, std::size_t budget,
-                         std::vector<std::byte>& out, const address_watch& watch = {});
+                         std::vector<std::byte>& out, const address_watch& watch = {},
+                         late_words* late = nullptr);
 
 /// Where changes go: `shadow` may be empty.
 struct change_target {
   std::span<std::byte> memory, shadow;  ///< from the run's address to the end of its block
 };
 
-/// Applies changes; `target` gives nothing for an address that is in no block. False: not a list of changes,
-/// or one that leaves its block; what came before the fault is done.
+/// Tells of each run, until one is malformed.
+void for_each_run(std::span<const std::byte> changes,
+                  const std::function<void(std::uint64_t address, std::uint32_t lines)>& tell);
+
+/// Applies changes: whole lines first, then masked ones, then those that hold one of `last` (ascending).
+/// `target` gives nothing for an address that is in no block. False: not a list of changes, or one that
+/// leaves its block; what came before the fault is done.
 bool apply_changes(std::span<const std::byte> changes,
-                   const std::function<std::optional<change_target>(std::uint64_t address)>& target);
+                   const std::function<std::optional<change_target>(std::uint64_t address)>& target,
+                   std::span<const std::uint64_t> last = {});
 
 /// Notes the values of interest in words at multiples of `stride` bytes.
 void find_addresses(std::span<const std::byte> bytes, std::size_t stride, const address_watch& watch);

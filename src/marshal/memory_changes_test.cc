@@ -96,6 +96,71 @@ TEST(MemoryChanges, every_flipped_bit_is_refused_or_stays_inside_the_block) {
   }
 }
 
+std::vector<std::uint64_t> lines_in_order(std::span<const std::byte> changes) {
+  std::vector<std::uint64_t> all;
+  for_each_run(changes, [&](std::uint64_t address, std::uint32_t lines) {
+    for (std::uint32_t i = 0; i < lines; ++i) all.push_back((address - base) / change_line + i);
+  });
+  return all;
+}
+
+void put(bytes& memory, std::size_t line, std::uint32_t value) {
+  std::memcpy(memory.data() + line * change_line, &value, sizeof value);
+}
+
+TEST(MemoryChanges, words_that_look_like_flags_come_last) {
+  two_ends b(64 * change_line);
+  const auto sent = [&] {
+    bytes out;
+    late_words late;
+    for (std::size_t at = 0; at < b.here.size();)
+      at = find_changes(base, b.here, b.here_shadow, at, ~0ull >> 1, ~0ull >> 1, out, {}, &late);
+    out.insert(out.end(), late.runs.begin(), late.runs.end());
+    EXPECT_TRUE(b.apply(out));
+    EXPECT_EQ(b.here, b.there);
+    return lines_in_order(out);
+  };
+  put(b.here, 0, 1);      // a flag
+  put(b.here, 9, 12345);  // data
+  EXPECT_EQ(sent(), (std::vector<std::uint64_t>{9, 0}));
+  put(b.here, 0, 2);
+  put(b.here, 9, 12346 + 900);
+  put(b.here, 20, 0x10000);
+  EXPECT_EQ(sent(), (std::vector<std::uint64_t>{9, 20, 0}));
+  put(b.here, 0, 1);  // back: no count
+  put(b.here, 9, 7);
+  EXPECT_EQ(sent(), (std::vector<std::uint64_t>{0, 9}));
+}
+
+TEST(MemoryChanges, named_words_come_last_at_both_ends) {
+  two_ends b(64 * change_line);
+  const std::uint64_t word = base + change_line * 3 + 8;
+  late_words late{std::span(&word, 1)};
+  put(b.here, 3, 4711);
+  std::memset(b.here.data() + 3 * change_line, 9, change_line);
+  put(b.here, 5, 999);
+  bytes out;
+  find_changes(base, b.here, b.here_shadow, 0, ~0ull >> 1, ~0ull >> 1, out, {}, &late);
+  EXPECT_EQ(lines_in_order(out), std::vector<std::uint64_t>{5});
+  EXPECT_EQ(lines_in_order(late.runs), std::vector<std::uint64_t>{3});
+  // The receiver's own order: the last pass stores nothing but what is named.
+  b.there.assign(b.there.size(), std::byte{0});
+  bytes both = late.runs;
+  both.insert(both.end(), out.begin(), out.end());
+  bytes stored_before_last;
+  std::size_t asked = 0;
+  const auto target = [&](std::uint64_t address) -> std::optional<change_target> {
+    if (asked++ == 4) stored_before_last = b.there;  // two runs, looked at in each of three passes
+    return change_target{std::span(b.there).subspan(address - base), {}};
+  };
+  ASSERT_TRUE(apply_changes(both, target, std::span(&word, 1)));
+  EXPECT_EQ(asked, 6u);
+  ASSERT_EQ(stored_before_last.size(), b.there.size());
+  EXPECT_EQ(stored_before_last[3 * change_line], std::byte{0});
+  EXPECT_NE(stored_before_last[5 * change_line], std::byte{0});
+  EXPECT_EQ(b.there, b.here);
+}
+
 TEST(MemoryChanges, refuse_what_leaves_its_block) {
   two_ends b(100);
   b.here[99] = std::byte(1);

@@ -1,5 +1,5 @@
 // Host and kernel talk to each other through mapped memory while the kernel runs: it waits for numbers that
-// the host writes and answers each. Possible where both sides have the very same memory: on one machine.
+// the host writes and answers each.
 #include <chrono>
 
 #include "common.hh"

@@ -7,6 +7,7 @@
 #include "frontend/cuda/capture.hh"
 #include "frontend/cuda/host_order.hh"
 #include "frontend/cuda/requests.hh"
+#include "frontend/live_memory.hh"
 #include "frontend/managed_blocks.hh"
 #include "marshal/graph_bodies.hh"
 #include "marshal/memory_changes.hh"
@@ -17,10 +18,22 @@ namespace {
 /// After which kernels, or copies and fills that read and write memory by address, may be at work.
 bool begins_work(const api::function_info& about) {
   for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuStreamWrite",
-                                      "cuStreamBatch", "cuMemPrefetch", "cuMemBatch"}) {
+                                      "cuStreamWaitValue", "cuStreamBatch", "cuMemPrefetch", "cuMemBatch"}) {
     if (about.name.starts_with(name)) return true;
   }
   return false;
+}
+
+bool names_words(const api::function_info& about) {
+  return about.name.starts_with("cuStreamWaitValue") || about.name.starts_with("cuStreamWriteValue");
+}
+
+/// Begins work that may look at words of the host, or write them, before it is over.
+bool may_look(const api::function_info& about) {
+  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuStreamBatchMemOp"}) {
+    if (about.name.starts_with(name)) return true;
+  }
+  return names_words(about);
 }
 
 /// Begins work that may touch what kernels know, and nothing else that both sides have.
@@ -85,6 +98,8 @@ std::optional<work_flow> flow_of(const lane& own, api::opcode code, std::span<co
   }
   const bool per_thread = name.ends_with("_ptsz") || name.ends_with("_ptds");
   const bool async = name.find("Async") != name.npos;
+  if (name.starts_with("cuStream") && payload.size() >= sizeof(std::uint64_t))
+    return flow_in(own, from.get<std::uint64_t>(), per_thread);
   if (!name.starts_with("cuMemset")) return work_flow{own.context_handle(), work_flow::of_lane(own.id)};
   if (!async || payload.size() < sizeof(std::uint64_t)) return flow_in(own, 0, per_thread);
   wire::reader last(payload.last(sizeof(std::uint64_t)));
@@ -162,10 +177,27 @@ CUresult send_changes(lane& own, bool to_kernels_alone) {
 
 completion_mark take_mark() {
   process& p = process::instance();
-  return {p.mirrors().work_mark(), p.managed().started() ? p.managed().mark() : 0};
+  return {p.mirrors().work_mark(), p.managed().started() ? p.managed().mark() : 0, p.live().mark()};
 }
 
-void tell_left(lane& own) { process::instance().managed().left(std::exchange(own.managed_work, 0)); }
+void tell_left(lane& own) {
+  process& p = process::instance();
+  if (own.managed_work) p.managed().left(std::exchange(own.managed_work, 0));
+  if (const auto flow = std::exchange(own.live_work, {})) p.live().begins(*p.server(), questions(), *flow);
+}
+
+work_questions questions() {
+  const auto about_stream = [](lane& own, const work_flow& flow) {
+    std::vector<std::byte> reply;
+    return ask(own, api::opcode::cuStreamQuery, flow.context, marshal::handle_body{flow.stream}, reply);
+  };
+  const auto wait = [](lane& own, std::uint64_t context) {
+    std::vector<std::byte> reply;
+    return process::instance().server()->call(
+        {static_cast<std::uint32_t>(api::opcode::cuCtxSynchronize), own.id, context, {}, {}}, reply);
+  };
+  return {about_stream, wait, [] { return !any_capture_open(); }};
+}
 
 CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
                     std::uint64_t& device_address, std::byte* view, bool to_kernels) {
@@ -252,6 +284,13 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   } while (p.managed().started() && p.managed().reach(flow.value_or(work_flow{}), own.managed_work));
   const bool touches = !of_kernels_alone(*about) || p.mirrors().any_for_kernels();
   if (works && touches && !only_reads(*about)) p.mirrors().work_begins(own.context_handle());
+  if (flow && may_look(*about) && p.mirrors().any_for_kernels()) {
+    if (names_words(*about) && payload.size() >= 2 * sizeof(std::uint64_t)) {
+      wire::reader from(payload.subspan(sizeof(std::uint64_t)));
+      p.mirrors().name_word(from.get<std::uint64_t>());
+    }
+    own.live_work = flow;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -267,11 +306,13 @@ CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payl
   if (code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2) {
     p.mirrors().work_is_done(own.context_handle(), mark.mirrors);
     if (mark.managed) p.managed().complete_context(own.context_handle(), mark.managed);
+    p.live().context_over(own.context_handle(), mark.live);
   } else if (mark.managed && (code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery)) {
     wire::reader from(payload);
     p.managed().complete_event(from.get<std::uint64_t>());
-  } else if (const auto flow = mark.managed ? asked_flow(own, code, payload) : std::nullopt) {
-    p.managed().complete(*flow, mark.managed);
+  } else if (const auto flow = asked_flow(own, code, payload)) {
+    if (mark.managed) p.managed().complete(*flow, mark.managed);
+    p.live().over(*flow, mark.live);
   }
   return CUDA_SUCCESS;
 }

@@ -21,15 +21,19 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
 
 /// Of what has left before a call: that much is complete if the call says that all is.
 struct completion_mark {
-  std::uint64_t mirrors = 0, managed = 0;  ///< mirrors::work_mark, managed_blocks::mark
+  std::uint64_t mirrors = 0, managed = 0,
+                live = 0;  ///< mirrors::work_mark, managed_blocks::mark, live_memory::mark
 };
 completion_mark take_mark();
 
 /// The request has left, or never will.
 void tell_left(lane& own);
 inline void after_leaving(lane& own) {
-  if (own.managed_work) tell_left(own);
+  if (own.managed_work || own.live_work) tell_left(own);
 }
+
+/// What threads of ours ask the session about the program's work.
+work_questions questions();
 
 /// After a call that succeeded; `mark` was taken before it.
 CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payload,

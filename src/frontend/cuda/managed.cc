@@ -53,25 +53,11 @@ CUresult allocate(lane& own, std::uint64_t size, unsigned flags, std::uint64_t& 
   return code;
 }
 
-CUresult ask_stream(lane& own, const work_flow& flow) {
-  std::vector<std::byte> payload, reply;
-  wire::writer w(payload);
-  w.put(flow.stream);
-  return process::instance().server()->call(
-      {static_cast<std::uint32_t>(api::opcode::cuStreamQuery), own.id, flow.context, payload, {}}, reply);
-}
-
-CUresult wait_for_context(lane& own, std::uint64_t context) {
-  std::vector<std::byte> reply;
-  return process::instance().server()->call(
-      {static_cast<std::uint32_t>(api::opcode::cuCtxSynchronize), own.id, context, {}, {}}, reply);
-}
-
 /// Of a block whose addresses are claimed, where the program may use it while kernels do.
 CUresult view_of(std::uint64_t address, std::uint64_t size, bool variable, std::byte*& view) {
   process& p = process::instance();
   if (!p.concurrent_managed()) return CUDA_SUCCESS;
-  if (!p.managed().start(*p.server(), {ask_stream, wait_for_context, [] { return !any_capture_open(); }})) {
+  if (!p.managed().start(*p.server(), questions())) {
     log::error("managed memory: no descriptors left for watching its pages");
     return CUDA_ERROR_OPERATING_SYSTEM;
   }

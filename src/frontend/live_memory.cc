@@ -1,0 +1,126 @@
+#include "frontend/live_memory.hh"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "base/blocked_signals.hh"
+#include "frontend/lane.hh"
+
+namespace outboard::frontend {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Between two exchanges: who waits for a word waits for half a millisecond at most; an exchange may take a
+/// fifth of the time, where much memory is looked at or the line is long.
+constexpr std::chrono::nanoseconds least_pause = 200us, quiet_pause = 500us, most_pause = 20ms;
+constexpr int share = 4;
+/// Nothing has moved for so long: nobody is in the middle of an exchange of words.
+constexpr auto quiet_after = 1s;
+/// A program that begins work sends its changes with it, and learns of the other ones when it waits: it is
+/// not held up by exchanges more often than this.
+constexpr auto while_it_calls = 20ms;
+/// How often the server is asked whether work is over of which the program has not asked.
+constexpr auto question_interval = 50ms;
+/// The thread looks for new work for so long before it must be woken: that costs the program a system call.
+constexpr auto lingering = 200ms;
+constexpr std::chrono::nanoseconds linger_pause = 1ms;
+
+}  // namespace
+
+void live_memory::begins(session& server, const work_questions& ask, const work_flow& flow) {
+  const std::lock_guard lock(mutex_);
+  flows_[flow] = mark_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (!started_) {
+    started_ = true;
+    server_ = &server;
+    ask_ = ask;
+    const blocked_signals blocked;  // signals are the program's business (design section 5.4)
+    std::thread([this] { serve(); }).detach();
+  }
+  if (asleep_) changed_.notify_all();
+}
+
+void live_memory::over(const work_flow& flow, std::uint64_t mark) {
+  const std::lock_guard lock(mutex_);
+  const auto found = flows_.find(flow);
+  if (found != flows_.end() && found->second <= mark) flows_.erase(found);
+}
+
+void live_memory::context_over(std::uint64_t context, std::uint64_t mark) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(flows_, [&](const auto& f) { return f.first.context == context && f.second <= mark; });
+}
+
+void live_memory::stop() {
+  const std::lock_guard lock(mutex_);
+  ended_.store(true);
+  changed_.notify_all();
+}
+
+void live_memory::serve() {
+  lane& own = this_lane();
+  auto worked = clock::now();
+  std::chrono::nanoseconds pause = least_pause;
+  while (!ended_.load()) {
+    std::this_thread::sleep_for(pause);
+    std::unique_lock lock(mutex_);
+    if (flows_.empty()) {
+      pause = linger_pause;
+      if (clock::now() - worked < lingering) continue;
+      asleep_ = true;
+      changed_.wait(lock, [&] { return !flows_.empty() || ended_.load(); });
+      asleep_ = false;
+      pause = least_pause;
+      worked = clock::now();
+      continue;
+    }
+    lock.unlock();
+    pause = step(own);
+    worked = clock::now();
+  }
+}
+
+std::chrono::nanoseconds live_memory::step(lane& own) {
+  std::uint64_t context = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (flows_.empty()) return linger_pause;
+    context = flows_.begin()->first.context;
+  }
+  const auto now = clock::now();
+  const bool calls = std::exchange(seen_mark_, mark()) != mark();
+  if (calls && now - looked_ < while_it_calls) return least_pause;
+  const bool all = now >= next_all_;
+  bool moved = false;
+  const CUresult code = mirrors_.exchange(*server_, own, context, all, moved);
+  looked_ = clock::now();
+  if (moved) moved_ = looked_;
+  // What cannot be looked at (the session is lost, the context is broken or gone) is not waited for either.
+  if (code != CUDA_SUCCESS) context_over(context, mark());
+  (all ? usual_all_ : usual_).took(looked_ - now);
+  if (all) next_all_ = looked_ + share * usual_all_.least();
+  if (looked_ - asked_ > question_interval) look_for_ends(own);
+  const auto least = looked_ - moved_ > quiet_after ? quiet_pause : least_pause;
+  return std::clamp<std::chrono::nanoseconds>(share * usual_.least(), least, most_pause);
+}
+
+void live_memory::look_for_ends(lane& own) {
+  asked_ = clock::now();
+  if (!ask_.may_ask()) return;
+  std::vector<std::pair<work_flow, std::uint64_t>> flows;
+  {
+    const std::lock_guard lock(mutex_);
+    flows.assign(flows_.begin(), flows_.end());
+  }
+  for (const auto& [flow, mark] : flows) {
+    if (!flow.can_be_asked() || ask_.query(own, flow) == CUDA_ERROR_NOT_READY) continue;
+    // What it has written must come before nobody looks any more.
+    bool moved = false;
+    (void)mirrors_.exchange(*server_, own, flow.context, true, moved);
+    over(flow, mark);
+  }
+}
+
+}  // namespace outboard::frontend
