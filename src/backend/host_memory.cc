@@ -131,9 +131,11 @@ outcome memory_fetch(call& c) {
     return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   c.give_up_turn();
-  c.session.outgoing_copies().flush();  // what is complete is there before the answer
+  // What is complete is there before the answer: also a copy that came before a word which is found now.
+  if (!question.watch) c.session.outgoing_copies().flush();
   std::vector<std::byte> changes;
   const CUresult code = c.session.mirrors().answer(question, c.header.context, changes);
+  if (question.watch && !changes.empty()) c.session.outgoing_copies().flush();
   marshal::put_body(c.reply, question.at);
   c.reply.bytes(changes);
   return outcome::answer(code);

@@ -133,8 +133,12 @@ bool session_core::execute_ahead(const frame& f) {
   wire::reader from(f.payload);
   marshal::memory_question question;
   std::vector<std::byte> changes, payload(sizeof(std::int32_t));
-  if (!marshal::take_question(from, asked, question) || mirrors_.answer(question, 0, changes) != CUDA_SUCCESS)
+  if (!marshal::take_question(from, asked, question)) return false;
+  if (question.watch && !copies_.empty()) {
+    question.at = {};  // a word may stand for bytes of a copy: whether that is complete only the driver knows
+  } else if (mirrors_.answer(question, 0, changes) != CUDA_SUCCESS) {
     return false;
+  }
   wire::writer reply(payload);
   marshal::put_body(reply, question.at);
   send(reply_to(header), payload, changes);

@@ -17,7 +17,6 @@ using marshal::host_block;
 
 /// Of one reply of changes, and of memory looked at for it: a worker must not be deaf for long.
 constexpr std::size_t reply_bytes = 8u << 20, look_bytes = 256u << 20;
-constexpr int most_looks = 4;
 constexpr std::uint64_t most_addresses = 1ull << 47;
 
 bool takes(const marshal::device_facts& device, CUdevice_attribute id) {
@@ -135,7 +134,7 @@ CUresult mirrors::insert(mirrored made) {
   const std::lock_guard lock(mutex_);
   (made.kind == host_block::managed ? managed_ : pinned_) += made.owned || made.mapped ? made.size : 0;
   if (made.owned) held_.add(made.device, made.size);
-  if (made.shadow) in_use_.store(true, std::memory_order_relaxed);
+  if (made.shadow && made.kind != host_block::managed) in_use_.store(true, std::memory_order_relaxed);
   if (made.kind == host_block::managed) ++managed_blocks_;
   blocks_[made.address] = made;
   return CUDA_SUCCESS;
@@ -342,16 +341,17 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
 }
 
 CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
-                       std::span<const marshal::address_range> only) {
+                       std::span<const marshal::address_range> only, bool live) {
   finding found{changes};
-  CUresult code = find_once(at, context, found, only);
-  for (int look = 1; look < most_looks && code == CUDA_SUCCESS && !only.empty() && at.address == 0; ++look) {
-    const std::size_t before = found.bytes();
-    if (before == 0) break;
-    code = find_once(at, context, found, only);
-    if (found.bytes() == before) break;
+  if (live) {
+    marshal::fetch_body whole = at;
+    found.late.now = marshal::late_words::look::at_words;
+    const CUresult code = find_once(whole, context, found, only);
+    if (code != CUDA_SUCCESS || !found.late.any) return at = {}, code;
+    found.late.now = marshal::late_words::look::at_the_rest;
   }
-  changes.insert(changes.end(), found.late.runs.begin(), found.late.runs.end());
+  const CUresult code = find_once(at, context, found, only);
+  found.late.append_to(changes);
   return code;
 }
 
@@ -415,7 +415,7 @@ bool mirrors::moved(std::span<const marshal::address_range> places) const {
 
 CUresult mirrors::answer(marshal::memory_question& q, std::uint64_t context,
                          std::vector<std::byte>& changes) {
-  if (!q.watch || moved(q.places)) return find(q.at, context, changes, q.only);
+  if (!q.watch || q.places.empty() || moved(q.places)) return find(q.at, context, changes, q.only, q.watch);
   q.at = {};
   return CUDA_SUCCESS;
 }

@@ -60,18 +60,16 @@ class mirrors {
   bool page_locked(std::uint64_t address) const;  ///< a block of ours starts here
   void drop_context(std::uint64_t context);
 
-  /// There is memory that both sides keep.
+  /// There is pinned or registered memory that both sides keep.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
   /// store(), and find() without a context, make no call of the driver.
   bool touchable() const { return touch_while_busy_ || one_memory_ || managed_blocks_.load() == 0; }
   /// CUDA_ERROR_INVALID_VALUE: not changes of our blocks, which an honest client never sends.
   CUresult store(std::span<const std::byte> changes);
   /// Appends changes from `at` on and moves it; {0, 0} when everything was seen. `only`: nothing is looked at
-  /// outside of these ranges, if there are any; and as long as something has changed they are looked at
-  /// again, a few times: kernels at work write what they say is there before they say so.
+  /// outside of these ranges, if there are any. `live`: kernels are at work meanwhile (late_words).
   CUresult find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
-                std::span<const marshal::address_range> only = {});
-
+                std::span<const marshal::address_range> only = {}, bool live = false);
   /// Whether a kernel has changed something in one of these places.
   bool moved(std::span<const marshal::address_range> places) const;
   /// find() for what the client asks.
@@ -95,7 +93,7 @@ class mirrors {
     std::vector<std::byte>& changes;
     marshal::late_words late = {};
     std::size_t looked = 0;
-    std::size_t bytes() const { return changes.size() + late.runs.size(); }
+    std::size_t bytes() const { return changes.size() + late.size(); }
   };
   CUresult find_once(marshal::fetch_body& at, std::uint64_t context, finding& found,
                      std::span<const marshal::address_range> only);

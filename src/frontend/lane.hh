@@ -27,8 +27,9 @@ struct lane {
   bool in_callback = false;  ///< runs a host function of the program: CUDA calls are not permitted
   std::uint64_t managed_work = 0;  ///< of the request under way that may touch managed memory
   std::optional<work_flow>
-      live_work;  ///< of the request under way whose work may look at memory of both sides
-  int depth = 0;  ///< API calls inside API calls (callbacks) are traced once
+      live_work;             ///< of the request under way whose work may look at memory of both sides
+  bool awaits_word = false;  ///< of live_work: a stream waits for a word then
+  int depth = 0;             ///< API calls inside API calls (callbacks) are traced once
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }
   /// Where requests run.

@@ -21,21 +21,22 @@ constexpr auto quiet_after = 1s;
 /// A program that begins work sends its changes with it, and learns of the other ones when it waits: it is
 /// not held up by exchanges more often than this.
 constexpr auto while_it_calls = 20ms;
-/// How often the server is asked whether work is over of which the program has not asked.
-constexpr auto question_interval = 50ms;
 /// The thread looks for new work for so long before it must be woken: that costs the program a system call.
 constexpr auto lingering = 200ms;
+constexpr std::size_t most_events = 4096;
 constexpr std::chrono::nanoseconds linger_pause = 1ms;
 
 }  // namespace
 
-void live_memory::begins(session& server, const work_questions& ask, const work_flow& flow) {
+void live_memory::begins(session& server, const work_flow& flow, bool awaits_word) {
   const std::lock_guard lock(mutex_);
-  flows_[flow] = mark_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  latest& l = flows_[flow];
+  l.mark = mark_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  l.awaits_word |= awaits_word;
+  if (awaits_word) awaited_.store(true, std::memory_order_release);
   if (!started_) {
     started_ = true;
     server_ = &server;
-    ask_ = ask;
     const blocked_signals blocked;  // signals are the program's business (design section 5.4)
     std::thread([this] { serve(); }).detach();
   }
@@ -45,12 +46,38 @@ void live_memory::begins(session& server, const work_questions& ask, const work_
 void live_memory::over(const work_flow& flow, std::uint64_t mark) {
   const std::lock_guard lock(mutex_);
   const auto found = flows_.find(flow);
-  if (found != flows_.end() && found->second <= mark) flows_.erase(found);
+  if (found == flows_.end() || found->second.mark > mark) return;
+  flows_.erase(found);
+  count_awaited();
 }
 
 void live_memory::context_over(std::uint64_t context, std::uint64_t mark) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(flows_, [&](const auto& f) { return f.first.context == context && f.second <= mark; });
+  std::erase_if(flows_, [&](const auto& f) { return f.first.context == context && f.second.mark <= mark; });
+  count_awaited();
+}
+
+void live_memory::recorded(std::uint64_t event, const work_flow& flow) {
+  const std::lock_guard lock(mutex_);
+  if (!flows_.contains(flow)) return void(events_.erase(event));
+  if (events_.size() >= most_events)
+    events_.clear();  // what they stand for goes on until something else tells
+  events_[event] = {flow, mark()};
+}
+
+void live_memory::event_over(std::uint64_t event) {
+  std::unique_lock lock(mutex_);
+  const auto found = events_.find(event);
+  if (found == events_.end()) return;
+  const auto [flow, mark] = found->second;
+  events_.erase(found);
+  lock.unlock();
+  over(flow, mark);
+}
+
+void live_memory::count_awaited() {
+  const bool any = std::ranges::any_of(flows_, [](const auto& f) { return f.second.awaits_word; });
+  awaited_.store(any, std::memory_order_release);
 }
 
 void live_memory::stop() {
@@ -101,26 +128,8 @@ std::chrono::nanoseconds live_memory::step(lane& own) {
   if (code != CUDA_SUCCESS) context_over(context, mark());
   (all ? usual_all_ : usual_).took(looked_ - now);
   if (all) next_all_ = looked_ + share * usual_all_.least();
-  if (looked_ - asked_ > question_interval) look_for_ends(own);
   const auto least = looked_ - moved_ > quiet_after ? quiet_pause : least_pause;
   return std::clamp<std::chrono::nanoseconds>(share * usual_.least(), least, most_pause);
-}
-
-void live_memory::look_for_ends(lane& own) {
-  asked_ = clock::now();
-  if (!ask_.may_ask()) return;
-  std::vector<std::pair<work_flow, std::uint64_t>> flows;
-  {
-    const std::lock_guard lock(mutex_);
-    flows.assign(flows_.begin(), flows_.end());
-  }
-  for (const auto& [flow, mark] : flows) {
-    if (!flow.can_be_asked() || ask_.query(own, flow) == CUDA_ERROR_NOT_READY) continue;
-    // What it has written must come before nobody looks any more.
-    bool moved = false;
-    (void)mirrors_.exchange(*server_, own, flow.context, true, moved);
-    over(flow, mark);
-  }
 }
 
 }  // namespace outboard::frontend

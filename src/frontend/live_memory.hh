@@ -24,13 +24,19 @@ class live_memory {
   explicit live_memory(mirrors& all) : mirrors_(all) {}
 
   /// The server has a request of this flow whose work may look at what both sides have, or write it.
-  void begins(session& server, const work_questions& ask, const work_flow& flow);
+  void begins(session& server, const work_flow& flow, bool awaits_word);
+  /// Copies of page-locked memory may stand behind a stream's wait for a word.
+  bool words_awaited() const { return awaited_.load(std::memory_order_acquire); }
   /// What was said so far, for the two that follow.
   std::uint64_t mark() const { return mark_.load(std::memory_order_acquire); }
   /// The program has learned that what the flow had at `mark` is over; or all of a context, whose flows those
   /// are.
   void over(const work_flow& flow, std::uint64_t mark);
   void context_over(std::uint64_t context, std::uint64_t mark);
+
+  /// An event stands for what its flow had when it was recorded.
+  void recorded(std::uint64_t event, const work_flow& flow);
+  void event_over(std::uint64_t event);
 
   /// The session is over: the thread ends.
   void stop();
@@ -50,25 +56,29 @@ class live_memory {
     std::array<std::chrono::nanoseconds, 8> times_{};
     std::size_t next_ = 0;
   };
+  void count_awaited();
   void serve();
   std::chrono::nanoseconds step(lane& own);
-  void look_for_ends(lane& own);
 
   mirrors& mirrors_;
   session* server_ = nullptr;
-  work_questions ask_;
   std::atomic<std::uint64_t> mark_{0};
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> ended_{false}, awaited_{false};
 
   std::mutex mutex_;  // guards what follows; never held while a request is under way
   std::condition_variable changed_;
   bool started_ = false, asleep_ = false;
-  std::map<work_flow, std::uint64_t> flows_;  // with the mark of the latest request
+  struct latest {
+    std::uint64_t mark = 0;
+    bool awaits_word = false;  ///< one of the requests did
+  };
+  std::map<work_flow, latest> flows_;
+  std::map<std::uint64_t, std::pair<work_flow, std::uint64_t>> events_;  // with the mark
 
   // The thread's own.
   std::uint64_t seen_mark_ = 0;
-  clock::time_point looked_{}, moved_{}, asked_{};  // last look, last one that moved something, last question
-  clock::time_point next_all_{};                    // when all memory is looked at again
+  clock::time_point looked_{}, moved_{};  // last look, last one that moved something
+  clock::time_point next_all_{};          // when all memory is looked at again
   usual_time usual_, usual_all_;
 };
 

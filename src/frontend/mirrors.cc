@@ -14,8 +14,6 @@ namespace {
 
 /// Of one frame of changes: well below the largest, because a page of output may come on top.
 constexpr std::size_t frame_bytes = 8u << 20;
-/// At what the program writes meanwhile: what a word stands for was written before the word.
-constexpr int most_looks = 4;
 /// Of those that are remembered.
 constexpr std::size_t most_words = 1024, most_lively = 64;
 static_assert(most_lively <= marshal::memory_question::most_places);
@@ -70,6 +68,8 @@ std::vector<mirror> mirrors::remove_context(std::uint64_t context) {
 void mirrors::count(std::ptrdiff_t more) {
   for_kernels_.fetch_add(static_cast<std::size_t>(more), std::memory_order_acq_rel);
   count_.store(mirrors_.size(), std::memory_order_release);
+  const auto live = std::ranges::count_if(mirrors_, [](const auto& m) { return m.second.live; });
+  live_.store(static_cast<std::size_t>(live), std::memory_order_release);
 }
 
 void mirrors::add_part(std::uint64_t base, byte_range part) {
@@ -140,8 +140,7 @@ const mirror* mirrors::at_device(std::uint64_t address) const {
 }
 
 CUresult mirrors::send_part(session& server, lane& own, std::uint64_t context) {
-  changes_.insert(changes_.end(), late_.runs.begin(), late_.runs.end());
-  late_.runs.clear();
+  late_.append_to(changes_);
   if (changes_.empty()) return CUDA_SUCCESS;
   const CUresult code = server.post(
       {static_cast<std::uint32_t>(marshal::service::memory_update), own.id, context, {}, changes_});
@@ -171,10 +170,10 @@ CUresult mirrors::compare_all(session& server, lane& own, std::uint64_t context,
   const std::span memory(m.bytes() + part.begin, part.end - part.begin);
   const std::span shadow(m.shadow + part.begin, part.end - part.begin);
   for (std::size_t done = 0; done < memory.size();) {
-    const std::size_t room = frame_bytes - std::min(frame_bytes, changes_.size() + late_.runs.size());
+    const std::size_t room = frame_bytes - std::min(frame_bytes, changes_.size() + late_.size());
     done = marshal::find_changes(m.base + part.begin, memory, shadow, done, room, no_budget, changes_, watch,
                                  &late_);
-    if (changes_.size() + late_.runs.size() < frame_bytes) continue;
+    if (changes_.size() + late_.size() < frame_bytes) continue;
     if (const CUresult code = send_part(server, own, context); code != CUDA_SUCCESS) return code;
   }
   return CUDA_SUCCESS;
@@ -184,7 +183,7 @@ CUresult mirrors::send(session& server, lane& own, bool to_kernels_alone) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t context = own.context_handle();
   changes_.clear();
-  late_.runs.clear();
+  late_.clear();
   for (auto& [base, m] : mirrors_) {
     if (to_kernels_alone && !m.kernels) continue;
     const byte_range all{0, m.size};
@@ -203,7 +202,7 @@ CUresult mirrors::send_range(session& server, lane& own, std::uint64_t context, 
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return CUDA_SUCCESS;
   changes_.clear();
-  late_.runs.clear();
+  late_.clear();
   const CUresult code = compare(server, own, context, found->second, part);
   return code == CUDA_SUCCESS ? send_part(server, own, context) : code;
 }
@@ -232,40 +231,48 @@ CUresult mirrors::exchange(session& server, lane& own, std::uint64_t context, bo
   if (!all && lively_.empty()) return CUDA_SUCCESS;
   std::vector<marshal::address_range> looked;
   for (const auto& [base, m] : mirrors_) {
-    if (m.kernels && !m.memory) looked.push_back({base, base + m.size});
+    if (!m.live) continue;
+    if (m.kernels) looked.push_back({base, base + m.size});
+    for (const byte_range& part : m.parts) looked.push_back({base + part.begin, base + part.end});
   }
   own.how = answered::waited;
   for (std::span<const marshal::address_range> left = looked; !left.empty();) {
     const auto some = left.first(std::min(left.size(), marshal::max_ranges));
     left = left.subspan(some.size());
-    const CUresult code = fetch_from(server, own, context, {}, some, !all, &moved);
+    const look how = all ? look::at_all : look::at_lively;
+    const CUresult code = fetch_from(server, own, context, {}, some, how, &moved);
     if (code != CUDA_SUCCESS) return code;
   }
   return CUDA_SUCCESS;
 }
 
 CUresult mirrors::send_live(session& server, lane& own, std::uint64_t context, bool& moved) {
+  using step = marshal::late_words::look;
   changes_.clear();
-  late_.runs.clear();
-  for (int look = 0; look < most_looks; ++look) {
-    const std::size_t before = changes_.size() + late_.runs.size();
+  late_.clear();
+  for (const step now : {step::at_words, step::at_the_rest}) {
+    late_.now = now;
+    if (now == step::at_the_rest && !late_.any) break;
     for (auto& [base, m] : mirrors_) {
-      if (!m.kernels || m.memory) continue;
-      if (const CUresult code = compare(server, own, context, m, {0, m.size}); code != CUDA_SUCCESS)
-        return code;
+      const byte_range whole{0, m.size};
+      for (const byte_range part : m.kernels ? std::span(&whole, 1) : std::span<const byte_range>(m.parts)) {
+        if (!m.live) break;
+        if (const CUresult code = compare(server, own, context, m, part); code != CUDA_SUCCESS) return code;
+      }
     }
-    if (changes_.size() + late_.runs.size() == before) break;
-    moved = true;
   }
-  note_lively(changes_);
+  moved |= late_.any;
   note_lively(late_.runs);
-  return send_part(server, own, context);
+  note_lively(late_.flags);
+  const CUresult code = send_part(server, own, context);
+  late_.clear();
+  return code;
 }
 
 bool mirrors::lively_changed() {
   return std::ranges::any_of(lively_, [&](std::uint64_t line) {
     const mirror* m = at(line);
-    if (!m || m->memory) return false;
+    if (!m || !m->live) return false;
     const std::uint64_t offset = line - m->base;
     const std::size_t size = std::min<std::size_t>(marshal::change_line, m->size - offset);
     return std::memcmp(m->bytes() + offset, m->shadow + offset, size) != 0;
@@ -299,14 +306,16 @@ void mirrors::name_word(std::uint64_t device_address) {
 }
 
 CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next,
-                             std::span<const marshal::address_range> only, bool live, bool* moved) {
+                             std::span<const marshal::address_range> only, look how, bool* moved) {
   do {
-    const auto asked = live ? marshal::service::memory_watch : marshal::service::memory_fetch;
+    const auto asked = how == look::told ? marshal::service::memory_fetch : marshal::service::memory_watch;
     request_.clear();
     wire::writer w(request_);
-    if (live) {
-      w.put(static_cast<std::uint32_t>(lively_.size()));
-      for (const std::uint64_t line : lively_)
+    if (how != look::told) {
+      const std::span<const std::uint64_t> places(lively_.data(),
+                                                  how == look::at_lively ? lively_.size() : 0);
+      w.put(static_cast<std::uint32_t>(places.size()));
+      for (const std::uint64_t line : places)
         marshal::put_body(w, marshal::address_range{line, line + marshal::change_line});
     }
     marshal::put_body(w, next);
@@ -322,7 +331,8 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
       *moved = true;
       note_lively(from.rest());
     }
-    live = false;  // where something has changed the rest is looked at as well
+    if (how == look::at_lively)
+      how = look::at_all;  // where something has changed the rest is looked at as well
     const auto target = [&](std::uint64_t address) -> std::optional<marshal::change_target> {
       const mirror* m = at(address);
       if (!m) return std::nullopt;

@@ -36,6 +36,7 @@ struct mirror {
   bool shut = false;     ///< the program gets at no page of it but those in `windows`
   bool settled = false;  ///< and nothing has changed in the others since they were last compared
   std::vector<byte_range> windows;
+  bool live = false;              ///< pinned or registered: exchanged while work is not over
   bool kernels = true;            ///< kernels may know the address; else only copies name it, in `parts`
   std::vector<byte_range> parts;  ///< in order, apart from each other
 
@@ -52,6 +53,7 @@ class mirrors {
   /// A mirror that kernels know by this address.
   std::optional<mirror> find_device(std::uint64_t address) const;
   bool any() const { return count_.load(std::memory_order_acquire) != 0; }
+  bool any_live() const { return live_.load(std::memory_order_acquire) != 0; }
   /// Is there one that kernels may know?
   bool any_for_kernels() const { return for_kernels_.load(std::memory_order_acquire) != 0; }
   /// Copies name this part of a block that kernels do not know: it is compared from now on.
@@ -99,11 +101,14 @@ class mirrors {
   CUresult send_part(session& server, lane& own, std::uint64_t context);
   CUresult compare(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
   CUresult compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
+  /// The program was told of the end of work; or work goes on: at all, or only if some place has changed.
+  enum class look : std::uint8_t { told, at_all, at_lively };
   CUresult send_live(session& server, lane& own, std::uint64_t context, bool& moved);
   bool lively_changed();
   void note_lively(std::span<const std::byte> changes);
   CUresult fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next,
-                      std::span<const marshal::address_range> only, bool live = false, bool* moved = nullptr);
+                      std::span<const marshal::address_range> only, look how = look::told,
+                      bool* moved = nullptr);
   const mirror* at_device(std::uint64_t address) const;
   const mirror* at(std::uint64_t address) const;
   void count(std::ptrdiff_t more);
@@ -119,7 +124,7 @@ class mirrors {
   std::uint64_t watched_low_ = 0, watched_size_ = 0;
   std::uint64_t managed_low_ = 0, managed_size_ = 0;
   std::vector<std::uint64_t> noted_, managed_noted_;
-  std::atomic<std::size_t> count_{0}, for_kernels_{0};
+  std::atomic<std::size_t> count_{0}, for_kernels_{0}, live_{0};
   std::atomic<bool> working_{false};
   std::atomic<std::uint64_t> work_mark_{0};
 };

@@ -350,8 +350,8 @@ inline bool take_ranges(wire::reader& from, std::vector<address_range>& ranges) 
 }
 
 /// What memory_fetch and memory_watch ask. The latter begins with the number of places and the places, any
-/// ranges; only if something has changed in one of them it is answered as a memory_fetch of what follows, and
-/// else with an empty one.
+/// ranges; only if something has changed in one of them, or there are none, it is answered as a memory_fetch
+/// of what follows, and else with an empty one. Copies that were complete before a change come before it.
 struct memory_question {
   fetch_body at;
   std::vector<address_range> places, only;

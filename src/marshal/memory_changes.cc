@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "wire/cursor.hh"
 
@@ -69,12 +70,15 @@ bool holds_one_of(std::span<const std::uint64_t> words, std::uint64_t line) {
   return first != words.end() && *first - line < change_line;
 }
 
-/// Whether the line looks like a flag: all that has changed is one number, which moved on by a little.
-bool is_flag(const line& l, const std::byte* before) {
+/// What a line's change looks like: of much, of one number, of one that moved on by a little.
+enum class kind : std::uint8_t { none, much, word, count };
+
+kind kind_of(const line& l, const std::byte* before) {
   constexpr std::size_t word = sizeof(std::uint64_t);
   constexpr std::uint64_t little = 8;
+  if (!l.mask) return kind::none;
   const std::size_t at = static_cast<std::size_t>(std::countr_zero(l.mask)) / word * word;
-  if (at + word > l.size || l.mask >> at > 0xff) return false;
+  if (at + word > l.size || l.mask >> at > 0xff) return kind::much;
   std::uint64_t was = 0, is = 0;
   std::memcpy(&was, before + at, word);
   std::memcpy(&is, l.bytes.data() + at, word);
@@ -82,8 +86,37 @@ bool is_flag(const line& l, const std::byte* before) {
   const std::uint64_t high = (is >> 32) - (was >> 32);
   const bool one_half = (is ^ was) >> 32 == 0 || static_cast<std::uint32_t>(is ^ was) == 0;
   const std::uint64_t step = !one_half ? is - was : low != 0 ? low : high;
-  return step - 1 < little;
+  return step - 1 < little ? kind::count : kind::word;
 }
+
+/// Lines of a page that have changed, to be written once their neighbours are known: a table of numbers is
+/// data, a number alone is a word that somebody may wait for.
+class page_of_lines {
+ public:
+  void add(std::size_t offset, const line& l, kind k) { lines_[count_++] = entry{offset, l, k}; }
+
+  template <class Write>
+  void write(const Write& to) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      const entry& e = *lines_[i];
+      const auto same = [&](std::size_t other, std::size_t offset) {
+        return other < count_ && lines_[other]->offset == offset && lines_[other]->k == e.k;
+      };
+      const bool of_many = same(i - 1, e.offset - change_line) || same(i + 1, e.offset + change_line);
+      to(e.offset, e.l, of_many ? kind::much : e.k);
+    }
+    count_ = 0;
+  }
+
+ private:
+  struct entry {
+    std::size_t offset;
+    line l;
+    kind k;
+  };
+  std::array<std::optional<entry>, page / change_line> lines_;
+  std::size_t count_ = 0;
+};
 
 /// The bytes of an aligned word that `mask` names, in one store: whoever polls a number there never sees half
 /// of it, and what others write beside them stays.
@@ -173,8 +206,24 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
                          std::vector<std::byte>& out, const address_watch& watch, late_words* late) {
   run_writer writer(out, address);
   std::vector<std::byte> none;
-  run_writer late_writer(late ? late->runs : none, address);
-  const auto written = [&] { return out.size() + (late ? late->runs.size() : 0); };
+  run_writer late_writer(late ? late->runs : none, address), flag_writer(late ? late->flags : none, address);
+  page_of_lines changed;
+  using look = late_words::look;
+  const auto write = [&](std::size_t offset, const line& l, kind k) {
+    const bool named = late && holds_one_of(late->named, address + offset);
+    const bool is_flag = named || k == kind::count;
+    const bool is_late = late && (is_flag || k == kind::word);
+    if (late) late->any = true;
+    if (late && late->now == look::at_words && !is_late) return;
+    if (late && late->now == look::at_words) late->taken.push_back(address + offset);
+    if (late && late->now == look::at_the_rest && is_flag) return;
+    if (late && late->now == look::at_the_rest && std::ranges::binary_search(late->taken, address + offset))
+      return;
+    (!is_late ? writer : is_flag ? flag_writer : late_writer).add(offset, l);
+    find_addresses(std::span(l.bytes).first(l.size), sizeof(std::uint64_t), watch);
+    std::memcpy(shadow.data() + offset, l.bytes.data(), l.size);
+  };
+  const auto written = [&] { return out.size() + (late ? late->size() : 0); };
   const std::size_t limit = written() + most;
   const std::size_t end = memory.size() - from > budget ? from + budget / page * page : memory.size();
   std::size_t at = from;
@@ -188,12 +237,9 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
       const std::size_t size = std::min(change_line, stop - at);
       const line l(memory.data() + at, shadow.data() + at, size);
       if (!l.mask) continue;
-      const bool is_late =
-          late && (holds_one_of(late->named, address + at) || is_flag(l, shadow.data() + at));
-      (is_late ? late_writer : writer).add(at, l);
-      find_addresses(l.bytes, sizeof(std::uint64_t), watch);
-      std::memcpy(shadow.data() + at, l.bytes.data(), size);
+      changed.add(at, l, kind_of(l, shadow.data() + at));
     }
+    changed.write(write);
     at = std::min(at, end);
   }
   return at;

@@ -29,10 +29,26 @@ struct address_watch {
 };
 
 /// Words that are to come last, because who polls one reads other memory then: a line in which one word has
-/// moved on by a little (counters, flags), or that holds one of `named`.
+/// changed, apart from other such lines; behind these, where one has moved on by a little (counters, flags);
+/// and any that holds one of `named`.
 struct late_words {
   std::span<const std::uint64_t> named = {};  ///< addresses as the other end knows them, ascending
-  std::vector<std::byte> runs = {};           ///< to be appended once all other changes are there
+  std::vector<std::byte> runs = {}, flags = {};
+  /// Memory that is written meanwhile is gone over twice: what a late word stands for was written before it,
+  /// and so is found by a look that begins after the word was seen. The first takes late words alone, the
+  /// second all other changes, and leaves words that are new to it for the next time.
+  enum class look : std::uint8_t { at_all, at_words, at_the_rest } now = look::at_all;
+  std::vector<std::uint64_t> taken = {};  ///< lines of the first look, ascending
+  bool any = false;                       ///< something has changed, taken or not
+
+  std::size_t size() const { return runs.size() + flags.size(); }
+  void clear() { runs.clear(), flags.clear(), taken.clear(), now = look::at_all, any = false; }
+  /// To be called once all other changes are there.
+  void append_to(std::vector<std::byte>& changes) {
+    changes.insert(changes.end(), runs.begin(), runs.end());
+    changes.insert(changes.end(), flags.begin(), flags.end());
+    runs.clear(), flags.clear();
+  }
 };
 
 /// Appends what differs in [from, memory.size()) to `out`, brings the shadow up to date, and stops after

@@ -115,7 +115,7 @@ TEST(MemoryChanges, words_that_look_like_flags_come_last) {
     late_words late;
     for (std::size_t at = 0; at < b.here.size();)
       at = find_changes(base, b.here, b.here_shadow, at, ~0ull >> 1, ~0ull >> 1, out, {}, &late);
-    out.insert(out.end(), late.runs.begin(), late.runs.end());
+    late.append_to(out);
     EXPECT_TRUE(b.apply(out));
     EXPECT_EQ(b.here, b.there);
     return lines_in_order(out);
@@ -127,6 +127,9 @@ TEST(MemoryChanges, words_that_look_like_flags_come_last) {
   put(b.here, 9, 12346 + 900);
   put(b.here, 20, 0x10000);
   EXPECT_EQ(sent(), (std::vector<std::uint64_t>{9, 20, 0}));
+  for (std::size_t line = 30; line < 34; ++line) put(b.here, line, 1);  // a table that counts, and a word
+  put(b.here, 25, 4711);
+  EXPECT_EQ(sent(), (std::vector<std::uint64_t>{30, 31, 32, 33, 25}));
   put(b.here, 0, 1);  // back: no count
   put(b.here, 9, 7);
   EXPECT_EQ(sent(), (std::vector<std::uint64_t>{0, 9}));
@@ -141,12 +144,12 @@ TEST(MemoryChanges, named_words_come_last_at_both_ends) {
   put(b.here, 5, 999);
   bytes out;
   find_changes(base, b.here, b.here_shadow, 0, ~0ull >> 1, ~0ull >> 1, out, {}, &late);
-  EXPECT_EQ(lines_in_order(out), std::vector<std::uint64_t>{5});
-  EXPECT_EQ(lines_in_order(late.runs), std::vector<std::uint64_t>{3});
+  EXPECT_EQ(lines_in_order(late.runs), std::vector<std::uint64_t>{5});
+  EXPECT_EQ(lines_in_order(late.flags), std::vector<std::uint64_t>{3});
   // The receiver's own order: the last pass stores nothing but what is named.
   b.there.assign(b.there.size(), std::byte{0});
-  bytes both = late.runs;
-  both.insert(both.end(), out.begin(), out.end());
+  bytes both = late.flags;
+  both.insert(both.end(), late.runs.begin(), late.runs.end());
   bytes stored_before_last;
   std::size_t asked = 0;
   const auto target = [&](std::uint64_t address) -> std::optional<change_target> {

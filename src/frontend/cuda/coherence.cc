@@ -118,6 +118,7 @@ std::optional<work_flow> asked_flow(const lane& own, api::opcode code, std::span
 /// Events say later what is complete.
 void note_event(const lane& own, api::opcode code, std::span<const std::byte> payload) {
   using enum api::opcode;
+  process& p = process::instance();
   wire::reader from(payload);
   const auto event = from.get<std::uint64_t>();
   switch (code) {
@@ -127,10 +128,12 @@ void note_event(const lane& own, api::opcode code, std::span<const std::byte> pa
     case cuEventRecordWithFlags_ptsz: {
       const bool per_thread = code == cuEventRecord_ptsz || code == cuEventRecordWithFlags_ptsz;
       const auto flow = flow_in(own, from.get<std::uint64_t>(), per_thread);
-      return process::instance().managed().recorded(event, flow);
+      if (p.managed().started()) p.managed().recorded(event, flow);
+      return p.live().recorded(event, flow);
     }
     case cuEventDestroy_v2:
-      return process::instance().managed().forget_event(event);
+      if (p.managed().started()) p.managed().forget_event(event);
+      return;
     default:
       return;
   }
@@ -183,7 +186,8 @@ completion_mark take_mark() {
 void tell_left(lane& own) {
   process& p = process::instance();
   if (own.managed_work) p.managed().left(std::exchange(own.managed_work, 0));
-  if (const auto flow = std::exchange(own.live_work, {})) p.live().begins(*p.server(), questions(), *flow);
+  if (const auto flow = std::exchange(own.live_work, {}))
+    p.live().begins(*p.server(), *flow, std::exchange(own.awaits_word, false));
 }
 
 work_questions questions() {
@@ -206,6 +210,7 @@ CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marsha
   made.base = address;
   made.size = size;
   made.kernels = to_kernels;
+  made.live = kind == marshal::host_block::pinned || kind == marshal::host_block::registered;
   made.context = own.context_handle();
   made.memory = view;  // variables are small: no file, all of it is looked at
   std::vector<std::byte> reply;
@@ -268,7 +273,7 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   if (!p.mirrors().any()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about) return CUDA_SUCCESS;
-  if (p.managed().started()) note_event(own, code, payload);
+  note_event(own, code, payload);
   const bool works = begins_work(*about);
   if (!works && !learns_of_completion(*about)) return CUDA_SUCCESS;
   const auto flow = works && !only_reads(*about) ? flow_of(own, code, payload) : std::nullopt;
@@ -284,12 +289,14 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   } while (p.managed().started() && p.managed().reach(flow.value_or(work_flow{}), own.managed_work));
   const bool touches = !of_kernels_alone(*about) || p.mirrors().any_for_kernels();
   if (works && touches && !only_reads(*about)) p.mirrors().work_begins(own.context_handle());
-  if (flow && may_look(*about) && p.mirrors().any_for_kernels()) {
+  if (flow && may_look(*about) && p.mirrors().any_live()) {
     if (names_words(*about) && payload.size() >= 2 * sizeof(std::uint64_t)) {
       wire::reader from(payload.subspan(sizeof(std::uint64_t)));
       p.mirrors().name_word(from.get<std::uint64_t>());
     }
     own.live_work = flow;
+    own.awaits_word =
+        about->name.starts_with("cuStreamWaitValue") || about->name.starts_with("cuStreamBatch");
   }
   return CUDA_SUCCESS;
 }
@@ -307,9 +314,10 @@ CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payl
     p.mirrors().work_is_done(own.context_handle(), mark.mirrors);
     if (mark.managed) p.managed().complete_context(own.context_handle(), mark.managed);
     p.live().context_over(own.context_handle(), mark.live);
-  } else if (mark.managed && (code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery)) {
-    wire::reader from(payload);
-    p.managed().complete_event(from.get<std::uint64_t>());
+  } else if (code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery) {
+    const auto event = wire::reader(payload).get<std::uint64_t>();
+    if (mark.managed) p.managed().complete_event(event);
+    p.live().event_over(event);
   } else if (const auto flow = asked_flow(own, code, payload)) {
     if (mark.managed) p.managed().complete(*flow, mark.managed);
     p.live().over(*flow, mark.live);

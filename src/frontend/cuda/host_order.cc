@@ -5,6 +5,7 @@
 
 #include "frontend/cuda/capture.hh"
 #include "frontend/cuda/contexts.hh"
+#include "frontend/live_memory.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -92,8 +93,9 @@ server_place make_place_on_server(lane& own, std::uint64_t address, std::uint64_
 }
 
 server_place place_behind_functions(lane& own, std::uint64_t address, std::uint64_t size) {
-  return process::instance().server()->callbacks_expected() ? make_place_on_server(own, address, size)
-                                                            : place_on_server(own, address, size);
+  process& p = process::instance();
+  const bool later = p.server()->callbacks_expected() || p.live().words_awaited();
+  return later ? make_place_on_server(own, address, size) : place_on_server(own, address, size);
 }
 
 }  // namespace outboard::frontend::cuda
