@@ -17,6 +17,8 @@ using marshal::host_block;
 
 /// Of one reply of changes, and of memory looked at for it: a worker must not be deaf for long.
 constexpr std::size_t reply_bytes = 8u << 20, look_bytes = 256u << 20;
+/// Of late words, which wait for the last of several replies.
+constexpr std::size_t most_late = reply_bytes / 2;
 constexpr std::uint64_t most_addresses = 1ull << 47;
 
 bool takes(const marshal::device_facts& device, CUdevice_attribute id) {
@@ -342,17 +344,41 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
 
 CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
                        std::span<const marshal::address_range> only, bool live) {
-  finding found{changes};
-  if (live) {
-    marshal::fetch_body whole = at;
-    found.late.now = marshal::late_words::look::at_words;
-    const CUresult code = find_once(whole, context, found, only);
-    if (code != CUDA_SUCCESS || !found.late.any) return at = {}, code;
-    found.late.now = marshal::late_words::look::at_the_rest;
-  }
+  if (live) return find_live(at, context, changes, only);
+  marshal::late_words late;
+  finding found{changes, late};
   const CUresult code = find_once(at, context, found, only);
-  found.late.append_to(changes);
+  late.append_to(changes);
   return code;
+}
+
+/// One look may take several questions; what it has found of words goes with the last reply.
+CUresult mirrors::find_live(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
+                            std::span<const marshal::address_range> only) {
+  using look = marshal::late_words::look;
+  constexpr marshal::fetch_body from_the_beginning{1, 0, 0};  // lower than any block
+  const std::lock_guard one(looking_);
+  finding found{changes, late_};
+  if (at.address == 0) {
+    late_.clear();
+    late_.begin(look::at_words);
+    round_ = 0;
+  }
+  for (;;) {
+    if (const CUresult code = find_once(at, context, found, only); code != CUDA_SUCCESS) return code;
+    if (at.address != 0) break;
+    if (late_.now == look::at_words && late_.any) {
+      late_.begin(look::at_the_rest);
+    } else if (late_.left && ++round_ < late_.most_rounds) {
+      late_.begin(look::at_words);
+    } else {
+      late_.append_to(changes);
+      return CUDA_SUCCESS;
+    }
+    at = from_the_beginning;
+  }
+  if (late_.size() >= most_late) late_.append_to(changes);
+  return CUDA_SUCCESS;
 }
 
 CUresult mirrors::find_once(marshal::fetch_body& at, std::uint64_t context, finding& found,

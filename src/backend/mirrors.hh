@@ -91,10 +91,12 @@ class mirrors {
   const mirrored* at(std::uint64_t address) const;
   struct finding {
     std::vector<std::byte>& changes;
-    marshal::late_words late = {};
+    marshal::late_words& late;
     std::size_t looked = 0;
     std::size_t bytes() const { return changes.size() + late.size(); }
   };
+  CUresult find_live(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
+                     std::span<const marshal::address_range> only);
   CUresult find_once(marshal::fetch_body& at, std::uint64_t context, finding& found,
                      std::span<const marshal::address_range> only);
   CUresult find_in(marshal::fetch_body& at, std::uint64_t context, finding& found);
@@ -110,8 +112,11 @@ class mirrors {
   mutable std::mutex
       mutex_;  // what follows; a host function of the client may wait for it, and the driver for that
   blocks blocks_;
-  std::uint64_t stores_ = 0;                   // how often the client has changed something
-  std::mutex reading_;                         // one copy that looks for changes at a time
+  std::uint64_t stores_ = 0;  // how often the client has changed something
+  std::mutex looking_;        // a look at memory that kernels are at work on; several questions may be one
+  marshal::late_words late_;  // its words so far, with `looking_`
+  int round_ = 0;             // of the look, with `looking_`
+  std::mutex reading_;        // one copy that looks for changes at a time
   std::map<std::uint64_t, CUstream> streams_;  // by context: theirs, with `reading_`
   bool one_memory_ = false;                    // the device's memory is this machine's
   bool touch_while_busy_ = false;              // managed memory may be touched while kernels run

@@ -112,6 +112,28 @@ TEST_F(MirrorsTest, ChangesGoBothWaysAndOnlyOnce) {
   EXPECT_TRUE(found().empty());
 }
 
+/// A word that somebody may poll stands for all that was written before it: it comes with the last reply.
+TEST_F(MirrorsTest, WordsComeBehindAllPartsOfWhatTheyStandFor) {
+  constexpr std::uint64_t size = 24u << 20, word = size - page;
+  ASSERT_EQ(map(base, size), CUDA_SUCCESS);
+  for (std::uint64_t i = 0; i < word; ++i)
+    here(base + i) = static_cast<unsigned char>(i * 2654435761u >> 24 | 1);
+  here(base + word) = 1;
+  marshal::fetch_body at;
+  std::size_t parts = 0;
+  bool word_came = false;
+  do {
+    EXPECT_FALSE(word_came);
+    std::vector<std::byte> changes;
+    ASSERT_EQ(blocks_.find(at, 1, changes, {}, true), CUDA_SUCCESS);
+    marshal::for_each_run(changes,
+                          [&](std::uint64_t address, std::uint32_t) { word_came |= address == base + word; });
+    ASSERT_LT(++parts, 100u);
+  } while (at.address != 0);
+  EXPECT_GE(parts, 3u);
+  EXPECT_TRUE(word_came);
+}
+
 TEST_F(MirrorsTest, LargeChangesComeInParts) {
   constexpr std::uint64_t size = 24u << 20;
   ASSERT_EQ(map(base, size), CUDA_SUCCESS);

@@ -33,6 +33,7 @@ void live_memory::begins(session& server, const work_flow& flow, bool awaits_wor
   latest& l = flows_[flow];
   l.mark = mark_.fetch_add(1, std::memory_order_acq_rel) + 1;
   l.awaits_word |= awaits_word;
+  any_.store(true, std::memory_order_release);
   if (awaits_word) awaited_.store(true, std::memory_order_release);
   if (!started_) {
     started_ = true;
@@ -48,13 +49,13 @@ void live_memory::over(const work_flow& flow, std::uint64_t mark) {
   const auto found = flows_.find(flow);
   if (found == flows_.end() || found->second.mark > mark) return;
   flows_.erase(found);
-  count_awaited();
+  count();
 }
 
 void live_memory::context_over(std::uint64_t context, std::uint64_t mark) {
   const std::lock_guard lock(mutex_);
   std::erase_if(flows_, [&](const auto& f) { return f.first.context == context && f.second.mark <= mark; });
-  count_awaited();
+  count();
 }
 
 void live_memory::recorded(std::uint64_t event, const work_flow& flow) {
@@ -75,9 +76,10 @@ void live_memory::event_over(std::uint64_t event) {
   over(flow, mark);
 }
 
-void live_memory::count_awaited() {
-  const bool any = std::ranges::any_of(flows_, [](const auto& f) { return f.second.awaits_word; });
-  awaited_.store(any, std::memory_order_release);
+void live_memory::count() {
+  any_.store(!flows_.empty(), std::memory_order_release);
+  const bool awaited = std::ranges::any_of(flows_, [](const auto& f) { return f.second.awaits_word; });
+  awaited_.store(awaited, std::memory_order_release);
 }
 
 void live_memory::stop() {

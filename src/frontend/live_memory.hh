@@ -25,6 +25,8 @@ class live_memory {
 
   /// The server has a request of this flow whose work may look at what both sides have, or write it.
   void begins(session& server, const work_flow& flow, bool awaits_word);
+  /// Something goes on. An event need not be noted where nothing does: what it stands for is over.
+  bool any() const { return any_.load(std::memory_order_acquire); }
   /// Copies of page-locked memory may stand behind a stream's wait for a word.
   bool words_awaited() const { return awaited_.load(std::memory_order_acquire); }
   /// What was said so far, for the two that follow.
@@ -56,14 +58,14 @@ class live_memory {
     std::array<std::chrono::nanoseconds, 8> times_{};
     std::size_t next_ = 0;
   };
-  void count_awaited();
+  void count();
   void serve();
   std::chrono::nanoseconds step(lane& own);
 
   mirrors& mirrors_;
   session* server_ = nullptr;
   std::atomic<std::uint64_t> mark_{0};
-  std::atomic<bool> ended_{false}, awaited_{false};
+  std::atomic<bool> ended_{false}, any_{false}, awaited_{false};
 
   std::mutex mutex_;  // guards what follows; never held while a request is under way
   std::condition_variable changed_;

@@ -14,6 +14,8 @@ namespace {
 
 /// Of one frame of changes: well below the largest, because a page of output may come on top.
 constexpr std::size_t frame_bytes = 8u << 20;
+/// Of late words, which wait for the last of several frames.
+constexpr std::size_t most_late = frame_bytes / 2;
 /// Of those that are remembered.
 constexpr std::size_t most_words = 1024, most_lively = 64;
 static_assert(most_lively <= marshal::memory_question::most_places);
@@ -139,8 +141,9 @@ const mirror* mirrors::at_device(std::uint64_t address) const {
   return nullptr;
 }
 
-CUresult mirrors::send_part(session& server, lane& own, std::uint64_t context) {
-  late_.append_to(changes_);
+/// Late words go with the last part, behind everything that they may stand for.
+CUresult mirrors::send_part(session& server, lane& own, std::uint64_t context, bool last) {
+  if (last || late_.size() >= most_late) late_.append_to(changes_);
   if (changes_.empty()) return CUDA_SUCCESS;
   const CUresult code = server.post(
       {static_cast<std::uint32_t>(marshal::service::memory_update), own.id, context, {}, changes_});
@@ -174,7 +177,7 @@ CUresult mirrors::compare_all(session& server, lane& own, std::uint64_t context,
     done = marshal::find_changes(m.base + part.begin, memory, shadow, done, room, no_budget, changes_, watch,
                                  &late_);
     if (changes_.size() + late_.size() < frame_bytes) continue;
-    if (const CUresult code = send_part(server, own, context); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = send_part(server, own, context, false); code != CUDA_SUCCESS) return code;
   }
   return CUDA_SUCCESS;
 }
@@ -193,7 +196,7 @@ CUresult mirrors::send(session& server, lane& own, bool to_kernels_alone) {
     }
     m.settled = m.shut;
   }
-  return send_part(server, own, context);
+  return send_part(server, own, context, true);
 }
 
 CUresult mirrors::send_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
@@ -204,7 +207,7 @@ CUresult mirrors::send_range(session& server, lane& own, std::uint64_t context, 
   changes_.clear();
   late_.clear();
   const CUresult code = compare(server, own, context, found->second, part);
-  return code == CUDA_SUCCESS ? send_part(server, own, context) : code;
+  return code == CUDA_SUCCESS ? send_part(server, own, context, true) : code;
 }
 
 CUresult mirrors::fetch(session& server, lane& own) {
@@ -250,9 +253,8 @@ CUresult mirrors::send_live(session& server, lane& own, std::uint64_t context, b
   using step = marshal::late_words::look;
   changes_.clear();
   late_.clear();
-  for (const step now : {step::at_words, step::at_the_rest}) {
-    late_.now = now;
-    if (now == step::at_the_rest && !late_.any) break;
+  const auto look_at_all = [&](step which) {
+    late_.begin(which);
     for (auto& [base, m] : mirrors_) {
       const byte_range whole{0, m.size};
       for (const byte_range part : m.kernels ? std::span(&whole, 1) : std::span<const byte_range>(m.parts)) {
@@ -260,11 +262,17 @@ CUresult mirrors::send_live(session& server, lane& own, std::uint64_t context, b
         if (const CUresult code = compare(server, own, context, m, part); code != CUDA_SUCCESS) return code;
       }
     }
+    return CUDA_SUCCESS;
+  };
+  for (int round = 0; round == 0 || (late_.left && round < late_.most_rounds); ++round) {
+    if (const CUresult code = look_at_all(step::at_words); code != CUDA_SUCCESS) return code;
+    if (!late_.any) break;
+    if (const CUresult code = look_at_all(step::at_the_rest); code != CUDA_SUCCESS) return code;
   }
   moved |= late_.any;
   note_lively(late_.runs);
   note_lively(late_.flags);
-  const CUresult code = send_part(server, own, context);
+  const CUresult code = send_part(server, own, context, true);
   late_.clear();
   return code;
 }

@@ -98,7 +98,7 @@ class mirrors {
   std::vector<std::uint64_t> take_managed_noted();
 
  private:
-  CUresult send_part(session& server, lane& own, std::uint64_t context);
+  CUresult send_part(session& server, lane& own, std::uint64_t context, bool last);
   CUresult compare(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
   CUresult compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
   /// The program was told of the end of work; or work goes on: at all, or only if some place has changed.

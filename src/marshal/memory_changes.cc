@@ -201,6 +201,34 @@ bool apply_runs(std::span<const std::byte> changes, pass now, std::span<const st
 
 }  // namespace
 
+void late_words::clear() {
+  runs.clear(), flags.clear(), taken.clear(), looks.clear();
+  now = look::at_all;
+  any = left = false;
+}
+
+void late_words::begin(look which) {
+  now = which;
+  left = false;
+  if (which == look::at_words) looks.push_back(flags.size());
+  if (which == look::at_the_rest) std::ranges::sort(taken);
+}
+
+void late_words::append_to(std::vector<std::byte>& changes) {
+  changes.insert(changes.end(), runs.begin(), runs.end());
+  // What a later look alone has found may be data that an earlier one's flag stands for, and not the other
+  // way round. One that both have found must end as the later one has found it.
+  if (std::ranges::adjacent_find(taken) != taken.end()) looks.clear();
+  std::size_t end = flags.size();
+  for (; !looks.empty(); looks.pop_back()) {
+    const auto begin = flags.begin() + static_cast<std::ptrdiff_t>(looks.back());
+    changes.insert(changes.end(), begin, flags.begin() + static_cast<std::ptrdiff_t>(end));
+    end = looks.back();
+  }
+  changes.insert(changes.end(), flags.begin(), flags.begin() + static_cast<std::ptrdiff_t>(end));
+  runs.clear(), flags.clear();
+}
+
 std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memory,
                          std::span<std::byte> shadow, std::size_t from, std::size_t most, std::size_t budget,
                          std::vector<std::byte>& out, const address_watch& watch, late_words* late) {
@@ -216,9 +244,10 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
     if (late) late->any = true;
     if (late && late->now == look::at_words && !is_late) return;
     if (late && late->now == look::at_words) late->taken.push_back(address + offset);
-    if (late && late->now == look::at_the_rest && is_flag) return;
-    if (late && late->now == look::at_the_rest && std::ranges::binary_search(late->taken, address + offset))
-      return;
+    if (late && late->now == look::at_the_rest) {
+      late->left |= is_flag || std::ranges::binary_search(late->taken, address + offset);
+      if (is_flag || std::ranges::binary_search(late->taken, address + offset)) return;
+    }
     (!is_late ? writer : is_flag ? flag_writer : late_writer).add(offset, l);
     find_addresses(std::span(l.bytes).first(l.size), sizeof(std::uint64_t), watch);
     std::memcpy(shadow.data() + offset, l.bytes.data(), l.size);

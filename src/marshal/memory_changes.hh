@@ -36,19 +36,22 @@ struct late_words {
   std::vector<std::byte> runs = {}, flags = {};
   /// Memory that is written meanwhile is gone over twice: what a late word stands for was written before it,
   /// and so is found by a look that begins after the word was seen. The first takes late words alone, the
-  /// second all other changes, and leaves words that are new to it for the next time.
+  /// second all other changes, and leaves words that are new to it (`left`) for the next time.
   enum class look : std::uint8_t { at_all, at_words, at_the_rest } now = look::at_all;
-  std::vector<std::uint64_t> taken = {};  ///< lines of the first look, ascending
+  std::vector<std::uint64_t> taken = {};  ///< lines of the looks at words, ascending once the rest follows
   bool any = false;                       ///< something has changed, taken or not
+  bool left = false;                      ///< the last look has left a word
+  /// A word that is left may be data, which one that was taken stands for: both looks are repeated so often,
+  /// until nothing is left. What moves all the time is not waited for.
+  static constexpr int most_rounds = 4;
+
+  std::vector<std::size_t> looks = {};  ///< where in `flags` those of each look at words begin
 
   std::size_t size() const { return runs.size() + flags.size(); }
-  void clear() { runs.clear(), flags.clear(), taken.clear(), now = look::at_all, any = false; }
+  void clear();
+  void begin(look which);
   /// To be called once all other changes are there.
-  void append_to(std::vector<std::byte>& changes) {
-    changes.insert(changes.end(), runs.begin(), runs.end());
-    changes.insert(changes.end(), flags.begin(), flags.end());
-    runs.clear(), flags.clear();
-  }
+  void append_to(std::vector<std::byte>& changes);
 };
 
 /// Appends what differs in [from, memory.size()) to `out`, brings the shadow up to date, and stops after

@@ -164,6 +164,27 @@ TEST(MemoryChanges, named_words_come_last_at_both_ends) {
   EXPECT_EQ(b.there, b.here);
 }
 
+/// A number that counts, written while the others were looked at, may be what a flag stands for.
+TEST(MemoryChanges, what_a_second_look_finds_comes_before_the_first_ones_flags) {
+  using look = late_words::look;
+  std::vector<std::byte> memory(4096), shadow(4096), out;
+  late_words late;
+  const auto look_at = [&](look which) {
+    late.begin(which);
+    find_changes(base, memory, shadow, 0, ~0u, ~0u, out, {}, &late);
+  };
+  memory[0] = std::byte{1};  // the flag; the first look has passed the data by
+  look_at(look::at_words);
+  memory[1024] = std::byte{1};
+  look_at(look::at_the_rest);
+  ASSERT_TRUE(late.left);
+  look_at(look::at_words);
+  look_at(look::at_the_rest);
+  EXPECT_FALSE(late.left);
+  late.append_to(out);
+  EXPECT_EQ(lines_in_order(out), (std::vector<std::uint64_t>{16, 0}));
+}
+
 TEST(MemoryChanges, refuse_what_leaves_its_block) {
   two_ends b(100);
   b.here[99] = std::byte(1);

@@ -126,10 +126,12 @@ void note_event(const lane& own, api::opcode code, std::span<const std::byte> pa
     case cuEventRecordWithFlags:
     case cuEventRecord_ptsz:
     case cuEventRecordWithFlags_ptsz: {
+      if (!p.managed().started() && !p.live().any()) return;
       const bool per_thread = code == cuEventRecord_ptsz || code == cuEventRecordWithFlags_ptsz;
       const auto flow = flow_in(own, from.get<std::uint64_t>(), per_thread);
       if (p.managed().started()) p.managed().recorded(event, flow);
-      return p.live().recorded(event, flow);
+      if (p.live().any()) p.live().recorded(event, flow);
+      return;
     }
     case cuEventDestroy_v2:
       if (p.managed().started()) p.managed().forget_event(event);
@@ -313,14 +315,14 @@ CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payl
   if (code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2) {
     p.mirrors().work_is_done(own.context_handle(), mark.mirrors);
     if (mark.managed) p.managed().complete_context(own.context_handle(), mark.managed);
-    p.live().context_over(own.context_handle(), mark.live);
+    if (p.live().any()) p.live().context_over(own.context_handle(), mark.live);
   } else if (code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery) {
     const auto event = wire::reader(payload).get<std::uint64_t>();
     if (mark.managed) p.managed().complete_event(event);
-    p.live().event_over(event);
+    if (p.live().any()) p.live().event_over(event);
   } else if (const auto flow = asked_flow(own, code, payload)) {
     if (mark.managed) p.managed().complete(*flow, mark.managed);
-    p.live().over(*flow, mark.live);
+    if (p.live().any()) p.live().over(*flow, mark.live);
   }
   return CUDA_SUCCESS;
 }
