@@ -26,9 +26,7 @@ CUresult offer_block(call& c, const marshal::share_block_body& body, kept_offer&
 }
 
 CUresult map_shared(call& c, const marshal::share_open_body& body, const shared_thing& found,
-                    std::int32_t device) {
-  CUdevice user = 0;
-  if (const CUresult code = c.driver().cuCtxGetDevice(&user); code != CUDA_SUCCESS) return code;
+                    std::int32_t device, CUdevice user) {
   mapping wanted{body.address, found.about.mapped, 0, device, c.header.context, c.header.ticket, body.token};
   const CUresult code = call_driver(c.driver().cuMemImportFromShareableHandle, &wanted.memory,
                                     as_handle(found.descriptor), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
@@ -58,13 +56,16 @@ outcome cuIpcOpenMemHandle_v2(call& c) {
   const share_about& about = found->about;
   if (about.offset > about.mapped || about.size > about.mapped - about.offset)
     return outcome::answer(CUDA_ERROR_INVALID_VALUE);
-  const std::int32_t device = find_device(c, about);
+  CUdevice user = 0;
+  if (const CUresult code = c.driver().cuCtxGetDevice(&user); code != CUDA_SUCCESS)
+    return outcome::answer(code);
+  std::int32_t device = find_device(c, about);
+  if (device < 0) device = user;  // memory of a hidden device counts as the opener's
   marshal::put_body(c.reply,
                     marshal::share_open_reply{about.mapped, about.offset, about.size, device, found->own});
   if (body.address == 0) return outcome::answer(CUDA_SUCCESS);
   if (found->own) return outcome::answer(CUDA_ERROR_INVALID_CONTEXT);
-  if (device < 0) return outcome::answer(CUDA_ERROR_INVALID_DEVICE);
-  return outcome::answer(map_shared(c, body, *found, device));
+  return outcome::answer(map_shared(c, body, *found, device, user));
 }
 
 outcome cuIpcCloseMemHandle(call& c) {

@@ -1,6 +1,8 @@
 // Handlers of shareable handles: physical memory and pools by descriptor, pointers of pools. The descriptors
 // of the driver go from worker to worker through the daemon; the client gets a token, and has descriptors of
 // its own that stand for it.
+#include <algorithm>
+
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/sharing.hh"
@@ -112,8 +114,9 @@ outcome cuMemPoolImportFromShareableHandle(call& c) {
   const auto found = seek_shared(c, share_class::pool, body.token);
   CUmemoryPool made = nullptr;
   CUresult code = CUDA_ERROR_INVALID_VALUE;
-  const std::int32_t device = found ? find_device(c, found->about) : -1;
-  if (found && found->descriptor && device >= 0) {
+  // A pool of a hidden device counts as one of the first.
+  const std::int32_t device = found ? std::max(find_device(c, found->about), 0) : 0;
+  if (found && found->descriptor) {
     code = call_driver(c.driver().cuMemPoolImportFromShareableHandle, &made, as_handle(found->descriptor),
                        by_descriptor, 0);
   }

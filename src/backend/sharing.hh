@@ -15,7 +15,7 @@ inline void name_device(call& c, std::int32_t device, share_about& about) {
                 about.device.size());
 }
 
-/// -1: not one that this session sees.
+/// -1: one that is hidden from this session (CUDA_VISIBLE_DEVICES). A driver lends its memory all the same.
 inline std::int32_t find_device(call& c, const share_about& about) {
   const auto& devices = c.session.facts().devices;
   for (std::size_t i = 0; i < devices.size(); ++i) {
