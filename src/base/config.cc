@@ -69,6 +69,7 @@ status apply_environment(config& c, const std::function<const char*(const char*)
       !read_number(text, 1, most_wait_seconds, c.wait_seconds)) {
     return bad_variable("OUTBOARD_WAIT_SECONDS", text, "a number from 1 to 604800");
   }
+  OUTBOARD_TRY(flag("OUTBOARD_FIND_ADDRESSES", c.find_addresses));
   OUTBOARD_TRY(flag("OUTBOARD_CONCURRENT_MANAGED", c.concurrent_managed));
   if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
   if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;

@@ -90,6 +90,7 @@ struct config {
   std::vector<std::string> servers;
   bool sync = false;
   std::string trace;
+  bool find_addresses = true;  ///< of page-locked memory kernels see what addresses are found of, else all
   bool concurrent_managed = true;  ///< host and kernels use managed memory at the same time, where they can
   // Both.
   std::string token_file;

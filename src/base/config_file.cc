@@ -200,6 +200,7 @@ constexpr key top_keys[]{
     {"module_cache", [](const input& in) { return set_flag(in, in.into.module_cache); }},
     {"wait_seconds",
      [](const input& in) { return set_number(in, in.into.wait_seconds, 1, most_wait_seconds); }},
+    {"find_addresses", [](const input& in) { return set_flag(in, in.into.find_addresses); }},
     {"concurrent_managed", [](const input& in) { return set_flag(in, in.into.concurrent_managed); }},
     {"log", set_log},
     {"log_format", set_format},

@@ -92,6 +92,7 @@ data_connections = 2
 compression = false
 module_cache = false
 wait_seconds = 3600
+find_addresses = false
 concurrent_managed = false
 trace = "/tmp/t"
 [limits]
@@ -132,6 +133,7 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->confine, confine_choice::required);
   EXPECT_EQ(c->wait_seconds, 3600u);
   EXPECT_EQ(c->limits.running, 4u);
+  EXPECT_FALSE(c->find_addresses);
   EXPECT_FALSE(c->concurrent_managed);
   EXPECT_EQ(c->token_file, folder + "/secret");
   EXPECT_EQ(c->format, log_format::json);
@@ -145,7 +147,8 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "log = \"info\"\n\ndevices = \"cpu\"\n");
   EXPECT_EQ(problem(),
             "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, "
-            "data_connections, compression, module_cache, wait_seconds, concurrent_managed, log, log_format, "
+            "data_connections, compression, module_cache, wait_seconds, find_addresses, concurrent_managed, "
+            "log, log_format, "
             "device, "
             "listen, insecure, allow_users, "
             "[limits], [pool], [cache], [compiler_cache], "
@@ -193,6 +196,7 @@ TEST_F(config_test, refuses_every_bad_value_without_crashing) {
                                 "compiler_cache.size",
                                 "compiler_cache.per_identity",
                                 "trace",
+                                "find_addresses",
                                 "concurrent_managed",
                                 "token_file",
                                 "log",

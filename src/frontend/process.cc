@@ -161,6 +161,7 @@ void process::use_session(const dialed& with, const settings& s) {
   lane_uploads_ = (with.welcome.features & wire::feature_lane_uploads) != 0;
   const bool kept = (with.welcome.features & wire::feature_image_recall) != 0;
   recalls_ = kept ? std::make_unique<image_recalls>(with.challenge) : nullptr;
+  find_addresses_ = s.find_addresses;
   concurrent_managed_ = s.concurrent_managed && !facts_.devices.empty() && page_gate::possible();
   for (const marshal::device_facts& device : facts_.devices) {
     const auto can = static_cast<std::size_t>(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);

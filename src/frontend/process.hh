@@ -119,6 +119,8 @@ class process {
   live_memory& live() { return *live_; }
   /// Host and kernels may use managed memory at the same time: the devices can, and so can this process.
   bool concurrent_managed() const { return concurrent_managed_; }
+  /// Kernels know page-locked memory by addresses that are found on their way; else they may know all of it.
+  bool find_addresses() const { return find_addresses_; }
   activity& work() { return work_; }
   std::mutex& showing() { return showing_; }  ///< held while a block becomes visible to kernels
   bool host_memory_in_use() const { return host_memory_in_use_.load(std::memory_order_relaxed); }
@@ -166,7 +168,7 @@ class process {
   frontend::mirrors mirrors_;
   std::unique_ptr<managed_blocks> managed_;
   std::unique_ptr<live_memory> live_;
-  bool concurrent_managed_ = false;
+  bool concurrent_managed_ = false, find_addresses_ = true;
   activity work_;
   std::mutex showing_;
   std::atomic<bool> host_memory_in_use_{false};

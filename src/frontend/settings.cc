@@ -27,6 +27,7 @@ result<settings> client_settings() {
   s.compression = c->compression;
   s.module_cache = c->module_cache;
   s.wait = std::chrono::seconds(c->wait_seconds);
+  s.find_addresses = c->find_addresses;
   s.concurrent_managed = c->concurrent_managed;
   s.trace_file = std::move(c->trace);
   if (c->log_given) s.log = c->log;

@@ -25,6 +25,7 @@ struct settings {
   bool compression = true;             ///< of what those carry
   bool module_cache = true;            ///< ask for images before they are sent, where that is faster
   std::chrono::seconds wait{120};      ///< for the session to begin, once the server is there
+  bool find_addresses = true;          ///< false: kernels may see all page-locked memory
   bool concurrent_managed = true;      ///< where it can be had
   std::string trace_file;
   std::optional<log::level> log;

@@ -54,6 +54,7 @@ void set_program_environment(const config& c, const surroundings& around) {
   if (!c.module_cache) ::setenv("OUTBOARD_MODULE_CACHE", "0", 1);
   if (c.wait_seconds != config{}.wait_seconds)
     ::setenv("OUTBOARD_WAIT_SECONDS", std::to_string(c.wait_seconds).c_str(), 1);
+  if (!c.find_addresses) ::setenv("OUTBOARD_FIND_ADDRESSES", "0", 1);
   if (!c.concurrent_managed) ::setenv("OUTBOARD_CONCURRENT_MANAGED", "0", 1);
   if (!c.trace.empty()) ::setenv("OUTBOARD_TRACE", c.trace.c_str(), 1);
   if (c.log_given) ::setenv("OUTBOARD_LOG", std::string(log::name(c.log)).c_str(), 1);

@@ -93,7 +93,7 @@ CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
   block.flags = flags;
   p.addresses().insert(block);
   *pp = pointer(block.base);
-  return CUDA_SUCCESS;
+  return p.find_addresses() ? CUDA_SUCCESS : show_pinned(own, block.base);
 }
 
 /// As cuMemFree waits: beside a capture that lets this thread free, for the streams that are not captured.
