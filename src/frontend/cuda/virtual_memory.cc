@@ -36,6 +36,11 @@ marshal::allocation_body body_of(const CUmemAllocationProp& prop) {
   return body;
 }
 
+bool on_host_node(const CUmemAllocationProp& prop) {
+  return prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+         prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 /// Memory of devices only, as the attributes say. Fabric handles are refused as a board refuses them that no
 /// fabric manager looks after.
 CUresult check_properties(const CUmemAllocationProp* prop) {
@@ -104,7 +109,8 @@ void book(const placement& made, const allocation_info& info) {
   block.size = made.size;
   block.kind = memory_kind::virtual_range;
   block.closed = true;
-  block.device = info.properties.location.id;
+  // Memory of a device that is hidden from us has no number (-2), and counts as the first one's.
+  block.device = std::max(info.properties.location.id, 0);
   process::instance().addresses().insert(block);
 }
 
@@ -250,15 +256,17 @@ CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAll
       option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
   if (!granularity || !known) return CUDA_ERROR_INVALID_VALUE;
   const CUresult checked = check_properties(prop);
-  // A driver does not look which device it is.
-  const bool no_such = checked == CUDA_ERROR_INVALID_DEVICE;
+  // A driver does not look which device it is. Of the host's memory it is the same, and said also where none
+  // is to be had: NCCL asks first, takes no answer for "yes", and goes by /dev/shm where cuMemCreate refuses.
+  const bool no_such =
+      checked == CUDA_ERROR_INVALID_DEVICE || (checked == CUDA_ERROR_NOT_SUPPORTED && on_host_node(*prop));
   if (checked != CUDA_SUCCESS && !no_such) return checked;
   // Asked before each allocation, and what the handle may be shared as does not change it.
   std::atomic<std::uint64_t>& cached = p.primary(no_such ? 0 : prop->location.id)->granularity[option];
   std::uint64_t value = cached.load();
   if (!value) {
     marshal::allocation_body body = body_of(*prop);
-    if (no_such) body.location = 0;
+    if (no_such) body.location_type = CU_MEM_LOCATION_TYPE_DEVICE, body.location = 0;
     body.option = option;
     request r(api::opcode::cuMemGetAllocationGranularity, own);
     marshal::put_body(r.in_context(0).body(), body);

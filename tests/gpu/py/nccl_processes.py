@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """NCCL among processes, one GPU each: all_reduce, broadcast, all_gather, send and receive, and a step of
 DistributedDataParallel whose gradients must agree. NCCL shares its buffers by CUDA IPC or, with
-NCCL_CUMEM_ENABLE=1, by file descriptors (cuMemExportToShareableHandle). Needs two GPUs; leaves out what is not there."""
+NCCL_CUMEM_ENABLE=1, by file descriptors (cuMemExportToShareableHandle). ONE_EACH=1: each process sees its own GPU
+alone, as Slurm, Ray and containers arrange it. Needs two GPUs; leaves out what is not there."""
 import os
 import sys
 
@@ -12,9 +13,13 @@ import torch.multiprocessing as mp
 
 def rank_main(rank, ranks, port):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.cuda.set_device(rank)
+    index = rank
+    if os.environ.get("ONE_EACH"):
+        os.environ["CUDA_VISIBLE_DEVICES"], index = str(rank), 0
+        assert torch.cuda.device_count() == 1
+    torch.cuda.set_device(index)
     dist.init_process_group("nccl", rank=rank, world_size=ranks)
-    device = torch.device("cuda", rank)
+    device = torch.device("cuda", index)
     for count in (1, 1000, 1 << 20, 16 << 20):
         t = torch.full((count,), float(rank + 1), device=device)
         dist.all_reduce(t)
@@ -32,7 +37,7 @@ def rank_main(rank, ranks, port):
         dist.recv(got, 0)
         assert float(got[12345]) == 12345.0
     torch.manual_seed(1)
-    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(512, 512).cuda(), device_ids=[rank])
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(512, 512).to(device), device_ids=[index])
     model(torch.full((32, 512), float(rank + 1), device=device)).square().mean().backward()
     grad = model.module.weight.grad
     both = [torch.empty_like(grad) for _ in range(ranks)]
