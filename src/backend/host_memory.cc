@@ -141,6 +141,8 @@ outcome memory_fetch(call& c) {
   return outcome::answer(code);
 }
 
+outcome memory_fetch_live(call& c) { return memory_fetch(c); }
+
 outcome memory_watch(call& c) { return memory_fetch(c); }
 
 }  // namespace outboard::backend::ends

@@ -127,9 +127,9 @@ bool session_core::execute_ahead(const frame& f) {
   const wire::frame_header& header = f.header;
   if (is_update(header)) return mirrors_.store(f.payload) == CUDA_SUCCESS;
   const auto asked = static_cast<marshal::service>(header.opcode);
-  if (header.kind != wire::frame_kind::call ||
-      (asked != marshal::service::memory_fetch && asked != marshal::service::memory_watch))
-    return false;
+  using enum marshal::service;
+  const bool looks = asked == memory_fetch || asked == memory_fetch_live || asked == memory_watch;
+  if (header.kind != wire::frame_kind::call || !looks) return false;
   wire::reader from(f.payload);
   marshal::memory_question question;
   std::vector<std::byte> changes, payload(sizeof(std::int32_t));

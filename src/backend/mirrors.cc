@@ -15,10 +15,8 @@ namespace {
 
 using marshal::host_block;
 
-/// Of one reply of changes, and of memory looked at for it: a worker must not be deaf for long.
-constexpr std::size_t reply_bytes = 8u << 20, look_bytes = 256u << 20;
-/// Of late words, which wait for the last of several replies.
-constexpr std::size_t most_late = reply_bytes / 2;
+/// Of memory looked at for one reply: a worker must not be deaf for long.
+constexpr std::size_t look_bytes = 256u << 20;
 constexpr std::uint64_t most_addresses = 1ull << 47;
 
 bool takes(const marshal::device_facts& device, CUdevice_attribute id) {
@@ -320,7 +318,7 @@ bool mirrors::holds(const mirrored& m) const {
 CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at,
                        std::uint64_t context, finding& found) {
   const std::span shadow(m.shadow, m.size);
-  const std::size_t room = reply_bytes - std::min(reply_bytes, found.bytes());
+  const std::size_t room = marshal::most_changes - std::min(marshal::most_changes, found.bytes());
   if (by_hand(m) || context == 0) {  // without a context no kernel of the program can run
     at = marshal::find_changes(m.address, {m.memory, m.size}, shadow, at, room, look_bytes, found.changes, {},
                                &found.late);
@@ -348,37 +346,25 @@ CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vect
   marshal::late_words late;
   finding found{changes, late};
   const CUresult code = find_once(at, context, found, only);
-  late.append_to(changes);
+  append_words(late, changes);
   return code;
 }
 
 /// One look may take several questions; what it has found of words goes with the last reply.
 CUresult mirrors::find_live(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
                             std::span<const marshal::address_range> only) {
-  using look = marshal::late_words::look;
   constexpr marshal::fetch_body from_the_beginning{1, 0, 0};  // lower than any block
   const std::lock_guard one(looking_);
   finding found{changes, late_};
-  if (at.address == 0) {
-    late_.clear();
-    late_.begin(look::at_words);
-    round_ = 0;
-  }
+  if (at.address == 0) late_.begin_looks();
   for (;;) {
     if (const CUresult code = find_once(at, context, found, only); code != CUDA_SUCCESS) return code;
-    if (at.address != 0) break;
-    if (late_.now == look::at_words && late_.any) {
-      late_.begin(look::at_the_rest);
-    } else if (late_.left && ++round_ < late_.most_rounds) {
-      late_.begin(look::at_words);
-    } else {
-      late_.append_to(changes);
-      return CUDA_SUCCESS;
-    }
-    at = from_the_beginning;
+    const bool again = at.address == 0 && late_.another_look();
+    if (again) at = from_the_beginning;
+    if (!again && (at.address == 0 || late_.size() >= marshal::most_late_changes))
+      append_words(late_, changes);
+    if (!again) return CUDA_SUCCESS;
   }
-  if (late_.size() >= most_late) late_.append_to(changes);
-  return CUDA_SUCCESS;
 }
 
 CUresult mirrors::find_once(marshal::fetch_body& at, std::uint64_t context, finding& found,
@@ -414,7 +400,7 @@ CUresult mirrors::find_in(marshal::fetch_body& at, std::uint64_t context, findin
     if (offset > block.size || offset % marshal::change_line) return CUDA_ERROR_INVALID_VALUE;
     if (at.end) block.size = std::min(block.size, at.end - block.address);
     while (offset < block.size && holds(block)) {
-      if (found.bytes() >= reply_bytes || found.looked >= look_bytes) {
+      if (found.bytes() >= marshal::most_changes || found.looked >= look_bytes) {
         at = {block.address, offset, at.end};
         return CUDA_SUCCESS;
       }
@@ -441,7 +427,7 @@ bool mirrors::moved(std::span<const marshal::address_range> places) const {
 
 CUresult mirrors::answer(marshal::memory_question& q, std::uint64_t context,
                          std::vector<std::byte>& changes) {
-  if (!q.watch || q.places.empty() || moved(q.places)) return find(q.at, context, changes, q.only, q.watch);
+  if (!q.watch || q.places.empty() || moved(q.places)) return find(q.at, context, changes, q.only, q.live);
   q.at = {};
   return CUDA_SUCCESS;
 }

@@ -115,7 +115,6 @@ class mirrors {
   std::uint64_t stores_ = 0;  // how often the client has changed something
   std::mutex looking_;        // a look at memory that kernels are at work on; several questions may be one
   marshal::late_words late_;  // its words so far, with `looking_`
-  int round_ = 0;             // of the look, with `looking_`
   std::mutex reading_;        // one copy that looks for changes at a time
   std::map<std::uint64_t, CUstream> streams_;  // by context: theirs, with `reading_`
   bool one_memory_ = false;                    // the device's memory is this machine's

@@ -45,6 +45,7 @@ void live_memory::begins(session& server, const work_flow& flow, bool awaits_wor
 }
 
 void live_memory::over(const work_flow& flow, std::uint64_t mark) {
+  if (!any()) return;
   const std::lock_guard lock(mutex_);
   const auto found = flows_.find(flow);
   if (found == flows_.end() || found->second.mark > mark) return;
@@ -53,12 +54,14 @@ void live_memory::over(const work_flow& flow, std::uint64_t mark) {
 }
 
 void live_memory::context_over(std::uint64_t context, std::uint64_t mark) {
+  if (!any()) return;
   const std::lock_guard lock(mutex_);
   std::erase_if(flows_, [&](const auto& f) { return f.first.context == context && f.second.mark <= mark; });
   count();
 }
 
 void live_memory::recorded(std::uint64_t event, const work_flow& flow) {
+  if (!any()) return;
   const std::lock_guard lock(mutex_);
   if (!flows_.contains(flow)) return void(events_.erase(event));
   if (events_.size() >= most_events)
@@ -67,6 +70,7 @@ void live_memory::recorded(std::uint64_t event, const work_flow& flow) {
 }
 
 void live_memory::event_over(std::uint64_t event) {
+  if (!any()) return;
   std::unique_lock lock(mutex_);
   const auto found = events_.find(event);
   if (found == events_.end()) return;

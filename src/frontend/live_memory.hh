@@ -25,7 +25,7 @@ class live_memory {
 
   /// The server has a request of this flow whose work may look at what both sides have, or write it.
   void begins(session& server, const work_flow& flow, bool awaits_word);
-  /// Something goes on. An event need not be noted where nothing does: what it stands for is over.
+  /// Something goes on. Where nothing does what follows costs no lock.
   bool any() const { return any_.load(std::memory_order_acquire); }
   /// Copies of page-locked memory may stand behind a stream's wait for a word.
   bool words_awaited() const { return awaited_.load(std::memory_order_acquire); }
@@ -36,7 +36,7 @@ class live_memory {
   void over(const work_flow& flow, std::uint64_t mark);
   void context_over(std::uint64_t context, std::uint64_t mark);
 
-  /// An event stands for what its flow had when it was recorded.
+  /// An event stands for what its flow had when it was recorded: where nothing goes on that is over.
   void recorded(std::uint64_t event, const work_flow& flow);
   void event_over(std::uint64_t event);
 

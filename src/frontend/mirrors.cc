@@ -12,11 +12,7 @@
 namespace outboard::frontend {
 namespace {
 
-/// Of one frame of changes: well below the largest, because a page of output may come on top.
-constexpr std::size_t frame_bytes = 8u << 20;
-/// Of late words, which wait for the last of several frames.
-constexpr std::size_t most_late = frame_bytes / 2;
-/// Of those that are remembered.
+/// Words that are remembered.
 constexpr std::size_t most_words = 1024, most_lively = 64;
 static_assert(most_lively <= marshal::memory_question::most_places);
 constexpr std::size_t no_budget = ~std::size_t{0} >> 1;
@@ -143,7 +139,7 @@ const mirror* mirrors::at_device(std::uint64_t address) const {
 
 /// Late words go with the last part, behind everything that they may stand for.
 CUresult mirrors::send_part(session& server, lane& own, std::uint64_t context, bool last) {
-  if (last || late_.size() >= most_late) late_.append_to(changes_);
+  if (last || late_.size() >= marshal::most_late_changes) append_words(late_, changes_);
   if (changes_.empty()) return CUDA_SUCCESS;
   const CUresult code = server.post(
       {static_cast<std::uint32_t>(marshal::service::memory_update), own.id, context, {}, changes_});
@@ -173,28 +169,44 @@ CUresult mirrors::compare_all(session& server, lane& own, std::uint64_t context,
   const std::span memory(m.bytes() + part.begin, part.end - part.begin);
   const std::span shadow(m.shadow + part.begin, part.end - part.begin);
   for (std::size_t done = 0; done < memory.size();) {
-    const std::size_t room = frame_bytes - std::min(frame_bytes, changes_.size() + late_.size());
+    const std::size_t room =
+        marshal::most_changes - std::min(marshal::most_changes, changes_.size() + late_.size());
     done = marshal::find_changes(m.base + part.begin, memory, shadow, done, room, no_budget, changes_, watch,
                                  &late_);
-    if (changes_.size() + late_.size() < frame_bytes) continue;
+    if (changes_.size() + late_.size() < marshal::most_changes) continue;
     if (const CUresult code = send_part(server, own, context, false); code != CUDA_SUCCESS) return code;
   }
   return CUDA_SUCCESS;
 }
 
-CUresult mirrors::send(session& server, lane& own, bool to_kernels_alone) {
+template <class Parts>
+CUresult mirrors::collect(session& server, lane& own, std::uint64_t context, bool at_work,
+                          const Parts& parts_of) {
+  changes_.clear();
+  at_work ? late_.begin_looks() : late_.begin();
+  do {
+    for (auto& [base, m] : mirrors_) {
+      for (const byte_range part : parts_of(m)) {
+        if (const CUresult code = compare(server, own, context, m, part); code != CUDA_SUCCESS) return code;
+      }
+    }
+  } while (late_.another_look());
+  return CUDA_SUCCESS;
+}
+
+CUresult mirrors::send(session& server, lane& own, bool at_work, bool to_kernels_alone) {
+  using parts = std::span<const byte_range>;
   const std::lock_guard lock(mutex_);
   const std::uint64_t context = own.context_handle();
-  changes_.clear();
-  late_.clear();
+  byte_range all;
+  const CUresult code = collect(server, own, context, at_work, [&](const mirror& m) {
+    if (to_kernels_alone && !m.kernels) return parts();
+    all = {0, m.size};
+    return m.kernels && !m.settled ? parts(&all, 1) : parts(m.kernels ? m.windows : m.parts);
+  });
+  if (code != CUDA_SUCCESS) return code;
   for (auto& [base, m] : mirrors_) {
-    if (to_kernels_alone && !m.kernels) continue;
-    const byte_range all{0, m.size};
-    const std::span<const byte_range> whole(&all, 1), some(m.kernels ? m.windows : m.parts);
-    for (const byte_range part : m.settled || !m.kernels ? some : whole) {
-      if (const CUresult code = compare(server, own, context, m, part); code != CUDA_SUCCESS) return code;
-    }
-    m.settled = m.shut;
+    if (m.kernels || !to_kernels_alone) m.settled = m.shut;
   }
   return send_part(server, own, context, true);
 }
@@ -205,16 +217,17 @@ CUresult mirrors::send_range(session& server, lane& own, std::uint64_t context, 
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return CUDA_SUCCESS;
   changes_.clear();
-  late_.clear();
+  late_.begin();
   const CUresult code = compare(server, own, context, found->second, part);
   return code == CUDA_SUCCESS ? send_part(server, own, context, true) : code;
 }
 
-CUresult mirrors::fetch(session& server, lane& own) {
+CUresult mirrors::fetch(session& server, lane& own, bool at_work) {
   if (!fetch_needed()) return CUDA_SUCCESS;
   own.how = answered::waited;
   const std::lock_guard lock(mutex_);
-  return fetch_from(server, own, own.context_handle(), {}, ranges());
+  return fetch_from(server, own, own.context_handle(), {}, ranges(),
+                    at_work ? look::told_at_work : look::told);
 }
 
 CUresult mirrors::fetch_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
@@ -250,31 +263,16 @@ CUresult mirrors::exchange(session& server, lane& own, std::uint64_t context, bo
 }
 
 CUresult mirrors::send_live(session& server, lane& own, std::uint64_t context, bool& moved) {
-  using step = marshal::late_words::look;
-  changes_.clear();
-  late_.clear();
-  const auto look_at_all = [&](step which) {
-    late_.begin(which);
-    for (auto& [base, m] : mirrors_) {
-      const byte_range whole{0, m.size};
-      for (const byte_range part : m.kernels ? std::span(&whole, 1) : std::span<const byte_range>(m.parts)) {
-        if (!m.live) break;
-        if (const CUresult code = compare(server, own, context, m, part); code != CUDA_SUCCESS) return code;
-      }
-    }
-    return CUDA_SUCCESS;
-  };
-  for (int round = 0; round == 0 || (late_.left && round < late_.most_rounds); ++round) {
-    if (const CUresult code = look_at_all(step::at_words); code != CUDA_SUCCESS) return code;
-    if (!late_.any) break;
-    if (const CUresult code = look_at_all(step::at_the_rest); code != CUDA_SUCCESS) return code;
-  }
-  moved |= late_.any;
-  note_lively(late_.runs);
-  note_lively(late_.flags);
-  const CUresult code = send_part(server, own, context, true);
-  late_.clear();
-  return code;
+  using parts = std::span<const byte_range>;
+  byte_range all;
+  const CUresult code = collect(server, own, context, true, [&](const mirror& m) {
+    all = {0, m.size};
+    return !m.live ? parts() : m.kernels ? parts(&all, 1) : parts(m.parts);
+  });
+  if (code != CUDA_SUCCESS) return code;
+  moved |= late_.any();
+  for (const std::uint64_t line : late_.lines()) note_lively(line);
+  return send_part(server, own, context, true);
 }
 
 bool mirrors::lively_changed() {
@@ -287,15 +285,11 @@ bool mirrors::lively_changed() {
   });
 }
 
-/// Words that change do so again; what changes in larger pieces is data.
-void mirrors::note_lively(std::span<const std::byte> changes) {
-  constexpr std::uint32_t few = 4;
-  marshal::for_each_run(changes, [&](std::uint64_t address, std::uint32_t lines) {
-    if (lines > few) return;
-    std::erase(lively_, address);
-    if (lively_.size() == most_lively) lively_.erase(lively_.begin());
-    lively_.push_back(address);
-  });
+/// Words that change do so again.
+void mirrors::note_lively(std::uint64_t line) {
+  std::erase(lively_, line);
+  if (lively_.size() == most_lively) lively_.erase(lively_.begin());
+  lively_.push_back(line);
 }
 
 void mirrors::name_word(std::uint64_t device_address) {
@@ -307,7 +301,7 @@ void mirrors::name_word(std::uint64_t device_address) {
   if (place != words_.end() && *place == word) return;
   if (words_.size() == most_words) words_.clear();
   words_.insert(std::ranges::lower_bound(words_, word), word);
-  late_.named = words_;
+  late_.name(words_);
   const std::uint64_t line = word / marshal::change_line * marshal::change_line;
   if (std::ranges::find(lively_, line) == lively_.end() && lively_.size() < most_lively)
     lively_.push_back(line);
@@ -316,10 +310,13 @@ void mirrors::name_word(std::uint64_t device_address) {
 CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next,
                              std::span<const marshal::address_range> only, look how, bool* moved) {
   do {
-    const auto asked = how == look::told ? marshal::service::memory_fetch : marshal::service::memory_watch;
+    const bool watch = how == look::at_all || how == look::at_lively;
+    const auto asked = watch                       ? marshal::service::memory_watch
+                       : how == look::told_at_work ? marshal::service::memory_fetch_live
+                                                   : marshal::service::memory_fetch;
     request_.clear();
     wire::writer w(request_);
-    if (how != look::told) {
+    if (watch) {
       const std::span<const std::uint64_t> places(lively_.data(),
                                                   how == look::at_lively ? lively_.size() : 0);
       w.put(static_cast<std::uint32_t>(places.size()));
@@ -337,7 +334,10 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
     next = marshal::take_body<marshal::fetch_body>(from);
     if (moved && !from.rest().empty()) {
       *moved = true;
-      note_lively(from.rest());
+      marshal::for_each_run(from.rest(), [&](std::uint64_t address, std::uint32_t lines) {
+        constexpr std::uint32_t few = 4;  // what changes in larger pieces is data
+        if (lines <= few) note_lively(address);
+      });
     }
     if (how == look::at_lively)
       how = look::at_all;  // where something has changed the rest is looked at as well

@@ -62,10 +62,10 @@ class mirrors {
   void show_to_kernels(std::uint64_t base);
 
   /// Sends what the program has changed, or that part of it which kernels may see. Addresses of the program's
-  /// own memory among it are told to `seen`.
-  CUresult send(session& server, lane& own, bool to_kernels_alone = false);
+  /// own memory among it are told to `seen`. `at_work`: something goes on that may look at it, or write it.
+  CUresult send(session& server, lane& own, bool at_work, bool to_kernels_alone = false);
   /// Fetches what kernels have changed, if any have run since they were last known to be done.
-  CUresult fetch(session& server, lane& own);
+  CUresult fetch(session& server, lane& own, bool at_work);
   /// The same for a part of one block ({}: all), whatever has run.
   CUresult send_range(session& server, lane& own, std::uint64_t context, std::uint64_t base, byte_range part);
   CUresult fetch_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
@@ -101,11 +101,15 @@ class mirrors {
   CUresult send_part(session& server, lane& own, std::uint64_t context, bool last);
   CUresult compare(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
   CUresult compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
-  /// The program was told of the end of work; or work goes on: at all, or only if some place has changed.
-  enum class look : std::uint8_t { told, at_all, at_lively };
+  /// The program was told of the end of work, and of all of it or not; or work goes on: a look at all, or
+  /// only if some place has changed.
+  enum class look : std::uint8_t { told, told_at_work, at_all, at_lively };
   CUresult send_live(session& server, lane& own, std::uint64_t context, bool& moved);
+  /// What the program has changed in the parts that parts_of() gives of each mirror, into changes_.
+  template <class Parts>
+  CUresult collect(session& server, lane& own, std::uint64_t context, bool at_work, const Parts& parts_of);
   bool lively_changed();
-  void note_lively(std::span<const std::byte> changes);
+  void note_lively(std::uint64_t line);
   CUresult fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next,
                       std::span<const marshal::address_range> only, look how = look::told,
                       bool* moved = nullptr);
@@ -118,7 +122,7 @@ class mirrors {
   std::map<std::uint64_t, mirror> mirrors_;
   std::set<std::uint64_t> contexts_at_work_;
   std::vector<std::byte> changes_, request_, reply_;
-  marshal::late_words late_;           // of changes_; named: words_
+  marshal::late_words late_;           // of changes_; names words_
   std::vector<std::uint64_t> lively_;  // lines in mirrors in which words have changed lately, the latest last
   std::vector<std::uint64_t> words_;   // addresses in mirrors that streams wait for or write, ascending
   std::uint64_t watched_low_ = 0, watched_size_ = 0;

@@ -158,6 +158,7 @@ result<wire::welcome> process::ask_aside(wire::hello question, transport::deadli
 
 void process::use_session(const dialed& with, const settings& s) {
   dialer_ = data_dialer(transports_, with, s);
+  exchanges_words_ = (with.welcome.features & wire::feature_words) != 0;
   lane_uploads_ = (with.welcome.features & wire::feature_lane_uploads) != 0;
   const bool kept = (with.welcome.features & wire::feature_image_recall) != 0;
   recalls_ = kept ? std::make_unique<image_recalls>(with.challenge) : nullptr;
@@ -227,12 +228,12 @@ CUresult process::connect_locked() {
   if (session_->passes_descriptors()) arena_.set_small_chunk(arena_shared_chunk);
   functions_.surround(
       [this] {
-        if (mirrors_.any()) (void)mirrors_.fetch(*session_, this_lane());
+        if (mirrors_.any()) (void)mirrors_.fetch(*session_, this_lane(), live_->any());
         managed_->lend();
       },
       [this] {
         managed_->take_back();
-        if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane());
+        if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane(), live_->any());
       });
   this_lane().how = answered::waited;  // the hello counts as a round trip
   // As a real driver (580): what the program has made before its first call is destroyed after this, and

@@ -82,6 +82,7 @@ class process {
   const data_dialer& dialer() const { return dialer_; }
   /// May several lanes upload at once? Agreed with the server.
   bool lane_uploads() const { return lane_uploads_; }
+  bool exchanges_words() const { return exchanges_words_; }  ///< while work goes on (wire/features.hh)
   /// Where the server keeps module images: whether to ask for one, and what proofs answer; else nullptr.
   image_recalls* recalls() const { return recalls_.get(); }
 
@@ -179,7 +180,7 @@ class process {
   std::atomic<std::uint64_t> last_context_id_{0};
   bool synchronous_ = false;
   data_dialer dialer_;
-  bool lane_uploads_ = false;
+  bool lane_uploads_ = false, exchanges_words_ = false;
   std::unique_ptr<image_recalls> recalls_;
 };
 

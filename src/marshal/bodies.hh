@@ -15,20 +15,21 @@ namespace outboard::marshal {
 
 /// Requests that are no function of the driver. Numbers below every chapter's; append-only.
 enum class service : std::uint32_t {
-  upload = 1,          ///< post: bulk bytes of a module image, before the request that loads it
-  records_export = 2,  ///< call: everything needed to rebuild the session elsewhere
-  records_import = 3,  ///< call: the rebuilding
-  ledger = 4,          ///< call: bytes of memory that the session holds
-  memory_update = 5,   ///< post: bulk: what the program has changed in host memory that kernels see
-  memory_fetch = 6,    ///< call: what kernels have changed in it
-  graph_feed = 7,      ///< post: bytes that the next launch of an executable graph copies to the device
-  share_forget = 8,    ///< call: no descriptor of released memory is open any more
-  board_layout = 9,    ///< call: where the multiprocessors of the context's device lie
-  data_open = 10,      ///< call: takes further connections of the client's for the current context
-  data_in = 11,        ///< post: a copy to the device whose bytes came over one of them
-  data_out = 12,       ///< post: a copy to the host whose bytes go over one of them
-  image_recall = 13,   ///< call: an image that the server may have and that then need not be uploaded
-  memory_watch = 14,   ///< call: memory_fetch, if anything has changed in a few places
+  upload = 1,              ///< post: bulk bytes of a module image, before the request that loads it
+  records_export = 2,      ///< call: everything needed to rebuild the session elsewhere
+  records_import = 3,      ///< call: the rebuilding
+  ledger = 4,              ///< call: bytes of memory that the session holds
+  memory_update = 5,       ///< post: bulk: what the program has changed in host memory that kernels see
+  memory_fetch = 6,        ///< call: what kernels have changed in it
+  graph_feed = 7,          ///< post: bytes that the next launch of an executable graph copies to the device
+  share_forget = 8,        ///< call: no descriptor of released memory is open any more
+  board_layout = 9,        ///< call: where the multiprocessors of the context's device lie
+  data_open = 10,          ///< call: takes further connections of the client's for the current context
+  data_in = 11,            ///< post: a copy to the device whose bytes came over one of them
+  data_out = 12,           ///< post: a copy to the host whose bytes go over one of them
+  image_recall = 13,       ///< call: an image that the server may have and that then need not be uploaded
+  memory_watch = 14,       ///< call: memory_fetch, if anything has changed in a few places
+  memory_fetch_live = 15,  ///< call: memory_fetch while other work goes on that may write meanwhile
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
@@ -349,13 +350,15 @@ inline bool take_ranges(wire::reader& from, std::vector<address_range>& ranges) 
   return from.ok();
 }
 
-/// What memory_fetch and memory_watch ask. The latter begins with the number of places and the places, any
-/// ranges; only if something has changed in one of them, or there are none, it is answered as a memory_fetch
-/// of what follows, and else with an empty one. Copies that were complete before a change come before it.
+/// What memory_fetch, memory_fetch_live and memory_watch ask. The last begins with the number of places and
+/// the places, any ranges; only if something has changed in one of them, or there are none, it is answered as
+/// a memory_fetch of what follows, and else with an empty one. Copies that were complete before a change come
+/// before it.
 struct memory_question {
   fetch_body at;
   std::vector<address_range> places, only;
   bool watch = false;
+  bool live = false;  ///< work goes on (late_words)
 
   static constexpr std::uint32_t most_places = 256;
 };
@@ -363,6 +366,7 @@ struct memory_question {
 /// False: malformed.
 inline bool take_question(wire::reader& from, service asked, memory_question& q) {
   q.watch = asked == service::memory_watch;
+  q.live = asked != service::memory_fetch;
   if (q.watch) {
     const auto places = from.get<std::uint32_t>();
     if (places > memory_question::most_places) return false;

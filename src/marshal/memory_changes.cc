@@ -15,24 +15,20 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::uint64_t all_ones = ~std::uint64_t{0};
 
-/// A line read once, so that what is compared, sent and kept in the shadow is the same.
-struct line {
-  std::array<std::byte, change_line> bytes{};
-  std::size_t size = 0;
-  std::uint64_t mask = 0;
-
-  line(const std::byte* memory, const std::byte* shadow, std::size_t n) : size(n) {
-    std::memcpy(bytes.data(), memory, n);
-    for (std::size_t i = 0; i < n; ++i) mask |= std::uint64_t{bytes[i] != shadow[i]} << i;
-  }
-};
+changed_line read_line(const std::byte* memory, const std::byte* shadow, std::size_t n) {
+  changed_line l;
+  l.size = n;
+  std::memcpy(l.bytes.data(), memory, n);
+  for (std::size_t i = 0; i < n; ++i) l.mask |= std::uint64_t{l.bytes[i] != shadow[i]} << i;
+  return l;
+}
 
 /// Appends lines to the run at hand while they follow each other and are of one kind.
 class run_writer {
  public:
   run_writer(std::vector<std::byte>& out, std::uint64_t address) : out_(out), w_(out), address_(address) {}
 
-  void add(std::size_t offset, const line& l) {
+  void add(std::size_t offset, const changed_line& l) {
     const bool masked = l.mask != all_ones;
     if (!open_ || offset != next_ || masked != masked_) begin(offset, masked);
     next_ = offset + change_line;
@@ -65,20 +61,14 @@ class run_writer {
   std::uint32_t count_ = 0;
 };
 
-bool holds_one_of(std::span<const std::uint64_t> words, std::uint64_t line) {
-  const auto first = std::ranges::lower_bound(words, line);
-  return first != words.end() && *first - line < change_line;
-}
+using kind = late_words::kind;
 
-/// What a line's change looks like: of much, of one number, of one that moved on by a little.
-enum class kind : std::uint8_t { none, much, word, count };
-
-kind kind_of(const line& l, const std::byte* before) {
+/// One number is a word, and one that moved on by a little a flag.
+kind kind_of(const changed_line& l, const std::byte* before) {
   constexpr std::size_t word = sizeof(std::uint64_t);
   constexpr std::uint64_t little = 8;
-  if (!l.mask) return kind::none;
   const std::size_t at = static_cast<std::size_t>(std::countr_zero(l.mask)) / word * word;
-  if (at + word > l.size || l.mask >> at > 0xff) return kind::much;
+  if (at + word > l.size || !is_one_word(l.mask)) return kind::data;
   std::uint64_t was = 0, is = 0;
   std::memcpy(&was, before + at, word);
   std::memcpy(&is, l.bytes.data() + at, word);
@@ -86,14 +76,14 @@ kind kind_of(const line& l, const std::byte* before) {
   const std::uint64_t high = (is >> 32) - (was >> 32);
   const bool one_half = (is ^ was) >> 32 == 0 || static_cast<std::uint32_t>(is ^ was) == 0;
   const std::uint64_t step = !one_half ? is - was : low != 0 ? low : high;
-  return step - 1 < little ? kind::count : kind::word;
+  return step - 1 < little ? kind::flag : kind::word;
 }
 
 /// Lines of a page that have changed, to be written once their neighbours are known: a table of numbers is
 /// data, a number alone is a word that somebody may wait for.
 class page_of_lines {
  public:
-  void add(std::size_t offset, const line& l, kind k) { lines_[count_++] = entry{offset, l, k}; }
+  void add(std::size_t offset, const changed_line& l, kind k) { lines_[count_++] = entry{offset, l, k}; }
 
   template <class Write>
   void write(const Write& to) {
@@ -103,7 +93,7 @@ class page_of_lines {
         return other < count_ && lines_[other]->offset == offset && lines_[other]->k == e.k;
       };
       const bool of_many = same(i - 1, e.offset - change_line) || same(i + 1, e.offset + change_line);
-      to(e.offset, e.l, of_many ? kind::much : e.k);
+      to(e.offset, e.l, of_many ? kind::data : e.k);
     }
     count_ = 0;
   }
@@ -111,7 +101,7 @@ class page_of_lines {
  private:
   struct entry {
     std::size_t offset;
-    line l;
+    changed_line l;
     kind k;
   };
   std::array<std::optional<entry>, page / change_line> lines_;
@@ -201,54 +191,19 @@ bool apply_runs(std::span<const std::byte> changes, pass now, std::span<const st
 
 }  // namespace
 
-void late_words::clear() {
-  runs.clear(), flags.clear(), taken.clear(), looks.clear();
-  now = look::at_all;
-  any = left = false;
-}
-
-void late_words::begin(look which) {
-  now = which;
-  left = false;
-  if (which == look::at_words) looks.push_back(flags.size());
-  if (which == look::at_the_rest) std::ranges::sort(taken);
-}
-
-void late_words::append_to(std::vector<std::byte>& changes) {
-  changes.insert(changes.end(), runs.begin(), runs.end());
-  // What a later look alone has found may be data that an earlier one's flag stands for, and not the other
-  // way round. One that both have found must end as the later one has found it.
-  if (std::ranges::adjacent_find(taken) != taken.end()) looks.clear();
-  std::size_t end = flags.size();
-  for (; !looks.empty(); looks.pop_back()) {
-    const auto begin = flags.begin() + static_cast<std::ptrdiff_t>(looks.back());
-    changes.insert(changes.end(), begin, flags.begin() + static_cast<std::ptrdiff_t>(end));
-    end = looks.back();
-  }
-  changes.insert(changes.end(), flags.begin(), flags.begin() + static_cast<std::ptrdiff_t>(end));
-  runs.clear(), flags.clear();
+void append_words(late_words& late, std::vector<std::byte>& changes) {
+  for (const late_words::word& w : late.take()) run_writer(changes, w.line).add(0, w.change);
 }
 
 std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memory,
                          std::span<std::byte> shadow, std::size_t from, std::size_t most, std::size_t budget,
                          std::vector<std::byte>& out, const address_watch& watch, late_words* late) {
   run_writer writer(out, address);
-  std::vector<std::byte> none;
-  run_writer late_writer(late ? late->runs : none, address), flag_writer(late ? late->flags : none, address);
   page_of_lines changed;
-  using look = late_words::look;
-  const auto write = [&](std::size_t offset, const line& l, kind k) {
-    const bool named = late && holds_one_of(late->named, address + offset);
-    const bool is_flag = named || k == kind::count;
-    const bool is_late = late && (is_flag || k == kind::word);
-    if (late) late->any = true;
-    if (late && late->now == look::at_words && !is_late) return;
-    if (late && late->now == look::at_words) late->taken.push_back(address + offset);
-    if (late && late->now == look::at_the_rest) {
-      late->left |= is_flag || std::ranges::binary_search(late->taken, address + offset);
-      if (is_flag || std::ranges::binary_search(late->taken, address + offset)) return;
-    }
-    (!is_late ? writer : is_flag ? flag_writer : late_writer).add(offset, l);
+  const auto write = [&](std::size_t offset, const changed_line& l, kind k) {
+    const auto goes = late ? late->put(address + offset, k, l) : late_words::place::now;
+    if (goes == late_words::place::another_time) return;
+    if (goes == late_words::place::now) writer.add(offset, l);
     find_addresses(std::span(l.bytes).first(l.size), sizeof(std::uint64_t), watch);
     std::memcpy(shadow.data() + offset, l.bytes.data(), l.size);
   };
@@ -264,7 +219,7 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
     }
     for (const std::size_t stop = at + here; at < stop; at += change_line) {
       const std::size_t size = std::min(change_line, stop - at);
-      const line l(memory.data() + at, shadow.data() + at, size);
+      const changed_line l = read_line(memory.data() + at, shadow.data() + at, size);
       if (!l.mask) continue;
       changed.add(at, l, kind_of(l, shadow.data() + at));
     }

@@ -17,9 +17,9 @@
 #include <span>
 #include <vector>
 
-namespace outboard::marshal {
+#include "marshal/late_words.hh"
 
-inline constexpr std::size_t change_line = 64;
+namespace outboard::marshal {
 
 /// Values in [low, low + size) that are of interest where they are sent.
 struct address_watch {
@@ -28,31 +28,12 @@ struct address_watch {
   const address_watch* also = nullptr;  ///< a further range, noted elsewhere
 };
 
-/// Words that are to come last, because who polls one reads other memory then: a line in which one word has
-/// changed, apart from other such lines; behind these, where one has moved on by a little (counters, flags);
-/// and any that holds one of `named`.
-struct late_words {
-  std::span<const std::uint64_t> named = {};  ///< addresses as the other end knows them, ascending
-  std::vector<std::byte> runs = {}, flags = {};
-  /// Memory that is written meanwhile is gone over twice: what a late word stands for was written before it,
-  /// and so is found by a look that begins after the word was seen. The first takes late words alone, the
-  /// second all other changes, and leaves words that are new to it (`left`) for the next time.
-  enum class look : std::uint8_t { at_all, at_words, at_the_rest } now = look::at_all;
-  std::vector<std::uint64_t> taken = {};  ///< lines of the looks at words, ascending once the rest follows
-  bool any = false;                       ///< something has changed, taken or not
-  bool left = false;                      ///< the last look has left a word
-  /// A word that is left may be data, which one that was taken stands for: both looks are repeated so often,
-  /// until nothing is left. What moves all the time is not waited for.
-  static constexpr int most_rounds = 4;
+/// A message of changes is at most so long, but for its last page, and of that words half, which are then
+/// sent before what they stand for: more of them are no words that anybody waits for.
+inline constexpr std::size_t most_changes = 8u << 20, most_late_changes = most_changes / 2;
 
-  std::vector<std::size_t> looks = {};  ///< where in `flags` those of each look at words begin
-
-  std::size_t size() const { return runs.size() + flags.size(); }
-  void clear();
-  void begin(look which);
-  /// To be called once all other changes are there.
-  void append_to(std::vector<std::byte>& changes);
-};
+/// Appends the words that are to come last, once all other changes are there.
+void append_words(late_words& late, std::vector<std::byte>& changes);
 
 /// Appends what differs in [from, memory.size()) to `out`, brings the shadow up to date, and stops after
 /// `most` bytes of output or when `budget` bytes have been looked at. `address` names memory[0] to the other

@@ -115,7 +115,7 @@ TEST(MemoryChanges, words_that_look_like_flags_come_last) {
     late_words late;
     for (std::size_t at = 0; at < b.here.size();)
       at = find_changes(base, b.here, b.here_shadow, at, ~0ull >> 1, ~0ull >> 1, out, {}, &late);
-    late.append_to(out);
+    append_words(late, out);
     EXPECT_TRUE(b.apply(out));
     EXPECT_EQ(b.here, b.there);
     return lines_in_order(out);
@@ -138,18 +138,20 @@ TEST(MemoryChanges, words_that_look_like_flags_come_last) {
 TEST(MemoryChanges, named_words_come_last_at_both_ends) {
   two_ends b(64 * change_line);
   const std::uint64_t word = base + change_line * 3 + 8;
-  late_words late{std::span(&word, 1)};
-  put(b.here, 3, 4711);
+  late_words late;
+  late.name(std::span(&word, 1));
   std::memset(b.here.data() + 3 * change_line, 9, change_line);
   put(b.here, 5, 999);
   bytes out;
   find_changes(base, b.here, b.here_shadow, 0, ~0ull >> 1, ~0ull >> 1, out, {}, &late);
-  EXPECT_EQ(lines_in_order(late.runs), std::vector<std::uint64_t>{5});
-  EXPECT_EQ(lines_in_order(late.flags), std::vector<std::uint64_t>{3});
+  EXPECT_TRUE(out.empty());
+  append_words(late, out);
+  EXPECT_EQ(lines_in_order(out), (std::vector<std::uint64_t>{5, 3}));
   // The receiver's own order: the last pass stores nothing but what is named.
   b.there.assign(b.there.size(), std::byte{0});
-  bytes both = late.flags;
-  both.insert(both.end(), late.runs.begin(), late.runs.end());
+  const std::size_t second = out.size() - size_alone(changed_line{{}, change_line, ~0ull});
+  bytes both(out.begin() + static_cast<std::ptrdiff_t>(second), out.end());
+  both.insert(both.end(), out.begin(), out.begin() + static_cast<std::ptrdiff_t>(second));
   bytes stored_before_last;
   std::size_t asked = 0;
   const auto target = [&](std::uint64_t address) -> std::optional<change_target> {
@@ -162,27 +164,6 @@ TEST(MemoryChanges, named_words_come_last_at_both_ends) {
   EXPECT_EQ(stored_before_last[3 * change_line], std::byte{0});
   EXPECT_NE(stored_before_last[5 * change_line], std::byte{0});
   EXPECT_EQ(b.there, b.here);
-}
-
-/// A number that counts, written while the others were looked at, may be what a flag stands for.
-TEST(MemoryChanges, what_a_second_look_finds_comes_before_the_first_ones_flags) {
-  using look = late_words::look;
-  std::vector<std::byte> memory(4096), shadow(4096), out;
-  late_words late;
-  const auto look_at = [&](look which) {
-    late.begin(which);
-    find_changes(base, memory, shadow, 0, ~0u, ~0u, out, {}, &late);
-  };
-  memory[0] = std::byte{1};  // the flag; the first look has passed the data by
-  look_at(look::at_words);
-  memory[1024] = std::byte{1};
-  look_at(look::at_the_rest);
-  ASSERT_TRUE(late.left);
-  look_at(look::at_words);
-  look_at(look::at_the_rest);
-  EXPECT_FALSE(late.left);
-  late.append_to(out);
-  EXPECT_EQ(lines_in_order(out), (std::vector<std::uint64_t>{16, 0}));
 }
 
 TEST(MemoryChanges, refuse_what_leaves_its_block) {

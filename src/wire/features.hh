@@ -32,4 +32,8 @@ inline constexpr std::uint64_t feature_build_files = 64;
 /// In OpenCL sessions: both ends have memory that transfers pass (service open_area).
 inline constexpr std::uint64_t feature_transfer_areas = 128;
 
+/// Memory of both sides is looked at while work goes on (services memory_watch, memory_fetch_live). Without
+/// it words that one side writes while the other waits come once the work is over.
+inline constexpr std::uint64_t feature_words = 256;
+
 }  // namespace outboard::wire

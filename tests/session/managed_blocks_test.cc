@@ -75,7 +75,7 @@ class managed : public loopback_session {
   std::uint64_t launch(const std::vector<std::uint64_t>& words, const work_flow& in = flow) {
     const std::uint64_t number = blocks_.begin(in, std::as_bytes(std::span(words)), false);
     do {
-      EXPECT_EQ(mirrors_.send(*session_, own_), CUDA_SUCCESS);
+      EXPECT_EQ(mirrors_.send(*session_, own_, false), CUDA_SUCCESS);
     } while (blocks_.reach(in, number));
     blocks_.left(number);
     return number;
@@ -215,7 +215,7 @@ TEST_F(managed, host_functions_never_wait) {
   here(0) = 6;
   EXPECT_EQ(asked_, 0);
   blocks_.take_back();
-  EXPECT_EQ(mirrors_.send(*session_, own_), CUDA_SUCCESS);
+  EXPECT_EQ(mirrors_.send(*session_, own_, false), CUDA_SUCCESS);
   EXPECT_TRUE(comes_true([&] { return there(0) == 6; }));
   auto touch = std::async(std::launch::async, [] { return std::uint64_t{here(0)}; });
   EXPECT_EQ(touch.wait_for(20ms), std::future_status::timeout);

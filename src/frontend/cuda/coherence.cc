@@ -130,7 +130,7 @@ void note_event(const lane& own, api::opcode code, std::span<const std::byte> pa
       const bool per_thread = code == cuEventRecord_ptsz || code == cuEventRecordWithFlags_ptsz;
       const auto flow = flow_in(own, from.get<std::uint64_t>(), per_thread);
       if (p.managed().started()) p.managed().recorded(event, flow);
-      if (p.live().any()) p.live().recorded(event, flow);
+      p.live().recorded(event, flow);
       return;
     }
     case cuEventDestroy_v2:
@@ -166,7 +166,8 @@ CUresult show_all(lane& own, std::vector<std::uint64_t>& addresses) {
 CUresult send_changes(lane& own, bool to_kernels_alone) {
   process& p = process::instance();
   while (true) {
-    if (const CUresult code = p.mirrors().send(*p.server(), own, to_kernels_alone); code != CUDA_SUCCESS)
+    if (const CUresult code = p.mirrors().send(*p.server(), own, p.live().any(), to_kernels_alone);
+        code != CUDA_SUCCESS)
       return code;
     std::vector<std::uint64_t> noted;
     for (const std::uint64_t address : p.mirrors().take_noted()) {
@@ -212,7 +213,8 @@ CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marsha
   made.base = address;
   made.size = size;
   made.kernels = to_kernels;
-  made.live = kind == marshal::host_block::pinned || kind == marshal::host_block::registered;
+  const bool words = kind == marshal::host_block::pinned || kind == marshal::host_block::registered;
+  made.live = words && p.exchanges_words();
   made.context = own.context_handle();
   made.memory = view;  // variables are small: no file, all of it is looked at
   std::vector<std::byte> reply;
@@ -309,21 +311,21 @@ CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payl
   if (!p.mirrors().any() || !p.mirrors().fetch_needed()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
-  const CUresult fetched = p.mirrors().fetch(*p.server(), own);
   // A free waits for all work of the context, too.
+  const bool of_context = code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2;
+  const bool of_event = code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery;
+  const std::uint64_t event = of_event ? wire::reader(payload).get<std::uint64_t>() : 0;
+  const auto flow = of_context || of_event ? std::nullopt : asked_flow(own, code, payload);
+  if (of_context) p.live().context_over(own.context_handle(), mark.live);
+  if (of_event) p.live().event_over(event);
+  if (flow) p.live().over(*flow, mark.live);
+  const CUresult fetched = p.mirrors().fetch(*p.server(), own, p.live().any());
   if (fetched != CUDA_SUCCESS) return fetched;
-  if (code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2) {
-    p.mirrors().work_is_done(own.context_handle(), mark.mirrors);
-    if (mark.managed) p.managed().complete_context(own.context_handle(), mark.managed);
-    if (p.live().any()) p.live().context_over(own.context_handle(), mark.live);
-  } else if (code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery) {
-    const auto event = wire::reader(payload).get<std::uint64_t>();
-    if (mark.managed) p.managed().complete_event(event);
-    if (p.live().any()) p.live().event_over(event);
-  } else if (const auto flow = asked_flow(own, code, payload)) {
-    if (mark.managed) p.managed().complete(*flow, mark.managed);
-    if (p.live().any()) p.live().over(*flow, mark.live);
-  }
+  if (of_context) p.mirrors().work_is_done(own.context_handle(), mark.mirrors);
+  if (!mark.managed) return CUDA_SUCCESS;
+  if (of_context) p.managed().complete_context(own.context_handle(), mark.managed);
+  if (of_event) p.managed().complete_event(event);
+  if (flow) p.managed().complete(*flow, mark.managed);
   return CUDA_SUCCESS;
 }
 

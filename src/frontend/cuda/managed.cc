@@ -10,6 +10,7 @@
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
+#include "frontend/live_memory.hh"
 #include "frontend/managed_blocks.hh"
 
 namespace outboard::frontend::cuda {
@@ -163,7 +164,7 @@ CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size) {
   if (code != CUDA_SUCCESS) return p.managed().remove(address), code;
   p.mirrors().work_begins(
       own.context_handle());  // kernels may have run: what it holds is the server's to say
-  return p.mirrors().fetch(*p.server(), own);
+  return p.mirrors().fetch(*p.server(), own, p.live().any());
 }
 
 CUresult free_managed(lane& own, const memory_block& block) {

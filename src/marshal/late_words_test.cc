@@ -1,0 +1,188 @@
+#include "marshal/late_words.hh"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "marshal/memory_changes.hh"
+
+namespace outboard::marshal {
+namespace {
+
+constexpr std::uint64_t base = 0x2080'0000'1000;
+constexpr std::size_t page = 4096, no_limit = ~std::size_t{0} >> 1;
+using bytes = std::vector<std::byte>;
+
+std::vector<std::uint64_t> lines_in_order(std::span<const std::byte> changes) {
+  std::vector<std::uint64_t> all;
+  for_each_run(changes, [&](std::uint64_t address, std::uint32_t lines) {
+    for (std::uint32_t i = 0; i < lines; ++i) all.push_back((address - base) / change_line + i);
+  });
+  return all;
+}
+
+/// Memory that is looked at while somebody writes it: `write` is called before each look.
+struct looked_at {
+  bytes memory = bytes(page), shadow = bytes(page), out;
+  late_words late;
+
+  void put(std::size_t line, std::size_t word, std::uint64_t value) {
+    std::memcpy(memory.data() + line * change_line + word * sizeof value, &value, sizeof value);
+  }
+  template <class Write>
+  std::vector<std::uint64_t> look_again_and_again(const Write& write) {
+    int looks = 0;
+    late.begin_looks();
+    do {
+      write(looks++);
+      find_changes(base, memory, shadow, 0, no_limit, no_limit, out, {}, &late);
+    } while (late.another_look());
+    append_words(late, out);
+    return lines_in_order(out);
+  }
+};
+
+/// A number that counts, written while the others were looked at, may be what a flag behind it stands for.
+TEST(LateWords, what_a_later_look_finds_comes_before_the_flags_behind_it) {
+  looked_at m;
+  const auto order = m.look_again_and_again([&](int look) {
+    if (look == 0) m.put(16, 0, 1);  // the flag; the first look has passed the data by
+    if (look == 1)
+      m.put(3, 0, 1), m.put(20, 0, 1);  // no data of that flag: the first look would have seen it
+  });
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{3, 16, 20}));
+}
+
+/// The line of a table that somebody was in the middle of writing looks like a word.
+TEST(LateWords, a_line_caught_half_written_goes_whole_before_the_flag_behind_it) {
+  for (const std::uint64_t step : {1ull, 0x1234567ull}) {
+    looked_at m;
+    const auto order = m.look_again_and_again([&](int look) {
+      if (look == 0) m.put(5, 0, step), m.put(9, 0, 1);
+      if (look == 1) m.put(5, 1, step), m.put(5, 2, step);
+    });
+    EXPECT_EQ(order, (std::vector<std::uint64_t>{5, 9}));
+    EXPECT_EQ(m.shadow, m.memory);
+  }
+}
+
+TEST(LateWords, a_line_caught_half_written_goes_whole_in_spite_of_what_moves_all_the_time) {
+  looked_at m;
+  const auto order = m.look_again_and_again([&](int look) {
+    m.put(1, 0, static_cast<std::uint64_t>(look) + 1);
+    if (look == 6) m.put(5, 0, 0x1234567), m.put(9, 0, 1);  // the last look at words
+    if (look == 7) m.put(5, 1, 0x1234567);
+    ASSERT_LE(look, 7);
+  });
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{5, 1, 9}));
+}
+
+TEST(LateWords, nothing_is_looked_at_again_where_nothing_has_changed) {
+  looked_at m;
+  int looks = 0;
+  EXPECT_TRUE(m.look_again_and_again([&](int look) { looks = look + 1; }).empty());
+  EXPECT_EQ(looks, 1);
+}
+
+TEST(LateWords, what_was_given_away_is_taken_again) {
+  looked_at m;
+  m.late.begin_looks();
+  m.put(1, 0, 1);
+  find_changes(base, m.memory, m.shadow, 0, no_limit, no_limit, m.out, {}, &m.late);
+  EXPECT_EQ(m.late.size(), size_alone({{}, change_line, 1}));
+  append_words(m.late, m.out);
+  EXPECT_EQ(m.late.size(), 0u);
+  m.put(1, 0, 2);
+  find_changes(base, m.memory, m.shadow, 0, no_limit, no_limit, m.out, {}, &m.late);
+  append_words(m.late, m.out);
+  EXPECT_EQ(lines_in_order(m.out), (std::vector<std::uint64_t>{1, 1}));
+}
+
+/// One who writes rounds of data, each with its flag, and waits until the other end has seen it.
+class writer {
+ public:
+  writer(bytes& memory, std::mt19937& random) : memory_(memory), random_(random) {
+    flag_ = random_() % lines_of(memory);
+  }
+
+  std::uint64_t round() const { return round_; }
+  std::size_t flag() const { return flag_; }
+  static std::uint64_t number(std::uint64_t round) { return round * 0x9e37'79b9'7f4a'7c15; }
+
+  void begin_round() {
+    ++round_;
+    stores_.clear();
+    for (std::size_t line = 0; line < lines_of(memory_); ++line) {
+      if (line == flag_ || random_() % 3) continue;
+      const std::size_t words = std::size_t{1} << random_() % 4;
+      for (std::size_t w = 0; w < words; ++w) stores_.push_back(line * change_line + 8 * w);
+    }
+    next_ = 0;
+  }
+  /// Some stores, in the order of the program; the flag is the last.
+  void step() {
+    for (std::size_t n = random_() % 40; n > 0 && next_ <= stores_.size(); --n, ++next_) {
+      if (next_ == stores_.size()) {
+        std::memcpy(memory_.data() + flag_ * change_line, &round_, sizeof round_);
+        continue;
+      }
+      const std::uint64_t value = number(round_);
+      std::memcpy(memory_.data() + stores_[next_], &value, sizeof value);
+    }
+  }
+  /// The round's data are there.
+  bool arrived(const bytes& there) const {
+    for (const std::size_t at : stores_) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, there.data() + at, sizeof value);
+      if (value != number(round_)) return false;
+    }
+    return true;
+  }
+
+ private:
+  static std::size_t lines_of(const bytes& memory) { return memory.size() / change_line; }
+
+  bytes& memory_;
+  std::mt19937& random_;
+  std::size_t flag_ = 0, next_ = 0;
+  std::uint64_t round_ = 0;
+  std::vector<std::size_t> stores_;
+};
+
+TEST(LateWords, whoever_sees_the_flag_sees_the_data) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    bytes here(8 * page), shadow(here.size()), there(here.size());
+    writer w(here, random);
+    std::uint64_t seen = 0;
+    late_words late;
+    for (int round = 0; round < 20; ++round) {
+      w.begin_round();
+      for (int exchanges = 0; seen != w.round(); ++exchanges) {
+        ASSERT_LT(exchanges, 1000);
+        bytes out;
+        late.begin_looks();
+        do {
+          for (std::size_t at = 0; at < here.size(); w.step())
+            at = find_changes(base, here, shadow, at, no_limit, page, out, {}, &late);
+        } while (late.another_look());
+        append_words(late, out);
+        // Masked lines come behind whole ones: each run alone, in that order, is what somebody may see.
+        const auto target = [&](std::uint64_t address) -> std::optional<change_target> {
+          std::memcpy(&seen, there.data() + w.flag() * change_line, sizeof seen);
+          EXPECT_TRUE(seen != w.round() || w.arrived(there)) << "seed " << seed << " round " << round;
+          return change_target{std::span(there).subspan(address - base), {}};
+        };
+        ASSERT_TRUE(apply_changes(out, target));
+        std::memcpy(&seen, there.data() + w.flag() * change_line, sizeof seen);
+        ASSERT_TRUE(seen != w.round() || w.arrived(there)) << "seed " << seed << " round " << round;
+      }
+      ASSERT_EQ(here, there);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outboard::marshal
