@@ -333,6 +333,12 @@ CUresult process::insert_graph_memory(memory_block block) {
 
 void process::sticky(std::uint64_t context, std::int32_t code) {
   if (context_state* state = find_context(context)) state->sticky.store(code, std::memory_order_release);
+  if (code != CUDA_ERROR_ILLEGAL_ADDRESS || !find_addresses_ || !arena_.has_private()) return;
+  if (told_of_addresses_.exchange(true)) return;
+  log::error(
+      "a kernel went to memory that is not there (CUDA_ERROR_ILLEGAL_ADDRESS, 700). If it does so here only, "
+      "it may have got the address of page-locked memory in a form that is not found in what it was told "
+      "(halves, a distance): try OUTBOARD_FIND_ADDRESSES=0");
 }
 
 }  // namespace outboard::frontend

@@ -170,6 +170,7 @@ class process {
   std::unique_ptr<managed_blocks> managed_;
   std::unique_ptr<live_memory> live_;
   bool concurrent_managed_ = false, find_addresses_ = true;
+  std::atomic<bool> told_of_addresses_{false};
   activity work_;
   std::mutex showing_;
   std::atomic<bool> host_memory_in_use_{false};

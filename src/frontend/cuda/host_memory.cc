@@ -74,6 +74,14 @@ void drop_pages(lane& own, const pinned_chunk& chunk) {
          -1, 0);
 }
 
+/// False: another thread has given it back.
+bool give_back(lane& own, const memory_block& block) {
+  process& p = process::instance();
+  if (!p.addresses().remove(block.base)) return false;
+  p.arena().release(block.base, block.size, [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
+  return true;
+}
+
 CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
   process& p = process::instance();
   lane& own = this_lane();
@@ -92,8 +100,10 @@ CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
   block.device = own.current()->device;
   block.flags = flags;
   p.addresses().insert(block);
+  const CUresult shown = p.find_addresses() ? CUDA_SUCCESS : show_pinned(own, block.base);
+  if (shown != CUDA_SUCCESS) return give_back(own, block), shown;
   *pp = pointer(block.base);
-  return p.find_addresses() ? CUDA_SUCCESS : show_pinned(own, block.base);
+  return CUDA_SUCCESS;
 }
 
 /// As cuMemFree waits: beside a capture that lets this thread free, for the streams that are not captured.
@@ -226,10 +236,7 @@ CUresult ends::cuMemFreeHost(void* p) {
   if (const CUresult code = find_host(p, memory_kind::pinned, block); code != CUDA_SUCCESS) return code;
   lane& own = this_lane();
   if (const CUresult code = wait_for_users(own, block); code != CUDA_SUCCESS) return code;
-  process& state = process::instance();
-  if (!state.addresses().remove(block.base)) return CUDA_ERROR_INVALID_VALUE;  // another thread was first
-  state.arena().release(block.base, block.size, [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
-  return CUDA_SUCCESS;
+  return give_back(own, block) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ends::cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned Flags) {
