@@ -346,7 +346,8 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
       if (!m) return std::nullopt;
       const std::uint64_t offset = address - m->base;
       const auto left = static_cast<std::size_t>(m->size - offset);
-      return marshal::change_target{{m->bytes() + offset, left}, {m->shadow + offset, left}};
+      return marshal::change_target{
+          {m->bytes() + offset, left}, {m->shadow + offset, left}, m->nobody_touches()};
     };
     const bool applied = from.ok() && marshal::apply_changes(from.rest(), target, words_);
     if (!applied) return CUDA_ERROR_UNKNOWN;

@@ -40,6 +40,9 @@ struct mirror {
   bool kernels = true;            ///< kernels may know the address; else only copies name it, in `parts`
   std::vector<byte_range> parts;  ///< in order, apart from each other
 
+  /// The program gets at none of it.
+  bool nobody_touches() const { return shut && windows.empty(); }
+
   std::byte* bytes() const { return memory ? memory : reinterpret_cast<std::byte*>(base); }
 };
 

@@ -61,6 +61,7 @@ late_words::place late_words::of(kind k, const word* known, std::uint64_t mask) 
 }
 
 late_words::place late_words::put(std::uint64_t line, kind k, const changed_line& change) {
+  if (now_ == look::at_all && k == kind::data && named_.empty()) return any_ = true, place::now;
   const bool named = holds_one_of(named_, line);
   if (named) k = kind::flag;
   const auto found = places_.find(line);

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <optional>
 
+#include "marshal/byte_masks.hh"
+#include "marshal/changed_lines.hh"
 #include "wire/cursor.hh"
 
 namespace outboard::marshal {
@@ -18,8 +20,12 @@ constexpr std::uint64_t all_ones = ~std::uint64_t{0};
 changed_line read_line(const std::byte* memory, const std::byte* shadow, std::size_t n) {
   changed_line l;
   l.size = n;
+  if (n == change_line) {
+    l.mask = best_line_work().read(memory, shadow, l.bytes.data());
+    return l;
+  }
   std::memcpy(l.bytes.data(), memory, n);
-  for (std::size_t i = 0; i < n; ++i) l.mask |= std::uint64_t{l.bytes[i] != shadow[i]} << i;
+  l.mask = different_bytes(l.bytes.data(), shadow, n);
   return l;
 }
 
@@ -34,12 +40,11 @@ class run_writer {
     next_ = offset + change_line;
     w_.patch(count_at_, ++count_);
     if (!masked) return w_.bytes(l.bytes);
-    w_.put(l.mask);
-    const std::span<std::byte> room = w_.room(static_cast<std::size_t>(std::popcount(l.mask)));
-    std::size_t n = 0;
-    for (std::uint64_t rest = l.mask; rest; rest &= rest - 1) {
-      room[n++] = l.bytes[static_cast<std::size_t>(std::countr_zero(rest))];
-    }
+    std::array<std::byte, sizeof l.mask + 2 * change_line> packed;
+    std::memcpy(packed.data(), &l.mask, sizeof l.mask);
+    const std::size_t n =
+        sizeof l.mask + best_line_work().take(l.bytes.data(), l.mask, packed.data() + sizeof l.mask);
+    w_.bytes(std::span(packed).first(n));
   }
 
  private:
@@ -110,32 +115,53 @@ class page_of_lines {
 
 /// The bytes of an aligned word that `mask` names, in one store: whoever polls a number there never sees half
 /// of it, and what others write beside them stays.
-void store_word(std::byte* to, const std::byte* bytes, std::uint64_t mask) {
+void store_word(std::byte* to, std::uint64_t value, std::uint8_t mask) {
   auto* word = reinterpret_cast<std::uint64_t*>(to);
-  std::uint64_t value = 0, bits = 0;
-  std::memcpy(&value, bytes, sizeof value);
-  for (std::size_t i = 0; i < sizeof value; ++i) bits |= (mask >> i & 1 ? std::uint64_t{0xff} : 0) << (8 * i);
-  if (bits == all_ones) return __atomic_store_n(word, value, __ATOMIC_RELAXED);
+  if (mask == 0xff) return __atomic_store_n(word, value, __ATOMIC_RELAXED);
+  const std::uint64_t bits = bytes_of(mask);
   std::uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(word, &old, (old & ~bits) | (value & bits), true, __ATOMIC_RELAXED,
+  while (!__atomic_compare_exchange_n(word, &old, (old & ~bits) | value, true, __ATOMIC_RELAXED,
                                       __ATOMIC_RELAXED)) {
   }
 }
 
-/// The bytes that the mask names, `bytes` being a whole line.
-void store_masked(std::byte* to, const std::byte* bytes, std::uint64_t mask, std::size_t size) {
-  constexpr std::size_t word = sizeof(std::uint64_t);
-  const bool aligned = reinterpret_cast<std::uintptr_t>(to) % word == 0;
-  for (std::size_t at = 0; mask; at += word, mask >>= word) {
-    const std::uint64_t here = mask & 0xff;
-    if (here && aligned && at + word <= size) {
-      store_word(to + at, bytes + at, here);
-      continue;
-    }
-    for (std::size_t i = 0; i < word; ++i) {
-      if (here >> i & 1) to[at + i] = bytes[at + i];
+/// Of a line at the end of a block, or of one that is not aligned.
+void store_bytes(std::byte* to, const std::byte* line, std::uint64_t mask) {
+  for (; mask; mask &= mask - 1) {
+    const auto i = static_cast<std::size_t>(std::countr_zero(mask));
+    to[i] = line[i];
+  }
+}
+
+/// The bytes that the mask names into memory that others may read and write meanwhile; `size`: of the line.
+void store_among_others(std::byte* to, const std::byte* line, std::uint64_t mask, std::size_t size) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(to) % word_size == 0;
+  for (std::size_t at = 0; at < change_line; at += word_size) {
+    const auto here = static_cast<std::uint8_t>(mask >> at);
+    if (!here) continue;
+    if (aligned && at + word_size <= size) {
+      store_word(to + at, load_word(line + at), here);
+    } else {
+      store_bytes(to + at, line + at, here);
     }
   }
+}
+
+/// The bytes that the mask names, given one behind the other, into memory and what is known of it.
+void store_masked(const change_target& to, std::size_t offset, std::uint64_t mask, const std::byte* from) {
+  const line_work& work = best_line_work();
+  std::array<std::byte, change_line> line;
+  work.put(from, mask, line.data());
+  const std::size_t size = std::min(change_line, to.memory.size() - offset);
+  const bool whole = size == change_line;
+  // All of the line there before the other: stores in between would be waited for by those among others.
+  std::byte* const memory = to.memory.data() + offset;
+  if (!to.shadow.empty()) {
+    std::byte* const shadow = to.shadow.data() + offset;
+    whole ? work.store(line.data(), mask, shadow) : store_bytes(shadow, line.data(), mask);
+  }
+  if (whole && to.alone) return work.store(line.data(), mask, memory);
+  store_among_others(memory, line.data(), mask, size);
 }
 
 /// One line of a run into its place. False: it leaves the block.
@@ -155,13 +181,7 @@ bool apply_line(wire::reader& from, bool masked, const change_target& to, std::s
   const auto bytes = from.bytes(static_cast<std::uint64_t>(std::popcount(mask)));
   if (!from.ok() || (size < change_line && mask >> size)) return false;
   if (!store) return true;
-  std::array<std::byte, change_line> spread{};
-  std::size_t n = 0;
-  for (std::uint64_t rest = mask; rest; rest &= rest - 1) {
-    spread[static_cast<std::size_t>(std::countr_zero(rest))] = bytes[n++];
-  }
-  if (!to.shadow.empty()) store_masked(to.shadow.data() + offset, spread.data(), mask, size);
-  store_masked(to.memory.data() + offset, spread.data(), mask, size);
+  store_masked(to, offset, mask, bytes.data());
   return true;
 }
 

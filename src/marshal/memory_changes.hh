@@ -47,6 +47,7 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
 /// Where changes go: `shadow` may be empty.
 struct change_target {
   std::span<std::byte> memory, shadow;  ///< from the run's address to the end of its block
+  bool alone = false;                   ///< nobody else reads or writes the memory meanwhile
 };
 
 /// Tells of each run, until one is malformed.
