@@ -23,6 +23,10 @@ endforeach()
 
 if(NOT OUTBOARD_CLIENT)
   install(CODE "set(OUTBOARD_BIN \"\${CMAKE_INSTALL_PREFIX}/bin\")
+    set(OUTBOARD_DOC \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATAROOTDIR}/doc/outboard\")
+    if(NOT CMAKE_INSTALL_PREFIX MATCHES \"^/usr(/local)?$\")
+      message(STATUS \"systemd does not look below this prefix: systemctl link \${CMAKE_INSTALL_PREFIX}/lib/systemd/system/outboard.service\")
+    endif()
     configure_file(\"${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.service.in\"
                    \"${CMAKE_BINARY_DIR}/packaging/outboard.service\" @ONLY)")
   install(FILES ${CMAKE_BINARY_DIR}/packaging/outboard.service ${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.socket

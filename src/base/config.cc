@@ -192,13 +192,16 @@ result<std::vector<std::string>> parse_endpoints(std::string_view text) {
   }
 }
 
-result<std::vector<std::byte>> read_token(const std::string& path) {
+result<std::vector<std::byte>> read_token(const std::string& path, std::string_view credentials) {
   const unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return failure("cannot read token file " + path + ": " + reason());
   struct stat about {};
   if (::fstat(fd.get(), &about) != 0) return failure("cannot read token file " + path + ": " + reason());
   if (!S_ISREG(about.st_mode)) return failure("token file " + path + " is not a regular file");
-  if ((about.st_mode & 077) != 0) {
+  // Root gives it to a group, systemd to a service by an access list, which shows as the group's bits.
+  const bool handed_out =
+      about.st_uid == 0 || (!credentials.empty() && path.starts_with(std::string(credentials) + '/'));
+  if ((about.st_mode & (handed_out ? 037u : 077u)) != 0) {
     return failure("token file " + path + " may be read by others; run: chmod 600 " + path);
   }
   auto text = read_all(fd.get(), path);

@@ -136,9 +136,10 @@ result<config> load_config(const config_sources& sources);
 result<std::vector<std::string>> parse_endpoints(std::string_view text);
 std::string with_default_port(std::string_view url);
 
-/// The token: the file's bytes without white space at the end. It must be a regular file of ours that nobody
-/// else may read (0600), with at least 16 bytes of token.
-result<std::vector<std::byte>> read_token(const std::string& path);
+/// The token: the file's bytes without white space at the end. It must be a regular file that nobody else may
+/// read (0600), or that root lets a group read (0440), or in the folder in which systemd hands out
+/// `credentials`; with at least 16 bytes of token.
+result<std::vector<std::byte>> read_token(const std::string& path, std::string_view credentials = {});
 
 /// "8GiB", "512MiB", "65536".
 std::optional<std::uint64_t> parse_size(std::string_view text);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -248,7 +249,11 @@ TEST_F(config_test, takes_a_token_only_from_a_private_file) {
   const auto token = read_token(good);
   ASSERT_TRUE(token.ok());
   EXPECT_EQ(token->size(), 20u);
-  EXPECT_FALSE(read_token(write("open", "0123456789abcdef0123\n", 0640)).ok());
+  EXPECT_FALSE(read_token(write("open", "0123456789abcdef0123\n", 0644)).ok());
+  EXPECT_FALSE(read_token(write("written", "0123456789abcdef0123\n", 0620)).ok());
+  const std::string group = write("group", "0123456789abcdef0123\n", 0440);
+  EXPECT_EQ(read_token(group).ok(), ::geteuid() == 0) << "root may give it to a group";
+  EXPECT_TRUE(read_token(group, folder).ok()) << "so may systemd";
   EXPECT_FALSE(read_token(write("short", "secret\n")).ok());
   EXPECT_FALSE(read_token(folder).ok());
   EXPECT_FALSE(read_token(folder + "/none").ok());

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
 
 #include "backend/activity.hh"
 #include "backend/checkpoint_helper.hh"
@@ -64,6 +65,13 @@ void make_private(config& c, const std::string& folder) {
   c.confine = confine_choice::off;
 }
 
+/// The token that systemd hands to the service, if there is one: where there is no such file the unit has an
+/// empty line for it.
+std::string token_of_service(const std::string& credentials) {
+  std::ifstream file(credentials + "/token");
+  return file >> std::ws && file.peek() != std::ifstream::traits_type::eof() ? credentials + "/token" : "";
+}
+
 void announce(int descriptor, const std::vector<std::string>& urls) {
   std::string text;
   for (const std::string& url : urls) text += url + "\n";
@@ -84,8 +92,10 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   if (!transports.ok()) return complain(exit_configuration, transports.error().message);
 
   backend::daemon_settings settings;
+  const char* credentials = std::getenv("CREDENTIALS_DIRECTORY");
+  if (c->token_file.empty() && credentials) c->token_file = token_of_service(credentials);
   if (!c->token_file.empty()) {
-    auto token = read_token(c->token_file);
+    auto token = read_token(c->token_file, credentials ? credentials : "");
     if (!token.ok()) return complain(exit_configuration, token.error().message);
     settings.token = std::move(*token);
   }

@@ -2,13 +2,14 @@
 import http.server
 import os
 import pathlib
+import shutil
 import socket
 import stat
 import threading
 import unittest
 
-from harness import (DEVICE, GREETING, REFUSAL, WELCOME, DaemonTest, clean_environment, frame, greeting_payload, run,
-                     text)
+from harness import (DEVICE, GREETING, OUTBOARD, REFUSAL, WELCOME, DaemonTest, clean_environment, frame, greeting_payload,
+                     run, text)
 
 import struct
 
@@ -115,6 +116,26 @@ class Errors(DaemonTest):
         done = run("serve", "--device", DEVICE, "--listen", f"unix:{self.folder}/s", "--token-file", open_to_all)
         self.assertEqual(done.returncode, CONFIGURATION, done.stderr)
         self.assertIn("chmod 600", done.stderr)
+
+    def test_a_service_takes_the_token_that_it_is_handed(self):
+        """As systemd hands over what is root's: to another user, readable by a group, in a folder of the service's."""
+        handed = self.token_file(mode=0o440)
+        options = {}
+        if os.geteuid() == 0:
+            os.chown(handed, 0, 65534)
+            os.chown(self.folder, 65534, 65534)
+            options = {"executable": shutil.copy(OUTBOARD, self.folder), "user": 65534, "group": 65534, "extra_groups": []}
+        environment = clean_environment(CREDENTIALS_DIRECTORY=self.folder)
+        daemon = self.serve(listen=["tcp:127.0.0.1:0"], environment=environment, **options)
+        self.expect(run("devices", "--server", daemon.tcp), REFUSED, "token", "--token-file")
+        mine = self.token_file(name="mine")
+        self.assertEqual(run("devices", "--server", daemon.tcp, "--token-file", mine).returncode, 0)
+        daemon.stop()
+        # Where there is no such file systemd hands over an empty line.
+        handed.chmod(0o600)
+        handed.write_text("\n")
+        daemon = self.serve(listen=["tcp:127.0.0.1:0"], environment=environment)
+        self.assertEqual(run("devices", "--server", daemon.tcp).returncode, 0)
 
     def test_other_hosts_are_let_in_only_by_token_or_on_purpose(self):
         done = run("serve", "--device", DEVICE, "--listen", "tcp:0.0.0.0:0")
