@@ -1,6 +1,7 @@
 #include "frontend/trace.hh"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -103,6 +104,28 @@ void append_argument(std::string& to, const argument& a) {
   to += number;
 }
 
+/// %p is the process; - is stderr.
+std::string name_of_file(std::string_view file) {
+  if (file == "-") return "/dev/stderr";
+  std::string name(file);
+  if (const auto at = name.find("%p"); at != name.npos) name.replace(at, 2, std::to_string(::getpid()));
+  return name;
+}
+
+/// A file that is there already is another process's trace, or an older one: it stays, and this one gets a
+/// name of its own. Terminals, pipes and the like are written to.
+int open_new(std::string& name) {
+  constexpr int flags = O_WRONLY | O_CLOEXEC;
+  const int fd = ::open(name.c_str(), flags | O_CREAT | O_EXCL, 0644);
+  struct stat about {};
+  if (fd >= 0 || errno != EEXIST || ::stat(name.c_str(), &about) != 0) return fd;
+  if (!S_ISREG(about.st_mode)) return ::open(name.c_str(), flags);
+  const std::string own = name + "." + std::to_string(::getpid());
+  log::error("there is a trace in ", name, " already: process ", ::getpid(), " writes ", own);
+  name = own;
+  return ::open(name.c_str(), flags | O_CREAT | O_TRUNC, 0644);
+}
+
 constexpr std::string_view name_of(answered how) {
   constexpr std::string_view names[] = {"local", "posted", "waited"};
   return names[static_cast<std::size_t>(how)];
@@ -118,8 +141,9 @@ void start(const char* file) {
     const std::lock_guard lock(s.mutex);
     if (std::exchange(s.tried, true)) return;
   }
-  s.fd = ::open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (s.fd < 0) return log::error("no trace: cannot write ", file, ": ", std::strerror(errno));
+  std::string name = name_of_file(file);
+  s.fd = open_new(name);
+  if (s.fd < 0) return log::error("no trace: cannot write ", name, ": ", std::strerror(errno));
   enabled.store(true, std::memory_order_relaxed);
 }
 

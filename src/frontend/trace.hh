@@ -36,7 +36,8 @@ struct argument {
 
 bool on();
 /// Opens the file unless a trace is being written or was tried already; a file that cannot be opened is an
-/// error on stderr and no trace.
+/// error on stderr and no trace. One that is there already stays: then the process's number is added to the
+/// name, and stderr is told. %p in the name is that number, - is stderr.
 void start(const char* file);
 /// Writes the summary and closes. A disk that filled up is reported once.
 void finish(const traffic& moved);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +57,12 @@ void set_program_environment(const config& c, const surroundings& around) {
     ::setenv("OUTBOARD_WAIT_SECONDS", std::to_string(c.wait_seconds).c_str(), 1);
   if (!c.find_addresses) ::setenv("OUTBOARD_FIND_ADDRESSES", "0", 1);
   if (!c.concurrent_managed) ::setenv("OUTBOARD_CONCURRENT_MANAGED", "0", 1);
-  if (!c.trace.empty()) ::setenv("OUTBOARD_TRACE", c.trace.c_str(), 1);
+  if (!c.trace.empty()) {
+    // What an earlier run has left goes; the program's processes do not overwrite each other's.
+    struct stat about {};
+    if (::lstat(c.trace.c_str(), &about) == 0 && S_ISREG(about.st_mode)) ::unlink(c.trace.c_str());
+    ::setenv("OUTBOARD_TRACE", c.trace.c_str(), 1);
+  }
   if (c.log_given) ::setenv("OUTBOARD_LOG", std::string(log::name(c.log)).c_str(), 1);
 }
 

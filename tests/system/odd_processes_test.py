@@ -7,7 +7,8 @@ import subprocess
 import sys
 import unittest
 
-from outboard_testing import LIBRARY, PRELOAD, SANITIZED, SystemTest, program, program_environment, run_program
+from outboard_testing import (LIBRARY, PRELOAD, SANITIZED, SystemTest, clean_environment, program, program_environment,
+                             run_program, through_run)
 
 
 class OddProcesses(SystemTest):
@@ -69,6 +70,30 @@ class OddProcesses(SystemTest):
         daemon = self.serve()
         for done in self.does("little space", (daemon.unix, daemon.tcp)):
             self.assertLessEqual(len(done.stderr.splitlines()), 2, done.stderr)
+        self.nothing_is_left(daemon)
+
+    def test_each_process_has_a_trace_of_its_own(self):
+        daemon = self.serve()
+        command = " ".join(program("vector_add"))
+        folder = pathlib.Path(self.folder, "traces")
+        folder.mkdir()
+        trace = folder / "trace"
+
+        def traced(name, *words):
+            done = through_run(words, "--server", daemon.unix, environment=clean_environment(OUTBOARD_TRACE=str(name)))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return done.stderr
+
+        for expected in (2, 3):  # the second run overwrites the first one's trace, and nothing else
+            self.assertIn(f"there is a trace in {trace} already", traced(trace, "sh", "-c", f"{command} && {command}"))
+            files = sorted(folder.iterdir())
+            self.assertEqual(len(files), expected, files)
+            for file in files:
+                self.assertIn("\nlocal ", file.read_text(), file)
+        self.assertEqual(traced(folder / "of.%p.txt", "sh", "-c", f"{command} && {command}"), "")
+        self.assertEqual(len(list(folder.glob("of.[0-9]*.txt"))), 2)
+        self.assertIn("cuInit(", traced("-", *program("vector_add")))
+        self.assertFalse(pathlib.Path("-").exists())
         self.nothing_is_left(daemon)
 
     @unittest.skipIf(os.geteuid() != 0 or PRELOAD, "needs root, and no preloaded library")
