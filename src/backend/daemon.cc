@@ -391,7 +391,9 @@ status run_daemon(daemon_settings settings) {
   if (!device.ok()) return std::move(device).error();
   OUTBOARD_TRY(choose_visible(settings, device->snapshot));
   apply_shape(settings.configuration.shape, device->snapshot);
-  log::info(product, " serves ", device->snapshot.devices.size(), " device(s): ", device->description);
+  const std::size_t devices = device->snapshot.devices.size();
+  const std::string serves = std::string(product) + " serves " + std::to_string(devices) +
+                             (devices == 1 ? " device: " : " devices: ") + device->description;
   // Before any socket is open: what a signal does must be settled by then.
   auto signals = take_signals();
   if (!signals.ok()) return std::move(signals).error();
@@ -399,6 +401,7 @@ status run_daemon(daemon_settings settings) {
   if (!loop.ok()) return std::move(loop).error();
   daemon d(std::move(settings), std::move(*device), std::move(rules), std::move(*loop), std::move(*signals));
   OUTBOARD_TRY(d.listen_everywhere());
+  log::info(serves);
   d.serve();
   return {};
 }

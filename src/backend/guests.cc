@@ -10,6 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
+#include <memory>
+#include <optional>
 
 #include "base/errno_text.hh"
 #include "base/log.hh"
@@ -30,11 +33,31 @@ wire::nonce fresh_challenge() {
   return challenge;
 }
 
+/// Of a local socket, by the kernel's word.
+std::optional<std::uint32_t> user_of(const transport::connection& connection) {
+  if (!connection.what().peer_identity) return std::nullopt;
+  const auto peer = connection.peer();
+  return peer.ok() ? std::optional(peer->user) : std::nullopt;
+}
+
+/// As this machine's own list has it: whoever asks a directory for names may wait for it, and all clients
+/// with him.
+std::string name_of_user(std::uint32_t user) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> list(std::fopen("/etc/passwd", "re"), std::fclose);
+  std::array<char, 4096> text{};
+  passwd entry{};
+  passwd* found = nullptr;
+  while (list && ::fgetpwent_r(list.get(), &entry, text.data(), text.size(), &found) == 0) {
+    if (found->pw_uid == user) return found->pw_name;
+  }
+  return "uid " + std::to_string(user);
+}
+
 /// Who is at the other end, without what differs between two connections of one: the port.
 std::string peer_of(const transport::connection& connection) {
   if (connection.what().peer_identity) {
-    const auto peer = connection.peer();
-    return peer.ok() ? "user " + std::to_string(peer->user) : "";
+    const auto user = user_of(connection);
+    return user ? "user " + std::to_string(*user) : "";
   }
   const std::string name = connection.describe();
   return name.substr(0, name.rfind(':'));
@@ -75,6 +98,7 @@ struct guests::guest {
   std::int32_t process;
   handshake shake;
   unique_fd socket;
+  std::optional<std::uint32_t> user;
   event_loop::id watch = 0, timer = 0;
   bool leaving = false;               ///< nothing it sends matters any more
   std::vector<std::byte> last_words;  ///< still to be sent
@@ -124,6 +148,7 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   std::string identity = identity_of(*connection, !rules_.token.empty());
   const std::uint64_t features = features_for(connection->what());
   const std::int32_t process = process_of(*connection);
+  const auto user = user_of(*connection);
   auto socket = connection->detach();
   if (!socket.ok()) {
     log::warn("refused ", from, ": ", socket.error().message);
@@ -136,6 +161,7 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
                                                       process, rules_.token, features))
                  .first->second;
   g.socket = std::move(*socket);
+  g.user = user;
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
   g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {
     drop(*guests_.at(id), "no hello within " + std::to_string(rules_.limits.hello_seconds) + " s");
@@ -180,6 +206,10 @@ void guests::read_hello(guest& g) {
 void guests::finish_hello(guest& g) {
   if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);
   loop_.forget(std::exchange(g.watch, 0));
+  // Lists and logs say who it is: what nobody vouches for is marked.
+  std::string& user = g.shake.hello().user;
+  constexpr std::size_t most_claimed = 255;  // the worker decodes it again: it must not grow beyond its limit
+  user = g.user ? name_of_user(*g.user) : user.substr(0, most_claimed) + '?';
   // The session owns the descriptor from here; if it is refused it comes back to be told so.
   // Where rings are wanted the worker turns the socket into them.
   accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)),
