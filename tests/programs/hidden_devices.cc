@@ -4,11 +4,11 @@
 #include <cuda.h>
 
 #include "processes.hh"
+#include "shareable.hh"
 
 namespace {
 
-constexpr auto by_descriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-constexpr std::size_t block_size = 4 << 20, piece = 1 << 20;
+constexpr std::size_t piece = 1 << 20;
 
 /// The context of the only device that this process sees; before anything else of CUDA.
 CUcontext start(const char* visible) {
@@ -21,22 +21,6 @@ CUcontext start(const char* visible) {
   MUST(cuDevicePrimaryCtxRetain(&context, 0));
   MUST(cuCtxSetCurrent(context));
   return context;
-}
-
-void* as_handle(int fd) { return reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)); }
-
-CUmemAllocationProp properties() {
-  CUmemAllocationProp p{};
-  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  p.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  p.requestedHandleTypes = by_descriptor;
-  return p;
-}
-
-unsigned word_at(CUdeviceptr at) {
-  unsigned value = 0;
-  MUST(cuMemcpyDtoH(&value, at, sizeof value));
-  return value;
 }
 
 int device_of(CUdeviceptr at) {
@@ -102,17 +86,6 @@ void opens_ipc(channel& to) {
 
 // --- physical memory by descriptor
 
-CUdeviceptr map(CUmemGenericAllocationHandle block) {
-  CUdeviceptr at = 0;
-  MUST(cuMemAddressReserve(&at, block_size, 0, 0, 0));
-  MUST(cuMemMap(at, block_size, 0, block, 0));
-  CUmemAccessDesc access{};
-  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  MUST(cuMemSetAccess(at, block_size, &access, 1));
-  return at;
-}
-
 void unmap(CUdeviceptr at, CUmemGenericAllocationHandle block) {
   MUST(cuMemUnmap(at, block_size));
   MUST(cuMemAddressFree(at, block_size));
@@ -125,7 +98,7 @@ void exports(channel& to) {
   CUmemGenericAllocationHandle block = 0;
   int fd = -1;
   MUST(cuMemCreate(&block, block_size, &p, 0));
-  const CUdeviceptr at = map(block);
+  const CUdeviceptr at = map_at(0, block);
   filled(at, 80);
   MUST(cuMemExportToShareableHandle(&fd, block, by_descriptor, 0));
   to.put_descriptor(fd);
@@ -144,7 +117,7 @@ void imports(channel& to) {
   ::close(fd);
   MUST(cuMemGetAllocationPropertiesFromHandle(&told, block));
   EXPECT(told.location.id == CU_DEVICE_INVALID);
-  const CUdeviceptr at = map(block);
+  const CUdeviceptr at = map_at(0, block);
   EXPECT(device_of(at) == 0);
   use(at, 80);
   unmap(at, block);

@@ -5,19 +5,9 @@
 #include <fcntl.h>
 
 #include "processes.hh"
+#include "shareable.hh"
 
 namespace {
-
-constexpr auto by_descriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-constexpr std::size_t block_size = 4 << 20;
-
-CUmemAllocationProp properties(CUmemAllocationHandleType types = by_descriptor) {
-  CUmemAllocationProp p{};
-  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  p.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  p.requestedHandleTypes = types;
-  return p;
-}
 
 CUcontext start() {
   CUcontext context;
@@ -25,24 +15,6 @@ CUcontext start() {
   MUST(cuDevicePrimaryCtxRetain(&context, 0));
   MUST(cuCtxSetCurrent(context));
   return context;
-}
-
-void* as_handle(int fd) { return reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)); }
-
-unsigned word_at(CUdeviceptr at) {
-  unsigned value = 0;
-  MUST(cuMemcpyDtoH(&value, at, sizeof value));
-  return value;
-}
-
-CUdeviceptr map_at(CUdeviceptr at, CUmemGenericAllocationHandle block) {
-  if (at == 0) MUST(cuMemAddressReserve(&at, block_size, 0, 0, 0));
-  MUST(cuMemMap(at, block_size, 0, block, 0));
-  CUmemAccessDesc access{};
-  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  MUST(cuMemSetAccess(at, block_size, &access, 1));
-  return at;
 }
 
 CUresult import_block(CUmemGenericAllocationHandle& out, int fd) {

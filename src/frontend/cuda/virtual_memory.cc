@@ -258,15 +258,15 @@ CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAll
   const CUresult checked = check_properties(prop);
   // A driver does not look which device it is. Of the host's memory it is the same, and said also where none
   // is to be had: NCCL asks first, takes no answer for "yes", and goes by /dev/shm where cuMemCreate refuses.
-  const bool no_such =
+  const bool any_device =
       checked == CUDA_ERROR_INVALID_DEVICE || (checked == CUDA_ERROR_NOT_SUPPORTED && on_host_node(*prop));
-  if (checked != CUDA_SUCCESS && !no_such) return checked;
+  if (checked != CUDA_SUCCESS && !any_device) return checked;
   // Asked before each allocation, and what the handle may be shared as does not change it.
-  std::atomic<std::uint64_t>& cached = p.primary(no_such ? 0 : prop->location.id)->granularity[option];
+  std::atomic<std::uint64_t>& cached = p.primary(any_device ? 0 : prop->location.id)->granularity[option];
   std::uint64_t value = cached.load();
   if (!value) {
     marshal::allocation_body body = body_of(*prop);
-    if (no_such) body.location_type = CU_MEM_LOCATION_TYPE_DEVICE, body.location = 0;
+    if (any_device) body.location_type = CU_MEM_LOCATION_TYPE_DEVICE, body.location = 0;
     body.option = option;
     request r(api::opcode::cuMemGetAllocationGranularity, own);
     marshal::put_body(r.in_context(0).body(), body);
