@@ -141,8 +141,9 @@ void start(const char* file) {
     const std::lock_guard lock(s.mutex);
     if (std::exchange(s.tried, true)) return;
   }
-  std::string name = name_of_file(file);
-  s.fd = open_new(name);
+  const bool keeps = *file == '+';
+  std::string name = name_of_file(keeps ? file + 1 : file);
+  s.fd = keeps ? open_new(name) : ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (s.fd < 0) return log::error("no trace: cannot write ", name, ": ", std::strerror(errno));
   enabled.store(true, std::memory_order_relaxed);
 }

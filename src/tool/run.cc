@@ -61,7 +61,8 @@ void set_program_environment(const config& c, const surroundings& around) {
     // What an earlier run has left goes; the program's processes do not overwrite each other's.
     struct stat about {};
     if (::lstat(c.trace.c_str(), &about) == 0 && S_ISREG(about.st_mode)) ::unlink(c.trace.c_str());
-    ::setenv("OUTBOARD_TRACE", c.trace.c_str(), 1);
+    const bool plain = c.trace.front() != '+' && c.trace != "-";
+    ::setenv("OUTBOARD_TRACE", ((plain ? "+" : "") + c.trace).c_str(), 1);
   }
   if (c.log_given) ::setenv("OUTBOARD_LOG", std::string(log::name(c.log)).c_str(), 1);
 }
