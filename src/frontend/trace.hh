@@ -36,8 +36,8 @@ struct argument {
 
 bool on();
 /// Opens the file unless a trace is being written or was tried already; a file that cannot be opened is an
-/// error on stderr and no trace. %p in the name is the process's number, - is stderr. Behind a + a file that is
-/// there already stays: the process's number is added to the name, and stderr is told.
+/// error on stderr and no trace. %p in the name is the process's number, - is stderr. Behind a + a file that
+/// is there already stays: the process's number is added to the name, and stderr is told.
 void start(const char* file);
 /// Writes the summary and closes. A disk that filled up is reported once.
 void finish(const traffic& moved);
