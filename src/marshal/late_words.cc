@@ -52,7 +52,13 @@ late_words::place late_words::of(kind k, const word* known, std::uint64_t mask) 
   any_ = true;
   if (now_ == look::at_all) return k == kind::data ? place::now : place::last;
   if (now_ == look::at_words) return known || k != kind::data ? place::last : place::another_time;
-  if (!known && k != kind::flag) return k == kind::data ? place::now : place::last;
+  if (!known && k == kind::data) return place::now;
+  if (!known && k == kind::word) {
+    // It may stand for what this look has passed by, or be data of a flag that was taken: it goes, and what
+    // was written before it is looked for once more.
+    left_ = true;
+    return place::last;
+  }
   // A line that was caught half-written goes whole before the flags that may stand for it, in the end.
   const bool half_written = known && known->k == kind::word && !is_one_word(mask);
   if (half_written && round_ + 1 == most_rounds) return place::last;

@@ -32,10 +32,10 @@ bool holds_one_of(std::span<const std::uint64_t> words, std::uint64_t line);
 ///
 /// Memory that is written meanwhile is gone over more than once: what a late word stands for was written
 /// before it, and so is found by a look that begins after the word was seen. The first look takes late words
-/// alone, the second all other changes, but for words that are new to it: they may stand for what it has
-/// passed by. Such a word may be data, which one that was taken stands for, and a word that was taken may be
-/// the beginning of a line that somebody was writing: both looks are repeated until nothing is left. What
-/// moves all the time is not waited for.
+/// alone, the second all other changes. A word that is new to the second may stand for what it has passed by,
+/// or be data that a word which was taken stands for, and a word that was taken may be the beginning of a
+/// line that somebody was writing: both looks are repeated until there is nothing of the kind. What moves all
+/// the time is not waited for.
 class late_words {
  public:
   /// What a line's change looks like, in the order in which they go.
@@ -84,7 +84,7 @@ class late_words {
   std::size_t size_ = 0;
   int round_ = 0;
   bool any_ = false;
-  bool left_ = false;  // the last look has left a word
+  bool left_ = false;  // the last look has left a word, or met one that is new to it
 };
 
 /// Bytes of a change in a list of changes, with a run of its own.

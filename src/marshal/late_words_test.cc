@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 #include "marshal/memory_changes.hh"
@@ -102,18 +104,28 @@ TEST(LateWords, what_was_given_away_is_taken_again) {
 /// One who writes rounds of data, each with its flag, and waits until the other end has seen it.
 class writer {
  public:
-  writer(bytes& memory, std::mt19937& random) : memory_(memory), random_(random) {
+  /// `step`: by which its flag moves on.
+  writer(bytes& memory, std::mt19937& random, std::uint64_t step)
+      : memory_(memory), random_(random), step_(step) {
     flag_ = random_() % lines_of(memory);
   }
 
   std::uint64_t round() const { return round_; }
-  std::size_t flag() const { return flag_; }
+  std::uint64_t flag() const { return base + flag_ * change_line; }  ///< its address
+  bool raised(const bytes& there) const {
+    std::uint64_t value = 0;
+    std::memcpy(&value, there.data() + flag_ * change_line, sizeof value);
+    return value == round_ * step_;
+  }
   static std::uint64_t number(std::uint64_t round) { return round * 0x9e37'79b9'7f4a'7c15; }
 
   void begin_round() {
     ++round_;
     stores_.clear();
-    for (std::size_t line = 0; line < lines_of(memory_); ++line) {
+    std::vector<std::size_t> lines(lines_of(memory_));
+    std::iota(lines.begin(), lines.end(), 0);
+    if (random_() % 2) std::ranges::shuffle(lines, random_);
+    for (const std::size_t line : lines) {
       if (line == flag_ || random_() % 3) continue;
       const std::size_t words = std::size_t{1} << random_() % 4;
       for (std::size_t w = 0; w < words; ++w) stores_.push_back(line * change_line + 8 * w);
@@ -124,7 +136,8 @@ class writer {
   void step() {
     for (std::size_t n = random_() % 40; n > 0 && next_ <= stores_.size(); --n, ++next_) {
       if (next_ == stores_.size()) {
-        std::memcpy(memory_.data() + flag_ * change_line, &round_, sizeof round_);
+        const std::uint64_t value = round_ * step_;
+        std::memcpy(memory_.data() + flag_ * change_line, &value, sizeof value);
         continue;
       }
       const std::uint64_t value = number(round_);
@@ -146,42 +159,51 @@ class writer {
 
   bytes& memory_;
   std::mt19937& random_;
+  std::uint64_t step_;
   std::size_t flag_ = 0, next_ = 0;
   std::uint64_t round_ = 0;
   std::vector<std::size_t> stores_;
 };
 
-TEST(LateWords, whoever_sees_the_flag_sees_the_data) {
-  for (unsigned seed = 0; seed < 200; ++seed) {
-    std::mt19937 random(seed);
-    bytes here(8 * page), shadow(here.size()), there(here.size());
-    writer w(here, random);
-    std::uint64_t seen = 0;
-    late_words late;
-    for (int round = 0; round < 20; ++round) {
-      w.begin_round();
-      for (int exchanges = 0; seen != w.round(); ++exchanges) {
-        ASSERT_LT(exchanges, 1000);
-        bytes out;
-        late.begin_looks();
-        do {
-          for (std::size_t at = 0; at < here.size(); w.step())
-            at = find_changes(base, here, shadow, at, no_limit, page, out, {}, &late);
-        } while (late.another_look());
-        append_words(late, out);
-        // Masked lines come behind whole ones: each run alone, in that order, is what somebody may see.
-        const auto target = [&](std::uint64_t address) -> std::optional<change_target> {
-          std::memcpy(&seen, there.data() + w.flag() * change_line, sizeof seen);
-          EXPECT_TRUE(seen != w.round() || w.arrived(there)) << "seed " << seed << " round " << round;
-          return change_target{std::span(there).subspan(address - base), {}};
-        };
-        ASSERT_TRUE(apply_changes(out, target));
-        std::memcpy(&seen, there.data() + w.flag() * change_line, sizeof seen);
-        ASSERT_TRUE(seen != w.round() || w.arrived(there)) << "seed " << seed << " round " << round;
-      }
-      ASSERT_EQ(here, there);
+/// `known`: the other end knows the flag, and stores it behind all others.
+void exchange_rounds(unsigned seed, std::uint64_t step, bool known) {
+  std::mt19937 random(seed);
+  bytes here(8 * page), shadow(here.size()), there(here.size());
+  writer w(here, random, step);
+  const std::uint64_t flag = w.flag();
+  const std::span<const std::uint64_t> last(&flag, known ? 1 : 0);
+  late_words late;
+  for (int round = 0; round < 20; ++round) {
+    const auto in_order = [&] { return !w.raised(there) || w.arrived(there); };
+    w.begin_round();
+    for (int exchanges = 0; !w.raised(there); ++exchanges) {
+      ASSERT_LT(exchanges, 1000);
+      bytes out;
+      late.begin_looks();
+      do {
+        for (std::size_t at = 0; at < here.size(); w.step())
+          at = find_changes(base, here, shadow, at, no_limit, page, out, {}, &late);
+      } while (late.another_look());
+      append_words(late, out);
+      // Masked lines come behind whole ones: each run alone, in that order, is what somebody may see.
+      const auto target = [&](std::uint64_t address) -> std::optional<change_target> {
+        EXPECT_TRUE(in_order()) << "seed " << seed << " round " << round;
+        return change_target{std::span(there).subspan(address - base), {}};
+      };
+      ASSERT_TRUE(apply_changes(out, target, last));
+      ASSERT_TRUE(in_order()) << "seed " << seed << " round " << round;
     }
+    ASSERT_EQ(here, there);
   }
+}
+
+TEST(LateWords, whoever_sees_a_flag_that_counts_sees_the_data) {
+  for (unsigned seed = 0; seed < 200; ++seed) exchange_rounds(seed, 1, false);
+}
+
+/// A stream may write any number into its word.
+TEST(LateWords, whoever_sees_a_named_word_sees_the_data) {
+  for (unsigned seed = 0; seed < 200; ++seed) exchange_rounds(seed, 4711, true);
 }
 
 }  // namespace
