@@ -1,6 +1,7 @@
 // Entries of the chapter memory that copy boxes, or touch arrays. An array is memory with a pitch of its own,
 // so every copy comes down to the same move.
 #include <algorithm>
+#include <set>
 
 #include "device/cpu/capture.hh"
 #include "device/cpu/copy.hh"
@@ -138,15 +139,40 @@ CUresult contexts_of(CUcontext a, CUcontext b) {
   return context_of(b, c);
 }
 
+/// A peer copy without a stream comes behind all that the current context and both of its own have now, and
+/// before all that they get.
+CUresult copy_between(CUcontext to, CUcontext from, const copy_request& r, bool per_thread) {
+  return with_context([&](context& own, const context_ptr& c) -> CUresult {
+    context_ptr target, source;
+    if (const CUresult bad = context_of(to, target); bad != CUDA_SUCCESS) return bad;
+    if (const CUresult bad = context_of(from, source); bad != CUDA_SUCCESS) return bad;
+    stream_ptr s;
+    if (const CUresult bad = stream_of(c, nullptr, per_thread, s); bad != CUDA_SUCCESS) return bad;
+    if (s->capturing()) return copy_now(r, per_thread);
+    scheduler& work = here().work;
+    const std::set<group_ptr> groups{own.group, target->group, source->group};
+    for (const group_ptr& group : groups) work.wait_event(s, work.record(group));
+    const CUresult done = copy_now(r, per_thread);
+    const point_ptr behind = work.record(s);
+    for (const group_ptr& group : groups) work.wait_event(group, behind);
+    return done;
+  });
+}
+
+/// Only memory of the device has a context.
+CUcontext target_context(const CUDA_MEMCPY3D_PEER& p) {
+  return p.dstMemoryType == CU_MEMORYTYPE_DEVICE ? p.dstContext : nullptr;
+}
+CUcontext source_context(const CUDA_MEMCPY3D_PEER& p) {
+  return p.srcMemoryType == CU_MEMORYTYPE_DEVICE ? p.srcContext : nullptr;
+}
+
 template <class P>
 CUresult prepare(const P* p, copy_request& r) {
   return with_context([&](context&, const context_ptr&) -> CUresult {
     if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if constexpr (requires { p->dstContext; }) {
-      const bool to_memory = p->dstMemoryType == CU_MEMORYTYPE_DEVICE,
-                 from_memory = p->srcMemoryType == CU_MEMORYTYPE_DEVICE;
-      const CUresult bad =
-          contexts_of(to_memory ? p->dstContext : nullptr, from_memory ? p->srcContext : nullptr);
+      const CUresult bad = contexts_of(target_context(*p), source_context(*p));
       if (bad != CUDA_SUCCESS) return bad;
     }
     return request_of(*p, r);
@@ -156,8 +182,12 @@ CUresult prepare(const P* p, copy_request& r) {
 template <class P, bool PerThread>
 CUresult copy_shaped(const P* p) {
   copy_request r;
-  const CUresult bad = prepare(p, r);
-  return bad != CUDA_SUCCESS ? bad : copy_now(r, PerThread);
+  if (const CUresult bad = prepare(p, r); bad != CUDA_SUCCESS) return bad;
+  if constexpr (requires { p->dstContext; }) {
+    return copy_between(target_context(*p), source_context(*p), r, PerThread);
+  } else {
+    return copy_now(r, PerThread);
+  }
 }
 
 template <class P, bool PerThread>
@@ -254,10 +284,7 @@ struct array_copies {
   }
   static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                        std::size_t n) {
-    return with_context([&](context&, const context_ptr&) -> CUresult {
-      if (const CUresult bad = contexts_of(to_context, from_context); bad != CUDA_SUCCESS) return bad;
-      return copy_now(linear(to, side::device, from, side::device, n), PerThread);
-    });
+    return copy_between(to_context, from_context, linear(to, side::device, from, side::device, n), PerThread);
   }
   static CUresult peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                              std::size_t n, CUstream s) {

@@ -227,6 +227,27 @@ TEST_F(stream_test, StreamMemoryOperationsOrderStreams) {
   EXPECT_EQ(table_.cuStreamSynchronize(waiting), CUDA_SUCCESS);
 }
 
+TEST_F(stream_test, APeerCopyComesBetweenTheWorkThatAContextHasAndWhatItGetsLater) {
+  gate earlier;
+  CUcontext other = nullptr;
+  const CUdeviceptr here = allocate(4), there = allocate(4);
+  ASSERT_EQ(table_.cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
+  const CUstream first = make(CU_STREAM_NON_BLOCKING), second = make(CU_STREAM_NON_BLOCKING);
+  hold(earlier, first);
+  ASSERT_EQ(table_.cuMemsetD32Async(there, 3, 1, first), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuCtxSetCurrent(context_), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemcpyPeer(here, context_, there, other, 4), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuCtxSetCurrent(other), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemsetD32Async(there, 9, 1, second), CUDA_SUCCESS);
+  EXPECT_EQ(table_.cuStreamQuery(second), CUDA_ERROR_NOT_READY);
+  earlier.open = true;
+  ASSERT_EQ(table_.cuStreamSynchronize(second), CUDA_SUCCESS);
+  EXPECT_EQ(read(here), 3u);
+  EXPECT_EQ(read(there), 9u);
+  EXPECT_EQ(table_.cuCtxDestroy_v2(other), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuCtxSetCurrent(context_), CUDA_SUCCESS);
+}
+
 TEST_F(stream_test, CallsFromHostFunctionsAreNotPermitted) {
   struct seen_code {
     const api::driver_table& table;
