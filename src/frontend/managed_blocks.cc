@@ -49,6 +49,7 @@ void managed_blocks::remove(std::uint64_t base) {
 void managed_blocks::close(block& b) {
   if (ended_.load(std::memory_order_relaxed) || !gate_.close(b.first_page, b.pages)) return;
   b.closed = true;
+  b.closing = ++last_closing_;
   b.windows.clear();
   b.next_window = first_window;
   mirrors_.shut(b.base);

@@ -74,9 +74,9 @@ class managed_blocks {
   /// The session is over: all pages are open, and stay so.
   void stop();
 
-  /// Of a touch with work that does not end: work that changes nothing there may be waiting for the touch,
-  /// the other is at least busy.
-  static constexpr std::chrono::milliseconds patience{100}, most_patience{2000};
+  /// Of a touch with work that the driver has and that does not end: work that changes nothing there may be
+  /// waiting for the touch, the other is at least busy.
+  static constexpr std::chrono::milliseconds patience{250}, most_patience{2000};
 
  private:
   using clock = std::chrono::steady_clock;
@@ -86,7 +86,9 @@ class managed_blocks {
     bool variable = false, reachable = false;
     bool closed = false, lent = false;
     std::uint64_t attached = 0;
+    std::uint64_t closing = 0;                 ///< of all that there were, the one that closed it last
     std::map<work_flow, std::uint64_t> users;  ///< latest request
+    std::uint64_t issued = 0;                  ///< the driver has all requests up to this one
     std::vector<std::uint64_t> touched;        ///< addresses that are waited for
     clock::time_point since{};                 ///< of the first
     clock::time_point looked{}, changed{};     ///< what is there while somebody waits
@@ -114,12 +116,14 @@ class managed_blocks {
   std::optional<std::chrono::nanoseconds> step(lane& own);
   bool settle(lane& own, std::uint64_t base);
   bool flow_done(lane& own, const work_flow& flow, std::uint64_t number);
+  void note_issued(lane& own, std::uint64_t base, const work_flow& unfinished, std::uint64_t covered);
   bool context_done(std::uint64_t context, std::uint64_t number);
   void wait_in(std::uint64_t context, context_wait& w);
   bool out_of_patience(lane& own, std::uint64_t base);
   void open_window(lane& own, std::uint64_t base);
   void exchange(lane& own, std::uint64_t base);
-  void set_windows(std::uint64_t base, const std::vector<byte_range>& windows, bool open);
+  block* closed_by(std::uint64_t base, std::uint64_t closing);
+  bool set_windows(std::uint64_t base, std::uint64_t closing, bool open);
 
   mirrors& mirrors_;
   page_gate gate_;
@@ -132,7 +136,7 @@ class managed_blocks {
   blocks blocks_;
   std::set<std::uint64_t> busy_;  // bases of those with users
   bool lending_ = false;
-  std::uint64_t last_number_ = 0;
+  std::uint64_t last_number_ = 0, last_closing_ = 0;
   std::set<std::uint64_t> leaving_;
   std::uint64_t low_ = 0, high_ = 0;  // of all blocks
   std::vector<std::uint64_t> seen_;

@@ -20,6 +20,12 @@ constexpr std::chrono::milliseconds soon{2};
 /// they were written. The next one finds them.
 constexpr int looks = 2;
 
+std::uint64_t latest_of(const std::map<work_flow, std::uint64_t>& users) {
+  std::uint64_t latest = 0;
+  for (const auto& [flow, number] : users) latest = std::max(latest, number);
+  return latest;
+}
+
 }  // namespace
 
 bool managed_blocks::start(session& server, work_questions ask) {
@@ -124,8 +130,9 @@ bool managed_blocks::settle(lane& own, std::uint64_t base) {
     }
   }
   if (!ask_.may_ask()) return false;
+  const std::uint64_t covered = mark();
   for (const auto& [flow, number] : users) {
-    if (!flow_done(own, flow, number)) return false;
+    if (!flow_done(own, flow, number)) return note_issued(own, base, flow, covered), false;
   }
   const std::uint64_t context = users.empty() ? 0 : users.begin()->first.context;
   // What cannot be fetched (the session is lost, the context is broken) is not waited for either.
@@ -154,6 +161,26 @@ bool managed_blocks::settle(lane& own, std::uint64_t base) {
 bool managed_blocks::flow_done(lane& own, const work_flow& flow, std::uint64_t number) {
   if (flow.can_be_asked()) return ask_.query(own, flow) != CUDA_ERROR_NOT_READY;
   return context_done(flow.context, number);
+}
+
+/// Where a stream was asked, the driver had all that had left before. Only from then on can work be said to
+/// wait for the touch: before, a launch may be loading its module.
+void managed_blocks::note_issued(lane& own, std::uint64_t base, const work_flow& unfinished,
+                                 std::uint64_t covered) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(base);
+    if (found == blocks_.end() || found->second.issued >= latest_of(found->second.users)) return;
+  }
+  constexpr std::uint64_t legacy = 0;
+  if (!unfinished.can_be_asked()) (void)ask_.query(own, {unfinished.context, legacy});
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(base);
+  if (found == blocks_.end()) return;
+  block& b = found->second;
+  b.issued = covered;
+  b.since = b.looked = b.changed = clock::now();
+  b.seen.clear();
 }
 
 /// A stream that only its own thread can name: all of the context is waited for, by a thread that may.
@@ -201,7 +228,7 @@ bool managed_blocks::out_of_patience(lane& own, std::uint64_t base) {
     if (found == blocks_.end() || found->second.touched.empty()) return false;
     const block& b = found->second;
     if (now - b.since >= most_patience) return true;
-    if (now - b.looked < patience / 4) return false;
+    if (b.issued < latest_of(b.users) || now - b.looked < patience / 4) return false;
     part.begin = (b.touched.front() - base) / first_window * first_window;
     part.end = std::min(b.size, part.begin + first_window);
     if (!b.users.empty()) context = b.users.begin()->first.context;
@@ -222,14 +249,22 @@ bool managed_blocks::out_of_patience(lane& own, std::uint64_t base) {
   return now - b.changed >= patience;
 }
 
+/// The block, unless it was opened meanwhile: it may be closed again by now, for other work. With the lock.
+managed_blocks::block* managed_blocks::closed_by(std::uint64_t base, std::uint64_t closing) {
+  const auto found = blocks_.find(base);
+  const bool same = found != blocks_.end() && found->second.closed && found->second.closing == closing;
+  return same ? &found->second : nullptr;
+}
+
 void managed_blocks::open_window(lane& own, std::uint64_t base) {
   byte_range part;
-  std::uint64_t context = 0;
+  std::uint64_t context = 0, closing = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(base);
     if (found == blocks_.end() || found->second.touched.empty()) return;
     block& b = found->second;
+    closing = b.closing;
     const std::uint64_t offset = b.touched.front() - b.base;
     part.begin = b.variable ? 0 : offset / b.next_window * b.next_window;
     part.end = b.variable ? b.size : std::min(b.size, part.begin + b.next_window);
@@ -239,9 +274,9 @@ void managed_blocks::open_window(lane& own, std::uint64_t base) {
   }
   for (int look = 0; look < looks; ++look) (void)mirrors_.fetch_range(*server_, own, context, base, part);
   const std::lock_guard lock(mutex_);
-  const auto found = blocks_.find(base);
-  if (found == blocks_.end() || !found->second.closed) return;
-  block& b = found->second;
+  block* const same = closed_by(base, closing);
+  if (!same) return;
+  block& b = *same;
   mirrors_.open_window(base, part);
   std::erase_if(b.windows, [&](const byte_range& w) { return w.begin >= part.begin && w.end <= part.end; });
   b.windows.push_back(part);
@@ -253,37 +288,39 @@ void managed_blocks::open_window(lane& own, std::uint64_t base) {
 
 void managed_blocks::exchange(lane& own, std::uint64_t base) {
   std::vector<byte_range> windows;
-  std::uint64_t context = 0;
+  std::uint64_t context = 0, closing = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(base);
     if (found == blocks_.end() || found->second.users.empty()) return;
     windows = found->second.windows;
+    closing = found->second.closing;
     context = found->second.users.begin()->first.context;
   }
   // What the program does meanwhile waits: its stores go all or not at all, and it sees a kernel's together.
-  set_windows(base, windows, false);
+  if (!set_windows(base, closing, false)) return;
   for (const byte_range part : windows) (void)mirrors_.send_range(*server_, own, context, base, part);
   for (int look = 0; look < looks; ++look) {
     for (const byte_range part : windows) (void)mirrors_.fetch_range(*server_, own, context, base, part);
   }
-  set_windows(base, windows, true);
+  (void)set_windows(base, closing, true);
 }
 
-void managed_blocks::set_windows(std::uint64_t base, const std::vector<byte_range>& windows, bool open) {
+/// False: the block was opened meanwhile.
+bool managed_blocks::set_windows(std::uint64_t base, std::uint64_t closing, bool open) {
   const std::lock_guard lock(mutex_);
-  const auto found = blocks_.find(base);
-  if (found == blocks_.end() || !found->second.closed) return;
-  const block& b = found->second;
-  for (const byte_range part : windows) {
-    const std::uint64_t begin = b.variable ? b.first_page : base + part.begin;
-    const std::uint64_t bytes = b.variable ? b.pages : part.end - part.begin;
+  const block* b = closed_by(base, closing);
+  if (!b) return false;
+  for (const byte_range part : b->windows) {
+    const std::uint64_t begin = b->variable ? b->first_page : base + part.begin;
+    const std::uint64_t bytes = b->variable ? b->pages : part.end - part.begin;
     if (open) {
       gate_.reopen(begin, bytes);
     } else {
       (void)gate_.close(begin, bytes);
     }
   }
+  return true;
 }
 
 }  // namespace outboard::frontend

@@ -66,6 +66,30 @@ __global__ void add_one(int* data, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) atomicAdd_system(&data[i], 1);
 }
 
+constexpr int many = 16;
+
+struct counted {
+  volatile int question;
+  int count;
+};
+struct counted_blocks {
+  counted* of[many];
+};
+
+__global__ void wait_for_all(counted_blocks all, int round, long long patience) {
+  const long long begin = clock64();
+  for (int i = 0; i < many; i++) {
+    while (all.of[i]->question != round && clock64() - begin < patience) {
+    }
+  }
+}
+
+__global__ void count_all(counted_blocks all, int rounds) {
+  for (int i = 0; i < many; i++) {
+    for (int k = 0; k < rounds; k++) atomicAdd_system(&all.of[i]->count, 1);
+  }
+}
+
 constexpr long long patience = 60'000'000'000ll;
 
 template <class T>
@@ -143,6 +167,25 @@ void two_halves() {
   MUST(cudaFree(data));
   MUST(cudaFree(other));
   MUST(cudaFree(box));
+}
+
+/// Blocks that the host wrote while a kernel ran are used again as soon as it has ended.
+void used_again() {
+  counted_blocks all;
+  for (counted*& block : all.of) *(block = managed<counted>()) = {};
+  for (int round = 1; round <= 3; round++) {
+    wait_for_all<<<1, 1>>>(all, round, patience);
+    std::vector<std::thread> askers;
+    for (counted* block : all.of) askers.emplace_back([=] { block->question = round; });
+    for (std::thread& asker : askers) asker.join();
+    MUST(cudaDeviceSynchronize());
+    for (counted* block : all.of) block->count = 0;
+    count_all<<<1, 32>>>(all, 10);
+    for (counted* block : all.of) __atomic_fetch_add(&block->count, 1, __ATOMIC_RELAXED);
+    MUST(cudaDeviceSynchronize());
+    for (counted* block : all.of) EXPECT(block->count == 321);
+  }
+  for (counted* block : all.of) MUST(cudaFree(block));
 }
 
 /// Before and after the kernel that has just been launched, if nothing holds it back.
@@ -404,6 +447,7 @@ int main(int count, char** values) {
                         {"atomics", atomics},
                         {"polling", polling},
                         {"two halves", two_halves},
+                        {"used again", used_again},
                         {"pointers", pointers},
                         {"uploaded pointers", uploaded_pointers},
                         {"graphs", graphs},
