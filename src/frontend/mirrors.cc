@@ -343,7 +343,8 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
       how = look::at_all;  // where something has changed the rest is looked at as well
     const auto target = [&](std::uint64_t address) -> std::optional<marshal::change_target> {
       const mirror* m = at(address);
-      if (!m) return std::nullopt;
+      // The program may have given it up, of which the server has not heard yet.
+      if (!m) return marshal::change_target{.memory = {}, .shadow = {}, .gone = true};
       const std::uint64_t offset = address - m->base;
       const auto left = static_cast<std::size_t>(m->size - offset);
       return marshal::change_target{

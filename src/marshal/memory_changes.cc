@@ -187,6 +187,10 @@ bool apply_line(wire::reader& from, bool masked, const change_target& to, std::s
 
 enum class pass { whole, masked, last };
 
+void pass_by(wire::reader& from, bool masked) {
+  from.bytes(masked ? static_cast<std::uint64_t>(std::popcount(from.get<std::uint64_t>())) : change_line);
+}
+
 /// Stores the lines of one pass, and looks at all.
 bool apply_runs(std::span<const std::byte> changes, pass now, std::span<const std::uint64_t> last,
                 const std::function<std::optional<change_target>(std::uint64_t)>& target) {
@@ -198,7 +202,8 @@ bool apply_runs(std::span<const std::byte> changes, pass now, std::span<const st
     if (!from.ok() || lines == 0) return false;
     const auto to = target(address);
     if (!to) return false;
-    for (std::uint32_t i = 0; i < lines; ++i) {
+    for (std::uint32_t i = 0; to->gone && i < lines && from.ok(); ++i) pass_by(from, masked);
+    for (std::uint32_t i = 0; !to->gone && i < lines; ++i) {
       const std::size_t offset = std::size_t{i} * change_line;
       const pass its = holds_one_of(last, address + offset) ? pass::last
                        : masked                             ? pass::masked
@@ -256,8 +261,7 @@ void for_each_run(std::span<const std::byte> changes,
     const auto address = from.get<std::uint64_t>();
     const auto lines = from.get<std::uint32_t>();
     const bool masked = from.flag();
-    for (std::uint32_t i = 0; i < lines && from.ok(); ++i)
-      from.bytes(masked ? static_cast<std::uint64_t>(std::popcount(from.get<std::uint64_t>())) : change_line);
+    for (std::uint32_t i = 0; i < lines && from.ok(); ++i) pass_by(from, masked);
     if (!from.ok()) return;
     tell(address, lines);
   }

@@ -48,6 +48,7 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
 struct change_target {
   std::span<std::byte> memory, shadow;  ///< from the run's address to the end of its block
   bool alone = false;                   ///< nobody else reads or writes the memory meanwhile
+  bool gone = false;                    ///< the block is no more: what changed in it is passed by
 };
 
 /// Tells of each run, until one is malformed.

@@ -57,6 +57,26 @@ TEST(MemoryChanges, leave_what_the_other_end_wrote_beside_them) {
   EXPECT_EQ(b.there[11], std::byte(2));
 }
 
+TEST(MemoryChanges, of_a_block_that_is_gone_are_passed_by) {
+  two_ends gone(4096), b(4096);
+  std::fill(gone.here.begin(), gone.here.begin() + 100, std::byte(3));  // a whole line, and part of one
+  b.here[10] = std::byte(1);
+  bytes all = gone.changes();
+  constexpr std::uint64_t elsewhere = base + (1u << 20);
+  bytes kept;
+  for (std::size_t at = 0; at < b.here.size();)
+    at = find_changes(elsewhere, b.here, b.here_shadow, at, ~0ull >> 1, ~0ull >> 1, kept);
+  all.insert(all.end(), kept.begin(), kept.end());
+  const auto target = [&](std::uint64_t address) -> std::optional<change_target> {
+    if (address < elsewhere) return change_target{.memory = {}, .shadow = {}, .gone = true};
+    return change_target{std::span(b.there).subspan(address - elsewhere), {}};
+  };
+  ASSERT_TRUE(apply_changes(all, target));
+  EXPECT_EQ(b.there, b.here);
+  all.resize(20);
+  EXPECT_FALSE(apply_changes(all, target));
+}
+
 TEST(MemoryChanges, come_in_parts_when_output_or_work_is_limited) {
   two_ends b(1 << 20);
   for (std::size_t i = 0; i < b.here.size(); i += 3) b.here[i] = std::byte(i * 7 + 1);
