@@ -351,7 +351,7 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
           {m->bytes() + offset, left}, {m->shadow + offset, left}, m->nobody_touches()};
     };
     const bool applied = from.ok() && marshal::apply_changes(from.rest(), target, words_);
-    if (!applied) return CUDA_ERROR_UNKNOWN;
+    if (!applied) return server.malformed_reply("a look at shared memory"), session::lost_code;
   } while (next.address != 0);
   return CUDA_SUCCESS;
 }

@@ -32,7 +32,7 @@ CUresult process::export_records(std::vector<std::byte>& records) {
     if (code != CUDA_SUCCESS) return code;
     wire::reader from(own.reply);
     const auto reply = marshal::take_body<marshal::export_reply>(from);
-    if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+    if (!from.finished()) return session_->malformed_reply("records_export"), session::lost_code;
     const auto part = std::as_bytes(std::span(reply.part));
     records.insert(records.end(), part.begin(), part.end());
     if (records.size() >= reply.total || part.empty()) return CUDA_SUCCESS;
@@ -87,7 +87,8 @@ CUresult process::ledger(marshal::ledger_reply& held) {
   if (code != CUDA_SUCCESS) return code;
   wire::reader from(own.reply);
   held = marshal::take_body<marshal::ledger_reply>(from);
-  return from.finished() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return session_->malformed_reply("ledger"), session::lost_code;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace outboard::frontend

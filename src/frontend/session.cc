@@ -13,8 +13,6 @@
 namespace outboard::frontend {
 namespace {
 
-constexpr auto lost_code = CUDA_ERROR_DEVICE_UNAVAILABLE;
-
 iovec part_of(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};  // iovec has no const form; send() only reads
 }

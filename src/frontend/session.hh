@@ -127,6 +127,13 @@ class session final : private frame_sink {
   frontend::drains& drains() { return *drains_; }
   /// Can the server hand us descriptors, so that memory can be shared?
   bool passes_descriptors() const { return connection_->what().passes_descriptors; }
+  /// What every request answers once the session is lost.
+  static constexpr CUresult lost_code = CUDA_ERROR_DEVICE_UNAVAILABLE;
+  /// The reply to this request is none that a server sends: whatever else it says cannot be trusted, so this
+  /// loses the session (docs/wire.md).
+  void malformed_reply(std::string_view request) {
+    lose("the server's reply to " + std::string(request) + " is malformed");
+  }
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   /// What went over the connection so far. Memory that both sides share moves without it. Any thread.
   traffic moved() const {

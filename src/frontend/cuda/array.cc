@@ -124,7 +124,7 @@ CUresult sparse(opcode code, CUDA_ARRAY_SPARSE_PROPERTIES* out, std::uint64_t ha
   if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::sparse_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   *out = {};
   out->tileExtent = {reply.tile[0], reply.tile[1], reply.tile[2]};
   out->miptailFirstLevel = reply.tail_level, out->miptailSize = reply.tail_size, out->flags = reply.flags;

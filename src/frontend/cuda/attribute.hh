@@ -21,7 +21,7 @@ CUresult exchange_attribute(lane& own, api::opcode code, marshal::attribute_body
   if (result != CUDA_SUCCESS || in) return result;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::attribute_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   std::memcpy(out, reply.value.data(), sizeof *out);
   return result;
 }

@@ -31,7 +31,8 @@ CUresult board_layout(std::uint8_t** clusters, std::uint8_t** numbers) {
                                                   .attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
                                                   .value /
                                               2);
-  if (!from.finished() || pairs == 0 || layout.clusters.size() < pairs || layout.numbers.size() < pairs)
+  if (!from.finished()) return r.malformed();
+  if (pairs == 0 || layout.clusters.size() < pairs || layout.numbers.size() < pairs)
     return CUDA_ERROR_NOT_SUPPORTED;
   std::uint8_t *first = copy_of(layout.clusters), *second = copy_of(layout.numbers);
   if (!first || !second) {

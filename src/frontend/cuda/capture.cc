@@ -76,7 +76,7 @@ CUresult ask_status(lane& own, CUstream stream, bool per_thread, CUstreamCapture
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::capture_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   status = static_cast<CUstreamCaptureStatus>(reply.status);
   return CUDA_SUCCESS;
 }
@@ -133,7 +133,7 @@ CUresult capture_info(lane& own, CUstream stream, const capture_outputs& out, bo
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::capture_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   *out.status = static_cast<CUstreamCaptureStatus>(reply.status);
   if (*out.status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   open_captures& all = captures();
@@ -261,7 +261,7 @@ CUresult copy_beside_capture(lane& own, const CUDA_MEMCPY3D& copy, CUstream stre
   // A session that ends keeps no promise: what it had is dropped with it.
   const auto kept = done->get_future();
   while (kept.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
-    if (p.server()->lost()) return CUDA_ERROR_UNKNOWN;
+    if (p.server()->lost()) return session::lost_code;
   }
   return CUDA_SUCCESS;
 }

@@ -207,7 +207,7 @@ CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::
     if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
     wire::reader from = r.reply();
     const auto reply = marshal::take_body<marshal::lookup_reply>(from);
-    if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+    if (!from.finished()) return r.malformed();
     process& p = process::instance();
     memory_block block;
     block.base = reply.address;
@@ -241,13 +241,12 @@ CUresult know_layout(lane& own, kernel_object& kernel, std::uint64_t handle) {
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::layout_reply>(from);
-  if (!from.finished() || reply.offsets_and_sizes.size() % 2) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished() || reply.offsets_and_sizes.size() % 2) return r.malformed();
   std::vector<marshal::kernel_parameter> parameters;
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < reply.offsets_and_sizes.size(); i += 2) {
     const std::uint64_t offset = reply.offsets_and_sizes[i], size = reply.offsets_and_sizes[i + 1];
-    if (offset > marshal::max_parameter_bytes || size > marshal::max_parameter_bytes)
-      return CUDA_ERROR_UNKNOWN;
+    if (offset > marshal::max_parameter_bytes || size > marshal::max_parameter_bytes) return r.malformed();
     parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
     end = std::max(end, offset + size);
   }

@@ -87,7 +87,7 @@ CUresult load_once(lane& own, const load_order& order, const marshal::module_ima
   wire::reader from = r.reply();
   if (from.rest().empty()) return code;  // an error before the driver was asked
   const auto reply = marshal::take_body<marshal::load_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   if (order.jit) order.jit->deliver(reply.jit);
   if (code != CUDA_SUCCESS) return code;
   const api::handle_kind kind = order.library ? api::handle_kind::library : api::handle_kind::module;

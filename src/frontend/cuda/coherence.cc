@@ -223,7 +223,7 @@ CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marsha
   if (code != CUDA_SUCCESS) return code;
   wire::reader from(reply);
   made.device_address = marshal::take_body<marshal::address_reply>(from).address;
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return malformed_reply(api::opcode::cuMemHostGetDevicePointer_v2);
   if (!p.mirrors().add(made)) return CUDA_ERROR_OUT_OF_MEMORY;
   device_address = made.device_address;
   return CUDA_SUCCESS;

@@ -37,7 +37,8 @@ CUresult decompress(lane& own, const decompression& d) {
   const CUresult code = r.call();
   wire::reader from = r.reply();
   const auto failed = from.get<std::uint64_t>();
-  if (d.failed && from.finished()) *d.failed = failed;
+  if (!from.finished()) return code == CUDA_SUCCESS ? r.malformed() : code;
+  if (d.failed) *d.failed = failed;
   return code;
 }
 

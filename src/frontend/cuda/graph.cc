@@ -31,9 +31,9 @@ CUresult enumerate(lane& own, const enumeration& e) {
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::nodes_reply>(from);
   const std::size_t n = reply.nodes.size();
-  if (!from.finished() || (e.nodes && n > *e.count)) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished() || (e.nodes && n > *e.count)) return r.malformed();
   if (!e.nodes) return *e.count = static_cast<std::size_t>(reply.count), CUDA_SUCCESS;
-  if (e.others && reply.others.size() != n) return CUDA_ERROR_UNKNOWN;
+  if (e.others && reply.others.size() != n) return r.malformed();
   for (std::size_t i = 0; i < *e.count; ++i) {
     e.nodes[i] = i < n ? reinterpret_cast<CUgraphNode>(reply.nodes[i]) : nullptr;
     if (e.others) e.others[i] = i < n ? reinterpret_cast<CUgraphNode>(reply.others[i]) : nullptr;

@@ -121,7 +121,7 @@ CUresult update(lane& own, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
   const CUresult code = r.call();
   wire::reader from = r.reply();
   auto reply = marshal::take_body<marshal::update_reply>(from);
-  if (!from.finished()) return code == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : code;
+  if (!from.finished()) return code == CUDA_SUCCESS ? r.malformed() : code;
   said = {static_cast<CUgraphExecUpdateResult>(reply.result), reinterpret_cast<CUgraphNode>(reply.bad_node),
           reinterpret_cast<CUgraphNode>(reply.bad_from)};
   if (code != CUDA_SUCCESS) return code;

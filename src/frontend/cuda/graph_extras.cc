@@ -75,7 +75,7 @@ CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::text_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   return write_file(path, reply.text) ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 

@@ -55,7 +55,7 @@ CUresult add(lane& own, const place& where, Put&& put, added* more = nullptr) {
   if (code != CUDA_SUCCESS) return forget(made), code;
   wire::reader from = r.reply();
   auto reply = marshal::take_body<marshal::add_node_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   *where.out = reinterpret_cast<CUgraphNode>(reply.node);
   if (more) *more = {reply.address, std::move(reply.graphs)};
   return code;
@@ -92,7 +92,7 @@ CUresult get(lane& own, CUgraphNode node, CUgraphNodeType type, const void* out,
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::get_node_reply>(from);
-  return from.finished() && take(reply) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  return from.finished() && take(reply) ? CUDA_SUCCESS : r.malformed();
 }
 
 /// The address of an allocation node is the device's: copies must know it for one.
@@ -134,7 +134,8 @@ CUresult learn_needs(request& r, CUgraphExec exec) {
   wire::reader from = r.reply();
   auto reply = marshal::take_body<marshal::instantiate_reply>(from);
   exec_info* info = find_object<exec_info>(exec);
-  if (!from.finished() || !info) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
+  if (!info) return CUDA_ERROR_INVALID_VALUE;  // another thread has destroyed it
   const std::lock_guard lock(info->mutex);
   info->sources = std::move(reply.sources);
   info->targets = std::move(reply.targets);

@@ -370,7 +370,7 @@ bool take_operations(CUgraphNode node, std::uint64_t graph, const node_parameter
 }
 
 CUresult keep_bodies(CUgraphNode node, const std::vector<std::uint64_t>& graphs, CUgraphNodeParams& p) {
-  if (graphs.size() != p.conditional.size) return CUDA_ERROR_UNKNOWN;
+  if (graphs.size() != p.conditional.size) return malformed_reply(api::opcode::cuGraphAddNode_v2);
   told_table& all = told();
   const std::lock_guard lock(all.mutex);
   told_parameters& kept = keep(all, node, 0, {});

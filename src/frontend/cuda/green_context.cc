@@ -48,7 +48,7 @@ CUresult ask(opcode code, const Body& body, marshal::resources_reply& reply) {
   if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
   wire::reader from = r.reply();
   reply = marshal::take_body<marshal::resources_reply>(from);
-  return from.finished() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  return from.finished() ? CUDA_SUCCESS : r.malformed();
 }
 
 /// Those of CUDA 13: multiprocessors, work queues and their settings.
@@ -63,7 +63,7 @@ CUresult query(opcode code, std::uint64_t of, CUdevResource* out, CUdevResourceT
   marshal::resources_reply reply;
   const CUresult result = ask(code, marshal::resource_query_body{of, type}, reply);
   if (result != CUDA_SUCCESS) return result;
-  return take_resource(reply, 0, *out) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  return take_resource(reply, 0, *out) ? CUDA_SUCCESS : malformed_reply(code);
 }
 
 /// Reserves a handle for `info`, asks the server to make the object, and gives the handle out.
@@ -139,11 +139,10 @@ CUresult ends::cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* grou
   const CUresult code = ask(opcode::cuDevSmResourceSplitByCount, body, reply);
   if (code != CUDA_SUCCESS) return code;
   const std::size_t made = result ? reply.count : 0;
-  if (made > body.capacity || reply.numbers.size() != made + (rest ? 1 : 0)) return CUDA_ERROR_UNKNOWN;
-  for (std::size_t i = 0; i < made; ++i) {
-    if (!take_resource(reply, i, result[i])) return CUDA_ERROR_UNKNOWN;
-  }
-  if (rest && !take_resource(reply, made, *rest)) return CUDA_ERROR_UNKNOWN;
+  bool fits = made <= body.capacity && reply.numbers.size() == made + (rest ? 1 : 0);
+  for (std::size_t i = 0; i < made && fits; ++i) fits = take_resource(reply, i, result[i]);
+  if (fits && rest) fits = take_resource(reply, made, *rest);
+  if (!fits) return malformed_reply(opcode::cuDevSmResourceSplitByCount);
   *groups = reply.count;
   return CUDA_SUCCESS;
 }

@@ -29,6 +29,7 @@ bool ask(lane& own, const marshal::recall_body& body) {
   if (process::instance().server()->call(question, own.reply) != CUDA_SUCCESS) return false;
   wire::reader from(own.reply);
   const auto reply = marshal::take_body<marshal::recall_reply>(from);
+  if (!from.finished()) (void)malformed_reply(static_cast<api::opcode>(marshal::service::image_recall));
   return from.finished() && reply.found;
 }
 

@@ -20,7 +20,7 @@ CUresult ask(lane& own, api::opcode what, std::uint64_t context, const marshal::
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   got = marshal::take_body<marshal::share_open_reply>(from);
-  return from.finished() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  return from.finished() ? CUDA_SUCCESS : r.malformed();
 }
 
 /// Room in the window first, because the server maps where the client says.

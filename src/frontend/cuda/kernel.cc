@@ -45,7 +45,7 @@ CUresult ask_attributes(lane& own, const named_kernel& kernel) {
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   auto reply = marshal::take_body<marshal::kernel_query_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   kernel.object->attributes[kernel.device] = std::move(reply.attributes);
   return CUDA_SUCCESS;
 }

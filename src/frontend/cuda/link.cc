@@ -33,7 +33,7 @@ CUresult add(lane& own, CUlinkState state, const input& what, unsigned count, CU
   wire::reader from = r.reply();
   if (from.rest().empty()) return code;
   const auto reply = marshal::take_body<marshal::link_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   link->options.deliver(reply.state);
   jit.deliver(reply.options);
   return code;
@@ -47,11 +47,11 @@ CUresult fetch(lane& own, CUlinkState state, link_info& link, std::uint64_t& siz
   wire::reader from = r.reply();
   if (from.rest().empty()) return code;
   const auto reply = marshal::take_body<marshal::link_complete_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   link.options.deliver(reply.state);
   if (code != CUDA_SUCCESS) return code;
   const auto piece = std::as_bytes(std::span(reply.piece));
-  if (piece.empty() || reply.image_size > marshal::max_image_bytes) return CUDA_ERROR_UNKNOWN;
+  if (piece.empty() || reply.image_size > marshal::max_image_bytes) return r.malformed();
   if (link.image.empty()) link.image.reserve(static_cast<std::size_t>(reply.image_size));
   link.image.insert(link.image.end(), piece.begin(), piece.end());
   size = reply.image_size;

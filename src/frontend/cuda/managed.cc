@@ -267,7 +267,7 @@ CUresult cuMemRangeGetAttribute(void* data, size_t data_size, CUmem_range_attrib
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto bytes = from.bytes(data_size);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   std::memcpy(data, bytes.data(), data_size);
   return CUDA_SUCCESS;
 }

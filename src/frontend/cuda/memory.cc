@@ -151,7 +151,7 @@ CUresult ends::cuMemGetInfo_v2(size_t* free, size_t* total) {
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader outputs = r.reply();
   const auto info = marshal::take_body<marshal::memory_info_reply>(outputs);
-  if (!outputs.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!outputs.finished()) return r.malformed();
   if (free) *free = info.free;
   if (total) *total = info.total;
   return CUDA_SUCCESS;

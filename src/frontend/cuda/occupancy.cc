@@ -51,7 +51,7 @@ CUresult ask_block_size(lane& own, CUfunction function, std::size_t shared, int 
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::block_size_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   best = {reply.grid, reply.block};
   return CUDA_SUCCESS;
 }

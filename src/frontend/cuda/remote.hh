@@ -243,7 +243,7 @@ CUresult remote(A... arguments) {
     code = r.call();
     if (code == CUDA_SUCCESS) {
       wire::reader outputs = r.reply();
-      if (!marshal::decode_reply<Op>(outputs, arguments...)) code = CUDA_ERROR_UNKNOWN;
+      if (!marshal::decode_reply<Op>(outputs, arguments...)) code = r.malformed();
     }
   } else {
     code = r.post();

@@ -20,6 +20,9 @@ constexpr bool asks_completion(api::opcode code) {
          code == cuCtxSynchronize;
 }
 
+/// The reply to this request cannot be: ends the session, and gives what all calls answer from then on.
+[[nodiscard]] CUresult malformed_reply(api::opcode code);
+
 /// A request under construction in the calling thread's buffer; one at a time per thread.
 class request {
  public:
@@ -62,6 +65,8 @@ class request {
   }
 
   wire::reader reply() const { return wire::reader(own_.reply); }
+  /// For a reply that does not fit: it ends the session.
+  [[nodiscard]] CUresult malformed() const { return malformed_reply(code_); }
 
  private:
   CUresult coherent_call(std::span<const std::byte> bulk, const landing* land) {
@@ -109,13 +114,13 @@ class request {
   wire::writer writer_;
 };
 
-/// Reads one value of a reply; a server whose reply does not fit gives CUDA_ERROR_UNKNOWN.
+/// Reads one value of a reply.
 template <class T>
 CUresult take(request& r, CUresult code, T& out) {
   if (code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const T value = from.get<T>();
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   out = value;
   return CUDA_SUCCESS;
 }

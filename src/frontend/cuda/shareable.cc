@@ -106,7 +106,7 @@ CUresult ends::cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* hand
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return allocations().release(id), code;
   wire::reader from = r.reply();
   const auto about = marshal::take_body<marshal::allocation_body>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   info->size = about.size;
   info->properties = properties_of(about);
   return *handle = id, CUDA_SUCCESS;
@@ -183,7 +183,7 @@ CUresult ends::cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   const auto got = marshal::take_body<marshal::share_pointer_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   memory_block block;
   block.base = got.address;
   block.size = got.size;

@@ -43,7 +43,7 @@ inline CUresult take_token(request& r, CUresult code, marshal::share_token& out)
   if (code != CUDA_SUCCESS) return code;
   wire::reader from = r.reply();
   out = marshal::take_body<marshal::share_reply>(from).token;
-  return from.finished() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  return from.finished() ? CUDA_SUCCESS : r.malformed();
 }
 
 }  // namespace outboard::frontend::cuda

@@ -18,7 +18,8 @@ std::optional<marshal::data_open_reply> tell_of(lane& own, const marshal::data_o
   if (r.call() != CUDA_SUCCESS) return std::nullopt;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::data_open_reply>(from);
-  return from.finished() ? std::optional(reply) : std::nullopt;
+  if (!from.finished()) return (void)r.malformed(), std::nullopt;
+  return reply;
 }
 
 /// Opens the connections of the current context that a copy finds to be missing.

@@ -36,7 +36,7 @@ CUresult send(lane& own, opcode code, CUtensorMap* map, const marshal::tensor_ma
   if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::tensor_map_reply>(from);
-  if (!from.finished()) return CUDA_ERROR_UNKNOWN;
+  if (!from.finished()) return r.malformed();
   std::memcpy(map, reply.map.data(), reply.map.size());
   return CUDA_SUCCESS;
 }

@@ -39,7 +39,7 @@ cl_int ask_for_build(opcode code, const Body& body, build_reply& built) {
   if (const cl_int wrong = m.call(); wrong != CL_SUCCESS) return wrong;
   wire::reader reply = m.reply();
   built = marshal::take_body<build_reply>(reply);
-  return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  return reply.finished() ? CL_SUCCESS : m.malformed();
 }
 
 /// The build with this machine's files. What cannot be sent is a failed build, whose log says why.
@@ -128,7 +128,7 @@ cl_int ask_for_link(const marshal::opencl::link_body& body, bool& made, build_re
   if (const cl_int wrong = m.call(); wrong != CL_SUCCESS) return wrong;
   wire::reader reply = m.reply();
   auto linked = marshal::take_body<marshal::opencl::link_reply>(reply);
-  if (!reply.finished()) return CL_OUT_OF_RESOURCES;
+  if (!reply.finished()) return m.malformed();
   made = linked.made;
   built = std::move(linked.built);
   return made ? CL_SUCCESS : built.code;

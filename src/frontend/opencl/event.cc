@@ -26,7 +26,7 @@ cl_int ask_status(cl_event event, event_info& info, cl_int& status) {
   wire::reader reply = m.reply();
   status = reply.get<cl_int>();
   if (status <= CL_COMPLETE) info.status.store(status);
-  return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  return reply.finished() ? CL_SUCCESS : m.malformed();
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info name, std::size
     if (const cl_int code = m.call(); code != CL_SUCCESS) return code;
     wire::reader reply = m.reply();
     for (cl_ulong& time : info->times) time = reply.get<cl_ulong>();
-    if (!reply.finished()) return CL_OUT_OF_RESOURCES;
+    if (!reply.finished()) return m.malformed();
     info->times_known = true;
   }
   return asked{size, value, wanted}.one(info->times[name - CL_PROFILING_COMMAND_QUEUED]);

@@ -47,7 +47,7 @@ cl_int ask_for(image_body& body, std::uint64_t id, std::span<const std::byte> co
   if (const cl_int code = m.call(sent.rest); code != CL_SUCCESS) return code;
   wire::reader reply = m.reply();
   made = marshal::take_body<image_reply>(reply);
-  return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  return reply.finished() ? CL_SUCCESS : m.malformed();
 }
 
 /// Whatever its format.

@@ -37,7 +37,8 @@ void ask(const context_info& context, std::uint64_t wanted, peer& home) {
   if (m.call() != CL_SUCCESS) return;
   wire::reader reply = m.reply();
   const auto left = marshal::take_body<marshal::opencl::settle_reply>(reply);
-  if (reply.finished()) home.dying.store(left.dying, std::memory_order_relaxed);
+  if (!reply.finished()) return (void)m.malformed();
+  home.dying.store(left.dying, std::memory_order_relaxed);
 }
 
 }  // namespace

@@ -32,6 +32,12 @@ cl_int message::call(std::span<const std::byte> bulk, const landing* land, uniqu
       .value_or(lost);
 }
 
+cl_int message::malformed() const {
+  const api::opencl::function_info* about = api::opencl::find_function(code_);
+  server_->malformed_reply(about ? std::string(about->name) : "request " + std::to_string(code_));
+  return lost;
+}
+
 cl_int send_bytes(std::span<const std::byte> bytes, sent_bytes& to) {
   to.about = {0, bytes.size(), true};
   to.rest = bytes;

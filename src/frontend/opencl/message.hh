@@ -28,6 +28,8 @@ class message {
               unique_fd* descriptor = nullptr);
   /// The reply's outputs until the lane's next call.
   wire::reader reply() const { return wire::reader(own_.reply); }
+  /// For a reply that no server sends: it ends the session. Gives what all calls answer from then on.
+  [[nodiscard]] cl_int malformed() const;
 
  private:
   explicit message(std::uint32_t code);
@@ -79,8 +81,7 @@ cl_int remote(std::uint64_t made, A... arguments) {
     const cl_int code = m.call();
     if (code != CL_SUCCESS) return code;
     wire::reader outputs = m.reply();
-    return marshal::decode_reply<Op>(outputs, detail::on_wire(arguments)...) ? CL_SUCCESS
-                                                                             : CL_OUT_OF_RESOURCES;
+    return marshal::decode_reply<Op>(outputs, detail::on_wire(arguments)...) ? CL_SUCCESS : m.malformed();
   }
 }
 

@@ -23,7 +23,9 @@ cl_int passage::ask(unsigned block, bool patient) {
   const auto answer = marshal::take_body<marshal::opencl::busy_blocks_body>(reply);
   // All that was posted before has been carried out: of blocks that commands have used, what the server does
   // not name is free.
-  if (reply.finished()) blocks_->busy &= answer.busy, failed_ = answer.failed;
+  if (!reply.finished()) return code == CL_SUCCESS ? m.malformed() : code;
+  blocks_->busy &= answer.busy;
+  failed_ = answer.failed;
   return code;
 }
 

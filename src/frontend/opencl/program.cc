@@ -36,7 +36,7 @@ cl_int ask_binaries(cl_program program, const program_info& info, cl_program_inf
                                  [id](cl_device_id device) { return within(device, id); });
     take(static_cast<std::size_t>(at - info.devices.begin()), reply);
   }
-  return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  return reply.finished() ? CL_SUCCESS : m.malformed();
 }
 
 /// Only who asks waits for them: a platform may have to compile all kernels first.
@@ -140,7 +140,7 @@ cl_program clCreateProgramWithBinary(cl_context context, cl_uint num_devices, co
     }
     made.loaded = std::make_shared<marshal::opencl::build_reply>(
         marshal::take_body<marshal::opencl::build_reply>(reply));
-    return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    return reply.finished() ? CL_SUCCESS : m.malformed();
   });
 }
 
@@ -189,7 +189,7 @@ cl_program clCreateProgramWithBuiltInKernels(cl_context context, cl_uint num_dev
     wire::reader reply = m.reply();
     made.built = std::make_shared<marshal::opencl::build_reply>(
         marshal::take_body<marshal::opencl::build_reply>(reply));
-    return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    return reply.finished() ? CL_SUCCESS : m.malformed();
   });
 }
 

@@ -39,7 +39,7 @@ auto opening(const peer& home, cl_context context, bool to_device) {
           if (m.call() != CL_SUCCESS) return std::nullopt;
           wire::reader from = m.reply();
           auto reply = marshal::take_body<marshal::data_open_reply>(from);
-          if (!from.finished()) return std::nullopt;
+          if (!from.finished()) return (void)m.malformed(), std::nullopt;
           return reply;
         });
   };

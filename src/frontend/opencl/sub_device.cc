@@ -40,7 +40,7 @@ cl_int clCreateSubDevices(cl_device_id device, const cl_device_partition_propert
   if (const cl_int code = m.call(); code != CL_SUCCESS) return code;
   wire::reader reply = m.reply();
   auto division = marshal::take_body<division_reply>(reply);
-  if (!reply.finished() || division.devices.size() > num_devices) return CL_OUT_OF_RESOURCES;
+  if (!reply.finished() || division.devices.size() > num_devices) return m.malformed();
   for (auto& facts : division.devices) *devices++ = make_part(device, std::move(facts));
   if (count) *count = static_cast<cl_uint>(division.count);
   return CL_SUCCESS;

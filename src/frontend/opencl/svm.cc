@@ -54,7 +54,7 @@ cl_int ask_for_block(const marshal::opencl::shared_memory_body& body, std::uint6
   if (const cl_int code = m.call({}, nullptr, &pages); code != CL_SUCCESS) return code;
   wire::reader reply = m.reply();
   address = marshal::take_body<marshal::opencl::address_body>(reply).address;
-  return reply.finished() ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  return reply.finished() ? CL_SUCCESS : m.malformed();
 }
 
 void give_up_block(std::uint64_t address) {
