@@ -30,6 +30,12 @@ constexpr std::uint8_t nonzero_bytes(std::uint64_t word) {
   return static_cast<std::uint8_t>(byte_masks::not_zero(word) * 0x0102'0408'1020'4080 >> 56);
 }
 
+/// What a mask of many bytes names lies in one aligned word.
+constexpr bool is_one_word(std::uint64_t mask) {
+  const int first = std::countr_zero(mask) / 8 * 8;
+  return mask && mask >> first <= 0xff;
+}
+
 /// Byte i is all ones where bit i is set, else zero.
 constexpr std::uint64_t bytes_of(std::uint8_t mask) {
   return byte_masks::not_zero(mask * byte_masks::ones & 0x8040'2010'0804'0201) * 0xff;

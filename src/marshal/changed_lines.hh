@@ -7,9 +7,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "marshal/late_words.hh"
-
 namespace outboard::marshal {
+
+inline constexpr std::size_t change_line = 64;
+
+/// A line read once, so that what is compared, sent and kept in the shadow is the same. The last of a block
+/// may be shorter; bit i of `mask`: byte i has changed.
+struct changed_line {
+  std::array<std::byte, change_line> bytes{};
+  std::size_t size = 0;
+  std::uint64_t mask = 0;
+};
 
 /// One way to do it. Lines are whole: 64 bytes may be read and written.
 struct line_work {

@@ -4,17 +4,14 @@
 #include <bit>
 #include <utility>
 
+#include "marshal/byte_masks.hh"
+
 namespace outboard::marshal {
 
 std::size_t size_alone(const changed_line& change) {
   constexpr std::size_t head = 8 + 4 + 1;
   const auto changed = static_cast<std::size_t>(std::popcount(change.mask));
   return changed == change_line ? head + change_line : head + 8 + changed;
-}
-
-bool is_one_word(std::uint64_t mask) {
-  const int first = std::countr_zero(mask) / 8 * 8;
-  return mask && mask >> first <= 0xff;
 }
 
 bool holds_one_of(std::span<const std::uint64_t> words, std::uint64_t line) {

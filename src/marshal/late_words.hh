@@ -2,27 +2,15 @@
 // other memory then, and the looks that find both in the right order while somebody writes. Not thread-safe.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "marshal/changed_lines.hh"
+
 namespace outboard::marshal {
-
-inline constexpr std::size_t change_line = 64;
-
-/// A line read once, so that what is compared, sent and kept in the shadow is the same. The last of a block
-/// may be shorter; bit i of `mask`: byte i has changed.
-struct changed_line {
-  std::array<std::byte, change_line> bytes{};
-  std::size_t size = 0;
-  std::uint64_t mask = 0;
-};
-
-/// What has changed lies in one aligned word of eight bytes.
-bool is_one_word(std::uint64_t mask);
 
 /// One of the words, which ascend, lies in the line.
 bool holds_one_of(std::span<const std::uint64_t> words, std::uint64_t line);

@@ -7,22 +7,13 @@
 #include <numeric>
 #include <random>
 
-#include "marshal/memory_changes.hh"
+#include "marshal/memory_changes_testing.hh"
 
 namespace outboard::marshal {
 namespace {
 
-constexpr std::uint64_t base = 0x2080'0000'1000;
 constexpr std::size_t page = 4096, no_limit = ~std::size_t{0} >> 1;
 using bytes = std::vector<std::byte>;
-
-std::vector<std::uint64_t> lines_in_order(std::span<const std::byte> changes) {
-  std::vector<std::uint64_t> all;
-  for_each_run(changes, [&](std::uint64_t address, std::uint32_t lines) {
-    for (std::uint32_t i = 0; i < lines; ++i) all.push_back((address - base) / change_line + i);
-  });
-  return all;
-}
 
 /// Memory that is looked at while somebody writes it: `write` is called before each look.
 struct looked_at {

@@ -17,11 +17,12 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::uint64_t all_ones = ~std::uint64_t{0};
 
-changed_line read_line(const std::byte* memory, const std::byte* shadow, std::size_t n) {
+changed_line read_line(const line_work& work, const std::byte* memory, const std::byte* shadow,
+                       std::size_t n) {
   changed_line l;
   l.size = n;
   if (n == change_line) {
-    l.mask = best_line_work().read(memory, shadow, l.bytes.data());
+    l.mask = work.read(memory, shadow, l.bytes.data());
     return l;
   }
   std::memcpy(l.bytes.data(), memory, n);
@@ -42,8 +43,7 @@ class run_writer {
     if (!masked) return w_.bytes(l.bytes);
     std::array<std::byte, sizeof l.mask + 2 * change_line> packed;
     std::memcpy(packed.data(), &l.mask, sizeof l.mask);
-    const std::size_t n =
-        sizeof l.mask + best_line_work().take(l.bytes.data(), l.mask, packed.data() + sizeof l.mask);
+    const std::size_t n = sizeof l.mask + work_.take(l.bytes.data(), l.mask, packed.data() + sizeof l.mask);
     w_.bytes(std::span(packed).first(n));
   }
 
@@ -58,6 +58,7 @@ class run_writer {
     w_.put(masked);
   }
 
+  const line_work& work_ = best_line_work();
   std::vector<std::byte>& out_;
   wire::writer w_;
   const std::uint64_t address_;
@@ -223,6 +224,7 @@ void append_words(late_words& late, std::vector<std::byte>& changes) {
 std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memory,
                          std::span<std::byte> shadow, std::size_t from, std::size_t most, std::size_t budget,
                          std::vector<std::byte>& out, const address_watch& watch, late_words* late) {
+  const line_work& work = best_line_work();
   run_writer writer(out, address);
   page_of_lines changed;
   const auto write = [&](std::size_t offset, const changed_line& l, kind k) {
@@ -244,7 +246,7 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
     }
     for (const std::size_t stop = at + here; at < stop; at += change_line) {
       const std::size_t size = std::min(change_line, stop - at);
-      const changed_line l = read_line(memory.data() + at, shadow.data() + at, size);
+      const changed_line l = read_line(work, memory.data() + at, shadow.data() + at, size);
       if (!l.mask) continue;
       changed.add(at, l, kind_of(l, shadow.data() + at));
     }

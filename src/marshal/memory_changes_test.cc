@@ -6,11 +6,12 @@
 #include <cstring>
 #include <random>
 
+#include "marshal/memory_changes_testing.hh"
+
 namespace outboard::marshal {
 namespace {
 
 using bytes = std::vector<std::byte>;
-constexpr std::uint64_t base = 0x2080'0000'1000;
 
 /// Both ends of one block: each has its memory and its shadow.
 struct two_ends {
@@ -114,14 +115,6 @@ TEST(MemoryChanges, every_flipped_bit_is_refused_or_stays_inside_the_block) {
     two_ends other(300);
     (void)other.apply(std::span(sent).first(n));
   }
-}
-
-std::vector<std::uint64_t> lines_in_order(std::span<const std::byte> changes) {
-  std::vector<std::uint64_t> all;
-  for_each_run(changes, [&](std::uint64_t address, std::uint32_t lines) {
-    for (std::uint32_t i = 0; i < lines; ++i) all.push_back((address - base) / change_line + i);
-  });
-  return all;
 }
 
 void put(bytes& memory, std::size_t line, std::uint32_t value) {
