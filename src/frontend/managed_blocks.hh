@@ -88,9 +88,9 @@ class managed_blocks {
     std::uint64_t attached = 0;
     std::uint64_t closing = 0;                 ///< of all that there were, the one that closed it last
     std::map<work_flow, std::uint64_t> users;  ///< latest request
-    std::uint64_t issued = 0;                  ///< the driver has all requests up to this one
+    std::uint64_t closed_for = 0, issued = 0;  ///< the request that closed it; the driver's, if it has it
     std::vector<std::uint64_t> touched;        ///< addresses that are waited for
-    clock::time_point since{};                 ///< of the first
+    clock::time_point since{};                 ///< of the first, or when the driver got what closed it
     clock::time_point looked{}, changed{};     ///< what is there while somebody waits
     std::vector<std::byte> seen;
     std::vector<byte_range> windows;  ///< open while closed
@@ -103,6 +103,7 @@ class managed_blocks {
   using blocks = std::map<std::uint64_t, block>;
   static constexpr std::uint64_t first_window = 64u << 10, most_window = 32u << 20;
 
+  static std::uint64_t latest_of(const std::map<work_flow, std::uint64_t>& users);
   block* at(std::uint64_t address);
   void close(block& b);
   void open(block& b);
@@ -116,7 +117,7 @@ class managed_blocks {
   std::optional<std::chrono::nanoseconds> step(lane& own);
   bool settle(lane& own, std::uint64_t base);
   bool flow_done(lane& own, const work_flow& flow, std::uint64_t number);
-  void note_issued(lane& own, std::uint64_t base, const work_flow& unfinished, std::uint64_t covered);
+  void note_issued(lane& own, std::uint64_t base, const work_flow& unfinished, std::uint64_t closed_for);
   bool context_done(std::uint64_t context, std::uint64_t number);
   void wait_in(std::uint64_t context, context_wait& w);
   bool out_of_patience(lane& own, std::uint64_t base);

@@ -20,12 +20,6 @@ constexpr std::chrono::milliseconds soon{2};
 /// they were written. The next one finds them.
 constexpr int looks = 2;
 
-std::uint64_t latest_of(const std::map<work_flow, std::uint64_t>& users) {
-  std::uint64_t latest = 0;
-  for (const auto& [flow, number] : users) latest = std::max(latest, number);
-  return latest;
-}
-
 }  // namespace
 
 bool managed_blocks::start(session& server, work_questions ask) {
@@ -118,11 +112,13 @@ std::vector<std::uint64_t> managed_blocks::together(const block& b) const {
 bool managed_blocks::settle(lane& own, std::uint64_t base) {
   std::map<work_flow, std::uint64_t> users;
   std::vector<std::uint64_t> bases;
+  std::uint64_t closed_for = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(base);
     if (found == blocks_.end() || !found->second.closed) return true;
     users = found->second.users;
+    closed_for = found->second.closed_for;
     bases = together(found->second);
     // A question now might overtake the request.
     for (const auto& [flow, number] : users) {
@@ -130,9 +126,8 @@ bool managed_blocks::settle(lane& own, std::uint64_t base) {
     }
   }
   if (!ask_.may_ask()) return false;
-  const std::uint64_t covered = mark();
   for (const auto& [flow, number] : users) {
-    if (!flow_done(own, flow, number)) return note_issued(own, base, flow, covered), false;
+    if (!flow_done(own, flow, number)) return note_issued(own, base, flow, closed_for), false;
   }
   const std::uint64_t context = users.empty() ? 0 : users.begin()->first.context;
   // What cannot be fetched (the session is lost, the context is broken) is not waited for either.
@@ -164,13 +159,13 @@ bool managed_blocks::flow_done(lane& own, const work_flow& flow, std::uint64_t n
 }
 
 /// Where a stream was asked, the driver had all that had left before. Only from then on can work be said to
-/// wait for the touch: before, a launch may be loading its module.
+/// wait for the touch: before, the launch may be loading its module. Later launches of others do not count.
 void managed_blocks::note_issued(lane& own, std::uint64_t base, const work_flow& unfinished,
-                                 std::uint64_t covered) {
+                                 std::uint64_t closed_for) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(base);
-    if (found == blocks_.end() || found->second.issued >= latest_of(found->second.users)) return;
+    if (found == blocks_.end() || found->second.issued >= closed_for) return;
   }
   constexpr std::uint64_t legacy = 0;
   if (!unfinished.can_be_asked()) (void)ask_.query(own, {unfinished.context, legacy});
@@ -178,7 +173,7 @@ void managed_blocks::note_issued(lane& own, std::uint64_t base, const work_flow&
   const auto found = blocks_.find(base);
   if (found == blocks_.end()) return;
   block& b = found->second;
-  b.issued = covered;
+  b.issued = closed_for;
   b.since = b.looked = b.changed = clock::now();
   b.seen.clear();
 }
@@ -228,7 +223,7 @@ bool managed_blocks::out_of_patience(lane& own, std::uint64_t base) {
     if (found == blocks_.end() || found->second.touched.empty()) return false;
     const block& b = found->second;
     if (now - b.since >= most_patience) return true;
-    if (b.issued < latest_of(b.users) || now - b.looked < patience / 4) return false;
+    if (b.issued < b.closed_for || now - b.looked < patience / 4) return false;
     part.begin = (b.touched.front() - base) / first_window * first_window;
     part.end = std::min(b.size, part.begin + first_window);
     if (!b.users.empty()) context = b.users.begin()->first.context;

@@ -136,6 +136,24 @@ TEST_F(managed, work_that_waits_for_the_touch_gets_it_and_both_talk) {
   EXPECT_TRUE(ended);
 }
 
+TEST_F(managed, launches_of_others_do_not_put_a_touch_off) {
+  busy_ = true;
+  launch({base(0)});
+  std::atomic<bool> touched{false};
+  std::thread launching([&] {
+    while (!touched) {
+      launch({base(0)}, other_flow);
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  const auto began = std::chrono::steady_clock::now();
+  here(0) = 1;
+  touched = true;
+  launching.join();
+  EXPECT_LT(std::chrono::steady_clock::now() - began, managed_blocks::most_patience);
+  EXPECT_TRUE(comes_true([&] { return there(0) == 1; }));
+}
+
 TEST_F(managed, work_that_changes_what_is_touched_is_waited_for_longer) {
   busy_ = true;
   launch({base(0)});
