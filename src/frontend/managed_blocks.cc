@@ -46,17 +46,11 @@ void managed_blocks::remove(std::uint64_t base) {
   gate_.unmap(gone.first_page, gone.pages, gone.view, !gone.variable);
 }
 
-std::uint64_t managed_blocks::latest_of(const std::map<work_flow, std::uint64_t>& users) {
-  std::uint64_t latest = 0;
-  for (const auto& [flow, number] : users) latest = std::max(latest, number);
-  return latest;
-}
-
 void managed_blocks::close(block& b) {
   if (ended_.load(std::memory_order_relaxed) || !gate_.close(b.first_page, b.pages)) return;
   b.closed = true;
   b.closing = ++last_closing_;
-  b.closed_for = latest_of(b.users);
+  b.issued = false;
   b.windows.clear();
   b.next_window = first_window;
   mirrors_.shut(b.base);

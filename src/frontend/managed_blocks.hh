@@ -86,9 +86,9 @@ class managed_blocks {
     bool variable = false, reachable = false;
     bool closed = false, lent = false;
     std::uint64_t attached = 0;
-    std::uint64_t closing = 0;                 ///< of all that there were, the one that closed it last
+    std::uint64_t closing = 0;  ///< of all that there were, the one that closed it last
+    bool issued = false;        ///< the driver has the request that closed it
     std::map<work_flow, std::uint64_t> users;  ///< latest request
-    std::uint64_t closed_for = 0, issued = 0;  ///< the request that closed it; the driver's, if it has it
     std::vector<std::uint64_t> touched;        ///< addresses that are waited for
     clock::time_point since{};                 ///< of the first, or when the driver got what closed it
     clock::time_point looked{}, changed{};     ///< what is there while somebody waits
@@ -103,7 +103,6 @@ class managed_blocks {
   using blocks = std::map<std::uint64_t, block>;
   static constexpr std::uint64_t first_window = 64u << 10, most_window = 32u << 20;
 
-  static std::uint64_t latest_of(const std::map<work_flow, std::uint64_t>& users);
   block* at(std::uint64_t address);
   void close(block& b);
   void open(block& b);
@@ -117,7 +116,7 @@ class managed_blocks {
   std::optional<std::chrono::nanoseconds> step(lane& own);
   bool settle(lane& own, std::uint64_t base);
   bool flow_done(lane& own, const work_flow& flow, std::uint64_t number);
-  void note_issued(lane& own, std::uint64_t base, const work_flow& unfinished, std::uint64_t closed_for);
+  void note_issued(lane& own, std::uint64_t base, const work_flow& unfinished, std::uint64_t closing);
   bool context_done(std::uint64_t context, std::uint64_t number);
   void wait_in(std::uint64_t context, context_wait& w);
   bool out_of_patience(lane& own, std::uint64_t base);

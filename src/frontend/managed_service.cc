@@ -112,13 +112,13 @@ std::vector<std::uint64_t> managed_blocks::together(const block& b) const {
 bool managed_blocks::settle(lane& own, std::uint64_t base) {
   std::map<work_flow, std::uint64_t> users;
   std::vector<std::uint64_t> bases;
-  std::uint64_t closed_for = 0;
+  std::uint64_t closing = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(base);
     if (found == blocks_.end() || !found->second.closed) return true;
     users = found->second.users;
-    closed_for = found->second.closed_for;
+    closing = found->second.closing;
     bases = together(found->second);
     // A question now might overtake the request.
     for (const auto& [flow, number] : users) {
@@ -127,7 +127,7 @@ bool managed_blocks::settle(lane& own, std::uint64_t base) {
   }
   if (!ask_.may_ask()) return false;
   for (const auto& [flow, number] : users) {
-    if (!flow_done(own, flow, number)) return note_issued(own, base, flow, closed_for), false;
+    if (!flow_done(own, flow, number)) return note_issued(own, base, flow, closing), false;
   }
   const std::uint64_t context = users.empty() ? 0 : users.begin()->first.context;
   // What cannot be fetched (the session is lost, the context is broken) is not waited for either.
@@ -161,21 +161,20 @@ bool managed_blocks::flow_done(lane& own, const work_flow& flow, std::uint64_t n
 /// Where a stream was asked, the driver had all that had left before. Only from then on can work be said to
 /// wait for the touch: before, the launch may be loading its module. Later launches of others do not count.
 void managed_blocks::note_issued(lane& own, std::uint64_t base, const work_flow& unfinished,
-                                 std::uint64_t closed_for) {
+                                 std::uint64_t closing) {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = blocks_.find(base);
-    if (found == blocks_.end() || found->second.issued >= closed_for) return;
+    const block* b = closed_by(base, closing);
+    if (!b || b->issued) return;
   }
   constexpr std::uint64_t legacy = 0;
   if (!unfinished.can_be_asked()) (void)ask_.query(own, {unfinished.context, legacy});
   const std::lock_guard lock(mutex_);
-  const auto found = blocks_.find(base);
-  if (found == blocks_.end()) return;
-  block& b = found->second;
-  b.issued = closed_for;
-  b.since = b.looked = b.changed = clock::now();
-  b.seen.clear();
+  block* b = closed_by(base, closing);
+  if (!b) return;
+  b->issued = true;
+  b->since = b->looked = b->changed = clock::now();
+  b->seen.clear();
 }
 
 /// A stream that only its own thread can name: all of the context is waited for, by a thread that may.
@@ -223,7 +222,7 @@ bool managed_blocks::out_of_patience(lane& own, std::uint64_t base) {
     if (found == blocks_.end() || found->second.touched.empty()) return false;
     const block& b = found->second;
     if (now - b.since >= most_patience) return true;
-    if (b.issued < b.closed_for || now - b.looked < patience / 4) return false;
+    if (!b.issued || now - b.looked < patience / 4) return false;
     part.begin = (b.touched.front() - base) / first_window * first_window;
     part.end = std::min(b.size, part.begin + first_window);
     if (!b.users.empty()) context = b.users.begin()->first.context;

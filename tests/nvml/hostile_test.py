@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
 os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
-from harness import HEADER, WELCOME, Client, DaemonTest, processes_below, wait_until  # noqa: E402
+from harness import HEADER, WELCOME, Client, DaemonTest, opcodes, processes_below, wait_until  # noqa: E402
 
 ATTACKS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 300
 SANITIZED = bool(os.environ.get("OUTBOARD_PRELOAD"))
@@ -17,9 +17,7 @@ NVML, POST, CALL, REPLY = 3, 5, 6, 7
 SEED = 20261120
 FIRST_DEVICE = 0x4E4D_0100_0100_0010  # what the helper gives out first
 
-TABLES = pathlib.Path(__file__).resolve().parent.parent.parent / "src/api/nvml/opcodes.golden"
-OPCODES = {name: int(code) for code, name in
-           (line.split() for line in TABLES.read_text().splitlines() if not line.startswith("#"))}
+OPCODES = opcodes("nvml")
 
 
 def call(opcode, payload, kind=CALL, size=None):

@@ -5,12 +5,11 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import HEADER, WELCOME, Client, SystemTest  # noqa: E402
+from outboard_testing import HEADER, WELCOME, Client, SystemTest, opcodes  # noqa: E402
 
 OPENCL, POST, CALL, REPLY = 6, 5, 6, 7
 INVALID_EVENT, FAILED_EVENT = -58, -14
-TABLES = pathlib.Path(__file__).resolve().parent.parent.parent / "src/api/opencl/opcodes.golden"
-OPCODES = {name: int(code) for code, name in (line.split() for line in TABLES.read_text().splitlines())}
+OPCODES = opcodes("opencl")
 
 
 def handle(kind, index=0):

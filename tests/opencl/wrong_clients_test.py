@@ -13,7 +13,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import HEADER, LIBRARY, WELCOME, Client, SystemTest, program, run_program  # noqa: E402
+from outboard_testing import HEADER, LIBRARY, WELCOME, Client, SystemTest, opcodes, program, run_program  # noqa: E402
 
 ATTACKS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 40
 OPENCL, POST, CALL, REPLY, DESCRIPTOR = 6, 5, 6, 7, 15
@@ -26,8 +26,7 @@ DATA_OPEN, WRITE_PIECE, READ_PIECE, CATCH_UP = range(200008, 200012)
 DATA, DATA_CONNECTIONS, DATA_FRAME = 5, 2, 9  # purpose, feature, kind of frame
 PLATFORM, DEVICE = (kind << 52 | 1 << 32 for kind in (32, 33))
 
-TABLES = pathlib.Path(__file__).resolve().parent.parent.parent / "src/api/opencl/opcodes.golden"
-OPCODES = {name: int(code) for code, name in (line.split() for line in TABLES.read_text().splitlines())}
+OPCODES = opcodes("opencl")
 
 
 def request(opcode, payload, ticket=1, kind=CALL):

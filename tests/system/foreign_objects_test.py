@@ -2,24 +2,19 @@
 server has, names sent as they are, descriptors passed along, process numbers of others."""
 import os
 import pathlib
-import re
 import socket
 import struct
 import time
 import unittest
 
-from outboard_testing import (HEADER, SANITIZED, WELCOME, SystemTest, frame, is_alive, program, run_program, text,
-                             wait_until)
+from outboard_testing import (HEADER, SANITIZED, WELCOME, SystemTest, frame, is_alive, opcodes, program, run_program,
+                             text, wait_until)
 
 CALL, REPLY = 6, 7
 NOT_SUPPORTED = 801
-OPCODES = pathlib.Path(__file__).resolve().parents[2] / "src" / "api" / "cuda" / "opcodes.golden"
+OPCODES = opcodes("cuda")
 CODE = ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry nothing() { ret; }\n"
 SECRET = "this file is the server's alone"
-
-
-def opcode(name):
-    return int(re.search(rf"^(\d+) {name}$", OPCODES.read_text(), re.MULTILINE).group(1))
 
 
 def request(number, lane, ticket, payload):
@@ -61,7 +56,7 @@ class ForeignObjects(SystemTest):
                 worker = daemon.sessions()[0]["worker"]
                 before = sorted(os.listdir(f"/proc/{worker}/fd"))
                 for body in (text(path), struct.pack("<B", 1) + text(path), struct.pack("<QQ", 1, 2) + text(path)):
-                    client.send(request(opcode(name), 1, 1, body))
+                    client.send(request(OPCODES[name], 1, 1, body))
                     header = client.read(HEADER.size)
                     if header is None:
                         break  # malformed: the session is over

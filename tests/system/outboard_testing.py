@@ -10,8 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
 os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
 
 from harness import (ADMIN, BUILD, GREETING, HEADER, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client,  # noqa: E402, F401
-                     Daemon, DaemonTest, clean_environment, frame, greeting_payload, hello_payload, is_alive, processes_below,
-                     run, text, wait_until)
+                     Daemon, DaemonTest, clean_environment, frame, greeting_payload, hello_payload, is_alive, opcodes,
+                     processes_below, run, text, wait_until)
 
 PROGRAMS = BUILD / "programs"
 LIBRARY = BUILD / "lib" / "outboard"

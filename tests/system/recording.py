@@ -46,14 +46,19 @@ class Relay:
             threading.Thread(target=self.pump, args=(client, server, entry, carried, 0), daemon=True).start()
             threading.Thread(target=self.pump, args=(server, client, None, carried, 1), daemon=True).start()
 
-    @staticmethod
-    def pump(source, target, entry, carried, way):
+    def change(self, way):
+        """A function that makes of the bytes that came on one connection, to the server (0) or from it (1), those that
+        are passed on."""
+        return lambda data: data
+
+    def pump(self, source, target, entry, carried, way):
+        change = self.change(way)
         try:
             while data := source.recv(1 << 20):
                 carried[way] += len(data)
                 if entry is not None:
                     entry += data
-                target.sendall(data)
+                target.sendall(change(data))
             target.shutdown(socket.SHUT_WR)
         except OSError:
             pass

@@ -48,6 +48,13 @@ def wait_until(condition, seconds=5.0):
         time.sleep(0.01)
 
 
+def opcodes(api):
+    """The number of each function of "cuda", "nvml" or "opencl" on the wire."""
+    table = pathlib.Path(__file__).resolve().parents[2] / "src" / "api" / api / "opcodes.golden"
+    lines = (line.split() for line in table.read_text().splitlines() if not line.startswith("#"))
+    return {name: int(code) for code, name in lines}
+
+
 def text(value):
     raw = value if isinstance(value, bytes) else value.encode()
     return struct.pack("<Q", len(raw)) + raw

@@ -132,25 +132,25 @@ CUresult request_of(const P& p, copy_request& r) {
   return CUDA_SUCCESS;
 }
 
-/// Both contexts of a peer copy must be: with one device they need not differ.
-CUresult contexts_of(CUcontext a, CUcontext b) {
-  context_ptr c;
-  if (const CUresult bad = context_of(a, c); bad != CUDA_SUCCESS) return bad;
-  return context_of(b, c);
+/// Of a peer copy: both must be. With one device they need not differ.
+struct both_contexts {
+  context_ptr to, from;
+};
+
+CUresult contexts_of(CUcontext to, CUcontext from, both_contexts& out) {
+  if (const CUresult bad = context_of(to, out.to); bad != CUDA_SUCCESS) return bad;
+  return context_of(from, out.from);
 }
 
 /// A peer copy without a stream comes behind all that the current context and both of its own have now, and
 /// before all that they get.
-CUresult copy_between(CUcontext to, CUcontext from, const copy_request& r, bool per_thread) {
+CUresult copy_between(const both_contexts& ends, const copy_request& r, bool per_thread) {
   return with_context([&](context& own, const context_ptr& c) -> CUresult {
-    context_ptr target, source;
-    if (const CUresult bad = context_of(to, target); bad != CUDA_SUCCESS) return bad;
-    if (const CUresult bad = context_of(from, source); bad != CUDA_SUCCESS) return bad;
     stream_ptr s;
     if (const CUresult bad = stream_of(c, nullptr, per_thread, s); bad != CUDA_SUCCESS) return bad;
     if (s->capturing()) return copy_now(r, per_thread);
     scheduler& work = here().work;
-    const std::set<group_ptr> groups{own.group, target->group, source->group};
+    const std::set<group_ptr> groups{own.group, ends.to->group, ends.from->group};
     for (const group_ptr& group : groups) work.wait_event(s, work.record(group));
     const CUresult done = copy_now(r, per_thread);
     const point_ptr behind = work.record(s);
@@ -168,33 +168,39 @@ CUcontext source_context(const CUDA_MEMCPY3D_PEER& p) {
 }
 
 template <class P>
-CUresult prepare(const P* p, copy_request& r) {
-  return with_context([&](context&, const context_ptr&) -> CUresult {
-    if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if constexpr (requires { p->dstContext; }) {
-      const CUresult bad = contexts_of(target_context(*p), source_context(*p));
-      if (bad != CUDA_SUCCESS) return bad;
-    }
-    return request_of(*p, r);
-  });
-}
+struct shaped_copy {
+  static constexpr bool between_contexts = requires(const P& p) { p.dstContext; };
+  copy_request request;
+  both_contexts ends;  ///< of a peer copy
+
+  CUresult prepare(const P* p) {
+    return with_context([&](context&, const context_ptr&) -> CUresult {
+      if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if constexpr (between_contexts) {
+        const CUresult bad = contexts_of(target_context(*p), source_context(*p), ends);
+        if (bad != CUDA_SUCCESS) return bad;
+      }
+      return request_of(*p, request);
+    });
+  }
+};
 
 template <class P, bool PerThread>
 CUresult copy_shaped(const P* p) {
-  copy_request r;
-  if (const CUresult bad = prepare(p, r); bad != CUDA_SUCCESS) return bad;
-  if constexpr (requires { p->dstContext; }) {
-    return copy_between(target_context(*p), source_context(*p), r, PerThread);
+  shaped_copy<P> copy;
+  if (const CUresult bad = copy.prepare(p); bad != CUDA_SUCCESS) return bad;
+  if constexpr (shaped_copy<P>::between_contexts) {
+    return copy_between(copy.ends, copy.request, PerThread);
   } else {
-    return copy_now(r, PerThread);
+    return copy_now(copy.request, PerThread);
   }
 }
 
 template <class P, bool PerThread>
 CUresult copy_shaped_async(const P* p, CUstream stream) {
-  copy_request r;
-  const CUresult bad = prepare(p, r);
-  return bad != CUDA_SUCCESS ? bad : copy_later(r, stream, PerThread);
+  shaped_copy<P> copy;
+  const CUresult bad = copy.prepare(p);
+  return bad != CUDA_SUCCESS ? bad : copy_later(copy.request, stream, PerThread);
 }
 
 // --- arrays in a row
@@ -284,12 +290,17 @@ struct array_copies {
   }
   static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                        std::size_t n) {
-    return copy_between(to_context, from_context, linear(to, side::device, from, side::device, n), PerThread);
+    return with_context([&](context&, const context_ptr&) -> CUresult {
+      both_contexts ends;
+      if (const CUresult bad = contexts_of(to_context, from_context, ends); bad != CUDA_SUCCESS) return bad;
+      return copy_between(ends, linear(to, side::device, from, side::device, n), PerThread);
+    });
   }
   static CUresult peer_async(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                              std::size_t n, CUstream s) {
     return with_context([&](context&, const context_ptr&) -> CUresult {
-      if (const CUresult bad = contexts_of(to_context, from_context); bad != CUDA_SUCCESS) return bad;
+      both_contexts ends;
+      if (const CUresult bad = contexts_of(to_context, from_context, ends); bad != CUDA_SUCCESS) return bad;
       return copy_later(linear(to, side::device, from, side::device, n), s, PerThread);
     });
   }
