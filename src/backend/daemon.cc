@@ -19,6 +19,7 @@
 #include "backend/notify.hh"
 #include "base/errno_text.hh"
 #include "base/log.hh"
+#include "base/schemes.hh"
 #include "base/version.hh"
 #include "wire/data_connection.hh"
 #include "wire/monitor.hh"
@@ -59,16 +60,18 @@ result<passed_socket> inspect_passed_socket(int fd) {
     return failure("descriptor " + std::to_string(fd) +
                    " that was passed is no socket: " + errno_text(errno));
   }
-  if (address.ss_family == AF_UNIX) return passed_socket{"unix", false};
+  if (address.ss_family == AF_UNIX)
+    return passed_socket{scheme_with(&scheme_traits::has_socket_file).name, false};
+  const std::string_view far = scheme_with(&scheme_traits::leaves_host).name;
   if (address.ss_family == AF_INET) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    return passed_socket{"tcp", (ntohl(v4.sin_addr.s_addr) >> 24) != 127};
+    return passed_socket{far, (ntohl(v4.sin_addr.s_addr) >> 24) != 127};
   }
   if (address.ss_family == AF_INET6) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-    return passed_socket{"tcp", !IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr)};
+    return passed_socket{far, !IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr)};
   }
-  return failure("a socket that was passed is neither unix: nor tcp:");
+  return failure("a socket was passed that no transport uses; known are " + url_forms());
 }
 
 class daemon {
@@ -174,8 +177,8 @@ status daemon::listen_on(const std::string& url) {
   auto listener = settings_.transports->listen(url, options);
   if (!listener.ok()) return std::move(listener).error();
   // The socket file is 0600; who else may come in is then decided by the peer's credentials.
-  const bool has_file = url.starts_with("unix:") || url.starts_with("shm:");
-  if (has_file && any_local_user_ && ::chmod(url.c_str() + url.find(':') + 1, 0666) != 0) {
+  const bool for_all = any_local_user_ && traits_of(url).has_socket_file;
+  if (for_all && ::chmod(std::string(address_of(url)).c_str(), 0666) != 0) {
     return failure("cannot open " + url + " to the users of allow_users: " + errno_text(errno));
   }
   add(std::move(*listener), url.substr(0, url.find(':')));
@@ -328,9 +331,8 @@ std::string default_cache_directory(const variable_source& own, const std::strin
 /// Whether clients may come that share no memory with us. Sockets that were passed may be of any kind.
 bool clients_may_be_far(const daemon_settings& settings) {
   return settings.own_environment("LISTEN_FDS") ||
-         !std::ranges::all_of(settings.listen, [](const std::string& url) {
-           return url.starts_with("unix:") || url.starts_with("shm:");
-         });
+         !std::ranges::all_of(settings.listen,
+                              [](const std::string& url) { return traits_of(url).has_socket_file; });
 }
 
 /// Tells the workers where module images are kept. False: nowhere.

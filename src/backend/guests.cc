@@ -16,6 +16,7 @@
 
 #include "base/errno_text.hh"
 #include "base/log.hh"
+#include "base/schemes.hh"
 #include "wire/features.hh"
 
 namespace outboard::backend {
@@ -210,10 +211,11 @@ void guests::finish_hello(guest& g) {
   std::string& user = g.shake.hello().user;
   constexpr std::size_t most_claimed = 255;  // the worker decodes it again: it must not grow beyond its limit
   user = g.user ? name_of_user(*g.user) : user.substr(0, most_claimed) + '?';
+  const std::string_view handed_over_as = traits_of(g.scheme).handed_over_as;
   // The session owns the descriptor from here; if it is refused it comes back to be told so.
   // Where rings are wanted the worker turns the socket into them.
   accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)),
-                           g.scheme == "shm" ? "unix" : g.scheme,
+                           handed_over_as.empty() ? g.scheme : std::string(handed_over_as),
                            g.from,
                            g.peer,
                            g.identity,

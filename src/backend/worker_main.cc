@@ -15,6 +15,7 @@
 #include "backend/session.hh"
 #include "backend/warm_device.hh"
 #include "base/log.hh"
+#include "base/schemes.hh"
 #include "marshal/snapshot.hh"
 #include "wire/features.hh"
 
@@ -100,7 +101,7 @@ constexpr std::chrono::seconds probe_patience{5};
 /// host: only a descriptor that arrives shows that nothing does.
 result<std::unique_ptr<transport::connection>> share_memory(
     const worker_options& options, std::unique_ptr<transport::connection> by_socket) {
-  transport::transport* rings = options.transports->find("shm");
+  transport::transport* rings = options.transports->find(memory_scheme().name);
   CHECK(rings != nullptr);
   const auto probe = by_socket->receive_descriptor(transport::clock::now() + probe_patience);
   if (!probe.ok()) {

@@ -14,6 +14,7 @@
 
 #include "base/config_file.hh"
 #include "base/fd.hh"
+#include "base/schemes.hh"
 
 namespace outboard {
 namespace {
@@ -149,11 +150,12 @@ result<config> load_config(const config_sources& sources) {
 
 std::string with_default_port(std::string_view url) {
   std::string text(url);
-  if (!text.starts_with("tcp:")) return text;
-  const std::string_view address = url.substr(4);
+  const std::uint16_t port = traits_of(url).default_port;
+  if (port == 0) return text;
+  const std::string_view address = address_of(url);
   const bool has_port = address.starts_with('[') ? address.find("]:") != std::string_view::npos
                                                  : address.find(':') != std::string_view::npos;
-  if (!address.empty() && !has_port) text += ":" + std::to_string(default_tcp_port);
+  if (!address.empty() && !has_port) text += ":" + std::to_string(port);
   return text;
 }
 
@@ -168,7 +170,7 @@ bool looks_like_a_host(std::string_view part) {
   const bool plain = std::ranges::all_of(host, [&](char c) {
     return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-';
   });
-  if (host.empty() || !plain || host == "unix" || host == "shm" || host == "tcp") return false;
+  if (host.empty() || !plain || !traits_of(host).name.empty()) return false;
   return colon == std::string_view::npos || (!port.empty() && std::ranges::all_of(port, is_digit));
 }
 
@@ -184,7 +186,7 @@ result<std::vector<std::string>> parse_endpoints(std::string_view text) {
     if (host || colon == 0 || colon == std::string_view::npos || colon + 1 == part.size()) {
       return failure("\"" + std::string(part) + "\" is no endpoint; " +
                      (host ? "did you mean tcp:" + std::string(part) + "? " : "") +
-                     "accepted: unix:/path, shm:/path, tcp:host[:port]");
+                     "accepted: " + url_forms());
     }
     endpoints.push_back(with_default_port(part));
     if (comma == std::string_view::npos) return endpoints;

@@ -17,10 +17,6 @@
 
 namespace outboard {
 
-/// Free in IANA's list and used by none of the products that share a machine with us (rCUDA, GVirtuS, Lupine,
-/// Juice …).
-inline constexpr std::uint16_t default_tcp_port = 26882;
-
 enum class device_choice { automatic, vendor, cpu, mock };
 std::string_view name(device_choice d);
 /// "auto", "vendor", "cpu"; "mock" is for tests.
@@ -132,7 +128,7 @@ config_sources default_config_sources();
 
 result<config> load_config(const config_sources& sources);
 
-/// "a,b" as a list; "tcp:host" gets the default port; empty parts are an error.
+/// "a,b" as a list; an address without a port gets its scheme's default; empty parts are an error.
 result<std::vector<std::string>> parse_endpoints(std::string_view text);
 std::string with_default_port(std::string_view url);
 

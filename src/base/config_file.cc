@@ -9,6 +9,8 @@
 #include <limits>
 #include <span>
 
+#include "base/schemes.hh"
+
 namespace outboard {
 namespace {
 
@@ -84,7 +86,7 @@ status set_texts(const input& in, std::vector<std::string>& to, std::string_view
 }
 
 status set_endpoints(const input& in, std::vector<std::string>& to) {
-  constexpr std::string_view accepted = "one or a list of unix:/path, shm:/path, tcp:host[:port]";
+  const std::string accepted = "one or a list of " + url_forms();
   std::vector<std::string> texts, endpoints;
   OUTBOARD_TRY(set_texts(in, texts, accepted));
   for (const std::string& text : texts) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/schemes.hh"
 #include "base/sha256.hh"
 #include "base/version.hh"
 #include "marshal/driver_variables.hh"
@@ -20,8 +21,6 @@ namespace {
 
 using transport::deadline;
 using transport::io;
-
-constexpr std::string_view rings_scheme = "shm";
 
 outboard::error not_there(std::string message) { return {action::reconnect, std::move(message)}; }
 
@@ -110,7 +109,7 @@ result<std::unique_ptr<transport::connection>> prepare_for_rings(
   OUTBOARD_TRY(link->send_descriptor(probe.get()));
   auto socket = link->detach();
   if (!socket.ok()) return std::move(socket).error();
-  return transports.find(rings_scheme)->attach(std::move(*socket));
+  return transports.find(memory_scheme().name)->attach(std::move(*socket));
 }
 
 result<dialed> shake_hands(const transport::registry& transports, std::unique_ptr<transport::connection> link,
@@ -120,7 +119,8 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
   if (!greeting.ok()) return std::move(greeting).error();
   OUTBOARD_TRY(answer_greeting(hello, *greeting, token));
   if (only_rings && (hello.features & wire::feature_rings) == 0)
-    return failure("it shares no memory (`rings` is off there, or it is older than that); use unix:");
+    return failure("it shares no memory (`rings` is off there, or it is older than that); use " +
+                   std::string(memory_scheme().handed_over_as) + ":");
   const std::vector<std::byte> payload = wire::encode(hello);
   if (payload.size() > wire::max_hello_payload) {
     return failure("our hello would be " + std::to_string(payload.size()) + " bytes, the limit is " +
@@ -170,8 +170,9 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
     return outboard::error{action::reconnect, "no server at " + std::string(url) + ": " + reason};
   }
   const transport::capabilities& can = (*link)->what();
-  const bool by_rings = url.starts_with(std::string(rings_scheme) + ":");
-  const bool may_share = can.same_host && can.passes_descriptors && transports.find(rings_scheme) != nullptr;
+  const bool by_rings = traits_of(url).shares_memory;
+  const bool may_share =
+      can.same_host && can.passes_descriptors && transports.find(memory_scheme().name) != nullptr;
   if (!wire::opens_session(hello.wanted)) {
     hello.features = 0;
   } else if (!may_share) {

@@ -1,6 +1,7 @@
 #include "frontend/settings.hh"
 
 #include "base/config.hh"
+#include "base/schemes.hh"
 #include "wire/features.hh"
 
 namespace outboard::frontend {
@@ -9,10 +10,8 @@ result<settings> client_settings() {
   auto c = load_config(default_config_sources());
   if (!c) return std::move(c).error();
   if (c->servers.empty()) {
-    return failure(
-        "no server: set OUTBOARD_SERVER (unix:/path, shm:/path or tcp:host:port), or start the program with "
-        "`outboard "
-        "run`");
+    return failure("no server: set OUTBOARD_SERVER (" + url_forms(" or ") +
+                   "), or start the program with `outboard run`");
   }
   settings s;
   if (!c->token_file.empty()) {

@@ -8,6 +8,7 @@
 
 #include "backend/admin.hh"
 #include "base/clean_line.hh"
+#include "base/schemes.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/parts.hh"
@@ -23,7 +24,7 @@ using nlohmann::json;
 constexpr std::chrono::seconds patience{15};
 
 bool is_there(const std::string& url) {
-  return url.starts_with("unix:") && ::access(url.c_str() + 5, F_OK) == 0;
+  return traits_of(url).has_socket_file && ::access(std::string(address_of(url)).c_str(), F_OK) == 0;
 }
 
 /// Without a server named: the one of this machine, if it runs.

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/errno_text.hh"
+#include "base/schemes.hh"
 
 namespace outboard::tool {
 namespace {
@@ -55,7 +56,7 @@ std::vector<std::string> usual_endpoints() {
 
 status prepare_default_endpoint(const std::string& url) {
   if (url != default_endpoint()) return {};
-  const std::string folder = parent(url.substr(5));
+  const std::string folder = parent(std::string(address_of(url)));
   const bool of_system = folder.starts_with("/run/outboard");
   if (::mkdir(folder.c_str(), of_system ? 0755 : 0700) == 0) return {};
   if (errno != EEXIST) return failure("cannot make " + folder + ": " + errno_text(errno));

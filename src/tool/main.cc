@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/schemes.hh"
 #include "base/version.hh"
 #include "tool/exit_status.hh"
 #include "tool/verbs.hh"
@@ -13,8 +14,18 @@
 namespace outboard::tool {
 namespace {
 
+/// The form of each scheme's addresses, and the ports that need not be named.
+std::string url_help() {
+  std::string text = "URLs: " + url_forms();
+  for (const scheme_traits& each : schemes()) {
+    if (each.default_port == 0) continue;
+    text += " (" + std::string(each.name) + ": has port " + std::to_string(each.default_port) +
+            " if none is given)";
+  }
+  return text + ".\n";
+}
+
 constexpr const char* footer =
-    "URLs: unix:/path, shm:/path, tcp:host[:port] (port 26882 if none is given).\n"
     "Configuration: /etc/outboard/outboard.toml, then ~/.config/outboard/outboard.toml, then the "
     "environment\n"
     "(OUTBOARD_SERVER, OUTBOARD_DEVICE, OUTBOARD_TOKEN_FILE, OUTBOARD_LOG, OUTBOARD_SYNC, OUTBOARD_TRACE), "
@@ -138,7 +149,7 @@ int command(int argc, char** argv) {
   CLI::App app("Outboard: GPUs of other machines for unchanged programs", "outboard");
   app.require_subcommand(1);
   app.set_version_flag("-V,--version", std::string(product));
-  app.footer(footer);
+  app.footer(url_help() + footer);
   common_flags common;
   serve_flags serve;
   worker_flags worker;

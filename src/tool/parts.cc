@@ -10,10 +10,7 @@
 #include "device/opencl/opencl.hh"
 #include "device/vendor/nvml.hh"
 #include "device/vendor/vendor.hh"
-#include "transport/plugin/plugin.hh"
-#include "transport/shm/shm.hh"
-#include "transport/tcp/tcp.hh"
-#include "transport/unix/unix.hh"
+#include "transport/list/list.hh"
 
 namespace outboard::tool {
 namespace {
@@ -38,18 +35,8 @@ device::cpu::options cpu_options(const cpu_settings& cpu) {
 
 result<transport::registry> make_transports(const config& c) {
   transport::registry transports;
-  transports.add(transport::make_unix());
-  transports.add(transport::make_shm());
-  transports.add(transport::make_tcp({.silence = std::chrono::seconds(c.limits.keepalive_seconds)}));
-  for (const auto& [name, library] : c.plugins) {
-    auto plugin = transport::plugin::load(library);
-    if (!plugin.ok()) return std::move(plugin).error();
-    if ((*plugin)->scheme() != name) {
-      return failure("[transport." + name + "]: " + library + " is a transport of the name \"" +
-                     std::string((*plugin)->scheme()) + "\"");
-    }
-    transports.add(std::move(*plugin));
-  }
+  OUTBOARD_TRY(transport::add_all(transports, c.plugins,
+                                  {.silence = std::chrono::seconds(c.limits.keepalive_seconds)}));
   return transports;
 }
 

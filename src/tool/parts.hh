@@ -1,4 +1,4 @@
-// The one place that lists the transports and devices of this program. Used by every verb; main thread.
+// Makes the transports and devices of this program. Used by every verb; main thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace outboard::tool {
 
-/// unix:, shm:, tcp: and the plug-ins of the configuration.
+/// Those of base/schemes.def, and the plug-ins of the configuration.
 result<transport::registry> make_transports(const config& c);
 
 /// "vendor", "cpu" or "mock".

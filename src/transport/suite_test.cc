@@ -40,9 +40,9 @@ std::vector<medium> media() {
   return {
       {"loopback", [] { return make_loopback(); }, fresh_path},
       {"loaded_loopback", load_loopback, fresh_path},
-      {"unix", make_unix, fresh_path},
-      {"shm", make_shm, fresh_path},
-      {"shm_rings", make_shm, fresh_path, false, true},
+      {"unix", [] { return make_unix(); }, fresh_path},
+      {"shm", [] { return make_shm(); }, fresh_path},
+      {"shm_rings", [] { return make_shm(); }, fresh_path, false, true},
       {"tcp", [] { return make_tcp(); }, [] { return std::string("127.0.0.1:0"); }},
       {"choppy_unix", [] { return choppy(make_unix()); }, fresh_path},
       {"choppy_rings", [] { return choppy(make_shm()); }, fresh_path, false, true},

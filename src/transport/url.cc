@@ -3,21 +3,22 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/schemes.hh"
+
 namespace outboard::transport {
 
 namespace {
 
 constexpr std::size_t longest_url = 4096;  // PATH_MAX; a host name has at most 253 characters
 constexpr std::size_t longest_scheme = 16;
-constexpr std::string_view expected = "expected unix:/path, shm:/path or tcp:host:port";
 
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 error bad_url(std::string_view text, const std::string& why) {
-  return failure("'" + printable(text) + "' is no address of a back-end: " + why + "; " +
-                 std::string(expected));
+  return failure("'" + printable(text) + "' is no address of a back-end: " + why + "; expected " +
+                 url_forms(" or "));
 }
 
 error bad_address(std::string_view text, const std::string& why) {

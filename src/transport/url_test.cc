@@ -22,7 +22,7 @@ TEST(url, refuses_nonsense_with_a_reason) {
                                 "abcdefghijklmnopq:x", "tcp:\n:1", "tcp:a\x7f:1", "tcp://a:1"}) {
     result<url> r = parse_url(text);
     ASSERT_FALSE(r) << text;
-    EXPECT_THAT(r.error().message, HasSubstr("expected unix:/path, shm:/path or tcp:host:port")) << text;
+    EXPECT_THAT(r.error().message, HasSubstr("expected " + url_forms(" or "))) << text;
   }
   EXPECT_FALSE(parse_url(std::string_view("tcp:a\0b:1", 9)));
   EXPECT_THAT(parse_url("tcp://a:1").error().message, HasSubstr("without //"));

@@ -23,11 +23,19 @@ def without_comments(text):
     return re.sub(r"#.*", "", text)
 
 
+def transports(source):
+    """What src/CMakeLists.txt puts into OUTBOARD_TRANSPORTS: a folder for each line of schemes.def."""
+    listed = source / "base" / "schemes.def"
+    names = re.findall(r"^TRANSPORT\((\w+),", listed.read_text(), re.MULTILINE) if listed.exists() else []
+    return " ".join(f"transport/{name}" for name in names)
+
+
 def read_rules(source):
     """{folder: (uses, test_uses)} of every outboard_library() below source/."""
-    rules = {}
+    rules, linked = {}, transports(source)
     for listfile in sorted(source.rglob("CMakeLists.txt")):
         for name, rest in CALL.findall(without_comments(listfile.read_text())):
+            rest = rest.replace("${OUTBOARD_TRANSPORTS}", linked)
             lists, key = {k: [] for k in KEYWORDS}, None
             for word in rest.split():
                 if word in KEYWORDS:

@@ -12,8 +12,7 @@
 
 #include "frontend/cuda/cls.hh"
 #include "frontend/process.hh"
-#include "transport/shm/shm.hh"
-#include "transport/unix/unix.hh"
+#include "transport/list/list.hh"
 
 namespace outboard::tests {
 namespace {
@@ -31,12 +30,6 @@ std::string output_of(const std::string& command) {
 
 std::string command() {
   return std::getenv("OUTBOARD_COMMAND") ? std::getenv("OUTBOARD_COMMAND") : "outboard";
-}
-
-status add_unix(transport::registry& transports, const std::vector<std::pair<std::string, std::string>>&) {
-  transports.add(transport::make_unix());
-  transports.add(transport::make_shm());
-  return {};
 }
 
 }  // namespace
@@ -76,7 +69,7 @@ bool server::kill_worker() const {
 void boot(const server& s) {
   ::setenv("OUTBOARD_SERVER", s.url().c_str(), 1);
   frontend::process::instance().boot(
-      {add_unix, [](std::string_view) -> void* { return nullptr; }, frontend::cuda::cls_forked});
+      {transport::add_all, [](std::string_view) -> void* { return nullptr; }, frontend::cuda::cls_forked});
 }
 
 bool in_fresh_process(const std::function<void()>& body) {

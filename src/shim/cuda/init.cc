@@ -17,7 +17,7 @@
 #include "frontend/process.hh"
 #include "frontend/trace.hh"
 #include "shim/cuda/exports.hh"
-#include "shim/transports/transports.hh"
+#include "transport/list/list.hh"
 
 /// By this the back-end recognises, and refuses, our own library where it looks for the vendor's.
 extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] =
@@ -71,7 +71,7 @@ __attribute__((constructor)) void start() {
     if (const auto parsed = log::parse_level(level)) log::set_level(*parsed);
   }
   frontend::cuda::set_export_hooks(hooks());
-  process::instance().boot({add_transports, find_export, frontend::cuda::cls_forked});
+  process::instance().boot({transport::add_all, find_export, frontend::cuda::cls_forked});
   // Before the first call; a trace that only a configuration file asks for begins at the connection.
   if (const char* file = ::secure_getenv("OUTBOARD_TRACE"); file && *file) frontend::trace::start(file);
 }

@@ -5,7 +5,7 @@
 
 #include "base/log.hh"
 #include "frontend/nvml/monitor.hh"
-#include "shim/transports/transports.hh"
+#include "transport/list/list.hh"
 
 /// By this the back-end recognises, and refuses, our own library where it looks for the vendor's.
 extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] =
@@ -20,7 +20,7 @@ __attribute__((constructor)) void start() {
   if (const char* level = std::getenv("OUTBOARD_LOG")) {
     if (const auto parsed = log::parse_level(level)) log::set_level(*parsed);
   }
-  monitor::instance().boot(add_transports);
+  monitor::instance().boot(transport::add_all);
 }
 
 __attribute__((destructor)) void stop() { monitor::instance().shut_down(); }

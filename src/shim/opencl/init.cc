@@ -7,7 +7,7 @@
 #include "frontend/opencl/link.hh"
 #include "frontend/trace.hh"
 #include "shim/opencl/entries.hh"
-#include "shim/transports/transports.hh"
+#include "transport/list/list.hh"
 
 /// By this the back-end recognises our own libraries.
 extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] =
@@ -25,7 +25,7 @@ __attribute__((constructor)) void start() {
   }
   frontend::opencl::set_dispatch(opencl::dispatch_table());
   frontend::opencl::on_death(frontend::opencl::tell_death);
-  link::instance().boot({add_transports, nullptr, nullptr});
+  link::instance().boot({transport::add_all, nullptr, nullptr});
   if (const char* file = ::secure_getenv("OUTBOARD_TRACE"); file && *file) frontend::trace::start(file);
 }
 

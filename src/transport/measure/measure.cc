@@ -11,11 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/schemes.hh"
+#include "transport/list/list.hh"
 #include "transport/loopback/loopback.hh"
-#include "transport/shm/shm.hh"
-#include "transport/tcp/tcp.hh"
-#include "transport/transport.hh"
-#include "transport/unix/unix.hh"
 
 namespace outboard::transport {
 namespace {
@@ -126,14 +124,13 @@ bool measure(transport& t, const std::string& address, bool own_process, int rou
 }
 
 int run(int rounds, std::size_t bytes) {
-  std::string path = "/tmp/outboard-measure-" + std::to_string(::getpid());
-  auto loopback = make_loopback();
-  auto unix_sockets = make_unix();
-  auto shm = make_shm();
-  auto tcp = make_tcp();
-  bool ok = measure(*loopback, "measure", false, rounds, bytes) &&
-            measure(*unix_sockets, path, true, rounds, bytes) && measure(*shm, path, true, rounds, bytes) &&
-            measure(*tcp, "127.0.0.1:0", true, rounds, bytes);
+  const std::string path = "/tmp/outboard-measure-" + std::to_string(::getpid());
+  registry all;
+  bool ok = add_all(all, {}).ok() && measure(*make_loopback(), "measure", false, rounds, bytes);
+  for (const scheme_traits& each : schemes()) {
+    const std::string address = each.has_socket_file ? path : "127.0.0.1:0";
+    ok = ok && measure(*all.find(each.name), address, true, rounds, bytes);
+  }
   return ok ? 0 : 1;
 }
 

@@ -5,6 +5,8 @@
 
 namespace outboard::transport {
 
-std::unique_ptr<transport> make_shm() { return make_local("shm", &shm::ring_connection::make); }
+std::unique_ptr<transport> make_shm(const make_options&) {
+  return make_local("shm", &shm::ring_connection::make);
+}
 
 }  // namespace outboard::transport

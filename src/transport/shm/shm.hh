@@ -5,10 +5,11 @@
 
 #include <memory>
 
+#include "transport/make_options.hh"
 #include "transport/transport.hh"
 
 namespace outboard::transport {
 
-std::unique_ptr<transport> make_shm();
+std::unique_ptr<transport> make_shm(const make_options& options = {});
 
 }  // namespace outboard::transport

@@ -27,7 +27,7 @@ void set_keepalive(int fd, std::chrono::milliseconds silence) {
 
 }  // namespace
 
-result<std::unique_ptr<connection>> tcp_connection::make(unique_fd socket, const tcp_options& options,
+result<std::unique_ptr<connection>> tcp_connection::make(unique_fd socket, const make_options& options,
                                                          side own) {
   result<socket_address> peer = remote_address(socket.get());
   if (!peer) return std::move(peer).error();

@@ -12,7 +12,7 @@ class tcp_connection final : public socket_connection {
   enum class side : std::uint8_t { asks, answers };
 
   /// Sets the options of a connected socket.
-  static result<std::unique_ptr<connection>> make(unique_fd socket, const tcp_options& options, side own);
+  static result<std::unique_ptr<connection>> make(unique_fd socket, const make_options& options, side own);
   ~tcp_connection() override { (void)take_seen(); }
 
   const capabilities& what() const override;

@@ -74,7 +74,7 @@ error connect_error(const std::string& name, const std::string& tried, int code)
 
 class tcp_listener final : public socket_listener {
  public:
-  tcp_listener(unique_fd socket, unique_fd event, std::string url, const tcp_options& options)
+  tcp_listener(unique_fd socket, unique_fd event, std::string url, const make_options& options)
       : socket_listener(std::move(socket), std::move(event), std::move(url)), options_(options) {}
 
  protected:
@@ -83,12 +83,12 @@ class tcp_listener final : public socket_listener {
   }
 
  private:
-  tcp_options options_;
+  make_options options_;
 };
 
 class tcp_transport final : public transport {
  public:
-  explicit tcp_transport(const tcp_options& options) : options_(options) {}
+  explicit tcp_transport(const make_options& options) : options_(options) {}
 
   std::string_view scheme() const override { return "tcp"; }
 
@@ -170,12 +170,12 @@ class tcp_transport final : public transport {
         new tcp_listener(std::move(socket), std::move(event).value(), "tcp:" + at->text(), options_));
   }
 
-  tcp_options options_;
+  make_options options_;
 };
 
 }  // namespace
 
-std::unique_ptr<transport> make_tcp(const tcp_options& options) {
+std::unique_ptr<transport> make_tcp(const make_options& options) {
   return std::make_unique<tcp_transport>(options);
 }
 

@@ -5,6 +5,8 @@
 
 namespace outboard::transport {
 
-std::unique_ptr<transport> make_unix() { return make_local("unix", &local_connection::make); }
+std::unique_ptr<transport> make_unix(const make_options&) {
+  return make_local("unix", &local_connection::make);
+}
 
 }  // namespace outboard::transport

@@ -4,10 +4,11 @@
 
 #include <memory>
 
+#include "transport/make_options.hh"
 #include "transport/transport.hh"
 
 namespace outboard::transport {
 
-std::unique_ptr<transport> make_unix();
+std::unique_ptr<transport> make_unix(const make_options& options = {});
 
 }  // namespace outboard::transport
