@@ -1,9 +1,9 @@
 s/ \(outboard [^)]*\)//
 s/POCL|OUTBOARD/SUFFIX/g
 # Extensions with functions of their own, and what they say.
-/^ +cl_(pocl_content_size|khr_command_buffer|khr_spir) /d
+/^ +cl_(khr_command_buffer|khr_spir) /d
 :again
-s/ cl_(pocl_content_size|khr_command_buffer|khr_spir)( |$)/\2/
+s/ cl_(khr_command_buffer|khr_spir)( |$)/\2/
 t again
 /Command buffer capabilities/,/  Profiling  /d
 /SPIR versions/d

@@ -41,7 +41,8 @@ std::string coverage_page() {
       "# Coverage of OpenCL\n\n"
       "Printed from `src/api/opencl/*.def` by `outboard_coverage opencl`; a test compares. Every function of "
       "cl.h\n"
-      "(OpenCL 1.0 to 3.0) is listed. How they work here is in [opencl.md](opencl.md).\n\n";
+      "(OpenCL 1.0 to 3.0) is listed, and those of extensions. How they work here is in "
+      "[opencl.md](opencl.md).\n\n";
   for (const auto& [how, meaning] : meanings)
     out.append("- ").append(name_of(how)).append(": ").append(meaning).append("\n");
   out += "\n## Gaps\n\n";

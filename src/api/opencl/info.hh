@@ -21,6 +21,8 @@ inline constexpr cl_platform_info platform_infos[] = {
 /// Of a server's device alone, and never shown: most bytes of it that a session may hold (cl_ulong); absent:
 /// no limit.
 inline constexpr cl_device_info session_memory_limit = 0x4f42'0001;
+/// Of a platform: the opcodes (u32 each) of the extension functions that it has. The front-end takes it out.
+inline constexpr cl_platform_info extension_functions_there = 0x4f42'0002;
 
 inline constexpr cl_device_info device_infos[] = {
     CL_DEVICE_TYPE, CL_DEVICE_VENDOR_ID, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS,

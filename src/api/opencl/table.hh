@@ -1,5 +1,5 @@
-// function_table: one typed pointer a function of OpenCL, as a device or a test fills it. A plain value
-// without threads of its own: fill it, then share it read-only.
+// function_table: one typed pointer for each core function of OpenCL, as a device or a test fills it. A plain
+// value without threads of its own: fill it, then share it read-only.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,9 @@ namespace outboard::api::opencl {
 struct function_table {
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) decltype(&::symbol) symbol = nullptr;
+#define OUTBOARD_CORE_LINES
 #include "api/opencl/expand.def"
+#undef OUTBOARD_CORE_LINES
 #undef OUTBOARD_LINE
 #undef CHAPTER
 };
@@ -25,7 +27,9 @@ struct entry_of;
   struct entry_of<opcode::symbol> {                                       \
     static auto get(const function_table& table) { return table.symbol; } \
   };
+#define OUTBOARD_CORE_LINES
 #include "api/opencl/expand.def"
+#undef OUTBOARD_CORE_LINES
 #undef OUTBOARD_LINE
 #undef CHAPTER
 
@@ -35,7 +39,9 @@ void fill(function_table& table, Find&& find) {
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) \
   table.symbol = reinterpret_cast<decltype(table.symbol)>(find(std::string_view(#symbol)));
+#define OUTBOARD_CORE_LINES
 #include "api/opencl/expand.def"
+#undef OUTBOARD_CORE_LINES
 #undef OUTBOARD_LINE
 #undef CHAPTER
 }

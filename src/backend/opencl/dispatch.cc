@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "backend/opencl/ends.hh"
+#include "backend/opencl/extensions.hh"
 #include "backend/opencl/places.hh"
 #include "backend/opencl/short_wait.hh"
 
@@ -108,6 +109,15 @@ void note(call& c, const Execution& e, cl_int code) {
   }
 }
 
+template <opcode Op, class Execution>
+auto* entry_for(const api::opencl::function_table& table, const Execution& e) {
+  if constexpr (api::opencl::is_extension<Op>) {
+    return extension_entry<Op>(table, e.template argument<0>());
+  } else {
+    return api::opencl::entry_of<Op>::get(table);
+  }
+}
+
 template <opcode Op>
 outcome generated(call& c) {
   constexpr const api::description& about = api::function<Op>::about;
@@ -127,7 +137,7 @@ outcome generated(call& c) {
     if (code == CL_SUCCESS) code = own(c).arguments().failed(execution.template argument<1>());
   }
   if (code == CL_SUCCESS) code = check_places<Op>(own(c).table(), execution);
-  auto* const entry = api::opencl::entry_of<Op>::get(own(c).table());
+  auto* const entry = code == CL_SUCCESS ? entry_for<Op>(own(c).table(), execution) : nullptr;
   if (code == CL_SUCCESS && !entry) code = CL_INVALID_OPERATION;
   if constexpr (about.returns) {
     void* native = nullptr;

@@ -9,6 +9,7 @@
 
 #include "api/opencl/info.hh"
 #include "api/opencl/own_library.hh"
+#include "backend/opencl/extensions.hh"
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
 #include "backend/session_core.hh"
@@ -152,6 +153,10 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
     marshal::opencl::platform_facts facts;
     facts.handle = id_of(api::handle_kind::cl_platform, static_cast<std::uint32_t>(s.platforms.size()));
     facts.info = ask_all(table_.clGetPlatformInfo, platform, api::opencl::platform_infos);
+    const std::vector<std::uint32_t> functions = extension_functions_of(table_, platform);
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(functions.data());
+    facts.info.push_back(
+        {api::opencl::extension_functions_there, {bytes, bytes + functions.size() * sizeof functions[0]}});
     CHECK(core.objects().create(facts.handle, platform, {}));
     for (const cl_device_id device : devices_of(table_, platform)) facts.devices.push_back(introduce(device));
     s.platforms.push_back(std::move(facts));

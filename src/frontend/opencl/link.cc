@@ -152,14 +152,16 @@ void link::adopt(marshal::opencl::snapshot snapshot, bool shares_memory) {
     platform_info& platform = *info;
     platform.host = snapshot.host;
     platform.shares_memory = shares_memory;
-    platform.info = shown_of_platform(std::move(facts.info), snapshot.host);
+    platform.extension_functions = take_extension_functions(facts.info);
+    platform.info = shown_of_platform(std::move(facts.info), snapshot.host, platform.extension_functions);
     const auto handle =
         reinterpret_cast<cl_platform_id>(make_named(handle_kind::cl_platform, facts.handle, std::move(info)));
     for (marshal::opencl::device_facts& device : facts.devices) {
       auto about = std::make_unique<device_info>();
       about->platform = handle;
       about->memory_limit = take_memory_limit(device.info);
-      about->facts = {device.handle, shown_of_device(std::move(device.info), snapshot.host, shares_memory)};
+      about->facts = {device.handle, shown_of_device(std::move(device.info), snapshot.host,
+                                                     platform.extension_functions, shares_memory)};
       platform.devices.push_back(reinterpret_cast<cl_device_id>(
           make_named(handle_kind::cl_device, device.handle, std::move(about))));
     }

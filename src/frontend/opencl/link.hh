@@ -43,6 +43,7 @@ struct platform_info : object {
   std::string host;            ///< whose platform it is
   bool shares_memory = false;  ///< this process and that host's can have the same pages
   std::vector<marshal::opencl::info_value> info;
+  std::vector<std::uint32_t> extension_functions;  ///< opcodes of those that the host's platform has
   std::vector<cl_device_id> devices;
 };
 

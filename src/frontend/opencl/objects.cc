@@ -20,6 +20,7 @@ struct pool {
   std::deque<cell*> free;  // the longest free one is taken first
   std::array<std::unique_ptr<handle_table>, kinds> tables;
   const cl_icd_dispatch* dispatch = nullptr;
+  find_extension_function find_extension = nullptr;
   death tell = nullptr;
 
   pool() {
@@ -71,8 +72,13 @@ cell* make_named(handle_kind kind, std::uint64_t id, std::unique_ptr<object> inf
   return fill(kind, id, info.release());  // it lives as long as the process
 }
 
-void set_dispatch(const cl_icd_dispatch* dispatch) { the_pool().dispatch = dispatch; }
-const cl_icd_dispatch* dispatch() { return the_pool().dispatch; }
+void set_dispatch(const cl_icd_dispatch* dispatch, find_extension_function find) {
+  the_pool().dispatch = dispatch;
+  the_pool().find_extension = find;
+}
+void* extension_function(std::string_view name) {
+  return the_pool().find_extension ? the_pool().find_extension(name) : nullptr;
+}
 void on_death(death tell) { the_pool().tell = tell; }
 
 void hold(cell& c) { c.holds.fetch_add(1, std::memory_order_relaxed); }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "api/opencl/functions.hh"
@@ -37,9 +38,12 @@ cell* make(handle_kind kind, std::unique_ptr<object> info);
 /// The same of what the server has named already (platforms, devices).
 cell* make_named(handle_kind kind, std::uint64_t id, std::unique_ptr<object> info);
 
-/// What is set for every object made from here on.
-void set_dispatch(const cl_icd_dispatch* dispatch);
-const cl_icd_dispatch* dispatch();
+/// A function of an extension by its name; nullptr: none is called so.
+using find_extension_function = void* (*)(std::string_view name);
+
+/// How programs reach our functions: set once, before the first object is made.
+void set_dispatch(const cl_icd_dispatch* dispatch, find_extension_function find);
+void* extension_function(std::string_view name);
 
 /// Called when the last need of an object is gone, before its cell is free: tells the server.
 using death = void (*)(cell& dying);

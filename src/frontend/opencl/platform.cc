@@ -104,21 +104,16 @@ cl_int clUnloadPlatformCompiler(cl_platform_id platform) {
 }
 cl_int clUnloadCompiler() { return CL_SUCCESS; }
 
-/// Those that later became core functions are these.
-void* clGetExtensionFunctionAddress(const char* name) {
-  if (!name) return nullptr;
-  const std::string_view wanted(name);
-  const cl_icd_dispatch& core = *dispatch();
-  if (wanted == "clIcdGetPlatformIDsKHR") return reinterpret_cast<void*>(&icd_platforms);
-  if (wanted == "clCreateCommandQueueWithPropertiesKHR")
-    return reinterpret_cast<void*>(core.clCreateCommandQueueWithProperties);
-  if (wanted == "clCreateProgramWithILKHR") return reinterpret_cast<void*>(core.clCreateProgramWithIL);
-  if (wanted == "clGetKernelSubGroupInfoKHR") return reinterpret_cast<void*>(core.clGetKernelSubGroupInfo);
-  return nullptr;
-}
+/// Which back-end it will be asked of is not known here: all that one may have.
+void* clGetExtensionFunctionAddress(const char* name) { return name ? extension_function(name) : nullptr; }
 
 void* clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char* name) {
-  return alive(platform) ? ends::clGetExtensionFunctionAddress(name) : nullptr;
+  const auto* const info = find<platform_info>(platform);
+  if (!info || !name) return nullptr;
+  const api::opencl::function_info* const own = api::opencl::find_function(std::string_view(name));
+  if (own && !std::ranges::count(info->extension_functions, static_cast<std::uint32_t>(own->code)))
+    return nullptr;
+  return extension_function(name);
 }
 
 }  // namespace outboard::frontend::opencl::ends

@@ -2,6 +2,8 @@
 // behind their names, and without what does not work from here. Pure functions.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,13 @@ using values = std::vector<marshal::opencl::info_value>;
 /// Taken out of what a server says of a device: the program does not see it. 0: there is none.
 std::uint64_t take_memory_limit(values& info);
 
-values shown_of_platform(values info, const std::string& host);
+/// Likewise the opcodes of the platform's extension functions.
+std::vector<std::uint32_t> take_extension_functions(values& info);
+
+/// `functions`: what take_extension_functions() gave.
+values shown_of_platform(values info, const std::string& host, std::span<const std::uint32_t> functions);
 /// `shares_memory`: pages of this process can be those of the device's host, too.
-values shown_of_device(values info, const std::string& host, bool shares_memory);
+values shown_of_device(values info, const std::string& host, std::span<const std::uint32_t> functions,
+                       bool shares_memory);
 
 }  // namespace outboard::frontend::opencl

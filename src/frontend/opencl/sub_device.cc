@@ -19,7 +19,8 @@ cl_device_id make_part(cl_device_id parent, marshal::opencl::device_facts facts)
   info->parent = needed(parent);
   info->memory_limit = take_memory_limit(facts.info);
   // It is shown as its parent is; its name has got the host behind it there.
-  info->facts = {facts.handle, shown_of_device(std::move(facts.info), platform.host, platform.shares_memory)};
+  info->facts = {facts.handle, shown_of_device(std::move(facts.info), platform.host,
+                                               platform.extension_functions, platform.shares_memory)};
   return reinterpret_cast<cl_device_id>(make_named(handle_kind::cl_device, facts.handle, std::move(info)));
 }
 

@@ -7,6 +7,7 @@
 
 #include "frontend/opencl/ends.hh"
 #include "frontend/opencl/objects.hh"
+#include "frontend/opencl/plain_end.hh"
 #include "shim/opencl/traced.hh"
 
 namespace outboard::shim::opencl {
@@ -68,7 +69,9 @@ const cl_icd_dispatch* dispatch_table() {
 #define OUTBOARD_SLOT_custom OUTBOARD_SLOT_call
 #define OUTBOARD_SLOT_local OUTBOARD_SLOT_call
 #define OUTBOARD_SLOT_later(symbol) t.symbol = &missing<decltype(::symbol)>::run;
+#define OUTBOARD_CORE_LINES
 #include "api/opencl/expand.def"
+#undef OUTBOARD_CORE_LINES
 #undef OUTBOARD_SLOT_call
 #undef OUTBOARD_SLOT_post
 #undef OUTBOARD_SLOT_custom
@@ -79,6 +82,27 @@ const cl_icd_dispatch* dispatch_table() {
     return t;
   }();
   return &table;
+}
+
+void* extension_function(std::string_view name) {
+#define PROMOTED(extension, symbol, core) \
+  if (name == #symbol) return reinterpret_cast<void*>(dispatch_table()->core);
+#define EXTENSION(extension, how, symbol, ...) \
+  if (name == #symbol)                         \
+    return reinterpret_cast<void*>(            \
+        &stub<opcode::symbol, OUTBOARD_END_##how(symbol), decltype(::symbol)>::run);
+#define OUTBOARD_END_CALL(symbol) (&frontend::opencl::plain_end<opcode::symbol, decltype(::symbol)>::run)
+#define OUTBOARD_END_POST OUTBOARD_END_CALL
+#define OUTBOARD_END_CUSTOM(symbol) (&ends::symbol)
+#define OUTBOARD_END_LOCAL OUTBOARD_END_CUSTOM
+#include "api/opencl/extensions.def"
+#undef OUTBOARD_END_CALL
+#undef OUTBOARD_END_POST
+#undef OUTBOARD_END_CUSTOM
+#undef OUTBOARD_END_LOCAL
+#undef EXTENSION
+#undef PROMOTED
+  return nullptr;
 }
 
 }  // namespace outboard::shim::opencl

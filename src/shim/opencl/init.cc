@@ -23,7 +23,7 @@ __attribute__((constructor)) void start() {
   if (const char* level = ::secure_getenv("OUTBOARD_LOG")) {
     if (const auto parsed = log::parse_level(level)) log::set_level(*parsed);
   }
-  frontend::opencl::set_dispatch(opencl::dispatch_table());
+  frontend::opencl::set_dispatch(opencl::dispatch_table(), &opencl::extension_function);
   frontend::opencl::on_death(frontend::opencl::tell_death);
   link::instance().boot({transport::add_all, nullptr, nullptr});
   if (const char* file = ::secure_getenv("OUTBOARD_TRACE"); file && *file) frontend::trace::start(file);
