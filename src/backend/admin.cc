@@ -5,6 +5,7 @@
 
 #include "base/version.hh"
 #include "wire/hello.hh"
+#include "wire/opencl_session.hh"
 
 namespace outboard::backend {
 namespace {
@@ -39,8 +40,33 @@ json device_json(const probed_device& device, std::size_t ordinal) {
           {"compute_capability", std::to_string(d.compute_major) + "." + std::to_string(d.compute_minor)}};
 }
 
+double seconds_since(std::chrono::system_clock::time_point when) {
+  return std::chrono::duration<double>(std::chrono::system_clock::now() - when).count();
+}
+
+/// One that waits for a place: it has no number yet, and no worker.
+json waiting_json(const waiting_line::one& w, std::size_t before) {
+  const wire::hello& hello = w.session.hello;
+  return {{"id", json()},
+          {"state", "waiting"},
+          {"waits_behind", before},
+          {"api", hello.wanted == wire::purpose_opencl ? "OpenCL" : "CUDA"},
+          {"user", hello.user},
+          {"host", hello.host},
+          {"program", hello.program},
+          {"process", hello.process},
+          {"client", hello.product},
+          {"from", w.session.from},
+          {"worker", json()},
+          {"memory_bytes", json()},
+          {"started", utc(w.since)},
+          {"seconds", seconds_since(w.since)}};
+}
+
 json session_json(const session_info& s) {
   return {{"id", s.id},
+          {"state", s.serving ? "running" : "starting"},
+          {"api", s.cuda ? "CUDA" : "OpenCL"},
           {"user", s.user},
           {"host", s.host},
           {"program", s.program},
@@ -51,7 +77,7 @@ json session_json(const session_info& s) {
           {"warm", s.warm},
           {"memory_bytes", s.memory_bytes ? json(*s.memory_bytes) : json()},
           {"started", utc(s.started)},
-          {"seconds", std::chrono::duration<double>(std::chrono::system_clock::now() - s.started).count()},
+          {"seconds", seconds_since(s.started)},
           {"environment", environment_json(s.environment)}};
 }
 
@@ -76,6 +102,8 @@ std::string devices_json(const probed_device& device) {
 std::string sessions_json(const workers& w) {
   json list = json::array();
   for (const session_info& s : w.list_sessions()) list.push_back(session_json(s));
+  std::size_t before = 0;
+  for (const waiting_line::one& one : w.waiting_sessions().all()) list.push_back(waiting_json(one, before++));
   return dump(list);
 }
 

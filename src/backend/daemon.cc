@@ -391,6 +391,7 @@ status run_daemon(daemon_settings settings) {
   raise_descriptor_limit();
   auto device = choose_device(settings.command, settings.configuration.device, settings.own_environment);
   if (!device.ok()) return std::move(device).error();
+  if (!device->no_gpu.empty() && settings.on_no_gpu) settings.on_no_gpu(device->no_gpu);
   OUTBOARD_TRY(choose_visible(settings, device->snapshot));
   apply_shape(settings.configuration.shape, device->snapshot);
   const std::size_t devices = device->snapshot.devices.size();

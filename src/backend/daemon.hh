@@ -27,6 +27,8 @@ struct daemon_settings {
   variable_source own_environment;
   /// Where to say on which URLs it listens once it does (--ready-fd), or nothing.
   std::function<void(const std::vector<std::string>& urls)> on_ready;
+  /// Where to say that no GPU was found and why, or nothing.
+  std::function<void(const std::string& why)> on_no_gpu;
 };
 
 /// Serves until SIGTERM or SIGINT; a second one ends it at once. An error: why it could not start.

@@ -82,8 +82,9 @@ result<probed_device> choose_device(const worker_command& command, device_choice
   }
   auto vendor = probe_device(command, "vendor", own_environment);
   if (vendor.ok() && !vendor->snapshot.devices.empty()) return vendor;
-  log::info("using the cpu device: ", vendor.ok() ? "the driver has no device" : vendor.error().message);
-  return probe_device(command, "cpu", own_environment);
+  auto cpu = probe_device(command, "cpu", own_environment);
+  if (cpu.ok()) cpu->no_gpu = vendor.ok() ? "the driver has no device" : vendor.error().message;
+  return cpu;
 }
 
 std::string format_uuid(const std::array<std::byte, 16>& uuid, std::string_view prefix) {

@@ -2,6 +2,7 @@
 // clients do. Owned by the workers; the daemon's one thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -28,12 +29,15 @@ class waiting_line {
 
   std::size_t length() const { return line_.size(); }
 
- private:
   struct one {
     accepted_session session;
     event_loop::id watch;  ///< for its leaving
+    std::chrono::system_clock::time_point since;
   };
+  /// The one that has waited longest comes first. Until the line is told something else.
+  const std::list<one>& all() const { return line_; }
 
+ private:
   event_loop& loop_;
   std::list<one> line_;  // places keep their addresses: watches name them
 };

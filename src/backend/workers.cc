@@ -249,6 +249,7 @@ status workers::assign(worker& w, accepted_session& session) {
                            .worker = w.process.process,
                            .warm = w.warm,
                            .serving = false,
+                           .cuda = w.cuda,
                            .started = std::chrono::system_clock::now(),
                            .environment = w.driver};
   w.session_began = event_loop::clock::now();

@@ -53,6 +53,7 @@ struct session_info {
   std::int32_t peer_process = -1;   ///< by the kernel's, where it vouches
   pid_t worker = -1;
   bool warm = false, serving = false;
+  bool cuda = true;  ///< false: OpenCL
   std::chrono::system_clock::time_point started;
   std::vector<std::pair<std::string, std::string>> environment;
   /// That it holds of all devices; nothing: it does not tell.
@@ -118,6 +119,7 @@ class workers {
   session_hold* hold_of(std::uint64_t session) const;
 
   std::vector<session_info> list_sessions() const;
+  const waiting_line& waiting_sessions() const { return waiting_; }
   std::vector<warm_info> list_warm() const;
   const pool::counts& pool_counts() const { return pool_.counted(); }
   const worker_totals& totals() const { return totals_; }

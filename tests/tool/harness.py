@@ -207,7 +207,11 @@ class Daemon:
         return json.loads(done.stdout)
 
     def sessions(self):
-        return self.ask("sessions")
+        """Those that have a worker."""
+        return [session for session in self.ask("sessions") if session["state"] != "waiting"]
+
+    def waiting(self):
+        return [session for session in self.ask("sessions") if session["state"] == "waiting"]
 
     def doctor(self):
         return self.ask("doctor")["servers"][0]["answer"]
