@@ -86,8 +86,8 @@ class managed_blocks {
     bool variable = false, reachable = false;
     bool closed = false, lent = false;
     std::uint64_t attached = 0;
-    std::uint64_t closing = 0;  ///< of all that there were, the one that closed it last
-    bool issued = false;        ///< the driver has the request that closed it
+    std::uint64_t closing = 0;                 ///< of all that there were, the one that closed it last
+    bool issued = false;                       ///< the driver has the request that closed it
     std::map<work_flow, std::uint64_t> users;  ///< latest request
     std::vector<std::uint64_t> touched;        ///< addresses that are waited for
     clock::time_point since{};                 ///< of the first, or when the driver got what closed it

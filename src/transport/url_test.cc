@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "base/schemes.hh"
+
 namespace outboard::transport {
 namespace {
 

@@ -114,7 +114,7 @@ class ForeignObjects(SystemTest):
     def test_a_forged_process_number_is_only_a_name(self):
         """A session that says it is the daemon, process 1 or another client ends alone."""
         daemon = self.serve()
-        other = self.start(program("matmul", 128, 1000 if SANITIZED else 4000), daemon.unix)
+        other = self.start(program("matmul", 128, 50 if SANITIZED else 200), daemon.unix)
         self.assertTrue(wait_until(lambda: daemon.sessions() != [], 20))
         for forged in (daemon.process.pid, 1, other.pid, daemon.sessions()[0]["worker"], 0, -1):
             client = self.forged(daemon, forged)
@@ -125,6 +125,7 @@ class ForeignObjects(SystemTest):
             client.close()
         self.assertIsNone(daemon.process.poll())
         self.assertTrue(is_alive(os.getpid()))
+        self.assertIsNone(other.poll(), "the other session has ended too early to show anything")
         self.passed(other)
         self.nothing_is_left(daemon)
 
