@@ -2,6 +2,7 @@
 #   bin/outboard                       the command; it finds the libraries in ../lib/outboard, here as in the build folder
 #   lib/outboard/libcuda.so.1 ...      the front-end libraries, in a folder of their own so that nobody loads them unasked
 #   lib/systemd/system/outboard.*      the daemon and its socket
+#   share/man, share/bash-completion, share/zsh, share/fish    printed by the command itself
 #   share/outboard/outboard.toml       an example to copy to /etc/outboard/
 #   share/doc/outboard/                README, documents, licence
 include(GNUInstallDirs)
@@ -31,6 +32,10 @@ if(NOT OUTBOARD_CLIENT)
                    \"${CMAKE_BINARY_DIR}/packaging/outboard.service\" @ONLY)")
   install(FILES ${CMAKE_BINARY_DIR}/packaging/outboard.service ${CMAKE_SOURCE_DIR}/packaging/systemd/outboard.socket
           DESTINATION lib/systemd/system)
+endif()
+if(TARGET outboard)
+  install(CODE "execute_process(COMMAND \"$<TARGET_FILE:outboard>\" help --pages
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share\" COMMAND_ERROR_IS_FATAL ANY)")
 endif()
 install(FILES packaging/outboard.toml DESTINATION share/outboard)
 install(FILES README.md LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -15,69 +15,20 @@
 #include "base/config_file.hh"
 #include "base/fd.hh"
 #include "base/schemes.hh"
+#include "base/settings.hh"
 
 namespace outboard {
 namespace {
 
 constexpr std::array<std::string_view, 4> device_names{"auto", "vendor", "cpu", "mock"};
 
-outboard::error bad_variable(const char* variable, std::string_view value, std::string_view accepted) {
-  return failure(std::string(variable) + " is \"" + std::string(value) +
-                 "\", accepted: " + std::string(accepted));
-}
-
-/// False where `text` is there and no number from `least` to `most`.
-bool read_number(std::string_view text, std::uint32_t least, std::uint32_t most, std::uint32_t& number) {
-  if (text.empty()) return true;
-  const char* end = text.data() + text.size();
-  const auto [stopped, problem] = std::from_chars(text.data(), end, number);
-  return problem == std::errc() && stopped == end && number >= least && number <= most;
-}
-
 status apply_environment(config& c, const std::function<const char*(const char*)>& variable) {
-  // An empty variable counts as not set: shells make it hard to tell.
-  const auto value = [&](const char* name) -> std::string_view {
-    const char* text = variable(name);
-    return text ? text : "";
-  };
-  const auto flag = [&](const char* name, bool& on) -> status {
-    const std::string_view text = value(name);
-    if (text.empty()) return {};
-    if (text != "0" && text != "1") return bad_variable(name, text, "0, 1");
-    on = text == "1";
-    return {};
-  };
-  if (const auto text = value("OUTBOARD_SERVER"); !text.empty()) {
-    auto servers = parse_endpoints(text);
-    if (!servers.ok()) return failure("OUTBOARD_SERVER: " + servers.error().message);
-    c.servers = std::move(*servers);
-  }
-  if (const auto text = value("OUTBOARD_LOG"); !text.empty()) {
-    const auto level = log::parse_level(text);
-    if (!level) return bad_variable("OUTBOARD_LOG", text, "off, error, warn, info, debug");
-    c.log = *level;
-    c.log_given = true;
-  }
-  OUTBOARD_TRY(flag("OUTBOARD_SYNC", c.sync));
-  OUTBOARD_TRY(flag("OUTBOARD_RINGS", c.rings));
-  OUTBOARD_TRY(flag("OUTBOARD_COMPRESSION", c.compression));
-  OUTBOARD_TRY(flag("OUTBOARD_MODULE_CACHE", c.module_cache));
-  if (const auto text = value("OUTBOARD_DATA_CONNECTIONS");
-      !read_number(text, 0, most_data_connections, c.data_connections)) {
-    return bad_variable("OUTBOARD_DATA_CONNECTIONS", text, "a number from 0 to 16");
-  }
-  if (const auto text = value("OUTBOARD_WAIT_SECONDS");
-      !read_number(text, 1, most_wait_seconds, c.wait_seconds)) {
-    return bad_variable("OUTBOARD_WAIT_SECONDS", text, "a number from 1 to 604800");
-  }
-  OUTBOARD_TRY(flag("OUTBOARD_FIND_ADDRESSES", c.find_addresses));
-  OUTBOARD_TRY(flag("OUTBOARD_CONCURRENT_MANAGED", c.concurrent_managed));
-  if (const auto text = value("OUTBOARD_TRACE"); !text.empty()) c.trace = text;
-  if (const auto text = value("OUTBOARD_TOKEN_FILE"); !text.empty()) c.token_file = text;
-  if (const auto text = value("OUTBOARD_DEVICE"); !text.empty()) {
-    const auto device = parse_device(text);
-    if (!device) return bad_variable("OUTBOARD_DEVICE", text, "auto, vendor, cpu");
-    c.device = *device;
+  for (const setting& s : all_settings()) {
+    const char* text = s.variable.empty() ? nullptr : variable(std::string(s.variable).c_str());
+    // An empty variable counts as not set: shells make it hard to tell.
+    if (!text || *text == '\0') continue;
+    OUTBOARD_TRY(set_by_text(c, s, s.variable, text));
+    c.origins[s.key()] = s.variable;
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,7 @@ struct pool_settings {
 /// Whether workers that carry out programs of their clients' own making (OpenCL) are locked in: as far as the
 /// kernel can, or not at all where it cannot do all of it, or never.
 enum class confine_choice { automatic, required, off };
+std::string_view name(confine_choice c);
 
 struct limit_settings {
   std::uint32_t sessions = 1024;        ///< that run or wait; more are refused
@@ -60,7 +62,6 @@ struct limit_settings {
   std::uint32_t hello_seconds = 5;
   std::uint32_t drain_seconds = 30;
   std::uint32_t keepalive_seconds = 30;  ///< a silent dead peer is noticed after it
-  std::uint32_t grace_seconds = 0;  ///< how long a cut session waits for its client; only 0 is supported yet
 };
 
 /// Module images that the server keeps on disk.
@@ -114,7 +115,8 @@ struct config {
   cpu_settings cpu;
   shape_settings shape;
 
-  std::vector<std::string> sources;  ///< the files that were read, for `doctor`
+  std::vector<std::string> sources;            ///< the files that were read, for `doctor`
+  std::map<std::string, std::string> origins;  ///< of each key ("section.key") that was set: what set it last
 };
 
 struct config_sources {

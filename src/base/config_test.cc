@@ -9,6 +9,8 @@
 #include <fstream>
 #include <map>
 
+#include "base/schemes.hh"
+#include "base/settings.hh"
 #include "base/temporary_folder.hh"
 
 namespace outboard {
@@ -100,7 +102,6 @@ trace = "/tmp/t"
 sessions = 7
 running = 4
 hello_seconds = 2
-grace_seconds = 0
 [cache]
 directory = "cache"
 size = "64MiB"
@@ -141,20 +142,20 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->limits.sessions, 7u);
   EXPECT_EQ(c->cpu.memory, 1ull << 30);
   EXPECT_EQ(c->cpu.capability, 86u);
+  EXPECT_EQ(c->origins.at("limits.sessions"), folder + "/user.toml:18");
+  EXPECT_FALSE(c->origins.contains("device"));
   EXPECT_EQ(c->plugins, (std::vector<std::pair<std::string, std::string>>{{"ring", "/opt/ring.so"}}));
 }
 
 TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "log = \"info\"\n\ndevices = \"cpu\"\n");
-  EXPECT_EQ(problem(),
-            "user.toml:3: unknown key \"devices\", accepted: server, sync, trace, token_file, rings, "
-            "data_connections, compression, module_cache, wait_seconds, find_addresses, concurrent_managed, "
-            "log, log_format, "
-            "device, "
-            "listen, insecure, allow_users, "
-            "[limits], [pool], [cache], [compiler_cache], "
-            "[devices], [worker], [cpu], "
-            "[transport.NAME]");
+  std::string known;
+  for (const setting& each : all_settings()) {
+    if (each.section.empty()) known += std::string(each.name) + ", ";
+  }
+  EXPECT_EQ(problem(), "user.toml:3: unknown key \"devices\", accepted: " + known +
+                           "[limits], [pool], [cache], [compiler_cache], [worker], [devices], [cpu], "
+                           "[transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
   EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
   write("user.toml", "[pool]\nper_key = 65\n");
@@ -162,12 +163,13 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "[pools]\nx = 1\n");
   EXPECT_EQ(
       problem(),
-      "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [compiler_cache], [devices], "
-      "[worker], [cpu], [transport.NAME]");
+      "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [compiler_cache], [worker], "
+      "[devices], [cpu], [transport.NAME]");
   write("user.toml", "server = [\"nowhere\"]\n");
   EXPECT_EQ(problem(),
-            "user.toml:1: server has a bad value, accepted: one or a list of unix:/path, shm:/path, "
-            "tcp:host[:port]");
+            "user.toml:1: server has a bad value: \"nowhere\" is no endpoint; did you mean tcp:nowhere? "
+            "accepted: " +
+                url_forms());
   write("user.toml", "log = \n");
   EXPECT_EQ(problem().substr(0, 12), "user.toml:1:");
 }
@@ -208,7 +210,6 @@ TEST_F(config_test, refuses_every_bad_value_without_crashing) {
                                 "allow_users",
                                 "limits.sessions",
                                 "limits.running",
-                                "limits.grace_seconds",
                                 "pool.most",
                                 "cpu.memory",
                                 "cpu.cores",

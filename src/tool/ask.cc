@@ -12,6 +12,7 @@
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/parts.hh"
+#include "tool/text.hh"
 #include "tool/verbs.hh"
 #include "tool/worker_command.hh"
 
@@ -35,49 +36,55 @@ void add_default_server(config& c) {
   }
 }
 
-/// Names that clients and servers choose must not control a terminal.
+/// Names that clients and servers choose must not control a terminal. "-": a server of another version does
+/// not say it, or does not know.
 std::string text_of(const json& j, const char* key) {
-  const auto at = j.find(key);
-  if (at == j.end()) return "-";
-  return at->is_string() ? clean_line(at->get<std::string>()) : at->dump();
+  const json& value = get(j, key);
+  if (value.is_null()) return "-";
+  return clean_line(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-std::string gibibytes(const json& j, const char* key) {
-  const auto at = j.find(key);
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f GiB",
-                at != j.end() && at->is_number() ? at->get<double>() / static_cast<double>(1ull << 30) : 0.0);
-  return text;
+std::string number_of(const json& j, const char* key, std::string (*as_text)(double)) {
+  const json& value = get(j, key);
+  return value.is_number() ? as_text(value.get<double>()) : "-";
 }
 
-int print_list(const std::string& text, bool as_json, void (*print)(const json&)) {
+int print_list(const std::string& text, bool as_json, std::string (*text_of_list)(const json&)) {
   const json list = parse(text);
   if (!list.is_array()) return complain(exit_failed, "the server's answer was not understood");
-  if (as_json) {
-    std::printf("%s\n", list.dump(2, ' ', false, json::error_handler_t::replace).c_str());
-  } else {
-    print(list);
-  }
-  return std::fflush(stdout) == 0 ? exit_good : complain(exit_failed, "cannot write to the standard output");
+  return print(as_json ? list.dump(2, ' ', false, json::error_handler_t::replace) + "\n"
+                       : text_of_list(list));
 }
 
-void print_devices(const json& list) {
-  if (list.empty()) std::printf("no devices\n");
+std::string devices_text(const json& list) {
+  if (list.empty()) return "no devices\n";
+  std::vector<std::vector<std::string>> rows{{"ORDINAL", "NAME", "KIND", "MEMORY", "COMPUTE", "UUID"}};
   for (const json& d : list) {
-    std::printf("%s  %s  %s  %s  compute %s  %s\n", text_of(d, "ordinal").c_str(), text_of(d, "name").c_str(),
-                text_of(d, "kind").c_str(), gibibytes(d, "memory_bytes").c_str(),
-                text_of(d, "compute_capability").c_str(), text_of(d, "uuid").c_str());
+    rows.push_back({text_of(d, "ordinal"), text_of(d, "name"), text_of(d, "kind"),
+                    number_of(d, "memory_bytes", size_text), text_of(d, "compute_capability"),
+                    text_of(d, "uuid")});
   }
+  return table(rows);
 }
 
-void print_sessions(const json& list) {
-  if (list.empty()) std::printf("no sessions\n");
+/// "waiting, 2 before it".
+std::string state_of(const json& s) {
+  const json& before = get(s, "waits_behind");
+  if (!before.is_number_unsigned()) return text_of(s, "state");
+  return text_of(s, "state") + (before == 0 ? ", next" : ", " + before.dump() + " before it");
+}
+
+std::string sessions_text(const json& list) {
+  if (list.empty()) return "no sessions\n";
+  std::vector<std::vector<std::string>> rows{
+      {"ID", "USER", "HOST", "PROGRAM", "API", "MEMORY", "STATE", "TIME", "WORKER", "FROM"}};
   for (const json& s : list) {
-    std::printf("%s  %s@%s  %s[%s]  since %s  from %s  worker %s\n", text_of(s, "id").c_str(),
-                text_of(s, "user").c_str(), text_of(s, "host").c_str(), text_of(s, "program").c_str(),
-                text_of(s, "process").c_str(), text_of(s, "started").c_str(), text_of(s, "from").c_str(),
-                text_of(s, "worker").c_str());
+    rows.push_back({text_of(s, "id"), text_of(s, "user"), text_of(s, "host"),
+                    text_of(s, "program") + "[" + text_of(s, "process") + "]", text_of(s, "api"),
+                    number_of(s, "memory_bytes", size_text), state_of(s),
+                    number_of(s, "seconds", duration_text), text_of(s, "worker"), text_of(s, "from")});
   }
+  return table(rows);
 }
 
 /// What a private back-end of this machine would offer.
@@ -85,7 +92,7 @@ int print_own_devices(const config& c, bool as_json) {
   const auto device = backend::choose_device(worker_command_line(c), c.device,
                                              [](const char* name) -> const char* { return ::getenv(name); });
   if (!device.ok()) return complain(exit_failed, device.error().message);
-  return print_list(backend::devices_json(*device), as_json, print_devices);
+  return print_list(backend::devices_json(*device), as_json, devices_text);
 }
 
 }  // namespace
@@ -159,19 +166,19 @@ status find_place(const asking_means& means, const std::vector<std::string>& ser
 
 int verb_devices(const common_flags& common) {
   auto c = load_with_flags(common);
-  if (!c.ok()) return complain(exit_configuration, c.error().message);
-  if (common.device.empty()) add_default_server(*c);
+  if (!c.ok()) return complain_of_configuration(c.error());
+  if (!common.given("device")) add_default_server(*c);
   if (c->servers.empty()) return print_own_devices(*c, common.json);
   const auto means = prepare_to_ask(*c);
   if (!means.ok()) return complain(exit_configuration, means.error().message);
   const auto answer = ask_servers(*means, c->servers, "devices");
   if (!answer.ok()) return complain(status_of(answer.error()), answer.error().message);
-  return print_list(answer->json, common.json, print_devices);
+  return print_list(answer->json, common.json, devices_text);
 }
 
 int verb_sessions(const common_flags& common) {
   auto c = load_with_flags(common);
-  if (!c.ok()) return complain(exit_configuration, c.error().message);
+  if (!c.ok()) return complain_of_configuration(c.error());
   add_default_server(*c);
   if (c->servers.empty()) {
     return complain(exit_no_server,
@@ -183,7 +190,7 @@ int verb_sessions(const common_flags& common) {
   if (!means.ok()) return complain(exit_configuration, means.error().message);
   const auto answer = ask_servers(*means, c->servers, "sessions");
   if (!answer.ok()) return complain(status_of(answer.error()), answer.error().message);
-  return print_list(answer->json, common.json, print_sessions);
+  return print_list(answer->json, common.json, sessions_text);
 }
 
 }  // namespace outboard::tool

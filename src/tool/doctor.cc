@@ -201,7 +201,7 @@ int verb_doctor(const common_flags& common) {
     f.facts["system"] = std::string(system.sysname) + " " + system.release + " " + system.machine;
   }
   auto c = load_with_flags(common);
-  if (!c.ok()) return complain(exit_configuration, c.error().message);
+  if (!c.ok()) return complain_of_configuration(c.error());
   f.facts["configuration"] = c->sources;
   look_at_front_end(common, f);
   look_at_transports(*c, f);

@@ -6,9 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/check.hh"
 #include "base/schemes.hh"
+#include "base/settings.hh"
 #include "base/version.hh"
+#include "tool/description.hh"
 #include "tool/exit_status.hh"
+#include "tool/text.hh"
 #include "tool/verbs.hh"
 
 namespace outboard::tool {
@@ -25,43 +29,63 @@ std::string url_help() {
   return text + ".\n";
 }
 
-constexpr const char* footer =
-    "Configuration: /etc/outboard/outboard.toml, then ~/.config/outboard/outboard.toml, then the "
-    "environment\n"
-    "(OUTBOARD_SERVER, OUTBOARD_DEVICE, OUTBOARD_TOKEN_FILE, OUTBOARD_LOG, OUTBOARD_SYNC, OUTBOARD_TRACE), "
-    "then flags.\n"
-    "Exit status: 0 good, 1 failed, 2 usage, 3 no server, 4 refused, 5 busy, 6 configuration; of run: the "
-    "program's\n"
-    "own, 128 + signal, 126 not executable, 127 not found.";
+std::string footer() {
+  return url_help() +
+         "Configuration: /etc/outboard/outboard.toml, then ~/.config/outboard/outboard.toml, then variables\n"
+         "(OUTBOARD_...), then flags; the last one counts. `outboard settings` lists them all.\n"
+         "Exit status: 0 good, 1 failed, 2 usage, 3 no server, 4 refused, 5 busy, 6 configuration; of run: "
+         "the\n"
+         "program's own, 128 + signal, 126 not executable, 127 not found.";
+}
 
 void add_config(CLI::App& verb, common_flags& common) {
   verb.add_option("--config", common.config_file, "read this file instead of the system's and the user's")
       ->type_name("FILE");
 }
 
-void add_server(CLI::App& verb, common_flags& common) {
-  verb.add_option("--server", common.server, "servers, tried in order (OpenCL: the devices of all)")
-      ->type_name("URL[,URL]");
-  verb.add_option("--token-file", common.token_file, "file (0600) with the token that the server asks for")
-      ->type_name("FILE");
-  add_config(verb, common);
+/// What the help shows for the value of a setting.
+std::string type_name(const setting& s) {
+  if (s.form == value_form::urls) return "URL[,URL]";
+  if (s.form == value_form::path) return "FILE";
+  if (s.form == value_form::number) return s.name.ends_with("_seconds") ? "SECONDS" : "NUMBER";
+  std::string words(s.accepted);
+  for (std::size_t at; (at = words.find(", ")) != words.npos;) words.replace(at, 2, "|");
+  return words;
 }
 
-void add_device(CLI::App& verb, common_flags& common, const char* help) {
-  verb.add_option("--device", common.device, help)->type_name("auto|vendor|cpu");
+/// The flag of a setting. One that is repeated gives a list.
+void add_setting(CLI::App& verb, common_flags& common, std::string_view key) {
+  const setting* s = find_setting(key);
+  CHECK(s && !s->flag.empty());
+  const auto take = [&common, key = std::string(key)](const std::vector<std::string>& given) {
+    std::string& text = common.settings[key];
+    for (const std::string& one : given) text.append(text.empty() ? "" : ",").append(one);
+  };
+  const std::string flag(s->flag);
+  // Of a switch the flag itself says that it is true.
+  constexpr std::string_view on = "true: ";
+  const std::string help(s->meaning.starts_with(on) ? s->meaning.substr(on.size()) : s->meaning);
+  if (s->form == value_form::flag) {
+    verb.add_flag_callback(
+        flag, [take] { take({"1"}); }, help);
+  } else {
+    verb.add_option_function<std::vector<std::string>>(flag, take, help)
+        ->type_name(type_name(*s))
+        ->take_all()
+        ->expected(1);
+  }
+}
+
+void add_server(CLI::App& verb, common_flags& common) {
+  for (const char* key : {"server", "token_file"}) add_setting(verb, common, key);
+  add_config(verb, common);
 }
 
 CLI::App* add_serve(CLI::App& app, common_flags& common, serve_flags& serve) {
   CLI::App* verb = app.add_subcommand("serve", "lend this machine's GPUs to other machines");
-  verb->add_option("--listen", serve.listen, "listen here; may be repeated")->type_name("URL")->take_all();
-  add_device(*verb, common, "what executes: the GPU, the cpu device, or the GPU if there is one (auto)");
-  verb->add_option("--token-file", common.token_file, "file (0600) with the token that clients must know")
-      ->type_name("FILE");
-  verb->add_flag("--insecure", serve.insecure, "let other hosts in without a token");
-  verb->add_option("--log-level", serve.log_level, "default: info")->type_name("off|error|warn|info|debug");
-  verb->add_option("--log-format", serve.log_format, "default: console")->type_name("console|json");
-  verb->add_option("--drain", serve.drain_seconds, "how long SIGTERM waits for running sessions (30)")
-      ->type_name("SECONDS");
+  for (const char* key :
+       {"listen", "device", "token_file", "insecure", "log", "log_format", "limits.drain_seconds"})
+    add_setting(*verb, common, key);
   add_config(*verb, common);
   verb->add_option("--private", serve.private_folder)->group("");
   verb->add_option("--ready-fd", serve.ready_descriptor)->group("");
@@ -73,12 +97,12 @@ CLI::App* add_run(CLI::App& app, common_flags& common) {
       "run", "run an unchanged CUDA program on a server's GPU, or on a private back-end where none is named");
   verb->footer("After the options: [--] COMMAND [ARGUMENT...]");
   add_server(*verb, common);
-  add_device(*verb, common, "device of the private back-end");
+  for (const char* key : {"device", "wait_seconds", "trace", "log"}) add_setting(*verb, common, key);
   verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
   return verb;
 }
 
-CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) {
+CLI::App* add_worker(CLI::App& app, worker_flags& worker) {
   CLI::App* verb = app.add_subcommand("worker", "")->group("");
   verb->add_option("--parent", worker.parent)->required();
   verb->add_flag("--probe", worker.probe);
@@ -94,19 +118,11 @@ CLI::App* add_worker(CLI::App& app, common_flags& common, worker_flags& worker) 
   verb->add_option("--checkpoint", worker.checkpoint);
   verb->add_option("--visible", worker.visible)->take_all();
   verb->add_flag("--visible-in-order", worker.visible_in_order);
-  verb->add_option("--shape-name", worker.shape.name);
-  verb->add_option("--shape-memory", worker.shape.memory);
   verb->add_option("--cache-directory", worker.cache.directory);
   verb->add_option("--cache-size", worker.cache.size);
-  verb->add_option("--device", common.device)->required();
-  verb->add_option("--log-level", worker.log_level);
-  verb->add_option("--log-format", worker.log_format);
-  verb->add_option("--keepalive", worker.keepalive_seconds);
+  verb->add_option("--device", worker.device)->required();
+  verb->add_option("--setting", worker.settings)->take_all();
   verb->add_option("--plugin", worker.plugins)->take_all();
-  verb->add_option("--cpu-capability", worker.cpu.capability);
-  verb->add_option("--cpu-memory", worker.cpu.memory);
-  verb->add_option("--cpu-cores", worker.cpu.cores);
-  verb->add_option("--cpu-kernel-timeout", worker.cpu.kernel_timeout_seconds);
   return verb;
 }
 
@@ -128,6 +144,45 @@ const CLI::App* find_verb(const CLI::App& app, std::string_view name) {
   return found.empty() ? nullptr : found.front();
 }
 
+/// Hidden ones have no group.
+bool is_shown_to_users(const CLI::App* verb) { return !verb->get_group().empty(); }
+
+described_verb describe_verb(const CLI::App& verb) {
+  described_verb described{verb.get_name(), verb.get_description(), {}, {}};
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_group().empty()) continue;
+    described_flag flag{{}, option->get_type_name(), option->get_description()};
+    for (const std::string& name : option->get_snames()) flag.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) flag.names.push_back("--" + name);
+    if (option->get_items_expected_max() == 0) flag.value.clear();
+    if (flag.names.empty()) {
+      described.operand = flag.value;
+    } else {
+      described.flags.push_back(std::move(flag));
+    }
+  }
+  return described;
+}
+
+described_command describe(const CLI::App& app) {
+  described_command c{describe_verb(app), app.get_footer(), {}};
+  for (const CLI::App* verb : app.get_subcommands(is_shown_to_users)) c.verbs.push_back(describe_verb(*verb));
+  return c;
+}
+
+/// Hidden, for packages and documents: `outboard help --manual [VERB]`, `--document`, `--pages FOLDER`.
+std::optional<int> print_pages(const CLI::App& app, std::string_view what, const std::string& argument) {
+  const described_command c = describe(app);
+  if (what == "--pages") {
+    const status written = write_pages(c, argument);
+    return written.ok() ? exit_good : complain(exit_failed, written.error().message);
+  }
+  if (what == "--document") return print(verbs_document(c));
+  if (what != "--manual") return std::nullopt;
+  const auto verb = std::ranges::find(c.verbs, argument, &described_verb::name);
+  return print(manual_page(c, verb == c.verbs.end() ? nullptr : &*verb));
+}
+
 /// The first word, where it is no verb: asks for help or the version, or is an error. Nothing: a verb or an
 /// option comes first, or nothing at all.
 std::optional<int> answer_other_word(const CLI::App& app, int argc, char** argv) {
@@ -135,21 +190,30 @@ std::optional<int> answer_other_word(const CLI::App& app, int argc, char** argv)
   if (word.starts_with('-') || find_verb(app, word)) return std::nullopt;
   if (word == "version") return std::printf("%s\n", std::string(product).c_str()), exit_good;
   const bool help = word == "help";
+  if (help && argc > 2) {
+    if (const auto printed = print_pages(app, argv[2], argc > 3 ? argv[3] : "")) return printed;
+  }
   const CLI::App* about = help && argc > 2 ? find_verb(app, argv[2]) : &app;
   if (help && about)
     return std::printf("%s", about->help(about == &app ? "" : app.get_name()).c_str()), exit_good;
   std::string known;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* v) { return !v->get_group().empty(); }))
-    known += verb->get_name() + ", ";
+  for (const CLI::App* verb : app.get_subcommands(is_shown_to_users)) known += verb->get_name() + ", ";
   return complain(exit_usage, "there is no verb \"" + std::string(help ? argv[2] : argv[1]) +
                                   "\"; known: " + known + "help, version");
+}
+
+int print_completion(const CLI::App& app, const std::string& shell) {
+  const std::string script = completion_script(describe(app), shell);
+  if (script.empty())
+    return complain(exit_usage, "there is no completion for \"" + shell + "\"; known: bash, zsh, fish");
+  return print(script);
 }
 
 int command(int argc, char** argv) {
   CLI::App app("Outboard: GPUs of other machines for unchanged programs", "outboard");
   app.require_subcommand(1);
   app.set_version_flag("-V,--version", std::string(product));
-  app.footer(url_help() + footer);
+  app.footer(footer());
   common_flags common;
   serve_flags serve;
   worker_flags worker;
@@ -164,11 +228,22 @@ int command(int argc, char** argv) {
     add_server(*verb, common);
     verb->add_flag("--json", common.json, "print JSON");
   }
-  add_device(*devices_verb, common, "without a server: the device of this machine");
-  add_device(*doctor_verb, common, "without a server: the device of this machine");
+  add_setting(*devices_verb, common, "device");
+  add_setting(*doctor_verb, common, "device");
   doctor_verb->add_option("--library", common.library, "folder of the front-end libraries")
       ->type_name("FOLDER");
-  CLI::App* const worker_verb = add_worker(app, common, worker);
+  CLI::App* const settings_verb =
+      app.add_subcommand("settings", "list every setting, its value here, and what set it");
+  bool example = false, document = false;
+  settings_verb->add_flag("--example", example, "print an outboard.toml that shows all defaults");
+  settings_verb->add_flag("--document", document)->group("");
+  settings_verb->add_flag("--json", common.json, "print JSON");
+  add_config(*settings_verb, common);
+  CLI::App* const completion_verb =
+      app.add_subcommand("completion", "print a script that completes verbs and flags in a shell");
+  std::string shell;
+  completion_verb->add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("bash|zsh|fish");
+  CLI::App* const worker_verb = add_worker(app, worker);
   if (const auto status = answer_other_word(app, argc, argv)) return *status;
   const int program = find_program(*run_verb, argc, argv);
   try {
@@ -178,7 +253,7 @@ int command(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return complain(exit_usage, std::string(e.what()) + "; see outboard --help");
   }
-  if (!common.server.empty() && !common.device.empty()) {
+  if (common.given("server") && common.given("device")) {
     return complain(
         exit_usage,
         "--device is for where no server is used: a server has chosen its own; leave out one of the two");
@@ -191,8 +266,10 @@ int command(int argc, char** argv) {
   if (devices_verb->parsed()) return verb_devices(common);
   if (sessions_verb->parsed()) return verb_sessions(common);
   if (doctor_verb->parsed()) return verb_doctor(common);
+  if (settings_verb->parsed()) return verb_settings(common, example, document);
+  if (completion_verb->parsed()) return print_completion(app, shell);
   CHECK(worker_verb->parsed());
-  return verb_worker(common, worker);
+  return verb_worker(worker);
 }
 
 }  // namespace
@@ -206,21 +283,20 @@ int complain(int status, const std::string& sentence) {
   return status;
 }
 
+int complain_of_configuration(const outboard::error& problem) {
+  return complain(problem.reason != 0 ? problem.reason : exit_configuration, problem.message);
+}
+
 result<config> load_with_flags(const common_flags& flags) {
   config_sources sources = default_config_sources();
   sources.must_exist = flags.config_file;
   auto c = load_config(sources);
   if (!c.ok()) return c;
-  if (!flags.server.empty()) {
-    auto servers = parse_endpoints(flags.server);
-    if (!servers.ok()) return failure("--server: " + servers.error().message);
-    c->servers = std::move(*servers);
-  }
-  if (!flags.token_file.empty()) c->token_file = flags.token_file;
-  if (!flags.device.empty()) {
-    const auto device = parse_device(flags.device);
-    if (!device) return failure("--device is \"" + flags.device + "\", accepted: auto, vendor, cpu");
-    c->device = *device;
+  for (const auto& [key, text] : flags.settings) {
+    const setting& s = *find_setting(key);
+    const status set = set_by_text(*c, s, s.flag, text);
+    if (!set.ok()) return outboard::error{action::fail, set.error().message, exit_usage};
+    c->origins[key] = s.flag;
   }
   return c;
 }

@@ -14,6 +14,7 @@
 #include "base/errno_text.hh"
 #include "base/fd.hh"
 #include "base/log.hh"
+#include "base/settings.hh"
 #include "tool/ask.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
@@ -46,17 +47,11 @@ void set_program_environment(const config& c, const surroundings& around) {
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
   ::setenv("OUTBOARD_SERVER", list.c_str(), 1);
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
-  if (!c.token_file.empty()) ::setenv("OUTBOARD_TOKEN_FILE", c.token_file.c_str(), 1);
-  if (c.sync) ::setenv("OUTBOARD_SYNC", "1", 1);
-  if (!c.rings) ::setenv("OUTBOARD_RINGS", "0", 1);
-  if (c.data_connections != config{}.data_connections)
-    ::setenv("OUTBOARD_DATA_CONNECTIONS", std::to_string(c.data_connections).c_str(), 1);
-  if (!c.compression) ::setenv("OUTBOARD_COMPRESSION", "0", 1);
-  if (!c.module_cache) ::setenv("OUTBOARD_MODULE_CACHE", "0", 1);
-  if (c.wait_seconds != config{}.wait_seconds)
-    ::setenv("OUTBOARD_WAIT_SECONDS", std::to_string(c.wait_seconds).c_str(), 1);
-  if (!c.find_addresses) ::setenv("OUTBOARD_FIND_ADDRESSES", "0", 1);
-  if (!c.concurrent_managed) ::setenv("OUTBOARD_CONCURRENT_MANAGED", "0", 1);
+  for (const auto& [s, text] : changed_settings(c, reader::program)) {
+    // Those two the program gets in another form.
+    if (!s->variable.empty() && s->name != "server" && s->name != "trace")
+      ::setenv(std::string(s->variable).c_str(), text.c_str(), 1);
+  }
   if (!c.trace.empty()) {
     // What an earlier run has left goes; the program's processes do not overwrite each other's.
     struct stat about {};
@@ -64,7 +59,6 @@ void set_program_environment(const config& c, const surroundings& around) {
     const bool plain = c.trace.front() != '+' && c.trace != "-";
     ::setenv("OUTBOARD_TRACE", ((plain ? "+" : "") + c.trace).c_str(), 1);
   }
-  if (c.log_given) ::setenv("OUTBOARD_LOG", std::string(log::name(c.log)).c_str(), 1);
 }
 
 /// The child's side: the environment changes here only, so nothing of it reaches the back-end.
@@ -136,7 +130,7 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
   if (command.empty())
     return complain(exit_usage, "no program is given; usage: outboard run [OPTIONS] [--] COMMAND");
   const auto c = load_with_flags(common);
-  if (!c.ok()) return complain(exit_configuration, c.error().message);
+  if (!c.ok()) return complain_of_configuration(c.error());
   const auto libraries = find_library_folder(common.library);
   if (!libraries.ok()) return complain(exit_failed, libraries.error().message);
 

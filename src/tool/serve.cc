@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 
@@ -12,6 +11,8 @@
 #include "backend/session_folders.hh"
 #include "backend/worker_main.hh"
 #include "base/fd.hh"
+#include "base/log.hh"
+#include "base/settings.hh"
 #include "device/cpu/shown_use.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
@@ -25,33 +26,6 @@ namespace outboard::tool {
 namespace {
 
 constexpr unsigned most_lines_of_a_worker = 32;
-
-status apply(const serve_flags& flags, config& c) {
-  if (!flags.log_level.empty()) {
-    const auto level = log::parse_level(flags.log_level);
-    if (!level)
-      return failure("--log-level is \"" + flags.log_level + "\", accepted: off, error, warn, info, debug");
-    c.log = *level;
-  } else if (!c.log_given) {
-    c.log = log::level::info;
-  }
-  if (!flags.log_format.empty()) {
-    if (flags.log_format != "console" && flags.log_format != "json") {
-      return failure("--log-format is \"" + flags.log_format + "\", accepted: console, json");
-    }
-    c.format = flags.log_format == "json" ? log_format::json : log_format::console;
-  }
-  if (flags.drain_seconds) c.limits.drain_seconds = *flags.drain_seconds;
-  c.insecure = c.insecure || flags.insecure;
-  if (flags.listen.empty()) return {};
-  c.listen.clear();
-  for (const std::string& text : flags.listen) {
-    auto endpoints = parse_endpoints(text);
-    if (!endpoints.ok()) return failure("--listen: " + endpoints.error().message);
-    c.listen.insert(c.listen.end(), endpoints->begin(), endpoints->end());
-  }
-  return {};
-}
 
 /// Of `run`: one user, one program, nothing that outlives it.
 void make_private(config& c, const std::string& folder) {
@@ -79,13 +53,25 @@ void announce(int descriptor, const std::vector<std::string>& urls) {
   (void)!::write(pipe.get(), text.data(), text.size());
 }
 
+/// Nobody should believe for hours that a GPU computes. Of a private back-end errors alone are logged, and
+/// its user reads what `run` says.
+void tell_of_no_gpu(bool is_private, const std::string& why) {
+  if (is_private) {
+    complain(exit_good,
+             "no GPU is here and no server is named: kernels run on the cpu device, slowly (outboard doctor "
+             "says why; --device cpu silences this)");
+  } else {
+    log::warn("no GPU can be used, kernels run on the cpu device, slowly: ", why,
+              "; with device = \"vendor\" the server does not start without one");
+  }
+}
+
 }  // namespace
 
 int verb_serve(const common_flags& common, const serve_flags& flags) {
   auto c = load_with_flags(common);
-  if (!c.ok()) return complain(exit_configuration, c.error().message);
-  if (const status applied = apply(flags, *c); !applied.ok())
-    return complain(exit_usage, applied.error().message);
+  if (!c.ok()) return complain_of_configuration(c.error());
+  if (!c->log_given) c->log = log::level::info;
   if (!flags.private_folder.empty()) make_private(*c, flags.private_folder);
   start_server_log(c->log, c->format, "serve");
   auto transports = make_transports(*c);
@@ -111,6 +97,7 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   if (flags.ready_descriptor >= 0) {
     settings.on_ready = [&](const std::vector<std::string>& urls) { announce(flags.ready_descriptor, urls); };
   }
+  settings.on_no_gpu = [&](const std::string& why) { tell_of_no_gpu(!flags.private_folder.empty(), why); };
   settings.configuration = std::move(*c);
   const status served = backend::run_daemon(std::move(settings));
   if (!flags.private_folder.empty()) ::rmdir(flags.private_folder.c_str());
@@ -125,46 +112,46 @@ backend::worker_command worker_command_line(const config& c) {
     command.arguments.emplace_back(flag);
     command.arguments.push_back(value);
   };
-  add("--log-level", std::string(log::name(c.log)));
-  add("--log-format", c.format == log_format::json ? "json" : "console");
-  add("--keepalive", std::to_string(c.limits.keepalive_seconds));
-  add("--cpu-capability", std::to_string(c.cpu.capability));
-  add("--cpu-memory", std::to_string(c.cpu.memory));
-  add("--cpu-cores", std::to_string(c.cpu.cores));
-  add("--cpu-kernel-timeout", std::to_string(c.cpu.kernel_timeout_seconds));
-  if (!c.shape.name.empty()) add("--shape-name", c.shape.name);
-  if (c.shape.memory != 0) add("--shape-memory", std::to_string(c.shape.memory));
+  for (const auto& [s, text] : changed_settings(c, reader::worker)) add("--setting", s->key() + "=" + text);
   for (const auto& [name, library] : c.plugins) add("--plugin", name + "=" + library);
   return command;
 }
 
 namespace {
 
+/// What worker_command_line() wrote. False: it is not from there.
+bool take_settings(const std::vector<std::string>& given, config& c) {
+  for (const std::string& one : given) {
+    const std::size_t equals = one.find('=');
+    const setting* s = equals == one.npos ? nullptr : find_setting(std::string_view(one).substr(0, equals));
+    if (!s || !set_by_text(c, *s, s->name, std::string_view(one).substr(equals + 1)).ok()) return false;
+  }
+  return true;
+}
+
 /// Only the vendor's device has memory that others see go.
 constexpr std::optional<std::uint64_t> (*no_memory_meter)(const std::string&) = nullptr;
 
 }  // namespace
 
-int verb_worker(const common_flags& common, const worker_flags& flags) {
+int verb_worker(const worker_flags& flags) {
   config c;
-  const auto level = log::parse_level(flags.log_level);
-  start_server_log(
-      level.value_or(log::level::error), flags.log_format == "json" ? log_format::json : log_format::console,
-      "worker " + std::to_string(::getpid()), level == log::level::debug ? 0 : most_lines_of_a_worker);
-  c.limits.keepalive_seconds = flags.keepalive_seconds;
+  const bool understood = take_settings(flags.settings, c);
+  start_server_log(c.log, c.format, "worker " + std::to_string(::getpid()),
+                   c.log == log::level::debug ? 0 : most_lines_of_a_worker);
   for (const std::string& plugin : flags.plugins) {
     const std::size_t equals = plugin.find('=');
     if (equals != std::string::npos)
       c.plugins.emplace_back(plugin.substr(0, equals), plugin.substr(equals + 1));
   }
-  const auto kind = parse_device(common.device);
+  const auto kind = parse_device(flags.device);
   auto transports = make_transports(c);
-  if (!kind || !transports.ok())
+  if (!understood || !kind || !transports.ok())
     return complain(exit_usage, "outboard worker is started by outboard serve only");
   if (flags.checkpoint > 0) {
     return backend::run_checkpoint_helper({.parent = flags.parent,
                                            .worker = flags.checkpoint,
-                                           .open_device = [&] { return open_device(*kind, flags.cpu); },
+                                           .open_device = [&] { return open_device(*kind, c.cpu); },
                                            .transports = &*transports});
   }
   if (!flags.remove_folders.empty()) return backend::run_folder_remover(flags.remove_folders);
@@ -174,9 +161,8 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
         {.parent = flags.parent,
          .visible = flags.visible,
          .in_order = flags.visible_in_order,
-         .shape = flags.shape,
-         .open =
-             [&](device::activity_source workers) { return open_nvml(*kind, flags.cpu, std::move(workers)); },
+         .shape = c.shape,
+         .open = [&](device::activity_source workers) { return open_nvml(*kind, c.cpu, std::move(workers)); },
          .transports = &*transports});
   }
   // Without a page a session still works: nobody is told what it holds.
@@ -194,7 +180,7 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
        .probe = flags.probe,
        .warm = flags.warm,
        .open_api = std::move(open_api),
-       .open_device = [&] { return open_device(*kind, flags.cpu); },
+       .open_device = [&] { return open_device(*kind, c.cpu); },
        .confine_to = flags.confine,
        .compilers = flags.compilers,
        .transports = &*transports,
@@ -202,7 +188,7 @@ int verb_worker(const common_flags& common, const worker_flags& flags) {
        .page = activity.page,
        .held_by_page = *kind != device_choice::vendor,
        .cache = flags.cache,
-       .shape = flags.shape,
+       .shape = c.shape,
        .free_memory = *kind == device_choice::vendor ? nvml_free_memory : no_memory_meter});
 }
 

@@ -2,8 +2,7 @@
 // status.
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,24 +13,21 @@ namespace outboard::tool {
 /// Flags that several verbs share; an empty one was not given.
 struct common_flags {
   std::string config_file;
-  std::string server;  ///< URL[,URL]
-  std::string token_file;
-  std::string device;
+  std::map<std::string, std::string> settings;  ///< by key (base/settings.hh): what the flag says
   std::string library;
   bool json = false;
+
+  bool given(const char* key) const { return settings.contains(key); }
 };
 
 struct serve_flags {
-  std::vector<std::string> listen;
-  bool insecure = false;
-  std::string log_level, log_format;
-  std::optional<std::uint32_t> drain_seconds;
   std::string private_folder;  ///< hidden: `run`'s own back-end, which lives in this folder and removes it
   int ready_descriptor = -1;   ///< hidden: gets the URLs, a line each, once all listen
 };
 
 struct worker_flags {
   pid_t parent = -1;
+  std::string device;  ///< by name
   bool probe = false, warm = false;
   bool opencl = false;               ///< for a session that speaks OpenCL
   std::string confine;               ///< the folder in which it may write; empty: it is not confined
@@ -41,13 +37,10 @@ struct worker_flags {
   bool monitor = false;              ///< no worker: the helper that answers NVML
   pid_t checkpoint = -1;             ///< no worker: changes the state of this one and ends
   std::vector<std::string> visible;  ///< of the helper: PCI addresses
-  std::string log_level, log_format;
-  bool visible_in_order = false;  ///< clients see them in that order, else in NVML's own
-  cpu_settings cpu;
-  shape_settings shape;
+  bool visible_in_order = false;     ///< clients see them in that order, else in NVML's own
   cache_settings cache;
-  std::uint32_t keepalive_seconds = 30;
-  std::vector<std::string> plugins;  ///< NAME=LIBRARY
+  std::vector<std::string> settings;  ///< KEY=TEXT of those that workers read
+  std::vector<std::string> plugins;   ///< NAME=LIBRARY
 };
 
 int verb_serve(const common_flags& common, const serve_flags& flags);
@@ -55,12 +48,16 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
 int verb_devices(const common_flags& common);
 int verb_sessions(const common_flags& common);
 int verb_doctor(const common_flags& common);
-int verb_worker(const common_flags& common, const worker_flags& flags);
+int verb_settings(const common_flags& common, bool example, bool document);
+int verb_worker(const worker_flags& flags);
 
-/// Files, environment, then the flags that all verbs share.
+/// Files, environment, then flags. The reason of an error is the exit status: usage for a flag, configuration
+/// for the rest.
 result<config> load_with_flags(const common_flags& flags);
 
 /// One sentence on stderr; gives `status` back.
 int complain(int status, const std::string& sentence);
+/// The same of an error of load_with_flags().
+int complain_of_configuration(const outboard::error& problem);
 
 }  // namespace outboard::tool

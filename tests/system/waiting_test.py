@@ -49,6 +49,10 @@ class Waiting(SystemTest):
         self.wait_for_line(first, "FILLED")
         waiting = [self.start(program("vector_add"), url) for url in (daemon.unix, daemon.tcp)]
         self.assertTrue(wait_until(lambda: self.of_sessions(daemon, "waiting") == 2))
+        self.assertEqual([(s["id"], s["program"], s["waits_behind"], s["api"]) for s in daemon.waiting()],
+                         [(None, "vector_add", 0, "CUDA"), (None, "vector_add", 1, "CUDA")])
+        self.assertRegex(run("sessions", "--server", daemon.unix).stdout,
+                         r"(?s)STATE.*fill_and_hang.*running.*waiting, next.*waiting, 1 before it")
         late = self.start(program("vector_add"), daemon.tcp)
         self.assertIn("1 session runs and 2 wait; the limit of both is 3", late.communicate(timeout=60)[1])
         self.has_no_place(daemon, "is full: 1 of its sessions run and 2 wait, the limit of both is 3")

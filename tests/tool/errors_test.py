@@ -148,7 +148,7 @@ class Errors(DaemonTest):
     def test_configuration(self):
         path = pathlib.Path(self.folder, "outboard.toml")
         path.write_text('log = "info"\nservers = "unix:/x"\n')
-        self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:2:", '"servers"', "server, sync")
+        self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:2:", '"servers"', "server, token_file")
         path.write_text('[limits]\nsessions = "many"\n')
         self.expect(run("devices", "--config", path), CONFIGURATION, f"{path}:2:", "a number from 1 to 100000")
         self.expect(run("devices", "--config", self.folder), CONFIGURATION, "cannot read", self.folder)
@@ -169,18 +169,18 @@ class Errors(DaemonTest):
     def test_usage(self):
         for arguments in ([], ["frobnicate"], ["devices", "--frobnicate"], ["run"], ["run", "--"], ["serve", "--drain", "x"]):
             self.expect(run(*arguments), USAGE)
-        self.expect(run("devices", "--server", "unix:"), CONFIGURATION, "unix:/path, shm:/path, tcp:host[:port]")
+        self.expect(run("devices", "--server", "unix:"), USAGE, "--server", "unix:/path, shm:/path, tcp:host[:port]")
         for typed in ("gpubox", "gpubox:26882", "10.0.0.7", "gpu-1.example.org:80"):
-            self.expect(run("devices", "--server", typed), CONFIGURATION, f"did you mean tcp:{typed}?")
-        self.expect(run("frobnicate"), USAGE, 'no verb "frobnicate"', "serve, run, devices, sessions, doctor, help, version")
+            self.expect(run("devices", "--server", typed), USAGE, f"did you mean tcp:{typed}?")
+        self.expect(run("frobnicate"), USAGE, 'no verb "frobnicate"', "serve, run, devices, sessions, doctor, settings, completion, help, version")
         self.expect(run("help", "me"), USAGE, 'no verb "me"')
         for verb in ("run", "devices", "doctor"):
             what = ["true"] if verb == "run" else []
             self.expect(run(verb, "--server", "unix:/none", "--device", "cpu", *what), USAGE, "--device", "leave out")
-        self.expect(run("devices", "--device", "gpu"), CONFIGURATION, "auto, vendor, cpu")
+        self.expect(run("devices", "--device", "gpu"), USAGE, "auto, vendor, cpu")
 
     def test_help(self):
-        for verb in ("serve", "run", "devices", "sessions", "doctor"):
+        for verb in ("serve", "run", "devices", "sessions", "doctor", "settings"):
             done = run(verb, "--help")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn("--config", done.stdout)

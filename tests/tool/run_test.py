@@ -45,6 +45,14 @@ class Run(DaemonTest):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, "out\n", "err\n"))
             self.nothing_is_left()
 
+    @unittest.skipIf(os.path.exists("/dev/nvidiactl"), "this machine has a GPU")
+    def test_it_says_that_the_cpu_computes_where_nobody_asked_for_that(self):
+        for flags, said in (([], "kernels run on the cpu device, slowly"), (["--device", "cpu"], "")):
+            done = run("run", "--library", self.library, *flags, "--", "true", environment=self.environment)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1 if said else 0, done.stderr)
+
     def test_a_signal_gives_128_and_its_number(self):
         for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM):
             done = self.outboard_run("sh", "-c", f"kill -{int(number)} $$")

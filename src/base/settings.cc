@@ -1,0 +1,442 @@
+#include "base/settings.hh"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+
+namespace outboard {
+namespace {
+
+std::optional<std::string> text_in(const given_value& value) {
+  const auto* text = std::get_if<std::string>(&value.is);
+  return text ? std::optional(*text) : std::nullopt;
+}
+
+/// Sizes are numbers, or texts with a unit.
+std::optional<std::uint64_t> size_in(const given_value& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value.is))
+    return *number < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(*number));
+  const auto text = text_in(value);
+  return text ? parse_size(*text) : std::nullopt;
+}
+
+std::optional<std::int64_t> number_in(const given_value& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value.is)) return *number;
+  const auto text = text_in(value);
+  if (!text || !value.untyped) return std::nullopt;
+  std::int64_t number = 0;
+  const char* end = text->data() + text->size();
+  const auto [stopped, problem] = std::from_chars(text->data(), end, number);
+  return problem == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
+}
+
+std::optional<bool> flag_in(const given_value& value) {
+  if (const auto* flag = std::get_if<bool>(&value.is)) return *flag;
+  const auto text = text_in(value);
+  if (!text || !value.untyped || (*text != "0" && *text != "1")) return std::nullopt;
+  return *text == "1";
+}
+
+/// One text or several; as one untyped text they stand between commas.
+std::optional<std::vector<std::string>> texts_in(const given_value& value) {
+  if (const auto* list = std::get_if<std::vector<std::string>>(&value.is)) return *list;
+  const auto text = text_in(value);
+  if (!text) return std::nullopt;
+  std::vector<std::string> list;
+  std::string_view rest = *text;
+  while (value.untyped) {
+    const std::size_t comma = rest.find(',');
+    list.emplace_back(rest.substr(0, comma));
+    if (comma == rest.npos) return list;
+    rest.remove_prefix(comma + 1);
+  }
+  return std::vector<std::string>{*text};
+}
+
+std::string joined(const std::vector<std::string>& list) {
+  std::string text;
+  for (const std::string& one : list) text.append(text.empty() ? "" : ",").append(one);
+  return text;
+}
+
+/// In binary units where it is a whole number of them.
+std::string size_text(std::uint64_t size) {
+  constexpr std::array<std::string_view, 5> units{"", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (size != 0 && size % 1024 == 0 && unit + 1 < units.size()) size /= 1024, ++unit;
+  return std::to_string(size).append(units[unit]);
+}
+
+/// What stands in front of a row: its place in the file and elsewhere, and who reads it.
+struct place {
+  std::string_view section, name, variable, flag;
+  unsigned readers;
+};
+
+constexpr unsigned of_program = static_cast<unsigned>(reader::program);
+constexpr unsigned of_server = static_cast<unsigned>(reader::server);
+constexpr unsigned of_worker = reader::server | reader::worker;
+constexpr unsigned of_all = reader::program | reader::server | reader::worker;
+
+/// A row whose two functions are given by types without state.
+template <class Set, class Text>
+constexpr setting row(const place& at, std::string_view accepted, std::string_view meaning, value_form form,
+                      Set, Text) {
+  return {at.section,
+          at.name,
+          at.variable,
+          at.flag,
+          at.readers,
+          accepted,
+          meaning,
+          [](config& c, const given_value& v) -> status {
+            if constexpr (std::is_same_v<decltype(Set{}(c, v)), status>) {
+              return Set{}(c, v);
+            } else {
+              return Set{}(c, v) ? status{} : failure("");
+            }
+          },
+          [](const config& c) -> std::string { return Text{}(c); },
+          form};
+}
+
+template <class Field>
+constexpr setting switch_row(const place& at, std::string_view meaning, Field) {
+  return row(
+      at, "true, false", meaning, value_form::flag,
+      [](config& c, const given_value& v) {
+        const auto flag = flag_in(v);
+        if (flag) Field{}(c) = *flag;
+        return flag.has_value();
+      },
+      [](const config& c) { return std::string(Field{}(const_cast<config&>(c)) ? "1" : "0"); });
+}
+
+template <std::int64_t Least, std::int64_t Most, class Field>
+constexpr setting number_row(const place& at, std::string_view accepted, std::string_view meaning, Field) {
+  return row(
+      at, accepted, meaning, value_form::number,
+      [](config& c, const given_value& v) {
+        const auto number = number_in(v);
+        if (!number || *number < Least || *number > Most) return false;
+        Field{}(c) = static_cast<std::uint32_t>(*number);
+        return true;
+      },
+      [](const config& c) { return std::to_string(Field{}(const_cast<config&>(c))); });
+}
+
+template <std::uint64_t Least, class Field>
+constexpr setting size_row(const place& at, std::string_view accepted, std::string_view meaning, Field) {
+  return row(
+      at, accepted, meaning, value_form::size,
+      [](config& c, const given_value& v) {
+        const auto size = size_in(v);
+        if (!size || *size < Least || *size > (1ull << 44)) return false;
+        Field{}(c) = *size;
+        return true;
+      },
+      [](const config& c) { return size_text(Field{}(const_cast<config&>(c))); });
+}
+
+template <class Field>
+constexpr setting path_row(const place& at, std::string_view meaning, Field) {
+  return row(
+      at, "a path", meaning, value_form::path,
+      [](config& c, const given_value& v) {
+        const auto path = text_in(v);
+        if (!path || path->empty()) return false;
+        Field{}(c) = resolved_path(*path, v.folder);
+        return true;
+      },
+      [](const config& c) { return Field{}(const_cast<config&>(c)); });
+}
+
+constexpr std::string_view accepted_urls() {
+  constexpr std::string_view list = "one or a list of URLs of servers: "
+#define TRANSPORT(scheme, form, ...) #scheme ":" form ", "
+#include "base/schemes.def"
+#undef TRANSPORT
+      ;
+  return list.substr(0, list.size() - 2);
+}
+
+template <class Field>
+constexpr setting urls_row(const place& at, std::string_view meaning, Field) {
+  return row(
+      at, accepted_urls(), meaning, value_form::urls,
+      [](config& c, const given_value& v) -> status {
+        const auto texts = texts_in(v);
+        if (!texts || texts->empty()) return failure("");
+        std::vector<std::string> urls;
+        for (const std::string& text : *texts) {
+          const auto some = parse_endpoints(text);
+          if (!some.ok()) return some.error();
+          urls.insert(urls.end(), some->begin(), some->end());
+        }
+        Field{}(c) = std::move(urls);
+        return {};
+      },
+      [](const config& c) { return joined(Field{}(const_cast<config&>(c))); });
+}
+
+bool set_level(config& c, const given_value& v) {
+  const auto level = log::parse_level(text_in(v).value_or(""));
+  if (!level) return false;
+  c.log = *level;
+  return c.log_given = true;
+}
+
+bool set_format(config& c, const given_value& v) {
+  const auto text = text_in(v).value_or("");
+  if (text != "console" && text != "json") return false;
+  c.format = text == "json" ? log_format::json : log_format::console;
+  return true;
+}
+
+bool set_device(config& c, const given_value& v) {
+  const auto device = parse_device(text_in(v).value_or(""));
+  if (device) c.device = *device;
+  return device.has_value();
+}
+
+/// "-" is no path, and a "+" stands before one.
+bool set_trace(config& c, const given_value& v) {
+  const auto path = text_in(v);
+  const std::string mark = path && path->starts_with('+') ? "+" : "";
+  if (!path || path->size() == mark.size()) return false;
+  c.trace = *path == "-" ? *path : mark + resolved_path(path->substr(mark.size()), v.folder);
+  return true;
+}
+
+bool set_users(config& c, const given_value& v) {
+  auto texts = texts_in(v);
+  if (!texts) return false;
+  c.allow_users = std::move(*texts);
+  return true;
+}
+
+bool set_visible(config& c, const given_value& v) {
+  auto list = texts_in(v);
+  if (!list || list->empty()) return false;
+  for (auto at = list->begin(); at != list->end(); ++at) {
+    if (at->empty() || std::find(list->begin(), at, *at) != at) return false;
+  }
+  c.shape.visible = std::move(*list);
+  return true;
+}
+
+/// What programs print and compare: one line, and no longer than the vendor's libraries have room for.
+bool set_name(config& c, const given_value& v) {
+  constexpr std::size_t room = 95;
+  const auto text = text_in(v);
+  const auto printable = [](unsigned char one) { return one >= ' ' && one != 127; };
+  if (!text || text->empty() || text->size() > room || !std::ranges::all_of(*text, printable)) return false;
+  std::string rest = *text;
+  if (const std::size_t at = rest.find(board_name_mark); at != rest.npos)
+    rest.erase(at, board_name_mark.size());
+  if (rest.find_first_of("{}") != rest.npos) return false;
+  c.shape.name = *text;
+  return true;
+}
+
+constexpr std::array<std::string_view, 3> confine_words{"auto", "require", "off"};
+
+/// The value that stands for one of the words.
+template <class Choice>
+std::optional<Choice> choice_in(const given_value& v, std::span<const std::string_view> words) {
+  const auto at = std::ranges::find(words, text_in(v).value_or(""));
+  return at == words.end() ? std::nullopt : std::optional(static_cast<Choice>(at - words.begin()));
+}
+
+bool set_confine(config& c, const given_value& v) {
+  const auto choice = choice_in<confine_choice>(v, confine_words);
+  if (choice) c.confine = *choice;
+  return choice.has_value();
+}
+
+bool set_capability(config& c, const given_value& v) {
+  const std::string text = text_in(v).value_or("");
+  std::uint32_t value = 0;
+  bool fits = text.size() >= 3 && text.size() <= 4;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    fits = fits && (i + 2 == text.size() ? text[i] == '.' : digit);
+    if (digit) value = value * 10 + static_cast<std::uint32_t>(text[i] - '0');
+  }
+  if (!fits || value < 50 || value > 120) return false;
+  c.cpu.capability = value;
+  return true;
+}
+
+std::string capability_text(const config& c) {
+  return c.cpu.capability == 0
+             ? ""
+             : std::to_string(c.cpu.capability / 10) + "." + std::to_string(c.cpu.capability % 10);
+}
+
+constexpr std::string_view disk_sizes = "a size like \"2GiB\", up to 16TiB; 0: none";
+
+// clang-format off
+constexpr setting rows[]{
+    // This machine borrows GPUs.
+    urls_row({"", "server", "OUTBOARD_SERVER", "--server", of_program},
+             "servers, tried in this order (OpenCL programs see the platforms of all); without one, `outboard run` starts a private server",
+             [](config& c) -> auto& { return c.servers; }),
+    path_row({"", "token_file", "OUTBOARD_TOKEN_FILE", "--token-file", of_program | of_server},
+             "file (mode 0600) with the token: a client proves with it that it may connect, and clients of `serve` must know it",
+             [](config& c) -> auto& { return c.token_file; }),
+    number_row<1, most_wait_seconds>({"", "wait_seconds", "OUTBOARD_WAIT_SECONDS", "--wait", of_program},
+             "a number from 1 to 604800", "how many seconds a program waits for its session on a busy server",
+             [](config& c) -> auto& { return c.wait_seconds; }),
+    row({"", "trace", "OUTBOARD_TRACE", "--trace", of_program}, "a path",
+        "file that gets a line for each call of the program; %p in it: the process's number; -: stderr; + before it: never over another process's", value_form::path,
+        [](config& c, const given_value& v) { return set_trace(c, v); }, [](const config& c) { return c.trace; }),
+    switch_row({"", "sync", "OUTBOARD_SYNC", "", of_program}, "true: each call waits for its result, for debugging",
+             [](config& c) -> auto& { return c.sync; }),
+    switch_row({"", "find_addresses", "OUTBOARD_FIND_ADDRESSES", "", of_program},
+             "false: kernels reach page-locked memory in whatever form they get its address, and all of it is sent for each",
+             [](config& c) -> auto& { return c.find_addresses; }),
+    switch_row({"", "concurrent_managed", "OUTBOARD_CONCURRENT_MANAGED", "", of_program},
+             "false: programs see devices that cannot use managed memory while the host does",
+             [](config& c) -> auto& { return c.concurrent_managed; }),
+    row({"", "device", "OUTBOARD_DEVICE", "--device", of_server}, "auto, vendor, cpu",
+        "what executes calls: the driver if it finds a GPU, else the PTX interpreter; always the driver; always the interpreter", value_form::text,
+        [](config& c, const given_value& v) { return set_device(c, v); }, [](const config& c) { return std::string(name(c.device)); }),
+    row({"", "log", "OUTBOARD_LOG", "--log-level", of_all}, "off, error, warn, info, debug",
+        "how much is logged on stderr; the default of `serve` is info", value_form::text,
+        [](config& c, const given_value& v) { return set_level(c, v); }, [](const config& c) { return std::string(log::name(c.log)); }),
+    switch_row({"", "rings", "OUTBOARD_RINGS", "", of_program | of_server},
+             "false: no shared memory with a peer on this machine, sockets only", [](config& c) -> auto& { return c.rings; }),
+    number_row<0, most_data_connections>({"", "data_connections", "OUTBOARD_DATA_CONNECTIONS", "", of_program | of_server},
+             "a number from 0 to 16",
+             "connections in each direction for large copies, where memory is not shared; a program uses up to half its number of cores, or 4; 0: none",
+             [](config& c) -> auto& { return c.data_connections; }),
+    switch_row({"", "compression", "OUTBOARD_COMPRESSION", "", of_program | of_server},
+             "large copies over tcp: are compressed where that makes them faster; false: never", [](config& c) -> auto& { return c.compression; }),
+    switch_row({"", "module_cache", "OUTBOARD_MODULE_CACHE", "", of_program | of_server},
+             "over slow links, the second start of a program sends hashes instead of its kernels' code; false: never",
+             [](config& c) -> auto& { return c.module_cache; }),
+
+    // This machine lends its GPUs.
+    urls_row({"", "listen", "", "--listen", of_server}, "where `serve` listens; default: on the default socket",
+             [](config& c) -> auto& { return c.listen; }),
+    switch_row({"", "insecure", "", "--insecure", of_server}, "true: tcp: lets other machines in without a token",
+             [](config& c) -> auto& { return c.insecure; }),
+    row({"", "allow_users", "", "", of_server}, "a list of user names or numbers, or \"*\"",
+        "who may use the local sockets besides their owner; \"*\" for everybody", value_form::texts,
+        [](config& c, const given_value& v) { return set_users(c, v); }, [](const config& c) { return joined(c.allow_users); }),
+    row({"", "log_format", "", "--log-format", of_worker}, "console, json", "how `serve` writes its log", value_form::text,
+        [](config& c, const given_value& v) { return set_format(c, v); },
+        [](const config& c) { return std::string(c.format == log_format::json ? "json" : "console"); }),
+
+    number_row<1, 100000>({"limits", "sessions", "", "", of_server}, "a number from 1 to 100000",
+             "sessions that run or wait for a place; more are refused", [](config& c) -> auto& { return c.limits.sessions; }),
+    number_row<0, 100000>({"limits", "running", "", "", of_server}, "a number from 0 to 100000",
+             "sessions that run at once; later ones wait in the order of arrival; 0: all run", [](config& c) -> auto& { return c.limits.running; }),
+    number_row<1, 100000>({"limits", "unauthenticated", "", "", of_server}, "a number from 1 to 100000",
+             "connections that have not yet said hello; above it the oldest goes", [](config& c) -> auto& { return c.limits.unauthenticated; }),
+    number_row<1, 600>({"limits", "hello_seconds", "", "", of_server}, "a number from 1 to 600",
+             "how many seconds a connection may take for its hello", [](config& c) -> auto& { return c.limits.hello_seconds; }),
+    number_row<0, 86400>({"limits", "drain_seconds", "", "--drain", of_server}, "a number from 0 to 86400",
+             "how many seconds SIGTERM waits for running sessions", [](config& c) -> auto& { return c.limits.drain_seconds; }),
+    number_row<1, 86400>({"limits", "keepalive_seconds", "", "", of_worker}, "a number from 1 to 86400",
+             "after so many seconds of silence a dead peer of tcp: is noticed", [](config& c) -> auto& { return c.limits.keepalive_seconds; }),
+
+    number_row<0, 64>({"pool", "per_key", "", "", of_server}, "a number from 0 to 64",
+             "idle warm workers for each device and driver environment; 0: none", [](config& c) -> auto& { return c.pool.per_key; }),
+    number_row<0, 64>({"pool", "burst", "", "", of_server}, "a number from 0 to 64",
+             "the same while sessions begin quickly one after the other: as many as began in the last 30 s, up to this number", [](config& c) -> auto& { return c.pool.burst; }),
+    number_row<0, 1024>({"pool", "most", "", "", of_server}, "a number from 0 to 1024",
+             "idle warm workers altogether; each holds some hundred MB of GPU memory", [](config& c) -> auto& { return c.pool.most; }),
+    number_row<1, 10080>({"pool", "idle_minutes", "", "", of_server}, "a number from 1 to 10080",
+             "after so many minutes an idle worker is ended if no session needed one like it", [](config& c) -> auto& { return c.pool.idle_minutes; }),
+
+    path_row({"cache", "directory", "", "", of_server},
+             "where module images are kept; default: $CACHE_DIRECTORY (systemd), else $XDG_CACHE_HOME or ~/.cache",
+             [](config& c) -> auto& { return c.cache.directory; }),
+    size_row<0>({"cache", "size", "", "", of_server}, disk_sizes,
+             "limit for module images; the least recently used are removed first", [](config& c) -> auto& { return c.cache.size; }),
+
+    path_row({"compiler_cache", "directory", "", "", of_server},
+             "where OpenCL's compilers keep what later sessions of the same identity find; default: next to the module images",
+             [](config& c) -> auto& { return c.compiler_cache.directory; }),
+    size_row<0>({"compiler_cache", "size", "", "", of_server}, disk_sizes,
+             "limit for all identities together; the least recently used is removed first", [](config& c) -> auto& { return c.compiler_cache.size; }),
+    size_row<0>({"compiler_cache", "per_identity", "", "", of_server}, disk_sizes,
+             "limit for one identity", [](config& c) -> auto& { return c.compiler_cache.per_identity; }),
+
+    row({"worker", "confine", "", "", of_server}, "auto, require, off",
+        "how workers of OpenCL sessions confine themselves: as far as the kernel can; completely, or the session is refused; not at all", value_form::text,
+        [](config& c, const given_value& v) { return set_confine(c, v); },
+        [](const config& c) { return std::string(name(c.confine)); }),
+
+    row({"devices", "visible", "", "", of_server}, "a list of indices (\"0\") and beginnings of UUIDs (\"GPU-1a2b\"), each device once",
+        "which devices are lent, in the order that clients see; default: all", value_form::texts,
+        [](config& c, const given_value& v) { return set_visible(c, v); }, [](const config& c) { return joined(c.shape.visible); }),
+    row({"devices", "name", "", "", of_worker}, "a line of 1 to 95 bytes, in which {name} once stands for the board's own name",
+        "what programs print; default: the board's own name", value_form::text,
+        [](config& c, const given_value& v) { return set_name(c, v); }, [](const config& c) { return c.shape.name; }),
+    // Less than 64 MiB and no runtime starts: contexts, printf buffers, a first block.
+    size_row<64u << 20>({"devices", "memory", "", "", of_worker}, "a size like \"8GiB\", from 64MiB to 16TiB",
+             "how much memory of a device one session may hold, and sees; default: all",
+             [](config& c) -> auto& { return c.shape.memory; }),
+
+    row({"cpu", "compute_capability", "", "", of_worker}, "a text from \"5.0\" to \"12.0\"",
+        "the compute capability that kernels see; of a program's PTX the highest version up to it is taken, else the lowest above it; default: 7.5", value_form::text,
+        [](config& c, const given_value& v) { return set_capability(c, v); }, [](const config& c) { return capability_text(c); }),
+    size_row<16u << 20>({"cpu", "memory", "", "", of_worker}, "a size like \"4GiB\", from 16MiB to 16TiB",
+             "memory of the cpu device; default: half of this machine's", [](config& c) -> auto& { return c.cpu.memory; }),
+    number_row<0, 4096>({"cpu", "cores", "", "", of_worker}, "a number from 0 to 4096",
+             "threads that execute kernels; 0: one for each processor", [](config& c) -> auto& { return c.cpu.cores; }),
+    number_row<0, 86400>({"cpu", "kernel_timeout_seconds", "", "", of_worker}, "a number from 0 to 86400",
+             "a kernel that runs for more seconds fails; 0: no limit", [](config& c) -> auto& { return c.cpu.kernel_timeout_seconds; }),
+};
+// clang-format on
+
+}  // namespace
+
+std::string_view name(confine_choice c) { return confine_words[static_cast<std::size_t>(c)]; }
+
+std::string resolved_path(const std::string& path, const std::string& folder) {
+  const char* home = std::getenv("HOME");
+  if (path.starts_with("~/")) return home ? home + path.substr(1) : path;
+  return path[0] == '/' || folder.empty() ? path : folder + "/" + path;
+}
+
+std::string setting::key() const {
+  return section.empty() ? std::string(name) : std::string(section).append(".").append(name);
+}
+
+std::span<const setting> all_settings() { return rows; }
+
+const setting* find_setting(std::string_view key) {
+  const std::size_t dot = key.find('.');
+  return dot == key.npos ? find_setting("", key) : find_setting(key.substr(0, dot), key.substr(dot + 1));
+}
+
+const setting* find_setting(std::string_view section, std::string_view name) {
+  const auto* const at =
+      std::ranges::find_if(rows, [&](const setting& s) { return s.section == section && s.name == name; });
+  return at == std::end(rows) ? nullptr : at;
+}
+
+status set_by_text(config& c, const setting& s, std::string_view what, std::string_view text) {
+  const status set = s.set(c, {.is = std::string(text), .untyped = true, .folder = ""});
+  if (set.ok()) return {};
+  if (!set.error().message.empty()) return failure(std::string(what) + ": " + set.error().message);
+  const std::string_view accepted = s.form == value_form::flag ? "0, 1" : s.accepted;
+  return failure(std::string(what) + " is \"" + std::string(text) + "\", accepted: " + std::string(accepted));
+}
+
+std::vector<std::pair<const setting*, std::string>> changed_settings(const config& c, reader by) {
+  const config untouched;
+  std::vector<std::pair<const setting*, std::string>> changed;
+  for (const setting& s : rows) {
+    std::string text = s.is_for(by) ? s.text(c) : "";
+    if (s.is_for(by) && text != s.text(untouched)) changed.emplace_back(&s, std::move(text));
+  }
+  return changed;
+}
+
+}  // namespace outboard
