@@ -34,11 +34,10 @@ wire::nonce fresh_challenge() {
   return challenge;
 }
 
-/// Of a local socket, by the kernel's word.
-std::optional<std::uint32_t> user_of(const transport::connection& connection) {
+/// Of a local socket: who is at the other end by the kernel's word, or why it does not say.
+std::optional<result<transport::peer_identity>> peer_by_kernel(const transport::connection& connection) {
   if (!connection.what().peer_identity) return std::nullopt;
-  const auto peer = connection.peer();
-  return peer.ok() ? std::optional(peer->user) : std::nullopt;
+  return connection.peer();
 }
 
 /// As this machine's own list has it: whoever asks a directory for names may wait for it, and all clients
@@ -54,49 +53,33 @@ std::string name_of_user(std::uint32_t user) {
   return "uid " + std::to_string(user);
 }
 
-/// Who is at the other end, without what differs between two connections of one: the port.
-std::string peer_of(const transport::connection& connection) {
-  if (connection.what().peer_identity) {
-    const auto user = user_of(connection);
-    return user ? "user " + std::to_string(*user) : "";
-  }
-  const std::string name = connection.describe();
-  return name.substr(0, name.rfind(':'));
-}
-
-std::int32_t process_of(const transport::connection& connection) {
-  if (!connection.what().peer_identity) return -1;
-  const auto peer = connection.peer();
-  return peer.ok() ? peer->process : -1;
-}
-
 constexpr std::string_view anyone = "anyone";
 
 /// For the kernel everybody of another user name space who has no number here (overflowuid; "nobody").
 constexpr std::string_view user_without_number = "user 65534";
 
-/// The kernel vouches for the user of a local socket; otherwise all who know the token are one.
-std::string identity_of(const transport::connection& connection, bool token_required) {
-  if (connection.what().peer_identity) return peer_of(connection);
-  return token_required ? "token" : std::string(anyone);
-}
-
 }  // namespace
 
 struct guests::guest {
-  guest(guest_id i, std::string s, std::string f, std::string p, std::string who, std::int32_t number,
-        std::span<const std::byte> token, std::uint64_t features)
-      : id(i),
-        scheme(std::move(s)),
-        from(std::move(f)),
-        peer(std::move(p)),
-        identity(std::move(who)),
-        process(number),
-        shake(token, fresh_challenge(), features) {}
+  guest(guest_id i, std::string s, std::string f, std::span<const std::byte> token, std::uint64_t features)
+      : id(i), scheme(std::move(s)), from(std::move(f)), shake(token, fresh_challenge(), features) {}
+
+  /// Who it is: the kernel vouches for the user and process of a local socket; otherwise all who know the
+  /// token are one. `peer` is without what differs between two connections of one: the port.
+  void identify(const std::optional<result<transport::peer_identity>>& by_kernel, bool token_required) {
+    if (!by_kernel) {
+      peer = from.substr(0, from.rfind(':'));
+      identity = token_required ? "token" : anyone;
+    } else if (by_kernel->ok()) {
+      user = (*by_kernel)->user;
+      process = (*by_kernel)->process;
+      identity = peer = "user " + std::to_string(*user);
+    }
+  }
 
   guest_id id;
   std::string scheme, from, peer, identity;
-  std::int32_t process;
+  std::int32_t process = -1;
   handshake shake;
   unique_fd socket;
   std::optional<std::uint32_t> user;
@@ -116,9 +99,7 @@ guests::~guests() {
   while (!guests_.empty()) erase(guests_.begin()->first);
 }
 
-std::string guests::peer_problem(const transport::connection& connection) const {
-  if (!connection.what().peer_identity) return {};
-  const auto peer = connection.peer();
+std::string guests::peer_problem(const result<transport::peer_identity>& peer) const {
   if (!peer.ok()) return peer.error().message;
   const bool allowed =
       rules_.any_peer_user || peer->user == 0 || peer->user == ::geteuid() ||
@@ -143,13 +124,10 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
     drop(*guests_.begin()->second, "more than " + std::to_string(rules_.limits.unauthenticated) +
                                        " connections without a hello, this was the oldest");
   }
-  const std::string problem = peer_problem(*connection);
+  const auto by_kernel = peer_by_kernel(*connection);
+  const std::string problem = by_kernel ? peer_problem(*by_kernel) : "";
   const std::string from = connection->describe();
-  std::string peer = peer_of(*connection);
-  std::string identity = identity_of(*connection, !rules_.token.empty());
   const std::uint64_t features = features_for(connection->what());
-  const std::int32_t process = process_of(*connection);
-  const auto user = user_of(*connection);
   auto socket = connection->detach();
   if (!socket.ok()) {
     log::warn("refused ", from, ": ", socket.error().message);
@@ -157,12 +135,10 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
     return;
   }
   const guest_id id = next_++;
-  auto& g = *guests_
-                 .emplace(id, std::make_unique<guest>(id, scheme, from, std::move(peer), std::move(identity),
-                                                      process, rules_.token, features))
-                 .first->second;
+  auto& g =
+      *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, rules_.token, features)).first->second;
+  g.identify(by_kernel, !rules_.token.empty());
   g.socket = std::move(*socket);
-  g.user = user;
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
   g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {
     drop(*guests_.at(id), "no hello within " + std::to_string(rules_.limits.hello_seconds) + " s");

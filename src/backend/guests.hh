@@ -61,7 +61,8 @@ class guests {
   using guest_id = std::uint64_t;
 
   std::uint64_t features_for(const transport::capabilities& can) const;
-  std::string peer_problem(const transport::connection& connection) const;
+  /// Why it may not come in; empty: it may.
+  std::string peer_problem(const result<transport::peer_identity>& peer) const;
   void on_events(guest_id id, std::uint32_t events);
   void read_hello(guest& g);
   void read_rest(guest& g);

@@ -24,16 +24,9 @@ using nlohmann::json;
 /// A distant server over a slow link answers within a second or two; a dead one must not keep a user waiting.
 constexpr std::chrono::seconds patience{15};
 
-bool is_there(const std::string& url) {
-  return traits_of(url).has_socket_file && ::access(std::string(address_of(url)).c_str(), F_OK) == 0;
-}
-
 /// Without a server named: the one of this machine, if it runs.
 void add_default_server(config& c) {
-  if (!c.servers.empty()) return;
-  for (const std::string& url : usual_endpoints()) {
-    if (is_there(url)) c.servers.push_back(url);
-  }
+  if (c.servers.empty()) c.servers = sockets_there();
 }
 
 /// Names that clients and servers choose must not control a terminal. "-": a server of another version does
@@ -96,6 +89,13 @@ int print_own_devices(const config& c, bool as_json) {
 }
 
 }  // namespace
+
+std::vector<std::string> sockets_there() {
+  std::vector<std::string> list = usual_endpoints();
+  std::erase_if(
+      list, [](const std::string& url) { return ::access(std::string(address_of(url)).c_str(), F_OK) != 0; });
+  return list;
+}
 
 result<asking_means> prepare_to_ask(const config& c) {
   auto transports = make_transports(c);

@@ -23,6 +23,9 @@ struct asking_means {
   std::vector<std::byte> token;
 };
 
+/// Of the servers that this machine may have without being told (locate.hh): those whose sockets are there.
+std::vector<std::string> sockets_there();
+
 /// An error: a plug-in or the token file is wrong.
 result<asking_means> prepare_to_ask(const config& c);
 

@@ -8,9 +8,9 @@ namespace {
 
 bool is_path(const described_flag& flag) { return flag.value == "FILE" || flag.value == "FOLDER"; }
 
-/// The words that a flag or verb takes, with blanks between; empty: it takes others.
+/// The words that a flag or verb takes, with blanks between; empty: it takes others, which are written large.
 std::string words_of(const std::string& value) {
-  if (value.find('|') == value.npos) return {};
+  if (value.empty() || (value.front() >= 'A' && value.front() <= 'Z')) return {};
   std::string words = value;
   for (char& letter : words) letter = letter == '|' ? ' ' : letter;
   return words;

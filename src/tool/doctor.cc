@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -72,14 +73,20 @@ void look_at_own_devices(const config& c, findings& f) {
       if (c.device == choice || choice == device_choice::cpu) f.wrong.push_back(device.error().message);
     }
   }
+  // The first that there is is taken.
+  for (json& device : list) {
+    if (device.contains("problem") || get(device, "devices").empty()) continue;
+    device["taken"] = true;
+    break;
+  }
   f.facts["own_devices"] = list;
 }
 
-void look_at_servers(const config& c, findings& f) {
+void look_at_servers(const config& c, const std::vector<std::string>& servers, findings& f) {
   json list = json::array();
   const auto means = prepare_to_ask(c);
   if (!means.ok()) return f.wrong.push_back(means.error().message);
-  for (const std::string& url : c.servers) {
+  for (const std::string& url : servers) {
     const auto answer = ask_servers(*means, {url}, "doctor");
     if (!answer.ok()) {
       list.push_back({{"url", url},
@@ -120,8 +127,9 @@ void print_device(const json& device, const char* indent) {
                 text_of(get(device, "problem")).c_str());
     return;
   }
-  std::printf("%s%s: %s%s\n", indent, text_of(get(device, "kind")).c_str(),
-              text_of(get(device, "description")).c_str(), driver_version(device).c_str());
+  std::printf("%s%s: %s%s%s\n", indent, text_of(get(device, "kind")).c_str(),
+              text_of(get(device, "description")).c_str(), driver_version(device).c_str(),
+              get(device, "taken") == true ? "  <- this" : "");
   for (const json& d : get(device, "devices")) {
     std::printf("%s  %s  %s, %.1f GiB, compute %s, %s\n", indent, text_of(get(d, "ordinal")).c_str(),
                 text_of(get(d, "name")).c_str(), number(d, "memory_bytes") / static_cast<double>(1ull << 30),
@@ -165,6 +173,13 @@ void print_server(const json& server) {
   print_pool(get(a, "pool"));
 }
 
+/// What would happen without a server named is that kernels run here, slowly.
+bool on_cpu_alone(const json& facts) {
+  const json& own = get(facts, "own_devices");
+  return std::ranges::any_of(
+      own, [](const json& device) { return get(device, "taken") == true && get(device, "kind") == "cpu"; });
+}
+
 void print_findings(const findings& f) {
   const json& j = f.facts;
   std::printf("%s\n", text_of(j["product"]).c_str());
@@ -184,11 +199,14 @@ void print_findings(const findings& f) {
     for (const json& device : j["own_devices"]) print_device(device, "  ");
   }
   if (j.contains("servers")) {
-    std::printf("servers:\n");
+    std::printf("%s:\n", j.contains("own_devices")
+                             ? "servers of this machine, which programs use if --server names them"
+                             : "servers");
     for (const json& server : j["servers"]) print_server(server);
   }
   for (const std::string& sentence : f.wrong) std::printf("wrong: %s\n", clean_line(sentence).c_str());
-  if (f.wrong.empty()) std::printf("nothing is wrong\n");
+  if (f.wrong.empty())
+    std::printf("%s\n", on_cpu_alone(j) ? "it works, but only on the cpu device" : "nothing is wrong");
 }
 
 }  // namespace
@@ -207,8 +225,9 @@ int verb_doctor(const common_flags& common) {
   look_at_transports(*c, f);
   if (c->servers.empty()) {
     look_at_own_devices(*c, f);
+    if (const auto here = sockets_there(); !here.empty()) look_at_servers(*c, here, f);
   } else {
-    look_at_servers(*c, f);
+    look_at_servers(*c, c->servers, f);
   }
   if (common.json) {
     f.facts["wrong"] = f.wrong;

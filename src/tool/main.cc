@@ -239,6 +239,14 @@ int command(int argc, char** argv) {
   settings_verb->add_flag("--document", document)->group("");
   settings_verb->add_flag("--json", common.json, "print JSON");
   add_config(*settings_verb, common);
+  CLI::App* const cdi_verb =
+      app.add_subcommand("cdi", "describe a server's devices for podman, docker and other container engines");
+  std::string action, output = "/etc/cdi/outboard.json";
+  cdi_verb->add_option("ACTION", action, "generate")->required()->type_name("generate");
+  cdi_verb->add_option("--output", output, "where it is written; -: to the standard output")
+      ->type_name("FILE");
+  cdi_verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
+  add_server(*cdi_verb, common);
   CLI::App* const completion_verb =
       app.add_subcommand("completion", "print a script that completes verbs and flags in a shell");
   std::string shell;
@@ -267,6 +275,7 @@ int command(int argc, char** argv) {
   if (sessions_verb->parsed()) return verb_sessions(common);
   if (doctor_verb->parsed()) return verb_doctor(common);
   if (settings_verb->parsed()) return verb_settings(common, example, document);
+  if (cdi_verb->parsed()) return verb_cdi(common, action, output);
   if (completion_verb->parsed()) return print_completion(app, shell);
   CHECK(worker_verb->parsed());
   return verb_worker(worker);

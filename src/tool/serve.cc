@@ -74,15 +74,21 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   if (!c->log_given) c->log = log::level::info;
   if (!flags.private_folder.empty()) make_private(*c, flags.private_folder);
   start_server_log(c->log, c->format, "serve");
+  // Who reads JSON gets JSON from here on.
+  const auto refuse = [as_json = c->format == log_format::json](int status, const std::string& sentence) {
+    if (!as_json) return complain(status, sentence);
+    log::error(sentence);
+    return status;
+  };
   auto transports = make_transports(*c);
-  if (!transports.ok()) return complain(exit_configuration, transports.error().message);
+  if (!transports.ok()) return refuse(exit_configuration, transports.error().message);
 
   backend::daemon_settings settings;
   const char* credentials = std::getenv("CREDENTIALS_DIRECTORY");
   if (c->token_file.empty() && credentials) c->token_file = token_of_service(credentials);
   if (!c->token_file.empty()) {
     auto token = read_token(c->token_file, credentials ? credentials : "");
-    if (!token.ok()) return complain(exit_configuration, token.error().message);
+    if (!token.ok()) return refuse(exit_configuration, token.error().message);
     settings.token = std::move(*token);
   }
   settings.listen = c->listen;
@@ -101,7 +107,7 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   settings.configuration = std::move(*c);
   const status served = backend::run_daemon(std::move(settings));
   if (!flags.private_folder.empty()) ::rmdir(flags.private_folder.c_str());
-  return served.ok() ? exit_good : complain(exit_failed, served.error().message);
+  return served.ok() ? exit_good : refuse(exit_failed, served.error().message);
 }
 
 backend::worker_command worker_command_line(const config& c) {

@@ -49,6 +49,7 @@ int verb_devices(const common_flags& common);
 int verb_sessions(const common_flags& common);
 int verb_doctor(const common_flags& common);
 int verb_settings(const common_flags& common, bool example, bool document);
+int verb_cdi(const common_flags& common, const std::string& action, const std::string& output);
 int verb_worker(const worker_flags& flags);
 
 /// Files, environment, then flags. The reason of an error is the exit status: usage for a flag, configuration

@@ -5,7 +5,7 @@ import pathlib
 import re
 import sys
 
-VERBS = {"serve", "run", "devices", "sessions", "doctor", "settings", "help", "version"}
+VERBS = {"serve", "run", "devices", "sessions", "doctor", "settings", "completion", "cdi", "help", "version"}
 BUILT = ("build/",)  # made by the commands themselves; my_... is the reader's own
 
 

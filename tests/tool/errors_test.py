@@ -1,5 +1,6 @@
 """Wrong things get one clear sentence on stderr, the documented exit status, and nothing else happens."""
 import http.server
+import json
 import os
 import pathlib
 import shutil
@@ -141,9 +142,25 @@ class Errors(DaemonTest):
         done = run("serve", "--device", DEVICE, "--listen", "tcp:0.0.0.0:0")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("--insecure", done.stderr)
+        done = run("serve", "--device", DEVICE, "--log-format", "json", "--listen", "tcp:0.0.0.0:0")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("--insecure", json.loads(done.stderr.splitlines()[-1])["text"])
         for flags in (["--insecure"], ["--token-file", self.token_file()]):
             daemon = self.serve(*flags, listen=["tcp:0.0.0.0:0"])
             daemon.stop()
+
+    def test_doctor_without_a_server_says_what_would_compute_and_who_serves_here(self):
+        library = ["--library", self.fake_library()]
+        done = run("doctor", *library, "--device", "cpu")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^  cpu: .*<- this$")
+        self.assertTrue(done.stdout.endswith("it works, but only on the cpu device\n"), done.stdout)
+        self.assertNotIn("servers", done.stdout)
+        self.serve(listen=[f"unix:{self.folder}/outboard.sock"])
+        done = run("doctor", *library, "--device", "cpu", environment=clean_environment(RUNTIME_DIRECTORY=self.folder))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("servers of this machine, which programs use if --server names them:", done.stdout)
+        self.assertIn(f"  unix:{self.folder}/outboard.sock: outboard", done.stdout)
 
     def test_configuration(self):
         path = pathlib.Path(self.folder, "outboard.toml")
@@ -172,7 +189,7 @@ class Errors(DaemonTest):
         self.expect(run("devices", "--server", "unix:"), USAGE, "--server", "unix:/path, shm:/path, tcp:host[:port]")
         for typed in ("gpubox", "gpubox:26882", "10.0.0.7", "gpu-1.example.org:80"):
             self.expect(run("devices", "--server", typed), USAGE, f"did you mean tcp:{typed}?")
-        self.expect(run("frobnicate"), USAGE, 'no verb "frobnicate"', "serve, run, devices, sessions, doctor, settings, completion, help, version")
+        self.expect(run("frobnicate"), USAGE, 'no verb "frobnicate"', "serve, run, devices, sessions, doctor, settings, cdi, completion, help, version")
         self.expect(run("help", "me"), USAGE, 'no verb "me"')
         for verb in ("run", "devices", "doctor"):
             what = ["true"] if verb == "run" else []
