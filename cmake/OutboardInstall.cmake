@@ -22,6 +22,10 @@ foreach(shim cuda nvml opencl)
   endif()
 endforeach()
 
+if(TARGET outboard_shim_opencl)
+  install(FILES ${CMAKE_BINARY_DIR}/lib/outboard/outboard.icd DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
+endif()
+
 if(NOT OUTBOARD_CLIENT)
   install(CODE "set(OUTBOARD_BIN \"\${CMAKE_INSTALL_PREFIX}/bin\")
     set(OUTBOARD_DOC \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATAROOTDIR}/doc/outboard\")
