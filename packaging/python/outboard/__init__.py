@@ -9,17 +9,21 @@ import ctypes
 import importlib.metadata
 import os
 import pathlib
+import sys
 
 __version__ = importlib.metadata.version("outboard")
+_here = pathlib.Path(__file__).resolve().parent
 _loaded = []
 
 
 def library_folder():
     """Where the libraries are that stand in for NVIDIA's driver."""
-    for file in importlib.metadata.files("outboard") or ():
-        if file.name == "libcuda.so.1":
-            return pathlib.Path(file.locate()).resolve().parent
-    raise RuntimeError("outboard's libraries are not installed; install its wheel with pip")
+    return _here / "lib" / "outboard"
+
+
+def main():
+    """The command: this process becomes it."""
+    os.execv(_here / "bin" / "outboard", ["outboard", *sys.argv[1:]])
 
 
 def connect(server=None, token_file=None):
