@@ -106,7 +106,10 @@ bool page_gate::close(std::uint64_t address, std::uint64_t size) {
 
 void page_gate::reopen(std::uint64_t address, std::uint64_t size) {
   uffdio_range range{address, size};
-  (void)::ioctl(faults_.get(), UFFDIO_UNREGISTER, &range);  // wakes who waits, too
+  (void)::ioctl(faults_.get(), UFFDIO_UNREGISTER, &range);
+  // That wakes who waits, and only then lets go of the pages: who was woken and touches them in between
+  // (Linux 6.7 and later: faults take no lock of the whole memory) would sleep for ever.
+  (void)::ioctl(faults_.get(), UFFDIO_WAKE, &range);
 }
 
 std::optional<std::uint64_t> page_gate::next_touch(std::optional<std::chrono::nanoseconds> patience) {

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <thread>
+#include <vector>
 
 #include "base/sanitizers.hh"
 
@@ -81,6 +84,40 @@ TEST_F(PageGateTest, ClosingAgainTakesAwayWhatWasTouched) {
     toucher.join();
   }
   EXPECT_EQ(view_[3 * page], std::byte{20});
+}
+
+/// They are woken while the pages are being opened, touch them again at once, and nobody wakes them twice.
+TEST_F(PageGateTest, WhoTouchesPagesWhileTheyAreOpenedGoesOn) {
+  constexpr int touchers = 2;
+  std::array<std::atomic<std::uint64_t>, touchers> touches{};
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (auto& mine : touches) {
+    threads.emplace_back([&] {
+      for (; !over; ++mine) theirs(3 * page) = 1;
+    });
+  }
+  const auto all_went_on = [&](auto before) {
+    for (const auto end = std::chrono::steady_clock::now() + 5s; std::chrono::steady_clock::now() < end;) {
+      int on = 0;
+      for (int i = 0; i < touchers; ++i) on += touches[i] != before[i];
+      if (on == touchers) return true;
+      std::this_thread::yield();
+    }
+    return false;
+  };
+  const auto end = std::chrono::steady_clock::now() + 1s;
+  while (std::chrono::steady_clock::now() < end && !HasFailure()) {
+    EXPECT_TRUE(gate_.close(base, 64 * page));
+    std::this_thread::yield();
+    gate_.reopen(base, 64 * page);
+    while (gate_.next_touch(0ns)) {
+    }
+    EXPECT_TRUE(all_went_on(std::array{touches[0].load(), touches[1].load()})) << "a thread sleeps on";
+  }
+  over = true;
+  if (HasFailure()) gate_ = page_gate();  // its end wakes all
+  for (auto& thread : threads) thread.join();
 }
 
 TEST_F(PageGateTest, PatienceEndsAndWakingEndsIt) {
