@@ -171,9 +171,9 @@ CUresult free_managed(lane& own, const memory_block& block) {
   process& p = process::instance();
   p.mirrors().remove(block.base);  // nobody looks at our view of it any more
   p.managed().remove(block.base);
-  const CUresult code = free_on_server(own, block.context, block.base, block.size);
+  // Before the server frees it: from then on another thread may be given memory at this address.
   p.close_foreign(block.base, whole_granules(block.size));
-  return code;
+  return free_on_server(own, block.context, block.base, block.size);
 }
 
 void forget_managed(const memory_block& block) {
