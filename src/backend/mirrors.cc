@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "backend/driver_call.hh"
 #include "base/log.hh"
@@ -225,7 +227,14 @@ CUresult mirrors::allocate_managed(const marshal::managed_body& wanted, std::int
 
 void mirrors::release(const mirrored& m) {
   if (m.shadow) ::munmap(m.shadow, m.size);
-  if (m.owned) call_driver(driver_.cuMemFree_v2, m.address);
+  if (m.owned) {
+    // It waits for all work, and keeps everybody else out of the driver meanwhile: also of work that waits
+    // for a host function of the client, which may wait for a look at what kernels have changed.
+    ++freeing_;
+    const std::lock_guard nobody_reads(reading_);
+    call_driver(driver_.cuMemFree_v2, m.address);
+    --freeing_;
+  }
   if (!m.mapped) return;
   call_driver(driver_.cuMemHostUnregister, first_page(m));
   ::munmap(first_page(m), m.mapped);
@@ -298,16 +307,36 @@ CUresult mirrors::store(std::span<const std::byte> changes) {
   return stored ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/// In a stream that waits for no other of the program's. Without the lock.
-CUresult mirrors::read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context) {
-  const beside_captures relaxed(driver_);
-  const std::lock_guard one(reading_);
-  CUstream& stream = streams_[context];
-  CUresult code =
-      stream ? CUDA_SUCCESS : call_driver(driver_.cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
-  if (code == CUDA_SUCCESS) code = call_driver(driver_.cuMemcpyDtoHAsync_v2, to, from, size, stream);
-  if (code == CUDA_SUCCESS) code = call_driver(driver_.cuStreamSynchronize, stream);
-  return code;
+/// In a stream that waits for no other of the program's. But a driver puts copies of all streams one behind
+/// the other into few queues, and one of them may wait for a host function of the client, or for a word, that
+/// waits for what is asked here: CUDA_ERROR_NOT_READY, the copy stands behind such work, and `to` belongs to
+/// the stream until it is done. Without the lock.
+CUresult mirrors::read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context,
+                       CUstream& stream) {
+  constexpr std::chrono::milliseconds patience{20};
+  stream = nullptr;
+  std::unique_lock one(reading_, std::defer_lock);
+  while (!one.try_lock()) {
+    if (touch_while_busy_ && freeing_.load() != 0) return CUDA_ERROR_NOT_READY;
+    std::this_thread::yield();
+  }
+  CUstream& own = streams_[context];
+  CUresult code = own ? CUDA_SUCCESS : call_driver(driver_.cuStreamCreate, &own, CU_STREAM_NON_BLOCKING);
+  if (code != CUDA_SUCCESS) return code;
+  // Still behind it, since another question.
+  if (touch_while_busy_) code = call_driver(driver_.cuStreamQuery, own);
+  if (code == CUDA_SUCCESS) code = call_driver(driver_.cuMemcpyDtoHAsync_v2, to, from, size, own);
+  if (code != CUDA_SUCCESS) return code;
+  if (!touch_while_busy_) return call_driver(driver_.cuStreamSynchronize, own);
+  for (const auto end = std::chrono::steady_clock::now() + patience;;) {
+    code = call_driver(driver_.cuStreamQuery, own);
+    if (code != CUDA_ERROR_NOT_READY) return code;
+    if (std::chrono::steady_clock::now() < end) {
+      std::this_thread::yield();
+    } else {
+      return stream = own, code;
+    }
+  }
 }
 
 bool mirrors::holds(const mirrored& m) const {
@@ -319,18 +348,26 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
                        std::uint64_t context, finding& found) {
   const std::span shadow(m.shadow, m.size);
   const std::size_t room = marshal::most_changes - std::min(marshal::most_changes, found.bytes());
-  if (by_hand(m) || context == 0) {  // without a context no kernel of the program can run
+  const auto look_by_hand = [&] {
     at = marshal::find_changes(m.address, {m.memory, m.size}, shadow, at, room, look_bytes, found.changes, {},
                                &found.late);
     return CUDA_SUCCESS;
-  }
+  };
+  if (by_hand(m) || context == 0)
+    return look_by_hand();  // without a context no kernel of the program can run
   const std::size_t size = std::min<std::size_t>(m.size - at, 4u << 20);
   const std::uint64_t stores = stores_;
   lock.unlock();
   const beside_captures relaxed(driver_);  // looking for a block asks for events
   const staging::block copy = staging_.take(size, context);
-  const CUresult done = copy.data ? read(m.address + at, copy.data, size, context) : CUDA_ERROR_OUT_OF_MEMORY;
+  CUstream behind = nullptr;
+  const CUresult done =
+      copy.data ? read(m.address + at, copy.data, size, context, behind) : CUDA_ERROR_OUT_OF_MEMORY;
   lock.lock();
+  if (done == CUDA_ERROR_NOT_READY) {
+    behind ? staging_.give_back_after(copy, behind, false) : staging_.give_back(copy);
+    return holds(m) ? look_by_hand() : CUDA_SUCCESS;
+  }
   // What the client has changed meanwhile is not in the copy: it would be taken for a change of a kernel's.
   if (done == CUDA_SUCCESS && holds(m) && stores_ == stores) {
     at += marshal::find_changes(m.address + at, {copy.data, size}, shadow.subspan(at, size), 0, room,

@@ -87,7 +87,7 @@ class mirrors {
   CUresult page_lock(mirrored& m, bool exact, int file = -1);
   bool vacant(std::uint64_t address, std::uint64_t size) const;
   CUresult check_managed(const mirrored& m) const;
-  CUresult read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context);
+  CUresult read(std::uint64_t from, std::byte* to, std::size_t size, std::uint64_t context, CUstream& stream);
   const mirrored* at(std::uint64_t address) const;
   struct finding {
     std::vector<std::byte>& changes;
@@ -115,7 +115,8 @@ class mirrors {
   std::uint64_t stores_ = 0;  // how often the client has changed something
   std::mutex looking_;        // a look at memory that kernels are at work on; several questions may be one
   marshal::late_words late_;  // its words so far, with `looking_`
-  std::mutex reading_;        // one copy that looks for changes at a time
+  std::mutex reading_;        // one copy that looks for changes at a time, or who frees managed memory
+  std::atomic<int> freeing_{0};
   std::map<std::uint64_t, CUstream> streams_;  // by context: theirs, with `reading_`
   bool one_memory_ = false;                    // the device's memory is this machine's
   bool touch_while_busy_ = false;              // managed memory may be touched while kernels run
