@@ -1,19 +1,40 @@
 #include "frontend/managed_blocks.hh"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
-#include "base/log.hh"
+#include "base/fd.hh"
 #include "base/pages.hh"
 #include "frontend/lane.hh"
 #include "marshal/memory_changes.hh"
 
 namespace outboard::frontend {
-std::byte* managed_blocks::add(std::uint64_t base, std::uint64_t size, bool variable) {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A debugger reads no page that is closed.
+bool is_traced() {
+  constexpr std::string_view field = "\nTracerPid:\t";
+  const unique_fd file(::open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+  std::array<char, 2048> text{};
+  const auto size = ::read(file.get(), text.data(), text.size());
+  const std::string_view status(text.data(), size < 0 ? 0 : static_cast<std::size_t>(size));
+  const auto at = status.find(field);
+  return at != status.npos && !status.substr(at + field.size()).starts_with('0');
+}
+
+}  // namespace
+
+std::byte* managed_blocks::add(std::uint64_t base, std::uint64_t size, std::uint64_t used, bool variable) {
   block b;
   b.base = base;
   b.size = size;
+  b.used = used;
   b.variable = variable;
   b.first_page = page_down(base);
   b.pages = page_up(base + size) - b.first_page;
@@ -43,23 +64,59 @@ void managed_blocks::remove(std::uint64_t base) {
   if (gone.closed) open(found->second);
   blocks_.erase(found);
   busy_.erase(base);
+  stirred_.erase(base);
   gate_.unmap(gone.first_page, gone.pages, gone.view, !gone.variable);
 }
 
 void managed_blocks::close(block& b) {
   if (ended_.load(std::memory_order_relaxed) || !gate_.close(b.first_page, b.pages)) return;
   b.closed = true;
+  b.lazy = may_be_lazy(b);
   b.closing = ++last_closing_;
   b.issued = false;
   b.windows.clear();
   b.next_window = first_window;
-  mirrors_.shut(b.base);
+  b.last_end = 0;
+  mirrors_.shut(b.base, b.lazy);
+}
+
+/// What the program has changed there is compared once more.
+void managed_blocks::close_windows(block& b) {
+  for (const byte_range& w : b.windows) (void)gate_.close(b.base + w.begin, w.end - w.begin);
+  mirrors_.close_windows(b.base, b.lazy);
+  b.closing = ++last_closing_;
+  b.issued = false;
+  b.windows.clear();
+}
+
+/// System calls must wait for the pages, as threads do. A small block costs less when it is fetched with what
+/// the program is told; variables share pages.
+bool managed_blocks::may_be_lazy(const block& b) {
+  if (b.variable || b.used <= first_window || !gate_.holds_system_calls()) return false;
+  constexpr std::chrono::milliseconds known_for{100};
+  if (const auto now = clock::now(); now - traced_known_ >= known_for) {
+    traced_ = is_traced();
+    traced_known_ = now;
+  }
+  return !traced_;
+}
+
+/// All its work is complete, and what a wait brings is here.
+void managed_blocks::rest(block& b) {
+  b.lent = false;
+  if (!b.closed) return;
+  if (!b.lazy) return open(b);
+  close_windows(b);  // they may have been fetched before the last work was complete
+  b.next_window = first_window;
+  b.last_end = 0;
+  if (!b.touched.empty()) stirred_.insert(b.base);
 }
 
 /// What the program may change is compared again before it can.
 void managed_blocks::open(block& b) {
   mirrors_.unshut(b.base);
-  b.closed = false;
+  b.closed = b.lazy = false;
+  stirred_.erase(b.base);
   b.touched.clear();
   b.windows.clear();
   b.seen.clear();
@@ -67,6 +124,13 @@ void managed_blocks::open(block& b) {
 }
 
 void managed_blocks::use(block& b, const work_flow& flow, std::uint64_t number) {
+  if (idle(b)) {
+    b.lazy = may_be_lazy(b);
+    close_windows(b);
+    stirred_.erase(b.base);
+    b.next_window = first_window;
+    b.since = b.looked = b.changed = clock::now();
+  }
   b.users[flow] = number;
   busy_.insert(b.base);
   b.lent = lending_;
@@ -116,11 +180,15 @@ bool managed_blocks::reach(const work_flow& flow, std::uint64_t number) {
 }
 
 void managed_blocks::uploaded(std::span<const std::byte> bytes) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (blocks_.empty()) return;
-  seen_.clear();
-  marshal::find_addresses(bytes, sizeof(std::uint64_t), {low_, high_ - low_, &seen_});
-  for (const std::uint64_t address : seen_) {
+  std::vector<std::uint64_t> named;
+  const marshal::address_watch watch{low_, high_ - low_, &named};
+  lock.unlock();  // the bytes may lie in a closed page
+  marshal::find_addresses(bytes, sizeof(std::uint64_t), watch);
+  if (named.empty()) return;
+  lock.lock();
+  for (const std::uint64_t address : named) {
     if (block* b = at(address)) b->reachable = true;
   }
 }
@@ -143,10 +211,7 @@ void managed_blocks::drop(const std::function<bool(const work_flow&)>& which, st
   for (auto base = busy_.begin(); base != busy_.end();) {
     block& b = blocks_.at(*base);
     std::erase_if(b.users, [&](const auto& user) { return user.second <= mark && which(user.first); });
-    if (b.users.empty()) {
-      b.lent = false;
-      if (b.closed) open(b);
-    }
+    if (b.users.empty()) rest(b);
     base = b.users.empty() ? busy_.erase(base) : std::next(base);
   }
 }
@@ -191,7 +256,7 @@ void managed_blocks::lend() {
   for (const std::uint64_t base : busy_) {
     block& b = blocks_.at(base);
     b.lent = true;
-    if (b.closed) open(b);
+    if (b.closed && !b.lazy) open(b);
   }
 }
 
@@ -200,8 +265,15 @@ void managed_blocks::take_back() {
   lending_ = false;
   for (const std::uint64_t base : busy_) {
     block& b = blocks_.at(base);
-    if (std::exchange(b.lent, false)) close(b);
+    if (std::exchange(b.lent, false)) b.closed ? close_windows(b) : close(b);
   }
+}
+
+/// Each splits its block's mapping in three, and a process may have 65,530 mappings.
+std::size_t managed_blocks::windows_allowed() const {
+  constexpr std::size_t most = 64, most_mappings = 32768;
+  const std::size_t each = most_mappings / (2 * blocks_.size() + 1);
+  return each < 2 ? 0 : std::min(most, each);
 }
 
 void managed_blocks::stop() {
@@ -209,8 +281,8 @@ void managed_blocks::stop() {
   {
     const std::lock_guard lock(mutex_);
     ended_.store(true);
-    for (const std::uint64_t base : busy_) {
-      if (block& b = blocks_.at(base); b.closed) open(b);
+    for (auto& [base, b] : blocks_) {
+      if (b.closed) open(b);
     }
   }
   waits_changed_.notify_all();

@@ -2,8 +2,10 @@
 // until its work is known to be complete, the program's pages of the block are closed (page_gate.hh): whoever
 // touches them sleeps until the work is done and its bytes are here, as if it had come later. Work that is
 // not done in time may be waiting for that very touch: then the pages around it are opened, and while the
-// work lasts both sides tell each other what they change there, many times a second. Both is done by one
-// thread, which exists from the first such request on. Owned by the process state; any thread.
+// work lasts both sides tell each other what they change there, many times a second. Where system calls wait
+// for closed pages too, larger blocks stay closed when the work is over: what is touched is fetched then, and
+// no more. All of this is done by one thread, which exists from the first such request on. Owned by the
+// process state; any thread.
 #pragma once
 
 #include <atomic>
@@ -38,8 +40,9 @@ class managed_blocks {
   int file() const { return gate_.file(); }
 
   /// Whole pages that this process has claimed hold the block, which mirrors will have, too. `variable`:
-  /// kernels name it without a parameter. Returns our own view of it; nullptr: no memory.
-  std::byte* add(std::uint64_t base, std::uint64_t size, bool variable);
+  /// kernels name it without a parameter. The program uses the first `used` bytes. Returns our own view of
+  /// it; nullptr: no memory.
+  std::byte* add(std::uint64_t base, std::uint64_t size, std::uint64_t used, bool variable);
   /// Its pages are open from then on; nothing happens where there is none.
   void remove(std::uint64_t base);
 
@@ -67,7 +70,8 @@ class managed_blocks {
   void attach(std::uint64_t base, std::uint64_t stream);
   static constexpr std::uint64_t nobody = ~std::uint64_t{0};
 
-  /// A host function may touch everything, and nobody can wait for it: between the two all is open.
+  /// A host function may touch everything, and nobody can wait for it: between the two all is open, or opened
+  /// when it is touched.
   void lend();
   void take_back();
 
@@ -81,10 +85,12 @@ class managed_blocks {
  private:
   using clock = std::chrono::steady_clock;
   struct block {
-    std::uint64_t base = 0, size = 0, first_page = 0, pages = 0;  ///< pages: bytes
-    std::byte* view = nullptr;                                    ///< of first_page
+    std::uint64_t base = 0, size = 0, used = 0;  ///< used: by the program
+    std::uint64_t first_page = 0, pages = 0;     ///< pages: bytes
+    std::byte* view = nullptr;                   ///< of first_page
     bool variable = false, reachable = false;
     bool closed = false, lent = false;
+    bool lazy = false;  ///< while closed: without users it stays so, and is as fresh as its windows
     std::uint64_t attached = 0;
     std::uint64_t closing = 0;                 ///< of all that there were, the one that closed it last
     bool issued = false;                       ///< the driver has the request that closed it
@@ -93,8 +99,8 @@ class managed_blocks {
     clock::time_point since{};                 ///< of the first, or when the driver got what closed it
     clock::time_point looked{}, changed{};     ///< what is there while somebody waits
     std::vector<std::byte> seen;
-    std::vector<byte_range> windows;  ///< open while closed
-    std::uint64_t next_window = first_window;
+    std::vector<byte_range> windows;                         ///< open while closed
+    std::uint64_t next_window = first_window, last_end = 0;  ///< of the last window
   };
   struct context_wait {
     std::uint64_t wanted = 0, done = 0;  ///< marks
@@ -105,7 +111,12 @@ class managed_blocks {
 
   block* at(std::uint64_t address);
   void close(block& b);
+  void close_windows(block& b);
   void open(block& b);
+  void rest(block& b);
+  bool may_be_lazy(const block& b);
+  static bool idle(const block& b) { return b.closed && b.users.empty(); }
+  std::size_t windows_allowed() const;
   void use(block& b, const work_flow& flow, std::uint64_t number);
   void drop(const std::function<bool(const work_flow&)>& which, std::uint64_t mark);
   std::uint64_t all_left() const;
@@ -120,6 +131,8 @@ class managed_blocks {
   bool context_done(std::uint64_t context, std::uint64_t number);
   void wait_in(std::uint64_t context, context_wait& w);
   bool out_of_patience(lane& own, std::uint64_t base);
+  bool refresh(lane& own, std::uint64_t base);
+  byte_range next_part(block& b);
   void open_window(lane& own, std::uint64_t base);
   void exchange(lane& own, std::uint64_t base);
   block* closed_by(std::uint64_t base, std::uint64_t closing);
@@ -134,8 +147,10 @@ class managed_blocks {
 
   mutable std::mutex mutex_;  // guards what follows; never held while a request is under way
   blocks blocks_;
-  std::set<std::uint64_t> busy_;  // bases of those with users
-  bool lending_ = false;
+  std::set<std::uint64_t> busy_;     // bases of those with users
+  std::set<std::uint64_t> stirred_;  // of those without, in which somebody waits
+  bool lending_ = false, traced_ = false;
+  clock::time_point traced_known_{};
   std::uint64_t last_number_ = 0, last_closing_ = 0;
   std::set<std::uint64_t> leaving_;
   std::uint64_t low_ = 0, high_ = 0;  // of all blocks

@@ -64,20 +64,26 @@ void managed_blocks::note_touch(std::uint64_t address) {
     if (open_again) continue;  // it was closed for an exchange, and who slept there is awake
     if (near.touched.empty()) near.since = near.looked = near.changed = clock::now();
     near.touched.push_back(std::max(first, near.base));
+    if (near.users.empty()) stirred_.insert(near.base);
   }
   if (!any) gate_.reopen(first, page);  // opened meanwhile: nobody may sleep there
 }
 
 std::optional<std::chrono::nanoseconds> managed_blocks::step(lane& own) {
-  std::vector<std::uint64_t> bases;
+  std::vector<std::uint64_t> bases, free;
   {
     const std::lock_guard lock(mutex_);
+    free.assign(stirred_.begin(), stirred_.end());
     for (const std::uint64_t base : busy_) {
       const block& b = blocks_.at(base);
-      if (b.closed && (!b.touched.empty() || !b.windows.empty())) bases.push_back(base);
+      if (!b.closed || (b.touched.empty() && (b.windows.empty() || b.lent))) continue;
+      (b.lent ? free : bases).push_back(base);
     }
   }
   std::optional<std::chrono::nanoseconds> pause;
+  for (const std::uint64_t base : free) {
+    if (!refresh(own, base)) pause = first_pause;
+  }
   for (const std::uint64_t base : bases) {
     if (settle(own, base)) continue;
     std::chrono::nanoseconds waited{};
@@ -86,6 +92,10 @@ std::optional<std::chrono::nanoseconds> managed_blocks::step(lane& own) {
       const std::lock_guard lock(mutex_);
       const auto found = blocks_.find(base);
       if (found == blocks_.end() || !found->second.closed) continue;
+      if (found->second.users.empty()) {
+        pause = 0ns;  // now it is among the others
+        continue;
+      }
       touched = !found->second.touched.empty();
       shared = !found->second.windows.empty();
       waited = clock::now() - found->second.since;
@@ -113,12 +123,14 @@ bool managed_blocks::settle(lane& own, std::uint64_t base) {
   std::map<work_flow, std::uint64_t> users;
   std::vector<std::uint64_t> bases;
   std::uint64_t closing = 0;
+  bool lazy = false;
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(base);
     if (found == blocks_.end() || !found->second.closed) return true;
     users = found->second.users;
     closing = found->second.closing;
+    lazy = found->second.lazy;
     bases = together(found->second);
     // A question now might overtake the request.
     for (const auto& [flow, number] : users) {
@@ -131,7 +143,9 @@ bool managed_blocks::settle(lane& own, std::uint64_t base) {
   }
   const std::uint64_t context = users.empty() ? 0 : users.begin()->first.context;
   // What cannot be fetched (the session is lost, the context is broken) is not waited for either.
-  for (const std::uint64_t one : bases) (void)mirrors_.fetch_range(*server_, own, context, one, {});
+  for (const std::uint64_t one : bases) {
+    if (!lazy) (void)mirrors_.fetch_range(*server_, own, context, one, {});
+  }
   const std::lock_guard lock(mutex_);
   bool open_all = true;
   for (const std::uint64_t one : bases) {
@@ -147,10 +161,54 @@ bool managed_blocks::settle(lane& own, std::uint64_t base) {
   for (const std::uint64_t one : bases) {
     const auto found = blocks_.find(one);
     if (found == blocks_.end()) continue;
-    if (found->second.closed) open(found->second);
+    if (lazy) {
+      rest(found->second);
+    } else if (found->second.closed) {
+      open(found->second);
+    }
     busy_.erase(one);
   }
-  return true;
+  return !lazy;
+}
+
+/// Fetches what is touched of a block whose work is complete, or is not waited for because a host function
+/// runs, and opens it. False: somebody still waits.
+bool managed_blocks::refresh(lane& own, std::uint64_t base) {
+  byte_range part;
+  std::uint64_t closing = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(base);
+    if (found == blocks_.end() || !found->second.closed || found->second.touched.empty())
+      return stirred_.erase(base), true;
+    if (!idle(found->second) && !found->second.lent)
+      return stirred_.erase(base), false;  // it has work by now
+    part = next_part(found->second);
+    closing = found->second.closing;
+  }
+  mirrors_.fetch_window(*server_, own, base, part);
+  const std::lock_guard lock(mutex_);
+  block* const b = closed_by(base, closing);
+  if (!b || !(idle(*b) || b->lent)) return false;  // used meanwhile: what was fetched may be older than that
+  if (part.end - part.begin == b->size) return open(*b), true;
+  join(b->windows, part);
+  gate_.reopen(base + part.begin, part.end - part.begin);
+  std::erase_if(b->touched,
+                [&](std::uint64_t at) { return at - base >= part.begin && at - base < part.end; });
+  if (b->touched.empty()) stirred_.erase(base);
+  return b->touched.empty();
+}
+
+/// From the touch on; who goes through the block in order should not fault for every piece.
+byte_range managed_blocks::next_part(block& b) {
+  const std::uint64_t begin = (b.touched.front() - b.base) / first_window * first_window;
+  const bool onwards = begin >= b.last_end && begin - b.last_end < b.next_window;
+  b.next_window = onwards ? std::min(most_window, b.next_window * 4) : first_window;
+  byte_range part{begin, begin + b.next_window};
+  if (b.windows.size() >= windows_allowed()) part = {0, b.size};
+  if (part.end >= b.used) part.end = b.size;  // what rounds the block up is nobody's
+  b.last_end = part.end;
+  return part;
 }
 
 bool managed_blocks::flow_done(lane& own, const work_flow& flow, std::uint64_t number) {
@@ -272,8 +330,7 @@ void managed_blocks::open_window(lane& own, std::uint64_t base) {
   if (!same) return;
   block& b = *same;
   mirrors_.open_window(base, part);
-  std::erase_if(b.windows, [&](const byte_range& w) { return w.begin >= part.begin && w.end <= part.end; });
-  b.windows.push_back(part);
+  join(b.windows, part);
   const std::uint64_t begin = b.variable ? b.first_page : base + part.begin;
   gate_.reopen(begin, b.variable ? b.pages : part.end - part.begin);
   std::erase_if(b.touched, [&](std::uint64_t at) { return at - base >= part.begin && at - base < part.end; });

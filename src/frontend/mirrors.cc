@@ -21,6 +21,16 @@ void drop_shadow(const mirror& m) { ::munmap(m.shadow, m.size); }
 
 }  // namespace
 
+void join(std::vector<byte_range>& ranges, byte_range part) {
+  auto first = std::ranges::find_if(ranges, [&](const byte_range& r) { return r.end >= part.begin; });
+  auto last = first;
+  for (; last != ranges.end() && last->begin <= part.end; ++last) {
+    part.begin = std::min(part.begin, last->begin);
+    part.end = std::max(part.end, last->end);
+  }
+  ranges.insert(ranges.erase(first, last), part);
+}
+
 bool mirrors::add(mirror made) {
   void* shadow =
       ::mmap(nullptr, made.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -78,14 +88,7 @@ void mirrors::add_part(std::uint64_t base, byte_range part) {
   part.begin = part.begin / marshal::change_line * marshal::change_line;
   part.end =
       std::min(m.size, (part.end + marshal::change_line - 1) / marshal::change_line * marshal::change_line);
-  // What it touches becomes one with it.
-  auto first = std::ranges::find_if(m.parts, [&](const byte_range& p) { return p.end >= part.begin; });
-  auto last = first;
-  for (; last != m.parts.end() && last->begin <= part.end; ++last) {
-    part.begin = std::min(part.begin, last->begin);
-    part.end = std::max(part.end, last->end);
-  }
-  m.parts.insert(m.parts.erase(first, last), part);
+  join(m.parts, part);
 }
 
 void mirrors::show_to_kernels(std::uint64_t base) {
@@ -97,16 +100,20 @@ void mirrors::show_to_kernels(std::uint64_t base) {
   count(1);
 }
 
-/// What is to be looked at; empty: all of every block. With the lock.
-std::vector<marshal::address_range> mirrors::ranges() const {
-  std::vector<marshal::address_range> all;
-  if (for_kernels_.load(std::memory_order_relaxed) == mirrors_.size()) return all;
+/// What is to be looked at; nothing: all of every block. With the lock.
+std::optional<std::vector<marshal::address_range>> mirrors::ranges() const {
+  std::vector<marshal::address_range> some;
+  bool all = true;
   for (const auto& [base, m] : mirrors_) {
-    if (m.kernels) all.push_back({base, base + m.size});
-    for (const byte_range& part : m.parts) all.push_back({base + part.begin, base + part.end});
+    const bool whole = m.kernels && !m.lazy;
+    all &= whole;
+    if (whole) some.push_back({base, base + m.size});
+    for (const byte_range& part : m.kernels ? m.windows : m.parts) {
+      if (!whole) some.push_back({base + part.begin, base + part.end});
+    }
   }
-  if (all.size() > marshal::max_ranges) all.clear();
-  return all;
+  if (all || some.size() > marshal::max_ranges) return std::nullopt;
+  return some;
 }
 
 const mirror* mirrors::at(std::uint64_t address) const {
@@ -202,11 +209,17 @@ CUresult mirrors::send(session& server, lane& own, bool at_work, bool to_kernels
   const CUresult code = collect(server, own, context, at_work, [&](const mirror& m) {
     if (to_kernels_alone && !m.kernels) return parts();
     all = {0, m.size};
-    return m.kernels && !m.settled ? parts(&all, 1) : parts(m.kernels ? m.windows : m.parts);
+    if (m.kernels && !m.settled) return parts(&all, 1);
+    if (m.left.empty()) return parts(m.kernels ? m.windows : m.parts);
+    compared_ = m.windows;
+    for (const byte_range& part : m.left) join(compared_, part);
+    return parts(compared_);
   });
   if (code != CUDA_SUCCESS) return code;
   for (auto& [base, m] : mirrors_) {
-    if (m.kernels || !to_kernels_alone) m.settled = m.shut;
+    if (!m.kernels && to_kernels_alone) continue;
+    m.settled = m.shut;
+    m.left.clear();
   }
   return send_part(server, own, context, true);
 }
@@ -224,9 +237,12 @@ CUresult mirrors::send_range(session& server, lane& own, std::uint64_t context, 
 
 CUresult mirrors::fetch(session& server, lane& own, bool at_work) {
   if (!fetch_needed()) return CUDA_SUCCESS;
-  own.how = answered::waited;
   const std::lock_guard lock(mutex_);
-  return fetch_from(server, own, own.context_handle(), {}, ranges(),
+  const auto only = ranges();
+  if (only && only->empty()) return CUDA_SUCCESS;
+  own.how = answered::waited;
+  return fetch_from(server, own, own.context_handle(), {},
+                    only ? *only : std::span<const marshal::address_range>(),
                     at_work ? look::told_at_work : look::told);
 }
 
@@ -309,6 +325,7 @@ void mirrors::name_word(std::uint64_t device_address) {
 
 CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, marshal::fetch_body next,
                              std::span<const marshal::address_range> only, look how, bool* moved) {
+  const std::uint64_t asked_end = next.end;
   do {
     const bool watch = how == look::at_all || how == look::at_lively;
     const auto asked = watch                       ? marshal::service::memory_watch
@@ -347,8 +364,9 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
       if (!m) return marshal::change_target{.memory = {}, .shadow = {}, .gone = true};
       const std::uint64_t offset = address - m->base;
       const auto left = static_cast<std::size_t>(m->size - offset);
+      const std::uint64_t end = asked_end ? std::min(asked_end - m->base, m->size) : m->size;
       return marshal::change_target{
-          {m->bytes() + offset, left}, {m->shadow + offset, left}, m->nobody_touches()};
+          {m->bytes() + offset, left}, {m->shadow + offset, left}, m->nobody_touches({offset, end})};
     };
     const bool applied = from.ok() && marshal::apply_changes(from.rest(), target, words_);
     if (!applied) return server.malformed_reply("a look at shared memory"), session::lost_code;
@@ -356,30 +374,51 @@ CUresult mirrors::fetch_from(session& server, lane& own, std::uint64_t context, 
   return CUDA_SUCCESS;
 }
 
-void mirrors::shut(std::uint64_t base) {
+void mirrors::shut(std::uint64_t base, bool lazy) {
   const std::lock_guard lock(mutex_);
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return;
-  found->second.shut = true;
-  found->second.settled = false;
-  found->second.windows.clear();
+  mirror& m = found->second;
+  m.shut = true;
+  m.lazy = lazy;
+  m.settled = false;
+  m.windows.clear();
+  m.left.clear();
 }
 
 void mirrors::open_window(std::uint64_t base, byte_range part) {
   const std::lock_guard lock(mutex_);
   const auto found = mirrors_.find(base);
+  if (found != mirrors_.end()) join(found->second.windows, part);
+}
+
+void mirrors::fetch_window(session& server, lane& own, std::uint64_t base, byte_range part) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return;
-  std::erase_if(found->second.windows,
-                [&](const byte_range& w) { return w.begin >= part.begin && w.end <= part.end; });
-  found->second.windows.push_back(part);
+  // What cannot be fetched (the session is lost) is not waited for either.
+  (void)fetch_from(server, own, found->second.context, {base, part.begin, base + part.end}, {});
+  join(found->second.windows, part);
+}
+
+void mirrors::close_windows(std::uint64_t base, bool lazy) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mirrors_.find(base);
+  if (found == mirrors_.end()) return;
+  mirror& m = found->second;
+  m.lazy = lazy;
+  for (const byte_range& part : m.windows) join(m.left, part);
+  m.windows.clear();
 }
 
 void mirrors::unshut(std::uint64_t base) {
   const std::lock_guard lock(mutex_);
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return;
-  found->second.shut = found->second.settled = false;
-  found->second.windows.clear();
+  mirror& m = found->second;
+  m.shut = m.settled = m.lazy = false;
+  m.windows.clear();
+  m.left.clear();
 }
 
 void mirrors::work_begins(std::uint64_t context) {

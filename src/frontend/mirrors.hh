@@ -5,6 +5,7 @@
 // compared. Owned by the process state; any thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -35,16 +36,25 @@ struct mirror {
   int file = -1;         ///< what `memory` shows, each byte at its address; holes in it were never written
   bool shut = false;     ///< the program gets at no page of it but those in `windows`
   bool settled = false;  ///< and nothing has changed in the others since they were last compared
+  bool lazy = false;     ///< shut, and what kernels change there is fetched when the program touches it
   std::vector<byte_range> windows;
+  std::vector<byte_range> left;   ///< windows that were closed since, and are to be compared once more
   bool live = false;              ///< pinned or registered: exchanged while work is not over
   bool kernels = true;            ///< kernels may know the address; else only copies name it, in `parts`
   std::vector<byte_range> parts;  ///< in order, apart from each other
 
-  /// The program gets at none of it.
-  bool nobody_touches() const { return shut && windows.empty(); }
+  /// The program gets at none of this part of it.
+  bool nobody_touches(byte_range part) const {
+    const auto meets = [&](const byte_range& w) { return w.begin < part.end && part.begin < w.end; };
+    return shut && std::ranges::none_of(windows, meets);
+  }
 
   std::byte* bytes() const { return memory ? memory : reinterpret_cast<std::byte*>(base); }
 };
+
+/// Puts the part among ranges that lie in order and apart from each other; what it touches becomes one with
+/// it.
+void join(std::vector<byte_range>& ranges, byte_range part);
 
 class mirrors {
  public:
@@ -67,7 +77,8 @@ class mirrors {
   /// Sends what the program has changed, or that part of it which kernels may see. Addresses of the program's
   /// own memory among it are told to `seen`. `at_work`: something goes on that may look at it, or write it.
   CUresult send(session& server, lane& own, bool at_work, bool to_kernels_alone = false);
-  /// Fetches what kernels have changed, if any have run since they were last known to be done.
+  /// Fetches what kernels have changed, if any have run since they were last known to be done; of lazy blocks
+  /// what the program gets at.
   CUresult fetch(session& server, lane& own, bool at_work);
   /// The same for a part of one block ({}: all), whatever has run.
   CUresult send_range(session& server, lane& own, std::uint64_t context, std::uint64_t base, byte_range part);
@@ -81,8 +92,11 @@ class mirrors {
 
   /// What the program can reach of a block: nothing (once it is compared, nothing can change), some parts of
   /// it, all.
-  void shut(std::uint64_t base);
+  void shut(std::uint64_t base, bool lazy);
   void open_window(std::uint64_t base, byte_range part);
+  /// Fetches it, and from then on it is a window: every other fetch comes before or brings it, too.
+  void fetch_window(session& server, lane& own, std::uint64_t base, byte_range part);
+  void close_windows(std::uint64_t base, bool lazy);
   void unshut(std::uint64_t base);
   void work_begins(std::uint64_t context);  ///< kernels or copies may write from now on
   std::uint64_t work_mark() const { return work_mark_.load(std::memory_order_relaxed); }
@@ -119,12 +133,13 @@ class mirrors {
   const mirror* at_device(std::uint64_t address) const;
   const mirror* at(std::uint64_t address) const;
   void count(std::ptrdiff_t more);
-  std::vector<marshal::address_range> ranges() const;
+  std::optional<std::vector<marshal::address_range>> ranges() const;
 
   mutable std::mutex mutex_;  // guards what follows; held while sending and fetching
   std::map<std::uint64_t, mirror> mirrors_;
   std::set<std::uint64_t> contexts_at_work_;
   std::vector<std::byte> changes_, request_, reply_;
+  std::vector<byte_range> compared_;   // of one mirror
   marshal::late_words late_;           // of changes_; names words_
   std::vector<std::uint64_t> lively_;  // lines in mirrors in which words have changed lately, the latest last
   std::vector<std::uint64_t> words_;   // addresses in mirrors that streams wait for or write, ascending

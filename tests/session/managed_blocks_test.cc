@@ -58,7 +58,7 @@ class managed : public loopback_session {
     frontend::mirror made;
     made.base = base(i);
     made.size = granule;
-    made.memory = blocks_.add(made.base, granule, false);
+    made.memory = blocks_.add(made.base, granule, granule, false);
     made.file = blocks_.file();
     ASSERT_NE(made.memory, nullptr);
     ASSERT_EQ(

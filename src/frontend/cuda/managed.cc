@@ -55,14 +55,15 @@ CUresult allocate(lane& own, std::uint64_t size, unsigned flags, std::uint64_t& 
 }
 
 /// Of a block whose addresses are claimed, where the program may use it while kernels do.
-CUresult view_of(std::uint64_t address, std::uint64_t size, bool variable, std::byte*& view) {
+CUresult view_of(std::uint64_t address, std::uint64_t size, std::uint64_t used, bool variable,
+                 std::byte*& view) {
   process& p = process::instance();
   if (!p.concurrent_managed()) return CUDA_SUCCESS;
   if (!p.managed().start(*p.server(), questions())) {
     log::error("managed memory: no descriptors left for watching its pages");
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
-  view = p.managed().add(address, size, variable);
+  view = p.managed().add(address, size, used, variable);
   return view ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -158,7 +159,7 @@ CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size) {
   if (!p.open_foreign(address, size)) return CUDA_ERROR_MAP_FAILED;
   p.use_host_memory();
   std::byte* view = nullptr;
-  if (const CUresult code = view_of(address, size, true, view); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = view_of(address, size, size, true, view); code != CUDA_SUCCESS) return code;
   std::uint64_t there = 0;
   const CUresult code = show_block(own, address, size, marshal::host_block::managed, there, view);
   if (code != CUDA_SUCCESS) return p.managed().remove(address), code;
@@ -201,7 +202,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flags) {
   made.base = made.device_address = block.base;
   made.size = whole_granules(bytesize);
   made.context = block.context;
-  if (const CUresult code = view_of(made.base, made.size, false, made.memory); code != CUDA_SUCCESS)
+  if (const CUresult code = view_of(made.base, made.size, bytesize, false, made.memory); code != CUDA_SUCCESS)
     return free_managed(own, block), code;
   made.file = made.memory ? p.managed().file() : -1;
   if (!p.mirrors().add(made)) return free_managed(own, block), CUDA_ERROR_OUT_OF_MEMORY;
