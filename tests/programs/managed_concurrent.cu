@@ -62,6 +62,9 @@ __global__ void through_pointers(mailbox* box, int rounds) {
   for (int i = 0; i < rounds; i++) atomicAdd_system(box->next->count, 1);
 }
 
+/// Names where a parameter lies, and changes nothing there.
+__global__ void through_words(int** where) { atomicAdd_system(*where, 0); }
+
 __global__ void add_one(int* data, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) atomicAdd_system(&data[i], 1);
 }
@@ -284,6 +287,37 @@ void fills_and_copies() {
   MUST(cudaFree(data));
 }
 
+/// Copies that name it as memory of the host, and parameters that lie in it.
+void as_host_memory() {
+  constexpr int n = 1 << 16;
+  int* data = managed<int>(n);
+  int** where = managed<int*>();
+  int* device;
+  std::vector<int> host(n);
+  MUST(cudaMalloc(&device, n * sizeof(int)));
+  for (int i = 0; i < n; i++) data[i] = i;
+  for (int round = 1; round <= 4; round++) {
+    *where = data;
+    add_one<<<1, 64>>>(data, n);
+    void* parameters[] = {where, const_cast<int*>(&n)};
+    through_words<<<1, 1>>>(where);
+    MUST(cudaLaunchKernel(reinterpret_cast<const void*>(add_one), 1, 64, parameters, 0, nullptr));
+    MUST(cudaMemcpy(device, data, n * sizeof(int), cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(host.data(), device, n * sizeof(int), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < n; i++) EXPECT(host[i] == i + 2 * round);
+    add_one<<<1, 64>>>(device, n);
+    MUST(cudaMemcpyAsync(data, device, n * sizeof(int), cudaMemcpyDeviceToHost, 0));
+    add_one<<<1, 64>>>(data, n);
+    MUST(cudaMemcpy2D(device, n, data, n, n, 4, cudaMemcpyHostToDevice));
+    MUST(cudaMemcpy(host.data(), device, n * sizeof(int), cudaMemcpyDeviceToHost));
+    for (int i = 0; i < n; i++) EXPECT(host[i] == i + 2 * round + 2);
+    for (int i = 0; i < n; i++) data[i] -= 2;
+  }
+  MUST(cudaFree(device));
+  MUST(cudaFree(data));
+  MUST(cudaFree(where));
+}
+
 void host_function() {
   struct order {
     int* data;
@@ -452,6 +486,7 @@ int main(int count, char** values) {
                         {"uploaded pointers", uploaded_pointers},
                         {"graphs", graphs},
                         {"fills and copies", fills_and_copies},
+                        {"as host memory", as_host_memory},
                         {"host function", host_function},
                         {"many threads", many_threads},
                         {"children", children},
