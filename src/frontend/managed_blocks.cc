@@ -109,7 +109,9 @@ void managed_blocks::rest(block& b) {
   close_windows(b);  // they may have been fetched before the last work was complete
   b.next_window = first_window;
   b.last_end = 0;
-  if (!b.touched.empty()) stirred_.insert(b.base);
+  if (b.touched.empty()) return;
+  stirred_.insert(b.base);
+  gate_.wake();
 }
 
 /// What the program may change is compared again before it can.
@@ -130,6 +132,7 @@ void managed_blocks::use(block& b, const work_flow& flow, std::uint64_t number) 
     stirred_.erase(b.base);
     b.next_window = first_window;
     b.since = b.looked = b.changed = clock::now();
+    if (!b.touched.empty()) work_touched_.notify_all();
   }
   b.users[flow] = number;
   busy_.insert(b.base);
@@ -258,6 +261,7 @@ void managed_blocks::lend() {
     b.lent = true;
     if (b.closed && !b.lazy) open(b);
   }
+  gate_.wake();  // somebody may sleep there already
 }
 
 void managed_blocks::take_back() {
@@ -267,6 +271,7 @@ void managed_blocks::take_back() {
     block& b = blocks_.at(base);
     if (std::exchange(b.lent, false)) b.closed ? close_windows(b) : close(b);
   }
+  work_touched_.notify_all();
 }
 
 /// Each splits its block's mapping in three, and a process may have 65,530 mappings.
@@ -286,6 +291,7 @@ void managed_blocks::stop() {
     }
   }
   waits_changed_.notify_all();
+  work_touched_.notify_all();
   gate_.wake();
   // The library may be unloaded after this: its threads should not be in it then.
   for (int i = 0; i < 200 && threads_.load(std::memory_order_acquire) != 0; ++i) ::usleep(500);

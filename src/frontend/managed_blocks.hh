@@ -4,7 +4,7 @@
 // not done in time may be waiting for that very touch: then the pages around it are opened, and while the
 // work lasts both sides tell each other what they change there, many times a second. Where system calls wait
 // for closed pages too, larger blocks stay closed when the work is over: what is touched is fetched then, and
-// no more. All of this is done by one thread, which exists from the first such request on. Owned by the
+// no more. All of this is done by two threads, which exist from the first such request on. Owned by the
 // process state; any thread.
 #pragma once
 
@@ -122,7 +122,10 @@ class managed_blocks {
   std::uint64_t all_left() const;
   std::vector<std::uint64_t> together(const block& b) const;
 
-  void serve();
+  void take_touches();
+  void look_at_work();
+  static bool waits_for_work(const block& b);
+  std::optional<std::chrono::nanoseconds> refresh_all(lane& own);
   void note_touch(std::uint64_t address);
   std::optional<std::chrono::nanoseconds> step(lane& own);
   bool settle(lane& own, std::uint64_t base);
@@ -157,7 +160,7 @@ class managed_blocks {
   std::vector<std::uint64_t> seen_;
   std::map<std::uint64_t, std::pair<work_flow, std::uint64_t>> events_;
   std::map<std::uint64_t, context_wait> waits_;
-  std::condition_variable waits_changed_;
+  std::condition_variable waits_changed_, work_touched_;
   std::atomic<int> threads_{0};
 };
 

@@ -1,5 +1,6 @@
-// The thread of managed_blocks: looks whether the work that closed a touched block is complete, and exchanges
-// changes with work that is not.
+// The threads of managed_blocks. One takes touches and fetches what is touched where no work is waited for;
+// the server answers it whatever else it does. The other asks whether the work that closed a touched block is
+// complete, which may take as long as that work, and exchanges changes with work that is not.
 #include <algorithm>
 
 #include "base/blocked_signals.hh"
@@ -29,13 +30,14 @@ bool managed_blocks::start(session& server, work_questions ask) {
   server_ = &server;
   ask_ = std::move(ask);
   const blocked_signals blocked;  // signals are the program's business (design section 5.4)
-  ++threads_;
-  std::thread([this] { serve(); }).detach();
+  threads_ += 2;
+  std::thread([this] { take_touches(); }).detach();
+  std::thread([this] { look_at_work(); }).detach();
   started_.store(true, std::memory_order_release);
   return true;
 }
 
-void managed_blocks::serve() {
+void managed_blocks::take_touches() {
   lane& own = this_lane();
   std::optional<std::chrono::nanoseconds> pause;
   while (!ended_.load()) {
@@ -43,9 +45,32 @@ void managed_blocks::serve() {
       note_touch(*address);
       pause = 0ns;
     }
-    pause = step(own);
+    pause = refresh_all(own);
   }
   --threads_;
+}
+
+void managed_blocks::look_at_work() {
+  lane& own = this_lane();
+  while (!ended_.load()) {
+    const auto pause = step(own);
+    std::unique_lock lock(mutex_);
+    if (pause) {
+      work_touched_.wait_for(lock, *pause);
+    } else {
+      work_touched_.wait(lock, [this] {
+        return ended_.load() || std::ranges::any_of(busy_, [this](std::uint64_t base) {
+                 return waits_for_work(blocks_.at(base));
+               });
+      });
+    }
+  }
+  --threads_;
+}
+
+/// Somebody sleeps in it until its work is complete, or it is exchanged with that. With the lock.
+bool managed_blocks::waits_for_work(const block& b) {
+  return b.closed && !b.lent && (!b.touched.empty() || !b.windows.empty());
 }
 
 /// All blocks in the page wait for it.
@@ -64,26 +89,42 @@ void managed_blocks::note_touch(std::uint64_t address) {
     if (open_again) continue;  // it was closed for an exchange, and who slept there is awake
     if (near.touched.empty()) near.since = near.looked = near.changed = clock::now();
     near.touched.push_back(std::max(first, near.base));
-    if (near.users.empty()) stirred_.insert(near.base);
+    if (near.users.empty()) {
+      stirred_.insert(near.base);
+    } else {
+      work_touched_.notify_all();
+    }
   }
   if (!any) gate_.reopen(first, page);  // opened meanwhile: nobody may sleep there
 }
 
-std::optional<std::chrono::nanoseconds> managed_blocks::step(lane& own) {
-  std::vector<std::uint64_t> bases, free;
+/// Nothing: nobody is left for this thread.
+std::optional<std::chrono::nanoseconds> managed_blocks::refresh_all(lane& own) {
+  std::vector<std::uint64_t> bases;
   {
     const std::lock_guard lock(mutex_);
-    free.assign(stirred_.begin(), stirred_.end());
+    bases.assign(stirred_.begin(), stirred_.end());
     for (const std::uint64_t base : busy_) {
       const block& b = blocks_.at(base);
-      if (!b.closed || (b.touched.empty() && (b.windows.empty() || b.lent))) continue;
-      (b.lent ? free : bases).push_back(base);
+      if (b.closed && b.lent && !b.touched.empty()) bases.push_back(base);
     }
   }
   std::optional<std::chrono::nanoseconds> pause;
-  for (const std::uint64_t base : free) {
+  for (const std::uint64_t base : bases) {
     if (!refresh(own, base)) pause = first_pause;
   }
+  return pause;
+}
+
+std::optional<std::chrono::nanoseconds> managed_blocks::step(lane& own) {
+  std::vector<std::uint64_t> bases;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::uint64_t base : busy_) {
+      if (waits_for_work(blocks_.at(base))) bases.push_back(base);
+    }
+  }
+  std::optional<std::chrono::nanoseconds> pause;
   for (const std::uint64_t base : bases) {
     if (settle(own, base)) continue;
     std::chrono::nanoseconds waited{};
@@ -91,11 +132,8 @@ std::optional<std::chrono::nanoseconds> managed_blocks::step(lane& own) {
     {
       const std::lock_guard lock(mutex_);
       const auto found = blocks_.find(base);
-      if (found == blocks_.end() || !found->second.closed) continue;
-      if (found->second.users.empty()) {
-        pause = 0ns;  // now it is among the others
-        continue;
-      }
+      if (found == blocks_.end() || !waits_for_work(found->second)) continue;
+      if (found->second.users.empty()) continue;  // the other thread's
       touched = !found->second.touched.empty();
       shared = !found->second.windows.empty();
       waited = clock::now() - found->second.since;
