@@ -363,11 +363,11 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
   CUstream behind = nullptr;
   const CUresult done =
       copy.data ? read(m.address + at, copy.data, size, context, behind) : CUDA_ERROR_OUT_OF_MEMORY;
+  const bool by_ourselves = done == CUDA_ERROR_NOT_READY;
+  // Without the lock: the driver may keep us out for as long as somebody frees.
+  if (by_ourselves) behind ? staging_.give_back_after(copy, behind, false) : staging_.give_back(copy);
   lock.lock();
-  if (done == CUDA_ERROR_NOT_READY) {
-    behind ? staging_.give_back_after(copy, behind, false) : staging_.give_back(copy);
-    return holds(m) ? look_by_hand() : CUDA_SUCCESS;
-  }
+  if (by_ourselves) return holds(m) ? look_by_hand() : CUDA_SUCCESS;
   // What the client has changed meanwhile is not in the copy: it would be taken for a change of a kernel's.
   if (done == CUDA_SUCCESS && holds(m) && stores_ == stores) {
     at += marshal::find_changes(m.address + at, {copy.data, size}, shadow.subspan(at, size), 0, room,
