@@ -15,8 +15,6 @@
 namespace outboard::frontend {
 namespace {
 
-using namespace std::chrono_literals;
-
 /// A debugger reads no page that is closed.
 bool is_traced() {
   constexpr std::string_view field = "\nTracerPid:\t";
@@ -74,10 +72,15 @@ void managed_blocks::close(block& b) {
   b.lazy = may_be_lazy(b);
   b.closing = ++last_closing_;
   b.issued = false;
+  forget_windows(b);
+  mirrors_.shut(b.base, b.lazy);
+}
+
+/// The next one is small again.
+void managed_blocks::forget_windows(block& b) {
   b.windows.clear();
   b.next_window = first_window;
   b.last_end = 0;
-  mirrors_.shut(b.base, b.lazy);
 }
 
 /// What the program has changed there is compared once more.
@@ -86,7 +89,7 @@ void managed_blocks::close_windows(block& b) {
   mirrors_.close_windows(b.base, b.lazy);
   b.closing = ++last_closing_;
   b.issued = false;
-  b.windows.clear();
+  forget_windows(b);
 }
 
 /// System calls must wait for the pages, as threads do. A small block costs less when it is fetched with what
@@ -107,8 +110,6 @@ void managed_blocks::rest(block& b) {
   if (!b.closed) return;
   if (!b.lazy) return open(b);
   close_windows(b);  // they may have been fetched before the last work was complete
-  b.next_window = first_window;
-  b.last_end = 0;
   if (b.touched.empty()) return;
   stirred_.insert(b.base);
   gate_.wake();
@@ -130,7 +131,6 @@ void managed_blocks::use(block& b, const work_flow& flow, std::uint64_t number) 
     b.lazy = may_be_lazy(b);
     close_windows(b);
     stirred_.erase(b.base);
-    b.next_window = first_window;
     b.since = b.looked = b.changed = clock::now();
     if (!b.touched.empty()) work_touched_.notify_all();
   }
@@ -150,11 +150,11 @@ managed_blocks::block* managed_blocks::at(std::uint64_t address) {
 std::uint64_t managed_blocks::begin(const work_flow& flow, std::span<const std::byte> words, bool all) {
   const std::lock_guard lock(mutex_);
   if (blocks_.empty() || ended_.load(std::memory_order_relaxed)) return 0;
-  seen_.clear();
-  marshal::find_addresses(words, 1, {low_, high_ - low_, &seen_});
+  std::vector<std::uint64_t> named;
+  marshal::find_addresses(words, 1, {low_, high_ - low_, &named});
   const std::uint64_t number = ++last_number_;
   leaving_.insert(number);
-  for (const std::uint64_t address : seen_) {
+  for (const std::uint64_t address : named) {
     if (block* b = at(address)) use(*b, flow, number);
   }
   for (auto& [base, b] : blocks_) {

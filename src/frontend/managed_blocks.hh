@@ -112,6 +112,7 @@ class managed_blocks {
   block* at(std::uint64_t address);
   void close(block& b);
   void close_windows(block& b);
+  static void forget_windows(block& b);
   void open(block& b);
   void rest(block& b);
   bool may_be_lazy(const block& b);
@@ -157,7 +158,6 @@ class managed_blocks {
   std::uint64_t last_number_ = 0, last_closing_ = 0;
   std::set<std::uint64_t> leaving_;
   std::uint64_t low_ = 0, high_ = 0;  // of all blocks
-  std::vector<std::uint64_t> seen_;
   std::map<std::uint64_t, std::pair<work_flow, std::uint64_t>> events_;
   std::map<std::uint64_t, context_wait> waits_;
   std::condition_variable waits_changed_, work_touched_;

@@ -199,11 +199,7 @@ bool managed_blocks::settle(lane& own, std::uint64_t base) {
   for (const std::uint64_t one : bases) {
     const auto found = blocks_.find(one);
     if (found == blocks_.end()) continue;
-    if (lazy) {
-      rest(found->second);
-    } else if (found->second.closed) {
-      open(found->second);
-    }
+    rest(found->second);
     busy_.erase(one);
   }
   return !lazy;

@@ -47,6 +47,7 @@ std::optional<mirror> mirrors::remove(std::uint64_t base) {
   const std::lock_guard lock(mutex_);
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return std::nullopt;
+  set_lazy(found->second, false);
   const mirror gone = found->second;
   drop_shadow(gone);
   mirrors_.erase(found);
@@ -62,6 +63,7 @@ std::vector<mirror> mirrors::remove_context(std::uint64_t context) {
       ++m;
       continue;
     }
+    set_lazy(m->second, false);
     gone.push_back(m->second);
     drop_shadow(m->second);
     m = mirrors_.erase(m);
@@ -78,6 +80,12 @@ void mirrors::count(std::ptrdiff_t more) {
   count_.store(mirrors_.size(), std::memory_order_release);
   const auto live = std::ranges::count_if(mirrors_, [](const auto& m) { return m.second.live; });
   live_.store(static_cast<std::size_t>(live), std::memory_order_release);
+}
+
+/// With the lock.
+void mirrors::set_lazy(mirror& m, bool lazy) {
+  lazy_ += std::size_t{lazy} - std::size_t{m.lazy};
+  m.lazy = lazy;
 }
 
 void mirrors::add_part(std::uint64_t base, byte_range part) {
@@ -102,17 +110,16 @@ void mirrors::show_to_kernels(std::uint64_t base) {
 
 /// What is to be looked at; nothing: all of every block. With the lock.
 std::optional<std::vector<marshal::address_range>> mirrors::ranges() const {
+  if (lazy_ == 0 && for_kernels_.load(std::memory_order_relaxed) == mirrors_.size()) return std::nullopt;
   std::vector<marshal::address_range> some;
-  bool all = true;
   for (const auto& [base, m] : mirrors_) {
     const bool whole = m.kernels && !m.lazy;
-    all &= whole;
     if (whole) some.push_back({base, base + m.size});
     for (const byte_range& part : m.kernels ? m.windows : m.parts) {
       if (!whole) some.push_back({base + part.begin, base + part.end});
     }
   }
-  if (all || some.size() > marshal::max_ranges) return std::nullopt;
+  if (some.size() > marshal::max_ranges) return std::nullopt;
   return some;
 }
 
@@ -380,7 +387,7 @@ void mirrors::shut(std::uint64_t base, bool lazy) {
   if (found == mirrors_.end()) return;
   mirror& m = found->second;
   m.shut = true;
-  m.lazy = lazy;
+  set_lazy(m, lazy);
   m.settled = false;
   m.windows.clear();
   m.left.clear();
@@ -406,7 +413,7 @@ void mirrors::close_windows(std::uint64_t base, bool lazy) {
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return;
   mirror& m = found->second;
-  m.lazy = lazy;
+  set_lazy(m, lazy);
   for (const byte_range& part : m.windows) join(m.left, part);
   m.windows.clear();
 }
@@ -416,7 +423,8 @@ void mirrors::unshut(std::uint64_t base) {
   const auto found = mirrors_.find(base);
   if (found == mirrors_.end()) return;
   mirror& m = found->second;
-  m.shut = m.settled = m.lazy = false;
+  m.shut = m.settled = false;
+  set_lazy(m, false);
   m.windows.clear();
   m.left.clear();
 }

@@ -133,6 +133,7 @@ class mirrors {
   const mirror* at_device(std::uint64_t address) const;
   const mirror* at(std::uint64_t address) const;
   void count(std::ptrdiff_t more);
+  void set_lazy(mirror& m, bool lazy);
   std::optional<std::vector<marshal::address_range>> ranges() const;
 
   mutable std::mutex mutex_;  // guards what follows; held while sending and fetching
@@ -146,6 +147,7 @@ class mirrors {
   std::uint64_t watched_low_ = 0, watched_size_ = 0;
   std::uint64_t managed_low_ = 0, managed_size_ = 0;
   std::vector<std::uint64_t> noted_, managed_noted_;
+  std::size_t lazy_ = 0;  // so many are
   std::atomic<std::size_t> count_{0}, for_kernels_{0}, live_{0};
   std::atomic<bool> working_{false};
   std::atomic<std::uint64_t> work_mark_{0};
