@@ -91,8 +91,7 @@ std::string cell(std::string text) {
 std::string document_text() {
   std::string out =
       "# Settings\n\n"
-      "Every setting. `outboard settings --document` prints this page from a table,\n"
-      "[src/base/settings.cc](../src/base/settings.cc).\n"
+      "Every setting. `outboard settings --document` prints this page from a table, `src/base/settings.cc`.\n"
       "[command.md](command.md#configuration) says where settings come from and what a server does with\n"
       "its own. `outboard settings` shows the values that hold on a machine, and what set each.\n";
   std::string_view section = "?";

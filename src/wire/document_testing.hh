@@ -1,4 +1,4 @@
-// The examples of docs/wire.md, read for tests: a block opens with "```example NAME" and holds hexadecimal
+// The examples of docs/wire.md, read for tests: a block opens with "```example-NAME" and holds hexadecimal
 // bytes, and behind a ';' what they mean. For tests alone; throws nothing, reports by gtest.
 #pragma once
 
@@ -45,7 +45,7 @@ inline std::map<std::string, std::vector<std::byte>> read_examples() {
   std::map<std::string, std::vector<std::byte>> examples;
   std::ifstream document(in_checkout("docs/wire.md"));
   EXPECT_TRUE(document) << in_checkout("docs/wire.md");
-  const std::string opening = "```example ";
+  const std::string opening = "```example-";
   std::vector<std::byte>* into = nullptr;
   for (std::string line; std::getline(document, line);) {
     if (line.starts_with(opening)) {
