@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What README.md and docs/ tell a stranger to run or to read exists: ./programs, linked files, folders of the map,
-and every `outboard VERB` is a verb that the interface has."""
+"""What README.md and docs/ tell a stranger to run or to read exists: ./programs, linked files and their anchors,
+folders of the map, and every `outboard VERB` is a verb that the interface has."""
 import pathlib
 import re
 import sys
 
+import links
+
 VERBS = {"serve", "run", "devices", "sessions", "doctor", "settings", "completion", "cdi", "help", "version"}
-BUILT = ("build/",)  # made by the commands themselves; my_... is the reader's own
+MADE = ("build/", "outboard_")  # made by the commands themselves, and by scripts/release; my_... is the reader's own
 
 
 def blocks(text):
@@ -16,13 +18,12 @@ def blocks(text):
 def problems(root, document):
     text = document.read_text()
     name = document.relative_to(root).as_posix()
-    for target in re.findall(r"\]\(([^)#\s]+)", text):
-        if "://" not in target and not (document.parent / target).exists():
-            yield f"{name}: link to {target}, which is not there"
-    commands = re.findall(r"(?<![\w/.])\./([\w./-]+)", text) + re.findall(r"(?<![\w/.])(scripts/[\w-]+)", text)
+    yield from links.broken(document, root)
+    commands = re.findall(r"(?<![\w/.\"])\./([\w./-]+)", text) + re.findall(r"(?<![\w/.])(scripts/[\w-]+)", text)
+    compiled = re.findall(r"nvcc -o ([\w-]+)", text)
     for command in commands:
         path = root / command
-        if not command.startswith((*BUILT, "my_")) and not path.exists():
+        if not command.startswith((*MADE, "my_")) and command not in compiled and not path.exists():
             yield f"{name}: names {command}, which is not there"
     if document.name in ("README.md", "overview.md"):
         for block in blocks(text):
@@ -43,7 +44,7 @@ def problems(root, document):
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
-    documents = [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    documents = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
     found = [problem for document in documents for problem in problems(root, document)]
     for program in ("quickstart", "check", ".ci/run"):
         if not (root / program).stat().st_mode & 0o111:
