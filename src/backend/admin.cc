@@ -3,6 +3,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/machine.hh"
 #include "base/version.hh"
 #include "wire/hello.hh"
 #include "wire/opencl_session.hh"
@@ -42,6 +43,12 @@ json device_json(const probed_device& device, std::size_t ordinal) {
 
 double seconds_since(std::chrono::system_clock::time_point when) {
   return std::chrono::duration<double>(std::chrono::system_clock::now() - when).count();
+}
+
+/// For who measures what the way here costs.
+json machine_json() {
+  const machine_facts m = look_at_machine();
+  return {{"host", m.host}, {"cpu", m.cpu}, {"cores", m.cores}, {"kernel", m.kernel}, {"load", m.load}};
 }
 
 /// One that waits for a place: it has no number yet, and no worker.
@@ -117,6 +124,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
   const worker_totals& totals = w.totals();
   return dump({{"product", product},
                {"protocol", {{"lowest", wire::protocol_min}, {"highest", wire::protocol_max}}},
+               {"machine", machine_json()},
                {"process", ::getpid()},
                {"started", utc(facts.started)},
                {"device",
