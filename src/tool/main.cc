@@ -126,6 +126,35 @@ CLI::App* add_worker(CLI::App& app, worker_flags& worker) {
   return verb;
 }
 
+CLI::App* add_bench(CLI::App& app, common_flags& common, bench_flags& bench) {
+  CLI::App* verb = app.add_subcommand(
+      "bench",
+      "measure what calls cost between this machine and a server, and natively where both can be had");
+  add_server(*verb, common);
+  add_setting(*verb, common, "device");
+  verb->add_option("--seconds", bench.seconds, "how long the whole of it takes, about; default: 20")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 3600.0).description(""));
+  verb->add_flag("--json", common.json, "print JSON");
+  verb->add_flag("--markdown", bench.markdown, "print Markdown");
+  verb->add_option("--output", bench.output, "write the page to this file")->type_name("FILE");
+  verb->add_flag("--native", bench.native, "measure this machine's own driver alone, without Outboard");
+  verb->add_option(
+          "--compare", bench.compare,
+          "put the native rows of this file beside ours: what --native --json wrote on the server's machine")
+      ->type_name("FILE");
+  verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
+  return verb;
+}
+
+CLI::App* add_measure(CLI::App& app, measure_flags& measure) {
+  CLI::App* verb = app.add_subcommand("measure", "")->group("");
+  verb->add_flag("--native", measure.native);
+  verb->add_option("--seconds", measure.seconds);
+  verb->add_option("--bulk", measure.bulk);
+  return verb;
+}
+
 /// Where the program of `run` begins among the arguments: behind "--", or at the first that is neither a flag
 /// of ours nor the value of one. What stands there is not ours to parse. argc if there is none.
 int find_program(const CLI::App& run_verb, int argc, char** argv) {
@@ -217,6 +246,8 @@ int command(int argc, char** argv) {
   common_flags common;
   serve_flags serve;
   worker_flags worker;
+  bench_flags bench;
+  measure_flags measure;
   CLI::App* const serve_verb = add_serve(app, common, serve);
   CLI::App* const run_verb = add_run(app, common);
   CLI::App* const devices_verb =
@@ -251,6 +282,8 @@ int command(int argc, char** argv) {
       app.add_subcommand("completion", "print a script that completes verbs and flags in a shell");
   std::string shell;
   completion_verb->add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("bash|zsh|fish");
+  CLI::App* const bench_verb = add_bench(app, common, bench);
+  CLI::App* const measure_verb = add_measure(app, measure);
   CLI::App* const worker_verb = add_worker(app, worker);
   if (const auto status = answer_other_word(app, argc, argv)) return *status;
   const int program = find_program(*run_verb, argc, argv);
@@ -277,6 +310,8 @@ int command(int argc, char** argv) {
   if (settings_verb->parsed()) return verb_settings(common, example, document);
   if (cdi_verb->parsed()) return verb_cdi(common, action, output);
   if (completion_verb->parsed()) return print_completion(app, shell);
+  if (bench_verb->parsed()) return verb_bench(common, bench);
+  if (measure_verb->parsed()) return verb_measure(measure);
   CHECK(worker_verb->parsed());
   return verb_worker(worker);
 }

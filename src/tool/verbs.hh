@@ -2,6 +2,7 @@
 // status.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -43,6 +44,20 @@ struct worker_flags {
   std::vector<std::string> plugins;   ///< NAME=LIBRARY
 };
 
+struct bench_flags {
+  bool markdown = false;
+  bool native = false;  ///< this machine's own driver alone
+  std::string output;   ///< the file that gets the page; empty: the standard output
+  std::string compare;  ///< an earlier page as JSON, whose native rows are put beside ours
+  double seconds = 20;  ///< the whole run, about
+};
+
+struct measure_flags {
+  bool native = false;     ///< by this machine's own driver, else by the library that the loader finds
+  double seconds = 1;      ///< all rows, about
+  std::uint64_t bulk = 0;  ///< bytes of the large copies; 0: none
+};
+
 int verb_serve(const common_flags& common, const serve_flags& flags);
 int verb_run(const common_flags& common, const std::vector<std::string>& command);
 int verb_devices(const common_flags& common);
@@ -50,6 +65,8 @@ int verb_sessions(const common_flags& common);
 int verb_doctor(const common_flags& common);
 int verb_settings(const common_flags& common, bool example, bool document);
 int verb_cdi(const common_flags& common, const std::string& action, const std::string& output);
+int verb_bench(const common_flags& common, const bench_flags& flags);
+int verb_measure(const measure_flags& flags);
 int verb_worker(const worker_flags& flags);
 
 /// Files, environment, then flags. The reason of an error is the exit status: usage for a flag, configuration

@@ -7,7 +7,7 @@ import sys
 
 import links
 
-VERBS = {"serve", "run", "devices", "sessions", "doctor", "settings", "completion", "cdi", "help", "version"}
+VERBS = {"serve", "run", "devices", "sessions", "doctor", "settings", "completion", "cdi", "bench", "help", "version"}
 MADE = ("build/", "outboard_")  # made by the commands themselves, and by scripts/release; my_... is the reader's own
 
 
