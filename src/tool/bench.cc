@@ -111,14 +111,22 @@ int rounds_in(double seconds, double least) {
 
 struct plan {
   int rounds = 3;
-  double seconds = 1;  ///< of one run
+  double end = 0;    ///< by bench::microseconds()
+  double extra = 0;  ///< seconds that a round takes beyond what its rows are given: starts, large blocks
   std::uint64_t bulk = 0;
+
+  /// Seconds for the rows of each way, where so many rounds are left.
+  double share(int rounds_left, std::size_t ways) const {
+    const double left = (end - bench::microseconds()) / 1e6 / rounds_left - extra;
+    return std::max(0.05, left / static_cast<double>(ways));
+  }
 };
 
 /// A first run of each way that does not count: code is kept, workers are warm, and it tells what is
 /// affordable.
 std::optional<stop> prepare(std::vector<way>& ways, double seconds, plan& p) {
-  double least_rate = 1e9, overhead = 0, whole = 0.001;
+  double least_rate = 1e9, whole = 0.001;
+  p.end = bench::microseconds() + seconds * 1e6;
   std::uint64_t device_free = bench::most_bulk * 4;
   const double trial = std::min(1.0, seconds * 0.05);
   for (way& w : ways) {
@@ -126,18 +134,16 @@ std::optional<stop> prepare(std::vector<way>& ways, double seconds, plan& p) {
     const double began = bench::microseconds();
     if (auto stopped = run_once(w, trial, 0, said)) return stopped;
     const double took = (bench::microseconds() - began) / 1e6;
-    overhead += std::max(0.0, took - trial);
+    p.extra += std::max(0.0, took - trial);
     whole += took;
     for (const char* row : {"in_pageable_1m", "out_pageable_1m"})
       least_rate = std::min(least_rate, number(said["values"], row));
     device_free = std::min(device_free, static_cast<std::uint64_t>(number(said, "free_memory")));
   }
   p.rounds = rounds_in(seconds, whole);
-  const double left = seconds - overhead * (p.rounds + 1) - trial * static_cast<double>(ways.size());
-  p.seconds = std::max(0.05, left / p.rounds / static_cast<double>(ways.size()));
   const auto host_free = static_cast<std::uint64_t>(::sysconf(_SC_AVPHYS_PAGES)) * page_size();
   // Some twenty rows share the time.
-  p.bulk = bench::choose_bulk(device_free, host_free, least_rate, p.seconds / 10);
+  p.bulk = bench::choose_bulk(device_free, host_free, least_rate, p.share(p.rounds, ways.size()) / 10);
   return std::nullopt;
 }
 
@@ -286,18 +292,20 @@ std::string now_text() {
 }
 
 /// The rounds: each way once, and the line.
-std::optional<stop> measure(std::vector<way>& ways, const plan& p, line_meter* line) {
+std::optional<stop> measure(std::vector<way>& ways, plan& p, line_meter* line) {
   for (int turn = 1; turn <= p.rounds; ++turn) {
     tell_progress(turn, p.rounds, false);
+    const double share = p.share(p.rounds - turn + 1, ways.size()), began = bench::microseconds();
     for (way& w : ways) {
       json said;
-      if (auto stopped = run_once(w, p.seconds, p.bulk, said)) return stopped;
+      if (auto stopped = run_once(w, share, p.bulk, said)) return stopped;
       keep(w, said);
       if (!w.ours || line == nullptr) continue;
       const auto took = line->measure();
       if (took) w.values[std::string(bench::line_row)].push_back(*took);
       if (!took) w.missing[std::string(bench::line_row)] = line->why_not();
     }
+    p.extra = std::max(0.0, (bench::microseconds() - began) / 1e6 - share * static_cast<double>(ways.size()));
   }
   tell_progress(0, 0, true);
   return std::nullopt;

@@ -70,6 +70,12 @@ class Ours(BenchTest):
                 self.assertLessEqual(max(map(len, text.splitlines())), 100)
                 self.assertFalse([line for line in text.splitlines() if line != line.rstrip()])
 
+    def test_a_wrong_result_fails(self):
+        daemon = self.serve(device="mock")  # which runs no kernel
+        done = run(*QUICK, "--server", daemon.unix)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("wrong result", done.stderr)
+
     def test_statuses(self):
         for flags, status, said in (
                 (["--server", "unix:/none/s"], 3, "no server at unix:/none/s"),
