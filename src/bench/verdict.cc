@@ -100,6 +100,8 @@ std::optional<double> line_of(std::span<const compared_row> rows, double wait) {
 std::string wait_on_top(std::span<const compared_row> rows) {
   const compared_row* r = find(rows, "launch_wait");
   if (r == nullptr || !r->ours || !r->native) return "";
+  if (r->ours->lowest < r->native->highest && r->native->lowest < r->ours->highest)
+    return "What a launch that is waited for costs on top cannot be told: its runs overlap.";
   const double more = r->ours->median - r->native->median;
   std::string out =
       more > 0 ? fmt::format("A launch that is waited for costs {:.1f} us more than natively", more)

@@ -62,6 +62,14 @@ TEST(verdict, says_what_a_wait_costs_on_top_and_what_the_line_takes) {
   EXPECT_THAT(verdict(rows), HasSubstr("costs 1.0 us less than natively"));
 }
 
+TEST(verdict, names_no_cost_where_runs_overlap) {
+  const std::string said = verdict(std::vector{compared("launch_wait", {12, 18, 20}, {9, 10, 13})});
+  EXPECT_THAT(said, HasSubstr("cannot be told"));
+  EXPECT_THAT(said, Not(HasSubstr("us more")));
+  EXPECT_THAT(verdict(std::vector{compared("launch_wait", {14, 18, 20}, {9, 10, 13})}),
+              HasSubstr("8.0 us more"));
+}
+
 TEST(verdict, without_native_says_what_goes_through) {
   const std::vector rows{compared("launch_wait", {20}, {}),   compared("launches", {440}, {}),
                          compared("in_pageable_1m", {3}, {}), compared("in_locked_bulk", {9.5}, {}),

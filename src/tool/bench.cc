@@ -401,7 +401,7 @@ int bench_server_against(const common_flags& common, const bench_flags& flags, c
   if (const std::string ours = device_text(ways.back().about);
       !page.native.device.empty() && page.native.device != ours) {
     page.doubts.push_back(
-        fmt::format("Natively it was {}, through Outboard {}: their difference is in all ratios.",
+        fmt::format("Natively it was {}; through Outboard: {}. Their difference is in all ratios.",
                     page.native.device, ours));
   }
   return write_page(page, common, flags);

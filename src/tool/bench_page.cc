@@ -95,8 +95,12 @@ std::vector<std::pair<std::string, std::string>> facts(const bench_page& page) {
   }
   list.emplace_back("native", has_native(page) ? page.native.device + ", " + page.native.source
                                                : "not measured: " + page.native.why_absent);
-  std::string runs = fmt::format("{} of each way, {:g} s together; the median counts, low-high are the ends",
-                                 page.rounds, page.seconds);
+  std::size_t native_runs = 0;  // an earlier page may have had others
+  for (const compared_row& r : page.rows)
+    native_runs = std::max(native_runs, r.native ? r.native->runs.size() : 0);
+  std::string runs = std::to_string(page.rounds);
+  if (page.has_ours && native_runs > 0) runs += fmt::format(" through Outboard, {} natively", native_runs);
+  runs += fmt::format("; {:g} s together; the median counts, low-high are the ends", page.seconds);
   if (has_native(page) && page.has_ours)
     runs += "; ratio: ours / native, less is better for times, * as good as native or better";
   list.emplace_back("runs", runs);
