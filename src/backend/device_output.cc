@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include "base/errno_text.hh"
+#include "wire/output.hh"
 
 namespace outboard::backend {
 namespace {
@@ -22,6 +24,11 @@ constexpr std::size_t piece = 1u << 20;
 
 /// Of a pipe: with more room a burst needs fewer turns of the thread. The system may say no.
 constexpr int pipe_room = 1 << 20;
+
+/// One says why a program fails; a program that goes on all the same must not fill memory with them.
+constexpr std::size_t most_lines = 16, longest_line = 4096;
+
+static_assert(STDOUT_FILENO == wire::output_text && STDERR_FILENO == wire::output_errors);
 
 }  // namespace
 
@@ -81,7 +88,14 @@ void device_output::work() {
   }
 }
 
-void device_output::flush(const std::function<void(int descriptor, std::string_view text)>& send) {
+void device_output::tell(std::string_view line) {
+  const std::lock_guard lock(mutex_);
+  if (lines_.size() >= most_lines) return;
+  lines_.emplace_back(line.substr(0, longest_line));
+  kept_.store(true, std::memory_order_relaxed);
+}
+
+void device_output::flush(const std::function<void(std::uint8_t what, std::string_view text)>& send) {
   std::fflush(stdout);  // the driver may print by way of stdio
   const std::lock_guard lock(mutex_);
   kept_.store(false, std::memory_order_relaxed);
@@ -96,11 +110,12 @@ void device_output::flush(const std::function<void(int descriptor, std::string_v
       drain(s);
       more = s.kept.size() >= most_kept;  // then there may be more in the pipe
       for (std::string_view rest = s.kept; !rest.empty(); rest.remove_prefix(std::min(piece, rest.size()))) {
-        send(s.descriptor, rest.substr(0, piece));
+        send(static_cast<std::uint8_t>(s.descriptor), rest.substr(0, piece));
       }
       s.kept.clear();
     }
   }
+  for (const std::string& line : std::exchange(lines_, {})) send(wire::output_log, line);
 }
 
 }  // namespace outboard::backend

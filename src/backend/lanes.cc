@@ -4,6 +4,9 @@
 
 #include "backend/any_thread.hh"
 #include "backend/session_core.hh"
+#include "base/log.hh"
+#include "wire/features.hh"
+#include "wire/output.hh"
 
 namespace outboard::backend {
 namespace {
@@ -384,10 +387,16 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
 }
 
 /// What a kernel printed is on the client's side before the reply that says that it has ended.
+void session_core::tell_failure(const std::string& line) {
+  log::info(line);
+  if (request_.output) request_.output->tell(line);
+}
+
 void session_core::send_output() {
   if (!request_.output) return;
-  request_.output->flush([this](int descriptor, std::string_view text) {
-    send_output_bytes(static_cast<std::uint8_t>(descriptor), std::as_bytes(std::span(text)));
+  request_.output->flush([this](std::uint8_t what, std::string_view text) {
+    if (what != wire::output_log || (request_.hello.features & wire::feature_failure_lines) != 0)
+      send_output_bytes(what, std::as_bytes(std::span(text)));
   });
 }
 

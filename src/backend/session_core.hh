@@ -153,6 +153,8 @@ class session_core {
   void set_owner(std::uint64_t context, std::uint64_t owner);
   /// The context lives anew (reset): its sticky error is forgotten. With the turn.
   void forget_sticky(std::uint64_t context);
+  /// Says in the client's log why its request fails, where the code says too little; before the reply.
+  void tell_failure(const std::string& line);
 
  private:
   std::unique_ptr<transport::connection> take_data_connection(const marshal::share_token& token);

@@ -1,11 +1,11 @@
 // Handlers of texture and surface objects. Kernels read the device's own values, so those go to the program
 // as they are; requests name the objects by ids like any other.
 #include <bit>
+#include <string>
 
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
-#include "base/log.hh"
 #include "marshal/array_bodies.hh"
 
 namespace outboard::backend {
@@ -61,8 +61,8 @@ outcome enter(call& c, marshal::texture_body& body, CUresult code, std::uint64_t
               CUresult (*undo)(unsigned long long)) {
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   if (body.value != 0 && body.value != made) {
-    log::error("a texture or surface object has another value on this device (", made, ", it was ",
-               body.value, ")");
+    c.session.tell_failure("a texture or surface object has another value on this device (" +
+                           std::to_string(made) + ", it was " + std::to_string(body.value) + ")");
     call_driver(undo, made);
     return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   }

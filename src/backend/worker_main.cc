@@ -31,8 +31,13 @@ std::string describe_code(const api::driver_table& driver, const char* call, CUr
   return std::string(call) + ": " + name + " (" + std::to_string(code) + ")";
 }
 
-result<std::unique_ptr<device::device>> open_device(const worker_options& options) {
-  auto device = options.open_device();
+/// `output` may be null and outlives the device.
+result<std::unique_ptr<device::device>> open_device(const worker_options& options, device_output* output) {
+  // What goes wrong in a program is its user's matter: the server's log has it for information.
+  auto device = options.open_device([output](std::string_view line) {
+    log::info(line);
+    if (output) output->tell(line);
+  });
   if (!device.ok()) return device;
   const api::driver_table& driver = (*device)->cuda();
   if (!driver.cuInit) return failure("the " + std::string((*device)->kind()) + " device has no cuInit");
@@ -201,7 +206,7 @@ int run_worker(const worker_options& options) {
     if (!api.ok()) return failed(api.error());
     return serve(options, nullptr, api->get(), output.ok() ? output->get() : nullptr);
   }
-  auto device = open_device(options);
+  auto device = open_device(options, output.ok() ? output->get() : nullptr);
   if (!device.ok()) return failed(device.error());
   if (options.probe) return give_facts(**device);
   std::unique_ptr<device::device> warm;

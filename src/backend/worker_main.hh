@@ -24,7 +24,8 @@ struct worker_options {
   bool warm = false;   ///< open the device and a context before there is a session
   /// For a session that does not speak CUDA: opens what it speaks, and no device.
   std::function<result<std::unique_ptr<session_api>>()> open_api = {};
-  std::function<result<std::unique_ptr<device::device>>()> open_device;
+  /// The function gets what the device says of work that failed.
+  std::function<result<std::unique_ptr<device::device>>(device::failure_teller)> open_device;
   /// Where it may write: it confines itself first of all. Empty: it does not.
   std::string confine_to = {};
   /// Where its compilers keep what later sessions may use (compiler_cache.hh). Empty: nowhere.

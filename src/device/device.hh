@@ -5,6 +5,7 @@
 // contexts and threads.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@
 #include "base/result.hh"
 
 namespace outboard::device {
+
+/// Takes a line that says why work of the program's failed, where the device knows more than its code; any
+/// thread.
+using failure_teller = std::function<void(std::string_view line)>;
 
 class device {
  public:

@@ -217,6 +217,7 @@ CUresult process::connect_locked() {
       auto* const take = core_dumps.load();
       return take ? take(text) : void();
     }
+    if (descriptor == wire::output_log) return log::error(text);
     (void)!std::fwrite(text.data(), 1, text.size(), descriptor == wire::output_text ? stdout : stderr);
   };
   events.lost = [url = dialed->url](const std::string& why) {

@@ -55,8 +55,7 @@ status receiver::receive_output() {
   wire::reader r(body_);
   const auto what = r.get<std::uint8_t>();
   const std::string_view text{reinterpret_cast<const char*>(r.rest().data()), r.rest().size()};
-  if (!r.ok() || what < wire::output_text || what > wire::output_core_dump)
-    return failure("malformed output");
+  if (!r.ok() || what < wire::output_text || what > wire::output_log) return failure("malformed output");
   return sink_.output(what, text), status{};
 }
 

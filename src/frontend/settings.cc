@@ -36,7 +36,8 @@ result<settings> client_settings() {
 
 result<dialed> dial_any(const settings& s, const transport::registry& transports, wire::hello hello,
                         transport::deadline until) {
-  hello.features |= wire::feature_lane_uploads | wire::feature_fine_grain | wire::feature_words;
+  hello.features |= wire::feature_lane_uploads | wire::feature_fine_grain | wire::feature_words |
+                    wire::feature_failure_lines;
   if (s.rings) hello.features |= wire::feature_rings;
   if (s.data_connections) hello.features |= wire::feature_data_connections;
   if (s.compression) hello.features |= wire::feature_packed_pieces;

@@ -40,14 +40,17 @@ result<transport::registry> make_transports(const config& c) {
   return transports;
 }
 
-result<std::unique_ptr<device::device>> open_device(device_choice kind, const cpu_settings& cpu) {
+result<std::unique_ptr<device::device>> open_device(device_choice kind, const cpu_settings& cpu,
+                                                    device::failure_teller tell) {
+  device::cpu::options how = cpu_options(cpu);
+  how.tell = std::move(tell);
   switch (kind) {
     case device_choice::vendor:
       return as_device(device::vendor::open());
     case device_choice::mock:
       return as_device(device::mock::open());
     case device_choice::cpu:
-      return as_device(device::cpu::open(cpu_options(cpu)));
+      return as_device(device::cpu::open(how));
     case device_choice::automatic:
       break;
   }

@@ -17,8 +17,9 @@ namespace outboard::tool {
 /// Those of base/schemes.def, and the plug-ins of the configuration.
 result<transport::registry> make_transports(const config& c);
 
-/// "vendor", "cpu" or "mock".
-result<std::unique_ptr<device::device>> open_device(device_choice kind, const cpu_settings& cpu);
+/// "vendor", "cpu" or "mock". `tell` gets what it says of work that failed; empty: the log.
+result<std::unique_ptr<device::device>> open_device(device_choice kind, const cpu_settings& cpu,
+                                                    device::failure_teller tell = {});
 
 /// What answers NVML for it.
 result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const cpu_settings& cpu,

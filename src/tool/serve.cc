@@ -186,7 +186,7 @@ int verb_worker(const worker_flags& flags) {
        .probe = flags.probe,
        .warm = flags.warm,
        .open_api = std::move(open_api),
-       .open_device = [&] { return open_device(*kind, c.cpu); },
+       .open_device = [&](device::failure_teller tell) { return open_device(*kind, c.cpu, std::move(tell)); },
        .confine_to = flags.confine,
        .compilers = flags.compilers,
        .transports = &*transports,

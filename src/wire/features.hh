@@ -36,4 +36,8 @@ inline constexpr std::uint64_t feature_transfer_areas = 128;
 /// it words that one side writes while the other waits come once the work is over.
 inline constexpr std::uint64_t feature_words = 256;
 
+/// The client's log gets a line where its work fails and the device can say more than a code
+/// (wire/output.hh).
+inline constexpr std::uint64_t feature_failure_lines = 512;
+
 }  // namespace outboard::wire

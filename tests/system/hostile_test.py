@@ -21,7 +21,7 @@ OPCODES = [chapter * 1000 + number for chapter in range(0, 40) for number in ran
 KNOWN_LINES = re.compile(r"(serves \d+ device|listening on |session \d+ began: |session \d+ ended after |refused )")
 # A kernel that faults, an image that does not load, an address window that is not to be had: what a worker has to say
 # of any client, hostile or not.
-FAULT = re.compile(r" (worker \d+): (error: cpu device: |warning: the device does not give the address window )")
+FAULT = re.compile(r" (worker \d+): (info: cpu device: |warning: the device does not give the address window )")
 # How a worker may end when its client is gone: by itself, or by the daemon's hand.
 CRASH = re.compile(r"killed by signal (?!9 |15 )|the worker ended: |exit status [1-9]")
 

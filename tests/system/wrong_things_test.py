@@ -154,6 +154,30 @@ class WrongThings(SystemTest):
         self.says(done.stderr, "PTX")
         self.nothing_is_left(daemon)
 
+    def test_a_kernels_fault_is_explained_to_its_own_user(self):
+        fault, assertion = program("kernel_faults", "address"), program("kernel_faults", "assertion")
+        daemon = self.serve()
+        for url in (daemon.unix, daemon.tcp):
+            other = self.start(program("vector_add"), url)
+            done = run_program(fault, url)
+            self.assertEqual(done.stdout, "PASS kernel_faults\n")
+            self.says(done.stderr, "cpu device: ", "write_far")
+            self.assertEqual(run_program(fault, url, OUTBOARD_LOG="off").stderr, "")
+            self.passed(other)
+            # This one the driver itself would print, whatever the log is.
+            done = run_program(assertion, url, OUTBOARD_LOG="off")
+            self.assertEqual(done.stdout, "PASS kernel_faults\n")
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn("claim", done.stderr)
+        self.assertRegex(daemon.log(), r" worker \d+: info: cpu device: .*write_far")
+        self.nothing_is_left(daemon)
+        # A private back-end says it once, too.
+        for command, word in ((fault, "write_far"), (assertion, "claim")):
+            done = through_run(command, "--device", "cpu")
+            self.assertEqual(done.stdout, "PASS kernel_faults\n")
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn(word, done.stderr)
+
     def test_our_own_library_is_not_taken_for_the_vendors(self):
         given = program_environment()["LD_LIBRARY_PATH"]
         done = through_run(["true"], "--device", "vendor", environment=clean_environment(LD_LIBRARY_PATH=given))

@@ -191,7 +191,7 @@ CUresult library_object::in_context(const context_ptr& c, instance_ptr& out) {
   if (own == nullptr) {
     std::string why;
     if (const CUresult r = instance::make(source, *here().store, own, why); r != CUDA_SUCCESS) {
-      log::line(log::level::error, "cpu device: ", why);
+      here().how.tell("cpu device: " + why);
       return r;
     }
   }

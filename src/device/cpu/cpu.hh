@@ -24,6 +24,8 @@ struct options {
   std::function<void(std::string_view)> print = {};
   /// Takes the message of a failed device assertion. Empty: standard error.
   std::function<void(std::string_view)> print_error = {};
+  /// Empty: the log, as an error.
+  failure_teller tell = {};
 };
 
 /// One at a time in a process, because entries of a driver carry no pointer to their device: an error while

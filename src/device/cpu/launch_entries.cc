@@ -258,8 +258,13 @@ CUresult run_kernel(const kernel_work& work) {
   const watchdog::watch watch(m.kernels);
   const ptx::launch_result done = m.executor.run(request, watch.token());
   if (done.ok()) return CUDA_SUCCESS;
-  log::line(log::level::error, "cpu device: ", done.text);
-  if (done.kind == ptx::outcome::assertion) m.how.print_error(done.text + "\n");
+  if (done.kind == ptx::outcome::assertion) {
+    // As the driver does, and once: the program's own stderr has it.
+    m.how.print_error(done.text + "\n");
+    log::info("cpu device: ", done.text);
+  } else {
+    m.how.tell("cpu device: " + done.text);
+  }
   return result_of(done.kind, m.how.kernel_timeout.count() > 0);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/cores.hh"
+#include "base/log.hh"
 #include "device/cpu/capture.hh"
 #include "device/cpu/profile_of.hh"
 
@@ -173,6 +174,7 @@ result<std::unique_ptr<device>> open(const options& how) {
   options used = how;
   if (!used.print) used.print = [](std::string_view text) { write_to(STDOUT_FILENO, text); };
   if (!used.print_error) used.print_error = [](std::string_view text) { write_to(STDERR_FILENO, text); };
+  if (!used.tell) used.tell = [](std::string_view line) { log::error(line); };
   profile p = profile_of(how);
   if (p.cores > 4096) return failure(std::to_string(p.cores) + " cores are more than 4096");
   if (p.memory_bytes < memory::granularity || p.memory_bytes > std::uint64_t{1} << 45) {
