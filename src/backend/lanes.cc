@@ -153,8 +153,9 @@ bool session_core::read_into(frame& to) {
   const transport::io got = from_.fill(raw, true);
   if (got == transport::io::interrupted) return false;
   if (got != transport::io::done) {
-    end(got == transport::io::closed,
-        got == transport::io::closed ? "the client closed the connection" : "the connection broke");
+    end(false, got == transport::io::closed
+                   ? "the client left without a goodbye: it was killed, or ended by _exit"
+                   : "the connection broke");
     return false;
   }
   auto header = wire::decode_header(raw, wire::max_frame_payload);

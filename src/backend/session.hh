@@ -43,7 +43,7 @@ struct session_request {
 };
 
 struct session_end {
-  bool orderly = false;  ///< goodbye or a clean close; else `why` is one line for the log
+  bool orderly = false;  ///< by a goodbye; else `why` is one line for the log
   std::string why;
   bool stuck = false;  ///< threads are left inside the driver: call _exit()
 };

@@ -57,6 +57,20 @@ class ProcessLife(SystemTest):
             daemon.process.wait()
             self.assertTrue(wait_until(lambda: not is_alive(session["worker"]), GONE_WITHIN), "its worker is left")
 
+    def test_a_client_that_took_no_leave_is_not_counted_as_orderly(self):
+        daemon = self.serve()
+        self.passed(self.start(program("vector_add"), daemon.unix))
+        self.sessions_are_gone(daemon)
+        self.assertEqual(daemon.doctor()["sessions"]["not_orderly"], 0)
+        killed = self.start(program("fill_and_hang", 1), daemon.unix)
+        self.wait_for_line(killed, "FILLED")
+        killed.kill()
+        self.sessions_are_gone(daemon)
+        self.assertEqual(daemon.doctor()["sessions"]["not_orderly"], 1)
+        self.assertEqual(daemon.log().count(": the client closed it; "), 1)
+        self.assertIn("the client left without a goodbye: it was killed, or ended by _exit; ", daemon.log())
+        self.nothing_is_left(daemon)
+
     def test_a_frozen_client_harms_nobody(self):
         daemon = self.serve()
         frozen, session = self.computing(daemon, daemon.unix)
