@@ -3,10 +3,10 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "backend/session_fields.hh"
 #include "base/machine.hh"
 #include "base/version.hh"
 #include "wire/hello.hh"
-#include "wire/opencl_session.hh"
 
 namespace outboard::backend {
 namespace {
@@ -51,41 +51,37 @@ json machine_json() {
   return {{"host", m.host}, {"cpu", m.cpu}, {"cores", m.cores}, {"kernel", m.kernel}, {"load", m.load}};
 }
 
+json client_json(const std::vector<log::field>& fields) {
+  json j = json::object();
+  for (const auto& [name, value] : fields)
+    std::visit([&, to = std::string(name)](const auto& v) { j[to] = v; }, value);
+  return j;
+}
+
 /// One that waits for a place: it has no number yet, and no worker.
 json waiting_json(const waiting_line::one& w, std::size_t before) {
-  const wire::hello& hello = w.session.hello;
-  return {{"id", json()},
-          {"state", "waiting"},
-          {"waits_behind", before},
-          {"api", hello.wanted == wire::purpose_opencl ? "OpenCL" : "CUDA"},
-          {"user", hello.user},
-          {"host", hello.host},
-          {"program", hello.program},
-          {"process", hello.process},
-          {"client", hello.product},
-          {"from", w.session.from},
-          {"worker", json()},
-          {"memory_bytes", json()},
-          {"started", utc(w.since)},
-          {"seconds", seconds_since(w.since)}};
+  json j = client_json(client_fields(w.session));
+  j.update({{"id", json()},
+            {"state", "waiting"},
+            {"waits_behind", before},
+            {"worker", json()},
+            {"memory_bytes", json()},
+            {"started", utc(w.since)},
+            {"seconds", seconds_since(w.since)}});
+  return j;
 }
 
 json session_json(const session_info& s) {
-  return {{"id", s.id},
-          {"state", s.serving ? "running" : "starting"},
-          {"api", s.cuda ? "CUDA" : "OpenCL"},
-          {"user", s.user},
-          {"host", s.host},
-          {"program", s.program},
-          {"process", s.client_process},
-          {"client", s.client_product},
-          {"from", s.from},
-          {"worker", s.worker},
-          {"warm", s.warm},
-          {"memory_bytes", s.memory_bytes ? json(*s.memory_bytes) : json()},
-          {"started", utc(s.started)},
-          {"seconds", seconds_since(s.started)},
-          {"environment", environment_json(s.environment)}};
+  json j = client_json(client_fields(s));
+  j.update({{"id", s.id},
+            {"state", s.serving ? "running" : "starting"},
+            {"worker", s.worker},
+            {"warm", s.warm},
+            {"memory_bytes", s.memory_bytes ? json(*s.memory_bytes) : json()},
+            {"started", utc(s.started)},
+            {"seconds", seconds_since(s.started)},
+            {"environment", environment_json(s.environment)}});
+  return j;
 }
 
 json warm_json(const warm_info& w) {

@@ -16,6 +16,7 @@
 
 #include "base/errno_text.hh"
 #include "base/log.hh"
+#include "base/log_fields.hh"
 #include "base/schemes.hh"
 #include "wire/features.hh"
 
@@ -213,8 +214,13 @@ void guests::answer_admin(guest& g) {
   leave(g, make_welcome({text, text + answer->size()}));
 }
 
+void guests::tell_of_refusal(const guest& g, std::string_view why) {
+  const log::with_fields fields({{"from", g.from}, {"reason", std::string(why)}});
+  log::info("refused ", g.from, ": ", why);
+}
+
 void guests::refuse(guest& g, const wire::refusal& why) {
-  log::info("refused ", g.from, ": ", why.message);
+  tell_of_refusal(g, why.message);
   ++refused_;
   leave(g, make_frame(wire::frame_kind::refusal, encode(why)));
 }
@@ -260,7 +266,7 @@ void guests::read_rest(guest& g) {
 void guests::drop(guest& g, std::string_view why) {
   // One that was answered has its line in the log already.
   if (!g.leaving) {
-    log::info("refused ", g.from, ": ", why);
+    tell_of_refusal(g, why);
     ++refused_;
   }
   erase(g.id);

@@ -68,6 +68,7 @@ class guests {
   void read_rest(guest& g);
   void write_answer(guest& g);
   void finish_hello(guest& g);
+  static void tell_of_refusal(const guest& g, std::string_view why);
   void answer_admin(guest& g);
   void refuse(guest& g, const wire::refusal& why);
   void leave(guest& g, std::vector<std::byte> last_words);

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "backend/session_fields.hh"
 #include "base/log.hh"
 #include "wire/frame.hh"
 
@@ -18,6 +19,7 @@ void send_refusal(const unique_fd& connection, const wire::refusal& why) {
 
 void waiting_line::join(accepted_session&& session) {
   const auto place = line_.insert(line_.end(), one{std::move(session), 0, std::chrono::system_clock::now()});
+  const log::with_fields fields(client_fields(place->session));
   log::info(place->session.hello.user, "@", place->session.hello.host, " ", place->session.hello.program, "[",
             place->session.hello.process, "] from ", place->session.from, " waits; ",
             line_.size() == 1 ? std::string("first in the queue")
@@ -25,6 +27,7 @@ void waiting_line::join(accepted_session&& session) {
   // What it sends stays unread: it is the worker's.
   place->watch =
       loop_.watch(place->session.connection.get(), EPOLLRDHUP | EPOLLONESHOT, [this, place](std::uint32_t) {
+        const log::with_fields about(client_fields(place->session));
         log::info(place->session.from, " left while it waited");
         loop_.forget(place->watch);
         line_.erase(place);

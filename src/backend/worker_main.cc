@@ -15,6 +15,7 @@
 #include "backend/session.hh"
 #include "backend/warm_device.hh"
 #include "base/log.hh"
+#include "base/log_fields.hh"
 #include "base/schemes.hh"
 #include "marshal/snapshot.hh"
 #include "wire/features.hh"
@@ -128,6 +129,9 @@ int serve(const worker_options& options, device::device* device, session_api* ap
   CHECK(assign.ok() && (*message)->descriptor);
   auto hello = wire::decode_hello(assign->hello);
   CHECK(hello.ok());
+  log::set_lasting_fields({{"session", static_cast<std::int64_t>(assign->session)},
+                           {"user", hello->user},
+                           {"program", hello->program}});
   transport::transport* t = options.transports->find(assign->scheme);
   CHECK(t != nullptr);
   auto connection = t->attach(std::move((*message)->descriptor));

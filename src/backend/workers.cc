@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "backend/confinement/confinement.hh"
+#include "backend/session_fields.hh"
 #include "base/log.hh"
 #include "wire/data_connection.hh"
 #include "wire/opencl_session.hh"
@@ -117,6 +118,7 @@ void workers::call_next() {
     auto session = waiting_.next();
     if (!session) return;
     if (const auto refusal = give_worker(*session)) {
+      const log::with_fields fields(client_fields(*session));
       log::info("refused ", session->from, ": ", refusal->message);
       send_refusal(session->connection, *refusal);
     }
@@ -150,9 +152,10 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
       return wire::refusal{wire::refusal_reason::busy, given.error().message};
     }
   }
+  const log::with_fields fields(session_fields(*w->session));
   log::info("session ", w->session->id, " began: ", w->session->user, "@", w->session->host, " ",
             w->session->program, "[", w->session->client_process, "] from ", w->session->from, ", worker ",
-            w->process.process, w->warm ? " (warm)" : "");
+            w->process.process, w->warm ? " (warm)" : "", w->cuda ? "" : ", OpenCL");
   return std::nullopt;
 }
 
@@ -497,9 +500,12 @@ void workers::ended_session(worker& w, int wait_status) {
     send_refusal(w.connection, {wire::refusal_reason::device, why});
   }
   ::shutdown(w.connection.get(), SHUT_RDWR);
+  std::vector<log::field> fields = session_fields(*w.session);
+  fields.insert(fields.end(), {{"seconds", seconds}, {"reason", why}});
+  const log::with_fields with(std::move(fields));
   log::info("session ", w.session->id, " ended after ", seconds_text(seconds), ": ", why, "; ",
             w.session->user, "@", w.session->host, " ", w.session->program, "[", w.session->client_process,
-            "], device ", settings_.device);
+            "], ", w.cuda ? "device " + settings_.device : "OpenCL");
 }
 
 void workers::drain() {

@@ -70,6 +70,12 @@ void tell_of_no_gpu(bool is_private, const std::string& why) {
 
 int verb_serve(const common_flags& common, const serve_flags& flags) {
   auto c = load_with_flags(common);
+  if (!c.ok() && common.given("log_format") && common.settings.at("log_format") == "json") {
+    // Only the flag is understood yet.
+    start_server_log(log::level::error, log_format::json, "serve");
+    log::error(c.error().message);
+    return c.error().reason != 0 ? c.error().reason : exit_configuration;
+  }
   if (!c.ok()) return complain_of_configuration(c.error());
   if (!c->log_given) c->log = log::level::info;
   if (!flags.private_folder.empty()) make_private(*c, flags.private_folder);

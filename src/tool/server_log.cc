@@ -9,6 +9,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/clean_line.hh"
+#include "base/log_fields.hh"
+
 namespace outboard::tool {
 namespace {
 
@@ -28,12 +31,22 @@ constexpr std::array<const char*, 5> priorities{"", "<3>", "<4>", "<6>", "<7>"};
 std::atomic<unsigned> lines{0};
 unsigned limit = 0;
 
+// What clients choose must not control a terminal that shows the log.
+std::int64_t cleaned(std::int64_t number) { return number; }
+double cleaned(double number) { return number; }
+std::string cleaned(const std::string& text) { return clean_line(text); }
+
 void write_line(log::level l, std::string_view line) {
   const auto index = static_cast<std::size_t>(l);
   std::string text(line);
   if (form == shape::json) {
-    text = nlohmann::json{{"who", speaker}, {"level", log::name(l)}, {"text", text}}.dump(
-        -1, ' ', false, nlohmann::json::error_handler_t::replace);
+    nlohmann::json object = nlohmann::json::object();
+    for (const auto& [name, value] : log::fields_of_line())
+      std::visit([&, to = std::string(name)](const auto& v) { object[to] = cleaned(v); }, value);
+    object["who"] = speaker;
+    object["level"] = log::name(l);
+    object["text"] = text;
+    text = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     text.erase(0, 1);  // the pattern opens the object with the time
   } else if (form == shape::journal) {
     text = priorities[index] + text;

@@ -147,6 +147,11 @@ class Errors(DaemonTest):
         self.assertIn("--insecure", json.loads(done.stderr.splitlines()[-1])["text"])
         for flags in (["--insecure"], ["--token-file", self.token_file()]):
             daemon = self.serve(*flags, listen=["tcp:0.0.0.0:0"])
+        # Also what is wrong before there is a log.
+        for flags, status in ((["--config", "/nonexistent"], CONFIGURATION), (["--drain", "x"], USAGE)):
+            done = run("serve", "--log-format", "json", *flags)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertEqual([json.loads(line)["level"] for line in done.stderr.splitlines()], ["error"])
             daemon.stop()
 
     def test_doctor_without_a_server_says_what_would_compute_and_who_serves_here(self):

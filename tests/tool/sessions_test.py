@@ -1,4 +1,5 @@
 """Workers and sessions: who gets a warm one, what ends with whom, and that one tenant's end is nobody else's."""
+import json
 import os
 import pathlib
 import pwd
@@ -64,6 +65,32 @@ class Sessions(DaemonTest):
         self.assertRegex(done.stdout, r"a\?b\? +c\?d +gpj\?exe\?\[2J\[")
         client.close()
         other.close()
+
+    def test_a_json_log_says_whose_session_it_is_in_fields(self):
+        daemon = self.serve("--log-format", "json", config="[limits]\nrunning = 1\n")
+        client = self.begin(daemon, program="train\x1b[2J", user="alice")
+        waiting = Client(daemon.unix)
+        waiting.send(frame(HELLO, hello_payload(SESSION, program="late")))
+        self.assertTrue(wait_until(daemon.waiting))
+        session = daemon.sessions()[0]
+        waiting.close()
+        self.assertTrue(wait_until(lambda: not daemon.waiting()))
+        client.close()
+        self.assertTrue(wait_until(lambda: " ended after " in daemon.log()))
+        Client(daemon.unix).close()
+        self.assertTrue(wait_until(lambda: "before its hello" in daemon.log()))
+        lines = [json.loads(line) for line in daemon.log().splitlines()]
+        about = ("api", "from", "host", "process", "program", "user")
+        for word, more in ((" began: ", ("session", "worker")), (" ended after ", ("session", "worker", "seconds", "reason"))):
+            line = next(line for line in lines if word in line["text"])
+            self.assertEqual([line[key] for key in about], [session[key].replace("\x1b", "?") if key == "program" else session[key]
+                                                            for key in about])
+            self.assertEqual(set(line), {"time", "who", "level", "text", "client", *about, *more})
+            self.assertEqual((line["session"], line["worker"]), (session["id"], session["worker"]))
+        self.assertEqual({line["program"] for line in lines if "wait" in line["text"]}, {"late"})
+        refused = next(line for line in lines if line["text"].startswith("refused "))
+        self.assertEqual(refused["reason"], "it left before its hello")
+        self.assertNotIn("session", lines[0])
 
     def test_a_closed_connection_ends_its_worker_within_a_second(self):
         daemon = self.serve()

@@ -1,0 +1,20 @@
+// Who a session's client is, as values with names: the lists that `outboard sessions` prints and the fields
+// of the log's lines have them from here. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/workers.hh"
+#include "base/log_fields.hh"
+
+namespace outboard::backend {
+
+/// api, client, from, host, process, program, user.
+std::vector<log::field> client_fields(const accepted_session& waiting);
+std::vector<log::field> client_fields(const session_info& session);
+
+/// The same of a session that has a worker, with its number and the worker's.
+std::vector<log::field> session_fields(const session_info& session);
+
+}  // namespace outboard::backend
