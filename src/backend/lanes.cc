@@ -387,12 +387,12 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
   send_behind(own.before_reply, reply_to(header), own.reply, {});
 }
 
-/// What a kernel printed is on the client's side before the reply that says that it has ended.
 void session_core::tell_failure(const std::string& line) {
   log::info(line);
   if (request_.output) request_.output->tell(line);
 }
 
+/// What a kernel printed is on the client's side before the reply that says that it has ended.
 void session_core::send_output() {
   if (!request_.output) return;
   request_.output->flush([this](std::uint8_t what, std::string_view text) {
