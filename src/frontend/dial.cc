@@ -76,9 +76,11 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::
   hello.features &= greeting.features;
   if (!greeting.token_required) return {};
   if (token.empty()) {
-    return failure(
+    return outboard::error{
+        action::fail,
         "it asks for a token; name the file that holds it with --token-file, OUTBOARD_TOKEN_FILE or "
-        "token_file in the configuration");
+        "token_file in the configuration",
+        static_cast<int>(wire::refusal_reason::token)};
   }
   hello.answer = hmac_sha256(token, greeting.challenge);
   return {};

@@ -125,6 +125,7 @@ result<server_answer> ask_servers(const asking_means& means, const std::vector<s
                            answer->server_product};
     }
     problem.next = answer.error().next;
+    problem.reason = answer.error().reason;
     problem.message.append(problem.message.empty() ? "" : "; ").append(answer.error().message);
   }
   return problem;

@@ -9,6 +9,7 @@
 #include "base/clean_line.hh"
 #include "base/version.hh"
 #include "tool/ask.hh"
+#include "tool/cure.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/parts.hh"
@@ -20,10 +21,17 @@ namespace {
 
 using nlohmann::json;
 
-/// What was found, and what is wrong with it in plain sentences.
+struct fault {
+  std::string text;  ///< a plain sentence
+  std::string cure;  ///< the one command that mends it; empty: there is none
+};
+
+/// What was found, and what is wrong with it.
 struct findings {
   json facts = json::object();
-  std::vector<std::string> wrong;
+  std::vector<fault> wrong;
+
+  void add(std::string text, std::string cure = "") { wrong.push_back({std::move(text), std::move(cure)}); }
 };
 
 void look_at_front_end(const common_flags& common, findings& f) {
@@ -33,7 +41,7 @@ void look_at_front_end(const common_flags& common, findings& f) {
     j["folder"] = *folder;
     j["product"] = product;
   } else {
-    f.wrong.push_back(folder.error().message);
+    f.add(folder.error().message, cure_by_package(product));
   }
   f.facts["front_end"] = j;
 }
@@ -44,7 +52,7 @@ void look_at_transports(const config& c, findings& f) {
   if (transports.ok()) {
     for (const std::string_view scheme : transports->schemes()) list.push_back(scheme);
   } else {
-    f.wrong.push_back(transports.error().message);
+    f.add(transports.error().message);
   }
   f.facts["transports"] = list;
   f.facts["profilers"] = false;  // what runs on the server is not recorded for a program's CUPTI
@@ -70,7 +78,7 @@ void look_at_own_devices(const config& c, findings& f) {
     } else {
       list.push_back({{"kind", name(choice)}, {"problem", device.error().message}});
       // No GPU here is what most clients are: only what was asked for by name is wrong when it is missing.
-      if (c.device == choice || choice == device_choice::cpu) f.wrong.push_back(device.error().message);
+      if (c.device == choice || choice == device_choice::cpu) f.add(device.error().message);
     }
   }
   // The first that there is is taken.
@@ -85,24 +93,25 @@ void look_at_own_devices(const config& c, findings& f) {
 void look_at_servers(const config& c, const std::vector<std::string>& servers, findings& f) {
   json list = json::array();
   const auto means = prepare_to_ask(c);
-  if (!means.ok()) return f.wrong.push_back(means.error().message);
+  if (!means.ok()) return f.add(means.error().message, cure_of_token_file(c));
   for (const std::string& url : servers) {
     const auto answer = ask_servers(*means, {url}, "doctor");
     if (!answer.ok()) {
       list.push_back({{"url", url},
                       {"problem", answer.error().message},
                       {"answers", status_of(answer.error()) != exit_no_server}});
-      f.wrong.push_back(answer.error().message);
+      f.add(answer.error().message, cure_of_silence(c, url, answer.error()));
       continue;
     }
     json about = parse(answer->json);
     if (answer->product != product) {
-      f.wrong.push_back("server " + url + " is " + answer->product + ", this is " + std::string(product) +
-                        "; the protocol fits, but the same version on both sides is safer");
+      f.add("server " + url + " is " + answer->product + ", this is " + std::string(product) +
+                "; the protocol fits, but the same version on both sides is safer",
+            cure_by_package(answer->product));
     }
-    if (const std::string why = why_no_place(*answer); !why.empty()) f.wrong.push_back(why);
+    if (const std::string why = why_no_place(*answer); !why.empty()) f.add(why);
     if (get(get(about, "device"), "devices").empty()) {
-      f.wrong.push_back("server " + url + " has no device");
+      f.add("server " + url + " has no device");
     }
     list.push_back({{"url", url}, {"answer", std::move(about)}});
   }
@@ -204,14 +213,26 @@ void print_findings(const findings& f) {
                              : "servers");
     for (const json& server : j["servers"]) print_server(server);
   }
-  for (const std::string& sentence : f.wrong) std::printf("wrong: %s\n", clean_line(sentence).c_str());
+  for (const fault& each : f.wrong) std::printf("wrong: %s\n", clean_line(each.text).c_str());
+  if (!f.wrong.empty() && !f.wrong.front().cure.empty())
+    std::printf("%s mends it: %s\n", f.wrong.size() == 1 ? "this" : "of the first line, this",
+                clean_line(f.wrong.front().cure).c_str());
   if (f.wrong.empty())
     std::printf("%s\n", on_cpu_alone(j) ? "it works, but only on the cpu device" : "nothing is wrong");
 }
 
+/// `--fix`: for a script, or a person in a hurry. Whatever is no command goes to stderr.
+int print_cure(const findings& f) {
+  if (f.wrong.empty()) return exit_good;
+  const fault& first = f.wrong.front();
+  if (first.cure.empty()) return complain(exit_failed, first.text + "; no single command mends that");
+  std::printf("%s\n", clean_line(first.cure).c_str());
+  return exit_failed;
+}
+
 }  // namespace
 
-int verb_doctor(const common_flags& common) {
+int verb_doctor(const common_flags& common, bool only_cure) {
   findings f;
   f.facts["product"] = product;
   utsname system{};
@@ -229,8 +250,15 @@ int verb_doctor(const common_flags& common) {
   } else {
     look_at_servers(*c, c->servers, f);
   }
+  if (only_cure) return print_cure(f);
   if (common.json) {
-    f.facts["wrong"] = f.wrong;
+    json sentences = json::array(), cures = json::array();
+    for (const fault& each : f.wrong) {
+      sentences.push_back(each.text);
+      cures.push_back(each.cure.empty() ? json() : json(each.cure));
+    }
+    f.facts["wrong"] = sentences;
+    f.facts["cures"] = cures;
     std::printf("%s\n", f.facts.dump(2, ' ', false, json::error_handler_t::replace).c_str());
   } else {
     print_findings(f);

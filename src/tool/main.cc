@@ -265,6 +265,8 @@ int command(int argc, char** argv) {
       ->type_name("FOLDER");
   CLI::App* const settings_verb =
       app.add_subcommand("settings", "list every setting, its value here, and what set it");
+  bool fix = false;
+  doctor_verb->add_flag("--fix", fix, "print only the command that mends the first thing that is wrong");
   bool example = false, document = false;
   settings_verb->add_flag("--example", example, "print an outboard.toml that shows all defaults");
   settings_verb->add_flag("--document", document)->group("");
@@ -306,7 +308,7 @@ int command(int argc, char** argv) {
   }
   if (devices_verb->parsed()) return verb_devices(common);
   if (sessions_verb->parsed()) return verb_sessions(common);
-  if (doctor_verb->parsed()) return verb_doctor(common);
+  if (doctor_verb->parsed()) return verb_doctor(common, fix);
   if (settings_verb->parsed()) return verb_settings(common, example, document);
   if (cdi_verb->parsed()) return verb_cdi(common, action, output);
   if (completion_verb->parsed()) return print_completion(app, shell);

@@ -62,7 +62,7 @@ int verb_serve(const common_flags& common, const serve_flags& flags);
 int verb_run(const common_flags& common, const std::vector<std::string>& command);
 int verb_devices(const common_flags& common);
 int verb_sessions(const common_flags& common);
-int verb_doctor(const common_flags& common);
+int verb_doctor(const common_flags& common, bool only_cure);
 int verb_settings(const common_flags& common, bool example, bool document);
 int verb_cdi(const common_flags& common, const std::string& action, const std::string& output);
 int verb_bench(const common_flags& common, const bench_flags& flags);

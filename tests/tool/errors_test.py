@@ -3,9 +3,11 @@ import http.server
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import socket
 import stat
+import subprocess
 import threading
 import unittest
 
@@ -166,6 +168,37 @@ class Errors(DaemonTest):
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("servers of this machine, which programs use if --server names them:", done.stdout)
         self.assertIn(f"  unix:{self.folder}/outboard.sock: outboard", done.stdout)
+
+    def test_doctor_names_the_command_that_mends(self):
+        library, absent = ["--library", self.fake_library()], f"unix:{self.folder}/it's off"
+
+        def fix(*flags, **values):
+            done = run("doctor", *flags, "--fix", environment=clean_environment(HOME=self.folder, **values))
+            self.assertEqual(done.stderr, "")
+            return done.returncode, done.stdout
+
+        daemon = self.serve("--token-file", self.token_file())
+        self.assertEqual(fix(*library, "--device", "cpu"), (0, ""))
+        self.assertIn("outboard", fix("--library", self.folder, "--device", "cpu")[1])
+        # It can be run as it stands: afterwards that is no longer what is wrong.
+        status, command = fix(*library, "--server", absent)
+        self.assertEqual((status, shlex.split(command)), (1, ["outboard", "serve", "--listen", absent]))
+        self.assertEqual(fix(*library, "--server", "tcp:gpubox.invalid"),
+                         (1, "ssh gpubox.invalid sudo systemctl start outboard\n"))
+        there = [*library, "--server", daemon.tcp]
+        self.assertEqual(fix(*there)[1], f"scp 127.0.0.1:/etc/outboard/token {self.folder}/.config/outboard/token\n")
+        copied = pathlib.Path(self.folder, ".config", "outboard", "token")
+        copied.parent.mkdir(parents=True)
+        shutil.copy(self.token_file(), copied)
+        self.assertEqual(fix(*there), (1, f"export OUTBOARD_TOKEN_FILE={copied}\n"))
+        copied.chmod(0o644)
+        status, command = fix(*there, OUTBOARD_TOKEN_FILE=str(copied))
+        self.assertEqual((status, command), (1, f"chmod 600 {copied}\n"))
+        subprocess.run(shlex.split(command), check=True)
+        self.assertEqual(fix(*there, OUTBOARD_TOKEN_FILE=str(copied)), (0, ""))
+        # Plain doctor ends with it.
+        done = run("doctor", *library, "--server", absent)
+        self.assertRegex(done.stdout, r"\nwrong: no server .*\nthis mends it: outboard serve --listen '.*'\n$")
 
     def test_configuration(self):
         path = pathlib.Path(self.folder, "outboard.toml")

@@ -1,0 +1,88 @@
+#include "tool/cure.hh"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/schemes.hh"
+#include "base/settings.hh"
+#include "wire/hello.hh"
+
+namespace outboard::tool {
+namespace {
+
+constexpr const char* servers_token = "/etc/outboard/token";
+
+bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+/// Of "host:port" and "[address]:port".
+std::string host_of(std::string_view url) {
+  const std::string host(address_of(url));
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.rfind(':'));
+}
+
+std::string cure_of_token(const config& c, const std::string& url) {
+  const std::string own = resolved_path("~/.config/outboard/token", "");
+  const bool local = traits_of(url).has_socket_file;
+  if (c.token_file.empty() && (local || is_there(own)))
+    return "export OUTBOARD_TOKEN_FILE=" + shell_word(local ? servers_token : own);
+  const std::string to = shell_word(c.token_file.empty() ? own : c.token_file);
+  return local ? std::string("sudo cp ") + servers_token + " " + to
+               : "scp " + shell_word(host_of(url)) + ":" + servers_token + " " + to;
+}
+
+std::string cure_by_start(const std::string& url) {
+  constexpr const char* start = "systemctl start outboard";
+  if (traits_of(url).leaves_host) {
+    const std::string host = host_of(url);
+    // This machine is not reached by ssh from itself.
+    if (host != "localhost" && !host.starts_with("127.") && host != "::1")
+      return "ssh " + shell_word(host) + " sudo " + start;
+  } else if (address_of(url).starts_with("/run/outboard/") &&
+             (is_there("/lib/systemd/system/outboard.service") ||
+              is_there("/etc/systemd/system/outboard.service"))) {
+    return std::string("sudo ") + start;
+  }
+  return "outboard serve --listen " + shell_word(url);
+}
+
+}  // namespace
+
+std::string shell_word(std::string_view text) {
+  constexpr std::string_view harmless = "%+,-./:=@_";
+  const bool plain = std::ranges::all_of(text, [&](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           harmless.find(static_cast<char>(c)) != harmless.npos;
+  });
+  if (plain && !text.empty()) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string cure_by_package(std::string_view product_wanted) {
+  const std::string version(product_wanted.substr(product_wanted.find(' ') + 1));
+  // It may be a server's word.
+  if (version.empty() || version.size() > 32 || version.find_first_not_of("0123456789.") != version.npos)
+    return "";
+  return is_there("/usr/bin/apt") ? "sudo apt install ./outboard_" + version + "_amd64.deb"
+                                  : "sudo rpm -U outboard-" + version + "-1.x86_64.rpm";
+}
+
+std::string cure_of_silence(const config& c, const std::string& url, const error& why) {
+  if (why.reason == static_cast<int>(wire::refusal_reason::token)) return cure_of_token(c, url);
+  return why.next == action::reconnect ? cure_by_start(url) : "";
+}
+
+std::string cure_of_token_file(const config& c) {
+  struct stat about {};
+  const bool open = ::stat(c.token_file.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
+                    about.st_uid == ::geteuid() && (about.st_mode & 077) != 0;
+  return open ? "chmod 600 " + shell_word(c.token_file) : "";
+}
+
+}  // namespace outboard::tool
