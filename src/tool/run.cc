@@ -37,8 +37,9 @@ struct surroundings {
   std::string libraries;       ///< folder of the front-end libraries
   std::string opencl_vendors;  ///< folder of the OpenCL loader; empty: the usual one
   std::vector<std::string> servers;
-};
+  bool other_files = false;  ///< --config: the files that it will read are not those that were read
 
+};
 void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
   const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
@@ -47,10 +48,13 @@ void set_program_environment(const config& c, const surroundings& around) {
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
   ::setenv("OUTBOARD_SERVER", list.c_str(), 1);
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
-  for (const auto& [s, text] : changed_settings(c, reader::program)) {
-    // Those two the program gets in another form.
-    if (!s->variable.empty() && s->name != "server" && s->name != "trace")
-      ::setenv(std::string(s->variable).c_str(), text.c_str(), 1);
+  for (const setting& s : all_settings()) {
+    // The program reads the usual files: what was set here counts before them, also where it is the default,
+    // and all counts where other files were read in their place. Two it gets in another form.
+    const bool counts = around.other_files || c.origins.contains(s.key());
+    const std::string text = s.is_for(reader::program) && counts ? s.text(c) : "";
+    if (!text.empty() && !s.variable.empty() && s.name != "server" && s.name != "trace")
+      ::setenv(std::string(s.variable).c_str(), text.c_str(), 1);
   }
   if (!c.trace.empty()) {
     // What an earlier run has left goes; the program's processes do not overwrite each other's.
@@ -154,9 +158,11 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
     backend.emplace(std::move(*started));
     servers = {backend->url()};
   }
-  const auto program =
-      launch(*c, {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers}, before, command);
-  if (!program.ok()) return complain(exit_failed, program.error().message);
+  const auto program = launch(
+      *c,
+      {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers, !common.config_file.empty()},
+      before, command);
+  if (!program.ok()) return fail(program.error().message);
   const int status = wait_for(program->process, signals.get());
   if (program->exec_error == 0) return status;
   const bool absent = program->exec_error == ENOENT || program->exec_error == ENOTDIR;

@@ -1,5 +1,6 @@
 """`outboard run`: the program's own status, signals and streams; its environment changes, nobody else's does; nothing is
 left when it ends, however it ends."""
+import json
 import os
 import pathlib
 import signal
@@ -149,6 +150,21 @@ class Run(DaemonTest):
         done = self.outboard_run("sh", "-c", "ls /proc/self/fd | wc -l")
         bare = subprocess.run(["sh", "-c", "ls /proc/self/fd | wc -l"], capture_output=True, text=True)
         self.assertEqual(done.stdout, bare.stdout)
+
+    def test_what_a_file_sets_counts_before_the_users_own(self):
+        """Also where it is the default, or where the file says nothing: --config FILE stands for both files."""
+        own = pathlib.Path(self.folder, "outboard")
+        own.mkdir()
+        (own / "outboard.toml").write_text("wait_seconds = 7\ncompression = false\nsync = true\n")
+        self.environment["XDG_CONFIG_HOME"] = self.folder
+        file = pathlib.Path(self.folder, "o.toml")
+        file.write_text("wait_seconds = 120\ncompression = true\n")
+        shown = ["sh", "-c", f"unset OUTBOARD_SERVER; exec {OUTBOARD} settings --json"]
+        for flags, expected in ((["--config", str(file)], ["120", "1", "0"]), ([], ["7", "0", "1"])):
+            done = self.outboard_run(*shown, flags=flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            values = {each["key"]: each["value"] for each in json.loads(done.stdout)}
+            self.assertEqual([values[key] for key in ("wait_seconds", "compression", "sync")], expected)
 
 
 if __name__ == "__main__":
