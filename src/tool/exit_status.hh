@@ -1,5 +1,6 @@
 // Exit statuses of the command: an interface, listed in docs/command.md. `run` gives the program's own
-// status, or 128 and the signal's number. Constants.
+// status, or 128 and the signal's number; what is not the program's doing is 125, 126 or 127, as of env,
+// timeout and docker, so that a script can tell a program's 1 to 6 from ours. Constants.
 #pragma once
 
 #include "base/result.hh"
@@ -14,6 +15,7 @@ enum exit_status : int {
   exit_refused = 4,        ///< the server refused: token, version, device
   exit_busy = 5,           ///< the server is full or shuts down: try later
   exit_configuration = 6,  ///< a configuration file, a variable or a token file is wrong
+  exit_run_failed = 125,   ///< of run alone, in the place of all above: the program was not started
   exit_not_executable = 126,
   exit_not_found = 127,
 };

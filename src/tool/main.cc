@@ -33,9 +33,8 @@ std::string footer() {
   return url_help() +
          "Configuration: /etc/outboard/outboard.toml, then ~/.config/outboard/outboard.toml, then variables\n"
          "(OUTBOARD_...), then flags; the last one counts. `outboard settings` lists them all.\n"
-         "Exit status: 0 good, 1 failed, 2 usage, 3 no server, 4 refused, 5 busy, 6 configuration; of run: "
-         "the\n"
-         "program's own, 128 + signal, 126 not executable, 127 not found.";
+         "Exit status: 0 good, 1 failed, 2 usage, 3 no server, 4 refused, 5 busy, 6 configuration; of run:\n"
+         "the program's own, 128 + signal, 125 it was not started, 126 not executable, 127 not found.";
 }
 
 void add_config(CLI::App& verb, common_flags& common) {
@@ -238,6 +237,9 @@ int print_completion(const CLI::App& app, const std::string& shell) {
   return print(script);
 }
 
+/// A wrong flag of `run` is no status of its program.
+int usage_status(const CLI::App& run_verb) { return run_verb.parsed() ? exit_run_failed : exit_usage; }
+
 int command(int argc, char** argv) {
   CLI::App app("Outboard: GPUs of other machines for unchanged programs", "outboard");
   app.require_subcommand(1);
@@ -263,10 +265,10 @@ int command(int argc, char** argv) {
   add_setting(*doctor_verb, common, "device");
   doctor_verb->add_option("--library", common.library, "folder of the front-end libraries")
       ->type_name("FOLDER");
-  CLI::App* const settings_verb =
-      app.add_subcommand("settings", "list every setting, its value here, and what set it");
   bool fix = false;
   doctor_verb->add_flag("--fix", fix, "print only the command that mends the first thing that is wrong");
+  CLI::App* const settings_verb =
+      app.add_subcommand("settings", "list every setting, its value here, and what set it");
   bool example = false, document = false;
   settings_verb->add_flag("--example", example, "print an outboard.toml that shows all defaults");
   settings_verb->add_flag("--document", document)->group("");
@@ -294,11 +296,11 @@ int command(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& e) {
-    return complain(exit_usage, std::string(e.what()) + "; see outboard --help");
+    return complain(usage_status(*run_verb), std::string(e.what()) + "; see outboard --help");
   }
   if (common.given("server") && common.given("device")) {
     return complain(
-        exit_usage,
+        usage_status(*run_verb),
         "--device is for where no server is used: a server has chosen its own; leave out one of the two");
   }
   if (serve_verb->parsed()) return verb_serve(common, serve);

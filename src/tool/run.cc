@@ -19,6 +19,7 @@
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/opencl_vendors.hh"
+#include "tool/package_hint.hh"
 #include "tool/private_backend.hh"
 #include "tool/verbs.hh"
 
@@ -38,8 +39,8 @@ struct surroundings {
   std::string opencl_vendors;  ///< folder of the OpenCL loader; empty: the usual one
   std::vector<std::string> servers;
   bool other_files = false;  ///< --config: the files that it will read are not those that were read
-
 };
+
 void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
   const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
@@ -70,7 +71,7 @@ void set_program_environment(const config& c, const surroundings& around) {
                                  pid_t owner, std::vector<char*>& arguments, int report) {
   // A killed `outboard run` is a killed program.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != owner) ::_exit(1);
+  if (::getppid() != owner) ::_exit(exit_run_failed);
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   set_program_environment(c, around);
   ::execvp(arguments[0], arguments.data());
@@ -110,7 +111,7 @@ int wait_for(pid_t program, int signals) {
     const pid_t got = ::waitpid(program, &wait_status, WNOHANG);
     if (got == program)
       return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
-    if (got < 0 && errno != EINTR) return exit_failed;
+    if (got < 0 && errno != EINTR) return exit_run_failed;
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
     const int number = static_cast<int>(info.ssi_signo);
@@ -128,19 +129,29 @@ unique_fd take_signals(sigset_t& before) {
   return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
 }
 
+/// Something of ours failed, not the program.
+int fail(const std::string& sentence) { return complain(exit_run_failed, sentence); }
+
+int tell_why_it_did_not_start(const std::string& program, int code) {
+  if (code != ENOENT && code != ENOTDIR)
+    return complain(exit_not_executable, program + ": " + errno_text(code));
+  const std::string_view hint = package_hint(program);
+  return complain(exit_not_found,
+                  program + ": command not found" + (hint.empty() ? "" : "; " + std::string(hint)));
+}
+
 }  // namespace
 
 int verb_run(const common_flags& common, const std::vector<std::string>& command) {
-  if (command.empty())
-    return complain(exit_usage, "no program is given; usage: outboard run [OPTIONS] [--] COMMAND");
+  if (command.empty()) return fail("no program is given; usage: outboard run [OPTIONS] [--] COMMAND");
   const auto c = load_with_flags(common);
-  if (!c.ok()) return complain_of_configuration(c.error());
+  if (!c.ok()) return fail(c.error().message);
   const auto libraries = find_library_folder(common.library);
-  if (!libraries.ok()) return complain(exit_failed, libraries.error().message);
+  if (!libraries.ok()) return fail(libraries.error().message);
 
   sigset_t before;
   const unique_fd signals = take_signals(before);
-  if (!signals) return complain(exit_failed, "signalfd: " + errno_text(errno));
+  if (!signals) return fail("signalfd: " + errno_text(errno));
   // A program that uses CUDA alone needs none: where no folder can be made it runs all the same.
   auto vendors = opencl_vendors::make(*libraries);
   if (!vendors.ok()) log::error("no OpenCL for the program: ", vendors.error().message);
@@ -149,12 +160,12 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
   if (!servers.empty()) {
     // Better one clear sentence now than a CUDA error later.
     const auto means = prepare_to_ask(*c);
-    if (!means.ok()) return complain(exit_configuration, means.error().message);
+    if (!means.ok()) return fail(means.error().message);
     const status place = find_place(*means, servers);
-    if (!place.ok()) return complain(status_of(place.error()), place.error().message);
+    if (!place.ok()) return fail(place.error().message);
   } else {
     auto started = private_backend::start(c->device, common.config_file);
-    if (!started.ok()) return complain(exit_failed, started.error().message);
+    if (!started.ok()) return fail(started.error().message);
     backend.emplace(std::move(*started));
     servers = {backend->url()};
   }
@@ -164,10 +175,7 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
       before, command);
   if (!program.ok()) return fail(program.error().message);
   const int status = wait_for(program->process, signals.get());
-  if (program->exec_error == 0) return status;
-  const bool absent = program->exec_error == ENOENT || program->exec_error == ENOTDIR;
-  return complain(absent ? exit_not_found : exit_not_executable,
-                  command.front() + ": " + (absent ? "command not found" : errno_text(program->exec_error)));
+  return program->exec_error == 0 ? status : tell_why_it_did_not_start(command.front(), program->exec_error);
 }
 
 }  // namespace outboard::tool

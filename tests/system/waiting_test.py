@@ -14,7 +14,7 @@ class Waiting(SystemTest):
     def has_no_place(self, daemon, why):
         """`outboard run` says so before it starts anything; doctor does, too."""
         done = run("run", "--server", daemon.unix, "--", "touch", f"{self.folder}/started")
-        self.assertEqual((done.returncode, done.stdout), (5, ""))
+        self.assertEqual((done.returncode, done.stdout), (125, ""))
         self.assertRegex(done.stderr, f"^outboard: server {daemon.unix} {why}\n$")
         self.assertFalse(os.path.exists(f"{self.folder}/started"))
         self.assertIn(f"wrong: server {daemon.unix} {why}\n", run("doctor", "--server", daemon.unix).stdout)

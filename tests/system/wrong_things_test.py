@@ -10,7 +10,7 @@ import unittest
 from outboard_testing import (GREETING, LIBRARY, PRELOAD, SANITIZED, SystemTest, clean_environment, frame, greeting_payload, program,
                               program_environment, run_program, through_run)
 
-NO_SERVER, REFUSED, CONFIGURATION, NOT_EXECUTABLE, NOT_FOUND = 3, 4, 6, 126, 127
+RUN_FAILED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 NO_DEVICE, NO_IMAGE = 100, 209
 
 
@@ -40,13 +40,13 @@ class WrongThings(SystemTest):
         self.gives(NO_DEVICE, ["no server", "OUTBOARD_SERVER", "outboard run"], None)
         missing = f"unix:{self.folder}/none"
         self.gives(NO_DEVICE, ["no server", missing, "does not exist"], missing)
-        self.cannot_run(NO_SERVER, ["no server", missing], "--server", missing)
+        self.cannot_run(RUN_FAILED, ["no server", missing], "--server", missing)
 
     def test_wrong_port_and_wrong_url(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             url = "tcp:127.0.0.1:%d" % listener.getsockname()[1]
         self.gives(NO_DEVICE, [url, "refused"], url)
-        self.cannot_run(NO_SERVER, [url, "refused"], "--server", url)
+        self.cannot_run(RUN_FAILED, [url, "refused"], "--server", url)
         for url in ("nowhere", "http://here:1", "tcp:127.0.0.1:99999999"):
             self.gives(NO_DEVICE, [url], url)
 
@@ -61,21 +61,21 @@ class WrongThings(SystemTest):
             self.gives(NO_DEVICE, [url, "token", "OUTBOARD_TOKEN_FILE"], url)
             self.gives(NO_DEVICE, [url, "token is wrong"], url, OUTBOARD_TOKEN_FILE=str(wrong))
             self.passed(self.start(program("vector_add"), url, OUTBOARD_TOKEN_FILE=str(right)))
-            self.cannot_run(REFUSED, ["token"], "--server", url)
-            self.cannot_run(REFUSED, ["token is wrong"], "--server", url, "--token-file", wrong)
+            self.cannot_run(RUN_FAILED, ["token"], "--server", url)
+            self.cannot_run(RUN_FAILED, ["token is wrong"], "--server", url, "--token-file", wrong)
             done = through_run(program("vector_add"), "--server", url, "--token-file", right)
             self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertNotIn("0123456789abcdefghij", daemon.log())
         public = self.token_file(mode=0o644, name="public")
         self.gives(NO_DEVICE, [str(public), "chmod 600"], daemon.tcp, OUTBOARD_TOKEN_FILE=str(public))
-        self.cannot_run(CONFIGURATION, ["chmod 600"], "--server", daemon.tcp, "--token-file", public)
+        self.cannot_run(RUN_FAILED, ["chmod 600"], "--server", daemon.tcp, "--token-file", public)
 
     def test_another_programs_server(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = "tcp:127.0.0.1:%d" % server.server_address[1]
         self.gives(NO_DEVICE, ["no Outboard server at", url], url)
-        self.cannot_run(NO_SERVER, ["no Outboard server at", url], "--server", url)
+        self.cannot_run(RUN_FAILED, ["no Outboard server at", url], "--server", url)
         server.shutdown()
         server.server_close()
 
@@ -96,7 +96,7 @@ class WrongThings(SystemTest):
         url = "tcp:127.0.0.1:%d" % listener.getsockname()[1]
         words = ["outboard 9.9.9", "protocol 7 to 9", "install the same version"]
         self.gives(NO_DEVICE, words, url)
-        self.cannot_run(REFUSED, words, "--server", url)
+        self.cannot_run(RUN_FAILED, words, "--server", url)
         listener.close()
 
     def test_a_size_of_two_to_the_62(self):
@@ -130,11 +130,11 @@ class WrongThings(SystemTest):
         file.mkdir()  # unreadable, for root too
         home = {"XDG_CONFIG_HOME": self.folder}
         self.gives(NO_DEVICE, ["cannot read", str(file)], daemon.unix, **home)
-        self.cannot_run(CONFIGURATION, ["cannot read", str(file)], environment=clean_environment(**home))
+        self.cannot_run(RUN_FAILED, ["cannot read", str(file)], environment=clean_environment(**home))
         file.rmdir()
         file.write_text(f"server = \"{daemon.unix}\"\nservers = 1\n")
         self.gives(NO_DEVICE, [f"{file}:2:", "\"servers\""], daemon.unix, **home)
-        self.cannot_run(CONFIGURATION, [f"{file}:2:"], environment=clean_environment(**home))
+        self.cannot_run(RUN_FAILED, [f"{file}:2:"], environment=clean_environment(**home))
         # And a good one is enough: no variable, no `outboard run`.
         trace = pathlib.Path(self.folder, "trace")
         file.write_text(f"server = \"{daemon.tcp}\"\ntrace = \"{trace}\"\n")

@@ -16,7 +16,7 @@ from harness import (DEVICE, GREETING, OUTBOARD, REFUSAL, WELCOME, DaemonTest, c
 
 import struct
 
-USAGE, NO_SERVER, REFUSED, BUSY, CONFIGURATION = 2, 3, 4, 5, 6
+USAGE, NO_SERVER, REFUSED, BUSY, CONFIGURATION, RUN_FAILED = 2, 3, 4, 5, 6, 125
 
 
 class OneAnswerServer(threading.Thread):
@@ -61,7 +61,7 @@ class Errors(DaemonTest):
         for verb in ("devices", "sessions"):
             self.expect(run(verb, "--server", missing), NO_SERVER, "no server", missing, "does not exist")
         self.expect(run("run", "--library", self.fake_library(), "--server", missing, "--", "touch",
-                        f"{self.folder}/started"), NO_SERVER, missing)
+                        f"{self.folder}/started"), RUN_FAILED, "no server", missing, "does not exist")
         self.assertFalse(pathlib.Path(self.folder, "started").exists())
 
     def test_wrong_port(self):
@@ -147,13 +147,13 @@ class Errors(DaemonTest):
         done = run("serve", "--device", DEVICE, "--log-format", "json", "--listen", "tcp:0.0.0.0:0")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("--insecure", json.loads(done.stderr.splitlines()[-1])["text"])
-        for flags in (["--insecure"], ["--token-file", self.token_file()]):
-            daemon = self.serve(*flags, listen=["tcp:0.0.0.0:0"])
         # Also what is wrong before there is a log.
         for flags, status in ((["--config", "/nonexistent"], CONFIGURATION), (["--drain", "x"], USAGE)):
             done = run("serve", "--log-format", "json", *flags)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertEqual([json.loads(line)["level"] for line in done.stderr.splitlines()], ["error"])
+        for flags in (["--insecure"], ["--token-file", self.token_file()]):
+            daemon = self.serve(*flags, listen=["tcp:0.0.0.0:0"])
             daemon.stop()
 
     def test_doctor_without_a_server_says_what_would_compute_and_who_serves_here(self):
@@ -222,8 +222,11 @@ class Errors(DaemonTest):
         self.expect(done, CONFIGURATION, f"{folder}/outboard.toml:1:")
 
     def test_usage(self):
-        for arguments in ([], ["frobnicate"], ["devices", "--frobnicate"], ["run"], ["run", "--"], ["serve", "--drain", "x"]):
+        for arguments in ([], ["frobnicate"], ["devices", "--frobnicate"], ["serve", "--drain", "x"]):
             self.expect(run(*arguments), USAGE)
+        # The program's own status is none of these.
+        for arguments in (["run"], ["run", "--"], ["run", "--frobnicate", "true"], ["run", "--server"], ["run", "--wait", "x", "true"]):
+            self.expect(run(*arguments), RUN_FAILED)
         self.expect(run("devices", "--server", "unix:"), USAGE, "--server", "unix:/path, shm:/path, tcp:host[:port]")
         for typed in ("gpubox", "gpubox:26882", "10.0.0.7", "gpu-1.example.org:80"):
             self.expect(run("devices", "--server", typed), USAGE, f"did you mean tcp:{typed}?")
@@ -231,7 +234,8 @@ class Errors(DaemonTest):
         self.expect(run("help", "me"), USAGE, 'no verb "me"')
         for verb in ("run", "devices", "doctor"):
             what = ["true"] if verb == "run" else []
-            self.expect(run(verb, "--server", "unix:/none", "--device", "cpu", *what), USAGE, "--device", "leave out")
+            self.expect(run(verb, "--server", "unix:/none", "--device", "cpu", *what), RUN_FAILED if what else USAGE,
+                        "--device", "leave out")
         self.expect(run("devices", "--device", "gpu"), USAGE, "auto, vendor, cpu")
 
     def test_help(self):

@@ -68,6 +68,11 @@ class Run(DaemonTest):
         done = self.outboard_run("/nonexistent/program")
         self.assertEqual((done.returncode, done.stdout), (127, ""))
         self.assertIn("/nonexistent/program: command not found", done.stderr)
+        self.environment["PATH"] = self.folder
+        for name, hint in (("nvidia-smi", "apt install --no-install-recommends nvidia-smi"), ("no-such-program", "")):
+            done = self.outboard_run(name)
+            self.assertEqual((done.returncode, done.stdout), (127, ""))
+            self.assertRegex(done.stderr, f"^outboard: {name}: command not found{'; .*' if hint else ''}{hint}\n$")
         done = self.outboard_run(self.folder)
         self.assertEqual(done.returncode, 126)
         self.nothing_is_left()
@@ -137,7 +142,7 @@ class Run(DaemonTest):
     def test_a_back_end_that_cannot_start(self):
         done = run("run", "--library", self.library, "--device", DEVICE, "--config", self.config_with_a_missing_plugin(), "--",
                    "touch", f"{self.folder}/started", environment=self.environment)
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 125, done.stderr)
         self.assertFalse(pathlib.Path(self.folder, "started").exists())
         self.nothing_is_left()
 
@@ -145,11 +150,6 @@ class Run(DaemonTest):
         path = pathlib.Path(self.folder, "o.toml")
         path.write_text('[transport.none]\nlibrary = "/nonexistent.so"\n')
         return path
-
-    def test_descriptors_and_streams_of_the_program_are_untouched(self):
-        done = self.outboard_run("sh", "-c", "ls /proc/self/fd | wc -l")
-        bare = subprocess.run(["sh", "-c", "ls /proc/self/fd | wc -l"], capture_output=True, text=True)
-        self.assertEqual(done.stdout, bare.stdout)
 
     def test_what_a_file_sets_counts_before_the_users_own(self):
         """Also where it is the default, or where the file says nothing: --config FILE stands for both files."""
@@ -165,6 +165,11 @@ class Run(DaemonTest):
             self.assertEqual(done.returncode, 0, done.stderr)
             values = {each["key"]: each["value"] for each in json.loads(done.stdout)}
             self.assertEqual([values[key] for key in ("wait_seconds", "compression", "sync")], expected)
+
+    def test_descriptors_and_streams_of_the_program_are_untouched(self):
+        done = self.outboard_run("sh", "-c", "ls /proc/self/fd | wc -l")
+        bare = subprocess.run(["sh", "-c", "ls /proc/self/fd | wc -l"], capture_output=True, text=True)
+        self.assertEqual(done.stdout, bare.stdout)
 
 
 if __name__ == "__main__":
