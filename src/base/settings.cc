@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "base/joined.hh"
+
 namespace outboard {
 namespace {
 
@@ -54,14 +56,8 @@ std::optional<std::vector<std::string>> texts_in(const given_value& value) {
   return std::vector<std::string>{*text};
 }
 
-std::string joined(const std::vector<std::string>& list) {
-  std::string text;
-  for (const std::string& one : list) text.append(text.empty() ? "" : ",").append(one);
-  return text;
-}
-
 /// In binary units where it is a whole number of them.
-std::string size_text(std::uint64_t size) {
+std::string exact_size_text(std::uint64_t size) {
   constexpr std::array<std::string_view, 5> units{"", "KiB", "MiB", "GiB", "TiB"};
   std::size_t unit = 0;
   while (size != 0 && size % 1024 == 0 && unit + 1 < units.size()) size /= 1024, ++unit;
@@ -110,20 +106,43 @@ constexpr setting switch_row(const place& at, std::string_view meaning, Field) {
         if (flag) Field{}(c) = *flag;
         return flag.has_value();
       },
-      [](const config& c) { return std::string(Field{}(const_cast<config&>(c)) ? "1" : "0"); });
+      [](const config& c) { return std::string(Field{}(c) ? "1" : "0"); });
 }
 
+/// "a number from LEAST to MOST", for as long as the program lives.
+template <std::int64_t Least, std::int64_t Most>
+class range_text {
+  static constexpr std::string_view head = "a number from ", between = " to ";
+  static constexpr std::size_t digits(std::int64_t number) {
+    return number < 10 ? 1 : 1 + digits(number / 10);
+  }
+  static constexpr void put(char* end, std::int64_t number) {
+    do *--end = static_cast<char>('0' + number % 10);
+    while ((number /= 10) != 0);
+  }
+  static constexpr auto letters = [] {
+    std::array<char, head.size() + digits(Least) + between.size() + digits(Most)> all{};
+    char* at = std::copy(head.begin(), head.end(), all.data()) + digits(Least);
+    put(at, Least);
+    put(std::copy(between.begin(), between.end(), at) + digits(Most), Most);
+    return all;
+  }();
+
+ public:
+  static constexpr std::string_view text{letters.data(), letters.size()};
+};
+
 template <std::int64_t Least, std::int64_t Most, class Field>
-constexpr setting number_row(const place& at, std::string_view accepted, std::string_view meaning, Field) {
+constexpr setting number_row(const place& at, std::string_view meaning, Field) {
   return row(
-      at, accepted, meaning, value_form::number,
+      at, range_text<Least, Most>::text, meaning, value_form::number,
       [](config& c, const given_value& v) {
         const auto number = number_in(v);
         if (!number || *number < Least || *number > Most) return false;
         Field{}(c) = static_cast<std::uint32_t>(*number);
         return true;
       },
-      [](const config& c) { return std::to_string(Field{}(const_cast<config&>(c))); });
+      [](const config& c) { return std::to_string(Field{}(c)); });
 }
 
 template <std::uint64_t Least, class Field>
@@ -136,7 +155,7 @@ constexpr setting size_row(const place& at, std::string_view accepted, std::stri
         Field{}(c) = *size;
         return true;
       },
-      [](const config& c) { return size_text(Field{}(const_cast<config&>(c))); });
+      [](const config& c) { return exact_size_text(Field{}(c)); });
 }
 
 template <class Field>
@@ -149,7 +168,7 @@ constexpr setting path_row(const place& at, std::string_view meaning, Field) {
         Field{}(c) = resolved_path(*path, v.folder);
         return true;
       },
-      [](const config& c) { return Field{}(const_cast<config&>(c)); });
+      [](const config& c) { return Field{}(c); });
 }
 
 constexpr std::string_view accepted_urls() {
@@ -177,7 +196,7 @@ constexpr setting urls_row(const place& at, std::string_view meaning, Field) {
         Field{}(c) = std::move(urls);
         return {};
       },
-      [](const config& c) { return joined(Field{}(const_cast<config&>(c))); });
+      [](const config& c) { return joined(Field{}(c), ","); });
 }
 
 bool set_level(config& c, const given_value& v) {
@@ -282,24 +301,24 @@ constexpr setting rows[]{
     // This machine borrows GPUs.
     urls_row({"", "server", "OUTBOARD_SERVER", "--server", of_program},
              "servers, tried in this order (OpenCL programs see the platforms of all); without one, `outboard run` starts a private server",
-             [](config& c) -> auto& { return c.servers; }),
+             [](auto& c) -> auto& { return c.servers; }),
     path_row({"", "token_file", "OUTBOARD_TOKEN_FILE", "--token-file", of_program | of_server},
              "file (mode 0600) with the token: a client proves with it that it may connect, and clients of `serve` must know it",
-             [](config& c) -> auto& { return c.token_file; }),
+             [](auto& c) -> auto& { return c.token_file; }),
     number_row<1, most_wait_seconds>({"", "wait_seconds", "OUTBOARD_WAIT_SECONDS", "--wait", of_program},
-             "a number from 1 to 604800", "how many seconds a program waits for its session on a busy server",
-             [](config& c) -> auto& { return c.wait_seconds; }),
+             "how many seconds a program waits for its session on a busy server",
+             [](auto& c) -> auto& { return c.wait_seconds; }),
     row({"", "trace", "OUTBOARD_TRACE", "--trace", of_program}, "a path",
         "file that gets a line for each call of the program; %p in it: the process's number; -: stderr; + before it: never over another process's", value_form::path,
         [](config& c, const given_value& v) { return set_trace(c, v); }, [](const config& c) { return c.trace; }),
     switch_row({"", "sync", "OUTBOARD_SYNC", "", of_program}, "true: each call waits for its result, for debugging",
-             [](config& c) -> auto& { return c.sync; }),
+             [](auto& c) -> auto& { return c.sync; }),
     switch_row({"", "find_addresses", "OUTBOARD_FIND_ADDRESSES", "", of_program},
              "false: kernels reach page-locked memory in whatever form they get its address, and all of it is sent for each",
-             [](config& c) -> auto& { return c.find_addresses; }),
+             [](auto& c) -> auto& { return c.find_addresses; }),
     switch_row({"", "concurrent_managed", "OUTBOARD_CONCURRENT_MANAGED", "", of_program},
              "false: programs see devices that cannot use managed memory while the host does",
-             [](config& c) -> auto& { return c.concurrent_managed; }),
+             [](auto& c) -> auto& { return c.concurrent_managed; }),
     row({"", "device", "OUTBOARD_DEVICE", "--device", of_server}, "auto, vendor, cpu",
         "what executes calls: the driver if it finds a GPU, else the PTX interpreter; always the driver; always the interpreter", value_form::text,
         [](config& c, const given_value& v) { return set_device(c, v); }, [](const config& c) { return std::string(name(c.device)); }),
@@ -307,64 +326,63 @@ constexpr setting rows[]{
         "how much is logged on stderr; the default of `serve` is info", value_form::text,
         [](config& c, const given_value& v) { return set_level(c, v); }, [](const config& c) { return std::string(log::name(c.log)); }),
     switch_row({"", "rings", "OUTBOARD_RINGS", "", of_program | of_server},
-             "false: no shared memory with a peer on this machine, sockets only", [](config& c) -> auto& { return c.rings; }),
+             "false: no shared memory with a peer on this machine, sockets only", [](auto& c) -> auto& { return c.rings; }),
     number_row<0, most_data_connections>({"", "data_connections", "OUTBOARD_DATA_CONNECTIONS", "", of_program | of_server},
-             "a number from 0 to 16",
              "connections in each direction for large copies, where memory is not shared; a program uses up to half its number of cores, or 4; 0: none",
-             [](config& c) -> auto& { return c.data_connections; }),
+             [](auto& c) -> auto& { return c.data_connections; }),
     switch_row({"", "compression", "OUTBOARD_COMPRESSION", "", of_program | of_server},
-             "large copies over tcp: are compressed where that makes them faster; false: never", [](config& c) -> auto& { return c.compression; }),
+             "large copies over tcp: are compressed where that makes them faster; false: never", [](auto& c) -> auto& { return c.compression; }),
     switch_row({"", "module_cache", "OUTBOARD_MODULE_CACHE", "", of_program | of_server},
              "over slow links, the second start of a program sends hashes instead of its kernels' code; false: never",
-             [](config& c) -> auto& { return c.module_cache; }),
+             [](auto& c) -> auto& { return c.module_cache; }),
 
     // This machine lends its GPUs.
     urls_row({"", "listen", "", "--listen", of_server}, "where `serve` listens; default: on the default socket",
-             [](config& c) -> auto& { return c.listen; }),
+             [](auto& c) -> auto& { return c.listen; }),
     switch_row({"", "insecure", "", "--insecure", of_server}, "true: tcp: lets other machines in without a token",
-             [](config& c) -> auto& { return c.insecure; }),
+             [](auto& c) -> auto& { return c.insecure; }),
     row({"", "allow_users", "", "", of_server}, "a list of user names or numbers, or \"*\"",
         "who may use the local sockets besides their owner; \"*\" for everybody", value_form::texts,
-        [](config& c, const given_value& v) { return set_users(c, v); }, [](const config& c) { return joined(c.allow_users); }),
+        [](config& c, const given_value& v) { return set_users(c, v); }, [](const config& c) { return joined(c.allow_users, ","); }),
     row({"", "log_format", "", "--log-format", of_worker}, "console, json", "how `serve` writes its log", value_form::text,
         [](config& c, const given_value& v) { return set_format(c, v); },
         [](const config& c) { return std::string(c.format == log_format::json ? "json" : "console"); }),
 
-    number_row<1, 100000>({"limits", "sessions", "", "", of_server}, "a number from 1 to 100000",
-             "sessions that run or wait for a place; more are refused", [](config& c) -> auto& { return c.limits.sessions; }),
-    number_row<0, 100000>({"limits", "running", "", "", of_server}, "a number from 0 to 100000",
-             "sessions that run at once; later ones wait in the order of arrival; 0: all run", [](config& c) -> auto& { return c.limits.running; }),
-    number_row<1, 100000>({"limits", "unauthenticated", "", "", of_server}, "a number from 1 to 100000",
-             "connections that have not yet said hello; above it the oldest goes", [](config& c) -> auto& { return c.limits.unauthenticated; }),
-    number_row<1, 600>({"limits", "hello_seconds", "", "", of_server}, "a number from 1 to 600",
-             "how many seconds a connection may take for its hello", [](config& c) -> auto& { return c.limits.hello_seconds; }),
-    number_row<0, 86400>({"limits", "drain_seconds", "", "--drain", of_server}, "a number from 0 to 86400",
-             "how many seconds SIGTERM waits for running sessions", [](config& c) -> auto& { return c.limits.drain_seconds; }),
-    number_row<1, 86400>({"limits", "keepalive_seconds", "", "", of_worker}, "a number from 1 to 86400",
-             "after so many seconds of silence a dead peer of tcp: is noticed", [](config& c) -> auto& { return c.limits.keepalive_seconds; }),
+    number_row<1, 100000>({"limits", "sessions", "", "", of_server},
+             "sessions that run or wait for a place; more are refused", [](auto& c) -> auto& { return c.limits.sessions; }),
+    number_row<0, 100000>({"limits", "running", "", "", of_server},
+             "sessions that run at once; later ones wait in the order of arrival; 0: all run", [](auto& c) -> auto& { return c.limits.running; }),
+    number_row<1, 100000>({"limits", "unauthenticated", "", "", of_server},
+             "connections that have not yet said hello; above it the oldest goes", [](auto& c) -> auto& { return c.limits.unauthenticated; }),
+    number_row<1, 600>({"limits", "hello_seconds", "", "", of_server},
+             "how many seconds a connection may take for its hello", [](auto& c) -> auto& { return c.limits.hello_seconds; }),
+    number_row<0, 86400>({"limits", "drain_seconds", "", "--drain", of_server},
+             "how many seconds SIGTERM waits for running sessions", [](auto& c) -> auto& { return c.limits.drain_seconds; }),
+    number_row<1, 86400>({"limits", "keepalive_seconds", "", "", of_worker},
+             "after so many seconds of silence a dead peer of tcp: is noticed", [](auto& c) -> auto& { return c.limits.keepalive_seconds; }),
 
-    number_row<0, 64>({"pool", "per_key", "", "", of_server}, "a number from 0 to 64",
-             "idle warm workers for each device and driver environment; 0: none", [](config& c) -> auto& { return c.pool.per_key; }),
-    number_row<0, 64>({"pool", "burst", "", "", of_server}, "a number from 0 to 64",
-             "the same while sessions begin quickly one after the other: as many as began in the last 30 s, up to this number", [](config& c) -> auto& { return c.pool.burst; }),
-    number_row<0, 1024>({"pool", "most", "", "", of_server}, "a number from 0 to 1024",
-             "idle warm workers altogether; each holds some hundred MB of GPU memory", [](config& c) -> auto& { return c.pool.most; }),
-    number_row<1, 10080>({"pool", "idle_minutes", "", "", of_server}, "a number from 1 to 10080",
-             "after so many minutes an idle worker is ended if no session needed one like it", [](config& c) -> auto& { return c.pool.idle_minutes; }),
+    number_row<0, 64>({"pool", "per_key", "", "", of_server},
+             "idle warm workers for each device and driver environment; 0: none", [](auto& c) -> auto& { return c.pool.per_key; }),
+    number_row<0, 64>({"pool", "burst", "", "", of_server},
+             "the same while sessions begin quickly one after the other: as many as began in the last 30 s, up to this number", [](auto& c) -> auto& { return c.pool.burst; }),
+    number_row<0, 1024>({"pool", "most", "", "", of_server},
+             "idle warm workers altogether; each holds some hundred MB of GPU memory", [](auto& c) -> auto& { return c.pool.most; }),
+    number_row<1, 10080>({"pool", "idle_minutes", "", "", of_server},
+             "after so many minutes an idle worker is ended if no session needed one like it", [](auto& c) -> auto& { return c.pool.idle_minutes; }),
 
     path_row({"cache", "directory", "", "", of_server},
              "where module images are kept; default: $CACHE_DIRECTORY (systemd), else $XDG_CACHE_HOME or ~/.cache",
-             [](config& c) -> auto& { return c.cache.directory; }),
+             [](auto& c) -> auto& { return c.cache.directory; }),
     size_row<0>({"cache", "size", "", "", of_server}, disk_sizes,
-             "limit for module images; the least recently used are removed first", [](config& c) -> auto& { return c.cache.size; }),
+             "limit for module images; the least recently used are removed first", [](auto& c) -> auto& { return c.cache.size; }),
 
     path_row({"compiler_cache", "directory", "", "", of_server},
              "where OpenCL's compilers keep what later sessions of the same identity find; default: next to the module images",
-             [](config& c) -> auto& { return c.compiler_cache.directory; }),
+             [](auto& c) -> auto& { return c.compiler_cache.directory; }),
     size_row<0>({"compiler_cache", "size", "", "", of_server}, disk_sizes,
-             "limit for all identities together; the least recently used is removed first", [](config& c) -> auto& { return c.compiler_cache.size; }),
+             "limit for all identities together; the least recently used is removed first", [](auto& c) -> auto& { return c.compiler_cache.size; }),
     size_row<0>({"compiler_cache", "per_identity", "", "", of_server}, disk_sizes,
-             "limit for one identity", [](config& c) -> auto& { return c.compiler_cache.per_identity; }),
+             "limit for one identity", [](auto& c) -> auto& { return c.compiler_cache.per_identity; }),
 
     row({"worker", "confine", "", "", of_server}, "auto, require, off",
         "how workers of OpenCL sessions confine themselves: as far as the kernel can; completely, or the session is refused; not at all", value_form::text,
@@ -373,24 +391,24 @@ constexpr setting rows[]{
 
     row({"devices", "visible", "", "", of_server}, "a list of indices (\"0\") and beginnings of UUIDs (\"GPU-1a2b\"), each device once",
         "which devices are lent, in the order that clients see; default: all", value_form::texts,
-        [](config& c, const given_value& v) { return set_visible(c, v); }, [](const config& c) { return joined(c.shape.visible); }),
+        [](config& c, const given_value& v) { return set_visible(c, v); }, [](const config& c) { return joined(c.shape.visible, ","); }),
     row({"devices", "name", "", "", of_worker}, "a line of 1 to 95 bytes, in which {name} once stands for the board's own name",
         "what programs print; default: the board's own name", value_form::text,
         [](config& c, const given_value& v) { return set_name(c, v); }, [](const config& c) { return c.shape.name; }),
     // Less than 64 MiB and no runtime starts: contexts, printf buffers, a first block.
     size_row<64u << 20>({"devices", "memory", "", "", of_worker}, "a size like \"8GiB\", from 64MiB to 16TiB",
              "how much memory of a device one session may hold, and sees; default: all",
-             [](config& c) -> auto& { return c.shape.memory; }),
+             [](auto& c) -> auto& { return c.shape.memory; }),
 
     row({"cpu", "compute_capability", "", "", of_worker}, "a text from \"5.0\" to \"12.0\"",
         "the compute capability that kernels see; of a program's PTX the highest version up to it is taken, else the lowest above it; default: 7.5", value_form::text,
         [](config& c, const given_value& v) { return set_capability(c, v); }, [](const config& c) { return capability_text(c); }),
     size_row<16u << 20>({"cpu", "memory", "", "", of_worker}, "a size like \"4GiB\", from 16MiB to 16TiB",
-             "memory of the cpu device; default: half of this machine's", [](config& c) -> auto& { return c.cpu.memory; }),
-    number_row<0, 4096>({"cpu", "cores", "", "", of_worker}, "a number from 0 to 4096",
-             "threads that execute kernels; 0: one for each processor", [](config& c) -> auto& { return c.cpu.cores; }),
-    number_row<0, 86400>({"cpu", "kernel_timeout_seconds", "", "", of_worker}, "a number from 0 to 86400",
-             "a kernel that runs for more seconds fails; 0: no limit", [](config& c) -> auto& { return c.cpu.kernel_timeout_seconds; }),
+             "memory of the cpu device; default: half of this machine's", [](auto& c) -> auto& { return c.cpu.memory; }),
+    number_row<0, 4096>({"cpu", "cores", "", "", of_worker},
+             "threads that execute kernels; 0: one for each processor", [](auto& c) -> auto& { return c.cpu.cores; }),
+    number_row<0, 86400>({"cpu", "kernel_timeout_seconds", "", "", of_worker},
+             "a kernel that runs for more seconds fails; 0: no limit", [](auto& c) -> auto& { return c.cpu.kernel_timeout_seconds; }),
 };
 // clang-format on
 

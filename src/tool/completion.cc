@@ -1,6 +1,9 @@
 // Completion for shells: verbs, flags, and values where they are words of ours or files.
 #include <fmt/format.h>
 
+#include <ranges>
+
+#include "base/joined.hh"
 #include "tool/description.hh"
 
 namespace outboard::tool {
@@ -17,17 +20,14 @@ std::string words_of(const std::string& value) {
 }
 
 std::string all_names(const described_verb& verb) {
-  std::string names;
-  for (const described_flag& flag : verb.flags) {
-    for (const std::string& name : flag.names) names.append(names.empty() ? "" : " ").append(name);
-  }
-  return names;
+  std::vector<std::string> names;
+  for (const described_flag& flag : verb.flags)
+    names.insert(names.end(), flag.names.begin(), flag.names.end());
+  return joined(names, " ");
 }
 
 std::string verb_names(const described_command& c) {
-  std::string names;
-  for (const described_verb& verb : c.verbs) names.append(names.empty() ? "" : " ").append(verb.name);
-  return names;
+  return joined(c.verbs | std::views::transform(&described_verb::name), " ");
 }
 
 /// For the value behind a flag: a line of a case for each verb.

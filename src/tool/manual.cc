@@ -6,6 +6,7 @@
 #include <fstream>
 #include <span>
 
+#include "base/joined.hh"
 #include "base/settings.hh"
 #include "base/version.hh"
 #include "tool/description.hh"
@@ -27,10 +28,6 @@ std::string escaped(std::string_view text) {
     if (c == '\n') out += "\\&";  // a dot or a quote at a line's begin would be a request
   }
   return out;
-}
-
-std::string joined(const std::vector<std::string>& names, std::string_view between) {
-  return fmt::format("{}", fmt::join(names, between));
 }
 
 std::string options(std::span<const described_flag> flags) {

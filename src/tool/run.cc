@@ -13,6 +13,7 @@
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
+#include "base/joined.hh"
 #include "base/log.hh"
 #include "base/settings.hh"
 #include "tool/ask.hh"
@@ -47,7 +48,7 @@ void set_program_environment(const config& c, const surroundings& around) {
   std::string list;
   for (const std::string& url : around.servers) list.append(list.empty() ? "" : ",").append(url);
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  ::setenv("OUTBOARD_SERVER", list.c_str(), 1);
+  ::setenv("OUTBOARD_SERVER", joined(around.servers, ",").c_str(), 1);
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
   for (const setting& s : all_settings()) {
     // The program reads the usual files: what was set here counts before them, also where it is the default,
