@@ -3,7 +3,9 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "backend/confinement/confinement.hh"
 #include "backend/session_fields.hh"
+#include "base/icd_files.hh"
 #include "base/machine.hh"
 #include "base/version.hh"
 #include "wire/hello.hh"
@@ -94,7 +96,26 @@ json warm_json(const warm_info& w) {
           {"environment", environment_json(w.environment)}};
 }
 
+json json_of(const opencl_offer& opencl) {
+  return {{"platforms", opencl.platforms},
+          {"confine", opencl.confine},
+          {"lacks", opencl.lacks},
+          {"served", opencl.served}};
+}
+
 }  // namespace
+
+opencl_offer look_at_opencl(confine_choice confine, const variable_source& own_environment) {
+  opencl_offer offer;
+  offer.confine = name(confine);
+  offer.lacks = confinement_lacks();
+  for (auto& [file, library] : icd_files(own_environment("OCL_ICD_VENDORS")))
+    offer.platforms.push_back(std::move(library));
+  offer.served = confine != confine_choice::required || offer.lacks.empty();
+  return offer;
+}
+
+std::string opencl_json(const opencl_offer& opencl) { return dump(json_of(opencl)); }
 
 std::string devices_json(const probed_device& device) {
   json list = json::array();
@@ -128,6 +149,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                  {"description", facts.device.description},
                  {"driver_version", facts.device.snapshot.driver_version},
                  {"devices", devices}}},
+               {"opencl", json_of(facts.opencl)},
                {"listening", facts.listening},
                {"transports", facts.transports},
                {"token_required", facts.token_required},

@@ -11,8 +11,19 @@
 
 namespace outboard::backend {
 
+/// What a server has for OpenCL programs, as far as it can be told without loading a platform.
+struct opencl_offer {
+  std::vector<std::string> platforms;  ///< the libraries that its .icd files name
+  std::string confine;                 ///< worker.confine
+  std::string lacks;                   ///< what this kernel cannot do of it, in words
+  bool served = true;                  ///< false: its sessions are refused
+};
+
+opencl_offer look_at_opencl(confine_choice confine, const variable_source& own_environment);
+
 struct daemon_facts {
   const probed_device& device;
+  opencl_offer opencl;
   std::vector<std::string> listening;
   std::vector<std::string> transports;
   bool token_required = false;
@@ -25,6 +36,7 @@ struct daemon_facts {
 
 /// One object for each device.
 std::string devices_json(const probed_device& device);
+std::string opencl_json(const opencl_offer& opencl);
 /// One object for each session; never the connection that asks.
 std::string sessions_json(const workers& w);
 /// The back-end's half of `outboard doctor`.

@@ -285,6 +285,7 @@ result<std::string> daemon::answer(const std::string& question) {
   if (question != "doctor")
     return failure("unknown question \"" + question + "\"; known: devices, sessions, doctor");
   daemon_facts facts{.device = device_,
+                     .opencl = look_at_opencl(settings_.configuration.confine, settings_.own_environment),
                      .listening = urls(),
                      .transports = {},
                      .token_required = token_required_,

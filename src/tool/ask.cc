@@ -8,6 +8,7 @@
 
 #include "backend/admin.hh"
 #include "base/clean_line.hh"
+#include "base/joined.hh"
 #include "base/schemes.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
@@ -88,6 +89,16 @@ int print_own_devices(const config& c, bool as_json) {
   return print_list(backend::devices_json(*device), as_json, devices_text);
 }
 
+/// Only a program of a session's own sees them: platforms are loaded by its worker.
+int list_opencl(common_flags common, const config& c) {
+  const auto folder = find_library_folder("");
+  if (!folder.ok()) return complain(exit_failed, folder.error().message);
+  if (!c.servers.empty()) common.settings["server"] = joined(c.servers, ",");
+  std::vector<std::string> program{own_path(), "opencl-list", *folder + "/libOutboardOpenCL.so.1"};
+  if (common.json) program.emplace_back("--json");
+  return verb_run(common, program, true);
+}
+
 }  // namespace
 
 std::vector<std::string> sockets_there() {
@@ -165,10 +176,11 @@ status find_place(const asking_means& means, const std::vector<std::string>& ser
   return problem;
 }
 
-int verb_devices(const common_flags& common) {
+int verb_devices(const common_flags& common, bool opencl) {
   auto c = load_with_flags(common);
   if (!c.ok()) return complain_of_configuration(c.error());
   if (!common.given("device")) add_default_server(*c);
+  if (opencl) return list_opencl(common, *c);
   if (c->servers.empty()) return print_own_devices(*c, common.json);
   const auto means = prepare_to_ask(*c);
   if (!means.ok()) return complain(exit_configuration, means.error().message);

@@ -88,6 +88,8 @@ void look_at_own_devices(const config& c, findings& f) {
     break;
   }
   f.facts["own_devices"] = list;
+  // A private back-end confines nothing.
+  f.facts["own_opencl"] = parse(backend::opencl_json(backend::look_at_opencl(confine_choice::off, variable)));
 }
 
 void look_at_servers(const config& c, const std::vector<std::string>& servers, findings& f) {
@@ -146,6 +148,23 @@ void print_device(const json& device, const char* indent) {
   }
 }
 
+void print_opencl(const json& opencl, const char* indent) {
+  if (!opencl.is_object()) return;  // a server of an earlier version does not say it
+  std::string names;
+  for (const json& library : get(opencl, "platforms"))
+    names.append(names.empty() ? "" : ", ").append(text_of(library));
+  const std::string lacks = text_of(get(opencl, "lacks"));
+  std::string how = ", workers are confined";
+  if (get(opencl, "confine") == "off") {
+    how = ", workers are not confined";
+  } else if (!lacks.empty()) {
+    how = get(opencl, "served") == false
+              ? ", refused: worker.confine is \"require\", and the kernel lacks " + lacks
+              : ", workers are confined but for what the kernel lacks: " + lacks;
+  }
+  std::printf("%sOpenCL: %s\n", indent, names.empty() ? "no platform is installed" : (names + how).c_str());
+}
+
 void print_pool(const json& pool) {
   std::printf("    warm pool: %s hits, %s misses, %s dropped; %s per kind of session, for %s minutes\n",
               text_of(get(pool, "hits")).c_str(), text_of(get(pool, "misses")).c_str(),
@@ -171,6 +190,7 @@ void print_server(const json& server) {
               text_of(get(a, "product")).c_str(), text_of(get(get(a, "protocol"), "lowest")).c_str(),
               text_of(get(get(a, "protocol"), "highest")).c_str());
   print_device(get(a, "device"), "    ");
+  print_opencl(get(a, "opencl"), "    ");
   std::printf("    listening on:");
   for (const json& url : get(a, "listening")) std::printf(" %s", text_of(url).c_str());
   std::printf(
@@ -206,6 +226,7 @@ void print_findings(const findings& f) {
   if (j.contains("own_devices")) {
     std::printf("no server is named; a private back-end would use:\n");
     for (const json& device : j["own_devices"]) print_device(device, "  ");
+    print_opencl(get(j, "own_opencl"), "  ");
   }
   if (j.contains("servers")) {
     std::printf("%s:\n", j.contains("own_devices")

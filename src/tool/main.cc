@@ -262,6 +262,9 @@ int command(int argc, char** argv) {
     verb->add_flag("--json", common.json, "print JSON");
   }
   add_setting(*devices_verb, common, "device");
+  bool opencl = false;
+  devices_verb->add_flag("--opencl", opencl,
+                         "list what OpenCL programs see in the place of what CUDA programs do");
   add_setting(*doctor_verb, common, "device");
   doctor_verb->add_option("--library", common.library, "folder of the front-end libraries")
       ->type_name("FOLDER");
@@ -288,6 +291,10 @@ int command(int argc, char** argv) {
   completion_verb->add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("bash|zsh|fish");
   CLI::App* const bench_verb = add_bench(app, common, bench);
   CLI::App* const measure_verb = add_measure(app, measure);
+  CLI::App* const opencl_verb = app.add_subcommand("opencl-list", "")->group("");
+  std::string opencl_library;
+  opencl_verb->add_option("LIBRARY", opencl_library)->required();
+  opencl_verb->add_flag("--json", common.json);
   CLI::App* const worker_verb = add_worker(app, worker);
   if (const auto status = answer_other_word(app, argc, argv)) return *status;
   const int program = find_program(*run_verb, argc, argv);
@@ -308,7 +315,7 @@ int command(int argc, char** argv) {
     const bool dashes = program < argc && std::string_view(argv[program]) == "--";
     return verb_run(common, {argv + program + (dashes ? 1 : 0), argv + argc});
   }
-  if (devices_verb->parsed()) return verb_devices(common);
+  if (devices_verb->parsed()) return verb_devices(common, opencl);
   if (sessions_verb->parsed()) return verb_sessions(common);
   if (doctor_verb->parsed()) return verb_doctor(common, fix);
   if (settings_verb->parsed()) return verb_settings(common, example, document);
@@ -316,6 +323,7 @@ int command(int argc, char** argv) {
   if (completion_verb->parsed()) return print_completion(app, shell);
   if (bench_verb->parsed()) return verb_bench(common, bench);
   if (measure_verb->parsed()) return verb_measure(measure);
+  if (opencl_verb->parsed()) return verb_opencl_list(opencl_library, common.json);
   CHECK(worker_verb->parsed());
   return verb_worker(worker);
 }

@@ -6,54 +6,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <utility>
 
 #include "base/errno_text.hh"
+#include "base/icd_files.hh"
 #include "base/temporary_folder.hh"
 
 namespace outboard::tool {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view own_library = "libOutboardOpenCL.so.1";
-constexpr const char* usual_folder = "/etc/OpenCL/vendors";
-
-/// The library that an .icd file names: its first line.
-std::string library_of(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
-
-/// What the loader would have taken: {file name, library}, in the order of names. Whoever has said which
-/// wants only those.
-std::vector<std::pair<std::string, std::string>> platforms_there() {
-  std::vector<std::pair<std::string, std::string>> found;
-  const char* const said = ::getenv("OCL_ICD_VENDORS");
-  const fs::path from = said && *said ? said : usual_folder;
-  std::error_code failed;
-  if (fs::is_directory(from, failed)) {
-    for (const auto& entry : fs::directory_iterator(from, failed)) {
-      if (entry.path().extension() == ".icd")
-        found.emplace_back(entry.path().filename().string(), library_of(entry.path()));
-    }
-  } else if (from.extension() == ".icd") {
-    found.emplace_back(from.filename().string(), library_of(from));
-  } else if (said && *said) {
-    found.emplace_back("chosen.icd", said);
-  }
-  std::erase_if(found, [](const auto& each) { return each.second.find(own_library) != std::string::npos; });
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 }  // namespace
 
 result<opencl_vendors> opencl_vendors::make(const std::string& libraries) {
@@ -63,7 +28,8 @@ result<opencl_vendors> opencl_vendors::make(const std::string& libraries) {
   auto folder = make_temporary_folder("outboard-opencl");
   if (!folder.ok()) return failure(folder.error().message);
   made.folder_ = std::move(*folder);
-  for (const auto& [name, library] : platforms_there()) OUTBOARD_TRY(made.add(name, library));
+  for (const auto& [name, library] : icd_files(::getenv("OCL_ICD_VENDORS")))
+    OUTBOARD_TRY(made.add(name, library));
   OUTBOARD_TRY(made.add("outboard.icd", ours));
   OUTBOARD_TRY(made.start_remover());
   return made;

@@ -45,8 +45,6 @@ struct surroundings {
 void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
   const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
-  std::string list;
-  for (const std::string& url : around.servers) list.append(list.empty() ? "" : ",").append(url);
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
   ::setenv("OUTBOARD_SERVER", joined(around.servers, ",").c_str(), 1);
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
@@ -130,9 +128,6 @@ unique_fd take_signals(sigset_t& before) {
   return unique_fd(::signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-/// Something of ours failed, not the program.
-int fail(const std::string& sentence) { return complain(exit_run_failed, sentence); }
-
 int tell_why_it_did_not_start(const std::string& program, int code) {
   if (code != ENOENT && code != ENOTDIR)
     return complain(exit_not_executable, program + ": " + errno_text(code));
@@ -143,16 +138,21 @@ int tell_why_it_did_not_start(const std::string& program, int code) {
 
 }  // namespace
 
-int verb_run(const common_flags& common, const std::vector<std::string>& command) {
-  if (command.empty()) return fail("no program is given; usage: outboard run [OPTIONS] [--] COMMAND");
+int verb_run(const common_flags& common, const std::vector<std::string>& command, bool own_program) {
+  // Something of ours failed, not the program.
+  const auto fail = [own_program](int status, const std::string& sentence) {
+    return complain(own_program ? status : exit_run_failed, sentence);
+  };
+  if (command.empty())
+    return fail(exit_usage, "no program is given; usage: outboard run [OPTIONS] [--] COMMAND");
   const auto c = load_with_flags(common);
-  if (!c.ok()) return fail(c.error().message);
+  if (!c.ok()) return fail(c.error().reason != 0 ? c.error().reason : exit_configuration, c.error().message);
   const auto libraries = find_library_folder(common.library);
-  if (!libraries.ok()) return fail(libraries.error().message);
+  if (!libraries.ok()) return fail(exit_failed, libraries.error().message);
 
   sigset_t before;
   const unique_fd signals = take_signals(before);
-  if (!signals) return fail("signalfd: " + errno_text(errno));
+  if (!signals) return fail(exit_failed, "signalfd: " + errno_text(errno));
   // A program that uses CUDA alone needs none: where no folder can be made it runs all the same.
   auto vendors = opencl_vendors::make(*libraries);
   if (!vendors.ok()) log::error("no OpenCL for the program: ", vendors.error().message);
@@ -161,12 +161,12 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
   if (!servers.empty()) {
     // Better one clear sentence now than a CUDA error later.
     const auto means = prepare_to_ask(*c);
-    if (!means.ok()) return fail(means.error().message);
+    if (!means.ok()) return fail(exit_configuration, means.error().message);
     const status place = find_place(*means, servers);
-    if (!place.ok()) return fail(place.error().message);
+    if (!place.ok()) return fail(status_of(place.error()), place.error().message);
   } else {
     auto started = private_backend::start(c->device, common.config_file);
-    if (!started.ok()) return fail(started.error().message);
+    if (!started.ok()) return fail(exit_failed, started.error().message);
     backend.emplace(std::move(*started));
     servers = {backend->url()};
   }
@@ -174,7 +174,7 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
       *c,
       {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers, !common.config_file.empty()},
       before, command);
-  if (!program.ok()) return fail(program.error().message);
+  if (!program.ok()) return fail(exit_failed, program.error().message);
   const int status = wait_for(program->process, signals.get());
   return program->exec_error == 0 ? status : tell_why_it_did_not_start(command.front(), program->exec_error);
 }

@@ -59,8 +59,11 @@ struct measure_flags {
 };
 
 int verb_serve(const common_flags& common, const serve_flags& flags);
-int verb_run(const common_flags& common, const std::vector<std::string>& command);
-int verb_devices(const common_flags& common);
+/// `own_program`: the command is a part of ours, so what fails before it has the statuses of the other verbs.
+int verb_run(const common_flags& common, const std::vector<std::string>& command, bool own_program = false);
+int verb_devices(const common_flags& common, bool opencl);
+/// Hidden: a program that prints what OpenCL devices our library shows.
+int verb_opencl_list(const std::string& library, bool as_json);
 int verb_sessions(const common_flags& common);
 int verb_doctor(const common_flags& common, bool only_cure);
 int verb_settings(const common_flags& common, bool example, bool document);
