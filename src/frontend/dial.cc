@@ -166,10 +166,11 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
                     std::span<const std::byte> token, deadline until, std::chrono::seconds wait) {
   auto link = transports.connect(url, until);
   if (!link.ok()) {
-    std::string reason = link.error().message;  // some begin with the address
-    if (const std::string head = std::string(url) + ": "; reason.starts_with(head))
-      reason.erase(0, head.size());
-    return outboard::error{action::reconnect, "no server at " + std::string(url) + ": " + reason};
+    // Some begin with the address, and with what a name in it stands for.
+    const std::string& reason = link.error().message;
+    return outboard::error{
+        action::reconnect,
+        "no server at " + (reason.starts_with(url) ? "" : std::string(url) + ": ") + reason};
   }
   const transport::capabilities& can = (*link)->what();
   const bool by_rings = traits_of(url).shares_memory;

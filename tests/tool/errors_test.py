@@ -65,8 +65,11 @@ class Errors(DaemonTest):
         self.assertFalse(pathlib.Path(self.folder, "started").exists())
 
     def test_wrong_port(self):
-        url = f"tcp:127.0.0.1:{self.closed_port()}"
-        self.expect(run("devices", "--server", url), NO_SERVER, url, "refused")
+        port = self.closed_port()
+        for url, address in ((f"tcp:127.0.0.1:{port}", ""), (f"tcp:localhost:{port}", rf" \([^ ]*:{port}\)")):
+            done = run("devices", "--server", url)
+            self.expect(done, NO_SERVER, "refused")
+            self.assertRegex(done.stderr, f"^outboard: no server at {url}{address}: connection refused; [^:]*\n$")
 
     def test_all_of_several_servers_are_named(self):
         first, second = f"unix:{self.folder}/a", f"unix:{self.folder}/b"
