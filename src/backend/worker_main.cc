@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 
@@ -32,12 +33,18 @@ std::string describe_code(const api::driver_table& driver, const char* call, CUr
   return std::string(call) + ": " + name + " (" + std::to_string(code) + ")";
 }
 
+/// A program that goes on after its failures does not fill its user's screen with them.
+constexpr unsigned most_failures_told = 16;
+
 /// `output` may be null and outlives the device.
 result<std::unique_ptr<device::device>> open_device(const worker_options& options, device_output* output) {
   // What goes wrong in a program is its user's matter: the server's log has it for information.
-  auto device = options.open_device([output](std::string_view line) {
+  const auto told = std::make_shared<std::atomic<unsigned>>(0);
+  auto device = options.open_device([output, told](std::string_view line) {
     log::info(line);
-    if (output) output->tell(line);
+    const unsigned before = told->fetch_add(1, std::memory_order_relaxed);
+    if (output && before <= most_failures_told)
+      output->tell(before < most_failures_told ? line : "more failures of this program are left out here");
   });
   if (!device.ok()) return device;
   const api::driver_table& driver = (*device)->cuda();
