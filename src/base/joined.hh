@@ -1,13 +1,12 @@
 // A list as one text. Pure function.
 #pragma once
 
-#include <ranges>
 #include <string>
 #include <string_view>
 
 namespace outboard {
 
-template <std::ranges::input_range List>
+template <class List>
 std::string joined(const List& list, std::string_view between) {
   std::string text;
   bool first = true;

@@ -1,8 +1,6 @@
 // Completion for shells: verbs, flags, and values where they are words of ours or files.
 #include <fmt/format.h>
 
-#include <ranges>
-
 #include "base/joined.hh"
 #include "tool/description.hh"
 
@@ -27,7 +25,9 @@ std::string all_names(const described_verb& verb) {
 }
 
 std::string verb_names(const described_command& c) {
-  return joined(c.verbs | std::views::transform(&described_verb::name), " ");
+  std::vector<std::string> names;
+  for (const described_verb& verb : c.verbs) names.push_back(verb.name);
+  return joined(names, " ");
 }
 
 /// For the value behind a flag: a line of a case for each verb.
