@@ -18,22 +18,26 @@
 // glibc 2.34 moved these from libpthread and libdl into libc and gave them a new version; the old one stays
 // for ever.
 #if defined(__x86_64__)
-#define OLDER(name)                                                                                         \
+#define FIRST_VERSION "GLIBC_2.2.5"
+#define OLDER_OF(name, version)                                                                             \
   asm(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name ": jmp *older_" #name \
-      "@GOTPCREL(%rip)\n.size " #name ",.-" #name "\n.symver older_" #name "," #name "@GLIBC_2.2.5\n")
+      "@GOTPCREL(%rip)\n.size " #name ",.-" #name "\n.symver older_" #name "," #name "@" version "\n")
 #elif defined(__aarch64__)
-#define OLDER(name)                                                                                         \
+#define FIRST_VERSION "GLIBC_2.17"
+#define OLDER_OF(name, version)                                                                             \
   asm(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name                       \
       ": adrp x16, :got:older_" #name "\n ldr x16, [x16, :got_lo12:older_" #name "]\n br x16\n.size " #name \
-      ",.-" #name "\n.symver older_" #name "," #name "@GLIBC_2.17\n")
+      ",.-" #name "\n.symver older_" #name "," #name "@" version "\n")
 #elif defined(__arm__)
-#define OLDER(name)                                                                                    \
+#define FIRST_VERSION "GLIBC_2.4"
+#define OLDER_OF(name, version)                                                                        \
   asm(".text\n.arm\n.balign 4\n.globl " #name "\n.hidden " #name "\n.type " #name ",%function\n" #name \
       ": ldr ip, 2f\n1: ldr pc, [pc, ip]\n2: .word older_" #name "(GOT_PREL)+(.-(1b+8))\n.size " #name \
-      ",.-" #name "\n.symver older_" #name "," #name "@GLIBC_2.4\n")
+      ",.-" #name "\n.symver older_" #name "," #name "@" version "\n")
 #else
 #error "which version of glibc was this machine's first?"
 #endif
+#define OLDER(name) OLDER_OF(name, FIRST_VERSION)
 
 OLDER(dlopen);
 OLDER(dlsym);
@@ -52,6 +56,7 @@ OLDER(pthread_mutex_trylock);
 OLDER(pthread_rwlock_rdlock);
 OLDER(pthread_rwlock_wrlock);
 OLDER(pthread_rwlock_unlock);
+OLDER_OF(pthread_cond_clockwait, "GLIBC_2.30");
 
 /// libstdc++ skips atomic operations while this is not 0; a library cannot know, so threads there are
 /// (glibc 2.32).
