@@ -127,6 +127,7 @@ class warm_device final : public device::device {
   std::string_view kind() const override { return inner_.kind(); }
   std::string describe() const override { return inner_.describe(); }
   const api::driver_table& cuda() const override { return table_; }
+  outboard::device::work_recorder* recorder() override { return inner_.recorder(); }
 
  private:
   outboard::device::device& inner_;

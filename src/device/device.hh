@@ -12,6 +12,7 @@
 
 #include "api/cuda/driver_table.hh"
 #include "base/result.hh"
+#include "device/work_recorder.hh"
 
 namespace outboard::device {
 
@@ -30,6 +31,9 @@ class device {
   virtual std::string describe() const = 0;
 
   virtual const api::driver_table& cuda() const = 0;
+
+  /// What tells a profiler of this device's work; nullptr: nothing can.
+  virtual work_recorder* recorder() { return nullptr; }
 };
 
 }  // namespace outboard::device

@@ -32,10 +32,32 @@ void move(std::uint64_t to, std::uint64_t from, const copy_shape& s) {
   }
 }
 
+/// As a profiler names it.
+api::memory_side side_of(std::uint64_t address) {
+  const auto block = here().store->lookup(address);
+  if (!block) return api::memory_side::pageable;
+  switch (block->kind) {
+    case memory_kind::host:
+    case memory_kind::registered:
+      return api::memory_side::pinned;
+    case memory_kind::managed:
+      return api::memory_side::managed;
+    default:
+      return api::memory_side::device;
+  }
+}
+
 /// The body of a copy between ranges that were accessible at the call; a range unmapped since is the
 /// program's error.
 CUresult move_checked(std::uint64_t to, std::uint64_t from, const copy_shape& s) {
   const memory::flight flight(*here().store);
+  recorded_span span(here().recorder);
+  if (span.on()) {
+    span.what.kind = api::work_kind::copy;
+    span.what.from = side_of(from);
+    span.what.to = side_of(to);
+    span.what.bytes = s.width * s.height * s.depth;
+  }
   move(to, from, s);
   return CUDA_SUCCESS;
 }

@@ -81,6 +81,10 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std
     const auto body = [=] {
       const memory::flight flight(*here().store);
       if (!here().store->accessible(to, extent, true)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+      recorded_span span(here().recorder);
+      span.what.kind = api::work_kind::fill;
+      span.what.to = api::memory_side::device;
+      span.what.bytes = size.width * height;
       for (std::size_t y = 0; y < height; ++y) fill_row(to + y * pitch, value, width);
       return CUDA_SUCCESS;
     };

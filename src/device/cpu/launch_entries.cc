@@ -233,6 +233,19 @@ CUresult prepare_kernel(const context_ptr& c, CUfunction function, const launch_
   return CUDA_SUCCESS;
 }
 
+namespace {
+
+void describe(const kernel_work& work, recorded_span& to) {
+  to.name = work.what.info->name;
+  api::work_record& r = to.what;
+  r.context = static_cast<std::uint32_t>(work.owner->id);
+  r.grid = work.how.grid;
+  r.block = work.how.block;
+  r.dynamic_shared = work.how.shared;
+}
+
+}  // namespace
+
 CUresult run_kernel(const kernel_work& work) {
   machine& m = here();
   ptx::launch_request request;
@@ -256,6 +269,8 @@ CUresult run_kernel(const kernel_work& work) {
   request.heap = work.heap.get();
   const memory::flight flight(*m.store);
   const watchdog::watch watch(m.kernels);
+  recorded_span span(m.recorder);
+  if (span.on()) describe(work, span);
   const ptx::launch_result done = m.executor.run(request, watch.token());
   if (done.ok()) return CUDA_SUCCESS;
   if (done.kind == ptx::outcome::assertion) {

@@ -78,6 +78,7 @@ class cpu_device final : public device {
            std::to_string(p.capability / 10) + "." + std::to_string(p.capability % 10);
   }
   const api::driver_table& cuda() const override { return table_; }
+  work_recorder* recorder() override { return &machine_->recorder; }
 
  private:
   std::unique_ptr<machine> machine_;

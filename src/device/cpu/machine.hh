@@ -18,6 +18,7 @@
 #include "device/cpu/memory.hh"
 #include "device/cpu/pool.hh"
 #include "device/cpu/profile.hh"
+#include "device/cpu/recorder.hh"
 #include "device/cpu/scheduler.hh"
 #include "device/cpu/texture.hh"
 #include "device/cpu/texture_reference.hh"
@@ -80,6 +81,7 @@ struct machine {
   advice_book advice;
   ptx::executor executor;
   watchdog kernels;
+  cpu::recorder recorder;
   scheduler work;
   std::atomic<bool> initialised{false};
   std::atomic<std::uint64_t> next_id{1};

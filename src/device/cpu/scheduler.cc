@@ -4,6 +4,7 @@
 
 #include "base/blocked_signals.hh"
 #include "base/check.hh"
+#include "device/cpu/recorder.hh"
 
 namespace outboard::device::cpu {
 
@@ -12,6 +13,12 @@ struct waiter {
   std::uint64_t target = 0;
   std::condition_variable reached;
 };
+
+stream::stream(group_ptr group, stream_kind kind)
+    : group_(std::move(group)), kind_(kind), number_([] {
+        static std::atomic<std::uint32_t> last{0};
+        return ++last;
+      }()) {}
 
 scheduler::~scheduler() {
   {
@@ -209,6 +216,7 @@ void scheduler::run_front(std::unique_lock<std::mutex>& lock, stream& s) {
   std::atomic<int>& error = s.group_->error;
   if (error.load(std::memory_order_acquire) == CUDA_SUCCESS) {
     int expected = CUDA_SUCCESS;
+    running_stream() = s.number();
     if (const CUresult result = body->run(); result != CUDA_SUCCESS) {
       error.compare_exchange_strong(expected, result, std::memory_order_acq_rel);
     }

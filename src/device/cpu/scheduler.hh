@@ -84,7 +84,8 @@ struct stream_attributes {
 
 class stream : public std::enable_shared_from_this<stream> {
  public:
-  stream(group_ptr group, stream_kind kind) : group_(std::move(group)), kind_(kind) {}
+  stream(group_ptr group, stream_kind kind);
+  std::uint32_t number() const { return number_; }  ///< as profilers show it: of all of the process
   stream_kind kind() const { return kind_; }
   const group_ptr& group() const { return group_; }
 
@@ -106,6 +107,7 @@ class stream : public std::enable_shared_from_this<stream> {
 
   const group_ptr group_;
   const stream_kind kind_;
+  const std::uint32_t number_;
   std::atomic<bool> capturing_{false};
   state state_ = state::idle;
   std::deque<operation> queue_;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "device/vendor/cupti.hh"
 #include "device/vendor/elf_symbols.hh"
 #include "device/vendor/loader_cache.hh"
 
@@ -54,7 +55,8 @@ const std::unordered_map<std::string_view, question>& questions() {
 
 class driver final : public device {
  public:
-  driver(std::string path, const api::driver_table& table) : path_(std::move(path)), table_(table) {
+  driver(std::string path, const api::driver_table& table)
+      : path_(std::move(path)), table_(table), recorder_(make_cupti_recorder()) {
     if (table_.cuDriverGetVersion != nullptr) table_.cuDriverGetVersion(&version_);
   }
 
@@ -63,10 +65,12 @@ class driver final : public device {
     return path_ + ", CUDA " + std::to_string(version_ / 1000) + "." + std::to_string(version_ % 1000 / 10);
   }
   const api::driver_table& cuda() const override { return table_; }
+  work_recorder* recorder() override { return recorder_.get(); }
 
  private:
   std::string path_;
   api::driver_table table_;
+  std::unique_ptr<work_recorder> recorder_;
   int version_ = 0;
 };
 

@@ -1,0 +1,37 @@
+// What a device did, and when: the records that profilers show. A device that can tell has one recorder,
+// which is off until somebody asks; off, it costs a load of a flag for each kernel or copy, or nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/cuda/work_record.hh"
+#include "base/result.hh"
+
+namespace outboard::device {
+
+/// What a recorder hands out at a time.
+struct recorded_work {
+  std::vector<std::string> names;  ///< that are new: records count them from the recorder's first on
+  std::vector<api::work_record> records;
+  std::uint64_t dropped = 0;  ///< of all since the start: nobody took them in time, or the device lost them
+  bool more = false;          ///< take() again
+};
+
+/// Owned by its device. Any thread.
+class work_recorder {
+ public:
+  virtual ~work_recorder() = default;
+
+  /// Records from now on, also work of modules that were loaded before. Begun twice is begun once. An error
+  /// says in one line why this device cannot tell.
+  virtual status start() = 0;
+  /// What is complete and has not been taken. `all`: also what the device still keeps to itself, which may
+  /// hold it up.
+  virtual recorded_work take(bool all) = 0;
+  /// Now, on the clock of the records, in nanoseconds.
+  virtual std::uint64_t now() = 0;
+};
+
+}  // namespace outboard::device
