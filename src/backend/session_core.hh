@@ -81,6 +81,8 @@ class session_core {
 
   const api::driver_table& driver() const { return driver_; }
   session_api* other_api() { return request_.api; }
+  /// What tells a profiler of the device's work; nullptr: nothing does.
+  device::work_recorder* recorder() { return request_.device ? request_.device->recorder() : nullptr; }
   /// For the other API: what it counts there, and what the configuration says. Null: nobody looks.
   activity_page* activity() const { return request_.activity; }
   const shape_settings& shape() const { return request_.shape; }

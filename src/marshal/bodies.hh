@@ -30,6 +30,8 @@ enum class service : std::uint32_t {
   image_recall = 13,       ///< call: an image that the server may have and that then need not be uploaded
   memory_watch = 14,       ///< call: memory_fetch, if anything has changed in a few places
   memory_fetch_live = 15,  ///< call: memory_fetch while other work goes on that may write meanwhile
+  profile_start = 16,      ///< call: what the device does is recorded from now on
+  profile_take = 17,       ///< call: what it has done since the last one
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.

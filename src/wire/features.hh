@@ -40,4 +40,8 @@ inline constexpr std::uint64_t feature_words = 256;
 /// (wire/output.hh).
 inline constexpr std::uint64_t feature_failure_lines = 512;
 
+/// The worker records what its device does, and tells a program that is profiled (services profile_start,
+/// profile_take).
+inline constexpr std::uint64_t feature_profile = 1024;
+
 }  // namespace outboard::wire

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""docs/wire.md lists the fields of every hand-written message as src/marshal/*bodies.hh have them, and every service.
+"""docs/wire.md lists the fields of every hand-written message as src/marshal/*bodies.hh (and work_record.hh) have them, and every
+service.
 (Bytes are compared by the unit tests, which read the document's examples.) usage: wire_document.py ROOT [--print]"""
 import pathlib
 import re
 import sys
 
 STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
-FIELDS = re.compile(r"OUTBOARD_FIELDS\((.*?)\)", re.DOTALL)
+FIELDS = re.compile(r"(?:OUTBOARD_FIELDS|visit)\((.*?)\)", re.DOTALL)
 MEMBER = re.compile(r"^ +([\w:]+(?:<[^;]*>)?) ([^;()]*);", re.MULTILINE)
 SERVICE = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
 SIMPLE = {"std::int32_t": "i32", "std::uint32_t": "u32", "std::uint64_t": "u64", "std::int64_t": "i64", "bool": "flag",
           "std::string": "text", "flavour": "u8", "errand": "u8", "std::uint8_t": "u8",
-          "std::uint16_t": "u16", "host_block": "u8", "share_token": "32 u8"}
+          "std::uint16_t": "u16", "host_block": "u8", "share_token": "32 u8", "work_kind": "u8", "memory_side": "u8"}
 
 
 def wire_type(kind, structs):
@@ -22,8 +23,8 @@ def wire_type(kind, structs):
         return "bytes" if item == "u8" else f"list of {item}"
     if array := re.fullmatch(r"std::array<(.*), (\d+)>", kind):
         return f"{array[2]} {wire_type(array[1], structs)}"
-    if kind in structs:
-        return kind
+    if kind.removeprefix("api::") in structs:
+        return kind.removeprefix("api::")
     raise SystemExit(f"src/marshal/bodies.hh: {kind} is unknown to {sys.argv[0]}")
 
 
@@ -54,7 +55,8 @@ def rows(source):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    source = "\n".join(path.read_text() for path in sorted(root.glob("src/marshal/*bodies.hh"), reverse=True))
+    files = sorted(root.glob("src/marshal/*bodies.hh"), reverse=True) + [root / "src/api/cuda/work_record.hh"]
+    source = "\n".join(path.read_text() for path in files)
     wanted = list(rows(source))
     services = SERVICE.search(source) and re.search(r"enum class service.*?\};", source, re.DOTALL)[0]
     wanted += [f"| {number} | `{name}` |" for name, number in SERVICE.findall(services)]
