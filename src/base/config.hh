@@ -87,6 +87,8 @@ struct config {
   std::vector<std::string> servers;
   bool sync = false;
   std::string trace;
+  std::string profile;  ///< file; empty: none
+  bool profile_summary = false;
   bool find_addresses = true;  ///< of page-locked memory kernels see what addresses are found of, else all
   bool concurrent_managed = true;  ///< host and kernels use managed memory at the same time, where they can
   // Both.

@@ -220,11 +220,11 @@ bool set_device(config& c, const given_value& v) {
 }
 
 /// "-" is no path, and a "+" stands before one.
-bool set_trace(config& c, const given_value& v) {
+bool set_report(std::string& file, const given_value& v) {
   const auto path = text_in(v);
   const std::string mark = path && path->starts_with('+') ? "+" : "";
   if (!path || path->size() == mark.size()) return false;
-  c.trace = *path == "-" ? *path : mark + resolved_path(path->substr(mark.size()), v.folder);
+  file = *path == "-" ? *path : mark + resolved_path(path->substr(mark.size()), v.folder);
   return true;
 }
 
@@ -310,7 +310,13 @@ constexpr setting rows[]{
              [](auto& c) -> auto& { return c.wait_seconds; }),
     row({"", "trace", "OUTBOARD_TRACE", "--trace", of_program}, "a path",
         "file that gets a line for each call of the program; %p in it: the process's number; -: stderr; + before it: never over another process's", value_form::path,
-        [](config& c, const given_value& v) { return set_trace(c, v); }, [](const config& c) { return c.trace; }),
+        [](config& c, const given_value& v) { return set_report(c.trace, v); }, [](const config& c) { return c.trace; }),
+    row({"", "profile", "OUTBOARD_PROFILE", "--profile", of_program}, "a path",
+        "file that gets what the program's threads and the device did when, for Perfetto; %p and + as for trace", value_form::path,
+        [](config& c, const given_value& v) { return set_report(c.profile, v); }, [](const config& c) { return c.profile; }),
+    switch_row({"", "profile_summary", "OUTBOARD_PROFILE_SUMMARY", "--profile-summary", of_program},
+             "true: at its end the program says on stderr which kernels and copies took how long, and what waited",
+             [](auto& c) -> auto& { return c.profile_summary; }),
     switch_row({"", "sync", "OUTBOARD_SYNC", "", of_program}, "true: each call waits for its result, for debugging",
              [](auto& c) -> auto& { return c.sync; }),
     switch_row({"", "find_addresses", "OUTBOARD_FIND_ADDRESSES", "", of_program},

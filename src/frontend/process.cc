@@ -14,6 +14,7 @@
 #include "frontend/dial.hh"
 #include "frontend/live_memory.hh"
 #include "frontend/managed_blocks.hh"
+#include "frontend/profile.hh"
 #include "frontend/settings.hh"
 #include "frontend/trace.hh"
 #include "wire/features.hh"
@@ -68,6 +69,7 @@ void process::forked_child() {
   // As on the real driver, CUDA is not initialised in a child. Nothing is freed and no byte is sent: the
   // connection, its locks and its buffers are the parent's.
   trace::forked();
+  profile::forked();
   // One in which nothing was begun may begin by itself.
   if (!touched.load(std::memory_order_acquire)) return;
   life_.store(life::forked, std::memory_order_release);
@@ -78,6 +80,7 @@ void process::forked_child() {
 void process::shut_down() {
   if (life_.load() == life::forked) return;
   life_.store(life::ended, std::memory_order_release);
+  if (session_) profile::finish(session_->moved());
   if (session_) session_->goodbye();
   managed_->stop();
   live_->stop();
@@ -186,6 +189,7 @@ CUresult process::connect_locked() {
   synchronous_ = settings->synchronous;
   if (settings->log) log::set_level(*settings->log);
   if (!settings->trace_file.empty()) trace::start(settings->trace_file.c_str());
+  if (settings->profile.on()) profile::start(settings->profile);
   if (auto added = options_.add_transports(transports_, settings->plugins); !added) {
     log::error(added.error().message);
     return CUDA_ERROR_NO_DEVICE;
@@ -236,6 +240,7 @@ CUresult process::connect_locked() {
         managed_->take_back();
         if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane(), live_->any());
       });
+  profile::attach(*session_, (dialed->welcome.features & wire::feature_profile) != 0);
   this_lane().how = answered::waited;  // the hello counts as a round trip
   // As a real driver (580): what the program has made before its first call is destroyed after this, and
   // every call from there says so.

@@ -29,6 +29,7 @@ result<settings> client_settings() {
   s.find_addresses = c->find_addresses;
   s.concurrent_managed = c->concurrent_managed;
   s.trace_file = std::move(c->trace);
+  s.profile = {std::move(c->profile), c->profile_summary};
   if (c->log_given) s.log = c->log;
   s.plugins = std::move(c->plugins);
   return s;
@@ -38,6 +39,7 @@ result<dialed> dial_any(const settings& s, const transport::registry& transports
                         transport::deadline until) {
   hello.features |= wire::feature_lane_uploads | wire::feature_fine_grain | wire::feature_words |
                     wire::feature_failure_lines;
+  if (s.profile.on()) hello.features |= wire::feature_profile;
   if (s.rings) hello.features |= wire::feature_rings;
   if (s.data_connections) hello.features |= wire::feature_data_connections;
   if (s.compression) hello.features |= wire::feature_packed_pieces;

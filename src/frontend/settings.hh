@@ -12,6 +12,7 @@
 #include "base/log.hh"
 #include "base/result.hh"
 #include "frontend/dial.hh"
+#include "frontend/profile.hh"
 #include "transport/transport.hh"
 
 namespace outboard::frontend {
@@ -28,6 +29,7 @@ struct settings {
   bool find_addresses = true;          ///< false: kernels may see all page-locked memory
   bool concurrent_managed = true;      ///< where it can be had
   std::string trace_file;
+  profile_settings profile;
   std::optional<log::level> log;
   std::vector<std::pair<std::string, std::string>> plugins;  ///< transport name, library
 };

@@ -13,6 +13,7 @@
 
 #include "api/cuda/headers.hh"
 #include "api/describe.hh"
+#include "frontend/call_watch.hh"
 #include "frontend/lane.hh"
 
 namespace outboard::frontend {
@@ -34,7 +35,7 @@ struct argument {
   bool gives = false;
 };
 
-bool on();
+inline bool on() { return calls_watched_by(call_watcher::trace); }
 /// Opens the file unless a trace is being written or was tried already; a file that cannot be opened is an
 /// error on stderr and no trace. %p in the name is the process's number, - is stderr. Behind a + a file that
 /// is there already stays: the process's number is added to the name, and stderr is told.

@@ -218,8 +218,9 @@ void print_findings(const findings& f) {
               front["found"].get<bool>() ? text_of(front["folder"]).c_str() : "not found");
   std::printf("transports:");
   for (const json& t : j["transports"]) std::printf(" %s", text_of(t).c_str());
-  std::printf("\nprofilers in programs (CUPTI): %s",
-              j["profilers"].get<bool>() ? "record" : "see no kernels yet");
+  std::printf(
+      "\nprofilers in programs (CUPTI): %s",
+      j["profilers"].get<bool>() ? "record" : "see no kernels yet (outboard run --profile FILE does)");
   std::printf("\nconfiguration files:");
   for (const json& file : j["configuration"]) std::printf(" %s", text_of(file).c_str());
   std::printf("%s\n", j["configuration"].empty() ? " none" : "");

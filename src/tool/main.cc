@@ -96,7 +96,8 @@ CLI::App* add_run(CLI::App& app, common_flags& common) {
       "run", "run an unchanged CUDA program on a server's GPU, or on a private back-end where none is named");
   verb->footer("After the options: [--] COMMAND [ARGUMENT...]");
   add_server(*verb, common);
-  for (const char* key : {"device", "wait_seconds", "trace", "log"}) add_setting(*verb, common, key);
+  for (const char* key : {"device", "wait_seconds", "trace", "profile", "profile_summary", "log"})
+    add_setting(*verb, common, key);
   verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
   return verb;
 }

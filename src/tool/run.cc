@@ -42,6 +42,16 @@ struct surroundings {
   bool other_files = false;  ///< --config: the files that it will read are not those that were read
 };
 
+/// A file that the program's processes report into. What an earlier run has left goes; they do not overwrite
+/// each other's.
+void set_report(const char* variable, const std::string& file) {
+  if (file.empty()) return;
+  struct stat about {};
+  if (::lstat(file.c_str(), &about) == 0 && S_ISREG(about.st_mode)) ::unlink(file.c_str());
+  const bool plain = file.front() != '+' && file != "-";
+  ::setenv(variable, ((plain ? "+" : "") + file).c_str(), 1);
+}
+
 void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
   const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
@@ -50,19 +60,15 @@ void set_program_environment(const config& c, const surroundings& around) {
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
   for (const setting& s : all_settings()) {
     // The program reads the usual files: what was set here counts before them, also where it is the default,
-    // and all counts where other files were read in their place. Two it gets in another form.
+    // and all counts where other files were read in their place. Three it gets in another form.
     const bool counts = around.other_files || c.origins.contains(s.key());
     const std::string text = s.is_for(reader::program) && counts ? s.text(c) : "";
-    if (!text.empty() && !s.variable.empty() && s.name != "server" && s.name != "trace")
+    if (!text.empty() && !s.variable.empty() && s.name != "server" && s.name != "trace" &&
+        s.name != "profile")
       ::setenv(std::string(s.variable).c_str(), text.c_str(), 1);
   }
-  if (!c.trace.empty()) {
-    // What an earlier run has left goes; the program's processes do not overwrite each other's.
-    struct stat about {};
-    if (::lstat(c.trace.c_str(), &about) == 0 && S_ISREG(about.st_mode)) ::unlink(c.trace.c_str());
-    const bool plain = c.trace.front() != '+' && c.trace != "-";
-    ::setenv("OUTBOARD_TRACE", ((plain ? "+" : "") + c.trace).c_str(), 1);
-  }
+  set_report("OUTBOARD_TRACE", c.trace);
+  set_report("OUTBOARD_PROFILE", c.profile);
 }
 
 /// The child's side: the environment changes here only, so nothing of it reaches the back-end.

@@ -432,9 +432,9 @@ void tell_profiler(const CUuuid& wanted) {
   if (said.exchange(true, std::memory_order_relaxed)) return;
   hooks.complain(
       "a profiler (CUPTI) in this program will see no kernels and no copies: they run on the server, and "
-      "Outboard does not record them for it yet. The program itself is not affected (OUTBOARD_LOG=off: not "
-      "to "
-      "be told)");
+      "Outboard does not record them for it yet, but for `outboard run --profile FILE`. The program itself "
+      "is "
+      "not affected (OUTBOARD_LOG=off: not to be told)");
 }
 
 }  // namespace

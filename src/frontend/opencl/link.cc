@@ -100,6 +100,7 @@ void link::connect() {
   synchronous_ = settings->synchronous;
   if (settings->log) log::set_level(*settings->log);
   if (!settings->trace_file.empty()) trace::start(settings->trace_file.c_str());
+  if (settings->profile.on()) log::error("no profile: what OpenCL programs do is not recorded");
   if (auto added = options_.add_transports(transports_, settings->plugins); !added)
     return log::error(added.error().message);
   // Not the first that welcomes us, as for CUDA: a program chooses among platforms.

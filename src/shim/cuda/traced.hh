@@ -1,12 +1,14 @@
-// The layer between an exported symbol and its end: counts how the call was answered and, if a trace is on,
-// writes it. Any thread; with the trace off it costs a load and a few stores to thread-local memory.
+// The layer between an exported symbol and its end: where a trace or a profile is made, it tells of the call,
+// how it was answered and how long it took. Any thread; else it costs a load.
 #pragma once
 
 #include <chrono>
 
+#include "frontend/call_watch.hh"
 #include "frontend/cuda/api_lock.hh"
 #include "frontend/cuda/error_log.hh"
 #include "frontend/lane.hh"
+#include "frontend/profile.hh"
 #include "frontend/trace.hh"
 #include "marshal/codec.hh"
 
@@ -87,19 +89,22 @@ constexpr bool passes_lock(api::opcode code) {
 template <api::opcode Op, class End, class... A>
 CUresult traced(End&& end, A... arguments) {
   if constexpr (!passes_lock(Op)) frontend::cuda::api_lock::pass();
-  if (!frontend::trace::on()) [[likely]]
+  if (!frontend::calls_watched()) [[likely]]
     return noted<Op>(end(arguments...));
   frontend::lane& own = frontend::this_lane();
   const bool outermost = own.depth++ == 0;
   if (outermost) own.how = frontend::answered::locally;
   const auto begin = std::chrono::steady_clock::now();
   const CUresult result = noted<Op>(end(arguments...));
+  const auto over = std::chrono::steady_clock::now();
   --own.depth;
-  if (outermost) {
+  if (outermost && frontend::profile::on())
+    frontend::profile::note_call(api::function<Op>::name, own.how, begin, over);
+  if (outermost && frontend::trace::on()) {
     const auto seen = detail::views<Op>(result, arguments...);
     frontend::trace::record(api::function<Op>::name, api::function<Op>::about,
                             std::span(seen).first(sizeof...(A)), static_cast<std::int32_t>(result), own.how,
-                            std::chrono::steady_clock::now() - begin, own.id);
+                            over - begin, own.id);
   }
   return result;
 }

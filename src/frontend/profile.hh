@@ -1,0 +1,43 @@
+// OUTBOARD_PROFILE=file, OUTBOARD_PROFILE_SUMMARY=1: what the program's threads asked and what the device
+// did, both on the program's clock. Calls are noted as they return; a thread of ours asks the server five
+// times a second for what its device has recorded, and writes. A program that is killed leaves a file that
+// can be read, up to then. Any thread; costs one load of a flag when off.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "frontend/call_watch.hh"
+#include "frontend/lane.hh"
+
+namespace outboard::frontend {
+
+class session;
+struct traffic;
+
+struct profile_settings {
+  std::string file;  ///< as trace::start() takes it; empty: none
+  bool summary = false;
+  bool on() const { return summary || !file.empty(); }
+};
+
+namespace profile {
+
+inline bool on() { return calls_watched_by(call_watcher::profile); }
+
+/// Opens the file. Once a process; a second time nothing happens.
+void start(const profile_settings& how);
+/// From now on the server is asked. `offered`: it can tell. The session must outlive finish().
+void attach(session& server, bool offered);
+/// Fetches what is left, writes the end. Before the session says goodbye.
+void finish(const traffic& moved);
+/// In a forked child: the profile is the parent's.
+void forked();
+
+/// `name` lasts as long as the process.
+void note_call(std::string_view name, answered how, std::chrono::steady_clock::time_point begin,
+               std::chrono::steady_clock::time_point end);
+
+}  // namespace profile
+}  // namespace outboard::frontend

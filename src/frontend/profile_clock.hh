@@ -1,0 +1,47 @@
+// The server's clock seen from here. Each question that the server answers with its times says where the two
+// clocks stand, to half of the time that it was on its way; of several asked together the quickest counts.
+// One clock may be slewed against the other (a network's time, 500 ppm): between two looks it is taken to
+// have moved evenly. One thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace outboard::frontend {
+
+class profile_clock {
+ public:
+  /// What note() tells from now on is a look of its own.
+  void begin_look() {
+    if (now_.at != 0) before_ = now_;
+    now_ = {};
+  }
+
+  /// It left at `asked`, its answer was here at `answered`; on the server's clock it came at `came`, and the
+  /// answer left at `left`. Nanoseconds.
+  void note(std::int64_t asked, std::int64_t came, std::int64_t left, std::int64_t answered) {
+    const std::int64_t took = (answered - asked) - (left - came);
+    if (now_.at != 0 && took / 2 >= now_.error) return;
+    now_ = {came, asked + took / 2 - came, took / 2};
+  }
+
+  std::int64_t ours(std::uint64_t theirs) const {
+    const auto at = static_cast<std::int64_t>(theirs);
+    const look& last = now_.at != 0 ? now_ : before_;
+    if (before_.at == 0 || last.at <= before_.at) return at + last.offset;
+    const double part = static_cast<double>(at - before_.at) / static_cast<double>(last.at - before_.at);
+    const double moved = static_cast<double>(last.offset - before_.offset);
+    return at + before_.offset + static_cast<std::int64_t>(moved * std::clamp(part, 0.0, 1.0));
+  }
+
+  /// Of ours() between the last two looks.
+  std::int64_t error() const { return std::max(now_.error, before_.error); }
+
+ private:
+  struct look {
+    std::int64_t at = 0, offset = 0, error = 0;  ///< at: on their clock; 0: none
+  };
+  look before_, now_;
+};
+
+}  // namespace outboard::frontend

@@ -1,0 +1,161 @@
+#include "frontend/profile_events.hh"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+namespace outboard::frontend::profile_events {
+namespace {
+
+using api::memory_side;
+using api::work_kind;
+
+[[gnu::format(printf, 2, 3)]] void put(std::string& out, const char* format, ...) {
+  std::array<char, 512> text;
+  va_list arguments;
+  va_start(arguments, format);
+  const int n = std::vsnprintf(text.data(), text.size(), format, arguments);
+  va_end(arguments);
+  out.append(text.data(), std::min(text.size() - 1, static_cast<std::size_t>(std::max(n, 0))));
+}
+
+/// A text of JSON's. Names come from modules, which may hold anything: what is not ASCII is taken byte by
+/// byte.
+void put_text(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code >= 0x7f) {
+      put(out, "\\u%04x", code);
+    } else {
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+/// Chrome's unit is the microsecond.
+void put_time(std::string& out, const char* key, std::int64_t ns) {
+  const auto [whole, rest] = std::lldiv(std::llabs(ns), 1000);
+  put(out, "\"%s\":%s%lld.%03lld", key, ns < 0 ? "-" : "", whole, rest);
+}
+
+void begin(std::string& out, const char* phase, std::string_view name, std::int64_t group) {
+  out += ",\n";
+  put(out, "{\"ph\":\"%s\",\"pid\":%" PRId64 ",\"name\":", phase, group);
+  put_text(out, name);
+}
+
+std::string_view text_of(memory_side side) {
+  constexpr std::array<std::string_view, 6> texts{"unknown", "pageable", "pinned",
+                                                  "device",  "array",    "managed"};
+  const auto at = static_cast<std::size_t>(side);
+  return at < texts.size() ? texts[at] : texts[0];
+}
+
+/// As the driver's own names of copies have it.
+char letter_of(memory_side side) {
+  switch (side) {
+    case memory_side::pageable:
+    case memory_side::pinned:
+      return 'H';
+    case memory_side::array:
+      return 'A';
+    default:
+      return 'D';
+  }
+}
+
+}  // namespace
+
+void name_group(std::string& out, std::int64_t group, std::string_view name, int order) {
+  begin(out, "M", "process_name", group);
+  out += ",\"args\":{\"name\":";
+  put_text(out, name);
+  out += "}}";
+  begin(out, "M", "process_sort_index", group);
+  put(out, ",\"args\":{\"sort_index\":%d}}", order);
+}
+
+void name_row(std::string& out, std::int64_t group, std::int64_t row, std::string_view name) {
+  begin(out, "M", "thread_name", group);
+  put(out, ",\"tid\":%" PRId64 ",\"args\":{\"name\":", row);
+  put_text(out, name);
+  out += "}}";
+}
+
+void add_call(std::string& out, std::int64_t process, const call& c) {
+  constexpr std::array<const char*, 3> answers{"local", "posted", "waited"};
+  begin(out, "X", c.name, process);
+  put(out, ",\"cat\":\"driver\",\"tid\":%d,", c.thread);
+  put_time(out, "ts", c.begin);
+  out += ',';
+  put_time(out, "dur", c.end - c.begin);
+  put(out, ",\"args\":{\"answer\":\"%s\"}}", answers[static_cast<std::size_t>(c.how)]);
+}
+
+void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
+              std::int64_t at) {
+  const auto took = static_cast<std::int64_t>(w.end - w.begin);
+  const bool kernel = w.kind == work_kind::kernel;
+  begin(out, "X", name, group);
+  put(out, ",\"cat\":\"%s\",\"tid\":%u,",
+      kernel                      ? "kernel"
+      : w.kind == work_kind::copy ? "gpu_memcpy"
+                                  : "gpu_memset",
+      w.stream);
+  put_time(out, "ts", at);
+  out += ',';
+  put_time(out, "dur", took);
+  put(out, ",\"args\":{\"stream\":%u,\"context\":%u", w.stream, w.context);
+  if (kernel) {
+    put(out, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"shared memory\":%u", w.grid[0], w.grid[1],
+        w.grid[2], w.block[0], w.block[1], w.block[2], w.static_shared + w.dynamic_shared);
+    if (w.registers) put(out, ",\"registers per thread\":%u", w.registers);
+  } else {
+    put(out, ",\"bytes\":%" PRIu64, w.bytes);
+    if (took > 0) put(out, ",\"GB/s\":%.2f", static_cast<double>(w.bytes) / static_cast<double>(took));
+  }
+  if (w.graph_node) put(out, ",\"graph node id\":%" PRIu64, w.graph_node);
+  out += "}}";
+}
+
+void add_traffic(std::string& out, std::int64_t process, std::int64_t at, std::uint64_t sent,
+                 std::uint64_t received) {
+  begin(out, "C", "bytes on the line", process);
+  out += ',';
+  put_time(out, "ts", at);
+  put(out, ",\"args\":{\"sent\":%" PRIu64 ",\"received\":%" PRIu64 "}}", sent, received);
+}
+
+void add_note(std::string& out, std::int64_t process, std::int64_t at, std::string_view text) {
+  begin(out, "i", text, process);
+  out += ",\"s\":\"p\",\"tid\":0,";
+  put_time(out, "ts", at);
+  out += '}';
+}
+
+std::string name_of(const api::work_record& w) {
+  std::string name;
+  if (w.kind == work_kind::fill) return name.append("memset (").append(text_of(w.to)).append(")");
+  name.append("memcpy ") += letter_of(w.from);
+  name.append("to") += letter_of(w.to);
+  return name.append(" (").append(text_of(w.from)).append(" -> ").append(text_of(w.to)).append(")");
+}
+
+std::string demangled(const std::string& name) {
+  int failed = 0;
+  char* const text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &failed);
+  if (!text || failed) return name;
+  std::string out(text);
+  std::free(text);
+  return out;
+}
+
+}  // namespace outboard::frontend::profile_events

@@ -1,0 +1,63 @@
+#include "frontend/profile_events.hh"
+
+#include <gtest/gtest.h>
+
+namespace outboard::frontend::profile_events {
+namespace {
+
+TEST(profile_events, a_kernel) {
+  api::work_record w;
+  w.stream = 7;
+  w.context = 1;
+  w.begin = 5'000;
+  w.end = 8'250;
+  w.grid = {4, 2, 1};
+  w.block = {256, 1, 1};
+  w.registers = 32;
+  w.static_shared = 16;
+  w.dynamic_shared = 1024;
+  w.graph_node = 99;
+  std::string out;
+  add_work(out, 12, w, "add(float*, int)", 1'234'567);
+  EXPECT_EQ(out,
+            ",\n{\"ph\":\"X\",\"pid\":12,\"name\":\"add(float*, int)\",\"cat\":\"kernel\",\"tid\":7,"
+            "\"ts\":1234.567,\"dur\":3.250,\"args\":{\"stream\":7,\"context\":1,\"grid\":[4,2,1],"
+            "\"block\":[256,1,1],\"shared memory\":1040,\"registers per thread\":32,\"graph node id\":99}}");
+}
+
+TEST(profile_events, a_copy_says_how_fast_it_was) {
+  api::work_record w;
+  w.kind = api::work_kind::copy;
+  w.from = api::memory_side::pageable;
+  w.to = api::memory_side::device;
+  w.begin = 1'000;
+  w.end = 2'000;
+  w.bytes = 4'000;
+  EXPECT_EQ(name_of(w), "memcpy HtoD (pageable -> device)");
+  std::string out;
+  add_work(out, 1, w, name_of(w), 0);
+  EXPECT_NE(out.find(R"("cat":"gpu_memcpy")"), out.npos) << out;
+  EXPECT_NE(out.find(R"("bytes":4000,"GB/s":4.00)"), out.npos) << out;
+}
+
+TEST(profile_events, a_name_may_hold_anything) {
+  std::string out;
+  add_note(out, 1, 0, "a \"quoted\" \\ and\na line\xff");
+  EXPECT_NE(out.find(R"("a \"quoted\" \\ and\u000aa line\u00ff")"), out.npos) << out;
+}
+
+TEST(profile_events, a_call_before_the_profile_began) {
+  std::string out;
+  add_call(out, 3, {"cuInit", answered::waited, 4, -1'500, 500});
+  EXPECT_EQ(out,
+            ",\n{\"ph\":\"X\",\"pid\":3,\"name\":\"cuInit\",\"cat\":\"driver\",\"tid\":4,\"ts\":-1.500,"
+            "\"dur\":2.000,\"args\":{\"answer\":\"waited\"}}");
+}
+
+TEST(profile_events, names_are_those_of_the_source) {
+  EXPECT_EQ(demangled("_Z3addPfi"), "add(float*, int)");
+  EXPECT_EQ(demangled("vectoradd"), "vectoradd");
+}
+
+}  // namespace
+}  // namespace outboard::frontend::profile_events

@@ -1,0 +1,125 @@
+#include "frontend/profile_summary.hh"
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+
+namespace outboard::frontend {
+namespace {
+
+/// Intervals are merged when so many have come together.
+constexpr std::size_t merged_at = 1u << 16;
+/// Lines of one table; what follows is one line more.
+constexpr std::size_t most_lines = 20, most_name = 70;
+
+double milliseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
+double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+[[gnu::format(printf, 2, 3)]] void put(std::string& out, const char* format, ...) {
+  std::array<char, 256> line;
+  va_list arguments;
+  va_start(arguments, format);
+  const int n = std::vsnprintf(line.data(), line.size(), format, arguments);
+  va_end(arguments);
+  out.append(line.data(), std::min(line.size() - 1, static_cast<std::size_t>(std::max(n, 0))));
+}
+
+std::string shortened(const std::string& name) {
+  return name.size() <= most_name ? name : name.substr(0, most_name - 3) + "...";
+}
+
+}  // namespace
+
+void profile_summary::add_work(const std::string& name, const api::work_record& w, std::int64_t begin) {
+  const auto took = static_cast<std::int64_t>(w.end - w.begin);
+  total& t = (w.kind == api::work_kind::kernel ? kernels_ : copies_)[name];
+  t.least = t.count == 0 ? took : std::min(t.least, took);
+  t.most = std::max(t.most, took);
+  t.all += took;
+  t.bytes += w.bytes;
+  ++t.count;
+  std::vector<interval>& busy = at_work_[w.device];
+  busy.push_back({begin, begin + took});
+  if (busy.size() % merged_at == 0) merge(busy);
+}
+
+void profile_summary::add_call(answered how, std::int64_t took) {
+  calls& c = calls_[static_cast<std::size_t>(how)];
+  ++c.count;
+  c.took += took;
+}
+
+/// In order, and apart from each other.
+void profile_summary::merge(std::vector<interval>& all) {
+  std::ranges::sort(all, {}, &interval::begin);
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    if (all[i].begin <= all[last].end) {
+      all[last].end = std::max(all[last].end, all[i].end);
+    } else {
+      all[++last] = all[i];
+    }
+  }
+  if (!all.empty()) all.resize(last + 1);
+}
+
+void profile_summary::append(std::string& out, const totals& of, const char* title, bool bytes) {
+  if (of.empty()) return;
+  std::vector<std::pair<const std::string*, const total*>> order;
+  std::int64_t all = 0;
+  for (const auto& [name, t] : of) order.emplace_back(&name, &t), all += t.all;
+  std::ranges::sort(order, [](const auto& a, const auto& b) { return a.second->all > b.second->all; });
+  put(out, "\n%5s %11s %9s %10s %10s %10s %8s  %s\n", "%", "total ms", "count", "mean us", "least us",
+      "most us", bytes ? "GB/s" : "", title);
+  std::int64_t rest = 0;
+  std::uint64_t rest_count = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const total& t = *order[i].second;
+    if (i >= most_lines) {
+      rest += t.all, rest_count += t.count;
+      continue;
+    }
+    put(out, "%5.1f %11.3f %9" PRIu64 " %10.2f %10.2f %10.2f ",
+        all ? 100.0 * static_cast<double>(t.all) / static_cast<double>(all) : 0, milliseconds(t.all), t.count,
+        microseconds(t.all) / static_cast<double>(t.count), microseconds(t.least), microseconds(t.most));
+    if (bytes) {
+      put(out, "%8.2f  ", t.all ? static_cast<double>(t.bytes) / static_cast<double>(t.all) : 0);
+    } else {
+      put(out, "%8s  ", "");
+    }
+    out.append(shortened(*order[i].first)).append("\n");
+  }
+  if (rest_count)
+    put(out, "%5s %11.3f %9" PRIu64 "  in %zu more\n", "", milliseconds(rest), rest_count,
+        order.size() - most_lines);
+}
+
+std::string profile_summary::text(const circumstances& about) const {
+  std::string out;
+  put(out, "outboard profile: %.3f s from the first call to the end\n",
+      static_cast<double>(about.took) / 1e9);
+  for (auto [device, intervals] : at_work_) {
+    merge(intervals);
+    std::int64_t busy = 0;
+    for (const interval& i : intervals) busy += i.end - i.begin;
+    put(out, "device %u: at work for %.3f ms, %.1f %% of it; idle between for %.3f ms\n", device,
+        milliseconds(busy),
+        about.took > 0 ? 100.0 * static_cast<double>(busy) / static_cast<double>(about.took) : 0,
+        milliseconds(intervals.back().end - intervals.front().begin - busy));
+  }
+  if (at_work_.empty()) out += "no kernel and no copy was recorded\n";
+  const calls &local = calls_[0], &posted = calls_[1], &waited = calls_[2];
+  put(out,
+      "calls: %" PRIu64 " answered here, %" PRIu64 " sent without waiting, %" PRIu64 " waited for: %.3f ms\n",
+      local.count, posted.count, waited.count, milliseconds(waited.took));
+  put(out, "line: %.3f MB sent, %.3f MB received\n", static_cast<double>(about.sent) / 1e6,
+      static_cast<double>(about.received) / 1e6);
+  if (about.dropped) put(out, "%" PRIu64 " records were lost: the table is not complete\n", about.dropped);
+  append(out, kernels_, "kernel", false);
+  append(out, copies_, "copy or fill", true);
+  return out;
+}
+
+}  // namespace outboard::frontend

@@ -1,0 +1,49 @@
+// The table that one looks for first: which kernels and copies took how long, how much of the time the device
+// had nothing to do, and how long the program waited for answers. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/cuda/work_record.hh"
+#include "frontend/lane.hh"
+
+namespace outboard::frontend {
+
+class profile_summary {
+ public:
+  /// Times in nanoseconds, begins on one clock. `name`: for people.
+  void add_work(const std::string& name, const api::work_record& w, std::int64_t begin);
+  void add_call(answered how, std::int64_t took);
+
+  struct circumstances {
+    std::int64_t took = 0;  ///< from the program's first call to its end
+    std::uint64_t sent = 0, received = 0, dropped = 0;
+  };
+  /// Lines that fit on a terminal; the longest total first.
+  std::string text(const circumstances& about) const;
+
+ private:
+  struct total {
+    std::uint64_t count = 0, bytes = 0;
+    std::int64_t all = 0, least = 0, most = 0;
+  };
+  struct interval {
+    std::int64_t begin, end;
+  };
+  using totals = std::map<std::string, total>;
+  static void append(std::string& out, const totals& of, const char* title, bool bytes);
+  static void merge(std::vector<interval>& all);
+
+  totals kernels_, copies_;
+  std::map<std::uint32_t, std::vector<interval>> at_work_;  // by device
+  struct calls {
+    std::uint64_t count = 0;
+    std::int64_t took = 0;
+  };
+  calls calls_[3];
+};
+
+}  // namespace outboard::frontend

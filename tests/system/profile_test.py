@@ -1,0 +1,117 @@
+"""A profile has what the device did and what the program asked, on one clock: counts, order, names, what a killed or a
+second process leaves, and what is said where nothing can be recorded."""
+import collections
+import json
+import pathlib
+import signal
+import tempfile
+import unittest
+
+from outboard_testing import SystemTest, program, run_program, through_run, wait_until
+
+KERNELS = {"add(int*)": 12 + 5 * 3, "void twice<int>(int*)": 3}
+
+
+class Profile(SystemTest):
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name) / "profile.json"
+
+    def events(self, path=None):
+        return json.loads((path or self.file).read_text())
+
+    def profiled(self, url, **more):
+        done = run_program(program("profiled"), url, OUTBOARD_PROFILE=str(self.file), **more)
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "PASS"), done.stderr)
+        return done
+
+    def check(self, events):
+        kernels = [e for e in events if e.get("cat") == "kernel"]
+        self.assertEqual(collections.Counter(e["name"] for e in kernels), KERNELS)
+        # The legacy stream and two of the program's; in each one after the other.
+        streams = collections.defaultdict(list)
+        for e in kernels:
+            streams[e["pid"], e["tid"]].append(e)
+        self.assertEqual(len(streams), 3)
+        for rows in streams.values():
+            for before, after in zip(rows, rows[1:]):
+                self.assertLessEqual(before["ts"] + before["dur"], after["ts"] + 0.001)
+        fills = [e for e in events if e.get("cat") == "gpu_memset"]
+        self.assertEqual([e["args"]["bytes"] for e in fills], [16384])
+        copied = [e for e in events if e.get("cat") == "gpu_memcpy" and "DtoH" in e["name"]]
+        self.assertEqual(sum(e["args"]["bytes"] for e in copied), 2 * 16384)
+
+    def check_order(self, events, error_us):
+        """A kernel begins after its launch was asked for and ends before the wait that returned for it."""
+        calls = sorted((e for e in events if e.get("cat") == "driver"), key=lambda e: e["ts"])
+        launches = [e for e in calls if e["name"].startswith("cuLaunchKernel")][:12]
+        waits = [e for e in calls if e["name"].startswith("cuStreamSynchronize")][:12]
+        first = sorted((e for e in events if e.get("cat") == "kernel"), key=lambda e: e["ts"])[:12]
+        for launch, kernel, wait in zip(launches, first, waits, strict=True):
+            self.assertGreaterEqual(kernel["ts"] + error_us, launch["ts"])
+            self.assertLessEqual(kernel["ts"] + kernel["dur"] - error_us, wait["ts"] + wait["dur"])
+
+    def test_over_each_transport(self):
+        daemon = self.serve()
+        for url in (daemon.unix, daemon.tcp):
+            self.profiled(url)
+            events = self.events()
+            self.check(events)
+            # How far the clocks may be apart stands in the device's title.
+            title = next(e["args"]["name"] for e in events if e["name"] == "process_name" and "device" in e["args"]["name"])
+            self.check_order(events, 1 + int(title.split("agree to ")[1].split(" us")[0]))
+            self.assertTrue(any(e["ph"] == "C" and e["args"]["sent"] > 0 for e in events))
+        self.nothing_is_left(daemon)
+
+    def test_by_run_with_a_summary(self):
+        done = through_run(program("profiled"), "--device", "cpu", "--profile", self.file, "--profile-summary")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check(self.events())
+        self.assertRegex(done.stderr, r"\n +[\d.]+ +[\d.]+ +27 .* add\(int\*\)\n")
+        self.assertRegex(done.stderr, r"\n +[\d.]+ +[\d.]+ +3 .* void twice<int>\(int\*\)\n")
+        self.assertRegex(done.stderr, r"\n +[\d.]+ +[\d.]+ +1 .* memset \(device\)\n")
+        self.assertRegex(done.stderr, r"device 0: at work for [\d.]+ ms, [\d.]+ % of it")
+        self.assertRegex(done.stderr, r"calls: \d+ answered here, \d+ sent without waiting, \d+ waited for: [\d.]+ ms")
+
+    def test_a_killed_program_leaves_what_was_written(self):
+        daemon = self.serve()
+        client = self.start(program("profiled", "stay"), daemon.unix, OUTBOARD_PROFILE=str(self.file))
+        self.wait_for_line(client, "PASS")
+        self.assertTrue(wait_until(lambda: '"memset' in self.file.read_text() and "cuGraphLaunch" in self.file.read_text()))
+        client.send_signal(signal.SIGKILL)
+        client.wait()
+        self.check(json.loads(self.file.read_text().rstrip(",\n") + "]"))
+        self.sessions_are_gone(daemon)
+
+    def test_two_processes_write_two_files(self):
+        both = ["sh", "-c", f"{program('profiled')[0]} && {program('profiled')[0]}"]
+        done = through_run(both, "--device", "cpu", "--profile", self.file)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        files = sorted(self.file.parent.glob("profile.json*"))
+        self.assertEqual(len(files), 2, files)
+        for one in files:
+            self.check(self.events(one))
+
+    def test_two_sessions_see_their_own_work(self):
+        daemon = self.serve()
+        other = self.file.with_name("other.json")
+        clients = [self.start(program("profiled"), daemon.tcp, OUTBOARD_PROFILE=str(f)) for f in (self.file, other)]
+        for client in clients:
+            self.passed(client)
+        for one in (self.file, other):
+            self.check(self.events(one))
+
+    def test_a_device_that_cannot_tell(self):
+        daemon = self.serve(device="mock")
+        ask = ["python3", "-c", "import ctypes; d, c = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p(); "
+               "print(d.cuInit(0), d.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0))"]
+        done = run_program(ask, daemon.unix, OUTBOARD_PROFILE=str(self.file))
+        self.assertEqual((done.returncode, done.stdout), (0, "0 0\n"), done.stderr)
+        self.assertIn("the profile has the program's calls alone: the server's device tells nothing of its work", done.stderr)
+        self.assertIn("cuDevicePrimaryCtxRetain", [e["name"] for e in self.events()])
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
