@@ -27,6 +27,9 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds pause{200};
+/// A program that ends waits for its last records while a server sends them, and no longer than this for one
+/// that is silent; a server that never stops sending is not waited for either.
+constexpr std::chrono::seconds longest_silence{2}, longest_end{30};
 /// Questions behind those that bring records: one of them is quick, and says where the clocks stand.
 constexpr int further_questions = 4;
 /// What the library answers by itself in less is counted, but not drawn: nine of ten calls are so.
@@ -74,16 +77,20 @@ class recording {
   void finish(const traffic& moved) {
     if (!on()) return;
     watch_calls(call_watcher::profile, false);
-    if (thread_.joinable()) {
-      {
-        const std::lock_guard lock(mutex_);
-        ending_ = true;
-      }
-      changed_.notify_all();
-      thread_.join();
-      if (recording_) fetch(true);
-      write_calls();
+    const clock::time_point since = clock::now();
+    const bool whole = !thread_.joinable() || fetched_in_time();
+    const std::lock_guard writing(writing_);
+    ended_ = true;  // a thread that still waits for an answer leaves all alone when it comes
+    if (!whole) {
+      const auto waited = std::chrono::round<std::chrono::seconds>(clock::now() - since);
+      const std::string lack =
+          "the profile lacks what the device did last: the server has not told it within " +
+          std::to_string(waited.count()) + " s";
+      log::error(lack);
+      note(lack);
     }
+    write_records();
+    write_calls();
     if (file_.is_open()) {
       add_traffic(moved);
       file_.text() += "\n]\n";
@@ -113,6 +120,24 @@ class recording {
       profile_events::add_note(file_.text(), process_, nanoseconds(clock::now()) - began_, what);
   }
 
+  /// Lets our thread fetch what is left and ends it. False: the server is silent, and the thread stays where
+  /// it is, asleep until the session says goodbye.
+  bool fetched_in_time() {
+    std::unique_lock lock(mutex_);
+    ending_ = true;
+    changed_.notify_all();
+    const auto over = [this] { return over_; };
+    const clock::time_point last = clock::now() + longest_end;
+    while (!over_ && clock::now() < last) {
+      const std::uint64_t before = server_->moved().received;
+      if (!changed_.wait_for(lock, longest_silence, over) && server_->moved().received == before) break;
+    }
+    const bool whole = over_;
+    lock.unlock();
+    whole ? thread_.join() : thread_.detach();
+    return whole;
+  }
+
   template <class Reply, class Body>
   bool ask(marshal::service what, const Body* body, Reply& reply) {
     request_.clear();
@@ -127,6 +152,7 @@ class recording {
     reply = marshal::take_body<Reply>(from);
     if (!from.finished()) return server_->malformed_reply("a profile"), false;
     if constexpr (requires { reply.came; }) {
+      const std::lock_guard writing(writing_);
       const auto came = static_cast<std::int64_t>(reply.came), left = static_cast<std::int64_t>(reply.left);
       if (left) clock_.note(asked, came, left, answered);
     }
@@ -147,22 +173,37 @@ class recording {
     while (!changed_.wait_for(lock, pause, [this] { return ending_; })) {
       lock.unlock();
       if (recording_) fetch(false);
-      write_calls();
-      add_traffic(server_->moved());
-      if (file_.is_open()) file_.flush();  // a program may be killed
+      write_the_rest();
       lock.lock();
     }
+    lock.unlock();
+    if (recording_) fetch(true);
+    lock.lock();
+    over_ = true;
+    changed_.notify_all();
+  }
+
+  /// What the program did since the last time.
+  void write_the_rest() {
+    const std::lock_guard writing(writing_);
+    if (ended_) return;
+    write_calls();
+    add_traffic(server_->moved());
+    if (file_.is_open()) file_.flush();  // a program may be killed
   }
 
   /// All that the server has. What lies between two looks at the clocks is written when both are known.
   void fetch(bool all) {
-    clock_.begin_look();
+    {
+      const std::lock_guard writing(writing_);
+      clock_.begin_look();
+    }
     bool more = true;
     for (int further = 0; more || further < further_questions; further += more ? 0 : 1) {
       if (!take(all, more)) break;
-      if (more) write_records();
     }
-    write_records();
+    const std::lock_guard writing(writing_);
+    if (!ended_) write_records();
   }
 
   /// One reply. False: there will be none.
@@ -170,13 +211,17 @@ class recording {
     marshal::profile_take_reply reply;
     const marshal::profile_take_body body{all};
     if (server_->lost() || !ask(marshal::service::profile_take, &body, reply)) return false;
+    const std::lock_guard writing(writing_);
+    if (ended_) return false;
     for (std::string& name : reply.names) names_.push_back(profile_events::demangled(name));
     records_.insert(records_.end(), reply.records.begin(), reply.records.end());
     dropped_ = reply.dropped;
     more = reply.more;
+    if (more) write_records();
     return true;
   }
 
+  /// With the lock.
   void write_records() {
     for (const api::work_record& w : records_) {
       add(w);
@@ -228,16 +273,19 @@ class recording {
     told_ = now;
   }
 
-  std::mutex mutex_;  // guards the next four
-  bool tried_ = false, ending_ = false;
+  std::mutex mutex_;                                    // guards the next five; after writing_
+  bool tried_ = false, ending_ = false, over_ = false;  ///< the program ends; our thread has fetched all
   std::condition_variable changed_;
   std::vector<profile_events::call> calls_;
 
-  // One thread at a time: the one that attaches, then ours, then the one that finishes.
+  // Set before our thread begins.
   session* server_ = nullptr;
   bool summarise_ = false, recording_ = false;
   std::int64_t began_ = 0;
   std::int32_t process_ = 0;
+
+  std::mutex writing_;  // guards what follows; never held while the server is asked
+  bool ended_ = false;  ///< all is written
   report_file file_;
   profile_clock clock_;
   profile_summary summary_;
@@ -248,7 +296,8 @@ class recording {
   std::set<std::int64_t> groups_;
   std::set<std::pair<std::int64_t, std::uint32_t>> rows_;
   std::vector<profile_events::call> written_;
-  std::vector<std::byte> request_, reply_;
+
+  std::vector<std::byte> request_, reply_;  // of whoever asks: the one that attaches, then our thread
   std::thread thread_;
 };
 

@@ -2,6 +2,7 @@
 second process leaves, and what is said where nothing can be recorded."""
 import collections
 import json
+import os
 import pathlib
 import signal
 import tempfile
@@ -9,6 +10,21 @@ import unittest
 
 from outboard_testing import SystemTest, program, run_program, through_run, wait_until
 
+# Fills memory, says so, and ends when it gets SIGUSR1.
+FILLS = """if True:
+    import ctypes, signal
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    cuda, context, memory = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
+    def must(code):
+        assert code == 0, code
+    must(cuda.cuInit(0))
+    must(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+    must(cuda.cuCtxSetCurrent(context))
+    must(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4096)))
+    must(cuda.cuMemsetD8_v2(memory, 1, ctypes.c_size_t(4096)))
+    print("filled", flush=True)
+    signal.sigwait({signal.SIGUSR1})
+"""
 KERNELS = {"add(int*)": 12 + 5 * 3, "void twice<int>(int*)": 3}
 
 
@@ -84,6 +100,29 @@ class Profile(SystemTest):
         client.wait()
         self.check(json.loads(self.file.read_text().rstrip(",\n") + "]"))
         self.sessions_are_gone(daemon)
+
+    def test_a_hung_server_does_not_hold_up_the_end(self):
+        daemon = self.serve()
+        both = [(self.file, daemon.unix), (self.file.with_name("other.json"), daemon.tcp)]
+        clients = [self.start(["python3", "-c", FILLS], url, OUTBOARD_PROFILE=str(file), OUTBOARD_PROFILE_SUMMARY="1")
+                   for file, url in both]
+        for client, (file, _) in zip(clients, both):
+            self.wait_for_line(client, "filled")
+            self.assertTrue(wait_until(lambda: '"gpu_memset"' in file.read_text()))
+        for worker in daemon.workers():
+            self.addCleanup(os.kill, worker, signal.SIGKILL)
+            os.kill(worker, signal.SIGSTOP)
+        for client in clients:
+            client.send_signal(signal.SIGUSR1)
+        for client, (file, _) in zip(clients, both):
+            out, err = client.communicate(timeout=10)
+            self.assertEqual(client.returncode, 0, err)
+            said = "the profile lacks what the device did last: the server has not told it within"
+            self.assertEqual(err.count(said), 1, err)
+            self.assertRegex(err, r" 1 .* memset \(device\)\n")
+            events = self.events(file)
+            self.assertEqual([e["args"]["bytes"] for e in events if e.get("cat") == "gpu_memset"], [4096])
+            self.assertTrue(any(said in e["name"] for e in events))
 
     def test_two_processes_write_two_files(self):
         both = ["sh", "-c", f"{program('profiled')[0]} && {program('profiled')[0]}"]
