@@ -3,12 +3,10 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
 
+#include "device/work_backlog.hh"
 #include "device/work_recorder.hh"
 
 namespace outboard::device::cpu {
@@ -16,20 +14,16 @@ namespace outboard::device::cpu {
 class recorder final : public work_recorder {
  public:
   status start() override;
-  recorded_work take(bool all) override;
+  recorded_work take(bool) override { return backlog_.take(); }
   std::uint64_t now() override;
 
   bool on() const { return on_.load(std::memory_order_acquire); }
   /// `name`: of a kernel.
-  void note(api::work_record done, std::string_view name = {});
+  void note(const api::work_record& done, std::string_view name = {});
 
  private:
   std::atomic<bool> on_{false};
-  std::mutex mutex_;  // guards what follows
-  std::vector<api::work_record> waiting_;
-  std::unordered_map<std::string, std::uint32_t> names_;
-  std::vector<std::string> new_names_;
-  std::uint64_t dropped_ = 0;
+  work_backlog backlog_;
 };
 
 /// One piece of work, from the making of this to its end: what it was is said in between.

@@ -5,14 +5,12 @@
 #include <cupti.h>
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
+
+#include "device/work_backlog.hh"
 
 namespace outboard::device::vendor {
 namespace {
@@ -23,10 +21,6 @@ using api::work_record;
 
 /// Of one buffer of CUPTI's; it has several. A kernel takes some 200 bytes.
 constexpr std::size_t buffer_bytes = 1u << 20, alignment = 8;
-/// Records that wait to be taken; more are dropped, and counted.
-constexpr std::size_t most_waiting = 1u << 20;
-/// Records of one take(): a reply that is not too long.
-constexpr std::size_t most_taken = 32u << 10;
 
 constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                            CUPTI_ACTIVITY_KIND_MEMSET};
@@ -87,21 +81,8 @@ class cupti_recorder final : public work_recorder {
       const std::lock_guard lock(start_mutex_);
       if (!started_) return {};
     }
-    bool waiting = false;
-    {
-      const std::lock_guard lock(mutex_);
-      waiting = !waiting_.empty();
-    }
-    if (!waiting) (void)cupti_.flush(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
-    recorded_work out;
-    const std::lock_guard lock(mutex_);
-    const std::size_t n = std::min(waiting_.size(), most_taken);
-    out.records.assign(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(n));
-    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(n));
-    out.names = std::exchange(new_names_, {});
-    out.dropped = dropped_;
-    out.more = !waiting_.empty();
-    return out;
+    if (backlog_.empty()) (void)cupti_.flush(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+    return backlog_.take();
   }
 
   std::uint64_t now() override {
@@ -126,20 +107,22 @@ class cupti_recorder final : public work_recorder {
   void read(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid) {
     std::size_t lost = 0;
     (void)cupti_.count_dropped(context, stream, &lost);
-    const std::lock_guard lock(mutex_);
-    dropped_ += lost;
+    if (lost) backlog_.note_lost(lost);
     CUpti_Activity* at = nullptr;
     while (valid && cupti_.next_record(buffer, valid, &at) == CUPTI_SUCCESS) note(*at);
   }
 
-  /// With the lock.
   void note(const CUpti_Activity& a) {
     work_record r;
+    const char* name = nullptr;  // of a kernel
     switch (a.kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      case CUPTI_ACTIVITY_KIND_KERNEL:
-        r = of_kernel(reinterpret_cast<const CUpti_ActivityKernel10&>(a));
+      case CUPTI_ACTIVITY_KIND_KERNEL: {
+        const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(a);
+        r = of_kernel(kernel);
+        name = kernel.name ? kernel.name : "";
         break;
+      }
       case CUPTI_ACTIVITY_KIND_MEMCPY: {
         const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(a);
         r = common(copy);
@@ -161,16 +144,11 @@ class cupti_recorder final : public work_recorder {
         return;
     }
     if (r.begin == 0 || r.end < r.begin) return;  // a forced flush brings work that is not complete
-    if (waiting_.size() < most_waiting) {
-      waiting_.push_back(r);
-    } else {
-      ++dropped_;
-    }
+    name ? backlog_.note_kernel(r, name) : backlog_.note(r);
   }
 
-  work_record of_kernel(const CUpti_ActivityKernel10& k) {
+  static work_record of_kernel(const CUpti_ActivityKernel10& k) {
     work_record r = common(k);
-    r.name = number_of(k.name ? k.name : "");
     const auto size = [](std::int32_t x, std::int32_t y, std::int32_t z) {
       return std::array{static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y),
                         static_cast<std::uint32_t>(z)};
@@ -181,12 +159,6 @@ class cupti_recorder final : public work_recorder {
     r.static_shared = static_cast<std::uint32_t>(k.staticSharedMemory);
     r.dynamic_shared = static_cast<std::uint32_t>(k.dynamicSharedMemory);
     return r;
-  }
-
-  std::uint32_t number_of(std::string_view name) {
-    const auto [at, fresh] = names_.try_emplace(std::string(name), static_cast<std::uint32_t>(names_.size()));
-    if (fresh) new_names_.push_back(at->first);
-    return at->second;
   }
 
   status load() {
@@ -228,11 +200,8 @@ class cupti_recorder final : public work_recorder {
   std::mutex start_mutex_;  // guards what follows; held while CUPTI is called
   bool started_ = false;
   cupti_table cupti_;
-  std::mutex mutex_;  // guards what follows; CUPTI's threads take it
-  std::vector<work_record> waiting_;
-  std::unordered_map<std::string, std::uint32_t> names_;
-  std::vector<std::string> new_names_;
-  std::uint64_t dropped_ = 0;
+
+  work_backlog backlog_;  // CUPTI's threads fill it
 };
 
 std::atomic<cupti_recorder*> cupti_recorder::receiver{nullptr};
