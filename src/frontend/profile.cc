@@ -98,7 +98,7 @@ class recording {
     }
     if (!summarise_) return;
     const std::string text =
-        summary_.text({nanoseconds(clock::now()) - began_, moved.sent, moved.received, dropped_});
+        summary_.text({nanoseconds(clock::now()) - began_, moved.sent, moved.received, dropped_}, names_);
     std::fputs(text.c_str(), stderr);
   }
 
@@ -232,12 +232,12 @@ class recording {
 
   void add(const api::work_record& w) {
     if (w.end < w.begin) return;
+    const std::int64_t at = clock_.ours(w.begin) - began_;
+    if (summarise_) summary_.add_work(w, at);
+    if (!file_.is_open()) return;
     const std::string name = w.kind != api::work_kind::kernel ? profile_events::name_of(w)
                              : w.name < names_.size()         ? names_[w.name]
                                                               : std::string("unknown kernel");
-    const std::int64_t at = clock_.ours(w.begin) - began_;
-    if (summarise_) summary_.add_work(name, w, at);
-    if (!file_.is_open()) return;
     const std::int64_t group = first_device_group + (std::int64_t{process_} << 8) + w.device;
     if (groups_.insert(group).second) {
       std::string title = "device " + std::to_string(w.device) + " of process " + std::to_string(process_) +

@@ -2,27 +2,17 @@
 
 #include <cxxabi.h>
 
-#include <algorithm>
 #include <array>
 #include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
+
+#include "base/append_format.hh"
 
 namespace outboard::frontend::profile_events {
 namespace {
 
 using api::memory_side;
 using api::work_kind;
-
-[[gnu::format(printf, 2, 3)]] void put(std::string& out, const char* format, ...) {
-  std::array<char, 512> text;
-  va_list arguments;
-  va_start(arguments, format);
-  const int n = std::vsnprintf(text.data(), text.size(), format, arguments);
-  va_end(arguments);
-  out.append(text.data(), std::min(text.size() - 1, static_cast<std::size_t>(std::max(n, 0))));
-}
 
 /// A text of JSON's. Names come from modules, which may hold anything: what is not ASCII is taken byte by
 /// byte.
@@ -32,7 +22,7 @@ void put_text(std::string& out, std::string_view text) {
     if (c == '"' || c == '\\') out += '\\';
     const auto code = static_cast<unsigned char>(c);
     if (code < 0x20 || code >= 0x7f) {
-      put(out, "\\u%04x", code);
+      append_format(out, "\\u%04x", code);
     } else {
       out += c;
     }
@@ -43,12 +33,12 @@ void put_text(std::string& out, std::string_view text) {
 /// Chrome's unit is the microsecond.
 void put_time(std::string& out, const char* key, std::int64_t ns) {
   const auto [whole, rest] = std::lldiv(std::llabs(ns), 1000);
-  put(out, "\"%s\":%s%lld.%03lld", key, ns < 0 ? "-" : "", whole, rest);
+  append_format(out, "\"%s\":%s%lld.%03lld", key, ns < 0 ? "-" : "", whole, rest);
 }
 
 void begin(std::string& out, const char* phase, std::string_view name, std::int64_t group) {
   out += ",\n";
-  put(out, "{\"ph\":\"%s\",\"pid\":%" PRId64 ",\"name\":", phase, group);
+  append_format(out, "{\"ph\":\"%s\",\"pid\":%" PRId64 ",\"name\":", phase, group);
   put_text(out, name);
 }
 
@@ -80,12 +70,12 @@ void name_group(std::string& out, std::int64_t group, std::string_view name, int
   put_text(out, name);
   out += "}}";
   begin(out, "M", "process_sort_index", group);
-  put(out, ",\"args\":{\"sort_index\":%d}}", order);
+  append_format(out, ",\"args\":{\"sort_index\":%d}}", order);
 }
 
 void name_row(std::string& out, std::int64_t group, std::int64_t row, std::string_view name) {
   begin(out, "M", "thread_name", group);
-  put(out, ",\"tid\":%" PRId64 ",\"args\":{\"name\":", row);
+  append_format(out, ",\"tid\":%" PRId64 ",\"args\":{\"name\":", row);
   put_text(out, name);
   out += "}}";
 }
@@ -93,11 +83,11 @@ void name_row(std::string& out, std::int64_t group, std::int64_t row, std::strin
 void add_call(std::string& out, std::int64_t process, const call& c) {
   constexpr std::array<const char*, 3> answers{"local", "posted", "waited"};
   begin(out, "X", c.name, process);
-  put(out, ",\"cat\":\"driver\",\"tid\":%d,", c.thread);
+  append_format(out, ",\"cat\":\"driver\",\"tid\":%d,", c.thread);
   put_time(out, "ts", c.begin);
   out += ',';
   put_time(out, "dur", c.end - c.begin);
-  put(out, ",\"args\":{\"answer\":\"%s\"}}", answers[static_cast<std::size_t>(c.how)]);
+  append_format(out, ",\"args\":{\"answer\":\"%s\"}}", answers[static_cast<std::size_t>(c.how)]);
 }
 
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
@@ -105,24 +95,25 @@ void add_work(std::string& out, std::int64_t group, const api::work_record& w, s
   const auto took = static_cast<std::int64_t>(w.end - w.begin);
   const bool kernel = w.kind == work_kind::kernel;
   begin(out, "X", name, group);
-  put(out, ",\"cat\":\"%s\",\"tid\":%u,",
-      kernel                      ? "kernel"
-      : w.kind == work_kind::copy ? "gpu_memcpy"
-                                  : "gpu_memset",
-      w.stream);
+  append_format(out, ",\"cat\":\"%s\",\"tid\":%u,",
+                kernel                      ? "kernel"
+                : w.kind == work_kind::copy ? "gpu_memcpy"
+                                            : "gpu_memset",
+                w.stream);
   put_time(out, "ts", at);
   out += ',';
   put_time(out, "dur", took);
-  put(out, ",\"args\":{\"stream\":%u,\"context\":%u", w.stream, w.context);
+  append_format(out, ",\"args\":{\"stream\":%u,\"context\":%u", w.stream, w.context);
   if (kernel) {
-    put(out, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"shared memory\":%u", w.grid[0], w.grid[1],
-        w.grid[2], w.block[0], w.block[1], w.block[2], w.static_shared + w.dynamic_shared);
-    if (w.registers) put(out, ",\"registers per thread\":%u", w.registers);
+    append_format(out, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"shared memory\":%u", w.grid[0], w.grid[1],
+                  w.grid[2], w.block[0], w.block[1], w.block[2], w.static_shared + w.dynamic_shared);
+    if (w.registers) append_format(out, ",\"registers per thread\":%u", w.registers);
   } else {
-    put(out, ",\"bytes\":%" PRIu64, w.bytes);
-    if (took > 0) put(out, ",\"GB/s\":%.2f", static_cast<double>(w.bytes) / static_cast<double>(took));
+    append_format(out, ",\"bytes\":%" PRIu64, w.bytes);
+    if (took > 0)
+      append_format(out, ",\"GB/s\":%.2f", static_cast<double>(w.bytes) / static_cast<double>(took));
   }
-  if (w.graph_node) put(out, ",\"graph node id\":%" PRIu64, w.graph_node);
+  if (w.graph_node) append_format(out, ",\"graph node id\":%" PRIu64, w.graph_node);
   out += "}}";
 }
 
@@ -131,7 +122,7 @@ void add_traffic(std::string& out, std::int64_t process, std::int64_t at, std::u
   begin(out, "C", "bytes on the line", process);
   out += ',';
   put_time(out, "ts", at);
-  put(out, ",\"args\":{\"sent\":%" PRIu64 ",\"received\":%" PRIu64 "}}", sent, received);
+  append_format(out, ",\"args\":{\"sent\":%" PRIu64 ",\"received\":%" PRIu64 "}}", sent, received);
 }
 
 void add_note(std::string& out, std::int64_t process, std::int64_t at, std::string_view text) {

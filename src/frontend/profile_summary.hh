@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "api/cuda/work_record.hh"
@@ -14,16 +16,17 @@ namespace outboard::frontend {
 
 class profile_summary {
  public:
-  /// Times in nanoseconds, begins on one clock. `name`: for people.
-  void add_work(const std::string& name, const api::work_record& w, std::int64_t begin);
+  /// Times in nanoseconds, begins on one clock.
+  void add_work(const api::work_record& w, std::int64_t begin);
   void add_call(answered how, std::int64_t took);
 
   struct circumstances {
     std::int64_t took = 0;  ///< from the program's first call to its end
     std::uint64_t sent = 0, received = 0, dropped = 0;
   };
-  /// Lines that fit on a terminal; the longest total first.
-  std::string text(const circumstances& about) const;
+  /// Lines that fit on a terminal; the longest total first. `names`: of kernels, for people, by the records'
+  /// numbers.
+  std::string text(const circumstances& about, std::span<const std::string> names = {}) const;
 
  private:
   struct total {
@@ -33,11 +36,15 @@ class profile_summary {
   struct interval {
     std::int64_t begin, end;
   };
-  using totals = std::map<std::string, total>;
-  static void append(std::string& out, const totals& of, const char* title, bool bytes);
+  struct named_total {
+    std::string name;
+    total sum;
+  };
+  static void append(std::string& out, std::vector<named_total> order, const char* title, bool bytes);
   static void merge(std::vector<interval>& all);
 
-  totals kernels_, copies_;
+  std::map<std::uint32_t, total> kernels_;
+  std::map<std::tuple<api::work_kind, api::memory_side, api::memory_side>, total> moves_;
   std::map<std::uint32_t, std::vector<interval>> at_work_;  // by device
   struct calls {
     std::uint64_t count = 0;
