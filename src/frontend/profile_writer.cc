@@ -1,0 +1,132 @@
+#include "frontend/profile_writer.hh"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace outboard::frontend {
+namespace {
+
+/// What the library answers by itself in less is counted, but not drawn: nine of ten calls are so.
+constexpr std::int64_t short_call = 1000;
+/// Devices stand below the process that uses them, under numbers that are no process's.
+constexpr std::int64_t first_device_group = std::int64_t{1} << 32;
+
+}  // namespace
+
+bool profile_writer::begin(const std::string& file, bool summary) {
+  const std::lock_guard lock(mutex_);
+  began_ = profile_clock::now();
+  process_ = ::getpid();
+  summarise_ = summary;
+  if (!file.empty() && file_.open(file, "profile")) {
+    std::string& text = file_.text();
+    profile_events::name_group(text, process_, "process " + std::to_string(process_), 0);
+    text.front() = '[';  // the only event that no comma stands before
+  }
+  return file_.is_open() || summarise_;
+}
+
+void profile_writer::add_calls(const std::vector<profile_events::call>& calls) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  for (profile_events::call c : calls) {
+    if (summarise_) summary_.add_call(c.how, c.end - c.begin);
+    const bool worth_drawing = c.how != answered::locally || c.end - c.begin >= short_call;
+    c.begin -= began_;
+    c.end -= began_;
+    if (!file_.is_open() || !worth_drawing) continue;
+    profile_events::add_call(file_.text(), process_, c);
+    file_.flush_some();
+  }
+}
+
+void profile_writer::add_traffic(const traffic& moved) {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) write_traffic(moved);
+}
+
+void profile_writer::note(std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  if (!ended_ && file_.is_open())
+    profile_events::add_note(file_.text(), process_, profile_clock::now() - began_, what);
+}
+
+void profile_writer::flush() {
+  const std::lock_guard lock(mutex_);
+  if (!ended_ && file_.is_open()) file_.flush();
+}
+
+void profile_writer::begin_fetch() {
+  const std::lock_guard lock(mutex_);
+  clock_.begin_look();
+}
+
+void profile_writer::add(marshal::profile_take_reply&& reply, std::int64_t asked, std::int64_t answered) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  const auto came = static_cast<std::int64_t>(reply.came), left = static_cast<std::int64_t>(reply.left);
+  if (left) clock_.note(asked, came, left, answered);
+  for (const std::string& name : reply.names) names_.push_back(profile_events::demangled(name));
+  records_.insert(records_.end(), reply.records.begin(), reply.records.end());
+  dropped_ = reply.dropped;
+  if (reply.more) write_records();
+}
+
+void profile_writer::end_fetch() {
+  const std::lock_guard lock(mutex_);
+  if (!ended_) write_records();
+}
+
+void profile_writer::end(const traffic& moved) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(ended_, true)) return;
+  write_records();
+  if (file_.is_open()) {
+    write_traffic(moved);
+    file_.text() += "\n]\n";
+    file_.close();
+  }
+  if (!summarise_) return;
+  const std::string text =
+      summary_.text({profile_clock::now() - began_, moved.sent, moved.received, dropped_}, names_);
+  std::fputs(text.c_str(), stderr);
+}
+
+/// With the lock, as what follows.
+void profile_writer::write_records() {
+  for (const api::work_record& w : records_) {
+    if (w.end < w.begin) continue;
+    write(w);
+    if (file_.is_open()) file_.flush_some();
+  }
+  records_.clear();
+}
+
+void profile_writer::write(api::work_record w) {
+  if (w.name >= names_.size()) w.name = api::work_record::no_name;  // a server may say anything
+  const std::int64_t at = clock_.ours(w.begin) - began_;
+  if (summarise_) summary_.add_work(w, at);
+  if (!file_.is_open()) return;
+  const std::int64_t group = first_device_group + (std::int64_t{process_} << 8) + w.device;
+  if (groups_.insert(group).second) {
+    std::string title = "device " + std::to_string(w.device) + " of process " + std::to_string(process_) +
+                        " (clocks agree to " + std::to_string(clock_.error() / 1000) + " us)";
+    profile_events::name_group(file_.text(), group, title, 1 + static_cast<int>(w.device));
+  }
+  if (rows_.insert({group, w.stream}).second)
+    profile_events::name_row(file_.text(), group, w.stream, "stream " + std::to_string(w.stream));
+  const std::string name = w.kind != api::work_kind::kernel      ? profile_events::name_of(w)
+                           : w.name == api::work_record::no_name ? std::string("unknown kernel")
+                                                                 : names_[w.name];
+  profile_events::add_work(file_.text(), group, w, name, at);
+}
+
+void profile_writer::write_traffic(const traffic& moved) {
+  if (!file_.is_open()) return;
+  profile_events::add_traffic(file_.text(), process_, profile_clock::now() - began_, moved.sent - told_.sent,
+                              moved.received - told_.received);
+  told_ = moved;
+}
+
+}  // namespace outboard::frontend

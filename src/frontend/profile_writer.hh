@@ -1,0 +1,64 @@
+// Writes a profile: events into a file, sums for the summary. What the device did comes on the server's clock
+// and is written on ours. Any thread, under a lock of its own; after end() whatever comes is dropped.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "frontend/profile_clock.hh"
+#include "frontend/profile_events.hh"
+#include "frontend/profile_summary.hh"
+#include "frontend/report_file.hh"
+#include "frontend/session.hh"
+#include "marshal/profile_bodies.hh"
+
+namespace outboard::frontend {
+
+class profile_writer {
+ public:
+  /// `file`: as report_file::open() takes it; empty: none. False: there is nothing to write to. Once, first.
+  bool begin(const std::string& file, bool summary);
+
+  void add_calls(const std::vector<profile_events::call>& calls);
+  void add_traffic(const traffic& moved);
+  /// Something to be known, now.
+  void note(std::string_view what);
+  /// What came so far is in the file, should the program be killed.
+  void flush();
+
+  /// One fetch of the device's records, which is a look at the clocks, too: the records of its last reply are
+  /// written at its end, when it is known where the clocks stand then.
+  void begin_fetch();
+  /// A reply, and when its question left and it came, on our clock.
+  void add(marshal::profile_take_reply&& reply, std::int64_t asked, std::int64_t answered);
+  void end_fetch();
+
+  /// Writes the rest, and the summary to stderr.
+  void end(const traffic& moved);
+
+ private:
+  void write_records();
+  void write(api::work_record w);
+  void write_traffic(const traffic& moved);
+
+  std::mutex mutex_;  // guards what follows; never held while the server is asked
+  bool summarise_ = false, ended_ = false;
+  std::int64_t began_ = 0;
+  std::int32_t process_ = 0;
+  report_file file_;
+  profile_clock clock_;
+  profile_summary summary_;
+  std::uint64_t dropped_ = 0;
+  traffic told_{};
+  std::vector<std::string> names_;
+  std::vector<api::work_record> records_;
+  std::set<std::int64_t> groups_;
+  std::set<std::pair<std::int64_t, std::uint32_t>> rows_;
+};
+
+}  // namespace outboard::frontend
