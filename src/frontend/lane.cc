@@ -8,13 +8,13 @@ namespace outboard::frontend {
 namespace {
 
 std::atomic<std::uint32_t> last_lane{0};
-std::atomic<void (*)(std::uint32_t)> tell_end{nullptr};
+std::atomic<void (*)(lane&)> tell_end{nullptr};
 
 /// The C++ run time is linked statically into a library that a program may dlclose: a pthread key's
 /// destructor is the one end-of-thread hook that works there as well.
 void lane_ended(void* value) {
   lane* ended = static_cast<lane*>(value);
-  if (auto* const tell = tell_end.load(std::memory_order_acquire)) tell(ended->id);
+  if (auto* const tell = tell_end.load(std::memory_order_acquire)) tell(*ended);
   delete ended;
 }
 
@@ -39,6 +39,6 @@ lane& this_lane() {
   return *(cached = made);
 }
 
-void on_lane_end(void (*tell)(std::uint32_t lane)) { tell_end.store(tell, std::memory_order_release); }
+void on_lane_end(void (*tell)(lane& ended)) { tell_end.store(tell, std::memory_order_release); }
 
 }  // namespace outboard::frontend

@@ -13,6 +13,8 @@
 
 namespace outboard::frontend {
 
+struct profiled_lane;
+
 /// How an API call was answered, for the trace and the round-trip budget; the largest during the call counts.
 enum class answered : std::uint8_t { locally, posted, waited };
 
@@ -30,6 +32,7 @@ struct lane {
       live_work;             ///< of the request under way whose work may look at memory of both sides
   bool awaits_word = false;  ///< of live_work: a stream waits for a word then
   int depth = 0;             ///< API calls inside API calls (callbacks) are traced once
+  profiled_lane* profiled = nullptr;  ///< its calls, while a profile is made (profile_calls.hh)
 
   context_state* current() const { return contexts.empty() ? nullptr : contexts.back(); }
   /// Where requests run.
@@ -49,6 +52,6 @@ struct lane {
 lane& this_lane();
 
 /// Who is told, on a thread that ends, that its lane does. Set once, by whoever has the session.
-void on_lane_end(void (*tell)(std::uint32_t lane));
+void on_lane_end(void (*tell)(lane& ended));
 
 }  // namespace outboard::frontend

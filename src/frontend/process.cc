@@ -58,9 +58,10 @@ process::~process() = default;
 
 void process::boot(const boot_options& options) {
   options_ = options;
-  on_lane_end([](std::uint32_t lane) {
+  on_lane_end([](lane& ended) {
+    profile::end_lane(ended);
     process& p = instance();
-    if (p.usable() && p.server()) p.server()->end_lane(lane);
+    if (p.usable() && p.server()) p.server()->end_lane(ended.id);
   });
   pthread_atfork(nullptr, nullptr, [] { process::instance().forked_child(); });
 }

@@ -1,16 +1,14 @@
 #include "frontend/profile.hh"
 
-#include <unistd.h>
-
 #include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "base/blocked_signals.hh"
 #include "base/log.hh"
+#include "frontend/profile_calls.hh"
 #include "frontend/profile_source.hh"
 #include "frontend/profile_writer.hh"
 
@@ -67,15 +65,11 @@ class recording {
       log::error(lack);
       writer_.note(lack);
     }
-    write_calls();
+    writer_.add_calls(calls_.take());
     writer_.end(moved);
   }
 
-  void note_call(std::string_view name, answered how, clock::time_point begin, clock::time_point end) {
-    thread_local const std::int32_t thread = ::gettid();
-    const std::lock_guard lock(mutex_);
-    calls_.push_back({name, how, thread, profile_clock::at(begin), profile_clock::at(end)});
-  }
+  profile_calls& calls() { return calls_; }
 
  private:
   /// Lets our thread fetch what is left and ends it. False: the server is silent, and the thread stays where
@@ -101,7 +95,7 @@ class recording {
     while (!changed_.wait_for(lock, pause, [this] { return ending_; })) {
       lock.unlock();
       if (source_) source_->fetch(false, writer_);
-      write_calls();
+      writer_.add_calls(calls_.take());
       writer_.add_traffic(server_->moved());
       writer_.flush();
       lock.lock();
@@ -113,26 +107,17 @@ class recording {
     changed_.notify_all();
   }
 
-  void write_calls() {
-    std::vector<profile_events::call> calls;
-    {
-      const std::lock_guard lock(mutex_);
-      calls.swap(calls_);
-    }
-    writer_.add_calls(calls);
-  }
-
   // Set before our thread begins, which alone asks from then on.
   session* server_ = nullptr;
   std::optional<profile_source> source_;  ///< none: the server tells nothing
 
+  profile_calls calls_;
   profile_writer writer_;
   std::thread thread_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool tried_ = false, ending_ = false, over_ = false;  ///< the program ends; our thread has fetched all
-  std::vector<profile_events::call> calls_;
 };
 
 }  // namespace
@@ -141,9 +126,12 @@ void start(const profile_settings& how) { recording::instance().start(how); }
 void attach(session& server, bool offered) { recording::instance().attach(server, offered); }
 void finish(const traffic& moved) { recording::instance().finish(moved); }
 void forked() { watch_calls(call_watcher::profile, false); }
-void note_call(std::string_view name, answered how, std::chrono::steady_clock::time_point begin,
+void note_call(lane& own, std::string_view name, std::chrono::steady_clock::time_point begin,
                std::chrono::steady_clock::time_point end) {
-  recording::instance().note_call(name, how, begin, end);
+  recording::instance().calls().note(own, name, own.how, profile_clock::at(begin), profile_clock::at(end));
+}
+void end_lane(lane& ended) {
+  if (on()) recording::instance().calls().end(ended);
 }
 
 }  // namespace outboard::frontend::profile

@@ -35,9 +35,11 @@ void finish(const traffic& moved);
 /// In a forked child: the profile is the parent's.
 void forked();
 
-/// `name` lasts as long as the process.
-void note_call(std::string_view name, answered how, std::chrono::steady_clock::time_point begin,
+/// A call of this thread, which its lane says how it was answered. `name` lasts as long as the process.
+void note_call(lane& own, std::string_view name, std::chrono::steady_clock::time_point begin,
                std::chrono::steady_clock::time_point end);
+/// This thread ends.
+void end_lane(lane& ended);
 
 }  // namespace profile
 }  // namespace outboard::frontend

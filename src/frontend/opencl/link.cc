@@ -31,9 +31,9 @@ link& link::instance() {
 
 void link::boot(const boot_options& options) {
   options_ = options;
-  on_lane_end([](std::uint32_t lane) {
+  on_lane_end([](lane& ended) {
     if (instance().life_.load(std::memory_order_acquire) != life::running) return;
-    for (const auto& each : instance().peers_) each->server->end_lane(lane);
+    for (const auto& each : instance().peers_) each->server->end_lane(ended.id);
   });
   pthread_atfork(nullptr, nullptr, [] { instance().forked_child(); });
 }

@@ -99,7 +99,7 @@ CUresult traced(End&& end, A... arguments) {
   const auto over = std::chrono::steady_clock::now();
   --own.depth;
   if (outermost && frontend::profile::on())
-    frontend::profile::note_call(api::function<Op>::name, own.how, begin, over);
+    frontend::profile::note_call(own, api::function<Op>::name, begin, over);
   if (outermost && frontend::trace::on()) {
     const auto seen = detail::views<Op>(result, arguments...);
     frontend::trace::record(api::function<Op>::name, api::function<Op>::about,
