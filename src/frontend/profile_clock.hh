@@ -20,6 +20,7 @@ class profile_clock {
 
   /// What note() tells from now on is a look of its own.
   void begin_look() {
+    worst_ = error();
     if (now_.at != 0) before_ = now_;
     now_ = {};
   }
@@ -41,14 +42,15 @@ class profile_clock {
     return at + before_.offset + static_cast<std::int64_t>(moved * std::clamp(part, 0.0, 1.0));
   }
 
-  /// Of ours() between the last two looks.
-  std::int64_t error() const { return std::max(now_.error, before_.error); }
+  /// The largest that ours() has had between any two looks so far.
+  std::int64_t error() const { return std::max({worst_, now_.error, before_.error}); }
 
  private:
   struct look {
     std::int64_t at = 0, offset = 0, error = 0;  ///< at: on their clock; 0: none
   };
   look before_, now_;
+  std::int64_t worst_ = 0;
 };
 
 }  // namespace outboard::frontend

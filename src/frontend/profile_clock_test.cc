@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace outboard::frontend {
 namespace {
 
@@ -34,6 +36,15 @@ TEST(profile_clock, between_two_looks_a_clock_moves_evenly) {
   // What was before the first look, or comes after the last, stays beside it.
   EXPECT_EQ(clock.ours(4 * second), 9 * second);
   EXPECT_EQ(clock.ours(7 * second + 100'000), 12 * second);
+}
+
+TEST(profile_clock, the_error_is_that_of_the_worst_look_so_far) {
+  profile_clock clock;
+  for (const auto& [at, took] : {std::pair{1, 20'000}, {2, 90'000}, {3, 10'000}, {4, 10'000}}) {
+    clock.begin_look();
+    clock.note(at * second, 5 * second, 5 * second, at * second + took);
+    EXPECT_EQ(clock.error(), at == 1 ? 10'000 : 45'000);
+  }
 }
 
 TEST(profile_clock, a_look_without_an_answer_leaves_the_last_one) {

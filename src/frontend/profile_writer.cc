@@ -109,9 +109,13 @@ void profile_writer::write(api::work_record w) {
   if (summarise_) summary_.add_work(w, at);
   if (!file_.is_open()) return;
   const std::int64_t group = first_device_group + (std::int64_t{process_} << 8) + w.device;
-  if (groups_.insert(group).second) {
-    std::string title = "device " + std::to_string(w.device) + " of process " + std::to_string(process_) +
-                        " (clocks agree to " + std::to_string(clock_.error() / 1000) + " us)";
+  // The last title counts where there are several: it says how far the clocks were apart at worst.
+  const std::int64_t error_us = (clock_.error() + 999) / 1000;
+  if (const auto [told, fresh] = titles_.try_emplace(group, error_us); fresh || told->second < error_us) {
+    told->second = error_us;
+    const std::string title = "device " + std::to_string(w.device) + " of process " +
+                              std::to_string(process_) + " (clocks agree to " + std::to_string(error_us) +
+                              " us)";
     profile_events::name_group(file_.text(), group, title, 1 + static_cast<int>(w.device));
   }
   if (rows_.insert({group, w.stream}).second)

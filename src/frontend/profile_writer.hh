@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <set>
 #include <string>
@@ -57,7 +58,7 @@ class profile_writer {
   traffic told_{};
   std::vector<std::string> names_;
   std::vector<api::work_record> records_;
-  std::set<std::int64_t> groups_;
+  std::map<std::int64_t, std::int64_t> titles_;  ///< of a group: the clocks' error that its title says
   std::set<std::pair<std::int64_t, std::uint32_t>> rows_;
 };
 

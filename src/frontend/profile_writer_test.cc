@@ -75,6 +75,24 @@ TEST_F(profile_writer_test, a_reply_that_is_the_last_waits_for_the_end_of_its_fe
   EXPECT_THAT(text(), HasSubstr("\"second\""));
 }
 
+TEST_F(profile_writer_test, the_last_title_of_a_device_says_the_largest_error_of_the_clocks) {
+  constexpr std::int64_t ms = 1'000'000;
+  std::int64_t at = 0;
+  for (const std::int64_t took : {8'000, 40'500, 3'000}) {
+    at += 200 * ms;
+    marshal::profile_take_reply reply = kernels({}, {0});
+    reply.came = reply.left = static_cast<std::uint64_t>(at);
+    writer_.begin_fetch();
+    writer_.add(std::move(reply), at, at + took);
+    writer_.end_fetch();
+  }
+  writer_.end({});
+  const std::string all = text();
+  const std::size_t first = all.find("(clocks agree to 4 us)"), last = all.rfind("(clocks agree to ");
+  ASSERT_NE(first, all.npos) << all;
+  EXPECT_THAT(all.substr(last), StartsWith("(clocks agree to 21 us)"));
+}
+
 TEST_F(profile_writer_test, what_comes_after_the_end_is_dropped) {
   writer_.begin_fetch();
   writer_.end({});
