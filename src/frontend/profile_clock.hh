@@ -1,12 +1,14 @@
 // The server's clock seen from here. Each question that the server answers with its times says where the two
 // clocks stand, to half of the time that it was on its way; of several asked together the quickest counts.
 // One clock may be slewed against the other (a network's time, 500 ppm): between two looks it is taken to
-// have moved evenly. One thread at a time.
+// have moved evenly, and never faster than that, so that what came later on one is later on the other. One
+// thread at a time.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 
 namespace outboard::frontend {
 
@@ -30,7 +32,7 @@ class profile_clock {
   void note(std::int64_t asked, std::int64_t came, std::int64_t left, std::int64_t answered) {
     const std::int64_t took = (answered - asked) - (left - came);
     if (now_.at != 0 && took / 2 >= now_.error) return;
-    now_ = {came, asked + took / 2 - came, took / 2};
+    now_ = {came, settled({came, asked + took / 2 - came, took / 2}), took / 2};
   }
 
   std::int64_t ours(std::uint64_t theirs) const {
@@ -49,6 +51,18 @@ class profile_clock {
   struct look {
     std::int64_t at = 0, offset = 0, error = 0;  ///< at: on their clock; 0: none
   };
+
+  /// What two looks differ by beyond that drift is their error, if it is no larger: to follow it at once
+  /// would stretch all that lies between two looks that are close to each other. More is a step: a machine
+  /// slept.
+  std::int64_t settled(const look& seen) const {
+    if (before_.at == 0) return seen.offset;
+    const std::int64_t drift = std::max<std::int64_t>(seen.at - before_.at, 0) / 1000;
+    const std::int64_t moved = seen.offset - before_.offset;
+    if (std::llabs(moved) > drift + seen.error + before_.error) return seen.offset;
+    return before_.offset + std::clamp(moved, -drift, drift);
+  }
+
   look before_, now_;
   std::int64_t worst_ = 0;
 };

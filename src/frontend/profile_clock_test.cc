@@ -38,6 +38,30 @@ TEST(profile_clock, between_two_looks_a_clock_moves_evenly) {
   EXPECT_EQ(clock.ours(7 * second + 100'000), 12 * second);
 }
 
+TEST(profile_clock, what_looks_differ_by_does_not_stretch_the_time_between_them) {
+  constexpr std::int64_t ms = 1'000'000;
+  profile_clock clock;
+  clock.begin_look();
+  clock.note(second, second, second, second + 40'000);  // 20 us, to 20 us
+  clock.begin_look();
+  clock.note(second + 5 * ms, second + 5 * ms, second + 5 * ms, second + 5 * ms);  // 0
+  EXPECT_EQ(clock.ours(second), second + 20'000);
+  EXPECT_EQ(clock.ours(second + 5 * ms), second + 5 * ms + 15'000);
+  clock.begin_look();
+  clock.note(2 * second, 2 * second, 2 * second, 2 * second);
+  EXPECT_EQ(clock.ours(second + 5 * ms), second + 5 * ms + 15'000);  // as before
+  EXPECT_EQ(clock.ours(2 * second), 2 * second);
+}
+
+TEST(profile_clock, a_step_is_followed) {
+  profile_clock clock;
+  clock.begin_look();
+  clock.note(second, second, second, second + 2'000);
+  clock.begin_look();
+  clock.note(2 * second, 100 * second, 100 * second, 2 * second + 2'000);
+  EXPECT_EQ(clock.ours(100 * second), 2 * second + 1'000);
+}
+
 TEST(profile_clock, the_error_is_that_of_the_worst_look_so_far) {
   profile_clock clock;
   for (const auto& [at, took] : {std::pair{1, 20'000}, {2, 90'000}, {3, 10'000}, {4, 10'000}}) {

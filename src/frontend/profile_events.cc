@@ -91,7 +91,7 @@ void add_call(std::string& out, std::int64_t process, const call& c) {
 }
 
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
-              std::int64_t at) {
+              std::int64_t at, std::int64_t end) {
   const auto took = static_cast<std::int64_t>(w.end - w.begin);
   const bool kernel = w.kind == work_kind::kernel;
   begin(out, "X", name, group);
@@ -102,7 +102,7 @@ void add_work(std::string& out, std::int64_t group, const api::work_record& w, s
                 w.stream);
   put_time(out, "ts", at);
   out += ',';
-  put_time(out, "dur", took);
+  put_time(out, "dur", end - at);
   append_format(out, ",\"args\":{\"stream\":%u,\"context\":%u", w.stream, w.context);
   if (kernel) {
     append_format(out, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"shared memory\":%u", w.grid[0], w.grid[1],

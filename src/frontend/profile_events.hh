@@ -24,9 +24,9 @@ void name_group(std::string& out, std::int64_t group, std::string_view name, int
 void name_row(std::string& out, std::int64_t group, std::int64_t row, std::string_view name);
 
 void add_call(std::string& out, std::int64_t process, const call& c);
-/// `name`: of a kernel, for people. `begin`: on our clock.
+/// `name`: of a kernel, for people. `begin`, `end`: on our clock; rates are by the device's own.
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
-              std::int64_t begin);
+              std::int64_t begin, std::int64_t end);
 /// Bytes since the last one.
 void add_traffic(std::string& out, std::int64_t process, std::int64_t at, std::uint64_t sent,
                  std::uint64_t received);

@@ -18,7 +18,7 @@ TEST(profile_events, a_kernel) {
   w.dynamic_shared = 1024;
   w.graph_node = 99;
   std::string out;
-  add_work(out, 12, w, "add(float*, int)", 1'234'567);
+  add_work(out, 12, w, "add(float*, int)", 1'234'567, 1'237'817);
   EXPECT_EQ(out,
             ",\n{\"ph\":\"X\",\"pid\":12,\"name\":\"add(float*, int)\",\"cat\":\"kernel\",\"tid\":7,"
             "\"ts\":1234.567,\"dur\":3.250,\"args\":{\"stream\":7,\"context\":1,\"grid\":[4,2,1],"
@@ -35,7 +35,7 @@ TEST(profile_events, a_copy_says_how_fast_it_was) {
   w.bytes = 4'000;
   EXPECT_EQ(name_of(w), "memcpy HtoD (pageable -> device)");
   std::string out;
-  add_work(out, 1, w, name_of(w), 0);
+  add_work(out, 1, w, name_of(w), 0, 1'000);
   EXPECT_NE(out.find(R"("cat":"gpu_memcpy")"), out.npos) << out;
   EXPECT_NE(out.find(R"("bytes":4000,"GB/s":4.00)"), out.npos) << out;
 }
