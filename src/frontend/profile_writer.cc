@@ -9,8 +9,11 @@ namespace {
 
 /// What the library answers by itself in less is counted, but not drawn: nine of ten calls are so.
 constexpr std::int64_t short_call = 1000;
-/// Devices stand below the process that uses them, under numbers that are no process's.
-constexpr std::int64_t first_device_group = std::int64_t{1} << 32;
+/// Devices stand below the process that uses them, under numbers that no process has (Linux: below 2^22) and
+/// that have 32 bits: Perfetto takes a larger one for 0.
+std::int64_t device_group(std::int32_t process, std::uint32_t device) {
+  return (std::int64_t{1} << 31) + (std::int64_t{process} << 8) + (device & 0xff);
+}
 
 }  // namespace
 
@@ -108,7 +111,7 @@ void profile_writer::write(api::work_record w) {
   const std::int64_t at = clock_.ours(w.begin) - began_;
   if (summarise_) summary_.add_work(w, at);
   if (!file_.is_open()) return;
-  const std::int64_t group = first_device_group + (std::int64_t{process_} << 8) + w.device;
+  const std::int64_t group = device_group(process_, w.device);
   // The last title counts where there are several: it says how far the clocks were apart at worst.
   const std::int64_t error_us = (clock_.error() + 999) / 1000;
   if (const auto [told, fresh] = titles_.try_emplace(group, error_us); fresh || told->second < error_us) {

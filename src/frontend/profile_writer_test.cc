@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "base/folder_testing.hh"
 
@@ -91,6 +92,19 @@ TEST_F(profile_writer_test, the_last_title_of_a_device_says_the_largest_error_of
   const std::size_t first = all.find("(clocks agree to 4 us)"), last = all.rfind("(clocks agree to ");
   ASSERT_NE(first, all.npos) << all;
   EXPECT_THAT(all.substr(last), StartsWith("(clocks agree to 21 us)"));
+}
+
+TEST_F(profile_writer_test, numbers_of_groups_have_32_bits) {
+  marshal::profile_take_reply reply = kernels({}, {0, 0});
+  reply.records[1].device = 255;
+  fetch(std::move(reply));
+  writer_.end({});
+  const std::string all = text();
+  std::set<std::uint64_t> groups;
+  for (std::size_t at = 0; (at = all.find("\"pid\":", at)) != all.npos; ++at)
+    groups.insert(std::stoull(all.substr(at + 6)));
+  EXPECT_EQ(groups.size(), 3u);
+  EXPECT_LT(*groups.rbegin(), std::uint64_t{1} << 32);
 }
 
 TEST_F(profile_writer_test, what_comes_after_the_end_is_dropped) {
