@@ -27,7 +27,7 @@ machine_facts look_at_machine() {
   double load = 0;
   if (::getloadavg(&load, 1) != 1) load = 0;
   return {names.nodename, cpu_name(names.machine), std::string(names.sysname) + " " + names.release,
-          usable_cores(), load};
+          names.machine,  usable_cores(),          load};
 }
 
 }  // namespace outboard

@@ -1,6 +1,5 @@
 // `outboard cdi generate`: a description by which container engines (podman, docker, containerd, CRI-O) give
 // a server's GPUs to a container whose image knows nothing of them: the Container Device Interface.
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/machine.hh"
 #include "base/schemes.hh"
 #include "tool/ask.hh"
 #include "tool/exit_status.hh"
@@ -29,9 +29,7 @@ json mount_of(const std::string& here, const std::string& there, bool read_only)
 /// Where loaders look without being told: Debian's place, and that of Red Hat and SUSE. No variable of the
 /// image has to change, and nothing has to run in it.
 std::vector<std::string> library_places() {
-  utsname machine{};
-  ::uname(&machine);
-  return {"/usr/lib/" + std::string(machine.machine) + "-linux-gnu", "/usr/lib64"};
+  return {"/usr/lib/" + look_at_machine().architecture + "-linux-gnu", "/usr/lib64"};
 }
 
 void add_libraries(json& mounts, const std::string& folder) {
@@ -42,10 +40,11 @@ void add_libraries(json& mounts, const std::string& folder) {
        {"libnvidia-ml.so.1", "libnvidia-ml.so.1"},
        {"libnvidia-ml.so.1", "libnvidia-ml.so"},
        {"libOutboardOpenCL.so.1", "libOutboardOpenCL.so.1"}}};
+  const std::vector<std::string> places = library_places();
   for (const auto& [file, name] : names) {
     const std::string path = folder + "/" + std::string(file);
     if (::access(path.c_str(), R_OK) != 0) continue;
-    for (const std::string& place : library_places())
+    for (const std::string& place : places)
       mounts.push_back(mount_of(path, place + "/" + std::string(name), true));
   }
 }

@@ -1,5 +1,4 @@
 #include <stdlib.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -7,6 +6,7 @@
 
 #include "backend/admin.hh"
 #include "base/clean_line.hh"
+#include "base/machine.hh"
 #include "base/version.hh"
 #include "tool/ask.hh"
 #include "tool/cure.hh"
@@ -257,10 +257,8 @@ int print_cure(const findings& f) {
 int verb_doctor(const common_flags& common, bool only_cure) {
   findings f;
   f.facts["product"] = product;
-  utsname system{};
-  if (::uname(&system) == 0) {
-    f.facts["system"] = std::string(system.sysname) + " " + system.release + " " + system.machine;
-  }
+  const machine_facts machine = look_at_machine();
+  f.facts["system"] = machine.kernel + " " + machine.architecture;
   auto c = load_with_flags(common);
   if (!c.ok()) return complain_of_configuration(c.error());
   f.facts["configuration"] = c->sources;

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,10 +13,10 @@
 #include <cstring>
 #include <thread>
 
-#include "base/errno_text.hh"
-#include "base/fd.hh"
 #include "base/temporary_folder.hh"
 #include "marshal/driver_variables.hh"
+#include "tool/child.hh"
+#include "tool/exit_status.hh"
 
 namespace outboard::tool {
 namespace {
@@ -28,21 +27,18 @@ using clock = std::chrono::steady_clock;
 /// A socket's path has at most 107 bytes.
 constexpr std::size_t longest_folder = 80;
 
-[[noreturn]] void become_backend(pid_t owner, std::vector<char*>& arguments) {
-  // SIGTERM: it removes its socket and folder. A group of its own: a terminal's ^C is for the program.
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+int become_backend(char* const* arguments, int ready) {
+  ::fcntl(ready, F_SETFD, 0);
+  // A group of its own: a terminal's ^C is for the program.
   ::setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (::getppid() == owner) {
-    // The program's values travel in its hello; here they would restrict what it may choose from.
-    for (const std::string_view name : marshal::driver_variables) ::unsetenv(name.data());
-    for (const char* name : {"OUTBOARD_SERVER", "LISTEN_PID", "LISTEN_FDS", "NOTIFY_SOCKET"})
-      ::unsetenv(name);
-    ::execv("/proc/self/exe", arguments.data());
-  }
-  ::_exit(127);
+  // The program's values travel in its hello; here they would restrict what it may choose from.
+  for (const std::string_view name : marshal::driver_variables) ::unsetenv(name.data());
+  for (const char* name : {"OUTBOARD_SERVER", "LISTEN_PID", "LISTEN_FDS", "NOTIFY_SOCKET"}) ::unsetenv(name);
+  ::execv("/proc/self/exe", arguments);
+  return exit_not_found;
 }
 
 /// Waits for the first line of the pipe; false when the other end closed without one.
@@ -75,45 +71,32 @@ void remove_folder(const std::string& folder) {
 result<private_backend> private_backend::start(device_choice device, const std::string& config_file) {
   auto folder = make_temporary_folder("outboard", longest_folder);
   if (!folder.ok()) return std::move(folder).error();
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-    ::rmdir(folder->c_str());
-    return failure("pipe: " + errno_text(errno));
-  }
-  unique_fd ours(ends[0]), theirs(ends[1]);
+  private_backend backend(std::move(*folder));
+  auto pipe = make_child_pipe();
+  if (!pipe.ok()) return pipe.error();
+  const int ready = pipe->theirs.get();
   std::vector<std::string> texts{"outboard",   "serve",
-                                 "--private",  *folder,
+                                 "--private",  backend.folder_,
                                  "--device",   std::string(name(device)),
-                                 "--ready-fd", std::to_string(theirs.get())};
+                                 "--ready-fd", std::to_string(ready)};
   // What it says at "info" is not asked for by somebody who runs a program.
   if (!::getenv("OUTBOARD_LOG")) texts.insert(texts.end(), {"--log-level", "error"});
   if (!config_file.empty()) texts.insert(texts.end(), {"--config", config_file});
-  std::vector<char*> arguments;
-  for (std::string& text : texts) arguments.push_back(text.data());
-  arguments.push_back(nullptr);
-  const pid_t owner = ::getpid();
-  const pid_t process = ::fork();
-  if (process < 0) {
-    ::rmdir(folder->c_str());
-    return failure("fork: " + errno_text(errno));
-  }
-  if (process == 0) {
-    ::fcntl(theirs.get(), F_SETFD, 0);
-    become_backend(owner, arguments);
-  }
-  private_backend backend(std::move(*folder), process);
-  theirs.reset();
-  if (!wait_until_ready(ours.get())) return failure("the private back-end did not start");
+  // SIGTERM: it removes its socket and folder.
+  const auto process = start_child(std::move(texts), *pipe, SIGTERM,
+                                   [&](char* const* arguments) { return become_backend(arguments, ready); });
+  if (!process.ok()) return process.error();
+  backend.process_ = *process;
+  if (!wait_until_ready(pipe->ours.get())) return failure("the private back-end did not start");
   return backend;
 }
 
 private_backend::private_backend(private_backend&& other) noexcept
-    : folder_(std::move(other.folder_)), process_(std::exchange(other.process_, -1)) {}
+    : folder_(std::exchange(other.folder_, {})), process_(std::exchange(other.process_, -1)) {}
 
 private_backend::~private_backend() {
-  if (process_ < 0) return;
-  end(process_);
-  remove_folder(folder_);
+  if (process_ >= 0) end(process_);
+  if (!folder_.empty()) remove_folder(folder_);
 }
 
 }  // namespace outboard::tool

@@ -27,7 +27,7 @@ class private_backend {
   pid_t process() const { return process_; }
 
  private:
-  private_backend(std::string folder, pid_t process) : folder_(std::move(folder)), process_(process) {}
+  explicit private_backend(std::string folder) : folder_(std::move(folder)) {}
 
   std::string folder_;
   pid_t process_ = -1;

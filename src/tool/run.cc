@@ -1,8 +1,6 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +15,7 @@
 #include "base/log.hh"
 #include "base/settings.hh"
 #include "tool/ask.hh"
+#include "tool/child.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/opencl_vendors.hh"
@@ -72,37 +71,29 @@ void set_program_environment(const config& c, const surroundings& around) {
 }
 
 /// The child's side: the environment changes here only, so nothing of it reaches the back-end.
-[[noreturn]] void become_program(const config& c, const surroundings& around, const sigset_t& mask,
-                                 pid_t owner, std::vector<char*>& arguments, int report) {
-  // A killed `outboard run` is a killed program.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != owner) ::_exit(exit_run_failed);
+int become_program(const config& c, const surroundings& around, const sigset_t& mask, char* const* arguments,
+                   int report) {
   ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   set_program_environment(c, around);
-  ::execvp(arguments[0], arguments.data());
+  ::execvp(arguments[0], arguments);
   const int code = errno;
   (void)!::write(report, &code, sizeof code);
-  ::_exit(exit_not_found);
+  return exit_not_found;
 }
 
 result<launched> launch(const config& c, const surroundings& around, const sigset_t& mask,
                         std::vector<std::string> command) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return failure("pipe: " + errno_text(errno));
-  const unique_fd ours(ends[0]);
-  unique_fd theirs(ends[1]);
-  std::vector<char*> arguments;
-  for (std::string& text : command) arguments.push_back(text.data());
-  arguments.push_back(nullptr);
-  const pid_t owner = ::getpid();
-  launched program;
-  program.process = ::fork();
-  if (program.process < 0) return failure("fork: " + errno_text(errno));
-  if (program.process == 0) become_program(c, around, mask, owner, arguments, theirs.get());
-  theirs.reset();
+  auto pipe = make_child_pipe();
+  if (!pipe.ok()) return pipe.error();
+  // A killed `outboard run` is a killed program.
+  const auto process = start_child(std::move(command), *pipe, SIGKILL, [&](char* const* arguments) {
+    return become_program(c, around, mask, arguments, pipe->theirs.get());
+  });
+  if (!process.ok()) return process.error();
+  launched program{*process, 0};
   int code = 0;
   ssize_t got;
-  while ((got = ::read(ours.get(), &code, sizeof code)) < 0 && errno == EINTR) {
+  while ((got = ::read(pipe->ours.get(), &code, sizeof code)) < 0 && errno == EINTR) {
   }
   if (got == static_cast<ssize_t>(sizeof code)) program.exec_error = code;
   return program;
@@ -114,8 +105,7 @@ int wait_for(pid_t program, int signals) {
   while (true) {
     int wait_status = 0;
     const pid_t got = ::waitpid(program, &wait_status, WNOHANG);
-    if (got == program)
-      return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+    if (got == program) return status_of_child(wait_status);
     if (got < 0 && errno != EINTR) return exit_run_failed;
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
