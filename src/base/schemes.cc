@@ -31,12 +31,10 @@ const scheme_traits& scheme_with(bool scheme_traits::*trait) {
 }
 
 std::string url_forms(std::string_view before_last) {
-  std::string text;
-  for (const scheme_traits& each : table) {
-    if (!text.empty()) text += &each == std::end(table) - 1 ? before_last : std::string_view(", ");
-    text.append(each.name).append(":").append(each.address_form);
-  }
-  return text;
+  constexpr std::string_view comma = ", ";
+  std::string text(all_url_forms);
+  const std::size_t last = text.rfind(comma);
+  return last == text.npos ? text : text.replace(last, comma.size(), before_last);
 }
 
 std::string_view address_of(std::string_view url) { return url.substr(url.find(':') + 1); }

@@ -32,7 +32,16 @@ const scheme_traits& scheme_with(bool scheme_traits::*trait);
 /// The transport that shares memory.
 inline const scheme_traits& memory_scheme() { return scheme_with(&scheme_traits::shares_memory); }
 
-/// "unix:/path, shm:/path, tcp:host[:port]", or with another word before the last one.
+/// "unix:/path, shm:/path, tcp:host[:port]".
+inline constexpr std::string_view all_url_forms = [] {
+  constexpr std::string_view each_with_comma =
+#define TRANSPORT(scheme, form, ...) #scheme ":" form ", "
+#include "base/schemes.def"
+#undef TRANSPORT
+      ;
+  return each_with_comma.substr(0, each_with_comma.size() - 2);
+}();
+/// The same for a sentence, maybe with another word before the last one.
 std::string url_forms(std::string_view before_last = ", ");
 
 /// What follows the scheme.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/joined.hh"
+#include "base/schemes.hh"
 
 namespace outboard {
 namespace {
@@ -171,19 +172,17 @@ constexpr setting path_row(const place& at, std::string_view meaning, Field) {
       [](const config& c) { return Field{}(c); });
 }
 
-constexpr std::string_view accepted_urls() {
-  constexpr std::string_view list = "one or a list of URLs of servers: "
-#define TRANSPORT(scheme, form, ...) #scheme ":" form ", "
-#include "base/schemes.def"
-#undef TRANSPORT
-      ;
-  return list.substr(0, list.size() - 2);
-}
+constexpr std::string_view before_urls = "one or a list of URLs of servers: ";
+constexpr auto accepted_urls = [] {
+  std::array<char, before_urls.size() + all_url_forms.size()> text{};
+  std::ranges::copy(all_url_forms, std::ranges::copy(before_urls, text.begin()).out);
+  return text;
+}();
 
 template <class Field>
 constexpr setting urls_row(const place& at, std::string_view meaning, Field) {
   return row(
-      at, accepted_urls(), meaning, value_form::urls,
+      at, {accepted_urls.data(), accepted_urls.size()}, meaning, value_form::urls,
       [](config& c, const given_value& v) -> status {
         const auto texts = texts_in(v);
         if (!texts || texts->empty()) return failure("");
