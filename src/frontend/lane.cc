@@ -9,12 +9,14 @@ namespace {
 
 std::atomic<std::uint32_t> last_lane{0};
 std::atomic<void (*)(lane&)> tell_end{nullptr};
+thread_local lane* cached = nullptr;
 
 /// The C++ run time is linked statically into a library that a program may dlclose: a pthread key's
 /// destructor is the one end-of-thread hook that works there as well.
 void lane_ended(void* value) {
   lane* ended = static_cast<lane*>(value);
   if (auto* const tell = tell_end.load(std::memory_order_acquire)) tell(*ended);
+  cached = nullptr;  // a call from a later destructor of this thread gets another lane, which ends like this
   delete ended;
 }
 
@@ -26,8 +28,6 @@ pthread_key_t lane_key() {
   }();
   return key;
 }
-
-thread_local lane* cached = nullptr;
 
 }  // namespace
 
