@@ -247,6 +247,25 @@ TEST_F(array_test, ViewsReadTheSameBytesOtherwise) {
   EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(array_test, AViewStaysWithinTheLayersOfItsArray) {
+  CUDA_RESOURCE_DESC r{};
+  r.resType = CU_RESOURCE_TYPE_ARRAY, r.res.array.hArray = make(4, 4, 4, CUDA_ARRAY3D_LAYERED);
+  const CUDA_TEXTURE_DESC t{};
+  CUDA_RESOURCE_VIEW_DESC view{};
+  view.format = CU_RES_VIEW_FORMAT_FLOAT_1X32, view.width = view.height = 4;
+  CUtexObject made = 0;
+  view.firstLayer = 1, view.lastLayer = 3;
+  EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_SUCCESS);
+  view.lastLayer = 4;
+  EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_ERROR_INVALID_VALUE);
+  // In 32 bits the layer behind the last one would be the first.
+  view.firstLayer = 0x80000000, view.lastLayer = 0xffffffff;
+  EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_ERROR_INVALID_VALUE);
+  r.res.array.hArray = make(4, 4, 12, CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+  view.firstLayer = 1, view.lastLayer = 0xffffffff / 6;
+  EXPECT_EQ(table_.cuTexObjectCreate(&made, &r, &t, &view), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(array_test, AStagedCopyReadsOnlyItsRows) {
   // The last row ends where the memory does: what a pitch would add beyond it is not there to be read.
   const CUdeviceptr at = allocate(64);

@@ -12,16 +12,29 @@ constexpr std::size_t staging_limit = 64u << 10;
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-/// One side of a copy: `bytes` from `address` on.
-bool allowed(std::uint64_t address, std::uint64_t bytes, side where, bool write) {
-  const memory& store = *here().store;
-  if (where == side::host) return address != 0;
-  if (where == side::either && !store.lookup(address)) return address != 0;
-  return store.accessible(address, bytes, write);
+/// The request with its sides settled: memory that the device knows now (page-locked memory, too, whatever
+/// the request calls it) stays the device's to check, also if it goes before the copy runs. All else is
+/// pageable memory of the program.
+copy_request settled(copy_request r) {
+  const auto settle = [](std::uint64_t address, side& where) {
+    if (where != side::device) where = here().store->lookup(address) ? side::device : side::host;
+  };
+  settle(r.to, r.to_side);
+  settle(r.from, r.from_side);
+  return r;
 }
 
-/// Memory whose bytes stay until the operation runs: the device's and page-locked.
-bool stays(std::uint64_t address) { return here().store->lookup(address).has_value(); }
+/// One side of a settled request: `bytes` from `address` on.
+bool reachable(std::uint64_t address, std::uint64_t bytes, side where, bool write) {
+  if (where == side::host) return address != 0;
+  return here().store->accessible(address, bytes, write);
+}
+
+/// Both sides of a settled request are there now.
+bool reachable(const copy_request& r) {
+  return reachable(r.to, r.size.extent(r.size.to_pitch, r.size.to_slice), r.to_side, true) &&
+         reachable(r.from, r.size.extent(r.size.from_pitch, r.size.from_slice), r.from_side, false);
+}
 
 void move(std::uint64_t to, std::uint64_t from, const copy_shape& s) {
   for (std::size_t z = 0; z < s.depth; ++z) {
@@ -47,18 +60,19 @@ api::memory_side side_of(std::uint64_t address) {
   }
 }
 
-/// The body of a copy between ranges that were accessible at the call; a range unmapped since is the
-/// program's error.
-CUresult move_checked(std::uint64_t to, std::uint64_t from, const copy_shape& s) {
+/// The body of a copy, whose request is settled. It runs long after the call where a graph holds it: memory
+/// that has gone since is the program's error, and under the flight none goes while bytes move.
+CUresult move_checked(const copy_request& r) {
   const memory::flight flight(*here().store);
+  if (!reachable(r)) return CUDA_ERROR_ILLEGAL_ADDRESS;
   recorded_span span(here().recorder);
   if (span.on()) {
     span.what.kind = api::work_kind::copy;
-    span.what.from = side_of(from);
-    span.what.to = side_of(to);
-    span.what.bytes = s.width * s.height * s.depth;
+    span.what.from = side_of(r.from);
+    span.what.to = side_of(r.to);
+    span.what.bytes = r.size.width * r.size.height * r.size.depth;
   }
-  move(to, from, s);
+  move(r.to, r.from, r.size);
   return CUDA_SUCCESS;
 }
 
@@ -104,40 +118,37 @@ std::vector<std::byte> packed(std::uint64_t from, copy_shape& s) {
 
 }  // namespace
 
-bool allowed(const copy_request& r) {
-  return allowed(r.to, r.size.extent(r.size.to_pitch, r.size.to_slice), r.to_side, true) &&
-         allowed(r.from, r.size.extent(r.size.from_pitch, r.size.from_slice), r.from_side, false);
-}
+bool allowed(const copy_request& r) { return reachable(settled(r)); }
 
 copy_work work_of(const context_ptr& c, const copy_request& r) {
-  return {description(r), c,
-          [to = r.to, from = r.from, size = r.size] { return move_checked(to, from, size); }};
+  return {description(r), c, [r = settled(r)] { return move_checked(r); }};
 }
 
-CUresult copy(const copy_request& r) {
+CUresult copy(const copy_request& asked) {
   return with_context([&](context& own, const context_ptr& c) -> CUresult {
     stream_ptr s;
-    if (const CUresult bad = stream_of(c, r.stream, r.per_thread, s); bad != CUDA_SUCCESS) return bad;
-    if (r.size.empty()) return CUDA_SUCCESS;
-    copy_shape size = r.size;
-    if (!allowed(r)) return CUDA_ERROR_INVALID_VALUE;
-    if (s->capturing()) return capture_node(*s, CU_GRAPH_NODE_TYPE_MEMCPY, work_of(c, r));
+    if (const CUresult bad = stream_of(c, asked.stream, asked.per_thread, s); bad != CUDA_SUCCESS) return bad;
+    if (asked.size.empty()) return CUDA_SUCCESS;
+    copy_request r = settled(asked);
+    if (!reachable(r)) return CUDA_ERROR_INVALID_VALUE;
+    if (s->capturing()) return capture_node(*s, CU_GRAPH_NODE_TYPE_MEMCPY, work_of(c, asked));
     scheduler& work = here().work;
-    const bool from_stays = r.from_side == side::device || stays(r.from);
-    const bool to_stays = r.to_side == side::device || stays(r.to);
+    // The device's memory and page-locked memory keep their bytes until the operation runs.
+    const bool from_stays = r.from_side == side::device, to_stays = r.to_side == side::device;
     if (!r.wait && to_stays && from_stays) {
-      work.submit(s, make_task([to = r.to, from = r.from, size] { return move_checked(to, from, size); }));
+      work.submit(s, make_task([r] { return move_checked(r); }));
       return CUDA_SUCCESS;
     }
-    const std::uint64_t from_bytes = size.extent(size.from_pitch, size.from_slice);
+    const std::uint64_t from_bytes = r.size.extent(r.size.from_pitch, r.size.from_slice);
     if (!r.wait && to_stays && from_bytes <= staging_limit) {
-      std::vector<std::byte> staged = packed(r.from, size);
-      work.submit(s, make_task([to = r.to, size, staged = std::move(staged)] {
-                    return move_checked(to, reinterpret_cast<std::uint64_t>(staged.data()), size);
+      std::vector<std::byte> staged = packed(r.from, r.size);
+      work.submit(s, make_task([r, staged = std::move(staged)]() mutable {
+                    r.from = reinterpret_cast<std::uint64_t>(staged.data());
+                    return move_checked(r);
                   }));
       return CUDA_SUCCESS;
     }
-    work.run(s, make_task([to = r.to, from = r.from, size] { return move_checked(to, from, size); }));
+    work.run(s, make_task([r] { return move_checked(r); }));
     return static_cast<CUresult>(own.error());
   });
 }

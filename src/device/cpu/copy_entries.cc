@@ -115,10 +115,13 @@ struct fills {
   }
 };
 
+/// A launch comes long after the node was made: its memory may have gone.
 template <class T>
-void fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& p) {
+CUresult fill_rows(const CUDA_MEMSET_NODE_PARAMS_v2& p, std::uint64_t extent) {
   const memory::flight flight(*here().store);
+  if (!here().store->accessible(p.dst, extent, true)) return CUDA_ERROR_ILLEGAL_ADDRESS;
   for (std::size_t y = 0; y < p.height; ++y) fill_row(p.dst + y * p.pitch, static_cast<T>(p.value), p.width);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -130,12 +133,12 @@ CUresult prepare_fill(const context_ptr& c, const CUDA_MEMSET_NODE_PARAMS_v2& p,
   if (p.width > ~std::size_t{0} / p.elementSize) return CUDA_ERROR_INVALID_VALUE;
   const copy_shape size{.width = p.width * p.elementSize, .height = p.height, .to_pitch = p.pitch};
   if (p.height > 1 && (p.pitch < size.width || p.pitch % p.elementSize != 0)) return CUDA_ERROR_INVALID_VALUE;
-  if (!here().store->accessible(p.dst, size.extent(p.pitch, 0), true)) return CUDA_ERROR_INVALID_VALUE;
-  out = {p, c, [p] {
-           if (p.elementSize == 1) fill_rows<unsigned char>(p);
-           if (p.elementSize == 2) fill_rows<unsigned short>(p);
-           if (p.elementSize == 4) fill_rows<unsigned>(p);
-           return CUDA_SUCCESS;
+  const std::uint64_t extent = size.extent(p.pitch, 0);
+  if (!here().store->accessible(p.dst, extent, true)) return CUDA_ERROR_INVALID_VALUE;
+  out = {p, c, [p, extent] {
+           if (p.elementSize == 1) return fill_rows<unsigned char>(p, extent);
+           if (p.elementSize == 2) return fill_rows<unsigned short>(p, extent);
+           return fill_rows<unsigned>(p, extent);
          }};
   return CUDA_SUCCESS;
 }

@@ -1,4 +1,6 @@
 // Graphs and captures on the device itself: what the entries refuse, what launches keep, what lives how long.
+#include <sys/mman.h>
+
 #include <atomic>
 #include <thread>
 
@@ -313,6 +315,113 @@ TEST_F(graphs, handles_and_addresses_belong_to_one_graph_and_one_node) {
   ASSERT_EQ(table_.cuGraphAddMemAllocNode(&node, mine, nullptr, 0, &block), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuGraphAddMemFreeNode(&freeing, mine, &node, 1, block.dptr), CUDA_SUCCESS);
   EXPECT_EQ(table_.cuGraphAddMemFreeNode(&freeing, mine, &node, 1, block.dptr), CUDA_ERROR_INVALID_VALUE);
+}
+
+/// A node keeps the address of memory that goes before the launch: of the program's own, which it registered
+/// and unmapped, or of a reservation.
+class gone_memory : public graphs {
+ protected:
+  static constexpr std::size_t size = 64 << 10;
+
+  void SetUp() override {
+    graphs::SetUp();
+    ASSERT_EQ(table_.cuGraphCreate(&graph_, 0), CUDA_SUCCESS);
+    page_ = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(page_, MAP_FAILED);
+    ASSERT_EQ(table_.cuMemHostRegister_v2(page_, size, CU_MEMHOSTREGISTER_DEVICEMAP), CUDA_SUCCESS);
+    ASSERT_EQ(table_.cuMemHostGetDevicePointer_v2(&block_, page_, 0), CUDA_SUCCESS);
+  }
+  CUresult add_copy(CUdeviceptr to, CUdeviceptr from, CUmemorytype type, std::size_t bytes = 4) {
+    CUDA_MEMCPY3D c{};
+    c.srcMemoryType = c.dstMemoryType = type;
+    c.srcDevice = from, c.dstDevice = to;
+    c.srcHost = reinterpret_cast<const void*>(from), c.dstHost = reinterpret_cast<void*>(to);
+    c.WidthInBytes = bytes, c.Height = c.Depth = 1;
+    CUgraphNode node = nullptr;
+    return table_.cuGraphAddMemcpyNode(&node, graph_, nullptr, 0, &c, context_);
+  }
+  void lose_the_block() {
+    ASSERT_EQ(table_.cuMemHostUnregister(page_), CUDA_SUCCESS);
+    ASSERT_EQ(::munmap(page_, size), 0);
+  }
+  void expect_fault(CUgraphExec exec) {
+    ASSERT_EQ(table_.cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+    EXPECT_EQ(table_.cuStreamSynchronize(stream_), CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+
+  CUgraph graph_ = nullptr;
+  void* page_ = nullptr;
+  CUdeviceptr block_ = 0;
+};
+
+/// By whatever name the copy calls it: page-locked memory has the same address on both sides.
+class gone_memory_by_type : public gone_memory, public ::testing::WithParamInterface<CUmemorytype> {};
+
+TEST_P(gone_memory_by_type, is_not_written_by_a_copy) {
+  ASSERT_EQ(add_copy(block_ + 100, at_, GetParam()), CUDA_SUCCESS);
+  CUgraphExec exec = instantiated(graph_);
+  run(exec);
+  lose_the_block();
+  expect_fault(exec);
+}
+
+TEST_P(gone_memory_by_type, is_not_read_by_a_copy) {
+  ASSERT_EQ(add_copy(at_, block_ + 100, GetParam()), CUDA_SUCCESS);
+  CUgraphExec exec = instantiated(graph_);
+  run(exec);
+  lose_the_block();
+  expect_fault(exec);
+}
+
+TEST_P(gone_memory_by_type, has_an_end_that_no_copy_leaves) {
+  EXPECT_EQ(add_copy(at_, block_ + size - 2, GetParam()), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(add_copy(block_ + size - 2, at_, GetParam()), CUDA_ERROR_INVALID_VALUE);
+}
+
+INSTANTIATE_TEST_SUITE_P(all, gone_memory_by_type,
+                         ::testing::Values(CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_HOST));
+
+TEST_F(gone_memory, is_not_filled) {
+  CUDA_MEMSET_NODE_PARAMS_v1 p{block_, 0, 7, 4, 16, 1};
+  CUgraphNode node = nullptr;
+  ASSERT_EQ(table_.cuGraphAddMemsetNode(&node, graph_, nullptr, 0, &p, context_), CUDA_SUCCESS);
+  CUgraphExec exec = instantiated(graph_);
+  run(exec);
+  lose_the_block();
+  expect_fault(exec);
+}
+
+TEST_F(gone_memory, is_not_written_by_a_memory_operation) {
+  CUstreamBatchMemOpParams one{};
+  one.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  one.writeValue.address = block_;
+  CUDA_BATCH_MEM_OP_NODE_PARAMS_v1 p{context_, 1, &one, 0};
+  CUgraphNode node = nullptr;
+  ASSERT_EQ(table_.cuGraphAddBatchMemOpNode(&node, graph_, nullptr, 0, &p), CUDA_SUCCESS);
+  CUgraphExec exec = instantiated(graph_);
+  run(exec);
+  lose_the_block();
+  expect_fault(exec);
+}
+
+TEST_F(gone_memory, of_a_reservation_is_not_touched) {
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle memory = 0;
+  CUmemAllocationProp kind{};
+  kind.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  kind.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  const CUmemAccessDesc access{kind.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  constexpr std::size_t bytes = 2u << 20;
+  ASSERT_EQ(table_.cuMemAddressReserve(&range, bytes, 0, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemCreate(&memory, bytes, &kind, 0), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemMap(range, bytes, 0, memory, 0), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemSetAccess(range, bytes, &access, 1), CUDA_SUCCESS);
+  ASSERT_EQ(add_copy(range, at_, CU_MEMORYTYPE_DEVICE), CUDA_SUCCESS);
+  CUgraphExec exec = instantiated(graph_);
+  run(exec);
+  ASSERT_EQ(table_.cuMemUnmap(range, bytes), CUDA_SUCCESS);
+  ASSERT_EQ(table_.cuMemAddressFree(range, bytes), CUDA_SUCCESS);
+  expect_fault(exec);
 }
 
 }  // namespace

@@ -34,14 +34,24 @@ CUresult memory::host_allocate(std::uint64_t size, std::uint64_t owner, unsigned
   return CUDA_SUCCESS;
 }
 
-CUresult memory::host_release(std::uint64_t address) {
+CUresult memory::forget_host(std::uint64_t address, memory_kind kind, CUresult unknown, std::uint64_t& size) {
   wait_for_flights();
-  std::lock_guard lock(mutex_);
-  const auto block = regions_.find(address);
-  if (block == regions_.end() || block->second.kind != memory_kind::host) return CUDA_ERROR_INVALID_VALUE;
-  ::munmap(pointer(address), whole_pages(block->second.size));
-  regions_.erase(block);
+  {
+    std::lock_guard lock(mutex_);
+    const auto block = regions_.find(address);
+    if (block == regions_.end() || block->second.kind != kind) return unknown;
+    size = block->second.size;
+    regions_.erase(block);
+  }
+  wait_for_flights();
   return CUDA_SUCCESS;
+}
+
+CUresult memory::host_release(std::uint64_t address) {
+  std::uint64_t size = 0;
+  const CUresult code = forget_host(address, memory_kind::host, CUDA_ERROR_INVALID_VALUE, size);
+  if (code == CUDA_SUCCESS) ::munmap(pointer(address), whole_pages(size));
+  return code;
 }
 
 CUresult memory::host_register(std::uint64_t address, std::uint64_t size, std::uint64_t owner,
@@ -60,14 +70,8 @@ CUresult memory::host_register(std::uint64_t address, std::uint64_t size, std::u
 }
 
 CUresult memory::host_unregister(std::uint64_t address) {
-  wait_for_flights();
-  std::lock_guard lock(mutex_);
-  const auto block = regions_.find(address);
-  if (block == regions_.end() || block->second.kind != memory_kind::registered) {
-    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  }
-  regions_.erase(block);
-  return CUDA_SUCCESS;
+  std::uint64_t size = 0;
+  return forget_host(address, memory_kind::registered, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, size);
 }
 
 }  // namespace outboard::device::cpu

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/errno_text.hh"
 #include "device/cpu/shown_use.hh"
@@ -258,15 +259,19 @@ void memory::discharge(std::uint64_t size) {
 
 void memory::release_owned(std::uint64_t owner) {
   wait_for_flights();
-  std::lock_guard lock(mutex_);
-  for (auto at = regions_.begin(); at != regions_.end();) {
-    const auto block = at++;
-    if (block->second.owner != owner || block->second.kind == memory_kind::pooled) continue;
-    if (release_locked(block) == CUDA_SUCCESS) continue;
-    if (block->second.kind == memory_kind::host)
-      ::munmap(pointer(block->first), round_up(block->second.size, page));
-    regions_.erase(block);
+  std::vector<region> host;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto at = regions_.begin(); at != regions_.end();) {
+      const auto block = at++;
+      if (block->second.owner != owner || block->second.kind == memory_kind::pooled) continue;
+      if (release_locked(block) == CUDA_SUCCESS) continue;
+      if (block->second.kind == memory_kind::host) host.push_back(block->second);
+      regions_.erase(block);
+    }
   }
+  wait_for_flights();  // of other contexts, which may have found a block just before it went
+  for (const region& block : host) ::munmap(pointer(block.begin), round_up(block.size, page));
 }
 
 memory::flight::flight(memory& m) : memory_(m) {

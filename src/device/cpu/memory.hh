@@ -97,7 +97,8 @@ class memory final : public ptx::address_space {
   /// Frees every allocation and forgets every host block of a context.
   void release_owned(std::uint64_t owner);
 
-  /// Held by whatever touches memory without the lock: a running kernel or copy.
+  /// Held by whatever touches memory without the lock: a running kernel or copy. What it finds accessible
+  /// stays mapped until it ends.
   class flight {
    public:
     explicit flight(memory& m);
@@ -126,6 +127,9 @@ class memory final : public ptx::address_space {
   std::optional<std::uint64_t> take_small(std::uint64_t size, std::uint64_t align);
   void give_back_small(std::uint64_t address, std::uint64_t size);
   CUresult release_locked(regions::iterator block);
+  /// Forgets a host block when what runs has ended, and then waits for what has found it meanwhile: behind
+  /// this nobody touches its memory. `unknown` is the code if there is no such block.
+  CUresult forget_host(std::uint64_t address, memory_kind kind, CUresult unknown, std::uint64_t& size);
   void drop_physical(std::map<std::uint64_t, physical>::iterator at);
   bool in_reservation(std::uint64_t address, std::uint64_t size) const;
   void wait_for_flights();

@@ -81,6 +81,8 @@ CUresult check_memory_operations(std::span<const CUstreamBatchMemOpParams> opera
 CUresult run_memory_operations(std::span<const CUstreamBatchMemOpParams> operations, const group_ptr& group) {
   const memory::flight flight(*here().store);
   for (const CUstreamBatchMemOpParams& one : operations) {
+    // A graph's run long after the call: the memory may have gone.
+    if (check(one) != CUDA_SUCCESS) return CUDA_ERROR_ILLEGAL_ADDRESS;
     switch (one.operation) {
       case CU_STREAM_MEM_OP_WRITE_VALUE_32:
         write_to(one.writeValue.address, one.writeValue.value);

@@ -1,7 +1,12 @@
 #include "device/cpu/memory.hh"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <functional>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "device/cpu/fixture.hh"
@@ -235,6 +240,45 @@ TEST_F(memory_test, EndOfAContextGivesItsMemoryBack) {
   table_.cuMemHostAlloc(&pinned, 100, 0);
   EXPECT_EQ(table_.cuCtxDestroy_v2(own), CUDA_SUCCESS);
   EXPECT_EQ(info().first, info().second);
+}
+
+/// Who finds memory while it is going may touch it until the flight ends: what takes it away (`end`) returns
+/// no sooner. The first flight holds up `end`, the second one finds the memory then.
+void expect_waits_for_finders(memory& store, std::uint64_t at, const std::function<void()>& end) {
+  using namespace std::chrono_literals;
+  std::atomic<bool> over{false};
+  std::optional<memory::flight> first(std::in_place, store);
+  std::thread ending([&] {
+    end();
+    over = true;
+  });
+  std::this_thread::sleep_for(20ms);  // if `end` comes later, it waits for both flights: that is right, too
+  std::optional<memory::flight> second(std::in_place, store);
+  ASSERT_TRUE(store.accessible(at, 4096, true));
+  first.reset();
+  for (int i = 0; i < 200 && store.accessible(at, 4096, true); ++i) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 50 && !over; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(over) << "the memory may be unmapped, and a flight has found it";
+  second.reset();
+  ending.join();
+  EXPECT_FALSE(store.accessible(at, 4096, true));
+}
+
+TEST(flight_test, RegisteredMemoryStaysForWhoeverFoundIt) {
+  const auto store = std::move(*memory::create(16 * mib));
+  std::vector<char> block(64 << 10);
+  const auto at = reinterpret_cast<std::uint64_t>(block.data());
+  ASSERT_EQ(store->host_register(at, block.size(), 1, 0), CUDA_SUCCESS);
+  expect_waits_for_finders(*store, at, [&] { EXPECT_EQ(store->host_unregister(at), CUDA_SUCCESS); });
+}
+
+TEST(flight_test, HostBlocksStayForWhoeverFoundThem) {
+  const auto store = std::move(*memory::create(16 * mib));
+  std::uint64_t at = 0;
+  ASSERT_EQ(store->host_allocate(64 << 10, 1, 0, at), CUDA_SUCCESS);
+  expect_waits_for_finders(*store, at, [&] { EXPECT_EQ(store->host_release(at), CUDA_SUCCESS); });
+  ASSERT_EQ(store->host_allocate(64 << 10, 1, 0, at), CUDA_SUCCESS);
+  expect_waits_for_finders(*store, at, [&] { store->release_owned(1); });
 }
 
 }  // namespace

@@ -97,11 +97,13 @@ CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC& v, ptx::image& image) {
   const bool layers = image.layered || image.cube;
   if (!layers && v.lastLayer != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!image.layered) return CUDA_SUCCESS;
-  const std::uint32_t each = image.cube ? 6 : 1;
+  // In 64 bits: the program may name any layer of 32.
+  const std::uint64_t each = image.cube ? 6 : 1;
+  const std::uint64_t first = v.firstLayer * each, end = (v.lastLayer + std::uint64_t{1}) * each;
   for (ptx::image_level& l : image.levels) {
-    if ((v.lastLayer + 1) * each > l.depth) return CUDA_ERROR_INVALID_VALUE;
-    l.data += v.firstLayer * each * l.slice;
-    l.depth = (v.lastLayer - v.firstLayer + 1) * each;
+    if (end > l.depth) return CUDA_ERROR_INVALID_VALUE;
+    l.data += first * l.slice;
+    l.depth = static_cast<std::uint32_t>(end - first);
   }
   return CUDA_SUCCESS;
 }
