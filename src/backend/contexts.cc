@@ -90,6 +90,7 @@ outcome ends::cuDevicePrimaryCtxReset_v2(call& c) {
   marshal::context_body body;
   if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
   const ending_copies copies(c, body.handle);
+  c.session.mirrors().drop_context(body.handle);  // while the driver still takes back what it has locked
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxReset_v2, body.device);
   forget_context(c, body.handle);
   return outcome::answer(code);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backend/driver_call.hh"
+#include "backend/page_locks.hh"
 #include "backend/relaxed_capture.hh"
 #include "base/pages.hh"
 
@@ -57,8 +58,7 @@ locked_blocks::block locked_blocks::take(std::uint64_t size, std::uint64_t conte
   lock.unlock();
   const relaxed_capture relaxed(driver_);
   for (const block& b : gone) {
-    if (b.locked) call_driver(driver_.cuMemHostUnregister, b.data);
-    ::munmap(b.data, b.size);
+    b.locked ? give_back_page_locked(driver_, b.data, b.size) : void(::munmap(b.data, b.size));
   }
   void* memory = ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return {};

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "backend/driver_call.hh"
+#include "backend/page_locks.hh"
 #include "base/log.hh"
 #include "base/pages.hh"
 #include "base/sealed_file.hh"
@@ -102,7 +103,7 @@ CUresult mirrors::page_lock(mirrored& m, bool exact, int file) {
   if (code == CUDA_SUCCESS) {
     code = call_driver(driver_.cuMemHostGetDevicePointer_v2, &device, memory, 0);
     if (code == CUDA_SUCCESS && exact && device != begin) code = CUDA_ERROR_MAP_FAILED;
-    if (code != CUDA_SUCCESS) call_driver(driver_.cuMemHostUnregister, memory);
+    if (code != CUDA_SUCCESS) return give_back_page_locked(driver_, memory, end - begin), code;
   }
   if (code != CUDA_SUCCESS) return ::munmap(memory, end - begin), code;
   m.memory = static_cast<std::byte*>(memory) + (m.address - begin);
@@ -235,9 +236,7 @@ void mirrors::release(const mirrored& m) {
     call_driver(driver_.cuMemFree_v2, m.address);
     --freeing_;
   }
-  if (!m.mapped) return;
-  call_driver(driver_.cuMemHostUnregister, first_page(m));
-  ::munmap(first_page(m), m.mapped);
+  if (m.mapped) give_back_page_locked(driver_, first_page(m), m.mapped);
 }
 
 bool mirrors::page_locked(std::uint64_t address) const {

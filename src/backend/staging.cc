@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/driver_call.hh"
+#include "backend/page_locks.hh"
 #include "backend/relaxed_capture.hh"
 
 namespace outboard::backend {
@@ -106,8 +107,7 @@ bool staging::let_one_go(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const relaxed_capture relaxed(driver_);
   if (gone.done) driver_.cuEventDestroy_v2(gone.done);
-  if (gone.pinned) call_driver(driver_.cuMemHostUnregister, gone.data);
-  ::munmap(gone.data, gone.size);
+  gone.pinned ? give_back_page_locked(driver_, gone.data, gone.size) : void(::munmap(gone.data, gone.size));
   lock.lock();
   return true;
 }

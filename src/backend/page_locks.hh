@@ -1,0 +1,17 @@
+// The end of page-locked memory of the worker's own: the driver forgets it, and only then its pages go. Any
+// thread.
+#pragma once
+
+#include <cstddef>
+
+#include "api/cuda/driver_table.hh"
+
+namespace outboard::backend {
+
+/// Unregisters whole pages and unmaps them. A driver that refuses (a broken context, none, a capture) goes on
+/// taking the addresses for page-locked memory, so whatever names them must not reach memory that the worker
+/// maps there later: fresh pages stay in their place until the session ends. Waits as long as the driver
+/// does.
+void give_back_page_locked(const api::driver_table& driver, void* memory, std::size_t size);
+
+}  // namespace outboard::backend
