@@ -30,16 +30,17 @@ print(d.cuCtxSynchronize())
 
 
 class Liar(Relay):
-    """A relay that changes the length of one function's replies."""
+    """A relay that falsifies the replies to one function: `lie` gives what a payload becomes; None: it does not."""
 
-    def __init__(self, listener, url, server, opcode, more):
-        self.opcode, self.more = opcode, more
-        super().__init__(listener, url, server)
+    def __init__(self, listener, url, server, opcode, lie):
+        self.opcode, self.lie, self.lies = opcode, lie, 0
+        super().__init__(listener, url, server, keeps=True)
 
     def changed(self, header, payload):
         size, kind, flags, opcode, *rest = HEADER.unpack(header)
-        if kind == REPLY and opcode == self.opcode:
-            payload = payload + bytes(self.more) if self.more >= 0 else payload[:self.more]
+        if self.lie and kind == REPLY and opcode == self.opcode:
+            payload = self.lie(payload)
+            self.lies += 1
         return HEADER.pack(len(payload), kind, flags, opcode, *rest) + payload
 
     def change(self, way):
@@ -60,12 +61,16 @@ class Liar(Relay):
         return whole_frames
 
 
+def longer_by(more):
+    return lambda payload: payload + bytes(more) if more >= 0 else payload[:more]
+
+
 class MalformedReplies(SystemTest):
     def through(self, daemon, name, more):
         """What the program printed, and what was said to its user."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             url = f"tcp:127.0.0.1:{listener.getsockname()[1]}"
-            relay = Liar(listener, url, daemon.tcp, OPCODES[name], more)
+            relay = Liar(listener, url, daemon.tcp, OPCODES[name], longer_by(more))
             self.addCleanup(relay.close)
             done = run_program([sys.executable, "-c", PROGRAM.format(call=CALLS[name])], url)
         self.assertEqual(done.returncode, 0, done.stderr)

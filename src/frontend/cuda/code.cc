@@ -18,21 +18,20 @@ void adopt_facts(kernel_object& kernel, const marshal::kernel_info& facts) {
   // Unknown static bytes: any dynamic ones make a launch doubtful, and a doubtful launch asks the driver.
   const std::int32_t left = facts.static_shared < 0 ? 0 : usual_shared - facts.static_shared;
   kernel.dynamic_shared_limit = static_cast<std::uint32_t>(left > 0 ? left : 0);
-  if (!facts.layout_known) return;
-  kernel.parameters = facts.parameters;
-  kernel.parameter_bytes = facts.parameter_bytes;
-  kernel.layout_known.store(true, std::memory_order_release);
 }
 
+/// `from`: the kernel's module or library, or the same kernel under its other handle.
+template <class Owner>
 std::unique_ptr<kernel_object> make_kernel(std::string_view name, std::uint64_t parent, std::uint64_t context,
-                                           const std::shared_ptr<const marshal::kernel_table>& contents) {
+                                           const Owner& from) {
   auto kernel = std::make_unique<kernel_object>();
   kernel->name = name;
   kernel->parent = parent;
   kernel->context = context;
-  kernel->contents = contents;
+  kernel->contents = from.contents;
+  kernel->local = from.local;
   kernel->dynamic_shared_limit = 0;
-  if (const marshal::kernel_info* facts = contents->find_kernel(name)) adopt_facts(*kernel, *facts);
+  if (const marshal::kernel_info* facts = from.contents->find_kernel(name)) adopt_facts(*kernel, *facts);
   return kernel;
 }
 
@@ -104,6 +103,43 @@ void forget_library_in(std::uint64_t library, std::uint64_t context) {
   }
 }
 
+void adopt_layout(kernel_object& kernel, const marshal::kernel_info& from) {
+  kernel.parameters = from.parameters;
+  kernel.parameter_bytes = from.parameter_bytes;
+  kernel.layout_known.store(true, std::memory_order_release);
+}
+
+/// The table that came with the load contradicts the program's image.
+CUresult malformed_table(const kernel_object& kernel) {
+  const bool library =
+      wire::handle{kernel.parent}.kind() == static_cast<std::uint8_t>(api::handle_kind::library);
+  return malformed_reply(library ? api::opcode::cuLibraryLoadData : api::opcode::cuModuleLoadData);
+}
+
+std::uint32_t parameter_limit(const lane& own) {
+  const context_state* current = own.current();
+  return parameter_limit_of(process::instance().facts(), current ? current->device : 0);
+}
+
+/// Where neither reader knows the layout, the driver does. A launch packs by it: the parameters must follow
+/// each other, within what a driver takes.
+CUresult ask_layout(lane& own, std::uint64_t handle, std::uint32_t most, marshal::kernel_info& out) {
+  request r(api::opcode::cuFuncGetParamInfo, own);
+  marshal::put_body(r.body(), marshal::handle_body{handle});
+  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
+  wire::reader from = r.reply();
+  const auto reply = marshal::take_body<marshal::layout_reply>(from);
+  const auto& numbers = reply.offsets_and_sizes;
+  if (!from.finished() || numbers.size() % 2) return r.malformed();
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    const std::uint64_t offset = numbers[i], size = numbers[i + 1];
+    if (offset < out.parameter_bytes || offset > most || size > most - offset) return r.malformed();
+    out.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
+    out.parameter_bytes = static_cast<std::uint32_t>(offset + size);
+  }
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 kernel_object* find_kernel(CUfunction function) {
@@ -135,7 +171,7 @@ CUresult kernel_by_name(lane& own, module_info& owner, std::uint64_t owner_handl
   const auto code = owner.is_library ? api::opcode::cuLibraryGetKernel : api::opcode::cuModuleGetFunction;
   std::uint64_t made = 0;
   if (const CUresult result =
-          reserve_and_derive(own, kind, make_kernel(name, owner_handle, owner.context, owner.contents), code,
+          reserve_and_derive(own, kind, make_kernel(name, owner_handle, owner.context, owner), code,
                              owner_handle, name, ask, made);
       result != CUDA_SUCCESS) {
     return result;
@@ -157,6 +193,7 @@ CUresult module_of_library(lane& own, CUlibrary library, CUmodule& module) {
     made->library = value_of(library);
     made->context = context;
     made->contents = info->contents;
+    made->local = info->local;
     if (const CUresult code =
             reserve_and_derive(own, api::handle_kind::module, std::move(made),
                                api::opcode::cuLibraryGetModule, value_of(library), {}, false, known);
@@ -175,7 +212,7 @@ CUresult function_of_kernel(lane& own, CUkernel kernel, CUfunction& function) {
   const std::uint64_t context = own.context_handle();
   std::uint64_t& known = from->functions[context];
   if (!known) {
-    auto made = make_kernel(from->name, from->parent, context, from->contents);
+    auto made = make_kernel(from->name, from->parent, context, *from);
     made->kernel = value_of(kernel);
     if (const CUresult code =
             reserve_and_derive(own, api::handle_kind::function, std::move(made),
@@ -236,24 +273,20 @@ CUresult know_layout(lane& own, kernel_object& kernel, std::uint64_t handle) {
   if (kernel.layout_known.load(std::memory_order_acquire)) return CUDA_SUCCESS;
   const std::lock_guard lock(kernel.mutex);
   if (kernel.layout_known.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
-  request r(api::opcode::cuFuncGetParamInfo, own);
-  marshal::put_body(r.body(), marshal::handle_body{handle});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
-  wire::reader from = r.reply();
-  const auto reply = marshal::take_body<marshal::layout_reply>(from);
-  if (!from.finished() || reply.offsets_and_sizes.size() % 2) return r.malformed();
-  std::vector<marshal::kernel_parameter> parameters;
-  std::uint64_t end = 0;
-  for (std::size_t i = 0; i < reply.offsets_and_sizes.size(); i += 2) {
-    const std::uint64_t offset = reply.offsets_and_sizes[i], size = reply.offsets_and_sizes[i + 1];
-    if (offset > marshal::max_parameter_bytes || size > marshal::max_parameter_bytes) return r.malformed();
-    parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
-    end = std::max(end, offset + size);
+  const bool told = kernel.facts && kernel.facts->layout_known;
+  const marshal::kernel_info* const here = kernel.local ? kernel.local->find_kernel(kernel.name) : nullptr;
+  if (here && here->layout_known) {
+    if (told && !same_layout(*kernel.facts, *here)) return malformed_table(kernel);
+    return adopt_layout(kernel, *here), CUDA_SUCCESS;
   }
-  kernel.parameters = std::move(parameters);
-  kernel.parameter_bytes = static_cast<std::uint32_t>(end);
-  kernel.layout_known.store(true, std::memory_order_release);
-  return CUDA_SUCCESS;
+  const std::uint32_t most = parameter_limit(own);
+  if (told) {
+    if (kernel.facts->parameter_bytes > most) return malformed_table(kernel);
+    return adopt_layout(kernel, *kernel.facts), CUDA_SUCCESS;
+  }
+  marshal::kernel_info asked;
+  if (const CUresult code = ask_layout(own, handle, most, asked); code != CUDA_SUCCESS) return code;
+  return adopt_layout(kernel, asked), CUDA_SUCCESS;
 }
 
 void forget_code(api::handle_kind kind, std::uint64_t handle) {

@@ -24,6 +24,9 @@ CUresult read_file(const char* path, std::vector<std::byte>& into);
 CUresult upload(lane& own, std::span<const std::byte> bytes, const std::unique_lock<std::mutex>& turn);
 std::unique_lock<std::mutex> take_upload_turn();
 
+/// What an image is chosen for: the current context's device.
+marshal::image_target target_for(const lane& own, bool library);
+
 struct load_order {
   api::opcode code;
   bool library = false;
@@ -49,7 +52,9 @@ CUresult function_of_kernel(lane& own, CUkernel kernel, CUfunction& function);
 CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::uint64_t owner_handle,
                           const char* name, CUdeviceptr* address, std::size_t* size);
 
-/// After this the kernel's parameters may be read without a lock.
+/// After this the kernel's parameters may be read without a lock. They are what the program's own image says;
+/// a server that says otherwise has ended the session. Of an image that cannot be read here the server's word
+/// counts, within the limits of a driver.
 CUresult know_layout(lane& own, kernel_object& kernel, std::uint64_t handle);
 
 /// Releases a module or library with all handles and addresses that came of it.

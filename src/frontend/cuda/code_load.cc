@@ -36,22 +36,6 @@ bool forced_to_ptx() {
   return value && std::string_view(value) == "1";
 }
 
-/// A library may come to run on any of the devices; a module runs on its context's.
-marshal::image_target target_for(const lane& own, bool library) {
-  const marshal::snapshot& facts = process::instance().facts();
-  const context_state* current = own.current();
-  const auto& device = facts.devices[current ? static_cast<std::size_t>(current->device) : 0];
-  marshal::image_target target;
-  target.major = static_cast<std::uint32_t>(device.compute_major);
-  target.minor = static_cast<std::uint32_t>(device.compute_minor);
-  target.wants_ptx = facts.device_kind == "cpu" || forced_to_ptx();
-  target.whole =
-      library && std::ranges::any_of(facts.devices, [&](const marshal::device_facts& other) {
-        return other.compute_major != device.compute_major || other.compute_minor != device.compute_minor;
-      });
-  return target;
-}
-
 std::uint64_t reserve_module(const lane& own, bool library) {
   auto info = std::make_unique<module_info>();
   info->is_library = library;
@@ -68,7 +52,7 @@ std::shared_ptr<const marshal::kernel_table> contents_of(const marshal::load_rep
   return std::make_shared<const marshal::kernel_table>();
 }
 
-CUresult load_once(lane& own, const load_order& order, const marshal::module_image& image,
+CUresult load_once(lane& own, const load_order& order, marshal::module_image image,
                    const marshal::image_target& target, std::uint64_t handle) {
   const auto turn = take_upload_turn();
   const recalled_image recalled = recall_image(own, image.encoded(), turn);
@@ -91,7 +75,9 @@ CUresult load_once(lane& own, const load_order& order, const marshal::module_ima
   if (order.jit) order.jit->deliver(reply.jit);
   if (code != CUDA_SUCCESS) return code;
   const api::handle_kind kind = order.library ? api::handle_kind::library : api::handle_kind::module;
-  static_cast<module_info*>(process::instance().handles(kind).find(handle))->contents = contents_of(reply);
+  auto& made = *static_cast<module_info*>(process::instance().handles(kind).find(handle));
+  made.contents = contents_of(reply);
+  made.local = std::make_shared<local_code>(std::move(image), target);
   return CUDA_SUCCESS;
 }
 
@@ -109,6 +95,22 @@ CUresult nothing_chosen(const error& why, const marshal::image_target& target) {
 }
 
 }  // namespace
+
+/// A library may come to run on any of the devices; a module runs on its context's.
+marshal::image_target target_for(const lane& own, bool library) {
+  const marshal::snapshot& facts = process::instance().facts();
+  const context_state* current = own.current();
+  const auto& device = facts.devices[current ? static_cast<std::size_t>(current->device) : 0];
+  marshal::image_target target;
+  target.major = static_cast<std::uint32_t>(device.compute_major);
+  target.minor = static_cast<std::uint32_t>(device.compute_minor);
+  target.wants_ptx = facts.device_kind == "cpu" || forced_to_ptx();
+  target.whole =
+      library && std::ranges::any_of(facts.devices, [&](const marshal::device_facts& other) {
+        return other.compute_major != device.compute_major || other.compute_minor != device.compute_minor;
+      });
+  return target;
+}
 
 CUresult read_file(const char* path, std::vector<std::byte>& into) {
   const unique_fd file(::open(path, O_RDONLY | O_CLOEXEC));
@@ -158,14 +160,15 @@ CUresult load_code(lane& own, const load_order& order, const result<marshal::ima
   const api::handle_kind kind = order.library ? api::handle_kind::library : api::handle_kind::module;
   std::uint64_t made = reserve_module(own, order.library);
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUresult code = load_once(own, order, *chosen, target, made);
-  if (chosen->reduced() && may_be_for_want_of_an_entry(code)) {
+  const bool reduced = chosen->reduced();
+  CUresult code = load_once(own, order, std::move(*chosen), target, made);
+  if (reduced && may_be_for_want_of_an_entry(code)) {
     target.whole = true;
     if (auto all = marshal::module_image::select(*image, target)) {
       p.handles(kind).release(made);  // the server keeps the first id as that of a failed load
       made = reserve_module(own, order.library);
       if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
-      code = load_once(own, order, *all, target, made);
+      code = load_once(own, order, std::move(*all), target, made);
     }
   }
   if (code == CUDA_SUCCESS) {

@@ -153,7 +153,10 @@ CUresult put_kernel(lane& own, const CUDA_KERNEL_NODE_PARAMS_v2& p, node_paramet
 bool take_kernel(CUgraphNode node, std::uint64_t graph, const node_parameters& from,
                  CUDA_KERNEL_NODE_PARAMS_v2& p) {
   kernel_object* kernel = find_kernel(reinterpret_cast<CUfunction>(from.subject));
-  if (!kernel || from.bytes.size() < kernel->parameter_bytes) return false;
+  if (!kernel) return false;
+  // Of a node from a packed buffer nobody has asked yet. Where nobody can tell, the program gets no list.
+  const bool known = know_layout(this_lane(), *kernel, from.subject) == CUDA_SUCCESS;
+  if (known && from.bytes.size() < kernel->parameter_bytes) return false;
   p = {};
   // Both names, where there are two: runtimes know their kernels by the one or the other.
   if (wire::handle{from.subject}.kind() == static_cast<std::uint8_t>(api::handle_kind::kernel)) {
@@ -170,8 +173,10 @@ bool take_kernel(CUgraphNode node, std::uint64_t graph, const node_parameters& f
   told_table& all = told();
   const std::lock_guard lock(all.mutex);
   told_parameters& kept = keep(all, node, graph, from.bytes);
-  for (const auto& parameter : kernel->parameters)
-    kept.pointers.push_back(kept.bytes.data() + parameter.offset);
+  if (known) {
+    for (const auto& parameter : kernel->parameters)
+      kept.pointers.push_back(kept.bytes.data() + parameter.offset);
+  }
   kept.pointers.push_back(nullptr);
   p.kernelParams = kept.pointers.data();
   return true;

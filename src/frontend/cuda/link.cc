@@ -1,6 +1,7 @@
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
+#include "frontend/cuda/local_code.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -13,7 +14,7 @@ struct input {
 
 CUresult add(lane& own, CUlinkState state, const input& what, unsigned count, CUjit_option* options,
              void** values) {
-  const auto* link = find_object<link_info>(state);
+  auto* link = find_object<link_info>(state);
   if (!link) return CUDA_ERROR_INVALID_HANDLE;
   if (!link->image.empty()) return CUDA_ERROR_INVALID_VALUE;  // it is complete
   if (what.data.size() > marshal::max_image_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -36,6 +37,7 @@ CUresult add(lane& own, CUlinkState state, const input& what, unsigned count, CU
   if (!from.finished()) return r.malformed();
   link->options.deliver(reply.state);
   jit.deliver(reply.options);
+  if (code == CUDA_SUCCESS) link->inputs.add(what.type, what.data, target_for(own, false));
   return code;
 }
 
@@ -56,6 +58,18 @@ CUresult fetch(lane& own, CUlinkState state, link_info& link, std::uint64_t& siz
   link.image.insert(link.image.end(), piece.begin(), piece.end());
   size = reply.image_size;
   return CUDA_SUCCESS;
+}
+
+/// The program will load this image by its address alone, and sizes inside say how much lies there: it must
+/// end where the server's bytes end. And its kernels must take what those of the inputs take.
+CUresult check_linked(const lane& own, const link_info& link) {
+  const auto view = marshal::image_extent(std::span<const std::byte>(link.image));
+  bool good = view.ok();
+  if (good) {
+    const auto table = marshal::parse_kernels(*view, target_for(own, false));
+    good = !table || link.inputs.agree(*table);
+  }
+  return good ? CUDA_SUCCESS : malformed_reply(api::opcode::cuLinkComplete);
 }
 
 }  // namespace
@@ -131,6 +145,7 @@ CUresult cuLinkComplete(CUlinkState state, void** image, std::size_t* size) {
     const CUresult code = fetch(own, state, *link, all);
     if (code != CUDA_SUCCESS) return link->image.clear(), code;
   } while (link->image.size() < all);
+  if (const CUresult code = check_linked(own, *link); code != CUDA_SUCCESS) return link->image.clear(), code;
   *image = link->image.data();
   if (size) *size = link->image.size();
   return CUDA_SUCCESS;

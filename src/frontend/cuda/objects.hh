@@ -14,6 +14,7 @@
 #include "api/cuda/headers.hh"
 #include "frontend/activity.hh"
 #include "frontend/cuda/jit_options.hh"
+#include "frontend/cuda/local_code.hh"
 #include "frontend/handle_table.hh"
 #include "marshal/kernel_table.hh"
 #include "marshal/sharing_bodies.hh"
@@ -71,6 +72,7 @@ struct module_info final : object {
   std::uint64_t library = 0;        ///< of a module that is a library's (cuLibraryGetModule)
   CUresult failure = CUDA_SUCCESS;  ///< of a library that does not load: its first use says so
   std::shared_ptr<const marshal::kernel_table> contents;
+  std::shared_ptr<local_code> local;   ///< what the image itself says; nullptr: there is none
   std::mutex mutex;                    // guards what follows
   handles_by_name kernels;             ///< CUkernel or CUfunction
   handles_by_name textures, surfaces;  ///< CUtexref, CUsurfref
@@ -121,7 +123,8 @@ struct kernel_object final : object {
   std::uint64_t parent = 0;                               ///< library or module
   std::uint64_t kernel = 0;                               ///< of a CUfunction made from a CUkernel
   std::shared_ptr<const marshal::kernel_table> contents;  ///< what `facts` lies in
-  const marshal::kernel_info* facts = nullptr;            ///< nullptr: the image's reader did not find it
+  const marshal::kernel_info* facts = nullptr;            ///< nullptr: the server's reader did not find it
+  std::shared_ptr<local_code> local;                      ///< of the module or library
   std::vector<marshal::kernel_parameter> parameters;      ///< valid once layout_known
   std::uint32_t parameter_bytes = 0;
   std::atomic<bool> layout_known{false};
@@ -165,6 +168,7 @@ struct texture_info final : object {
 /// A linker at work: where the program wants its logs, and the finished image.
 struct link_info final : object {
   jit_options options;
+  link_inputs inputs;
   std::vector<std::byte> image;
 };
 
