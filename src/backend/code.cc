@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "backend/driver_call.hh"
+#include "backend/session_core.hh"
+
 namespace outboard::backend {
 namespace {
 
@@ -32,6 +35,39 @@ outcome derived(call& c, api::handle_kind parent_kind, const marshal::derive_bod
   if (!objects.create(body.handle, native, c.as_record(), extra)) return outcome::malformed();
   if (extra) static_cast<loaded_code*>(extra.get())->derived.push_back(body.handle);
   return outcome::answer(CUDA_SUCCESS);
+}
+
+std::vector<marshal::address_range> managed_variables(call& c, std::uint64_t id) {
+  std::vector<marshal::address_range> out;
+  if (!c.session.mirrors().has_variables()) return out;
+  const server_object* object = c.objects().at(id);
+  if (!object || !code_of(*object)) return out;
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  const bool is_library = wire::handle{id}.kind() == static_cast<std::uint8_t>(api::handle_kind::library);
+  const CUresult code = is_library ? c.objects().resolve(id, library) : c.objects().resolve(id, module);
+  if (code != CUDA_SUCCESS) return out;
+  for (const std::string& name : code_of(*object)->managed) {
+    CUdeviceptr begin = 0;
+    std::size_t size = 0;
+    const CUresult found =
+        is_library ? call_driver(c.driver().cuLibraryGetManaged, &begin, &size, library, name.c_str())
+                   : call_driver(c.driver().cuModuleGetGlobal_v2, &begin, &size, module, name.c_str());
+    if (found == CUDA_SUCCESS) out.push_back({begin, begin + size});
+  }
+  return out;
+}
+
+std::vector<marshal::address_range> managed_variables_of_context(call& c, std::uint64_t context) {
+  std::vector<marshal::address_range> out;
+  if (!c.session.mirrors().has_variables()) return out;
+  for (const std::uint64_t id : c.objects().ids(api::handle_kind::module)) {
+    const server_object* object = c.objects().at(id);
+    if (!object || object->records.empty() || object->records.front().context != context) continue;
+    const auto more = managed_variables(c, id);
+    out.insert(out.end(), more.begin(), more.end());
+  }
+  return out;
 }
 
 void forget_code(object_tables& objects, std::uint64_t id) {

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "backend/call.hh"
 #include "backend/jit_options.hh"
 #include "backend/objects.hh"
+#include "marshal/bodies.hh"
 #include "marshal/image.hh"
 
 namespace outboard::backend {
@@ -17,6 +19,7 @@ namespace outboard::backend {
 struct loaded_code {
   explicit loaded_code(marshal::module_image i) : image(std::move(i)) {}
   marshal::module_image image;
+  std::vector<std::string> managed;    ///< names of its managed variables, as far as the image tells
   std::vector<std::uint64_t> derived;  ///< modules, kernels and functions made of it
 };
 
@@ -26,6 +29,11 @@ outcome derived(call& c, api::handle_kind parent_kind, const marshal::derive_bod
 
 /// The code that a module, library, kernel or function is part of; nullptr for any other object.
 loaded_code* code_of(const server_object& object);
+
+/// Where the managed variables of a module or library lie (of all modules of a context), if any has a mirror:
+/// the mirrors must drop them before the driver takes the memory away.
+std::vector<marshal::address_range> managed_variables(call& c, std::uint64_t id);
+std::vector<marshal::address_range> managed_variables_of_context(call& c, std::uint64_t context);
 
 /// Erases the module's or library's own id and every id derived from it. The native object is the caller's.
 void forget_code(object_tables& objects, std::uint64_t id);

@@ -22,6 +22,7 @@ CUresult invoke(CUresult (*entry)(A...), std::type_identity_t<A>... arguments) {
 /// entries.
 void forget_context(call& c, std::uint64_t handle) {
   c.session.mirrors().drop_context(handle);
+  c.session.mirrors().drop_stale();
   c.session.captured_copies().drop_context(handle);
   c.session.memory().drop_context(handle, false);
   c.session.data().drop_context(handle);
@@ -34,6 +35,12 @@ void forget_context(call& c, std::uint64_t handle) {
   c.objects().erase(handle);
   c.session.contexts_changed();
   c.session.forget_sticky(handle);
+}
+
+/// While the driver still takes back what it has locked, and before variables go with their modules.
+void drop_mirrors(call& c, std::uint64_t context) {
+  c.session.mirrors().drop_within(managed_variables_of_context(c, context));
+  c.session.mirrors().drop_context(context);
 }
 
 /// Copies to the host that nobody has waited for: the driver must not be asked for their events once the
@@ -78,7 +85,7 @@ outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
   // end.
   if (c.session.client_is_leaving()) return outcome::answer(CUDA_SUCCESS);
   const ending_copies copies(c, body.handle);
-  c.session.mirrors().drop_context(body.handle);
+  drop_mirrors(c, body.handle);
   c.session.captured_copies().drop_context(body.handle);
   c.session.memory().drop_context(body.handle, true);
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxRelease_v2, body.device);
@@ -90,7 +97,7 @@ outcome ends::cuDevicePrimaryCtxReset_v2(call& c) {
   marshal::context_body body;
   if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
   const ending_copies copies(c, body.handle);
-  c.session.mirrors().drop_context(body.handle);  // while the driver still takes back what it has locked
+  drop_mirrors(c, body.handle);
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxReset_v2, body.device);
   forget_context(c, body.handle);
   return outcome::answer(code);
@@ -120,7 +127,7 @@ outcome ends::cuCtxDestroy_v2(call& c) {
   if (const CUresult code = c.objects().resolve(body.handle, native); code != CUDA_SUCCESS)
     return outcome::answer(code);
   const ending_copies copies(c, body.handle);
-  c.session.mirrors().drop_context(body.handle);
+  drop_mirrors(c, body.handle);
   c.session.captured_copies().drop_context(body.handle);
   c.session.memory().drop_context(body.handle, true);
   const CUresult code = invoke(c.driver().cuCtxDestroy_v2, native);

@@ -1,6 +1,7 @@
 #include "backend/code.hh"
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
+#include "backend/session_core.hh"
 
 namespace outboard::backend {
 namespace {
@@ -33,9 +34,13 @@ outcome cuLibraryUnload(call& c) {
   }
   // The driver may look at the image as long as the library lives.
   const std::shared_ptr<void> image = c.objects().find(api::handle_kind::library, body.handle)->extra;
+  const auto variables = managed_variables(c, body.handle);
   forget_code(c.objects(), body.handle);
   c.give_up_turn();  // it waits for the device
-  return outcome::answer(call_driver(c.driver().cuLibraryUnload, library));
+  c.session.mirrors().drop_within(variables);
+  const CUresult code = call_driver(c.driver().cuLibraryUnload, library);
+  c.session.mirrors().drop_stale();
+  return outcome::answer(code);
 }
 
 outcome cuLibraryGetKernel(call& c) {

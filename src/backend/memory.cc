@@ -55,10 +55,14 @@ outcome ends::cuMemFree_v2(call& c) {
   c.session.memory().forget_offer(body.address);
   if (body.size == 0) return outcome::answer(waited);
   CUresult code = CUDA_SUCCESS;
-  if (const auto device = c.session.memory().pool_freed(body.address)) {
+  drop_variables_of_pool(c, body.address);
+  const bool pooled = c.session.memory().pool_freed(body.address).has_value();
+  // Managed memory first: what a pool had at this address may have gone without a word to the ledger, and a
+  // mirror must not outlive its memory.
+  if (c.session.mirrors().drop(body.address)) {
+    code = CUDA_SUCCESS;
+  } else if (pooled) {
     code = c.driver().cuMemFree_v2(body.address);
-  } else if (c.session.mirrors().drop(body.address)) {
-    code = CUDA_SUCCESS;  // managed
   } else {
     code = c.session.memory().unmap(body.address);
   }

@@ -29,7 +29,11 @@ std::int32_t device_of(call& c, const marshal::pool_body& body) {
   return current;
 }
 
+/// Managed memory that the mirrors have allocated is theirs to free. What a pool takes back loses its mirrors
+/// before: nobody says when a free in stream order is carried out.
 CUresult release(call& c, CUdeviceptr address, CUstream stream, bool per_thread) {
+  if (c.session.mirrors().allocated(address)) return CUDA_ERROR_INVALID_VALUE;
+  drop_variables_of_pool(c, address);
   return call_driver(per_thread ? c.driver().cuMemFreeAsync_ptsz : c.driver().cuMemFreeAsync, address,
                      stream);
 }
@@ -54,6 +58,14 @@ bool held_by(const api::driver_table& d, CUmemoryPool pool, std::uint64_t& out) 
 }
 
 }  // namespace
+
+void drop_variables_of_pool(call& c, std::uint64_t address) {
+  if (!c.session.mirrors().has_variables()) return;
+  const auto block = c.session.memory().pooled_at(address);
+  if (!block) return;
+  const marshal::address_range going[] = {{address, address + block->made.size}};
+  c.session.mirrors().drop_within(going);
+}
 
 std::uint64_t bytes_of_pools(call& c) {
   std::set<CUmemoryPool> pools;

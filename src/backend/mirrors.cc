@@ -49,6 +49,8 @@ void* first_page(const mirrored& m) {
   return reinterpret_cast<void*>(page_down(reinterpret_cast<std::uint64_t>(m.memory)));
 }
 
+bool is_variable(const mirrored& m) { return m.kind == host_block::managed && !m.owned; }
+
 /// What is done here for the program's sake is none of its calls: a capture that it has open must not be
 /// disturbed.
 class beside_captures {
@@ -139,6 +141,7 @@ CUresult mirrors::insert(mirrored made) {
   if (made.owned) held_.add(made.device, made.size);
   if (made.shadow && made.kind != host_block::managed) in_use_.store(true, std::memory_order_relaxed);
   if (made.kind == host_block::managed) ++managed_blocks_;
+  if (is_variable(made)) ++variables_;
   blocks_[made.address] = made;
   return CUDA_SUCCESS;
 }
@@ -245,22 +248,59 @@ bool mirrors::page_locked(std::uint64_t address) const {
   return found != blocks_.end() && found->second.mapped != 0;
 }
 
-bool mirrors::drop(std::uint64_t address) {
+bool mirrors::drop(std::uint64_t address) { return drop(address, nullptr); }
+
+/// `shadow`: only if it is still that block; nullptr: whatever block there is.
+bool mirrors::drop(std::uint64_t address, const std::byte* shadow) {
   const std::lock_guard shape(shape_mutex_);
   mirrored gone;
   {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(address);
-    if (found == blocks_.end()) return false;
+    if (found == blocks_.end() || (shadow && found->second.shadow != shadow)) return false;
     gone = found->second;
     ++stores_;
     (gone.kind == host_block::managed ? managed_ : pinned_) -= gone.owned || gone.mapped ? gone.size : 0;
     if (gone.owned) held_.take(gone.device, gone.size);
     if (gone.kind == host_block::managed) --managed_blocks_;
+    if (is_variable(gone)) --variables_;
     blocks_.erase(found);
   }
   release(gone);
   return true;
+}
+
+std::vector<mirrored> mirrors::variables() const {
+  std::vector<mirrored> out;
+  if (!has_variables()) return out;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, m] : blocks_) {
+    if (is_variable(m)) out.push_back(m);
+  }
+  return out;
+}
+
+void mirrors::drop_within(std::span<const marshal::address_range> going) {
+  if (going.empty()) return;
+  for (const mirrored& m : variables()) {
+    const bool inside = std::ranges::any_of(going, [&](const marshal::address_range& r) {
+      return m.address < r.end && r.begin < m.address + m.size;
+    });
+    if (inside) drop(m.address, m.shadow);
+  }
+}
+
+void mirrors::drop_stale() {
+  for (const mirrored& m : variables()) {
+    if (check_managed(m) != CUDA_SUCCESS) drop(m.address, m.shadow);
+  }
+}
+
+bool mirrors::allocated(std::uint64_t address) const {
+  if (managed_blocks_.load() == 0) return false;
+  const std::lock_guard lock(mutex_);
+  const mirrored* const m = at(address);
+  return m && m->owned;
 }
 
 void mirrors::drop_context(std::uint64_t context) {

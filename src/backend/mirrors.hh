@@ -59,6 +59,14 @@ class mirrors {
   bool drop(std::uint64_t address);
   bool page_locked(std::uint64_t address) const;  ///< a block of ours starts here
   void drop_context(std::uint64_t context);
+  /// Managed memory that is not ours, a variable, goes with its module and without a word to us. Before it
+  /// goes: drops the blocks in these ranges, so that nothing is stored or read there any more.
+  void drop_within(std::span<const marshal::address_range> going);
+  /// Behind the end of modules: drops the variables whose memory has gone though nobody could name them.
+  void drop_stale();
+  bool has_variables() const { return variables_.load() != 0; }
+  /// The address lies in managed memory that was allocated for the client.
+  bool allocated(std::uint64_t address) const;
 
   /// There is pinned or registered memory that both sides keep.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
@@ -102,6 +110,8 @@ class mirrors {
   CUresult find_in(marshal::fetch_body& at, std::uint64_t context, finding& found);
   CUresult scan(std::unique_lock<std::mutex>& lock, const mirrored& m, std::size_t& at, std::uint64_t context,
                 finding& found);
+  bool drop(std::uint64_t address, const std::byte* shadow);
+  std::vector<mirrored> variables() const;
   bool holds(const mirrored& m) const;
   bool by_hand(const mirrored& m) const;
 
@@ -121,7 +131,7 @@ class mirrors {
   bool one_memory_ = false;                    // the device's memory is this machine's
   bool touch_while_busy_ = false;              // managed memory may be touched while kernels run
   std::atomic<bool> in_use_{false};
-  std::atomic<std::size_t> managed_blocks_{0};
+  std::atomic<std::size_t> managed_blocks_{0}, variables_{0};
   std::uint64_t pinned_ = 0, managed_ = 0, most_pinned_ = 0;
 };
 

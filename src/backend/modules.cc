@@ -12,10 +12,13 @@ namespace {
 /// longer.
 constexpr std::size_t long_load = 64u << 10;
 
-std::vector<std::uint8_t> contents_of(call& c, const loaded_code& code, const marshal::load_body& body) {
+std::vector<std::uint8_t> contents_of(call& c, loaded_code& code, const marshal::load_body& body) {
   const marshal::image_target target{body.capability_major, body.capability_minor, body.wants_ptx, false};
   const auto table = marshal::parse_kernels(code.image.view(), target);
   if (!table || table->prints) c.session.unseen().code_prints();
+  for (const marshal::variable_info& v : table ? table->variables : std::vector<marshal::variable_info>()) {
+    if (v.space == marshal::variable_space::managed) code.managed.push_back(v.name);
+  }
   // What our reader cannot read the driver may still have loaded: the front-end then asks name by name.
   const std::vector<std::byte> raw = marshal::encode(table ? *table : marshal::kernel_table{});
   std::vector<std::uint8_t> bytes(raw.size());
@@ -112,9 +115,13 @@ outcome cuModuleUnload(call& c) {
     return outcome::answer(code);
   }
   const std::shared_ptr<void> image = c.objects().find(api::handle_kind::module, body.handle)->extra;
+  const auto variables = managed_variables(c, body.handle);
   forget_code(c.objects(), body.handle);
   c.give_up_turn();  // it waits for the device
-  return outcome::answer(call_driver(c.driver().cuModuleUnload, module));
+  c.session.mirrors().drop_within(variables);
+  const CUresult code = call_driver(c.driver().cuModuleUnload, module);
+  c.session.mirrors().drop_stale();
+  return outcome::answer(code);
 }
 
 outcome cuModuleGetFunction(call& c) {
