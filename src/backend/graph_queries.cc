@@ -7,6 +7,7 @@
 
 #include "backend/ends.hh"
 #include "backend/graph_handles.hh"
+#include "backend/launch_decoding.hh"
 #include "base/fd.hh"
 
 namespace outboard::backend {
@@ -256,17 +257,15 @@ outcome cuGraphKernelNodeGetAttribute(call& c) {
   CUkernelNodeAttrValue value{};
   const auto id = static_cast<CUkernelNodeAttrID>(body.id);
   std::memcpy(&value, body.value.data(), sizeof value);
-  // These hold an event, or make a node that kernels know: not by a value that a peer chose.
-  if (body.set &&
-      (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT ||
-       id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE))
-    return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
+  // Others hold an event, make a node that kernels know, or are new: not by a value that a peer chose.
+  if (body.set && !is_plain_attribute(body.id)) return outcome::answer(refusal_of_attribute(body.id));
   if (body.set) {
     note_change_of_node(c, body.subject, object_tables::untold);
     return outcome::answer(call_driver(c.driver().cuGraphKernelNodeSetAttribute, node, id, &value));
   }
   std::memset(&value, 0, sizeof value);
   const CUresult code = call_driver(c.driver().cuGraphKernelNodeGetAttribute, node, id, &value);
+  if (!hide_handles(body.id, value)) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
   marshal::attribute_reply reply;
   std::memcpy(reply.value.data(), &value, sizeof value);
   marshal::put_body(c.reply, reply);

@@ -12,10 +12,20 @@
 
 namespace outboard::backend {
 
+/// Attributes of launches, kernel nodes and streams whose values are plain: no handle or pointer of the
+/// peer's process is in them. One that a later driver knows may have such a thing, so an unknown one is not
+/// passed on.
+bool is_plain_attribute(std::uint32_t id);
+/// What a call with one that is not plain answers: an unknown one is answered as by a driver that does not
+/// know it.
+CUresult refusal_of_attribute(std::uint32_t id);
+/// A value that the driver gave, without what only this process may know. False: of an unknown attribute.
+bool hide_handles(std::uint32_t id, CUlaunchAttributeValue& value);
+
 /// Launch attributes as the driver takes them, handles translated.
 class native_attributes {
  public:
-  /// False: malformed. `code` gets the refusal of a dead event.
+  /// False: malformed. `code` gets the refusal of a dead event, or of what a peer may not ask for.
   [[nodiscard]] bool take(wire::reader& from, object_tables& objects, CUresult& code);
   /// The flag of cuLaunchCooperativeKernel, unless the attributes say it themselves.
   void add_cooperative();

@@ -104,6 +104,39 @@ TEST(native_attributes, events_become_the_driver_s_own) {
   EXPECT_EQ(code, CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST(native_attributes, one_that_is_not_known_is_refused_with_its_value) {
+  CUlaunchAttributeValue value;
+  std::memset(static_cast<void*>(&value), 0x41, sizeof value);
+  for (const int id : {15, 17, 18, 64, 1000}) {
+    marshal::launch_body body = sample();
+    body.attributes.push_back(attribute(static_cast<CUlaunchAttributeID>(id), value));
+    const auto bytes = encoded(body);
+    wire::reader from(bytes);
+    object_tables objects;
+    arrived_launch l;
+    CUresult code = CUDA_SUCCESS;
+    ASSERT_TRUE(l.take(from, objects, code));
+    EXPECT_EQ(code, CUDA_ERROR_INVALID_VALUE) << id;
+    EXPECT_EQ(l.attributes.data()[0].value.pad[0], 0) << "nothing of it reaches a driver";
+  }
+}
+
+TEST(native_attributes, what_a_driver_tells_of_one_has_no_handles_of_this_process) {
+  CUlaunchAttributeValue value{};
+  value.programmaticEvent.event = reinterpret_cast<CUevent>(0x1000);
+  value.programmaticEvent.flags = 3;
+  EXPECT_TRUE(hide_handles(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, value));
+  EXPECT_EQ(value.programmaticEvent.event, nullptr);
+  EXPECT_EQ(value.programmaticEvent.flags, 3);
+  value.deviceUpdatableKernelNode.devNode = reinterpret_cast<CUgraphDeviceNode>(0x1000);
+  EXPECT_TRUE(hide_handles(CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, value));
+  EXPECT_EQ(value.deviceUpdatableKernelNode.devNode, nullptr);
+  value.priority = -1;
+  EXPECT_TRUE(hide_handles(CU_LAUNCH_ATTRIBUTE_PRIORITY, value));
+  EXPECT_EQ(value.priority, -1);
+  EXPECT_FALSE(hide_handles(64, value));
+}
+
 TEST(native_attributes, a_pointer_of_the_peer_s_never_reaches_the_driver) {
   CUlaunchAttributeValue value{};
   value.deviceUpdatableKernelNode.deviceUpdatable = 1;

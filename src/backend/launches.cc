@@ -3,6 +3,7 @@
 #include "backend/ends.hh"
 #include "backend/launch_decoding.hh"
 #include "backend/session_core.hh"
+#include "base/log.hh"
 
 namespace outboard::backend {
 namespace {
@@ -47,6 +48,51 @@ CUresult launch(const api::driver_table& driver, arrived_launch& l, CUfunction f
 
 }  // namespace
 
+bool is_plain_attribute(std::uint32_t id) {
+  switch (id) {
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:  // an address of the device, as a hint
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
+      return true;
+    default:
+      return false;
+  }
+}
+
+CUresult refusal_of_attribute(std::uint32_t id) {
+  switch (id) {
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+bool hide_handles(std::uint32_t id, CUlaunchAttributeValue& value) {
+  switch (id) {
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      return value.programmaticEvent.event = nullptr, true;
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      return value.launchCompletionEvent.event = nullptr, true;
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+      return value.deviceUpdatableKernelNode.devNode = nullptr, true;
+    default:
+      return is_plain_attribute(id);
+  }
+}
+
 bool native_attributes::take(wire::reader& from, object_tables& objects, CUresult& code) {
   const auto n = from.get<std::uint64_t>();
   if (n > marshal::max_launch_attributes) return false;
@@ -73,6 +119,10 @@ bool native_attributes::take(wire::reader& from, object_tables& objects, CUresul
         a.value.deviceUpdatableKernelNode.devNode = nullptr;
         break;
       default:
+        if (is_plain_attribute(id)) break;
+        log::debug("launch attribute ", id, " is not known: its launch is refused");
+        std::memset(&a, 0, sizeof a);
+        code = refusal_of_attribute(id);
         break;
     }
   }

@@ -3,6 +3,7 @@
 
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
+#include "backend/launch_decoding.hh"
 #include "marshal/graph_bodies.hh"
 
 namespace outboard::backend::ends {
@@ -18,6 +19,8 @@ outcome cuStreamGetAttribute(call& c) {
   CUstreamAttrValue value{};
   const auto id = static_cast<CUstreamAttrID>(body.id);
   std::memcpy(&value, body.value.data(), sizeof value);
+  // Streams have none of the others, and a later driver's may hold a pointer: neither set nor told.
+  if (!is_plain_attribute(body.id)) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
   if (body.set) {
     const auto set = body.per_thread ? d.cuStreamSetAttribute_ptsz : d.cuStreamSetAttribute;
     return outcome::answer(call_driver(set, stream, id, &value));
