@@ -1,6 +1,7 @@
 #include "frontend/cuda/core_file.hh"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -57,6 +58,36 @@ TEST_F(core_files, a_place_where_none_can_be_made_loses_the_dump_and_nothing_els
   file.add("later");
   EXPECT_TRUE(file.end());
   EXPECT_EQ(text_of(path_), "later");
+}
+
+TEST_F(core_files, a_link_is_not_followed_and_others_cannot_read_the_dump) {
+  const std::string other = folder_ + "/other";
+  std::ofstream(other) << "kept";
+  ASSERT_EQ(::symlink(other.c_str(), path_.c_str()), 0);
+  core_file file;
+  file.begin(path_);
+  file.add("dump");
+  EXPECT_FALSE(file.end());
+  EXPECT_EQ(text_of(other), "kept");
+  ::unlink(path_.c_str());
+  ::unlink(other.c_str());
+  file.begin(path_);
+  EXPECT_TRUE(file.end());
+  struct stat about {};
+  ASSERT_EQ(::stat(path_.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600u);
+}
+
+TEST_F(core_files, a_dump_without_end_is_given_up) {
+  core_file file(8);
+  file.begin(path_);
+  file.add("12345");
+  file.add("6789");
+  EXPECT_FALSE(file.end());
+  EXPECT_EQ(text_of(path_), "12345");
+  file.begin(path_);
+  file.add("12345678");
+  EXPECT_TRUE(file.end()) << "the next one counts anew";
 }
 
 TEST_F(core_files, a_full_disk_is_told_of) {
