@@ -80,8 +80,13 @@ result<std::vector<std::byte>> unpack_lz4(const fatbin_entry& entry) {
   return out;
 }
 
-// zstd's ratio has no bound, so memory grows with what really comes out.
+// zstd's ratio has no bound, so memory grows with what really comes out; and beyond a size that is usual for
+// code, a few bytes may not claim much of it.
 result<std::vector<std::byte>> unpack_zstd(const fatbin_entry& entry) {
+  constexpr std::uint64_t usual = 64u << 20, most_times = 256;
+  if (entry.unpacked_size > usual + entry.payload.size() * most_times)
+    return failure("fatbin entry: " + std::to_string(entry.payload.size()) +
+                   " bytes of zstd say that they hold " + std::to_string(entry.unpacked_size));
   struct closer {
     void operator()(ZSTD_DStream* s) const { ZSTD_freeDStream(s); }
   };

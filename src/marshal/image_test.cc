@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "marshal/image_entries.hh"
+#include "marshal/image_fatbin.hh"
 #include "marshal/image_testing.hh"
 #include "marshal/kernel_table.hh"
 
@@ -249,6 +250,21 @@ TEST(module_image, refuses_what_would_lead_a_loader_outside) {
 }
 
 // Whatever is flipped or cut: an answer, no crash (the sanitizers watch), and what is accepted can be walked.
+TEST(entry_unpack, a_few_bytes_of_zstd_claim_no_memory_that_code_never_takes) {
+  for (const auto& [megabytes, taken] : {std::pair(8u, true), std::pair(80u, false)}) {
+    const byte_vector zeros(std::size_t{megabytes} << 20);
+    const auto fatbin = make_fatbin({{.kind = 2, .payload = zeros, .packing = 'z'}});
+    EXPECT_LT(fatbin.size(), 16u << 10);
+    const auto entries = fatbin_entries(fatbin);
+    ASSERT_TRUE(entries.ok());
+    const auto out = entry_unpack(entries->front(), 1u << 30);
+    EXPECT_EQ(out.ok(), taken) << megabytes;
+    if (taken) {
+      EXPECT_EQ(out->size(), zeros.size());
+    }
+  }
+}
+
 TEST(module_image, every_bit_flip_and_cut_is_survived) {
   const byte_vector fatbin =
       make_fatbin({cubin(90), cubin(80, 0, 'l'), ptx(75, 0, 'z'), ptx(80, 0, 'l'), cubin(75, 0, 'z')});
