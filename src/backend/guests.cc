@@ -54,6 +54,9 @@ std::string name_of_user(std::uint32_t user) {
   return "uid " + std::to_string(user);
 }
 
+/// Without what differs between two connections of one peer.
+std::string without_port(const std::string& from) { return from.substr(0, from.rfind(':')); }
+
 constexpr std::string_view anyone = "anyone";
 
 /// For the kernel everybody of another user name space who has no number here (overflowuid; "nobody").
@@ -66,10 +69,10 @@ struct guests::guest {
       : id(i), scheme(std::move(s)), from(std::move(f)), shake(token, fresh_challenge(), features) {}
 
   /// Who it is: the kernel vouches for the user and process of a local socket; otherwise all who know the
-  /// token are one. `peer` is without what differs between two connections of one: the port.
+  /// token are one.
   void identify(const std::optional<result<transport::peer_identity>>& by_kernel, bool token_required) {
     if (!by_kernel) {
-      peer = from.substr(0, from.rfind(':'));
+      peer = without_port(from);
       identity = token_required ? "token" : anyone;
     } else if (by_kernel->ok()) {
       user = (*by_kernel)->user;
@@ -80,6 +83,7 @@ struct guests::guest {
 
   guest_id id;
   std::string scheme, from, peer, identity;
+  std::string source;  ///< guest_sources.hh
   std::int32_t process = -1;
   handshake shake;
   unique_fd socket;
@@ -94,7 +98,9 @@ guests::guests(event_loop& loop, guest_rules rules, begin_session begin, answer_
     : loop_(loop),
       rules_(std::move(rules)),
       begin_session_(std::move(begin)),
-      answer_question_(std::move(answer)) {}
+      answer_question_(std::move(answer)),
+      sources_(rules_.limits.unauthenticated),
+      log_(loop) {}
 
 guests::~guests() {
   while (!guests_.empty()) erase(guests_.begin()->first);
@@ -121,25 +127,25 @@ std::uint64_t guests::features_for(const transport::capabilities& can) const {
 }
 
 void guests::admit(std::unique_ptr<transport::connection> connection, const std::string& scheme) {
-  // The oldest goes, not the newest: an honest client is through in milliseconds.
-  if (guests_.size() >= rules_.limits.unauthenticated) {
-    drop(*guests_.begin()->second, "more than " + std::to_string(rules_.limits.unauthenticated) +
-                                       " connections without a hello, this was the oldest");
-  }
   const auto by_kernel = peer_by_kernel(*connection);
   const std::string problem = by_kernel ? peer_problem(*by_kernel) : "";
   const std::string from = connection->describe();
   const std::uint64_t features = features_for(connection->what());
   auto socket = connection->detach();
   if (!socket.ok()) {
-    log::warn("refused ", from, ": ", socket.error().message);
+    log_.info(without_port(from), "refused ", from, ": ", socket.error().message);
     ++refused_;
     return;
   }
+  const std::string source = source_of(socket->get(), without_port(from));
+  if (const auto in_the_way = sources_.in_the_way_of(source))
+    drop(*guests_.at(in_the_way->guest), in_the_way->why);
   const guest_id id = next_++;
   auto& g =
       *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, rules_.token, features)).first->second;
   g.identify(by_kernel, !rules_.token.empty());
+  g.source = source;
+  sources_.enter(source, id);
   g.socket = std::move(*socket);
   g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
   g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {
@@ -216,7 +222,7 @@ void guests::answer_admin(guest& g) {
 
 void guests::tell_of_refusal(const guest& g, std::string_view why) {
   const log::with_fields fields({{"from", g.from}, {"reason", std::string(why)}});
-  log::info("refused ", g.from, ": ", why);
+  log_.info(g.source, "refused ", g.from, ": ", why);
 }
 
 void guests::refuse(guest& g, const wire::refusal& why) {
@@ -277,6 +283,7 @@ void guests::erase(guest_id id) {
   if (at == guests_.end()) return;
   loop_.forget(at->second->watch);
   loop_.forget(at->second->timer);
+  sources_.leave(at->second->source, id);
   guests_.erase(at);
 }
 

@@ -1,6 +1,6 @@
 // Connections that are nobody yet: accepted, greeted, not through their hello. A guest costs a descriptor and
 // a few bytes and has a few seconds; it becomes a session, gets its admin answer, or is refused with one line
-// in the log. Owned by the daemon; its one thread.
+// in the log (bounded_log.hh). Owned by the daemon; its one thread.
 #pragma once
 
 #include <deque>
@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "backend/bounded_log.hh"
 #include "backend/event_loop.hh"
+#include "backend/guest_sources.hh"
 #include "backend/handshake.hh"
 #include "backend/image_terms.hh"
 #include "base/config.hh"
@@ -68,7 +70,7 @@ class guests {
   void read_rest(guest& g);
   void write_answer(guest& g);
   void finish_hello(guest& g);
-  static void tell_of_refusal(const guest& g, std::string_view why);
+  void tell_of_refusal(const guest& g, std::string_view why);
   void answer_admin(guest& g);
   void refuse(guest& g, const wire::refusal& why);
   void leave(guest& g, std::vector<std::byte> last_words);
@@ -80,6 +82,8 @@ class guests {
   begin_session begin_session_;
   answer_question answer_question_;
   std::map<guest_id, std::unique_ptr<guest>> guests_;  ///< in the order of arrival
+  guest_sources sources_;
+  bounded_log log_;
   guest_id next_ = 1;
   std::uint64_t refused_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "backend/bounded_log.hh"
 #include "backend/event_loop.hh"
 #include "backend/guests.hh"
 
@@ -15,7 +16,7 @@ namespace outboard::backend {
 
 class waiting_line {
  public:
-  explicit waiting_line(event_loop& loop) : loop_(loop) {}
+  explicit waiting_line(event_loop& loop) : loop_(loop), log_(loop) {}
   ~waiting_line() { refuse_all("the server is shutting down"); }
 
   waiting_line(const waiting_line&) = delete;
@@ -39,6 +40,7 @@ class waiting_line {
 
  private:
   event_loop& loop_;
+  bounded_log log_;      // whoever may come in can join and leave as often as they like
   std::list<one> line_;  // places keep their addresses: watches name them
 };
 

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "base/log.hh"
 #include "wire/frame.hh"
 
 namespace outboard::backend {
@@ -62,6 +63,23 @@ TEST_F(waiting_line_test, tells_why_it_lets_go) {
   EXPECT_EQ(refusal->reason, wire::refusal_reason::busy);
   EXPECT_EQ(refusal->message, "closed");
   EXPECT_EQ(::recv(clients[0].get(), said.data(), said.size(), 0), 0);
+}
+
+TEST_F(waiting_line_test, whoever_joins_and_leaves_again_and_again_has_a_number_of_lines) {
+  static int lines;
+  lines = 0;
+  log::set_level(log::level::info);
+  log::set_sink([](log::level, std::string_view) { ++lines; });
+  for (int i = 0; i < 500; ++i) {
+    join("a");
+    clients.clear();
+    loop.run_once();
+    ASSERT_EQ(line.length(), 0u);
+  }
+  log::set_sink(nullptr);
+  log::set_level(log::level::error);
+  EXPECT_GE(lines, 20);
+  EXPECT_LE(lines, 60) << "of 1,000";
 }
 
 }  // namespace

@@ -56,9 +56,11 @@ enum class confine_choice { automatic, required, off };
 std::string_view name(confine_choice c);
 
 struct limit_settings {
-  std::uint32_t sessions = 1024;        ///< that run or wait; more are refused
-  std::uint32_t running = 0;            ///< that have a worker at once, the others wait; 0: all
-  std::uint32_t unauthenticated = 256;  ///< connections without a finished hello; above it the oldest goes
+  std::uint32_t sessions = 1024;  ///< that run or wait; more are refused
+  std::uint32_t running = 0;      ///< that have a worker at once, the others wait; 0: all
+  /// Connections without a finished hello. Above it the oldest goes of the source that has the most; one
+  /// source has at most three quarters of them.
+  std::uint32_t unauthenticated = 256;
   std::uint32_t hello_seconds = 5;
   std::uint32_t drain_seconds = 30;
   std::uint32_t keepalive_seconds = 30;  ///< a silent dead peer is noticed after it

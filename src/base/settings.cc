@@ -358,7 +358,7 @@ constexpr setting rows[]{
     number_row<0, 100000>({"limits", "running", "", "", of_server},
              "sessions that run at once; later ones wait in the order of arrival; 0: all run", [](auto& c) -> auto& { return c.limits.running; }),
     number_row<1, 100000>({"limits", "unauthenticated", "", "", of_server},
-             "connections that have not yet said hello; above it the oldest goes", [](auto& c) -> auto& { return c.limits.unauthenticated; }),
+             "connections that have not yet said hello; above it the oldest goes of the source that has the most", [](auto& c) -> auto& { return c.limits.unauthenticated; }),
     number_row<1, 600>({"limits", "hello_seconds", "", "", of_server},
              "how many seconds a connection may take for its hello", [](auto& c) -> auto& { return c.limits.hello_seconds; }),
     number_row<0, 86400>({"limits", "drain_seconds", "", "--drain", of_server},

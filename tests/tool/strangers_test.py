@@ -1,0 +1,115 @@
+"""Strangers against the daemon's front door: floods of connections that say nothing, and refusals without number. Others are
+served meanwhile, and the log stays short. Sources are addresses of the loopback network; a client at the end of a long
+line is one that waits between greeting and hello.
+usage: strangers_test.py [whole]: the flood with its full size, 5 s against the default limits"""
+import collections
+import multiprocessing
+import re
+import socket
+import sys
+import threading
+import time
+import unittest
+
+from harness import ADMIN, HELLO, WELCOME, Client, DaemonTest, frame, wait_until
+
+WHOLE = len(sys.argv) > 1 and sys.argv[1] == "whole"
+if WHOLE:
+    sys.argv.pop(1)
+ROUND_TRIP = 0.1
+SECONDS, CLIENTS, PLACES = (5, 33, 256) if WHOLE else (0.6, 8, 32)
+LIMITS = f"[limits]\nunauthenticated = {PLACES}\n"
+MOST_LINES = 100
+LEFT_OUT = re.compile(r" (\d+) more lines? about .* left out$")
+
+
+def place(url):
+    host, _, port = url[len("tcp:"):].rpartition(":")
+    return host, int(port)
+
+
+def client_from(source, url):
+    """As the harness has it, from an address of the test's choice."""
+    client = Client.__new__(Client)
+    client.socket, client.challenge = socket.create_connection(place(url), timeout=20, source_address=(source, 0)), None
+    if client.receive()[0] is None:
+        client.close()
+        raise ConnectionResetError("dropped before the greeting")
+    return client
+
+
+def flood(urls, seconds, count):
+    """Opens connections from 127.0.0.1, says nothing, and keeps the last 600."""
+    held, began = collections.deque(), time.monotonic()
+    while time.monotonic() < began + seconds:
+        link = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        link.connect_ex(place(urls[count.value % len(urls)]))
+        count.value += 1
+        held.append(link)
+        if len(held) > 600:
+            held.popleft().close()
+
+
+class Strangers(DaemonTest):
+    def far_clients(self, url, source):
+        """Starts clients evenly over the flood's time; how many of them got their answer."""
+        got_in = []
+
+        def one():
+            try:
+                client = client_from(source, url)
+                time.sleep(ROUND_TRIP)
+                if client.say_hello(ADMIN, question="devices")[0] == WELCOME:
+                    got_in.append(True)
+                client.close()
+            except OSError:
+                pass
+
+        threads = [threading.Thread(target=one) for _ in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.8 * SECONDS / CLIENTS)
+        for thread in threads:
+            thread.join()
+        return len(got_in)
+
+    def adds_up(self, daemon):
+        """Each connection that was refused has a line, or is in the count of those left out."""
+        def counted():
+            lines = daemon.log().splitlines()
+            left_out = sum(int(found[1]) for found in map(LEFT_OUT.search, lines) if found)
+            return left_out + sum(" refused " in line for line in lines) == daemon.doctor()["connections"]["refused"]
+        self.assertTrue(wait_until(counted, 8), daemon.log()[-2000:])
+
+    def test_a_flood_from_one_source_keeps_nobody_of_another_out(self):
+        # One address has some 28,000 ports for each port that it connects to.
+        daemon = self.serve(config=LIMITS, listen=[f"unix:{self.folder}/socket", *["tcp:127.0.0.1:0"] * 3])
+        count = multiprocessing.Value("l", 0, lock=False)
+        attacker = multiprocessing.Process(target=flood, args=(daemon.urls[1:], SECONDS, count))
+        attacker.start()
+        try:
+            self.assertTrue(wait_until(lambda: count.value > 2 * PLACES))
+            got_in = self.far_clients(daemon.tcp, "127.0.0.2")
+        finally:
+            attacker.join()
+        self.adds_up(daemon)
+        lines = len(daemon.log().splitlines())
+        print(f"{count.value} connections in {SECONDS} s from one source: {got_in} of {CLIENTS} clients of another source got in, "
+              f"{lines} lines in the log")
+        self.assertGreater(count.value * ROUND_TRIP / SECONDS, PLACES, "the machine is too slow for this to show anything")
+        self.assertEqual(got_in, CLIENTS)
+        self.assertLessEqual(lines, MOST_LINES)
+        self.assertLessEqual(daemon.doctor()["connections"]["waiting"], PLACES)
+
+    def test_refusals_without_number_have_a_number_of_lines(self):
+        daemon = self.serve()
+        for number in range(400):
+            client = Client(daemon.unix, greet=False)
+            client.send(frame(HELLO, b"no hello") if number % 2 else b"")
+            client.close()
+        self.adds_up(daemon)
+        self.assertLessEqual(len(daemon.log().splitlines()), MOST_LINES)
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
