@@ -10,8 +10,6 @@
 namespace outboard::backend {
 namespace {
 
-constexpr std::chrono::seconds between_reports{1};
-
 /// Stands for the sources that have no count of their own.
 constexpr std::string_view others = "other addresses";
 
@@ -35,7 +33,7 @@ bool bounded_log::may_write(const std::string& source) {
     at = accounts_.try_emplace(name, account{bucket(limits_.at_once, limits_.per_second), 0}).first;
   }
   // It also forgets the sources that have become quiet.
-  if (timer_ == 0) timer_ = loop_.after(between_reports, [this] { each_second(); });
+  if (timer_ == 0) timer_ = loop_.after(limits_.between_reports, [this] { each_second(); });
   if (at->second.lines.take(now) && all_.take(now)) return true;
   ++at->second.left_out;
   return false;
@@ -63,7 +61,7 @@ void bounded_log::each_second() {
   const auto now = event_loop::clock::now();
   for (auto at = accounts_.begin(); at != accounts_.end();)
     at = at->second.lines.full(now) ? accounts_.erase(at) : std::next(at);
-  timer_ = accounts_.empty() ? 0 : loop_.after(between_reports, [this] { each_second(); });
+  timer_ = accounts_.empty() ? 0 : loop_.after(limits_.between_reports, [this] { each_second(); });
 }
 
 }  // namespace outboard::backend

@@ -4,6 +4,7 @@
 // Owned by the part of the daemon that logs them; its one thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -21,6 +22,7 @@ struct line_limits {
   double at_once_of_all = 256, per_second_of_all = 32;  ///< of all sources together
   std::size_t sources = 256;                            ///< with a count of their own
   std::size_t named = 4;                                ///< in one report of what was left out
+  std::chrono::milliseconds between_reports{1000};
 };
 
 class bounded_log {

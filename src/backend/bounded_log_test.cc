@@ -8,6 +8,8 @@
 namespace outboard::backend {
 namespace {
 
+using namespace std::chrono_literals;
+
 std::vector<std::string> seen;
 
 struct bounded_log_test : testing::Test {
@@ -30,18 +32,18 @@ struct bounded_log_test : testing::Test {
 };
 
 TEST_F(bounded_log_test, writes_some_lines_of_each_source_and_counts_the_others) {
-  bounded_log bounded(loop, {.at_once = 3, .per_second = 0.001});
+  bounded_log bounded(loop, {.at_once = 3, .per_second = 0.001, .between_reports = 50ms});
   for (int i = 0; i < 5; ++i) bounded.info("a", "a did ", i);
   bounded.info("b", "b did one thing");
   for (int i = 0; i < 4; ++i) bounded.info("c", "c did ", i);
   EXPECT_EQ(seen, (std::vector<std::string>{"a did 0", "a did 1", "a did 2", "b did one thing", "c did 0",
                                             "c did 1", "c did 2"}));
   seen.clear();
-  run_for(std::chrono::milliseconds(1100));
+  run_for(80ms);
   EXPECT_EQ(seen, (std::vector<std::string>{"2 more lines about a are left out",
                                             "1 more line about c is left out"}));
   seen.clear();
-  run_for(std::chrono::milliseconds(1100));
+  run_for(80ms);
   EXPECT_EQ(seen, std::vector<std::string>{}) << "each is reported once";
 }
 
@@ -68,13 +70,13 @@ TEST_F(bounded_log_test, is_bounded_for_many_sources_together) {
 }
 
 TEST_F(bounded_log_test, forgets_sources_that_have_become_quiet) {
-  bounded_log bounded(loop, {.at_once = 2, .per_second = 100, .sources = 1});
+  bounded_log bounded(loop, {.at_once = 2, .per_second = 100, .sources = 1, .between_reports = 50ms});
   bounded.info("a", "a");
-  run_for(std::chrono::milliseconds(1100));
+  run_for(80ms);
   bounded.info("b", "b");
   bounded.info("b", "b");
   bounded.info("b", "b");
-  run_for(std::chrono::milliseconds(1100));
+  run_for(80ms);
   EXPECT_EQ(seen.back(), "1 more line about b is left out");
 }
 

@@ -91,6 +91,7 @@ class daemon {
             loop_, std::move(rules), [this](accepted_session&& s) { return begin(std::move(s)); },
             [this](const std::string& question) { return answer(question); }) {}
 
+  status watch_signals();
   status listen_everywhere();
   void serve();
 
@@ -106,7 +107,7 @@ class daemon {
   std::optional<wire::refusal> begin(accepted_session&& guest);
   status listen_on(const std::string& url);
   status adopt(unique_fd socket);
-  void add(std::unique_ptr<transport::listener> listener, std::string scheme);
+  status add(std::unique_ptr<transport::listener> listener, std::string scheme);
   void accept_from(std::size_t index);
   void pause(std::size_t index, const std::string& why);
   void on_signal();
@@ -181,8 +182,7 @@ status daemon::listen_on(const std::string& url) {
   if (for_all && ::chmod(std::string(address_of(url)).c_str(), 0666) != 0) {
     return failure("cannot open " + url + " to the users of allow_users: " + errno_text(errno));
   }
-  add(std::move(*listener), url.substr(0, url.find(':')));
-  return {};
+  return add(std::move(*listener), url.substr(0, url.find(':')));
 }
 
 status daemon::adopt(unique_fd socket) {
@@ -196,16 +196,17 @@ status daemon::adopt(unique_fd socket) {
   CHECK(t != nullptr);
   auto listener = t->adopt_listener(std::move(socket));
   if (!listener.ok()) return std::move(listener).error();
-  add(std::move(*listener), std::string(about->scheme));
-  return {};
+  return add(std::move(*listener), std::string(about->scheme));
 }
 
-void daemon::add(std::unique_ptr<transport::listener> listener, std::string scheme) {
+status daemon::add(std::unique_ptr<transport::listener> listener, std::string scheme) {
   const std::size_t index = endpoints_.size();
   const int fd = listener->poll_descriptor();
+  auto watch = loop_.watch(fd, EPOLLIN, [this, index](std::uint32_t) { accept_from(index); });
+  if (!watch.ok()) return std::move(watch).error();
   log::info("listening on ", listener->url());
-  const event_loop::id watch = loop_.watch(fd, EPOLLIN, [this, index](std::uint32_t) { accept_from(index); });
-  endpoints_.push_back({std::move(listener), std::move(scheme), watch});
+  endpoints_.push_back({std::move(listener), std::move(scheme), *watch});
+  return {};
 }
 
 void daemon::accept_from(std::size_t index) {
@@ -298,8 +299,12 @@ result<std::string> daemon::answer(const std::string& question) {
   return doctor_json(facts, workers_);
 }
 
+status daemon::watch_signals() {
+  auto watch = loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal(); });
+  return watch.ok() ? status() : status(std::move(watch).error());
+}
+
 void daemon::serve() {
-  loop_.watch(signals_.get(), EPOLLIN, [this](std::uint32_t) { on_signal(); });
   if (settings_.on_ready) settings_.on_ready(urls());
   notify_manager("READY=1\nSTATUS=serving the " + device_.kind + " device");
   // Of a driver's NVML, on a server that is there for long: a program that only lists devices then need not
@@ -404,6 +409,7 @@ status run_daemon(daemon_settings settings) {
   auto loop = event_loop::make();
   if (!loop.ok()) return std::move(loop).error();
   daemon d(std::move(settings), std::move(*device), std::move(rules), std::move(*loop), std::move(*signals));
+  OUTBOARD_TRY(d.watch_signals());
   OUTBOARD_TRY(d.listen_everywhere());
   log::info(serves);
   d.serve();

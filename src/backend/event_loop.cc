@@ -17,12 +17,14 @@ result<event_loop> event_loop::make() {
   return event_loop(std::move(epoll));
 }
 
-event_loop::id event_loop::watch(int fd, std::uint32_t events, on_events call) {
+result<event_loop::id> event_loop::watch(int fd, std::uint32_t events, on_events call) {
   const id which = next_id_++;
   epoll_event event{};
   event.events = events;
   event.data.u64 = which;
-  CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    return outboard::error{action::retry, "the server cannot watch another descriptor: " + errno_text(errno)};
+  }
   watches_.emplace(which, watched{fd, std::make_shared<on_events>(std::move(call))});
   return which;
 }
@@ -33,6 +35,7 @@ void event_loop::change(id watch, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = watch;
+  // Needs no memory, unlike EPOLL_CTL_ADD.
   CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, at->second.fd, &event) == 0);
 }
 

@@ -23,8 +23,10 @@ class event_loop {
 
   static result<event_loop> make();
 
-  /// `fd` stays the caller's and must outlive the watch. Events as in epoll_ctl(2).
-  id watch(int fd, std::uint32_t events, on_events call);
+  /// `fd` stays the caller's and must outlive the watch. Events as in epoll_ctl(2). An error with
+  /// action::retry: the kernel watches as many descriptors of this user as it may (max_user_watches), or has
+  /// no memory.
+  result<id> watch(int fd, std::uint32_t events, on_events call);
   void change(id watch, std::uint32_t events);
   /// Of a watch or a timer; 0 and what is gone already are fine.
   void forget(id which);

@@ -147,7 +147,8 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   g.source = source;
   sources_.enter(source, id);
   g.socket = std::move(*socket);
-  g.watch = loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
+  if (const status watched = watch(g); !watched.ok())
+    return refuse(g, {wire::refusal_reason::busy, watched.error().message});
   g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {
     drop(*guests_.at(id), "no hello within " + std::to_string(rules_.limits.hello_seconds) + " s");
   });
@@ -158,6 +159,14 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
       static_cast<ssize_t>(greeting.size())) {
     drop(g, "it did not take the greeting");
   }
+}
+
+status guests::watch(guest& g) {
+  auto watch = loop_.watch(g.socket.get(), EPOLLIN,
+                           [this, id = g.id](std::uint32_t events) { on_events(id, events); });
+  if (!watch.ok()) return std::move(watch).error();
+  g.watch = *watch;
+  return {};
 }
 
 void guests::on_events(guest_id id, std::uint32_t events) {
@@ -237,9 +246,10 @@ void guests::leave(guest& g, std::vector<std::byte> last_words) {
   g.last_words = std::move(last_words);
   loop_.forget(g.timer);
   g.timer = loop_.after(parting_time, [this, id] { erase(id); });
-  if (g.watch == 0) {
-    g.watch =
-        loop_.watch(g.socket.get(), EPOLLIN, [this, id](std::uint32_t events) { on_events(id, events); });
+  // Where it cannot be watched, it gets what its socket takes at once.
+  if (g.watch == 0 && !watch(g).ok()) {
+    (void)::send(g.socket.get(), g.last_words.data(), g.last_words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return erase(id);
   }
   write_answer(g);
 }

@@ -65,6 +65,7 @@ class guests {
   std::uint64_t features_for(const transport::capabilities& can) const;
   /// Why it may not come in; empty: it may.
   std::string peer_problem(const result<transport::peer_identity>& peer) const;
+  status watch(guest& g);
   void on_events(guest_id id, std::uint32_t events);
   void read_hello(guest& g);
   void read_rest(guest& g);

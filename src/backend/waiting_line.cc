@@ -17,22 +17,28 @@ void send_refusal(const unique_fd& connection, const wire::refusal& why) {
   (void)::send(connection.get(), refusal.data(), refusal.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void waiting_line::join(accepted_session&& session) {
+status waiting_line::join(accepted_session&& session) {
   const auto place = line_.insert(line_.end(), one{std::move(session), 0, std::chrono::system_clock::now()});
-  const log::with_fields fields(client_fields(place->session));
-  log_.info(place->session.peer, place->session.hello.user, "@", place->session.hello.host, " ",
-            place->session.hello.program, "[", place->session.hello.process, "] from ", place->session.from,
-            " waits; ",
-            line_.size() == 1 ? std::string("first in the queue")
-                              : std::to_string(line_.size() - 1) + " before it");
   // What it sends stays unread: it is the worker's.
-  place->watch =
+  auto watch =
       loop_.watch(place->session.connection.get(), EPOLLRDHUP | EPOLLONESHOT, [this, place](std::uint32_t) {
         const log::with_fields about(client_fields(place->session));
         log_.info(place->session.peer, place->session.from, " left while it waited");
         loop_.forget(place->watch);
         line_.erase(place);
       });
+  if (!watch.ok()) {
+    line_.erase(place);
+    return std::move(watch).error();
+  }
+  place->watch = *watch;
+  const log::with_fields fields(client_fields(place->session));
+  log_.info(place->session.peer, place->session.hello.user, "@", place->session.hello.host, " ",
+            place->session.hello.program, "[", place->session.hello.process, "] from ", place->session.from,
+            " waits; ",
+            line_.size() == 1 ? std::string("first in the queue")
+                              : std::to_string(line_.size() - 1) + " before it");
+  return {};
 }
 
 std::optional<accepted_session> waiting_line::next() {

@@ -22,7 +22,8 @@ class waiting_line {
   waiting_line(const waiting_line&) = delete;
   waiting_line& operator=(const waiting_line&) = delete;
 
-  void join(accepted_session&& session);
+  /// An error where its leaving could not be noticed; it is not in the line then.
+  status join(accepted_session&& session);
   /// The one that has waited longest; none: nobody waits.
   std::optional<accepted_session> next();
   /// Tells each why, and lets it go.

@@ -19,7 +19,7 @@ struct waiting_line_test : testing::Test {
     accepted_session session;
     session.connection.reset(ends[0]);
     session.from = from;
-    line.join(std::move(session));
+    ASSERT_TRUE(line.join(std::move(session)).ok());
   }
 
   event_loop loop = std::move(*event_loop::make());

@@ -109,7 +109,8 @@ std::optional<wire::refusal> workers::begin_session(accepted_session&& session) 
                                             std::to_string(settings_.limits.sessions)};
   }
   if (place_free() && waiting_.length() == 0) return give_worker(session);
-  waiting_.join(std::move(session));
+  if (const status joined = waiting_.join(std::move(session)); !joined.ok())
+    return wire::refusal{wire::refusal_reason::busy, joined.error().message};
   return std::nullopt;
 }
 
@@ -229,16 +230,30 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   w->warm = how == readiness::warm;
   w->cuda = how != readiness::opencl;
   const worker_id id = w->id;
-  w->control_watch =
-      loop_.watch(w->process.control.get(), EPOLLIN, [this, id](std::uint32_t) { on_control(id); });
-  by_process_.emplace(w->process.process, id);
-  return workers_.emplace(id, std::move(w)).first->second.get();
+  worker& made = *workers_.emplace(id, std::move(w)).first->second;
+  by_process_.emplace(made.process.process, id);
+  auto watch =
+      loop_.watch(made.process.control.get(), EPOLLIN, [this, id](std::uint32_t) { on_control(id); });
+  if (!watch.ok()) {
+    kill_if_there(id, SIGKILL);
+    return std::move(watch).error();
+  }
+  made.control_watch = *watch;
+  return &made;
 }
 
 status workers::assign(worker& w, accepted_session& session) {
   const assign_message m{next_session_, session.scheme, encode(session.hello), session.images};
-  OUTBOARD_TRY(
-      send_control(w.process.control.get(), control_kind::assign, encode(m), session.connection.get()));
+  // Only for its end: the bytes are the worker's.
+  auto watch = loop_.watch(session.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
+                           [this, id = w.id](std::uint32_t) { on_client_gone(id); });
+  if (!watch.ok()) return std::move(watch).error();
+  if (status sent =
+          send_control(w.process.control.get(), control_kind::assign, encode(m), session.connection.get());
+      !sent.ok()) {
+    loop_.forget(*watch);
+    return sent;
+  }
   const wire::hello& hello = session.hello;
   w.session = session_info{.id = next_session_++,
                            .from = session.from,
@@ -261,10 +276,7 @@ status workers::assign(worker& w, accepted_session& session) {
   w.scheme = session.scheme;
   w.identity = session.identity;
   w.images = session.images;
-  const worker_id id = w.id;
-  // Only for its end: the bytes are the worker's.
-  w.connection_watch = loop_.watch(w.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
-                                   [this, id](std::uint32_t) { on_client_gone(id); });
+  w.connection_watch = *watch;
   ++sessions_;
   ++totals_.sessions;
   return {};
