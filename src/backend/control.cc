@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "base/errno_text.hh"
 #include "wire/cursor.hh"
@@ -45,6 +46,13 @@ unique_fd take_descriptor(msghdr& header) {
   return taken;
 }
 
+/// Room for one packet. Each thread has its own for good, and it is not cleared: messages are small, and a
+/// peer may send many.
+std::span<std::byte> packet_room() {
+  thread_local const std::unique_ptr<std::byte[]> room(new std::byte[max_packet]);
+  return {room.get(), max_packet};
+}
+
 }  // namespace
 
 status send_control(int socket, control_kind kind, std::span<const std::byte> payload, int descriptor) {
@@ -63,14 +71,16 @@ status send_control(int socket, control_kind kind, std::span<const std::byte> pa
 
 result<std::optional<control_message>> receive_control(int socket, bool wait) {
   control_message m;
-  m.payload.resize(max_packet);
-  std::array<iovec, 2> parts{iovec{&m.kind, sizeof m.kind}, iovec{m.payload.data(), m.payload.size()}};
+  const std::span<std::byte> packet = packet_room();
+  std::array<iovec, 2> parts{iovec{&m.kind, sizeof m.kind}, iovec{packet.data(), packet.size()}};
   msghdr header{};
   header.msg_iov = parts.data();
   header.msg_iovlen = parts.size();
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> room{};
   header.msg_control = room.data();
-  header.msg_controllen = room.size();
+  // Exactly one descriptor: the kernel closes further ones. CMSG_SPACE has room for two, by its padding, and
+  // the second one would stay open in this process.
+  header.msg_controllen = CMSG_LEN(sizeof(int));
   ssize_t got;
   while ((got = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT))) < 0) {
     if (errno == EINTR) continue;
@@ -81,7 +91,8 @@ result<std::optional<control_message>> receive_control(int socket, bool wait) {
   m.descriptor = take_descriptor(header);
   if (got == 0) return std::optional<control_message>();
   if ((header.msg_flags & MSG_TRUNC) != 0) return failure("a worker's message is larger than its limit");
-  m.payload.resize(static_cast<std::size_t>(got) - sizeof m.kind);
+  const auto payload = packet.first(static_cast<std::size_t>(got) - sizeof m.kind);
+  m.payload.assign(payload.begin(), payload.end());
   return std::optional(std::move(m));
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "backend/confinement/confinement.hh"
+#include "backend/control_reader.hh"
 #include "backend/session_fields.hh"
 #include "base/log.hh"
 #include "wire/data_connection.hh"
@@ -50,7 +51,8 @@ struct workers::worker {
   bool warm = false;  ///< was started without a session
   bool cuda = true;   ///< else it speaks OpenCL
   std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
-  event_loop::id control_watch = 0, connection_watch = 0, timer = 0;
+  event_loop::id connection_watch = 0, timer = 0;
+  std::optional<control_reader> reader;  ///< of what it says
   std::optional<ready_message> ready;
   std::string problem;              ///< why the device could not be opened
   std::string folder;               ///< where it may write, if it is confined
@@ -232,13 +234,13 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   const worker_id id = w->id;
   worker& made = *workers_.emplace(id, std::move(w)).first->second;
   by_process_.emplace(made.process.process, id);
-  auto watch =
-      loop_.watch(made.process.control.get(), EPOLLIN, [this, id](std::uint32_t) { on_control(id); });
-  if (!watch.ok()) {
+  made.reader.emplace(
+      loop_, made.process.control.get(), [this, &made](control_message& m) { return on_message(made, m); },
+      [this, &made](const std::string& why) { on_breach(made, why); });
+  if (const status watched = made.reader->start(); !watched.ok()) {
     kill_if_there(id, SIGKILL);
-    return std::move(watch).error();
+    return watched.error();
   }
-  made.control_watch = *watch;
   return &made;
 }
 
@@ -342,62 +344,55 @@ void workers::schedule_drops() {
 
 void workers::end_idle(worker_id id) { kill_if_there(id, SIGTERM); }
 
-void workers::on_control(worker_id id) {
-  const auto at = workers_.find(id);
-  if (at == workers_.end()) return;
-  worker& w = *at->second;
-  while (true) {
-    auto message = receive_control(w.process.control.get(), false);
-    if (!message.ok() && message.error().next == action::retry) return;
-    if (message.ok() && *message) {
-      on_message(w, **message);
-      continue;
-    }
-    // Closed, or nonsense: its process has ended or is ended.
-    if (!message.ok()) kill_if_there(id, SIGKILL);
-    return loop_.forget(std::exchange(w.control_watch, 0));
+status workers::on_message(worker& w, control_message& m) {
+  const auto nonsense = [&m] {
+    return failure("it sent a message of kind " + std::to_string(static_cast<int>(m.kind)) +
+                   " that is unknown or malformed");
+  };
+  if (m.kind == control_kind::offer || m.kind == control_kind::seek || m.kind == control_kind::withdraw) {
+    const auto reply = w.session ? broker_.answer(w.id, w.identity, m) : std::nullopt;
+    if (!reply) return nonsense();
+    return send_control(w.process.control.get(), reply->kind, reply->payload, reply->descriptor);
   }
+  if (m.kind == control_kind::ended) {
+    auto end = decode_ended(m.payload);
+    if (!end.ok()) return nonsense();
+    w.end = std::move(*end);
+    return {};
+  }
+  if (m.kind == control_kind::failed) {
+    auto text = decode_text(m.payload);
+    if (!text.ok()) return nonsense();
+    w.problem = std::move(*text);
+    return {};
+  }
+  if (m.kind == control_kind::ready) {
+    const auto ready = decode_ready(m.payload);
+    if (!ready.ok() || w.ready) return nonsense();
+    w.ready = *ready;
+    if (!w.session) warm_up_soon(w);  // more of a burst, one after the other
+  } else {
+    if (m.kind != control_kind::serving || !w.session || w.session->serving) return nonsense();
+    begin_to_serve(w, std::move(m.descriptor));
+  }
+  tell_unsettled();
+  return {};
 }
 
-void workers::on_message(worker& w, control_message& m) {
-  switch (m.kind) {
-    case control_kind::ready:
-      if (auto ready = decode_ready(m.payload); ready.ok()) w.ready = *ready;
-      if (!w.session) warm_up_soon(w);  // more of a burst, one after the other
-      return tell_unsettled();
-    case control_kind::serving:
-      if (!w.session || w.session->serving) return;
-      w.session->serving = true;
-      w.activity = std::move(m.descriptor);
-      if (w.activity) {
-        if (auto hold = session_hold::open(w.activity)) w.hold.emplace(std::move(*hold));
-      }
-      if (watcher_) watcher_->session_began(*w.session, w.activity ? w.activity.get() : -1);
-      if (w.cuda) warm_up_soon(w);
-      return tell_unsettled();
-    case control_kind::ended:
-      if (auto end = decode_ended(m.payload); end.ok()) w.end = std::move(*end);
-      return;
-    case control_kind::failed:
-      if (auto text = decode_text(m.payload); text.ok()) w.problem = std::move(*text);
-      return;
-    case control_kind::offer:
-    case control_kind::seek:
-    case control_kind::withdraw:
-      return on_sharing(w, m);
-    default:
-      return log::warn("worker ", w.process.process, " sent a message of unknown kind ",
-                       static_cast<int>(m.kind));
+void workers::begin_to_serve(worker& w, unique_fd activity) {
+  w.session->serving = true;
+  w.activity = std::move(activity);
+  if (w.activity) {
+    if (auto hold = session_hold::open(w.activity)) w.hold.emplace(std::move(*hold));
   }
+  if (watcher_) watcher_->session_began(*w.session, w.activity ? w.activity.get() : -1);
+  if (w.cuda) warm_up_soon(w);
 }
 
-/// A worker that cannot be answered, or asks what no worker asks, is not one of ours any more.
-void workers::on_sharing(worker& w, const control_message& m) {
-  const auto reply = w.session ? broker_.answer(w.id, w.identity, m) : std::nullopt;
-  if (reply && send_control(w.process.control.get(), reply->kind, reply->payload, reply->descriptor).ok()) {
-    return;
-  }
-  log::warn("worker ", w.process.process, " is ended: it does not follow the protocol of shared memory");
+/// A worker that cannot be answered, or says what no worker says, is not one of ours any more.
+void workers::on_breach(worker& w, const std::string& why) {
+  log::warn("worker ", w.process.process, " is ended: ", why);
+  w.problem = "the server ended its worker: " + why;
   kill_if_there(w.id, SIGKILL);
 }
 
@@ -442,8 +437,7 @@ void workers::reap() {
 }
 
 void workers::ended(worker& w, int wait_status) {
-  // Its last words may still wait in the socket.
-  if (w.control_watch != 0) on_control(w.id);
+  w.reader->read_last();
   const bool was_session = w.session.has_value();
   if (was_session && w.session->serving && watcher_) watcher_->session_over(w.process.process);
   if (was_session) {
@@ -456,7 +450,7 @@ void workers::ended(worker& w, int wait_status) {
                 " ended: ", w.problem.empty() ? describe_exit(wait_status) : w.problem);
     }
   }
-  for (const event_loop::id id : {w.control_watch, w.connection_watch, w.timer}) loop_.forget(id);
+  for (const event_loop::id id : {w.connection_watch, w.timer}) loop_.forget(id);
   by_process_.erase(w.process.process);
   broker_.forget(w.id);
   if (!w.folder.empty()) folders_.remove(w.folder);

@@ -148,9 +148,9 @@ class workers {
   void tell_unsettled();
   void schedule_drops();
   void end_idle(worker_id id);
-  void on_control(worker_id id);
-  void on_message(worker& w, control_message& m);
-  void on_sharing(worker& w, const control_message& m);
+  status on_message(worker& w, control_message& m);
+  void begin_to_serve(worker& w, unique_fd activity);
+  void on_breach(worker& w, const std::string& why);
   void on_client_gone(worker_id id);
   void kill_if_there(worker_id id, int signal);
   void ended(worker& w, int wait_status);
