@@ -5,6 +5,7 @@
 
 #include "backend/confinement/confinement.hh"
 #include "backend/session_fields.hh"
+#include "base/clean_line.hh"
 #include "base/icd_files.hh"
 #include "base/machine.hh"
 #include "base/version.hh"
@@ -26,9 +27,16 @@ std::string utc(std::chrono::system_clock::time_point when) {
   return text;
 }
 
+/// A text of a client's choice: lists show its beginning, and nothing that JSON writes with six bytes for
+/// one.
+std::string shown(const std::string& text) {
+  constexpr std::size_t most = 256;
+  return clean_line(text.size() <= most ? text : text.substr(0, most) + "...");
+}
+
 json environment_json(const variables& list) {
   json j = json::object();
-  for (const auto& [name, value] : list) j[name] = value;
+  for (const auto& [name, value] : list) j[name] = shown(value);
   return j;
 }
 
@@ -55,8 +63,11 @@ json machine_json() {
 
 json client_json(const std::vector<log::field>& fields) {
   json j = json::object();
-  for (const auto& [name, value] : fields)
+  for (const auto& [name, value] : fields) {
+    const auto* text = std::get_if<std::string>(&value);
     std::visit([&, to = std::string(name)](const auto& v) { j[to] = v; }, value);
+    if (text) j[std::string(name)] = shown(*text);
+  }
   return j;
 }
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "backend/answers.hh"
 #include "backend/checkpoints.hh"
 #include "backend/device_shape.hh"
 #include "backend/image_cache.hh"
@@ -113,7 +114,8 @@ class daemon {
   void on_signal();
   void begin_to_stop();
   void session_ended();
-  result<std::string> answer(const std::string& question);
+  result<shared_answer> answer(const std::string& question);
+  result<std::string> make_answer(const std::string& question);
   std::vector<std::string> urls() const;
 
   daemon_settings settings_;
@@ -124,6 +126,7 @@ class daemon {
   workers workers_;
   monitor monitor_;
   checkpoints checkpoints_;
+  answers answers_;
   guests guests_;
   std::vector<endpoint> endpoints_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
@@ -280,7 +283,11 @@ std::vector<std::string> daemon::urls() const {
   return list;
 }
 
-result<std::string> daemon::answer(const std::string& question) {
+result<shared_answer> daemon::answer(const std::string& question) {
+  return answers_.get(question, [&] { return make_answer(question); });
+}
+
+result<std::string> daemon::make_answer(const std::string& question) {
   if (question == "devices") return devices_json(device_);
   if (question == "sessions") return sessions_json(workers_);
   if (question != "doctor")

@@ -28,6 +28,24 @@ namespace {
 constexpr std::chrono::seconds parting_time{1};
 constexpr std::size_t parting_bytes = 256u << 10;
 
+/// What a session's environment may take, names and values together. The variables that drivers read are
+/// short; the daemon keeps them as long as the session lives, and shows them in lists.
+constexpr std::size_t most_environment = 16u << 10;
+
+/// Why an environment is refused; empty: it is not. It is not cut: a program would compute under other
+/// settings than its user chose.
+std::string environment_problem(const decltype(wire::hello::environment)& environment) {
+  std::size_t bytes = 0;
+  const std::pair<std::string, std::string>* longest = nullptr;
+  for (const auto& variable : environment) {
+    bytes += variable.first.size() + variable.second.size();
+    if (!longest || variable.second.size() > longest->second.size()) longest = &variable;
+  }
+  if (bytes <= most_environment) return {};
+  return "the hello's variables take " + std::to_string(bytes) + " bytes, the limit is " +
+         std::to_string(most_environment) + "; shorten them, " + longest->first + " above all";
+}
+
 wire::nonce fresh_challenge() {
   wire::nonce challenge;
   // Below 256 bytes getrandom(2) is neither short nor interrupted.
@@ -89,8 +107,9 @@ struct guests::guest {
   unique_fd socket;
   std::optional<std::uint32_t> user;
   event_loop::id watch = 0, timer = 0;
-  bool leaving = false;               ///< nothing it sends matters any more
-  std::vector<std::byte> last_words;  ///< still to be sent
+  bool leaving = false;      ///< nothing it sends matters any more
+  shared_answer last_words;  ///< none: all is sent
+  std::size_t sent = 0;      ///< of them
   std::size_t ignored = 0;
 };
 
@@ -174,7 +193,7 @@ void guests::on_events(guest_id id, std::uint32_t events) {
   if (at == guests_.end()) return;
   guest& g = *at->second;
   if (!g.leaving) return read_hello(g);
-  if ((events & EPOLLOUT) != 0 && !g.last_words.empty()) return write_answer(g);
+  if ((events & EPOLLOUT) != 0 && g.last_words) return write_answer(g);
   read_rest(g);
 }
 
@@ -198,6 +217,8 @@ void guests::read_hello(guest& g) {
 }
 
 void guests::finish_hello(guest& g) {
+  if (const std::string problem = environment_problem(g.shake.hello().environment); !problem.empty())
+    return refuse(g, {wire::refusal_reason::malformed, problem});
   if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);
   loop_.forget(std::exchange(g.watch, 0));
   // Lists and logs say who it is: what nobody vouches for is marked.
@@ -223,10 +244,13 @@ void guests::finish_hello(guest& g) {
 
 void guests::answer_admin(guest& g) {
   const auto answer = answer_question_(g.shake.hello().admin_question);
-  if (!answer.ok()) return refuse(g, {wire::refusal_reason::question, answer.error().message});
-  const auto* text = reinterpret_cast<const std::byte*>(answer->data());
+  if (!answer.ok()) {
+    const bool busy = answer.error().next == action::retry;
+    return refuse(
+        g, {busy ? wire::refusal_reason::busy : wire::refusal_reason::question, answer.error().message});
+  }
   log::debug("answered \"", g.shake.hello().admin_question, "\" to ", g.from);
-  leave(g, make_welcome({text, text + answer->size()}));
+  leave(g, *answer);
 }
 
 void guests::tell_of_refusal(const guest& g, std::string_view why) {
@@ -237,10 +261,11 @@ void guests::tell_of_refusal(const guest& g, std::string_view why) {
 void guests::refuse(guest& g, const wire::refusal& why) {
   tell_of_refusal(g, why.message);
   ++refused_;
-  leave(g, make_frame(wire::frame_kind::refusal, encode(why)));
+  leave(g,
+        std::make_shared<const std::vector<std::byte>>(make_frame(wire::frame_kind::refusal, encode(why))));
 }
 
-void guests::leave(guest& g, std::vector<std::byte> last_words) {
+void guests::leave(guest& g, shared_answer last_words) {
   const guest_id id = g.id;
   g.leaving = true;
   g.last_words = std::move(last_words);
@@ -248,21 +273,22 @@ void guests::leave(guest& g, std::vector<std::byte> last_words) {
   g.timer = loop_.after(parting_time, [this, id] { erase(id); });
   // Where it cannot be watched, it gets what its socket takes at once.
   if (g.watch == 0 && !watch(g).ok()) {
-    (void)::send(g.socket.get(), g.last_words.data(), g.last_words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)::send(g.socket.get(), g.last_words->data(), g.last_words->size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     return erase(id);
   }
   write_answer(g);
 }
 
 void guests::write_answer(guest& g) {
-  while (!g.last_words.empty()) {
-    const ssize_t sent =
-        ::send(g.socket.get(), g.last_words.data(), g.last_words.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  while (g.last_words && g.sent < g.last_words->size()) {
+    const ssize_t sent = ::send(g.socket.get(), g.last_words->data() + g.sent, g.last_words->size() - g.sent,
+                                MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return loop_.change(g.watch, EPOLLIN | EPOLLOUT);
     if (sent < 0) return erase(g.id);
-    g.last_words.erase(g.last_words.begin(), g.last_words.begin() + sent);
+    g.sent += static_cast<std::size_t>(sent);
   }
+  g.last_words.reset();
   ::shutdown(g.socket.get(), SHUT_WR);
   loop_.change(g.watch, EPOLLIN);
 }

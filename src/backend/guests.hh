@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/answers.hh"
 #include "backend/bounded_log.hh"
 #include "backend/event_loop.hh"
 #include "backend/guest_sources.hh"
@@ -48,7 +49,7 @@ struct guest_rules {
 class guests {
  public:
   using begin_session = std::function<std::optional<wire::refusal>(accepted_session&&)>;
-  using answer_question = std::function<result<std::string>(const std::string& question)>;
+  using answer_question = std::function<result<shared_answer>(const std::string& question)>;
 
   guests(event_loop& loop, guest_rules rules, begin_session begin, answer_question answer);
   ~guests();
@@ -74,7 +75,7 @@ class guests {
   void tell_of_refusal(const guest& g, std::string_view why);
   void answer_admin(guest& g);
   void refuse(guest& g, const wire::refusal& why);
-  void leave(guest& g, std::vector<std::byte> last_words);
+  void leave(guest& g, shared_answer last_words);
   void drop(guest& g, std::string_view why);
   void erase(guest_id id);
 

@@ -1,6 +1,6 @@
-"""Strangers against the daemon's front door: floods of connections that say nothing, and refusals without number. Others are
-served meanwhile, and the log stays short. Sources are addresses of the loopback network; a client at the end of a long
-line is one that waits between greeting and hello.
+"""Strangers against the daemon's front door: floods of connections that say nothing, refusals without number, questions
+whose answers nobody reads. Others are served meanwhile, and the log stays short. Sources are addresses of the loopback
+network; a client at the end of a long line is one that waits between greeting and hello.
 usage: strangers_test.py [whole]: the flood with its full size, 5 s against the default limits"""
 import collections
 import multiprocessing
@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from harness import ADMIN, HELLO, WELCOME, Client, DaemonTest, frame, wait_until
+from harness import ADMIN, HELLO, REFUSAL, WELCOME, Client, DaemonTest, frame, hello_payload, wait_until
 
 WHOLE = len(sys.argv) > 1 and sys.argv[1] == "whole"
 if WHOLE:
@@ -109,6 +109,46 @@ class Strangers(DaemonTest):
             client.close()
         self.adds_up(daemon)
         self.assertLessEqual(len(daemon.log().splitlines()), MOST_LINES)
+
+
+class Questions(DaemonTest):
+    """Those of the command: small to ask, and answered by the daemon's one thread."""
+    NAMES = ("CUDA_MODULE_LOADING", "CUDA_CACHE_MAXSIZE", "CUDA_DEVICE_ORDER", "CUDA_FORCE_JIT")
+    CONFIG = "[pool]\nper_key = 0\n"
+
+    def test_an_environment_above_its_limit_is_refused_by_name(self):
+        daemon = self.serve(config=self.CONFIG)
+        # Some 60 KiB, which is below the limit of a hello.
+        client = Client(daemon.unix)
+        kind, payload = client.say_hello(environment=[(name, "\x01" * 3800) for name in self.NAMES * 4])
+        self.assertEqual(kind, REFUSAL)
+        reason, why = client.refusal(payload)
+        self.assertEqual(reason, "malformed")
+        self.assertRegex(why, r"^the hello's variables take \d{5} bytes, the limit is 16384; shorten them, CUDA_\w+ above all$")
+        self.assertEqual(daemon.workers(), [])
+
+    def test_askers_that_do_not_read_cost_others_no_time_and_the_daemon_little_memory(self):
+        daemon = self.serve(config=self.CONFIG)
+        # Control characters, of which JSON would make six bytes each.
+        environment = [(name, "\x01" * 4000) for name in self.NAMES]
+        sessions = [self.begin(daemon, environment=environment, program="\x02" * 4000) for _ in range(8)]
+        kind, answer = Client(daemon.unix).say_hello(ADMIN, question="sessions")
+        self.assertEqual(kind, WELCOME)
+        self.assertEqual(daemon.sessions()[0]["environment"]["CUDA_FORCE_JIT"], "?" * 256 + "...")
+        memory, askers = daemon.memory(), []
+        for number in range(60):
+            askers.append(Client(daemon.unix if number % 2 else daemon.tcp))
+            askers[-1].send(frame(HELLO, hello_payload(ADMIN, question=("sessions", "doctor")[number % 3 == 0])))
+        began = time.monotonic()
+        self.assertEqual(Client(daemon.unix).say_hello(ADMIN, question="devices")[0], WELCOME)
+        honest, grown = time.monotonic() - began, daemon.memory() - memory
+        print(f"8 sessions: the list has {len(answer)} bytes; beside 60 askers that do not read a question took "
+              f"{1e3 * honest:.1f} ms, and the daemon grew by {grown / 1e6:.1f} MB")
+        self.assertLess(len(answer), 32 << 10)
+        self.assertLess(honest, 1)
+        self.assertLess(grown, 16 << 20)
+        for each in [*askers, *sessions]:
+            each.close()
 
 
 if __name__ == "__main__":

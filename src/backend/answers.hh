@@ -1,0 +1,47 @@
+// The answers to the command's questions while their askers read them. All who ask the same share one answer
+// as long as it is fresh, so many askers cost little more than one, and what slow askers leave unread is
+// limited. Owned by the daemon; its one thread.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hh"
+
+namespace outboard::backend {
+
+/// A whole frame: the welcome with the answer in it.
+using shared_answer = std::shared_ptr<const std::vector<std::byte>>;
+
+class answers {
+ public:
+  using clock = std::chrono::steady_clock;
+  using build = std::function<result<std::string>()>;
+
+  explicit answers(std::size_t most_bytes = 64u << 20) : most_bytes_(most_bytes) {}
+
+  /// The answer to `question`; `make` gives its text where no fresh one is there. An error with
+  /// action::retry: too much is unread.
+  result<shared_answer> get(const std::string& question, const build& make);
+
+  /// Bytes of all answers that somebody still holds.
+  std::size_t held() const { return *held_; }
+
+ private:
+  struct kept {
+    shared_answer answer;
+    clock::time_point fresh_until;
+  };
+
+  std::size_t most_bytes_;
+  /// Counts answers whose askers outlive this object, too.
+  std::shared_ptr<std::size_t> held_ = std::make_shared<std::size_t>(0);
+  std::map<std::string, kept> kept_;
+};
+
+}  // namespace outboard::backend
