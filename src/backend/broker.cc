@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/log.hh"
 
@@ -49,32 +51,61 @@ std::size_t broker::token_hash::operator()(const marshal::share_token& t) const 
   return value;
 }
 
+broker_limits limits_for_this_process() {
+  broker_limits limits;
+  rlimit own{};
+  if (::getrlimit(RLIMIT_NOFILE, &own) != 0 || own.rlim_cur == RLIM_INFINITY) return limits;
+  limits.descriptors = std::min<std::size_t>(limits.descriptors, own.rlim_cur / 4);
+  limits.all_connections = std::min<std::size_t>(limits.all_connections, own.rlim_cur / 8);
+  return limits;
+}
+
+bool broker::take_places(const std::string& identity, share_class what, bool with_descriptor) {
+  if (what == share_class::connection) return shares_.connections.take(identity);
+  if (!shares_.offers.take(identity)) return false;
+  if (!with_descriptor || shares_.descriptors.take(identity)) return true;
+  shares_.offers.give_back(identity);
+  return false;
+}
+
+void broker::give_places_back(const std::string& identity, share_class what, bool with_descriptor) {
+  if (what == share_class::connection) return shares_.connections.give_back(identity);
+  shares_.offers.give_back(identity);
+  if (with_descriptor) shares_.descriptors.give_back(identity);
+}
+
 offered_message broker::take(owner_id owner, const std::string& identity, offer_message&& m, int descriptor) {
-  std::vector<marshal::share_token>& own = by_owner_[owner];
-  if (own.size() >= limits_.per_session || (descriptor >= 0 && descriptors_ >= limits_.descriptors)) {
-    log::warn("a session shares ", own.size(), " things, all sessions together ", descriptors_,
-              " descriptors: the limits are ", limits_.per_session, " and ", limits_.descriptors);
+  owned& own = by_owner_[owner];
+  const share_class what = m.what;
+  if (own.tokens.size() - own.connections >= limits_.per_session && what != share_class::connection) {
+    if (!std::exchange(own.reported, true))
+      log::warn("a session shares ", limits_.per_session, " things, which is the limit");
     return {};
   }
-  offer made{owner, identity, m.what, std::move(m.about), {}};
+  if (!take_places(identity, what, descriptor >= 0)) {
+    if (what != share_class::connection && !std::exchange(own.reported, true)) {
+      log::warn("the sessions of ", identity, " share ", shares_.offers.taken_by(identity), " things with ",
+                shares_.descriptors.taken_by(identity), " descriptors, everybody's ", shares_.offers.taken(),
+                " with ", shares_.descriptors.taken(), ": no more, so that others find room (of ",
+                limits_.offers, " and ", limits_.descriptors, ")");
+    }
+    return {};
+  }
+  offer made{owner, identity, what, std::move(m.about), {}};
   if (descriptor >= 0) {
     made.descriptor = unique_fd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-    if (!made.descriptor) return {};
-    ++descriptors_;
+    if (!made.descriptor) return give_places_back(identity, what, true), offered_message{};
   }
   const marshal::share_token token = fresh_token();
   offers_.emplace(token, std::move(made));
-  own.push_back(token);
+  own.tokens.push_back(token);
+  if (what == share_class::connection) ++own.connections;
   return {true, token};
 }
 
 offered_message broker::keep_connection(owner_id owner, const std::string& identity,
                                         const std::string& scheme, const unique_fd& connection) {
-  const auto& own = by_owner_[owner];
-  const auto waiting = std::ranges::count_if(own, [&](const marshal::share_token& token) {
-    return offers_.at(token).what == share_class::connection;
-  });
-  if (static_cast<std::size_t>(waiting) >= limits_.connections) return {};
+  if (by_owner_[owner].connections >= limits_.connections) return {};
   offer_message m;
   m.what = share_class::connection;
   m.about.native.assign(scheme.begin(), scheme.end());
@@ -98,7 +129,9 @@ std::optional<broker_answer> broker::answer(owner_id owner, const std::string& i
   const auto found = offers_.find(wanted.token);
   if (m.kind == control_kind::withdraw) {
     if (found != offers_.end() && found->second.owner == owner) {
-      std::erase(by_owner_[owner], wanted.token);
+      owned& own = by_owner_[owner];
+      std::erase(own.tokens, wanted.token);
+      if (found->second.what == share_class::connection) --own.connections;
       erase(wanted.token);
     }
     return broker_answer{};
@@ -117,14 +150,15 @@ std::optional<broker_answer> broker::answer(owner_id owner, const std::string& i
 void broker::erase(const marshal::share_token& token) {
   const auto found = offers_.find(token);
   if (found == offers_.end()) return;
-  if (found->second.descriptor) --descriptors_;
+  const offer& gone = found->second;
+  give_places_back(gone.identity, gone.what, static_cast<bool>(gone.descriptor));
   offers_.erase(found);
 }
 
 void broker::forget(owner_id owner) {
   const auto own = by_owner_.find(owner);
   if (own == by_owner_.end()) return;
-  for (const marshal::share_token& token : own->second) erase(token);
+  for (const marshal::share_token& token : own->second.tokens) erase(token);
   by_owner_.erase(own);
 }
 

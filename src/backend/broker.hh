@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/control.hh"
+#include "backend/fair_shares.hh"
 #include "marshal/sharing_bodies.hh"
 
 namespace outboard::backend {
@@ -52,11 +53,19 @@ struct sought_message {
   OUTBOARD_FIELDS(found, own, about.mapped, about.offset, about.size, about.device, about.native)
 };
 
+/// Those of all sessions are shared by identities (fair_shares.hh), each by itself: who offers as much as it
+/// may takes neither others' offers nor anybody's data connections.
 struct broker_limits {
   std::size_t connections = 64;  ///< of one session, not yet taken by its worker
   std::size_t per_session = 8192;
-  std::size_t descriptors = 16384;  ///< of all sessions
+  std::size_t descriptors = 16384;     ///< of all sessions' offers
+  std::size_t offers = 131072;         ///< of all sessions, with descriptors and without
+  std::size_t all_connections = 4096;  ///< of all sessions, not yet taken by their workers
 };
+
+/// The usual limits, where this process may have so many descriptors: a quarter of its own for offers, an
+/// eighth for connections.
+broker_limits limits_for_this_process();
 
 /// What the daemon answers to a worker.
 struct broker_answer {
@@ -69,7 +78,10 @@ class broker {
  public:
   using owner_id = std::uint64_t;
 
-  explicit broker(broker_limits limits = {}) : limits_(limits) {}
+  explicit broker(broker_limits limits = {})
+      : limits_(limits),
+        shares_{fair_shares(limits.offers), fair_shares(limits.descriptors),
+                fair_shares(limits.all_connections)} {}
 
   /// Nothing: the message is none of the broker's, or malformed.
   std::optional<broker_answer> answer(owner_id owner, const std::string& identity, const control_message& m);
@@ -92,13 +104,25 @@ class broker {
     std::size_t operator()(const marshal::share_token& t) const;  // of random bytes: any eight of them
   };
 
+  struct owned {
+    std::vector<marshal::share_token> tokens;
+    std::size_t connections = 0;  ///< of them
+    bool reported = false;        ///< the log has a line of it: it may ask as often as it likes
+  };
+  /// What all sessions have together, by identity.
+  struct shares {
+    fair_shares offers, descriptors, connections;
+  };
+
   offered_message take(owner_id owner, const std::string& identity, offer_message&& m, int descriptor);
+  bool take_places(const std::string& identity, share_class what, bool with_descriptor);
+  void give_places_back(const std::string& identity, share_class what, bool with_descriptor);
   void erase(const marshal::share_token& token);
 
   broker_limits limits_;
+  shares shares_;
   std::unordered_map<marshal::share_token, offer, token_hash> offers_;
-  std::unordered_map<owner_id, std::vector<marshal::share_token>> by_owner_;
-  std::size_t descriptors_ = 0;
+  std::unordered_map<owner_id, owned> by_owner_;
 };
 
 }  // namespace outboard::backend

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "base/log.hh"
+
 namespace outboard::backend {
 namespace {
 
@@ -110,10 +112,56 @@ TEST_F(broker_of_two, takes_no_more_than_its_limits) {
   };
   EXPECT_TRUE(taken(ada) && taken(ada) && taken(ada));
   EXPECT_FALSE(taken(ada)) << "of one session";
-  EXPECT_TRUE(taken(bob));
-  EXPECT_FALSE(taken(bob)) << "descriptors of all";
+  EXPECT_FALSE(taken(bob)) << "the same identity";
   broker_.forget(ada);
   EXPECT_TRUE(taken(bob));
+}
+
+TEST(broker_for_all, an_identity_that_offers_all_it_may_keeps_no_other_from_sharing_nor_from_connecting) {
+  broker all{{.per_session = 100, .descriptors = 120}};
+  const auto offer = [&](std::uint64_t owner, const std::string& who) {
+    return decoded<offered_message>(
+               all.answer(owner, who,
+                          message(control_kind::offer,
+                                  encoded(offer_message{share_class::memory, {8, 0, 8, {}, {}}}),
+                                  ::open("/dev/null", O_RDONLY | O_CLOEXEC))))
+        .taken;
+  };
+  int eves = 0;
+  for (std::uint64_t session = 1; session <= 5; ++session) {
+    for (int i = 0; i < 110; ++i) eves += offer(session, "user 6");
+  }
+  EXPECT_GE(eves, 60);
+  EXPECT_TRUE(offer(7, "user 7"));
+  const unique_fd connection(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(all.keep_connection(7, "user 7", "tcp", connection).taken);
+    EXPECT_TRUE(all.keep_connection(1, "user 6", "tcp", connection).taken) << "it may still work";
+  }
+  for (std::uint64_t session = 1; session <= 7; ++session) all.forget(session);
+  EXPECT_EQ(all.size(), 0u);
+  eves = 0;
+  for (int i = 0; i < 110; ++i) eves += offer(1, "user 6");
+  EXPECT_GE(eves, 60) << "all places are there again";
+}
+
+TEST_F(broker_of_two, a_session_that_meets_a_limit_again_and_again_has_one_line) {
+  static int lines;
+  lines = 0;
+  log::set_level(log::level::warn);
+  log::set_sink([](log::level, std::string_view) { ++lines; });
+  const auto ask = [&](std::uint64_t owner) {
+    for (int i = 0; i < 100; ++i)
+      (void)broker_.answer(owner, "user 7",
+                           message(control_kind::offer, encoded(offer_message{share_class::event, {}})));
+  };
+  ask(ada), ask(bob);
+  EXPECT_EQ(lines, 2) << "one for each session";
+  broker_.forget(ada);
+  ask(ada);
+  EXPECT_EQ(lines, 3) << "a later session has its own";
+  log::set_sink(nullptr);
+  log::set_level(log::level::error);
 }
 
 TEST_F(broker_of_two, answers_no_nonsense) {

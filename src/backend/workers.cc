@@ -80,6 +80,7 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
              .most = settings_.pool.most,
              .idle = std::chrono::minutes(settings_.pool.idle_minutes)}),
       waiting_(loop),
+      broker_(limits_for_this_process()),
       folders_([this](const std::string& above) {
         return start_helper({"--remove-folders", above});
       }),

@@ -104,13 +104,14 @@ class Hostile(DaemonTest):
         self.assertLess(answered, ATTACKS // 2, "what was sent was wrong")
         print(f"{ATTACKS} attacks, {answered} of them answered; descriptors, threads, KiB: {before}, {self.held(helper)}")
 
-    def test_too_many_clients_are_told_so(self):
+    def test_too_many_clients_of_one_peer_are_told_so_and_others_find_room(self):
         daemon = self.serve()
-        clients = [self.client(daemon.unix) for _ in range(256)]
+        clients = [self.client(daemon.unix) for _ in range(171)]  # two thirds of 256
         one_more = Client(daemon.unix)
         self.addCleanup(one_more.close)
         kind, payload = one_more.say_hello(NVML)
         self.assertEqual(one_more.refusal(payload)[0], "busy")
+        self.assertEqual(devices(self.client(daemon.tcp)), 1)
         for client in clients:
             client.close()
         self.assertTrue(wait_until(lambda: self.held(self.helper(daemon))[1] <= 3), "threads are left")

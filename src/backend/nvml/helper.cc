@@ -4,12 +4,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "backend/child.hh"
 #include "backend/control.hh"
+#include "backend/fair_shares.hh"
 #include "backend/handshake.hh"
 #include "backend/nvml/visitor.hh"
 #include "base/log.hh"
@@ -21,8 +22,8 @@ namespace outboard::backend::nvml {
 namespace {
 
 constexpr int control = worker_control_descriptor;
-/// A thread each; monitoring tools keep one connection.
-constexpr int most_clients = 256;
+/// Of all peers together, a thread each; monitoring tools keep one connection.
+constexpr std::size_t most_clients = 256;
 /// A driver that could not be opened is not asked for it at each question.
 constexpr std::chrono::seconds pause_between_tries{5};
 
@@ -126,18 +127,25 @@ class helper {
     if (!device_ && transport::clock::now() > tried_ + pause_between_tries) open_device();
     if (!device_)
       return refuse(**connection, wire::refusal_reason::device, "no NVML on the server: " + problem_);
-    if (clients_ >= most_clients) {
-      return refuse(**connection, wire::refusal_reason::busy,
-                    std::to_string(most_clients) + " programs ask NVML, which is the limit");
-    }
-    ++clients_;
+    if (const std::string problem = take_place(about.peer); !problem.empty())
+      return refuse(**connection, wire::refusal_reason::busy, problem);
     std::thread([this, c = client{std::move(*connection),
                                   {about.peer, hello->host},
                                   static_cast<unsigned>(hello->process),
                                   about.assign.session}] {
       serve(c);
-      --clients_;
+      const std::lock_guard lock(mutex_);
+      clients_.give_back(c.who.peer);
     }).detach();
+  }
+
+  /// Why there is none; empty: it has one.
+  std::string take_place(const std::string& peer) {
+    const std::lock_guard lock(mutex_);
+    if (clients_.take(peer)) return {};
+    return std::to_string(clients_.taken_by(peer)) + " programs of " + peer + " ask NVML, of all " +
+           std::to_string(clients_.taken()) + "; the limit is " + std::to_string(most_clients) +
+           ", shared with others";
   }
 
   void serve(const client& c) {
@@ -154,7 +162,8 @@ class helper {
   std::unique_ptr<device::nvml_device> device_;
   std::string problem_;
   transport::deadline tried_{};
-  std::atomic<int> clients_{0};
+  std::mutex mutex_;
+  fair_shares clients_{most_clients};  // with mutex_
 };
 
 }  // namespace
