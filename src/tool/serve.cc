@@ -6,6 +6,7 @@
 #include "backend/activity.hh"
 #include "backend/checkpoint_helper.hh"
 #include "backend/compiler_caches.hh"
+#include "backend/confinement/guard.hh"
 #include "backend/daemon.hh"
 #include "backend/nvml/helper.hh"
 #include "backend/session_folders.hh"
@@ -80,6 +81,7 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   if (!c->log_given) c->log = log::level::info;
   if (!flags.private_folder.empty()) make_private(*c, flags.private_folder);
   start_server_log(c->log, c->format, "serve");
+  backend::guard_this_process();
   // Who reads JSON gets JSON from here on.
   const auto refuse = [as_json = c->format == log_format::json](int status, const std::string& sentence) {
     if (!as_json) return complain(status, sentence);
@@ -160,6 +162,10 @@ int verb_worker(const worker_flags& flags) {
   auto transports = make_transports(c);
   if (!understood || !kind || !transports.ok())
     return complain(exit_usage, "outboard worker is started by outboard serve only");
+  // Sessions' processes go first where memory runs out, before the daemon and what works for all of them.
+  const bool helps = flags.checkpoint > 0 || !flags.remove_folders.empty() || !flags.tidy.directory.empty() ||
+                     flags.monitor || flags.probe;
+  backend::guard_this_process(helps ? 0 : backend::end_workers_first);
   if (flags.checkpoint > 0) {
     return backend::run_checkpoint_helper({.parent = flags.parent,
                                            .worker = flags.checkpoint,

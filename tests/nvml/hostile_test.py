@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
 os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
-from harness import HEADER, WELCOME, Client, DaemonTest, opcodes, processes_below, wait_until  # noqa: E402
+from harness import HEADER, WELCOME, Client, DaemonTest, descriptors_of, opcodes, processes_below, wait_until  # noqa: E402
 
 ATTACKS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 300
 SANITIZED = bool(os.environ.get("OUTBOARD_PRELOAD"))
@@ -47,7 +47,7 @@ class Hostile(DaemonTest):
 
     def held(self, process):
         status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{process}/status").read_text().splitlines())
-        return len(os.listdir(f"/proc/{process}/fd")), int(status["Threads"]), int(status["VmRSS"].split()[0])
+        return descriptors_of(process), int(status["Threads"]), int(status["VmRSS"].split()[0])
 
     def attacks(self):
         """Messages that no front-end sends, for ever."""

@@ -9,8 +9,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
 os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
 
-from harness import (ADMIN, BUILD, GREETING, HEADER, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client,  # noqa: E402, F401
-                     Daemon, DaemonTest, clean_environment, frame, greeting_payload, hello_payload, is_alive, opcodes,
+from harness import (ADMIN, BUILD, GREETING, HEADER, HELLO, MAY_LOOK_INTO_SERVERS, OUTBOARD, REFUSAL,  # noqa: E402, F401
+                     SESSION, WELCOME, Client, Daemon, DaemonTest, clean_environment, descriptors_of, frame, greeting_payload, hello_payload, is_alive, opcodes,
                      processes_below, run, text, wait_until)
 
 PROGRAMS = BUILD / "programs"

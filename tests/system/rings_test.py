@@ -2,7 +2,7 @@
 import pathlib
 import unittest
 
-from outboard_testing import SystemTest, program, run, run_program, wait_until
+from outboard_testing import MAY_LOOK_INTO_SERVERS, SystemTest, program, run, run_program, wait_until
 from recording import Recorder
 
 LONG = ["matmul", 256, 200000]
@@ -18,7 +18,8 @@ class Rings(SystemTest):
         # The device comes after the welcome; by then a client that is to have rings has them.
         self.assertTrue(wait_until(lambda: daemon.sessions() and "libcuda" in own.read_text(), 20))
         found = wait_until(lambda: "outboard-rings" in own.read_text(), 2)
-        self.assertEqual("outboard-rings" in worker.read_text(), bool(found))
+        if MAY_LOOK_INTO_SERVERS:
+            self.assertEqual("outboard-rings" in worker.read_text(), bool(found))
         client.kill()
         client.wait()
         self.sessions_are_gone(daemon)

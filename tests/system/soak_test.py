@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
 from measuring import Nvml  # noqa: E402
 
-from outboard_testing import SANITIZED, SystemTest, argument, program, program_environment, wait_until
+from outboard_testing import SANITIZED, SystemTest, argument, descriptors_of, program, program_environment, wait_until
 
 CALLS, SESSIONS, LAUNCHES = argument(200_000), argument(200), argument(4)
 AT_ONCE = argument(max(1, (os.cpu_count() or 1) // 2))
@@ -30,7 +30,7 @@ class Held:
         # Its own: rings and page-locked memory that both sides share have a fixed size and fill up as they are used.
         resident, shared = map(int, (root / "statm").read_text().split()[1:3])
         self.memory = (resident - shared) * 4096
-        self.descriptors = len(os.listdir(root / "fd"))
+        self.descriptors = descriptors_of(process)
         self.threads = len(os.listdir(root / "task"))
         self.device_memory = GPU.used() if GPU else 0  # of everybody: nobody else may use the GPU
 

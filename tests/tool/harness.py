@@ -163,6 +163,16 @@ def processes_below(root):
     return found
 
 
+# A server's processes let nobody else look into them (environment, maps, descriptors by name).
+MAY_LOOK_INTO_SERVERS = os.geteuid() == 0
+
+
+def descriptors_of(process):
+    """How many it has open. Kernels from 6.2 on tell the number to everybody."""
+    folder = f"/proc/{process}/fd"
+    return os.stat(folder).st_size or len(os.listdir(folder))
+
+
 def is_alive(process):
     try:
         return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -220,7 +230,7 @@ class Daemon:
         return [p for p in processes_below(self.process.pid) if not answers_nvml(p)]
 
     def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return descriptors_of(self.process.pid)
 
     def memory(self):
         """Resident bytes."""

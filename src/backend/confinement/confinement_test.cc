@@ -28,6 +28,7 @@
 
 #include "backend/confinement/landlock.hh"
 #include "base/folder_testing.hh"
+#include "base/sanitizers.hh"
 
 namespace outboard::backend {
 namespace {
@@ -203,23 +204,26 @@ TEST_F(confinement_test, keeps_away_from_other_processes) {
     a.add("leave_the_session", ::setsid());
     a.add("leave_the_group", ::setpgid(0, 0));
     a.add("outlive", ::prctl(PR_SET_PDEATHSIG, 0));
+    if (!under_asan) a.add("be_dumpable", ::prctl(PR_SET_DUMPABLE, 1));
     a.add("of_one_user", ::syscall(SYS_shmget, 0, 4096, 0600));
   });
-  EXPECT_EQ(found, (codes{{"signal", EPERM},
-                          {"signal_all", EPERM},
-                          {"signal_thread", EPERM},
-                          {"signal_by_file", EPERM},
-                          {"hold", EPERM},
-                          {"trace", EPERM},
-                          {"read", EPERM},
-                          {"memory", EACCES},
-                          {"limit", EPERM},
-                          {"slow_down", EPERM},
-                          {"own_limit", 0},
-                          {"leave_the_session", EPERM},
-                          {"leave_the_group", EPERM},
-                          {"outlive", EPERM},
-                          {"of_one_user", EPERM}}));
+  codes expected{{"signal", EPERM},
+                 {"signal_all", EPERM},
+                 {"signal_thread", EPERM},
+                 {"signal_by_file", EPERM},
+                 {"hold", EPERM},
+                 {"trace", EPERM},
+                 {"read", EPERM},
+                 {"memory", EACCES},
+                 {"limit", EPERM},
+                 {"slow_down", EPERM},
+                 {"own_limit", 0},
+                 {"leave_the_session", EPERM},
+                 {"leave_the_group", EPERM},
+                 {"outlive", EPERM},
+                 {"of_one_user", EPERM}};
+  if (!under_asan) expected["be_dumpable"] = EPERM;
+  EXPECT_EQ(found, expected);
 }
 
 TEST_F(confinement_test, makes_no_connections) {

@@ -96,6 +96,13 @@ struct by_argument {
 
 constexpr std::uint32_t all_bits = ~0u;
 
+/// Who makes itself dumpable again can be read by others and leaves core files where the system hands them to
+/// a program. ASan's search for leaks has to do it.
+std::vector<std::uint32_t> refused_options() {
+  if (under_asan) return {PR_SET_PDEATHSIG};
+  return {PR_SET_PDEATHSIG, PR_SET_DUMPABLE};
+}
+
 std::vector<by_argument> refused_by_argument(pid_t self) {
   const auto own = static_cast<std::uint32_t>(self);
   constexpr std::uint32_t name_spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
@@ -122,7 +129,7 @@ std::vector<by_argument> refused_by_argument(pid_t self) {
       {SYS_socket, 0, all_bits, true, {AF_UNIX}},
       {SYS_socket, 1, 0xf, true, {SOCK_STREAM, SOCK_SEQPACKET}},
       {SYS_socketpair, 0, all_bits, true, {AF_UNIX}},
-      {SYS_prctl, 0, all_bits, false, {PR_SET_PDEATHSIG}},
+      {SYS_prctl, 0, all_bits, false, refused_options()},
       // Of other processes of this user.
       {SYS_prlimit64, 0, all_bits, true, {0, own}},
       {SYS_setpriority, 1, all_bits, true, {0, own}},
