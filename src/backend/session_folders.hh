@@ -33,7 +33,7 @@ class session_folders {
 
  private:
   status begin();
-  void tell(const std::string& what);
+  void tell(const std::string& what, int descriptor = -1);
 
   std::function<result<child>(const std::string&)> start_remover_;
   std::string above_;
