@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/errno_text.hh"
+#include "transport/local_peer.hh"
 #include "transport/local_socket.hh"
 #include "transport/url.hh"
 
@@ -162,6 +163,8 @@ class local_transport final : public transport {
       if (errno != EINTR) return connect_error(name, errno);
     }
     set_send_timeout(socket->get(), std::chrono::milliseconds(0));
+    if (const status trusted = check_server(socket->get(), std::string(path)); !trusted.ok())
+      return failure(name + ": " + trusted.error().message);
     return make_(out_of_the_way(std::move(socket).value()), std::move(name));
   }
 

@@ -1,10 +1,11 @@
-"""What a server's processes keep from others of its user. Needs root: the processes are another user's."""
+"""What a server's processes keep from others of its user, and that a client looks who serves a Unix socket. Needs root:
+the processes are other users'."""
 import os
 import pathlib
 import subprocess
 import unittest
 
-from harness import OUTBOARD, DaemonTest, clean_environment
+from harness import OUTBOARD, DaemonTest, clean_environment, run
 
 SERVICE = 40003  # nobody's number
 
@@ -40,6 +41,18 @@ class Guarded(DaemonTest):
         scores = [int(pathlib.Path(f"/proc/{process}/oom_score_adj").read_text()) for process in (daemon.process.pid, worker)]
         self.assertEqual(scores, [own, 500], "the kernel ends workers first")
         client.close()
+
+    def test_a_client_speaks_to_no_squatter(self):
+        daemon = self.served_by(SERVICE)
+        url = f"unix:{self.folder}/socket"
+        # Root asks, and anybody can make files in /tmp.
+        refused = run("devices", "--server", url)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(f"the server there runs as user {SERVICE}, who is neither root nor this user, and anybody may make "
+                      "files in /tmp; let it listen in a folder of its own", refused.stderr)
+        mine = as_user(SERVICE, OUTBOARD, "devices", "--server", url)
+        self.assertEqual((mine.returncode, mine.stderr), (0, ""))
+        self.assertEqual(daemon.stop(), 0)
 
 
 if __name__ == "__main__":
