@@ -5,12 +5,13 @@
 
 namespace outboard::backend {
 
-/// Added to what the kernel considers when it chooses which process to end for lack of memory (-1000 to 1000).
+/// Added to what the kernel considers when it chooses which process to end for lack of memory (-1000 to
+/// 1000).
 inline constexpr int end_workers_first = 500;
 
-/// From now on only root can trace this process, read /proc/PID/mem or open what is in /proc/PID/fd; it and the
-/// processes that it starts leave no core files. The kernel is told `out_of_memory_score`; 0: what the parent
-/// was told stays. What the system does not allow is logged.
+/// From now on only root can trace this process, read /proc/PID/mem or open what is in /proc/PID/fd; it and
+/// the processes that it starts leave no core files. The kernel is told `out_of_memory_score`; 0: what the
+/// parent was told stays. What the system does not allow is logged.
 void guard_this_process(int out_of_memory_score = 0);
 
 }  // namespace outboard::backend
