@@ -1,10 +1,10 @@
 #include "backend/checkpoints.hh"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "api/cuda/headers.hh"
 #include "backend/handshake.hh"
-#include "base/log.hh"
 
 namespace outboard::backend {
 namespace {
@@ -15,6 +15,8 @@ using wire::checkpoint_step;
 constexpr std::chrono::milliseconds pause{2};
 /// Askers that wait for a session which does not come to rest: each holds a descriptor.
 constexpr std::size_t most_askers = 64;
+/// Processes that tell the driver, shared by identities: each opens the driver.
+constexpr std::size_t most_helpers = 16;
 
 /// The whole answer fits any socket's buffer, and nothing follows.
 void send_answer(int socket, const wire::checkpoint_answer& answer) {
@@ -42,7 +44,7 @@ const char* word_of(checkpoint_step step) {
 
 struct checkpoints::waiting {
   unique_fd connection;
-  std::string from;
+  std::string from, peer;
   wire::checkpoint_question question;
   std::uint64_t session = 0;
   event_loop::clock::time_point until;
@@ -50,10 +52,11 @@ struct checkpoints::waiting {
 };
 
 checkpoints::checkpoints(event_loop& loop, checkpoint_settings settings, workers& w)
-    : loop_(loop), settings_(std::move(settings)), workers_(w) {}
+    : loop_(loop), settings_(std::move(settings)), workers_(w), log_(loop), places_(most_helpers) {}
 
 checkpoints::~checkpoints() {
   for (const auto& [id, a] : askers_) loop_.forget(a->timer);
+  for (const auto& [id, h] : helpers_) loop_.forget(h.watch);
 }
 
 std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
@@ -75,6 +78,7 @@ std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
   auto a = std::make_unique<waiting>();
   a->connection = std::move(asker.connection);
   a->from = asker.from;
+  a->peer = asker.peer;
   a->until = q->milliseconds ? event_loop::clock::now() + std::chrono::milliseconds(q->milliseconds)
                              : event_loop::clock::time_point::max();
   a->question = std::move(*q);
@@ -87,19 +91,41 @@ std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
 /// The connection goes to a process that may call the driver, as this one never does.
 std::optional<wire::refusal> checkpoints::ask_driver(accepted_session& asker,
                                                      const wire::checkpoint_question& q, pid_t worker) {
+  if (!places_.take(asker.identity))
+    return wire::refusal{wire::refusal_reason::busy, "too many questions about checkpoints are asked"};
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device,
                                      "--checkpoint", std::to_string(worker)});
-  auto helper =
+  auto started =
       start_child(settings_.command.program, arguments, worker_environment({}, settings_.own_environment));
-  if (!helper.ok()) return wire::refusal{wire::refusal_reason::busy, helper.error().message};
+  if (!started.ok()) {
+    places_.give_back(asker.identity);
+    return wire::refusal{wire::refusal_reason::busy, started.error().message};
+  }
+  // Until it ends.
+  const asker_id id = next_++;
+  helper& h = helpers_.emplace(id, helper{std::move(*started), asker.identity}).first->second;
+  const int control = h.process.control.get();
+  const auto watch =
+      loop_.watch(control, EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { forget_helper(id); });
+  if (watch.ok()) h.watch = *watch;
   const client_message m{asker.peer, {0, asker.scheme, encode(asker.hello)}};
-  if (const status sent =
-          send_control(helper->control.get(), control_kind::client, encode(m), asker.connection.get());
-      !sent.ok())
-    return wire::refusal{wire::refusal_reason::busy, sent.error().message};
-  log::info("worker ", worker, " is to be ", word_of(q.step), ", asked from ", asker.from);
+  const status asked = watch.ok()
+                           ? send_control(control, control_kind::client, encode(m), asker.connection.get())
+                           : status(watch.error());
+  if (!asked.ok()) {
+    forget_helper(id);  // without its control socket it ends
+    return wire::refusal{wire::refusal_reason::busy, asked.error().message};
+  }
+  log_.info(asker.peer, "worker ", worker, " is to be ", word_of(q.step), ", asked from ", asker.from);
   return std::nullopt;
+}
+
+void checkpoints::forget_helper(asker_id id) {
+  const auto at = helpers_.find(id);
+  loop_.forget(at->second.watch);
+  places_.give_back(at->second.identity);
+  helpers_.erase(at);
 }
 
 void checkpoints::answer(asker_id id, std::int32_t code, std::int32_t state) {
@@ -117,7 +143,7 @@ void checkpoints::step(asker_id id) {
   const auto move = [&](int from, int to) {
     if (hold->state != from) return answer(id, CUDA_ERROR_ILLEGAL_STATE);
     hold->state = to;
-    log::info("session ", a.session, " is ", word_of(a.question.step), ", asked from ", a.from);
+    log_.info(a.peer, "session ", a.session, " is ", word_of(a.question.step), ", asked from ", a.from);
     answer(id, CUDA_SUCCESS);
   };
   switch (a.question.step) {
@@ -147,7 +173,7 @@ void checkpoints::look_again(asker_id id) {
   if (!hold) return answer(id, CUDA_ERROR_NOT_INITIALIZED);
   if (hold->at_rest()) {
     hold->state = CU_PROCESS_STATE_LOCKED;
-    log::info("session ", a.session, " is locked, asked from ", a.from);
+    log_.info(a.peer, "session ", a.session, " is locked, asked from ", a.from);
     return answer(id, CUDA_SUCCESS);
   }
   char nothing = 0;

@@ -8,7 +8,10 @@
 #include <memory>
 #include <optional>
 
+#include "backend/bounded_log.hh"
+#include "backend/child.hh"
 #include "backend/event_loop.hh"
+#include "backend/fair_shares.hh"
 #include "backend/workers.hh"
 #include "wire/checkpoint.hh"
 
@@ -28,12 +31,22 @@ class checkpoints {
 
   std::optional<wire::refusal> begin(accepted_session&& asker);
 
+  /// Processes that tell the driver, of all identities.
+  std::size_t helpers() const { return helpers_.size(); }
+
  private:
   struct waiting;
   using asker_id = std::uint64_t;
+  /// Known by its control socket, which it closes when it ends.
+  struct helper {
+    child process;
+    std::string identity;
+    event_loop::id watch = 0;
+  };
 
   std::optional<wire::refusal> ask_driver(accepted_session& asker, const wire::checkpoint_question& q,
                                           pid_t worker);
+  void forget_helper(asker_id id);
   void step(asker_id id);
   void look_again(asker_id id);
   void answer(asker_id id, std::int32_t code, std::int32_t state = 0);
@@ -41,7 +54,10 @@ class checkpoints {
   event_loop& loop_;
   checkpoint_settings settings_;
   workers& workers_;
+  bounded_log log_;
   std::map<asker_id, std::unique_ptr<waiting>> askers_;  ///< of devices without a driver
+  std::map<asker_id, helper> helpers_;                   ///< of those with one
+  fair_shares places_;                                   ///< for helpers, by identity
   asker_id next_ = 1;
 };
 
