@@ -84,14 +84,14 @@ class Hostile(SystemTest):
 
     def under_attack(self, what, messages, seconds=0):
         daemon = self.serve(config="[pool]\nper_key = 0\n")
+        started = len(self.told(daemon))
         recorded = record(self.folder, daemon.unix, program("vector_add", 64))
         messages = messages(recorded)
         # What is allocated once: by the same attack's beginning.
         first = [next(messages) for _ in range(60)]
         self.send_all(daemon, first)
         self.assertTrue(wait_until(lambda: not daemon.workers(), 10))
-        before, lines = Resources(daemon), len(self.told(daemon))
-        counts = daemon.doctor()
+        before, counts = Resources(daemon), daemon.doctor()
         played = self.honest_while(daemon, lambda: self.send_all(daemon, messages, seconds))
         self.assertTrue(wait_until(lambda: not daemon.workers(), 10), "a hostile session's worker is left")
         self.assertTrue(wait_until(lambda: daemon.descriptors() <= before.descriptors, 10), "descriptors are left")
@@ -99,16 +99,16 @@ class Hostile(SystemTest):
         print(f"{played} {what} (and {self.honest} honest programs, all right): before {before}, after {after}")
         if not SANITIZED:  # ASan keeps what was freed for a while
             self.assertLess(after.memory, before.memory + (4 << 20))
-        self.judge_log(daemon, lines, counts, played)
+        self.judge_log(daemon, started, counts, played)
         self.nothing_is_left(daemon)
 
     @staticmethod
     def told(daemon):
         return [line for line in daemon.log().splitlines() if not FAULT.search(line)]
 
-    def judge_log(self, daemon, lines, counts, played):
-        """One line for each that was refused, or a place in the count of those left out; one for the begin and one for the
-        end of each that became a session."""
+    def judge_log(self, daemon, started, counts, played):
+        """In the daemon's whole life there was one line for each that was refused, or a place in the count of those left out,
+        and one for the begin and one for the end of each that became a session."""
         faults = collections.Counter(found[1] for found in FAULT.finditer(daemon.log()))
         self.assertLessEqual(max(faults.values(), default=0), 3, "a session may not fill the log")
         log = self.told(daemon)
@@ -119,9 +119,9 @@ class Hostile(SystemTest):
         sessions = now["sessions"]["total"] - counts["sessions"]["total"] - self.honest
         self.assertLessEqual(refused + sessions, played)
         # In a slow (sanitized) build a worker may be too slow to leave by itself; then a line says that it was ended.
-        due, most = refused + 2 * (sessions + self.honest), 5 if SANITIZED else 0
-        self.assertTrue(wait_until(lambda: abs(self.lines_since(daemon, lines) - due) <= most),
-                        f"{self.lines_since(daemon, lines)} lines, {due} are due")
+        due, most = now["connections"]["refused"] + 2 * now["sessions"]["total"], 5 if SANITIZED else 0
+        self.assertTrue(wait_until(lambda: abs(self.lines_since(daemon, started) - due) <= most),
+                        f"{self.lines_since(daemon, started)} lines, {due} are due")
 
     def lines_since(self, daemon, before):
         """Those that were left out counted, too; the log says how many within a second."""
