@@ -310,6 +310,7 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
   call c{*this, own, header, wire::reader(request.payload), reply, scratch};
   outcome what;
   executing_.store(true);
+  device::request_under_way = header.ticket;
   if (request_.api) {
     const handler handle = request_.api->find_handler(header.opcode);
     what = handle ? handle(c) : outcome::answer_code(request_.api->unknown_function());

@@ -19,6 +19,14 @@ outcome ends::profile_start(call& c) {
   return outcome::answer(CUDA_SUCCESS);
 }
 
+outcome ends::profile_stop(call& c) {
+  if (!c.body.finished()) return outcome::malformed();
+  device::work_recorder* const recorder = c.session.recorder();
+  c.give_up_turn();
+  if (recorder) recorder->stop();
+  return outcome::answer(CUDA_SUCCESS);
+}
+
 outcome ends::profile_take(call& c) {
   marshal::profile_take_body body;
   if (!take_all(c, body)) return outcome::malformed();

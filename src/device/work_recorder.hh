@@ -11,6 +11,10 @@
 
 namespace outboard::device {
 
+/// The request that this thread carries out: its work's records name it. 0: none. The back-end sets it before
+/// it calls the device; threads that help it have none.
+inline constinit thread_local std::uint64_t request_under_way = 0;
+
 /// What a recorder hands out at a time.
 struct recorded_work {
   std::vector<std::string> names;  ///< that are new: records count them from the recorder's first on
@@ -27,6 +31,8 @@ class work_recorder {
   /// Records from now on, also work of modules that were loaded before. Begun twice is begun once. An error
   /// says in one line why this device cannot tell.
   virtual status start() = 0;
+  /// Records nothing more until it is started again; what is there can still be taken.
+  virtual void stop() = 0;
   /// What is complete and has not been taken. `all`: also what the device still keeps to itself, which may
   /// hold it up.
   virtual recorded_work take(bool all) = 0;

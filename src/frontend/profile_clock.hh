@@ -30,6 +30,11 @@ class profile_clock {
   /// It left at `asked`, its answer was here at `answered`; on the server's clock it came at `came`, and the
   /// answer left at `left`. Nanoseconds.
   void note(std::int64_t asked, std::int64_t came, std::int64_t left, std::int64_t answered) {
+    // Both are one clock, of one machine: two that are not would not agree to the length of a question.
+    if (asked <= came && left <= answered) {
+      now_ = {came, 0, 0};
+      return;
+    }
     const std::int64_t took = (answered - asked) - (left - came);
     if (now_.at != 0 && took / 2 >= now_.error) return;
     now_ = {came, settled({came, asked + took / 2 - came, took / 2}), took / 2};

@@ -39,18 +39,27 @@ TEST(profile_clock, between_two_looks_a_clock_moves_evenly) {
 }
 
 TEST(profile_clock, what_looks_differ_by_does_not_stretch_the_time_between_them) {
-  constexpr std::int64_t ms = 1'000'000;
+  constexpr std::int64_t ms = 1'000'000, ahead = 3 * second;
+  profile_clock clock;
+  const auto look = [&](std::int64_t at, std::int64_t took) {
+    clock.begin_look();
+    clock.note(at, at + ahead, at + ahead, at + took);
+  };
+  look(second, 40'000);      // 20 us, to 20 us
+  look(second + 5 * ms, 0);  // 0
+  EXPECT_EQ(clock.ours(second + ahead), second + 20'000);
+  EXPECT_EQ(clock.ours(second + 5 * ms + ahead), second + 5 * ms + 15'000);
+  look(2 * second, 0);
+  EXPECT_EQ(clock.ours(second + 5 * ms + ahead), second + 5 * ms + 15'000);  // as before
+  EXPECT_EQ(clock.ours(2 * second + ahead), 2 * second);
+}
+
+TEST(profile_clock, one_clock_of_one_machine_is_not_guessed) {
   profile_clock clock;
   clock.begin_look();
-  clock.note(second, second, second, second + 40'000);  // 20 us, to 20 us
-  clock.begin_look();
-  clock.note(second + 5 * ms, second + 5 * ms, second + 5 * ms, second + 5 * ms);  // 0
-  EXPECT_EQ(clock.ours(second), second + 20'000);
-  EXPECT_EQ(clock.ours(second + 5 * ms), second + 5 * ms + 15'000);
-  clock.begin_look();
-  clock.note(2 * second, 2 * second, 2 * second, 2 * second);
-  EXPECT_EQ(clock.ours(second + 5 * ms), second + 5 * ms + 15'000);  // as before
-  EXPECT_EQ(clock.ours(2 * second), 2 * second);
+  clock.note(second, second + 30'000, second + 31'000, second + 32'000);  // by half of the way: 14 us off
+  EXPECT_EQ(clock.ours(second + 50'000), second + 50'000);
+  EXPECT_EQ(clock.error(), 0);
 }
 
 TEST(profile_clock, a_step_is_followed) {

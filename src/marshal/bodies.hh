@@ -32,6 +32,7 @@ enum class service : std::uint32_t {
   memory_fetch_live = 15,  ///< call: memory_fetch while other work goes on that may write meanwhile
   profile_start = 16,      ///< call: what the device does is recorded from now on
   profile_take = 17,       ///< call: what it has done since the last one
+  profile_stop = 18,       ///< call: no more of that
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.

@@ -41,7 +41,7 @@ inline constexpr std::uint64_t feature_words = 256;
 inline constexpr std::uint64_t feature_failure_lines = 512;
 
 /// The worker records what its device does, and tells a program that is profiled (services profile_start,
-/// profile_take).
-inline constexpr std::uint64_t feature_profile = 1024;
+/// profile_take, profile_stop). 1024 was the same with records that did not say for which request.
+inline constexpr std::uint64_t feature_profile = 2048;
 
 }  // namespace outboard::wire

@@ -28,13 +28,21 @@ struct work_record {
   std::uint64_t begin = 0, end = 0;  ///< nanoseconds on the recorder's clock
   std::uint64_t bytes = 0;           ///< of a copy or fill
   std::uint64_t graph_node = 0;      ///< 0: not part of a graph
-  std::array<std::uint32_t, 3> grid{}, block{};
-  std::uint32_t registers = 0, static_shared = 0, dynamic_shared = 0;
+  std::uint64_t request = 0;         ///< the ticket of the request it was done for; 0: not known
+  std::uint32_t peer = 0;            ///< of a copy from another device: that device's ordinal + 1; 0: of none
+  std::uint32_t value = 0;           ///< of a fill
+  std::array<std::uint32_t, 3> grid{}, block{}, cluster{};
+  std::uint32_t registers = 0, static_shared = 0, dynamic_shared = 0, shared = 0;  ///< shared: as carried out
+  std::uint32_t local = 0;                      ///< bytes of local memory for each thread
+  std::uint64_t local_total = 0;                ///< bytes reserved for the whole kernel
+  std::uint32_t graph = 0;                      ///< the recorder's own number; 0: not part of a graph
+  std::uint32_t channel = 0, channel_type = 0;  ///< of the hardware, as CUPTI numbers them
 
   template <class Visit>
   void fields(Visit& visit) {
-    visit(kind, from, to, device, context, stream, name, begin, end, bytes, graph_node, grid, block,
-          registers, static_shared, dynamic_shared);
+    visit(kind, from, to, device, context, stream, name, begin, end, bytes, graph_node, request, peer, value,
+          grid, block, cluster, registers, static_shared, dynamic_shared, shared, local, local_total, graph,
+          channel, channel_type);
   }
 };
 

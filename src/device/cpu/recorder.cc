@@ -21,6 +21,7 @@ void recorder::note(const api::work_record& done, std::string_view name) {
 recorded_span::~recorded_span() {
   if (begin_ == 0) return;
   what.stream = running_stream();
+  what.request = request_under_way;
   what.begin = begin_;
   what.end = to_.now();
   to_.note(what, name);

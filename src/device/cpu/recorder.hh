@@ -14,6 +14,7 @@ namespace outboard::device::cpu {
 class recorder final : public work_recorder {
  public:
   status start() override;
+  void stop() override { on_.store(false, std::memory_order_release); }
   recorded_work take(bool) override { return backlog_.take(); }
   std::uint64_t now() override;
 

@@ -40,6 +40,26 @@ TEST_F(recorder_test, nothing_is_kept_before_it_starts) {
   EXPECT_TRUE(own().take(true).records.empty());
 }
 
+TEST_F(recorder_test, work_names_the_request_that_left_it) {
+  ASSERT_TRUE(own().start().ok());
+  const CUfunction f = function(load(), "increment");
+  const CUdeviceptr at = allocate(4);
+  CUstream side = nullptr;
+  ASSERT_EQ(table_.cuStreamCreate(&side, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  request_under_way = 71;
+  run(f, at, side);
+  request_under_way = 72;
+  ASSERT_EQ(table_.cuMemsetD8Async(at, 1, 4, side), CUDA_SUCCESS);
+  request_under_way = 73;
+  settle();  // on this thread, as far as others have not done it
+  EXPECT_EQ(request_under_way, 73u);
+  const std::vector<work_record> done = own().take(true).records;
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done[0].request, 71u);
+  EXPECT_EQ(done[1].request, 72u);
+  request_under_way = 0;
+}
+
 TEST_F(recorder_test, copies_and_fills_say_what_they_moved_and_in_order) {
   ASSERT_TRUE(own().start().ok());
   const std::uint64_t before = own().now();

@@ -76,6 +76,7 @@ void scheduler::submit(const stream_ptr& s, std::unique_ptr<task> body) {
   std::lock_guard lock(mutex_);
   operation op;
   op.body = std::move(body);
+  op.request = request_under_way;
   enqueue(*s, std::move(op));
 }
 
@@ -83,6 +84,7 @@ void scheduler::run(const stream_ptr& s, std::unique_ptr<task> body) {
   std::unique_lock lock(mutex_);
   operation op;
   op.body = std::move(body);
+  op.request = request_under_way;
   enqueue(*s, std::move(op));
   help_until(lock, *s, s->submitted_);
 }
@@ -212,6 +214,7 @@ void scheduler::run_front(std::unique_lock<std::mutex>& lock, stream& s) {
   const stream_ptr alive = s.self_;
   s.state_ = stream::state::running;
   std::unique_ptr<task> body = std::move(s.queue_.front().body);
+  const std::uint64_t before = std::exchange(request_under_way, s.queue_.front().request);
   lock.unlock();
   std::atomic<int>& error = s.group_->error;
   if (error.load(std::memory_order_acquire) == CUDA_SUCCESS) {
@@ -222,6 +225,7 @@ void scheduler::run_front(std::unique_lock<std::mutex>& lock, stream& s) {
     }
   }
   body.reset();
+  request_under_way = before;  // the thread may wait for a stream in a request of its own
   lock.lock();
   complete_front(s);
   if (!s.queue_.empty()) to_advance_.push_back(&s);

@@ -102,6 +102,7 @@ class stream : public std::enable_shared_from_this<stream> {
     point_ptr wait;              // not before this is done
     point_ptr reach;             // done when this operation is
     phase* in = nullptr;         // null: not ordered with the legacy stream
+    std::uint64_t request = 0;   // that left it, for a profiler
   };
   enum class state { idle, parked, ready, running };
 

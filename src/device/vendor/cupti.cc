@@ -1,15 +1,21 @@
 #include "device/vendor/cupti.hh"
 
-#if __has_include(<cupti.h>)
+#include "api/cuda/cupti_headers.hh"
 
-#include <cupti.h>
+#ifdef OUTBOARD_HAS_CUPTI_HEADERS
+
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 
+#include "base/recent_numbers.hh"
+#include "device/vendor/vendor.hh"
 #include "device/work_backlog.hh"
 
 namespace outboard::device::vendor {
@@ -23,15 +29,27 @@ using api::work_record;
 constexpr std::size_t buffer_bytes = 1u << 20, alignment = 8;
 
 constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                           CUPTI_ACTIVITY_KIND_MEMSET};
+                           CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
+
+/// How the names of the driver's functions begin whose work has records.
+constexpr std::array<std::string_view, 5> calls_that_leave_work{"cuLaunchKernel", "cuLaunchCooperativeKernel",
+                                                                "cuGraphLaunch", "cuMemcpy", "cuMemset"};
+/// Calls of the driver that are remembered until their work's records are read.
+constexpr std::size_t remembered_calls = 1u << 20;
 
 struct cupti_table {
   decltype(&::cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&::cuptiActivityEnable) enable = nullptr;
+  decltype(&::cuptiActivityDisable) disable = nullptr;
   decltype(&::cuptiActivityFlushAll) flush = nullptr;
   decltype(&::cuptiActivityGetNextRecord) next_record = nullptr;
   decltype(&::cuptiActivityGetNumDroppedRecords) count_dropped = nullptr;
+  decltype(&::cuptiSubscribe) subscribe = nullptr;
+  decltype(&::cuptiUnsubscribe) unsubscribe = nullptr;
+  decltype(&::cuptiEnableCallback) enable_callback = nullptr;
+  decltype(&::cuptiGetCallbackName) callback_name = nullptr;
   decltype(&::cuptiGetTimestamp) timestamp = nullptr;
+  decltype(&::cuptiActivityRegisterTimestampCallback) register_clock = nullptr;  ///< may be missing
   decltype(&::cuptiGetResultString) result_text = nullptr;
 };
 
@@ -51,6 +69,9 @@ work_record common(const Activity& a) {
   r.begin = a.start;
   r.end = a.end;
   r.graph_node = a.graphNodeId;
+  r.graph = a.graphId;
+  r.channel = a.channelID;
+  r.channel_type = static_cast<std::uint32_t>(a.channelType);
   return r;
 }
 
@@ -65,10 +86,20 @@ class cupti_recorder final : public work_recorder {
       if (status loaded = load(); !loaded.ok()) return loaded;
     }
     receiver = this;
-    if (status s =
-            tell("cuptiActivityRegisterCallbacks", cupti_.register_callbacks(give_buffer, take_buffer));
-        !s.ok())
-      return s;
+    if (!ready_) {
+      if (status s =
+              tell("cuptiActivityRegisterCallbacks", cupti_.register_callbacks(give_buffer, take_buffer));
+          !s.ok())
+        return s;
+      own_clock_ = cupti_.register_clock && cupti_.register_clock(steady_time) == CUPTI_SUCCESS;
+      ready_ = true;
+    }
+    // Where another tool is in this process, work goes without its requests.
+    if (cupti_.subscribe(&subscriber_, note_request, this) == CUPTI_SUCCESS) {
+      for_each_call_that_leaves_work(true);
+    } else {
+      subscriber_ = nullptr;
+    }
     for (const CUpti_ActivityKind kind : kinds) {
       if (status s = tell("cuptiActivityEnable", cupti_.enable(kind)); !s.ok()) return s;
     }
@@ -76,22 +107,58 @@ class cupti_recorder final : public work_recorder {
     return {};
   }
 
+  void stop() override {
+    const std::lock_guard lock(start_mutex_);
+    if (!started_) return;
+    (void)cupti_.flush(0);
+    for (const CUpti_ActivityKind kind : kinds) (void)cupti_.disable(kind);
+    if (subscriber_) (void)cupti_.unsubscribe(subscriber_);
+    subscriber_ = nullptr;
+    started_ = false;
+  }
+
   recorded_work take(bool all) override {
+    bool started = false;
     {
       const std::lock_guard lock(start_mutex_);
-      if (!started_) return {};
+      started = started_;
     }
-    if (backlog_.empty()) (void)cupti_.flush(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+    if (started && backlog_.empty()) (void)cupti_.flush(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
     return backlog_.take();
   }
 
   std::uint64_t now() override {
+    if (own_clock_) return steady_time();
     std::uint64_t at = 0;
     if (cupti_.timestamp) (void)cupti_.timestamp(&at);
     return at;
   }
 
  private:
+  /// CUPTI's own clock is the wall's, which somebody may set.
+  static std::uint64_t CUPTIAPI steady_time() {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(since).count());
+  }
+
+  /// On the thread that calls the driver, before the call.
+  static void CUPTIAPI note_request(void* self, CUpti_CallbackDomain, CUpti_CallbackId, const void* about) {
+    const auto& call = *static_cast<const CUpti_CallbackData*>(about);
+    if (call.callbackSite != CUPTI_API_ENTER || request_under_way == 0) return;
+    static_cast<cupti_recorder*>(self)->requests_.note(call.correlationId, request_under_way);
+  }
+
+  void for_each_call_that_leaves_work(bool on) {
+    for (CUpti_CallbackId id = 1; id < CUPTI_DRIVER_TRACE_CBID_SIZE; ++id) {
+      const char* text = nullptr;
+      if (cupti_.callback_name(CUPTI_CB_DOMAIN_DRIVER_API, id, &text) != CUPTI_SUCCESS || !text) continue;
+      const std::string_view name = text;
+      const auto begins = [&](std::string_view with) { return name.starts_with(with); };
+      if (std::ranges::any_of(calls_that_leave_work, begins))
+        (void)cupti_.enable_callback(on, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
+    }
+  }
+
   static void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
     *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(alignment, buffer_bytes));
     *size = *buffer ? buffer_bytes : 0;
@@ -115,12 +182,14 @@ class cupti_recorder final : public work_recorder {
   void note(const CUpti_Activity& a) {
     work_record r;
     const char* name = nullptr;  // of a kernel
+    std::uint32_t correlation = 0;
     switch (a.kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       case CUPTI_ACTIVITY_KIND_KERNEL: {
         const auto& kernel = reinterpret_cast<const CUpti_ActivityKernel10&>(a);
         r = of_kernel(kernel);
         name = kernel.name ? kernel.name : "";
+        correlation = kernel.correlationId;
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY: {
@@ -128,8 +197,21 @@ class cupti_recorder final : public work_recorder {
         r = common(copy);
         r.kind = work_kind::copy;
         r.bytes = copy.bytes;
+        correlation = copy.correlationId;
         r.from = side_of(copy.srcKind);
         r.to = side_of(copy.dstKind);
+        break;
+      }
+      case CUPTI_ACTIVITY_KIND_MEMCPY2: {
+        const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpyPtoP4&>(a);
+        r = common(copy);
+        r.kind = work_kind::copy;
+        r.bytes = copy.bytes;
+        r.from = side_of(copy.srcKind);
+        r.to = side_of(copy.dstKind);
+        r.device = copy.dstDeviceId;
+        r.peer = copy.srcDeviceId + 1;
+        correlation = copy.correlationId;
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMSET: {
@@ -137,6 +219,8 @@ class cupti_recorder final : public work_recorder {
         r = common(fill);
         r.kind = work_kind::fill;
         r.bytes = fill.bytes;
+        r.value = fill.value;
+        correlation = fill.correlationId;
         r.to = side_of(fill.memoryKind);
         break;
       }
@@ -144,6 +228,7 @@ class cupti_recorder final : public work_recorder {
         return;
     }
     if (r.begin == 0 || r.end < r.begin) return;  // a forced flush brings work that is not complete
+    r.request = requests_.find(correlation);
     name ? backlog_.note_kernel(r, name) : backlog_.note(r);
   }
 
@@ -158,6 +243,10 @@ class cupti_recorder final : public work_recorder {
     r.registers = k.registersPerThread;
     r.static_shared = static_cast<std::uint32_t>(k.staticSharedMemory);
     r.dynamic_shared = static_cast<std::uint32_t>(k.dynamicSharedMemory);
+    r.shared = k.sharedMemoryExecuted;
+    r.cluster = {k.clusterX, k.clusterY, k.clusterZ};
+    r.local = k.localMemoryPerThread;
+    r.local_total = k.localMemoryTotal;
     return r;
   }
 
@@ -166,6 +255,11 @@ class cupti_recorder final : public work_recorder {
     std::string reasons;
     for (const std::string& path : cupti_candidates()) {
       library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+      if (library && ::dlsym(library, frontend_marker)) {  // ours, which would ask us
+        ::dlclose(library);
+        library = nullptr;
+        continue;
+      }
       if (library) break;
       if (reasons.empty()) reasons = ::dlerror();
     }
@@ -182,7 +276,15 @@ class cupti_recorder final : public work_recorder {
     find(cupti_.count_dropped, "cuptiActivityGetNumDroppedRecords");
     find(cupti_.timestamp, "cuptiGetTimestamp");
     find(cupti_.result_text, "cuptiGetResultString");
+    find(cupti_.subscribe, "cuptiSubscribe");
+    find(cupti_.unsubscribe, "cuptiUnsubscribe");
+    find(cupti_.enable_callback, "cuptiEnableCallback");
+    find(cupti_.callback_name, "cuptiGetCallbackName");
+    find(cupti_.disable, "cuptiActivityDisable");
     find(cupti_.enable, "cuptiActivityEnable");
+    const bool all = whole;
+    find(cupti_.register_clock, "cuptiActivityRegisterTimestampCallback");  // since CUDA 12
+    whole = all;
     if (whole) return {};
     cupti_ = {};
     return failure("the server's CUPTI lacks functions of the activity interface");
@@ -198,8 +300,11 @@ class cupti_recorder final : public work_recorder {
   static std::atomic<cupti_recorder*> receiver;
 
   std::mutex start_mutex_;  // guards what follows; held while CUPTI is called
-  bool started_ = false;
+  bool started_ = false, ready_ = false;
   cupti_table cupti_;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  std::atomic<bool> own_clock_{false};  ///< records have the times of std::chrono::steady_clock
+  recent_numbers<std::uint64_t> requests_{remembered_calls};  ///< by CUPTI's numbers of calls
 
   work_backlog backlog_;  // CUPTI's threads fill it
 };
