@@ -1,11 +1,18 @@
-// Who wants to be told of every API call: the shim looks at one word, which is zero as a rule. Any thread.
+// Who wants to be told of every API call: the shim looks at one word, which is zero as a rule. Calls are
+// numbered while somebody watches, and requests to the server are known by the call that sent them. Any
+// thread.
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 
 namespace outboard::frontend {
 
-enum class call_watcher : unsigned { trace = 1, profile = 2 };
+struct lane;
+
+/// tool: a profiler in the program (frontend/cupti).
+enum class call_watcher : unsigned { trace = 1, profile = 2, tool = 4 };
 
 inline std::atomic<unsigned> call_watchers{0};
 
@@ -13,10 +20,60 @@ inline bool calls_watched() { return call_watchers.load(std::memory_order_relaxe
 inline bool calls_watched_by(call_watcher who) {
   return (call_watchers.load(std::memory_order_relaxed) & static_cast<unsigned>(who)) != 0;
 }
-inline void watch_calls(call_watcher who, bool on) {
-  const auto bit = static_cast<unsigned>(who);
-  on ? call_watchers.fetch_or(bit, std::memory_order_relaxed)
-     : call_watchers.fetch_and(~bit, std::memory_order_relaxed);
-}
+void watch_calls(call_watcher who, bool on);
+
+/// The number of a call that begins now: from 1 on.
+std::uint32_t next_call_number();
+
+/// A request leaves: it belongs to the call that this thread makes. For those that watch.
+void note_request(std::uint64_t ticket, std::uint32_t call);
+/// The call that sent this request; 0: not known, or long ago.
+std::uint32_t call_of_request(std::uint64_t ticket);
+
+/// One API call of the program, as its tool is told of it on the thread that makes it.
+struct tool_call {
+  std::uint32_t function = 0;        ///< opcode
+  const char* name = nullptr;        ///< lasts as long as the process
+  const void* parameters = nullptr;  ///< its arguments, laid out as a struct of them
+  const void* stream = nullptr;      ///< the program's handle of where its work goes
+  std::uint32_t number = 0;          ///< shared with the call of the runtime that makes it
+  void* result = nullptr;            ///< of the API's own type; when it returns
+  std::uint64_t of_tool = 0;         ///< the tool's own, from one time to the other
+  std::chrono::steady_clock::time_point begin{}, end{};  ///< end: when it returns
+};
+
+/// The program's tool. One in a process; never destroyed.
+class call_observer {
+ public:
+  virtual void entered(lane& own, tool_call& call) = 0;
+  virtual void left(lane& own, tool_call& call) = 0;
+  /// The process has a session now.
+  virtual void connected() = 0;
+  /// It will not have one much longer.
+  virtual void ending() = 0;
+
+ protected:
+  ~call_observer() = default;
+};
+inline std::atomic<call_observer*> tool{nullptr};
+
+/// A call of the program while somebody watches, from its begin to over(). On its thread.
+class watched_call {
+ public:
+  explicit watched_call(const tool_call& about);
+  /// `result`: of the API's own type. Those that watch are told, but for the trace.
+  void over(void* result);
+
+  /// A call that the program makes, not another call or a callback of one.
+  bool outermost() const { return outermost_; }
+  const lane& own() const { return own_; }
+  std::chrono::steady_clock::duration took() const { return call_.end - call_.begin; }
+
+ private:
+  lane& own_;
+  const bool outermost_;
+  call_observer* tool_ = nullptr;
+  tool_call call_;
+};
 
 }  // namespace outboard::frontend

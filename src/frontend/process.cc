@@ -71,6 +71,7 @@ void process::forked_child() {
   // connection, its locks and its buffers are the parent's.
   trace::forked();
   profile::forked();
+  watch_calls(call_watcher::tool, false);  // a profiler's locks are the parent's
   // One in which nothing was begun may begin by itself.
   if (!touched.load(std::memory_order_acquire)) return;
   life_.store(life::forked, std::memory_order_release);
@@ -81,6 +82,7 @@ void process::forked_child() {
 void process::shut_down() {
   if (life_.load() == life::forked) return;
   life_.store(life::ended, std::memory_order_release);
+  if (call_observer* const own = tool.load()) own->ending();
   if (session_) profile::finish(session_->moved());
   if (session_) session_->goodbye();
   managed_->stop();
@@ -241,7 +243,9 @@ CUresult process::connect_locked() {
         managed_->take_back();
         if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane(), live_->any());
       });
-  profile::attach(*session_, (dialed->welcome.features & wire::feature_profile) != 0);
+  records_work_ = (dialed->welcome.features & wire::feature_profile) != 0;
+  profile::attach(*session_, records_work_);
+  if (call_observer* const own = tool.load()) own->connected();
   this_lane().how = answered::waited;  // the hello counts as a round trip
   // As a real driver (580): what the program has made before its first call is destroyed after this, and
   // every call from there says so.

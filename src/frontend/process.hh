@@ -87,6 +87,8 @@ class process {
   image_recalls* recalls() const { return recalls_.get(); }
 
   session* server() const { return session_.get(); }
+  /// Can the server tell what its device does? With a session.
+  bool records_work() const { return records_work_; }
   const marshal::snapshot& facts() const { return facts_; }
   void* find_export(std::string_view symbol) const { return options_.find_export(symbol); }
 
@@ -155,6 +157,7 @@ class process {
   CUresult connect_code_ = CUDA_ERROR_NO_DEVICE;
   transport::registry transports_;
   std::unique_ptr<session> session_;
+  bool records_work_ = false;
   marshal::snapshot facts_;
   std::array<std::unique_ptr<handle_table>, static_cast<std::size_t>(api::handle_kind::count)> tables_;
   std::vector<context_state*> primaries_;

@@ -3,8 +3,7 @@
 #include <utility>
 
 #include "frontend/lane.hh"
-#include "frontend/profile_writer.hh"
-#include "marshal/profile_bodies.hh"
+#include "frontend/profile_clock.hh"
 
 namespace outboard::frontend {
 namespace {
@@ -24,7 +23,12 @@ std::string profile_source::start() {
   return "the session is lost";
 }
 
-void profile_source::fetch(bool all, profile_writer& into) {
+void profile_source::stop() {
+  request_.clear();
+  (void)ask(marshal::service::profile_stop);
+}
+
+void profile_source::fetch(bool all, profile_receiver& into) {
   into.begin_fetch();
   bool more = true;
   for (int further = 0; more || further < further_questions; further += more ? 0 : 1) {
@@ -34,7 +38,7 @@ void profile_source::fetch(bool all, profile_writer& into) {
 }
 
 /// One reply. False: there will be none.
-bool profile_source::take(bool all, profile_writer& into, bool& more) {
+bool profile_source::take(bool all, profile_receiver& into, bool& more) {
   request_.clear();
   wire::writer w(request_);
   marshal::put_body(w, marshal::profile_take_body{all});

@@ -1,5 +1,5 @@
-// Asks the server for what its device has recorded, and hands it to the writer. One thread at a time; it may
-// wait for as long as the session does.
+// Asks the server for what its device has recorded, and hands it on. One thread at a time; it may wait for as
+// long as the session does.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,21 @@
 
 #include "frontend/session.hh"
 #include "marshal/bodies.hh"
+#include "marshal/profile_bodies.hh"
 
 namespace outboard::frontend {
 
-class profile_writer;
+/// Takes what is fetched. Called by whoever fetches, one thread at a time.
+class profile_receiver {
+ public:
+  virtual void begin_fetch() = 0;
+  /// The question left at `asked`, the answer was here at `answered`: nanoseconds of the steady clock.
+  virtual void add(marshal::profile_take_reply&& reply, std::int64_t asked, std::int64_t answered) = 0;
+  virtual void end_fetch() = 0;
+
+ protected:
+  ~profile_receiver() = default;
+};
 
 class profile_source {
  public:
@@ -21,11 +32,13 @@ class profile_source {
 
   /// From now on the device records. Why it does not, or nothing.
   std::string start();
+  /// No more; what was recorded can still be fetched.
+  void stop();
   /// All that the server has. `all`: what the device still keeps to itself, too.
-  void fetch(bool all, profile_writer& into);
+  void fetch(bool all, profile_receiver& into);
 
  private:
-  bool take(bool all, profile_writer& into, bool& more);
+  bool take(bool all, profile_receiver& into, bool& more);
   bool ask(marshal::service what);
 
   session& server_;

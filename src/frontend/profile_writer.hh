@@ -13,6 +13,7 @@
 
 #include "frontend/profile_clock.hh"
 #include "frontend/profile_events.hh"
+#include "frontend/profile_source.hh"
 #include "frontend/profile_summary.hh"
 #include "frontend/report_file.hh"
 #include "frontend/session.hh"
@@ -20,7 +21,7 @@
 
 namespace outboard::frontend {
 
-class profile_writer {
+class profile_writer final : public profile_receiver {
  public:
   /// `file`: as report_file::open() takes it; empty: none. False: there is nothing to write to. Once, first.
   bool begin(const std::string& file, bool summary);
@@ -34,10 +35,10 @@ class profile_writer {
 
   /// One fetch of the device's records, which is a look at the clocks, too: the records of its last reply are
   /// written at its end, when it is known where the clocks stand then.
-  void begin_fetch();
+  void begin_fetch() override;
   /// A reply, and when its question left and it came, on our clock.
-  void add(marshal::profile_take_reply&& reply, std::int64_t asked, std::int64_t answered);
-  void end_fetch();
+  void add(marshal::profile_take_reply&& reply, std::int64_t asked, std::int64_t answered) override;
+  void end_fetch() override;
 
   /// Writes the rest, and the summary to stderr.
   void end(const traffic& moved);

@@ -7,6 +7,8 @@
 
 #include "base/cores.hh"
 #include "base/overlap.hh"
+#include "frontend/call_watch.hh"
+#include "frontend/lane.hh"
 #include "transport/spin.hh"
 #include "wire/cursor.hh"
 
@@ -78,6 +80,8 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
   const std::size_t used = request.bulk.empty() ? (request.payload.empty() ? 1 : 2) : 3;
   add(sent_, raw.size() + header.size);
   last_ticket_ = header.ticket;
+  if (calls_watched()) [[unlikely]]
+    note_request(header.ticket, this_lane().call);
   if (kind == wire::frame_kind::post && gathers()) {
     const auto now = outbox::clock::now();
     if (outbox_.take({raw, request.payload, request.bulk}, request.how, now))

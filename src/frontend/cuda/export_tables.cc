@@ -118,13 +118,21 @@ CUresult cudart_load_header(const void* fatbin, CUmodule* out, void*, void*, std
 
 // All zero: no tool wants callbacks. The counts are elements; a runtime of 13.0 needs 523 and 14, and crashes
 // on less.
-constinit std::uint32_t wanted_runtime[4096]{};
+constinit std::uint32_t wanted_runtime[runtime_functions]{};
 constinit std::uint32_t wanted_small[64]{};
+constinit std::atomic<runtime_call_observer> observe_runtime{nullptr};
+
+/// Around each call of the runtime whose flag is set.
+CUresult hooks_call(std::uint32_t function, runtime_call* call) {
+  if (!call || call->size < sizeof *call || function >= runtime_functions) return CUDA_SUCCESS;
+  if (auto* const told = observe_runtime.load(std::memory_order_acquire)) told(function, *call);
+  return CUDA_SUCCESS;
+}
 
 CUresult hooks_runtime(std::uint32_t** array, std::size_t* count) {
   if (!array || !count) return CUDA_ERROR_INVALID_VALUE;
   *array = wanted_runtime;
-  *count = 1024;
+  *count = runtime_functions;
   return CUDA_SUCCESS;
 }
 
@@ -251,6 +259,7 @@ union word {
   CUresult (*load_extra)(CUmodule*, const void*, void*, void*, std::uint32_t);
   CUresult (*load_header)(const void*, CUmodule*, void*, void*, std::uint32_t);
   CUresult (*array)(std::uint32_t**, std::size_t*);
+  CUresult (*call)(std::uint32_t, runtime_call*);
   CUresult (*out)(void**);
   CUresult (*put)(CUcontext, void*, void*, cls_destructor);
   CUresult (*remove)(CUcontext, void*);
@@ -299,7 +308,8 @@ constexpr auto make_cudart() {
 
 constexpr auto make_hooks() {
   auto t = unknown_table<id::callbacks, 7>();
-  for (const int slot : {1, 3, 4, 5}) t.words[slot] = {.plain = do_nothing};
+  for (const int slot : {3, 4, 5}) t.words[slot] = {.plain = do_nothing};
+  t.words[1] = {.call = hooks_call};
   t.words[2] = {.array = hooks_runtime};
   t.words[6] = {.array = hooks_small};
   return t;
@@ -417,6 +427,9 @@ const served served_tables[] = {
      &layout_table},
 };
 
+/// Our own, for our own libcupti.
+constinit std::atomic<const tool_interface*> tool_table{nullptr};
+
 /// By their first four bytes: what only profilers and their like ask for (CUPTI 13.0).
 constexpr std::uint8_t tables_of_profilers[][4] = {{0x2c, 0x8e, 0x0a, 0xd8}, {0xfc, 0x58, 0xac, 0x1a},
                                                    {0x35, 0x77, 0x0f, 0x1b}, {0xbf, 0xdb, 0x43, 0x2d},
@@ -431,15 +444,23 @@ void tell_profiler(const CUuuid& wanted) {
   if (!std::any_of(std::begin(tables_of_profilers), std::end(tables_of_profilers), is)) return;
   if (said.exchange(true, std::memory_order_relaxed)) return;
   hooks.complain(
-      "a profiler (CUPTI) in this program will see no kernels and no copies: they run on the server, and "
-      "Outboard does not record them for it yet, but for `outboard run --profile FILE`. The program itself "
-      "is "
-      "not affected (OUTBOARD_LOG=off: not to be told)");
+      "a profiler in this program will see no kernels and no copies: it has NVIDIA's CUPTI inside, not ours, "
+      "which `outboard run` puts before that where a program loads a library (docs/how-to/profile.md). The "
+      "program itself is not affected (OUTBOARD_LOG=off: not to be told)");
 }
 
 }  // namespace
 
 void set_export_hooks(const export_hooks& filled) { hooks = filled; }
+
+void observe_runtime_calls(runtime_call_observer told) { observe_runtime.store(told); }
+
+void want_runtime_call(std::uint32_t function, bool wanted) {
+  if (function < runtime_functions)
+    std::atomic_ref(wanted_runtime[function]).store(wanted ? 1 : 0, std::memory_order_relaxed);
+}
+
+void set_tool_interface(const tool_interface* table) { tool_table.store(table); }
 
 CUresult get_export_table(const void** out, const CUuuid* wanted) {
   if (!out || !wanted) return CUDA_ERROR_INVALID_VALUE;
@@ -449,6 +470,10 @@ CUresult get_export_table(const void** out, const CUuuid* wanted) {
     return CUDA_SUCCESS;
   }
   *out = nullptr;
+  if (std::memcmp(tool_interface::id, wanted->bytes, sizeof tool_interface::id) == 0 && tool_table.load()) {
+    *out = tool_table.load();
+    return CUDA_SUCCESS;
+  }
   tell_profiler(*wanted);
   return CUDA_ERROR_INVALID_VALUE;
 }

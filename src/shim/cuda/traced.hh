@@ -2,7 +2,9 @@
 // how it was answered and how long it took. Any thread; else it costs a load.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstring>
 
 #include "frontend/call_watch.hh"
 #include "frontend/cuda/api_lock.hh"
@@ -59,6 +61,32 @@ frontend::trace::argument given(frontend::trace::argument seen, T value, const a
   return seen;
 }
 
+/// The arguments as the fields of a struct, which is how tools read them.
+template <class... A>
+struct parameter_block {
+  static constexpr std::size_t offset_of(std::size_t which) {
+    constexpr std::array<std::size_t, sizeof...(A) + 1> sizes{sizeof(A)..., 0}, places{alignof(A)..., 1};
+    std::size_t at = 0;
+    for (std::size_t i = 0; i <= which; ++i) {
+      at = (at + places[i] - 1) / places[i] * places[i];
+      if (i < which) at += sizes[i];
+    }
+    return at;
+  }
+  void set(const A&... values) {
+    std::size_t i = 0;
+    ((std::memcpy(bytes.data() + offset_of(i++), &values, sizeof values)), ...);
+  }
+  alignas(16) std::array<std::byte, offset_of(sizeof...(A)) + 16> bytes;
+};
+
+template <class T>
+const void* stream_in(const void* known, const T& argument) {
+  if constexpr (std::is_same_v<T, CUstream>) return argument;
+  if constexpr (std::is_same_v<T, const CUlaunchConfig*>) return argument ? argument->hStream : known;
+  return known;
+}
+
 /// All arguments of one call, after it.
 template <api::opcode Op, class... A>
 auto views(CUresult result, A... arguments) {
@@ -91,20 +119,19 @@ CUresult traced(End&& end, A... arguments) {
   if constexpr (!passes_lock(Op)) frontend::cuda::api_lock::pass();
   if (!frontend::calls_watched()) [[likely]]
     return noted<Op>(end(arguments...));
-  frontend::lane& own = frontend::this_lane();
-  const bool outermost = own.depth++ == 0;
-  if (outermost) own.how = frontend::answered::locally;
-  const auto begin = std::chrono::steady_clock::now();
-  const CUresult result = noted<Op>(end(arguments...));
-  const auto over = std::chrono::steady_clock::now();
-  --own.depth;
-  if (outermost && frontend::profile::on())
-    frontend::profile::note_call(own, api::function<Op>::name, begin, over);
-  if (outermost && frontend::trace::on()) {
+  detail::parameter_block<A...> parameters;
+  parameters.set(arguments...);
+  const void* stream = nullptr;
+  ((stream = detail::stream_in(stream, arguments)), ...);
+  frontend::watched_call watched(
+      {static_cast<std::uint32_t>(Op), api::function<Op>::name.data(), parameters.bytes.data(), stream});
+  CUresult result = noted<Op>(end(arguments...));
+  watched.over(&result);
+  if (watched.outermost() && frontend::trace::on()) {
     const auto seen = detail::views<Op>(result, arguments...);
     frontend::trace::record(api::function<Op>::name, api::function<Op>::about,
-                            std::span(seen).first(sizeof...(A)), static_cast<std::int32_t>(result), own.how,
-                            over - begin, own.id);
+                            std::span(seen).first(sizeof...(A)), static_cast<std::int32_t>(result),
+                            watched.own().how, watched.took(), watched.own().id);
   }
   return result;
 }
