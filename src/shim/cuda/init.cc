@@ -14,6 +14,9 @@
 #include "frontend/cuda/code.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/export_tables.hh"
+#ifdef OUTBOARD_HAS_CUPTI
+#include "frontend/cupti/entries.hh"
+#endif
 #include "frontend/process.hh"
 #include "frontend/trace.hh"
 #include "shim/cuda/exports.hh"
@@ -71,6 +74,10 @@ __attribute__((constructor)) void start() {
     if (const auto parsed = log::parse_level(level)) log::set_level(*parsed);
   }
   frontend::cuda::set_export_hooks(hooks());
+#ifdef OUTBOARD_HAS_CUPTI
+  static constexpr frontend::cuda::tool_interface tools{sizeof tools, frontend::cupti::find_entry};
+  frontend::cuda::set_tool_interface(&tools);
+#endif
   process::instance().boot({transport::add_all, find_export, frontend::cuda::cls_forked});
   // Before the first call; a trace that only a configuration file asks for begins at the connection.
   if (const char* file = ::secure_getenv("OUTBOARD_TRACE"); file && *file) frontend::trace::start(file);

@@ -1,0 +1,22 @@
+// Names and numbers of what CUPTI calls back about, and of its results: from its public headers. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace outboard::api::cupti {
+
+/// One of CUPTI's two lists of functions: the driver's and the runtime's.
+enum class domain { driver, runtime };
+
+/// The function's number, 0: CUPTI knows none of this name.
+std::uint32_t callback_of(domain which, std::string_view name);
+/// NUL-terminated, or nullptr.
+const char* callback_name(domain which, std::uint32_t number);
+/// All numbers are below this.
+std::uint32_t callback_count(domain which);
+
+/// As the header has it ("CUPTI_ERROR_INVALID_KIND"), or nullptr.
+const char* result_name(int code);
+
+}  // namespace outboard::api::cupti

@@ -1,0 +1,389 @@
+#include "frontend/cupti/activities.hh"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/cupti/names.hh"
+#include "base/blocked_signals.hh"
+#include "base/log.hh"
+#include "frontend/cupti/records.hh"
+#include "frontend/process.hh"
+#include "frontend/profile.hh"
+#include "frontend/session.hh"
+
+namespace outboard::frontend::cupti {
+namespace {
+
+constexpr std::chrono::milliseconds pause{100};
+/// A program that ends waits for its last records no longer than this.
+constexpr std::chrono::seconds longest_end{2};
+/// Records of calls that wait for our thread; what is more is lost, and counted.
+constexpr std::size_t most_staged = std::size_t{1} << 21;
+
+/// The kinds that have records here. Those of overhead: ours has none to tell.
+constexpr std::array known_kinds{CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                 CUPTI_ACTIVITY_KIND_MEMCPY,
+                                 CUPTI_ACTIVITY_KIND_MEMSET,
+                                 CUPTI_ACTIVITY_KIND_KERNEL,
+                                 CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                 CUPTI_ACTIVITY_KIND_DRIVER,
+                                 CUPTI_ACTIVITY_KIND_RUNTIME,
+                                 CUPTI_ACTIVITY_KIND_OVERHEAD,
+                                 CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
+constexpr std::array device_kinds{CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                  CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_KERNEL,
+                                  CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
+
+/// This thread may be in one of the program's two functions for buffers, with the deliver mutex.
+thread_local constinit bool delivering = false;
+struct in_delivery {
+  in_delivery() : before(std::exchange(delivering, true)) {}
+  ~in_delivery() { delivering = before; }
+  const bool before;
+};
+
+/// A place in one word; 0: none.
+std::uint64_t packed(const place& p) {
+  return std::uint64_t{1} << 63 | std::uint64_t{p.async} << 62 | std::uint64_t{p.one_copy} << 61 |
+         std::uint64_t{p.pageable} << 60 | std::uint64_t{p.context & 0x0fffffff} << 32 | p.stream;
+}
+std::optional<place> unpacked(std::uint64_t word) {
+  if (word == 0) return std::nullopt;
+  const auto bit = [&](int n) { return (word >> n & 1) != 0; };
+  return place{static_cast<std::uint32_t>(word >> 32) & 0x0fffffff,
+               static_cast<std::uint32_t>(word),
+               bit(62),
+               bit(61),
+               0,
+               bit(60)};
+}
+
+}  // namespace
+
+bool activities::wants_device() const {
+  return std::ranges::any_of(device_kinds, [this](CUpti_ActivityKind k) { return wants(k); });
+}
+
+CUptiResult activities::enable(CUpti_ActivityKind kind) {
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
+    return CUPTI_ERROR_INVALID_KIND;
+  if (std::ranges::find(known_kinds, kind) == known_kinds.end()) {
+    static std::array<std::atomic<bool>, kind_count> told{};
+    if (!told[static_cast<std::size_t>(kind)].exchange(true))
+      log::warn("CUPTI's activities of kind ", static_cast<int>(kind),
+                " are not recorded: cuptiActivityEnable says CUPTI_ERROR_NOT_SUPPORTED");
+    return CUPTI_ERROR_NOT_SUPPORTED;
+  }
+  const std::lock_guard lock(control_mutex_);
+  const bool serial = kind == CUPTI_ACTIVITY_KIND_KERNEL;
+  if ((serial || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) &&
+      wants(serial ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL : CUPTI_ACTIVITY_KIND_KERNEL))
+    return CUPTI_ERROR_NOT_COMPATIBLE;
+  const bool had_device = wants_device();
+  kinds_[static_cast<std::size_t>(kind)] = true;
+  if (!had_device && wants_device()) {
+    if (const std::string refusal = begin_device(false); !refusal.empty()) {
+      log::error("no kernels and no copies for the program's profiler: ", refusal);
+      kinds_[static_cast<std::size_t>(kind)] = false;
+      return CUPTI_ERROR_NOT_SUPPORTED;
+    }
+  }
+  if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+    for (auto& wanted : calls_[kind == CUPTI_ACTIVITY_KIND_RUNTIME]) wanted = true;
+  }
+  refresh();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult activities::disable(CUpti_ActivityKind kind) {
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
+    return CUPTI_ERROR_INVALID_KIND;
+  const std::lock_guard lock(control_mutex_);
+  fetch(false);  // of what ran while it was wanted
+  kinds_[static_cast<std::size_t>(kind)] = false;
+  if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+    for (auto& wanted : calls_[kind == CUPTI_ACTIVITY_KIND_RUNTIME]) wanted = false;
+  }
+  if (!wants_device()) {
+    const std::lock_guard buffers_lock(deliver_mutex_);
+    if (source_) source_->stop();
+    source_.reset();
+  }
+  refresh();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult activities::enable_call(bool runtime, std::uint32_t callback, bool on) {
+  if (callback == 0 || callback >= most_callbacks) return CUPTI_ERROR_INVALID_PARAMETER;
+  const std::lock_guard lock(control_mutex_);
+  calls_[runtime][callback] = on;
+  refresh();
+  return CUPTI_SUCCESS;
+}
+
+bool activities::wants_call(bool runtime, std::uint32_t callback) const {
+  return callback != 0 && callback < most_callbacks &&
+         calls_[runtime][callback].load(std::memory_order_relaxed);
+}
+
+/// With the control mutex. `connected`: there is a session since just now. Why the device records nothing;
+/// empty: it does, or will when there is a session.
+std::string activities::begin_device(bool connected) {
+  process& p = process::instance();
+  session* const server = connected || p.usable() ? p.server() : nullptr;
+  if (!server || ended_) return {};
+  const std::lock_guard lock(deliver_mutex_);
+  if (source_) return {};
+  if (profile::on()) return "`outboard run --profile` has them already, and the server tells them once";
+  if (!p.records_work()) return "the server is older than profiles";
+  source_.emplace(*server);
+  std::string refusal = source_->start();
+  if (!refusal.empty()) source_.reset();
+  return refusal;
+}
+
+/// With the control mutex.
+void activities::refresh() {
+  const bool any = std::ranges::any_of(known_kinds, [this](CUpti_ActivityKind k) { return wants(k); }) ||
+                   std::ranges::any_of(calls_, [](const auto& of_domain) {
+                     return std::ranges::any_of(of_domain, [](const auto& wanted) { return wanted.load(); });
+                   });
+  any_ = any;
+  if (!any || ended_ || thread_.joinable()) return;
+  {
+    const std::lock_guard lock(deliver_mutex_);
+    clock_.look();
+  }
+  const blocked_signals blocked;  // signals are the program's business
+  thread_ = std::thread([this] { run(); });
+}
+
+void activities::connected() {
+  const std::lock_guard lock(control_mutex_);
+  if (!wants_device()) return;
+  if (const std::string refusal = begin_device(true); !refusal.empty())
+    log::error("no kernels and no copies for the program's profiler: ", refusal);
+}
+
+void activities::ending() {
+  std::thread ours;
+  {
+    const std::lock_guard lock(control_mutex_);
+    if (std::exchange(ended_, true)) return;
+    ours = std::move(thread_);
+  }
+  if (!ours.joinable()) return;
+  std::unique_lock lock(wake_mutex_);
+  stopping_ = true;
+  wake_.notify_all();
+  const bool whole = wake_.wait_for(lock, longest_end, [this] { return last_fetched_; });
+  lock.unlock();
+  whole ? ours.join() : ours.detach();
+}
+
+void activities::run() {
+  std::unique_lock lock(wake_mutex_);
+  while (!wake_.wait_for(lock, pause, [this] { return stopping_; })) {
+    lock.unlock();
+    fetch(false);
+    const std::lock_guard buffers_lock(deliver_mutex_);
+    deliver();
+    lock.lock();
+  }
+  lock.unlock();
+  fetch(true);
+  lock.lock();
+  last_fetched_ = true;
+  wake_.notify_all();
+}
+
+void activities::use_buffers(CUpti_BuffersCallbackRequestFunc give, CUpti_BuffersCallbackCompleteFunc take) {
+  const std::lock_guard lock(deliver_mutex_);
+  buffers_.use(give, take);
+}
+
+void activities::use_clock(tool_clock::source own) {
+  const std::lock_guard lock(deliver_mutex_);
+  clock_.use(own);
+  clock_.look();
+}
+
+void activities::flush(bool all) {
+  if (delivering) return;  // in the program's own function, to which a buffer is given back
+  fetch(all);
+  const std::lock_guard lock(deliver_mutex_);
+  deliver();
+  const in_delivery mark;
+  buffers_.flush();
+}
+
+std::size_t activities::take_dropped() {
+  const std::uint64_t lost = lost_.load() + device_lost_.load();
+  const std::uint64_t told = told_lost_.exchange(lost);
+  return lost > told ? lost - told : 0;
+}
+
+CUpti_ActivityKind activities::kind_of(const api::work_record& w) const {
+  if (w.kind == api::work_kind::copy)
+    return w.peer != 0 ? CUPTI_ACTIVITY_KIND_MEMCPY2 : CUPTI_ACTIVITY_KIND_MEMCPY;
+  if (w.kind == api::work_kind::fill) return CUPTI_ACTIVITY_KIND_MEMSET;
+  return wants(CUPTI_ACTIVITY_KIND_KERNEL) ? CUPTI_ACTIVITY_KIND_KERNEL
+                                           : CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+}
+
+/// What the device did comes here, and waits for a buffer.
+void activities::fetch(bool all) {
+  const std::lock_guard lock(deliver_mutex_);
+  clock_.look();
+  if (!source_) return;
+  source_->fetch(all, records_);
+  device_lost_ = records_.dropped();
+  clock_.look();
+}
+
+void activities::take_work(const device_work& w) {
+  const CUpti_ActivityKind kind = kind_of(w.what);
+  if (!wants(kind)) return;
+  noted_work noted{kind, w.what, w.name, w.begin, w.end, w.call, unpacked(places_.find(w.call))};
+  if (noted.what.graph_node != 0) {
+    if (const std::uint32_t graph = graphs_.find(w.call)) noted.what.graph = graph;
+  }
+  if (kind == CUPTI_ACTIVITY_KIND_MEMCPY && noted.where) {
+    // What passes through blocks of ours is the program's one copy of its own memory.
+    if (noted.where->pageable) {
+      for (api::memory_side* const side : {&noted.what.from, &noted.what.to})
+        if (*side == api::memory_side::pinned) *side = api::memory_side::pageable;
+    }
+    if (noted.where->one_copy && !work_.empty() && work_.back().kind == kind &&
+        work_.back().call == noted.call) {
+      noted_work& first = work_.back();
+      first.begin = std::min(first.begin, noted.begin);
+      first.end = std::max(first.end, noted.end);
+      first.what.bytes += noted.what.bytes;
+      return;
+    }
+  }
+  work_.push_back(noted);
+}
+
+/// A program that sees that no buffer was asked for takes it that nothing happened, and does not flush.
+void activities::ask_for_buffer() {
+  if (buffers_.is_open()) return;
+  if (delivering) return;
+  const std::unique_lock lock(deliver_mutex_, std::try_to_lock);
+  const in_delivery mark;
+  if (lock) (void)buffers_.open();
+}
+
+void activities::note_work(std::uint32_t number, const place& where) {
+  ask_for_buffer();
+  places_.note(number, packed(where));
+  if (where.graph != 0) graphs_.note(number, where.graph);
+}
+
+void activities::note_call(const lane& own, const made_call& call) {
+  thread_local const std::uint64_t system_id = static_cast<std::uint64_t>(::gettid());
+  const std::uint64_t thread = system_threads_ ? system_id : static_cast<std::uint64_t>(::pthread_self());
+  ask_for_buffer();
+  const std::lock_guard lock(stage_mutex_);
+  if (stage_.size() >= most_staged) return ++lost_, void();
+  stage_.calls.push_back({call, thread});
+  if (!wants(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION)) return;
+  // Of each kind the one pushed last.
+  const auto& pushed = own.tool.external;
+  for (std::size_t i = 0; i < pushed.size(); ++i) {
+    const auto same = [&](const auto& later) { return later.first == pushed[i].first; };
+    if (std::none_of(pushed.begin() + static_cast<std::ptrdiff_t>(i) + 1, pushed.end(), same))
+      stage_.external.push_back({pushed[i].first, pushed[i].second, call.number});
+  }
+}
+
+void activities::note_wait(std::uint8_t type, const made_call& call, std::uint32_t context,
+                           std::uint32_t stream) {
+  if (!wants(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) return;
+  const std::lock_guard lock(stage_mutex_);
+  if (stage_.size() >= most_staged) return ++lost_, void();
+  stage_.waits.push_back({type, call, context, stream});
+}
+
+/// With the deliver mutex.
+bool activities::put(CUpti_ActivityKind kind, const void* record) {
+  if (buffers_.put(record, record_buffers::size_of(version_, kind))) return true;
+  ++lost_;
+  return false;
+}
+
+/// With the deliver mutex: all that is known goes into buffers.
+void activities::deliver() {
+  const in_delivery mark;
+  staged now;
+  {
+    const std::lock_guard lock(stage_mutex_);
+    std::swap(now, stage_);
+  }
+  const auto process_id = static_cast<std::uint32_t>(::getpid());
+  for (const auto& [kind, number, call] : now.external) {
+    CUpti_ActivityExternalCorrelation r{};
+    r.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION;
+    r.externalKind = static_cast<CUpti_ExternalCorrelationKind>(kind);
+    r.externalId = number;
+    r.correlationId = static_cast<std::uint32_t>(call);
+    put(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, &r);
+  }
+  for (const noted_call& c : now.calls) {
+    CUpti_ActivityAPI r{};
+    r.kind = c.runtime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
+    r.cbid = c.callback;
+    r.start = clock_.of(c.begin);
+    r.end = clock_.of(c.end);
+    r.processId = process_id;
+    r.threadId = static_cast<std::uint32_t>(c.thread);
+    r.correlationId = c.number;
+    r.returnValue = c.result;
+    put(r.kind, &r);
+  }
+  for (const noted_wait& w : now.waits) {
+    CUpti_ActivitySynchronization2 r{};
+    r.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+    r.type = static_cast<CUpti_ActivitySynchronizationType>(w.type);
+    r.start = clock_.of(w.call.begin);
+    r.end = clock_.of(w.call.end);
+    r.correlationId = w.call.number;
+    r.contextId = w.context;
+    r.streamId = w.stream;
+    r.cudaEventId = ~std::uint32_t{0};
+    r.returnValue = w.call.result;
+    put(r.kind, &r);
+  }
+  for (const noted_work& w : std::exchange(work_, {})) put_work(w);
+}
+
+void activities::put_work(const noted_work& w) {
+  shown_work shown{clock_.of(w.begin), clock_.of(w.end), w.call, w.what.context, w.what.stream, false, ""};
+  if (w.where) {
+    shown.context = w.where->context;
+    shown.stream = w.where->stream;
+    shown.async = w.where->async;
+  }
+  if (w.what.kind == api::work_kind::kernel) {
+    const auto known = kernel_names_.find(w.name);
+    shown.name = (known != kernel_names_.end() ? known : kernel_names_.emplace(w.name).first)->c_str();
+    const auto r = kernel_record(w.kind, w.what, shown);
+    put(w.kind, &r);
+  } else if (w.kind == CUPTI_ACTIVITY_KIND_MEMCPY2) {
+    const auto r = peer_copy_record(w.what, shown);
+    put(w.kind, &r);
+  } else if (w.what.kind == api::work_kind::copy) {
+    const auto r = copy_record(w.what, shown);
+    put(w.kind, &r);
+  } else {
+    const auto r = fill_record(w.what, shown);
+    put(w.kind, &r);
+  }
+}
+
+}  // namespace outboard::frontend::cupti

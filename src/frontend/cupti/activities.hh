@@ -1,0 +1,156 @@
+// CUPTI's activity interface: which kinds the program wants, the records of its calls and of the device's
+// work, and their way into its buffers. A thread of ours fetches what the device did and fills buffers while
+// any kind is wanted. Any thread.
+#pragma once
+
+#include "api/cuda/cupti_headers.hh"
+
+#include <array>
+#include <bitset>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/recent_numbers.hh"
+#include "frontend/call_watch.hh"
+#include "frontend/cupti/record_buffers.hh"
+#include "frontend/cupti/tool_clock.hh"
+#include "frontend/device_records.hh"
+#include "frontend/lane.hh"
+
+namespace outboard::frontend::cupti {
+
+/// One call that is over, of the driver or the runtime. Times of std::chrono::steady_clock, nanoseconds.
+struct made_call {
+  bool runtime = false;
+  std::uint32_t callback = 0;  ///< CUPTI's number of the function
+  std::uint32_t number = 0;
+  std::int64_t begin = 0, end = 0;
+  std::uint32_t result = 0;
+};
+
+/// Where and how a call's work is done, as the program sees it.
+struct place {
+  std::uint32_t context = 0, stream = 0;
+  bool async = false;
+  bool one_copy = false;    ///< it copies once, in however many parts
+  std::uint32_t graph = 0;  ///< that it launches; 0: none
+  bool pageable = false;    ///< from or to memory of the program's that is not page-locked
+};
+
+class activities {
+ public:
+  CUptiResult enable(CUpti_ActivityKind kind);
+  CUptiResult disable(CUpti_ActivityKind kind);
+  /// One function of the driver or the runtime alone, beside what its kind says.
+  CUptiResult enable_call(bool runtime, std::uint32_t callback, bool on);
+  bool any() const { return any_.load(std::memory_order_relaxed); }
+  bool wants_call(bool runtime, std::uint32_t callback) const;
+
+  void use_buffers(CUpti_BuffersCallbackRequestFunc give, CUpti_BuffersCallbackCompleteFunc take);
+  void use_clock(tool_clock::source own);
+  std::uint64_t now() const { return clock_.now(); }
+  void use_version(int major) { version_ = major; }
+  int version() const { return version_; }
+  void use_thread_ids(bool of_system) { system_threads_ = of_system; }
+  bool system_threads() const { return system_threads_; }
+
+  /// All records that can be had go into the program's buffers, and those back to it. `all`: also of work
+  /// that the device keeps to itself.
+  void flush(bool all);
+  /// Lost since the last question. Takes no lock: programs ask while a buffer is given back to them.
+  std::size_t take_dropped();
+
+  /// On the thread that calls, when it begins: where its work will go.
+  void note_work(std::uint32_t number, const place& where);
+  /// When it is over.
+  void note_call(const lane& own, const made_call& call);
+  /// It waited for the device. `type`: CUpti_ActivitySynchronizationType.
+  void note_wait(std::uint8_t type, const made_call& call, std::uint32_t context, std::uint32_t stream);
+
+  /// There is a session now.
+  void connected();
+  /// There will be none soon: what the device did is fetched, as long as the server answers.
+  void ending();
+
+ private:
+  struct noted_call : made_call {
+    std::uint64_t thread = 0;
+  };
+  struct noted_wait {
+    std::uint8_t type = 0;
+    made_call call;
+    std::uint32_t context = 0, stream = 0;
+  };
+  struct noted_work {
+    CUpti_ActivityKind kind = CUPTI_ACTIVITY_KIND_INVALID;
+    api::work_record what;
+    std::string_view name;
+    std::int64_t begin = 0, end = 0;
+    std::uint32_t call = 0;
+    std::optional<place> where;  ///< none: not known
+  };
+  struct staged {
+    std::vector<noted_call> calls;
+    std::vector<std::array<std::uint64_t, 3>> external;  ///< kind, number, call
+    std::vector<noted_wait> waits;
+    std::size_t size() const { return calls.size() + external.size() + waits.size(); }
+  };
+
+  bool wants(CUpti_ActivityKind kind) const {
+    return kinds_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
+  }
+  bool wants_device() const;
+  CUpti_ActivityKind kind_of(const api::work_record& w) const;
+  std::string begin_device(bool connected);
+  void refresh();
+  void fetch(bool all);
+  void ask_for_buffer();
+  void deliver();
+  void take_work(const device_work& w);
+  void put_work(const noted_work& w);
+  bool put(CUpti_ActivityKind kind, const void* record);
+  void run();
+
+  static constexpr std::size_t kind_count = CUPTI_ACTIVITY_KIND_COUNT;
+  static constexpr std::size_t most_callbacks = 2048;
+
+  std::atomic<int> version_{13};
+  std::atomic<bool> any_{false}, system_threads_{false};
+  std::array<std::atomic<bool>, kind_count> kinds_{};
+  /// By domain and function: wanted.
+  std::array<std::array<std::atomic<bool>, most_callbacks>, 2> calls_{};
+
+  std::mutex control_mutex_;  // held while kinds change
+  bool ended_ = false;
+  std::thread thread_;
+
+  std::mutex stage_mutex_;  // guards what threads of the program leave here
+  staged stage_;
+  std::atomic<std::uint64_t> lost_{0}, device_lost_{0}, told_lost_{0};
+
+  std::mutex deliver_mutex_;  // guards what follows; held while the server is asked and buffers are filled
+  tool_clock clock_;
+  std::optional<profile_source> source_;  ///< while the device records
+  device_records records_{[this](const device_work& w) { take_work(w); }};
+  std::vector<noted_work> work_;
+  record_buffers buffers_;
+  std::set<std::string, std::less<>> kernel_names_;  ///< for ever: records point to them
+
+  /// Context, stream and manner of the newest calls, and the graphs of those that launch one.
+  recent_numbers<std::uint64_t> places_{std::size_t{1} << 20};
+  recent_numbers<std::uint32_t> graphs_{std::size_t{1} << 16};
+
+  std::mutex wake_mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false, last_fetched_ = false;
+};
+
+}  // namespace outboard::frontend::cupti

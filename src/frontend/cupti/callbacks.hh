@@ -1,0 +1,54 @@
+// CUPTI's callbacks: one subscriber in a process, and the functions of the driver and the runtime that it
+// wants to be told of. Any thread.
+#pragma once
+
+#include "api/cuda/cupti_headers.hh"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "frontend/call_watch.hh"
+
+namespace outboard::frontend::cupti {
+
+class callbacks {
+ public:
+  CUptiResult subscribe(CUpti_SubscriberHandle* out, CUpti_CallbackFunc function, void* data);
+  CUptiResult unsubscribe(CUpti_SubscriberHandle subscriber);
+  CUptiResult enable(bool on, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
+                     std::uint32_t callback);
+  CUptiResult enable_domain(bool on, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain);
+  CUptiResult state(std::uint32_t* out, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
+                    std::uint32_t callback) const;
+
+  bool any() const { return any_.load(std::memory_order_relaxed); }
+  bool wants(bool runtime, std::uint32_t callback) const {
+    return callback < most_callbacks && wanted_[runtime][callback].load(std::memory_order_relaxed);
+  }
+  bool wants_resource(std::uint32_t event) const {
+    return event < resources_.size() && resources_[event].load(std::memory_order_relaxed);
+  }
+  /// `event`: CUpti_CallbackIdResource. On the thread whose call does it.
+  void tell_resource(std::uint32_t event, CUcontext context, CUstream stream) const;
+  /// On the thread that calls. Calls the program's function.
+  void tell(bool runtime, std::uint32_t callback, const CUpti_CallbackData& about) const;
+
+  static constexpr std::uint32_t most_callbacks = 2048;
+
+ private:
+  bool is_ours(CUpti_SubscriberHandle subscriber) const;
+  void refresh();
+  CUptiResult set(bool on, CUpti_CallbackDomain domain, std::uint32_t first, std::uint32_t last);
+
+  mutable std::mutex mutex_;
+  bool subscribed_ = false;
+  std::atomic<CUpti_CallbackFunc> function_{nullptr};
+  std::atomic<void*> data_{nullptr};
+  std::atomic<bool> any_{false};
+  std::array<std::array<std::atomic<bool>, most_callbacks>, 2> wanted_{};  ///< driver, runtime
+  std::array<std::atomic<bool>, CUPTI_CBID_RESOURCE_SIZE> resources_{};
+};
+
+}  // namespace outboard::frontend::cupti

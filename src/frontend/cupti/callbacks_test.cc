@@ -1,0 +1,45 @@
+#include "frontend/cupti/callbacks.hh"
+
+#include <gtest/gtest.h>
+
+namespace outboard::frontend::cupti {
+namespace {
+
+void CUPTIAPI count(void* data, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {
+  ++*static_cast<int*>(data);
+}
+
+TEST(cupti_callbacks, have_one_subscriber_that_is_told_of_what_it_wants) {
+  callbacks all;
+  int calls = 0;
+  CUpti_SubscriberHandle own = nullptr, other = nullptr;
+  EXPECT_EQ(all.enable_domain(true, own, CUPTI_CB_DOMAIN_DRIVER_API), CUPTI_ERROR_INVALID_PARAMETER);
+  ASSERT_EQ(all.subscribe(&own, count, &calls), CUPTI_SUCCESS);
+  EXPECT_EQ(all.subscribe(&other, count, &calls), CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+  EXPECT_FALSE(all.any());
+  ASSERT_EQ(all.enable(true, own, CUPTI_CB_DOMAIN_RUNTIME_API, 211), CUPTI_SUCCESS);
+  EXPECT_TRUE(all.any());
+  EXPECT_TRUE(all.wants(true, 211));
+  EXPECT_FALSE(all.wants(false, 211));
+  std::uint32_t on = 0;
+  EXPECT_EQ(all.state(&on, own, CUPTI_CB_DOMAIN_RUNTIME_API, 211), CUPTI_SUCCESS);
+  EXPECT_EQ(on, 1u);
+  all.tell(true, 211, CUpti_CallbackData{});
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(all.enable(true, own, CUPTI_CB_DOMAIN_RUNTIME_API, 1u << 20), CUPTI_ERROR_INVALID_PARAMETER);
+  EXPECT_EQ(all.enable_domain(true, own, CUPTI_CB_DOMAIN_SYNCHRONIZE), CUPTI_ERROR_NOT_SUPPORTED);
+  all.tell_resource(CUPTI_CBID_RESOURCE_STREAM_CREATED, nullptr, nullptr);
+  EXPECT_EQ(calls, 1);
+  ASSERT_EQ(all.enable_domain(true, own, CUPTI_CB_DOMAIN_RESOURCE), CUPTI_SUCCESS);
+  all.tell_resource(CUPTI_CBID_RESOURCE_STREAM_CREATED, nullptr, nullptr);
+  EXPECT_EQ(calls, 2);
+  ASSERT_EQ(all.unsubscribe(own), CUPTI_SUCCESS);
+  EXPECT_FALSE(all.any());
+  all.tell(true, 211, CUpti_CallbackData{});
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(all.unsubscribe(own), CUPTI_ERROR_INVALID_PARAMETER);
+  EXPECT_EQ(all.subscribe(&other, count, &calls), CUPTI_SUCCESS);
+}
+
+}  // namespace
+}  // namespace outboard::frontend::cupti

@@ -1,0 +1,22 @@
+// What CUPTI's records and callbacks need to know of each driver function. Made once; any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace outboard::frontend::cupti {
+
+struct function_traits {
+  std::uint32_t callback = 0;      ///< CUPTI's number; 0: it knows none
+  bool leaves_work = false;        ///< the device's records may be of it
+  bool launches_graph = false;     ///< its first argument
+  bool one_copy = false;           ///< all that it copies is one copy, in however many parts we make it
+  std::uint8_t host_argument = 0;  ///< of a copy, from 1 on: which argument is the program's memory; 0: none
+  bool async = false;              ///< the copy is not waited for
+  std::uint8_t begins = 0, ends = 0;  ///< CUpti_CallbackIdResource: of what it makes or destroys; 0: nothing
+  std::uint8_t synchronizes = 0;      ///< CUpti_ActivitySynchronizationType; 0: it does not
+};
+
+/// Of an opcode of api/cuda.
+const function_traits& traits_of(std::uint32_t function);
+
+}  // namespace outboard::frontend::cupti

@@ -1,0 +1,80 @@
+#include "frontend/cupti/record_buffers.hh"
+
+#include <cstring>
+#include <utility>
+
+namespace outboard::frontend::cupti {
+
+bool record_buffers::put(const void* record, std::size_t size) {
+  const bool full = buffer_ && (size_ - used_ < size || (most_records_ != 0 && records_ == most_records_));
+  if (full) flush();
+  if (!open()) return false;
+  if (size_ < size) return false;
+  std::memcpy(buffer_ + used_, record, size);
+  used_ += size;
+  ++records_;
+  return true;
+}
+
+bool record_buffers::open() {
+  if (buffer_) return true;
+  if (!give_) return false;
+  std::uint8_t* buffer = nullptr;
+  std::size_t size = 0, most = 0;
+  give_(&buffer, &size, &most);
+  if (!buffer || reinterpret_cast<std::uintptr_t>(buffer) % ACTIVITY_RECORD_ALIGNMENT != 0) return false;
+  buffer_ = buffer;
+  size_ = size;
+  most_records_ = most;
+  used_ = records_ = 0;
+  open_ = true;
+  return true;
+}
+
+void record_buffers::flush() {
+  open_ = false;
+  std::uint8_t* const done = std::exchange(buffer_, nullptr);
+  if (done && take_) take_(nullptr, 0, done, size_, used_);
+}
+
+std::size_t record_buffers::size_of(int version, CUpti_ActivityKind kind) {
+  const bool old = version < 13;
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return old ? sizeof(CUpti_ActivityKernel9) : sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return old ? sizeof(CUpti_ActivityMemcpy5) : sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+      return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return sizeof(CUpti_ActivityExternalCorrelation);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return old ? sizeof(CUpti_ActivitySynchronization) : sizeof(CUpti_ActivitySynchronization2);
+    default:
+      return 0;
+  }
+}
+
+CUptiResult record_buffers::next(int version, std::uint8_t* buffer, std::size_t valid,
+                                 CUpti_Activity** record) {
+  if (!buffer || !record) return CUPTI_ERROR_INVALID_PARAMETER;
+  std::size_t at = 0;
+  if (*record) {
+    at = static_cast<std::size_t>(reinterpret_cast<std::uint8_t*>(*record) - buffer);
+    if (at >= valid) return CUPTI_ERROR_INVALID_PARAMETER;
+    const std::size_t size = size_of(version, (*record)->kind);
+    if (size == 0) return CUPTI_ERROR_INVALID_KIND;
+    at += size;
+  }
+  if (at + sizeof(CUpti_Activity) > valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  *record = reinterpret_cast<CUpti_Activity*>(buffer + at);
+  return CUPTI_SUCCESS;
+}
+
+}  // namespace outboard::frontend::cupti

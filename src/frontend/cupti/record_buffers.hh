@@ -1,0 +1,43 @@
+// The program's own buffers for records: asked for when there is something to write, given back when full or
+// flushed. The program's two functions are called without any lock of ours but the owner's. One thread at a
+// time.
+#pragma once
+
+#include "api/cuda/cupti_headers.hh"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace outboard::frontend::cupti {
+
+class record_buffers {
+ public:
+  void use(CUpti_BuffersCallbackRequestFunc give, CUpti_BuffersCallbackCompleteFunc take) {
+    give_ = give;
+    take_ = take;
+  }
+
+  /// `size`: a multiple of 8. False: the program has no room for it, and it is lost.
+  bool put(const void* record, std::size_t size);
+  /// Gives back what is begun.
+  void flush();
+  /// Asks for one, if none is begun. False: there is none.
+  bool open();
+  /// Any thread.
+  bool is_open() const { return open_.load(std::memory_order_relaxed); }
+
+  /// The record behind `*record` (null: the first one) of a buffer filled by us for programs of this version.
+  static CUptiResult next(int version, std::uint8_t* buffer, std::size_t valid, CUpti_Activity** record);
+  /// Of a record that this front-end makes; 0: none of ours.
+  static std::size_t size_of(int version, CUpti_ActivityKind kind);
+
+ private:
+  CUpti_BuffersCallbackRequestFunc give_ = nullptr;
+  CUpti_BuffersCallbackCompleteFunc take_ = nullptr;
+  std::atomic<bool> open_{false};
+  std::uint8_t* buffer_ = nullptr;
+  std::size_t size_ = 0, used_ = 0, records_ = 0, most_records_ = 0;
+};
+
+}  // namespace outboard::frontend::cupti

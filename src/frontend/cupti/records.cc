@@ -1,0 +1,124 @@
+#include "frontend/cupti/records.hh"
+
+namespace outboard::frontend::cupti {
+namespace {
+
+using api::memory_side;
+
+template <class Record>
+void common(Record& r, const api::work_record& w, const shown_work& shown) {
+  r.start = shown.begin;
+  r.end = shown.end;
+  r.deviceId = w.device;
+  r.contextId = shown.context;
+  r.streamId = shown.stream;
+  r.correlationId = shown.call;
+  r.graphNodeId = w.graph_node;
+  r.graphId = w.graph;
+  r.channelID = w.channel;
+  r.channelType = static_cast<CUpti_ChannelType>(w.channel_type);
+}
+
+/// Ours are numbered as theirs.
+static_assert(static_cast<int>(memory_side::pageable) == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE);
+static_assert(static_cast<int>(memory_side::pinned) == CUPTI_ACTIVITY_MEMORY_KIND_PINNED);
+static_assert(static_cast<int>(memory_side::device) == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
+static_assert(static_cast<int>(memory_side::array) == CUPTI_ACTIVITY_MEMORY_KIND_ARRAY);
+static_assert(static_cast<int>(memory_side::managed) == CUPTI_ACTIVITY_MEMORY_KIND_MANAGED);
+
+CUpti_ActivityMemcpyKind direction(memory_side from, memory_side to) {
+  enum class where { unknown, host, device, array };
+  const auto of = [](memory_side side) {
+    switch (side) {
+      case memory_side::pageable:
+      case memory_side::pinned:
+        return where::host;
+      case memory_side::device:
+      case memory_side::managed:
+        return where::device;
+      case memory_side::array:
+        return where::array;
+      default:
+        return where::unknown;
+    }
+  };
+  // By where bytes come from, then by where they go: host, device, array.
+  constexpr CUpti_ActivityMemcpyKind kinds[3][3] = {
+      {CUPTI_ACTIVITY_MEMCPY_KIND_HTOH, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, CUPTI_ACTIVITY_MEMCPY_KIND_HTOA},
+      {CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, CUPTI_ACTIVITY_MEMCPY_KIND_DTOA},
+      {CUPTI_ACTIVITY_MEMCPY_KIND_ATOH, CUPTI_ACTIVITY_MEMCPY_KIND_ATOD, CUPTI_ACTIVITY_MEMCPY_KIND_ATOA}};
+  const where begin = of(from), end = of(to);
+  if (begin == where::unknown || end == where::unknown) return CUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN;
+  return kinds[static_cast<int>(begin) - 1][static_cast<int>(end) - 1];
+}
+
+}  // namespace
+
+CUpti_ActivityKernel10 kernel_record(CUpti_ActivityKind kind, const api::work_record& w,
+                                     const shown_work& shown) {
+  CUpti_ActivityKernel10 r{};
+  r.kind = kind;
+  common(r, w, shown);
+  r.completed = shown.end;
+  r.name = shown.name;
+  r.registersPerThread = static_cast<std::uint16_t>(w.registers);
+  const auto place = [](const auto& from, std::int32_t& x, std::int32_t& y, std::int32_t& z) {
+    x = static_cast<std::int32_t>(from[0]);
+    y = static_cast<std::int32_t>(from[1]);
+    z = static_cast<std::int32_t>(from[2]);
+  };
+  std::int32_t x = 0, y = 0, z = 0;
+  place(w.grid, x, y, z);
+  r.gridX = x, r.gridY = y, r.gridZ = z;
+  place(w.block, x, y, z);
+  r.blockX = x, r.blockY = y, r.blockZ = z;
+  r.clusterX = w.cluster[0], r.clusterY = w.cluster[1], r.clusterZ = w.cluster[2];
+  r.staticSharedMemory = static_cast<std::int32_t>(w.static_shared);
+  r.dynamicSharedMemory = static_cast<std::int32_t>(w.dynamic_shared);
+  r.sharedMemoryExecuted = w.shared;
+  r.localMemoryPerThread = w.local;
+  r.localMemoryTotal = static_cast<std::uint32_t>(w.local_total);
+  r.localMemoryTotal_v2 = w.local_total;
+  return r;
+}
+
+CUpti_ActivityMemcpy6 copy_record(const api::work_record& w, const shown_work& shown) {
+  CUpti_ActivityMemcpy6 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
+  common(r, w, shown);
+  r.bytes = w.bytes;
+  r.copyKind = static_cast<std::uint8_t>(direction(w.from, w.to));
+  r.srcKind = static_cast<std::uint8_t>(w.from);
+  r.dstKind = static_cast<std::uint8_t>(w.to);
+  r.flags = shown.async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
+  r.copyCount = 1;
+  return r;
+}
+
+CUpti_ActivityMemcpyPtoP4 peer_copy_record(const api::work_record& w, const shown_work& shown) {
+  CUpti_ActivityMemcpyPtoP4 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
+  common(r, w, shown);
+  r.bytes = w.bytes;
+  r.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+  r.srcKind = static_cast<std::uint8_t>(w.from);
+  r.dstKind = static_cast<std::uint8_t>(w.to);
+  r.flags = shown.async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
+  r.srcDeviceId = w.peer - 1;
+  r.dstDeviceId = w.device;
+  r.srcContextId = r.dstContextId = shown.context;
+  return r;
+}
+
+CUpti_ActivityMemset4 fill_record(const api::work_record& w, const shown_work& shown) {
+  CUpti_ActivityMemset4 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMSET;
+  common(r, w, shown);
+  r.bytes = w.bytes;
+  r.value = w.value;
+  r.memoryKind = static_cast<std::uint16_t>(w.to);
+  r.flags = shown.async ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0;
+  return r;
+}
+
+}  // namespace outboard::frontend::cupti

@@ -1,0 +1,28 @@
+// One record of CUPTI's, made of what we know. Structs of CUDA 13; those of earlier versions end earlier.
+#pragma once
+
+#include "api/cuda/cupti_headers.hh"
+
+#include <cstdint>
+#include <string_view>
+
+#include "api/cuda/work_record.hh"
+
+namespace outboard::frontend::cupti {
+
+/// What a record of the device's work shows of the program: begin and end on its clock.
+struct shown_work {
+  std::uint64_t begin = 0, end = 0;
+  std::uint32_t call = 0;  ///< its correlation
+  std::uint32_t context = 0, stream = 0;
+  bool async = false;
+  const char* name = "";  ///< of a kernel
+};
+
+CUpti_ActivityKernel10 kernel_record(CUpti_ActivityKind kind, const api::work_record& w,
+                                     const shown_work& shown);
+CUpti_ActivityMemcpy6 copy_record(const api::work_record& w, const shown_work& shown);
+CUpti_ActivityMemcpyPtoP4 peer_copy_record(const api::work_record& w, const shown_work& shown);
+CUpti_ActivityMemset4 fill_record(const api::work_record& w, const shown_work& shown);
+
+}  // namespace outboard::frontend::cupti

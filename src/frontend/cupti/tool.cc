@@ -1,0 +1,158 @@
+#include "frontend/cupti/tool.hh"
+
+#include <chrono>
+#include <utility>
+
+#include "api/cupti/names.hh"
+#include "frontend/cuda/host_order.hh"
+#include "frontend/cupti/functions.hh"
+#include "frontend/lane.hh"
+
+namespace outboard::frontend::cupti {
+namespace {
+
+std::int64_t nanoseconds(std::chrono::steady_clock::time_point at) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
+}
+
+CUcontext current(const lane& own) { return reinterpret_cast<CUcontext>(own.context_handle()); }
+
+bool per_thread(std::string_view name) { return name.ends_with("_ptsz") || name.ends_with("_ptds"); }
+
+}  // namespace
+
+tool_of_program& tool_of_program::instance() {
+  static tool_of_program* const one = new tool_of_program;
+  return *one;
+}
+
+tool_of_program::tool_of_program() {
+  cuda::observe_runtime_calls(runtime_called);
+  frontend::tool.store(this);
+}
+
+void tool_of_program::refresh() {
+  const bool any = activities.any() || callbacks.any();
+  watch_calls(call_watcher::tool, any);
+  // While anything is wanted each call of the runtime is told, because calls of the driver in it belong to
+  // it.
+  for (std::uint32_t f = 1; f < api::cupti::callback_count(api::cupti::domain::runtime); ++f)
+    cuda::want_runtime_call(f, any);
+}
+
+CUpti_CallbackData tool_of_program::about(const lane& own, const tool_call& call) {
+  CUpti_CallbackData data{};
+  data.functionName = call.name;
+  data.functionParams = call.parameters;
+  data.functionReturnValue = call.result;
+  data.callbackSite = call.result ? CUPTI_API_EXIT : CUPTI_API_ENTER;
+  data.context = current(own);
+  data.contextUid = numbers.of_context(own.context_handle());
+  data.correlationId = call.number;
+  return data;
+}
+
+void tool_of_program::entered(lane& own, tool_call& call) {
+  const function_traits& f = traits_of(call.function);
+  if (f.leaves_work && activities.any()) {
+    const std::uint32_t context = numbers.of_context(own.context_handle());
+    const std::uint32_t stream = numbers.of_stream(context, call.stream, per_thread(call.name));
+    bool pageable = false;
+    if (f.host_argument != 0) {
+      const auto* const arguments = static_cast<const std::uint64_t*>(call.parameters);
+      pageable = !cuda::page_locked(arguments[f.host_argument - 1], 1);
+    }
+    place where{context, stream, f.async, f.one_copy, 0, pageable};
+    if (f.launches_graph) where.graph = numbers.of_graph(*static_cast<void* const*>(call.parameters));
+    activities.note_work(call.number, where);
+  }
+  if (f.ends != 0 && callbacks.wants_resource(f.ends)) {
+    const bool stream = f.ends == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING;
+    const void* const first = *static_cast<void* const*>(call.parameters);
+    callbacks.tell_resource(f.ends, stream ? current(own) : static_cast<CUcontext>(const_cast<void*>(first)),
+                            stream ? static_cast<CUstream>(const_cast<void*>(first)) : nullptr);
+  }
+  if (!callbacks.wants(false, f.callback)) return;
+  CUpti_CallbackData data = about(own, call);
+  data.correlationData = &call.of_tool;
+  callbacks.tell(false, f.callback, data);
+}
+
+/// A context is told of when a thread has it first, a stream when it has been made.
+void tool_of_program::tell_of_new(const lane& own, const tool_call& call, std::uint8_t begins) {
+  if (const CUcontext context = current(own); context && numbers.is_new_context(own.context_handle()))
+    callbacks.tell_resource(CUPTI_CBID_RESOURCE_CONTEXT_CREATED, context, nullptr);
+  if (begins == 0 || *static_cast<const CUresult*>(call.result) != CUDA_SUCCESS) return;
+  const bool stream = begins == CUPTI_CBID_RESOURCE_STREAM_CREATED;
+  callbacks.tell_resource(begins, current(own),
+                          stream ? **static_cast<CUstream* const*>(call.parameters) : nullptr);
+}
+
+void tool_of_program::left(lane& own, tool_call& call) {
+  const function_traits& f = traits_of(call.function);
+  const made_call made{false,
+                       f.callback,
+                       call.number,
+                       nanoseconds(call.begin),
+                       nanoseconds(call.end),
+                       static_cast<std::uint32_t>(*static_cast<const CUresult*>(call.result))};
+  if (own.runtime_call == 0 && activities.wants_call(false, f.callback)) activities.note_call(own, made);
+  if (f.synchronizes != 0 && activities.any()) {
+    const std::uint32_t context = numbers.of_context(own.context_handle());
+    const bool whole = f.synchronizes == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
+    const std::uint32_t stream =
+        whole ? ~std::uint32_t{0} : numbers.of_stream(context, call.stream, per_thread(call.name));
+    activities.note_wait(f.synchronizes, made, context, stream);
+  }
+  if (callbacks.any()) tell_of_new(own, call, f.begins);
+  if (!callbacks.wants(false, f.callback)) return;
+  CUpti_CallbackData data = about(own, call);
+  data.correlationData = &call.of_tool;
+  callbacks.tell(false, f.callback, data);
+}
+
+void tool_of_program::runtime_called(std::uint32_t function, const cuda::runtime_call& call) {
+  lane& own = this_lane();
+  tool_of_program& self = instance();
+  call.returns ? self.runtime_left(own, function, call) : self.runtime_entered(own, function, call);
+}
+
+void tool_of_program::runtime_entered(lane& own, std::uint32_t function, const cuda::runtime_call& call) {
+  // A call inside a call stands deeper in the stack; one whose end was not told stands there no more.
+  if (own.runtime_call != 0 && static_cast<const void*>(&call) < own.tool.runtime_frame) return;
+  own.runtime_call = next_call_number();
+  own.tool.runtime_frame = &call;
+  if (callbacks.wants(true, function)) {
+    tool_call told;
+    told.name = call.name;
+    told.number = own.runtime_call;
+    told.parameters = call.parameters;
+    CUpti_CallbackData data = about(own, told);
+    data.symbolName = call.symbol;
+    data.correlationData = call.of_tool;
+    callbacks.tell(true, function, data);
+  }
+  own.tool.runtime_begin = tool_clock::steady_now();
+}
+
+void tool_of_program::runtime_left(lane& own, std::uint32_t function, const cuda::runtime_call& call) {
+  if (own.runtime_call == 0 || own.tool.runtime_frame != &call) return;
+  const std::uint32_t number = std::exchange(own.runtime_call, 0);
+  own.tool.runtime_frame = nullptr;
+  if (activities.wants_call(true, function))
+    activities.note_call(own, {true, function, number, own.tool.runtime_begin, tool_clock::steady_now(),
+                               static_cast<std::uint32_t>(call.result ? *call.result : 0)});
+  if (!callbacks.wants(true, function)) return;
+  tool_call told;
+  told.name = call.name;
+  told.number = number;
+  told.parameters = call.parameters;
+  told.result = call.result;
+  CUpti_CallbackData data = about(own, told);
+  data.callbackSite = CUPTI_API_EXIT;
+  data.symbolName = call.symbol;
+  data.correlationData = call.of_tool;
+  callbacks.tell(true, function, data);
+}
+
+}  // namespace outboard::frontend::cupti

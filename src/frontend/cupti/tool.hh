@@ -1,0 +1,39 @@
+// The profiler in the program, as far as this front-end has one for it: activities and callbacks, and the
+// calls of driver and runtime that both are told of. One in a process, made when the program's first function
+// of CUPTI is called; never destroyed. Any thread.
+#pragma once
+
+#include "frontend/call_watch.hh"
+#include "frontend/cuda/export_tables.hh"
+#include "frontend/cupti/activities.hh"
+#include "frontend/cupti/callbacks.hh"
+#include "frontend/cupti/numbers.hh"
+
+namespace outboard::frontend::cupti {
+
+class tool_of_program final : public call_observer {
+ public:
+  static tool_of_program& instance();
+
+  cupti::numbers numbers;
+  cupti::activities activities;
+  cupti::callbacks callbacks;
+
+  /// Something is wanted, or no more: calls are looked at while it is.
+  void refresh();
+
+  void entered(lane& own, tool_call& call) override;
+  void left(lane& own, tool_call& call) override;
+  void connected() override { activities.connected(); }
+  void ending() override { activities.ending(); }
+
+ private:
+  tool_of_program();
+  static void runtime_called(std::uint32_t function, const cuda::runtime_call& call);
+  void runtime_entered(lane& own, std::uint32_t function, const cuda::runtime_call& call);
+  void runtime_left(lane& own, std::uint32_t function, const cuda::runtime_call& call);
+  void tell_of_new(const lane& own, const tool_call& call, std::uint8_t begins);
+  CUpti_CallbackData about(const lane& own, const tool_call& call);
+};
+
+}  // namespace outboard::frontend::cupti

@@ -1,0 +1,63 @@
+// The clock of a program's profiler beside ours: CUPTI's times are the wall's, or those of a function which
+// the program has given. Looked at again and again, because either may be slewed; between two looks it is
+// taken to have moved evenly. One thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+
+namespace outboard::frontend::cupti {
+
+class tool_clock {
+ public:
+  using source = std::uint64_t (*)();
+
+  /// Of the program's own clock; nullptr: the wall's. What was looked at before counts no more.
+  void use(source own) {
+    own_ = own;
+    looks_.clear();
+  }
+
+  std::uint64_t now() const {
+    if (own_) return own_();
+    const auto since = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(since).count());
+  }
+
+  void look() { look(steady_now(), static_cast<std::int64_t>(now())); }
+  /// For tests: both at one moment.
+  void look(std::int64_t steady, std::int64_t tool) {
+    looks_.push_back({steady, tool - steady});
+    if (looks_.size() > most_looks) looks_.pop_front();
+  }
+
+  /// A moment of std::chrono::steady_clock, nanoseconds. There has been a look.
+  std::uint64_t of(std::int64_t steady) const {
+    const auto later = std::ranges::upper_bound(looks_, steady, {}, &seen::at);
+    if (later == looks_.begin()) return static_cast<std::uint64_t>(steady + looks_.front().offset);
+    const seen& before = *(later - 1);
+    if (later == looks_.end()) return static_cast<std::uint64_t>(steady + before.offset);
+    const double part = static_cast<double>(steady - before.at) / static_cast<double>(later->at - before.at);
+    const double moved = static_cast<double>(later->offset - before.offset) * part;
+    return static_cast<std::uint64_t>(steady + before.offset + static_cast<std::int64_t>(moved));
+  }
+
+  static std::int64_t steady_now() {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+  }
+
+ private:
+  /// A minute of them: records are not older.
+  static constexpr std::size_t most_looks = 600;
+  struct seen {
+    std::int64_t at, offset;
+  };
+
+  source own_ = nullptr;
+  std::deque<seen> looks_;
+};
+
+}  // namespace outboard::frontend::cupti

@@ -1,0 +1,29 @@
+#include "frontend/cupti/tool_clock.hh"
+
+#include <gtest/gtest.h>
+
+namespace outboard::frontend::cupti {
+namespace {
+
+TEST(tool_clock, moves_evenly_between_two_looks) {
+  tool_clock clock;
+  clock.look(1000, 11000);  // 10,000 ahead
+  clock.look(2000, 12100);  // 10,100 ahead
+  EXPECT_EQ(clock.of(500), 10500u);
+  EXPECT_EQ(clock.of(1000), 11000u);
+  EXPECT_EQ(clock.of(1500), 11550u);
+  EXPECT_EQ(clock.of(2000), 12100u);
+  EXPECT_EQ(clock.of(3000), 13100u);
+}
+
+TEST(tool_clock, is_the_program_s_own_where_it_gave_one) {
+  tool_clock clock;
+  clock.look(1000, 2000);
+  clock.use([]() -> std::uint64_t { return 77; });
+  EXPECT_EQ(clock.now(), 77u);
+  clock.look();
+  EXPECT_EQ(clock.of(tool_clock::steady_now()) / 1'000'000'000, 0u);
+}
+
+}  // namespace
+}  // namespace outboard::frontend::cupti
