@@ -15,7 +15,7 @@ if(TARGET outboard)
   add_dependencies(outboard_product outboard)
 endif()
 # Of a client's machine: the libraries, and no daemon.
-foreach(shim cuda nvml opencl)
+foreach(shim cuda cupti_12 cupti_13 nvml opencl)
   if(TARGET outboard_shim_${shim})
     install(TARGETS outboard_shim_${shim} LIBRARY DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
     add_dependencies(outboard_product outboard_shim_${shim})

@@ -91,6 +91,7 @@ struct config {
   std::string trace;
   std::string profile;  ///< file; empty: none
   bool profile_summary = false;
+  bool cupti = true;
   bool find_addresses = true;  ///< of page-locked memory kernels see what addresses are found of, else all
   bool concurrent_managed = true;  ///< host and kernels use managed memory at the same time, where they can
   // Both.

@@ -44,6 +44,8 @@ void look_at_front_end(const common_flags& common, findings& f) {
     f.add(folder.error().message, cure_by_package(product));
   }
   f.facts["front_end"] = j;
+  // What a program's own profiler gets of us.
+  f.facts["profilers"] = folder.ok() && ::access((*folder + "/libcupti.so.13").c_str(), R_OK) == 0;
 }
 
 void look_at_transports(const config& c, findings& f) {
@@ -55,7 +57,6 @@ void look_at_transports(const config& c, findings& f) {
     f.add(transports.error().message);
   }
   f.facts["transports"] = list;
-  f.facts["profilers"] = false;  // what runs on the server is not recorded for a program's CUPTI
 }
 
 json describe(const backend::probed_device& device) {
@@ -218,9 +219,10 @@ void print_findings(const findings& f) {
               front["found"].get<bool>() ? text_of(front["folder"]).c_str() : "not found");
   std::printf("transports:");
   for (const json& t : j["transports"]) std::printf(" %s", text_of(t).c_str());
-  std::printf(
-      "\nprofilers in programs (CUPTI): %s",
-      j["profilers"].get<bool>() ? "record" : "see no kernels yet (outboard run --profile FILE does)");
+  std::printf("\nprofilers in programs (CUPTI): %s",
+              j["profilers"].get<bool>()
+                  ? "see the server's kernels under `outboard run`"
+                  : "see no kernels: this build has no libcupti (outboard run --profile FILE records them)");
   std::printf("\nconfiguration files:");
   for (const json& file : j["configuration"]) std::printf(" %s", text_of(file).c_str());
   std::printf("%s\n", j["configuration"].empty() ? " none" : "");

@@ -51,10 +51,24 @@ void set_report(const char* variable, const std::string& file) {
   ::setenv(variable, ((plain ? "+" : "") + file).c_str(), 1);
 }
 
+/// Programs name the folder of NVIDIA's CUPTI in themselves, and that counts before LD_LIBRARY_PATH: ours are
+/// there before, so that whoever wants a library of this name gets them.
+void preload_cupti(const std::string& libraries) {
+  std::vector<std::string> list;
+  if (const char* old = ::getenv("LD_PRELOAD"); old && *old) list.emplace_back(old);
+  for (const char* name : {"/libcupti.so.13", "/libcupti.so.12"}) {
+    // Both characters end a name in the list.
+    const std::string path = libraries + name;
+    if (path.find_first_of(": ") == path.npos && ::access(path.c_str(), R_OK) == 0) list.push_back(path);
+  }
+  if (!list.empty()) ::setenv("LD_PRELOAD", joined(list, ":").c_str(), 1);
+}
+
 void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
   const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
+  if (c.cupti) preload_cupti(around.libraries);
   ::setenv("OUTBOARD_SERVER", joined(around.servers, ",").c_str(), 1);
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
   for (const setting& s : all_settings()) {

@@ -59,7 +59,10 @@ through_outboard() {
   local environment=(TEST_SCRATCH="$scratch")  # tells this test's programs from another's
   if [ -n "${OUTBOARD_PRELOAD:-}" ]; then
     # CUDA's own run time leaks by design at exit; our own leaks are found in the back-end and in unit tests.
-    environment+=(LD_PRELOAD="$OUTBOARD_PRELOAD" ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS:-}")
+    # It comes first, so what `outboard run` preloads is named again.
+    local tool=$OUTBOARD_BUILD/lib/outboard/libcupti.so.13
+    [ -e "$tool" ] || tool=
+    environment+=(LD_PRELOAD="$OUTBOARD_PRELOAD${tool:+:$tool}" ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS:-}")
   fi
   local libraries=${OUTBOARD_TOOLKIT:+$OUTBOARD_TOOLKIT/lib64:$OUTBOARD_TOOLKIT/lib}
   LD_LIBRARY_PATH=$libraries "$outboard" run "${flags[@]}" -- env "${environment[@]}" "$@"

@@ -3,7 +3,7 @@ import os
 import sys
 import unittest
 
-from harness import DEVICE, clean_environment, run
+from harness import BUILD, DEVICE, clean_environment, run
 
 PRELOAD = os.environ.get("OUTBOARD_PRELOAD", "")
 # Tables that CUPTI alone asks for, and one of those that every runtime wants.
@@ -39,7 +39,24 @@ class Profilers(unittest.TestCase):
 
     def test_doctor_says_it(self):
         done = run("doctor")
-        self.assertIn("profilers in programs (CUPTI): see no kernels yet", done.stdout)
+        here = (BUILD / "lib/outboard/libcupti.so.13").exists()
+        self.assertIn("profilers in programs (CUPTI): see " + ("the server's kernels" if here else "no kernels"), done.stdout)
+
+    @unittest.skipIf(PRELOAD, "the sanitizer's run time comes first")
+    def test_programs_find_ours(self):
+        libraries = ["libcupti.so.13", "libcupti.so.12"]
+        if not (BUILD / "lib/outboard" / libraries[0]).exists():
+            self.skipTest("built without CUPTI")
+        ask = "import ctypes, sys; [print(hasattr(ctypes.CDLL(n), 'outboard_frontend_marker')) for n in sys.argv[1:]]"
+        program = [sys.executable, "-c", ask, *libraries]
+        done = run("run", "--device", DEVICE, "--", *program, environment=clean_environment())
+        self.assertEqual((done.stdout, done.stderr), ("True\nTrue\n", ""))
+        done = run("run", "--device", DEVICE, "--", "printenv", "LD_PRELOAD",
+                   environment=clean_environment(OUTBOARD_CUPTI="0", LD_PRELOAD=""))
+        self.assertEqual(done.stdout, "\n" if done.returncode == 0 else "")
+        done = run("run", "--device", DEVICE, "--", "printenv", "LD_PRELOAD",
+                   environment=clean_environment(LD_PRELOAD="libm.so.6"))
+        self.assertTrue(done.stdout.startswith("libm.so.6:"), done.stdout)
 
 
 if __name__ == "__main__":

@@ -49,5 +49,6 @@ def connect(server=None, token_file=None):
         os.environ["LD_LIBRARY_PATH"] = f"{folder}:{path}" if path else str(folder)  # of processes that are started
     if not _loaded:
         # Who asks for a library of this name later gets the one that is there.
-        for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
-            _loaded.append(ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL))
+        for name in ("libcuda.so.1", "libnvidia-ml.so.1", "libcupti.so.13", "libcupti.so.12"):
+            if (folder / name).exists():
+                _loaded.append(ctypes.CDLL(str(folder / name), mode=ctypes.RTLD_GLOBAL))

@@ -1,0 +1,245 @@
+"""What torch.profiler and JAX's profiler see: the same workloads natively and through Outboard, record by record.
+
+A run records one workload and writes what the profiler saw as JSON; `compare` puts two of them side by side and fails where they
+differ: kernels and their counts, the median duration of those of 20 us and more, kernels tied to their operator, kernels that
+begin before the call that launched them.
+
+usage: torch_profiler.py record WORKLOAD FILE | torch_profiler.py compare NATIVE FILE... | torch_profiler.py workloads
+"""
+import collections
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+STEPS = 20
+
+
+def resnet():
+    import torch
+    import torchvision
+    torch.manual_seed(1)
+    model = torchvision.models.resnet50().cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    images, labels = torch.randn(16, 3, 224, 224, device="cuda"), torch.randint(1000, (16,), device="cuda")
+
+    def step():
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+    return step
+
+
+def language_model():
+    """Llama's parts, small: normalised, rotated, grouped queries, a gated product."""
+    import torch
+    from torch import nn
+    torch.manual_seed(1)
+    width, heads, groups, layers, words = 512, 8, 2, 6, 4096
+    each = width // heads
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.before, self.after = nn.RMSNorm(width), nn.RMSNorm(width)
+            self.q, self.kv = nn.Linear(width, width, bias=False), nn.Linear(width, 2 * groups * each, bias=False)
+            self.out, self.up = nn.Linear(width, width, bias=False), nn.Linear(width, 4 * width, bias=False)
+            self.gate, self.down = nn.Linear(width, 4 * width, bias=False), nn.Linear(4 * width, width, bias=False)
+
+        def forward(self, x):
+            b, n, _ = x.shape
+            h = self.before(x)
+            q = self.q(h).view(b, n, heads, each).transpose(1, 2)
+            k, v = self.kv(h).view(b, n, 2, groups, each).unbind(2)
+            k, v = (t.transpose(1, 2).repeat_interleave(heads // groups, 1) for t in (k, v))
+            mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(mixed.transpose(1, 2).reshape(b, n, width))
+            h = self.after(x)
+            return x + self.down(nn.functional.silu(self.gate(h)) * self.up(h))
+
+    model = nn.Sequential(nn.Embedding(words, width), *[Layer() for _ in range(layers)], nn.RMSNorm(width),
+                          nn.Linear(width, words, bias=False)).cuda().half().eval()
+    return model, torch.randint(words, (1, 64), device="cuda")
+
+
+def generation():
+    import torch
+    model, text = language_model()
+
+    @torch.no_grad()
+    def step():
+        return model(text)[:, -1].argmax()
+    return step
+
+
+def graphs():
+    import torch
+    model, text = language_model()
+    with torch.no_grad():
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                model(text)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = model(text)[:, -1].argmax()
+
+    def step():
+        graph.replay()
+        return out
+    return step
+
+
+def compiled():
+    import torch
+    model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.GELU(), torch.nn.LayerNorm(512), torch.nn.Linear(512, 512)).cuda()
+    fast = torch.compile(model)
+    x = torch.randn(256, 512, device="cuda")
+
+    def step():
+        return fast(x).square().mean()
+    return step
+
+
+TORCH = {"resnet": resnet, "generation": generation, "graphs": graphs, "compiled": compiled}
+
+
+def record_torch(name):
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+    step = TORCH[name]()
+    for _ in range(5):
+        step().item()
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]):  # what is made once is made
+        step().item()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(STEPS):
+        step().item()
+    plain = time.perf_counter() - begin
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
+        begin = time.perf_counter()
+        for _ in range(STEPS):
+            step().item()
+        torch.cuda.synchronize()
+        profiled = time.perf_counter() - begin
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        p.export_chrome_trace(path)
+        with open(path) as file:
+            events = json.load(file)["traceEvents"]
+    return {"plain_ms": 1000 * plain / STEPS, "profiled_ms": 1000 * profiled / STEPS, **of_chrome(events)}
+
+
+def of_chrome(events):
+    calls, operators = {}, {}
+    for e in events:
+        number = e.get("args", {}).get("correlation")
+        if e.get("cat") in ("cuda_runtime", "cuda_driver") and number:
+            calls[number] = e
+        if e.get("cat") == "cpu_op":
+            operators[e["args"].get("External id")] = e["name"]
+    kernels, early, tied, launched = collections.defaultdict(list), [], collections.Counter(), collections.Counter()
+    streams, disorder = {}, 0
+    for e in sorted((e for e in events if e.get("cat") == "kernel"), key=lambda e: e["ts"]):
+        kernels[e["name"]].append(e["dur"])
+        call = calls.get(e["args"].get("correlation"))
+        launched[call["name"] if call else "nothing"] += 1
+        if call:
+            early.append(e["ts"] - call["ts"])
+        tied[operators.get(e["args"].get("External id"), "nothing")] += 1
+        row = e["args"].get("device"), e["args"].get("stream")
+        disorder += e["ts"] < streams.get(row, 0) - 0.5
+        streams[row] = max(streams.get(row, 0), e["ts"] + e["dur"])
+    return {"kernels": {name: [len(d), statistics.median(d)] for name, d in kernels.items()},
+            "copies": collections.Counter(e["name"] for e in events if e.get("cat") == "gpu_memcpy"),
+            "fills": sum(e.get("cat") == "gpu_memset" for e in events), "launched_by": launched, "tied_to": tied,
+            "earliest_us": min(early, default=None), "before_their_call": sum(e < 0 for e in early), "overlapping": disorder}
+
+
+def record_jax():
+    import jax
+    import jax.numpy as jnp
+
+    @jax.jit
+    def train(w, x, y):
+        def loss(w):
+            h = x
+            for layer in w[:-1]:
+                h = jax.nn.gelu(h @ layer)
+            return jnp.mean((h @ w[-1] - y) ** 2)
+        return [a - 0.01 * g for a, g in zip(w, jax.grad(loss)(w))]
+    keys = jax.random.split(jax.random.key(1), 6)
+    w = [jax.random.normal(k, (512, 512)) / 30 for k in keys[:4]]
+    x, y = jax.random.normal(keys[4], (256, 512)), jax.random.normal(keys[5], (256, 512))
+    for _ in range(5):
+        w = jax.block_until_ready(train(w, x, y))
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            begin = time.perf_counter()
+            for _ in range(STEPS):
+                w = jax.block_until_ready(train(w, x, y))
+            profiled = time.perf_counter() - begin
+        path = next(os.path.join(at, f) for at, _, files in os.walk(folder) for f in files if f.endswith(".xplane.pb"))
+        data = jax.profiler.ProfileData.from_file(path)
+        kernels = collections.defaultdict(list)
+        for plane in data.planes:
+            if "/device:GPU" not in plane.name:
+                continue
+            for line in plane.lines:
+                if not line.name.startswith("Stream"):
+                    continue
+                for event in line.events:
+                    kernels[event.name].append(event.duration_ns / 1000)
+    return {"profiled_ms": 1000 * profiled / STEPS, "kernels": {n: [len(d), statistics.median(d)] for n, d in kernels.items()}}
+
+
+def compare(native, others):
+    with open(native) as file:
+        first = json.load(file)
+    bad = 0
+    for path in others:
+        with open(path) as file:
+            other = json.load(file)
+        wrong = []
+        for name in sorted(set(first["kernels"]) | set(other["kernels"])):
+            here, there = first["kernels"].get(name, [0, 0]), other["kernels"].get(name, [0, 0])
+            if here[0] != there[0]:
+                wrong.append(f"{there[0]} instead of {here[0]} times: {name[:90]}")
+            elif here[1] >= 20 and abs(there[1] / here[1] - 1) > 0.02:
+                wrong.append(f"{there[1]:.1f} instead of {here[1]:.1f} us: {name[:90]}")
+        for key in ("tied_to", "launched_by", "copies"):
+            if first.get(key) != other.get(key):
+                wrong.append(f"{key}: {other.get(key)} instead of {first.get(key)}")
+        for key in ("before_their_call", "overlapping"):
+            if other.get(key, 0) > first.get(key, 0):
+                wrong.append(f"{key}: {other[key]} (natively {first[key]}), earliest {other['earliest_us']} us")
+        count = sum(c for c, _ in other["kernels"].values())
+        times = ", ".join(f"{key} {first[key]:.2f} | {other[key]:.2f}" for key in ("plain_ms", "profiled_ms") if key in first)
+        print(f"{path}: {count} kernels of {len(other['kernels'])} names; native | here: {times}; "
+              f"earliest {first.get('earliest_us')} | {other.get('earliest_us')} us: {'differs' if wrong else 'the same'}")
+        for line in wrong[:12]:
+            print("   ", str(line)[:400])
+        bad += bool(wrong)
+    return bad
+
+
+def main():
+    what = sys.argv[1]
+    if what == "workloads":
+        print(*TORCH, "jax")
+    elif what == "record":
+        seen = record_jax() if sys.argv[2] == "jax" else record_torch(sys.argv[2])
+        with open(sys.argv[3], "w") as file:
+            json.dump(seen, file, indent=1)
+    else:
+        sys.exit(compare(sys.argv[2], sys.argv[3:]))
+
+
+if __name__ == "__main__":
+    main()
