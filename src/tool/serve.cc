@@ -165,7 +165,11 @@ int verb_worker(const worker_flags& flags) {
   // Sessions' processes go first where memory runs out, before the daemon and what works for all of them.
   const bool helps = flags.checkpoint > 0 || !flags.remove_folders.empty() || !flags.tidy.directory.empty() ||
                      flags.monitor || flags.probe;
-  backend::guard_this_process(helps ? 0 : backend::end_workers_first);
+  // A worker that may hold a GPU's memory can be checkpointed: root's server has the right to anyway.
+  const bool may_be_vendors = *kind == device_choice::vendor || *kind == device_choice::automatic;
+  const bool checkpoints = !helps && may_be_vendors && ::geteuid() != 0;
+  backend::guard_this_process(helps ? 0 : backend::end_workers_first,
+                              checkpoints ? backend::looked_into_by::user : backend::looked_into_by::root);
   if (flags.checkpoint > 0) {
     return backend::run_checkpoint_helper({.parent = flags.parent,
                                            .worker = flags.checkpoint,

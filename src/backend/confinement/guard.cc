@@ -23,7 +23,7 @@ bool tell_the_kernel(int score) {
 
 }  // namespace
 
-void guard_this_process(int out_of_memory_score) {
+void guard_this_process(int out_of_memory_score, looked_into_by who) {
   // First, because the files in /proc of a process that is not dumpable belong to root.
   if (out_of_memory_score != 0 && !tell_the_kernel(out_of_memory_score))
     log::debug("oom_score_adj: ", errno_text(errno));
@@ -31,7 +31,7 @@ void guard_this_process(int out_of_memory_score) {
   if (::setrlimit(RLIMIT_CORE, &none) != 0) log::warn("core files are not prevented: ", errno_text(errno));
   // A core file that the system hands to a program has no limit; this prevents it, too. LeakSanitizer undoes
   // it for as long as it looks for leaks.
-  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
+  if (who == looked_into_by::root && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0)
     log::warn("other processes of this user can read this one: ", errno_text(errno));
 }
 

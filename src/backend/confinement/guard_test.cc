@@ -32,6 +32,16 @@ TEST(guard, leaves_no_core_files_and_is_not_dumpable) {
             0);
 }
 
+TEST(guard, leaves_a_process_to_its_user_where_a_driver_must_look_into_it) {
+  EXPECT_EQ(in_a_child([] {
+              guard_this_process(0, looked_into_by::user);
+              rlimit core{1, 1};
+              ::getrlimit(RLIMIT_CORE, &core);
+              return core.rlim_max == 0 && ::prctl(PR_GET_DUMPABLE) == 1 ? 0 : 1;
+            }),
+            0);
+}
+
 TEST(guard, lets_the_process_read_its_own_files) {
   EXPECT_EQ(in_a_child([] {
               guard_this_process();
