@@ -16,17 +16,18 @@ using namespace std::chrono_literals;
 struct checkpoints_test : testing::Test {
   static constexpr std::int32_t program = 4711;
 
-  explicit checkpoints_test(const std::string& script = "sleep 100") {
+  explicit checkpoints_test(const std::string& script = "exec cat <&3 > /dev/null 2>&1") {
     const auto none = [](const char*) -> const char* { return nullptr; };
     // control_kind::serving, in order
     all.emplace(loop,
-                worker_settings{.command = {"/bin/sh", {"sh", "-c", "printf '\\003' >&3; sleep 100"}},
-                                .device = "vendor",
-                                .uuids = {},
-                                .limits = {},
-                                .pool = {.per_key = 0},
-                                .confine = confine_choice::off,
-                                .own_environment = none},
+                worker_settings{
+                    .command = {"/bin/sh", {"sh", "-c", "printf '\\003' >&3; exec cat <&3 > /dev/null 2>&1"}},
+                    .device = "vendor",
+                    .uuids = {},
+                    .limits = {},
+                    .pool = {.per_key = 0},
+                    .confine = confine_choice::off,
+                    .own_environment = none},
                 [] {});
     asked.emplace(loop, checkpoint_settings{{"/bin/sh", {"sh", "-c", script}}, "vendor", none}, *all);
     for (const char* user : {"user 6", "user 7"}) EXPECT_FALSE(all->begin_session(from(user)));
