@@ -103,7 +103,8 @@ CUptiResult activities::disable(CUpti_ActivityKind kind) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
     return CUPTI_ERROR_INVALID_KIND;
   const std::lock_guard lock(control_mutex_);
-  fetch(false);  // of what ran while it was wanted
+  const bool of_device = std::ranges::find(device_kinds, kind) != device_kinds.end();
+  if (of_device && wants(kind)) fetch(false);  // of what ran while it was wanted
   kinds_[static_cast<std::size_t>(kind)] = false;
   if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
     for (auto& wanted : calls_[kind == CUPTI_ACTIVITY_KIND_RUNTIME]) wanted = false;
