@@ -38,6 +38,7 @@ struct surroundings {
   std::string libraries;       ///< folder of the front-end libraries
   std::string opencl_vendors;  ///< folder of the OpenCL loader; empty: the usual one
   std::vector<std::string> servers;
+  bool profilers = false;    ///< it may have one inside, which gets our libcupti
   bool other_files = false;  ///< --config: the files that it will read are not those that were read
 };
 
@@ -68,7 +69,7 @@ void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
   const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  if (c.cupti) preload_cupti(around.libraries);
+  if (around.profilers) preload_cupti(around.libraries);
   ::setenv("OUTBOARD_SERVER", joined(around.servers, ",").c_str(), 1);
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
   for (const setting& s : all_settings()) {
@@ -180,10 +181,10 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
     backend.emplace(std::move(*started));
     servers = {backend->url()};
   }
-  const auto program = launch(
-      *c,
-      {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers, !common.config_file.empty()},
-      before, command);
+  const auto program = launch(*c,
+                              {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers,
+                               c->cupti && !own_program, !common.config_file.empty()},
+                              before, command);
   if (!program.ok()) return fail(exit_failed, program.error().message);
   const int status = wait_for(program->process, signals.get());
   return program->exec_error == 0 ? status : tell_why_it_did_not_start(command.front(), program->exec_error);
