@@ -58,8 +58,8 @@ void watched_call::over(void* result) {
   if (!outermost_) return;
   call_.result = result;
   if (tool_) tool_->left(own_, call_);
-  own_.call = 0;
   if (profile::on()) profile::note_call(own_, call_.name, call_.begin, call_.end);
+  own_.call = 0;
 }
 
 }  // namespace outboard::frontend

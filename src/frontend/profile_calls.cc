@@ -22,7 +22,7 @@ void profile_calls::note(lane& own, std::string_view name, answered how, std::in
                          std::int64_t end) {
   profiled_lane& list = of(own);
   const std::lock_guard lock(list.mutex);
-  list.calls.push_back({name, how, list.thread, begin, end});
+  list.calls.push_back({name, how, list.thread, begin, end, own.call});
 }
 
 void profile_calls::end(lane& own) {

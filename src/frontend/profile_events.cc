@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdlib>
@@ -62,6 +63,19 @@ char letter_of(memory_side side) {
   }
 }
 
+/// How the names of calls begin from which arrows go to work.
+constexpr std::array<std::string_view, 5> calls_with_work{"cuLaunchKernel", "cuLaunchCooperativeKernel",
+                                                          "cuGraphLaunch", "cuMemcpy", "cuMemset"};
+
+/// One end of an arrow: "s" where it begins, "f" where it ends.
+void add_arrow(std::string& out, const char* end, std::int64_t group, std::int64_t row, std::int64_t at,
+               std::uint32_t number) {
+  begin(out, end, "call", group);
+  append_format(out, ",\"cat\":\"call\",\"id\":%u,\"bp\":\"e\",\"tid\":%" PRId64 ",", number, row);
+  put_time(out, "ts", at);
+  out += '}';
+}
+
 }  // namespace
 
 void name_group(std::string& out, std::int64_t group, std::string_view name, int order) {
@@ -87,11 +101,16 @@ void add_call(std::string& out, std::int64_t process, const call& c) {
   put_time(out, "ts", c.begin);
   out += ',';
   put_time(out, "dur", c.end - c.begin);
-  append_format(out, ",\"args\":{\"answer\":\"%s\"}}", answers[static_cast<std::size_t>(c.how)]);
+  append_format(out, ",\"args\":{\"answer\":\"%s\"", answers[static_cast<std::size_t>(c.how)]);
+  const bool leaves_work =
+      std::ranges::any_of(calls_with_work, [&](auto with) { return c.name.starts_with(with); });
+  if (c.number && leaves_work) append_format(out, ",\"correlation\":%u", c.number);
+  out += "}}";
+  if (c.number && leaves_work) add_arrow(out, "s", process, c.thread, c.begin, c.number);
 }
 
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
-              std::int64_t at, std::int64_t end) {
+              std::int64_t at, std::int64_t end, std::uint32_t number) {
   const auto took = static_cast<std::int64_t>(w.end - w.begin);
   const bool kernel = w.kind == work_kind::kernel;
   begin(out, "X", name, group);
@@ -114,7 +133,9 @@ void add_work(std::string& out, std::int64_t group, const api::work_record& w, s
       append_format(out, ",\"GB/s\":%.2f", static_cast<double>(w.bytes) / static_cast<double>(took));
   }
   if (w.graph_node) append_format(out, ",\"graph node id\":%" PRIu64, w.graph_node);
+  if (number) append_format(out, ",\"correlation\":%u", number);
   out += "}}";
+  if (number) add_arrow(out, "f", group, w.stream, at, number);
 }
 
 void add_traffic(std::string& out, std::int64_t process, std::int64_t at, std::uint64_t sent,

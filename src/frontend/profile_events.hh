@@ -17,6 +17,7 @@ struct call {
   answered how = answered::locally;
   std::int32_t thread = 0;
   std::int64_t begin = 0, end = 0;
+  std::uint32_t number = 0;  ///< call_watch.hh's
 };
 
 /// What stands at the left of all rows of a process or device, or of a thread or stream (`row`) of it.
@@ -24,9 +25,10 @@ void name_group(std::string& out, std::int64_t group, std::string_view name, int
 void name_row(std::string& out, std::int64_t group, std::int64_t row, std::string_view name);
 
 void add_call(std::string& out, std::int64_t process, const call& c);
-/// `name`: of a kernel, for people. `begin`, `end`: on our clock; rates are by the device's own.
+/// `number`: of the call that it was done for, 0: not known; viewers draw an arrow from there. `name`: of a
+/// kernel, for people. `begin`, `end`: on our clock; rates are by the device's own.
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
-              std::int64_t begin, std::int64_t end);
+              std::int64_t begin, std::int64_t end, std::uint32_t number = 0);
 /// Bytes since the last one.
 void add_traffic(std::string& out, std::int64_t process, std::int64_t at, std::uint64_t sent,
                  std::uint64_t received);

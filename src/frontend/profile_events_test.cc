@@ -54,6 +54,26 @@ TEST(profile_events, a_call_before_the_profile_began) {
             "\"dur\":2.000,\"args\":{\"answer\":\"waited\"}}");
 }
 
+TEST(profile_events, an_arrow_goes_from_a_call_to_its_work) {
+  std::string out;
+  add_call(out, 3, {"cuLaunchKernel", answered::posted, 4, 1'000, 3'000, 17});
+  EXPECT_NE(out.find(R"("args":{"answer":"posted","correlation":17}})"), out.npos) << out;
+  EXPECT_NE(out.find(R"({"ph":"s","pid":3,"name":"call","cat":"call","id":17,"bp":"e","tid":4,"ts":1.000})"),
+            out.npos)
+      << out;
+  out.clear();
+  add_call(out, 3, {"cuCtxSynchronize", answered::waited, 4, 1'000, 3'000, 18});
+  EXPECT_EQ(out.find("\"s\""), out.npos) << out;
+  api::work_record w;
+  w.stream = 7;
+  out.clear();
+  add_work(out, 12, w, "add", 5'000, 6'000, 17);
+  EXPECT_NE(out.find(R"("correlation":17}})"), out.npos) << out;
+  EXPECT_NE(out.find(R"({"ph":"f","pid":12,"name":"call","cat":"call","id":17,"bp":"e","tid":7,"ts":5.000})"),
+            out.npos)
+      << out;
+}
+
 TEST(profile_events, names_are_those_of_the_source) {
   EXPECT_EQ(demangled("_Z3addPfi"), "add(float*, int)");
   EXPECT_EQ(demangled("vectoradd"), "vectoradd");

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "frontend/call_watch.hh"
+
 namespace outboard::frontend {
 namespace {
 
@@ -126,7 +128,8 @@ void profile_writer::write(api::work_record w) {
   const std::string name = w.kind != api::work_kind::kernel      ? profile_events::name_of(w)
                            : w.name == api::work_record::no_name ? std::string("unknown kernel")
                                                                  : names_[w.name];
-  profile_events::add_work(file_.text(), group, w, name, at, clock_.ours(w.end) - began_);
+  profile_events::add_work(file_.text(), group, w, name, at, clock_.ours(w.end) - began_,
+                           call_of_request(w.request));
 }
 
 void profile_writer::write_traffic(const traffic& moved) {

@@ -60,6 +60,17 @@ class Profile(SystemTest):
         copied = [e for e in events if e.get("cat") == "gpu_memcpy" and "DtoH" in e["name"]]
         self.assertEqual(sum(e["args"]["bytes"] for e in copied), 2 * 16384)
 
+    def check_calls(self, events):
+        """All work names the call that it was done for, and an arrow comes from there."""
+        calls = {e["args"]["correlation"]: e["name"] for e in events if e.get("cat") == "driver" and "correlation" in e["args"]}
+        work = [e for e in events if e.get("cat") in ("kernel", "gpu_memset", "gpu_memcpy")]
+        of_kernels = collections.Counter(calls[e["args"]["correlation"]].split("_")[0] for e in work if e["cat"] == "kernel")
+        self.assertEqual(sum(of_kernels.values()), 30)
+        self.assertEqual(of_kernels["cuGraphLaunch"], 5 * 3)
+        self.assertTrue(all(calls[e["args"]["correlation"]].startswith("cuMem") for e in work if e["cat"] != "kernel"))
+        arrows = {e["id"] for e in events if e["ph"] == "s"}
+        self.assertEqual({e["id"] for e in events if e["ph"] == "f"} - arrows, set())
+
     def check_order(self, events, error_us):
         """A kernel begins after its launch was asked for and ends before the wait that returned for it."""
         calls = sorted((e for e in events if e.get("cat") == "driver"), key=lambda e: e["ts"])
@@ -76,6 +87,7 @@ class Profile(SystemTest):
             self.profiled(url)
             events = self.events()
             self.check(events)
+            self.check_calls(events)
             # How far the clocks may be apart stands in the device's title.
             titles = [e["args"]["name"] for e in events if e["name"] == "process_name" and "device" in e["args"]["name"]]
             self.check_order(events, 1 + int(titles[-1].split("agree to ")[1].split(" us")[0]))

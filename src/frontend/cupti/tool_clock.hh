@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <limits>
 
 namespace outboard::frontend::cupti {
 
@@ -26,7 +27,17 @@ class tool_clock {
     return static_cast<std::uint64_t>(std::chrono::nanoseconds(since).count());
   }
 
-  void look() { look(steady_now(), static_cast<std::int64_t>(now())); }
+  /// The narrowest of a few: a thread may lose its processor between one clock and the other.
+  void look() {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), at = 0, seen = 0;
+    for (int i = 0; i < most_tries && least > narrow; ++i) {
+      const std::int64_t before = steady_now();
+      const auto tool = static_cast<std::int64_t>(now());
+      const std::int64_t took = steady_now() - before;
+      if (took < least) least = took, at = before + took / 2, seen = tool;
+    }
+    look(at, seen);
+  }
   /// For tests: both at one moment.
   void look(std::int64_t steady, std::int64_t tool) {
     looks_.push_back({steady, tool - steady});
@@ -50,6 +61,8 @@ class tool_clock {
   }
 
  private:
+  static constexpr int most_tries = 5;
+  static constexpr std::int64_t narrow = 1000;  // nanoseconds
   /// A minute of them: records are not older.
   static constexpr std::size_t most_looks = 600;
   struct seen {

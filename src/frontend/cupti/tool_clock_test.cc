@@ -16,6 +16,22 @@ TEST(tool_clock, moves_evenly_between_two_looks) {
   EXPECT_EQ(clock.of(3000), 13100u);
 }
 
+TEST(tool_clock, a_look_that_took_long_is_not_believed) {
+  tool_clock clock;
+  clock.use([]() -> std::uint64_t {
+    static int calls = 0;
+    const std::int64_t now = tool_clock::steady_now();
+    if (calls++ == 0) {  // the first look loses its processor behind the tool's clock
+      while (tool_clock::steady_now() < now + 20'000'000) {
+      }
+    }
+    return static_cast<std::uint64_t>(now) + 1'000'000'000'000;
+  });
+  clock.look();
+  const std::int64_t now = tool_clock::steady_now();
+  EXPECT_NEAR(static_cast<double>(clock.of(now)) - static_cast<double>(now), 1e12, 5e6);
+}
+
 TEST(tool_clock, is_the_program_s_own_where_it_gave_one) {
   tool_clock clock;
   clock.look(1000, 2000);
