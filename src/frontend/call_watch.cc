@@ -17,12 +17,19 @@ std::atomic<recent_numbers<std::uint32_t>*> requests{nullptr};  // made when fir
 
 void watch_calls(call_watcher who, bool on) {
   const auto bit = static_cast<unsigned>(who);
-  if (on && !requests.load()) {
+  // A trace has no use for the requests' calls.
+  if (on && who != call_watcher::trace && !requests.load()) {
     auto* const made = new recent_numbers<std::uint32_t>(remembered_requests);
     recent_numbers<std::uint32_t>* none = nullptr;
     if (!requests.compare_exchange_strong(none, made)) delete made;
   }
+  if (on && who == call_watcher::tool && !calls_watched_by(who)) tool_watch.fetch_add(1);
   on ? call_watchers.fetch_or(bit) : call_watchers.fetch_and(~bit);
+}
+
+std::uint32_t runtime_call_of(const lane& own) {
+  const bool holds = own.tool.runtime_watch == tool_watch.load(std::memory_order_relaxed);
+  return holds && calls_watched_by(call_watcher::tool) ? own.tool.runtime_call : 0;
 }
 
 std::uint32_t next_call_number() {
@@ -44,7 +51,8 @@ watched_call::watched_call(const tool_call& about)
     : own_(this_lane()), outermost_(own_.depth++ == 0), call_(about) {
   if (outermost_) {
     own_.how = answered::locally;
-    own_.call = own_.runtime_call != 0 ? own_.runtime_call : next_call_number();
+    const std::uint32_t of_runtime = runtime_call_of(own_);
+    own_.call = of_runtime != 0 ? of_runtime : next_call_number();
     call_.number = own_.call;
     if (calls_watched_by(call_watcher::tool)) tool_ = tool.load();
     if (tool_) tool_->entered(own_, call_);

@@ -22,6 +22,12 @@ inline bool calls_watched_by(call_watcher who) {
 }
 void watch_calls(call_watcher who, bool on);
 
+/// How often a tool began to watch: what it noted of calls under way before that holds no more.
+inline std::atomic<std::uint32_t> tool_watch{0};
+/// The number of the CUDA runtime's call that this thread is in, as far as a tool that watches was told; 0:
+/// none.
+std::uint32_t runtime_call_of(const lane& own);
+
 /// The number of a call that begins now: from 1 on.
 std::uint32_t next_call_number();
 

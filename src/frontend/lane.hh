@@ -22,6 +22,8 @@ enum class answered : std::uint8_t { locally, posted, waited };
 /// What a profiler in the program has said on this thread, and where the runtime's call under way began.
 struct tool_of_lane {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> external;  ///< numbers pushed, with their kinds
+  std::uint32_t runtime_call = 0;                                 ///< its number; see runtime_call_of()
+  std::uint32_t runtime_watch = 0;                                ///< tool_watch at that time
   const void* runtime_frame = nullptr;
   std::int64_t runtime_begin = 0;
 };
@@ -40,9 +42,8 @@ struct lane {
       live_work;             ///< of the request under way whose work may look at memory of both sides
   bool awaits_word = false;  ///< of live_work: a stream waits for a word then
   int depth = 0;             ///< API calls inside API calls (callbacks) are traced once
-  /// While calls are watched (call_watch.hh): the number of the one under way, and of the CUDA runtime's that
-  /// makes it, as far as the runtime tells; 0: none.
-  std::uint32_t call = 0, runtime_call = 0;
+  std::uint32_t call =
+      0;  ///< while calls are watched (call_watch.hh): the number of the one under way; 0: none
   tool_of_lane tool;
   profiled_lane* profiled = nullptr;  ///< its calls, while a profile is made (profile_calls.hh)
 

@@ -10,15 +10,15 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "base/steady.hh"
+
 namespace outboard::frontend {
 
 class profile_clock {
  public:
   /// Ours, which all times of a profile are on: nanoseconds of the steady clock.
-  static std::int64_t at(std::chrono::steady_clock::time_point time) {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
-  }
-  static std::int64_t now() { return at(std::chrono::steady_clock::now()); }
+  static std::int64_t at(std::chrono::steady_clock::time_point time) { return steady_nanoseconds(time); }
+  static std::int64_t now() { return steady_nanoseconds(); }
 
   /// What note() tells from now on is a look of its own.
   void begin_look() {

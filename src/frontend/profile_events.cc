@@ -7,6 +7,7 @@
 #include <cinttypes>
 #include <cstdlib>
 
+#include "api/cuda/work_calls.hh"
 #include "base/append_format.hh"
 
 namespace outboard::frontend::profile_events {
@@ -63,10 +64,6 @@ char letter_of(memory_side side) {
   }
 }
 
-/// How the names of calls begin from which arrows go to work.
-constexpr std::array<std::string_view, 5> calls_with_work{"cuLaunchKernel", "cuLaunchCooperativeKernel",
-                                                          "cuGraphLaunch", "cuMemcpy", "cuMemset"};
-
 /// One end of an arrow: "s" where it begins, "f" where it ends.
 void add_arrow(std::string& out, const char* end, std::int64_t group, std::int64_t row, std::int64_t at,
                std::uint32_t number) {
@@ -102,11 +99,10 @@ void add_call(std::string& out, std::int64_t process, const call& c) {
   out += ',';
   put_time(out, "dur", c.end - c.begin);
   append_format(out, ",\"args\":{\"answer\":\"%s\"", answers[static_cast<std::size_t>(c.how)]);
-  const bool leaves_work =
-      std::ranges::any_of(calls_with_work, [&](auto with) { return c.name.starts_with(with); });
-  if (c.number && leaves_work) append_format(out, ",\"correlation\":%u", c.number);
+  const bool tied = c.number != 0 && api::leaves_work(c.name);
+  if (tied) append_format(out, ",\"correlation\":%u", c.number);
   out += "}}";
-  if (c.number && leaves_work) add_arrow(out, "s", process, c.thread, c.begin, c.number);
+  if (tied) add_arrow(out, "s", process, c.thread, c.begin, c.number);
 }
 
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,

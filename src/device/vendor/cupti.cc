@@ -14,7 +14,9 @@
 #include <mutex>
 #include <string_view>
 
+#include "api/cuda/work_calls.hh"
 #include "base/recent_numbers.hh"
+#include "base/steady.hh"
 #include "device/vendor/vendor.hh"
 #include "device/work_backlog.hh"
 
@@ -31,9 +33,6 @@ constexpr std::size_t buffer_bytes = 1u << 20, alignment = 8;
 constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                            CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
-/// How the names of the driver's functions begin whose work has records.
-constexpr std::array<std::string_view, 5> calls_that_leave_work{"cuLaunchKernel", "cuLaunchCooperativeKernel",
-                                                                "cuGraphLaunch", "cuMemcpy", "cuMemset"};
 /// Calls of the driver that are remembered until their work's records are read.
 constexpr std::size_t remembered_calls = 1u << 20;
 
@@ -136,10 +135,7 @@ class cupti_recorder final : public work_recorder {
 
  private:
   /// CUPTI's own clock is the wall's, which somebody may set.
-  static std::uint64_t CUPTIAPI steady_time() {
-    const auto since = std::chrono::steady_clock::now().time_since_epoch();
-    return static_cast<std::uint64_t>(std::chrono::nanoseconds(since).count());
-  }
+  static std::uint64_t CUPTIAPI steady_time() { return static_cast<std::uint64_t>(steady_nanoseconds()); }
 
   /// On the thread that calls the driver, before the call.
   static void CUPTIAPI note_request(void* self, CUpti_CallbackDomain, CUpti_CallbackId, const void* about) {
@@ -152,9 +148,7 @@ class cupti_recorder final : public work_recorder {
     for (CUpti_CallbackId id = 1; id < CUPTI_DRIVER_TRACE_CBID_SIZE; ++id) {
       const char* text = nullptr;
       if (cupti_.callback_name(CUPTI_CB_DOMAIN_DRIVER_API, id, &text) != CUPTI_SUCCESS || !text) continue;
-      const std::string_view name = text;
-      const auto begins = [&](std::string_view with) { return name.starts_with(with); };
-      if (std::ranges::any_of(calls_that_leave_work, begins))
+      if (api::leaves_work(text))
         (void)cupti_.enable_callback(on, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
     }
   }

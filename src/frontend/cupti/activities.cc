@@ -202,9 +202,11 @@ void activities::run() {
   wake_.notify_all();
 }
 
-void activities::use_buffers(CUpti_BuffersCallbackRequestFunc give, CUpti_BuffersCallbackCompleteFunc take) {
+void activities::use_buffers(int version, CUpti_BuffersCallbackRequestFunc give,
+                             CUpti_BuffersCallbackCompleteFunc take) {
   const std::lock_guard lock(deliver_mutex_);
-  buffers_.use(give, take);
+  const in_delivery mark;
+  buffers_.use(version, give, take);
 }
 
 void activities::use_clock(tool_clock::source own) {
@@ -313,7 +315,7 @@ void activities::note_wait(std::uint8_t type, const made_call& call, std::uint32
 
 /// With the deliver mutex.
 bool activities::put(CUpti_ActivityKind kind, const void* record) {
-  if (buffers_.put(record, record_buffers::size_of(version_, kind))) return true;
+  if (buffers_.put(kind, record)) return true;
   ++lost_;
   return false;
 }

@@ -54,11 +54,11 @@ class activities {
   bool any() const { return any_.load(std::memory_order_relaxed); }
   bool wants_call(bool runtime, std::uint32_t callback) const;
 
-  void use_buffers(CUpti_BuffersCallbackRequestFunc give, CUpti_BuffersCallbackCompleteFunc take);
+  /// `version`: the major version of CUDA whose records the program reads from these buffers.
+  void use_buffers(int version, CUpti_BuffersCallbackRequestFunc give,
+                   CUpti_BuffersCallbackCompleteFunc take);
   void use_clock(tool_clock::source own);
   std::uint64_t now() const { return clock_.now(); }
-  void use_version(int major) { version_ = major; }
-  int version() const { return version_; }
   void use_thread_ids(bool of_system) { system_threads_ = of_system; }
   bool system_threads() const { return system_threads_; }
 
@@ -122,7 +122,6 @@ class activities {
   static constexpr std::size_t kind_count = CUPTI_ACTIVITY_KIND_COUNT;
   static constexpr std::size_t most_callbacks = 2048;
 
-  std::atomic<int> version_{13};
   std::atomic<bool> any_{false}, system_threads_{false};
   std::array<std::atomic<bool>, kind_count> kinds_{};
   /// By domain and function: wanted.

@@ -41,10 +41,11 @@ namespace ends {
 
 // --- versions, times, errors
 
+template <int major>
 CUptiResult cuptiGetVersion(std::uint32_t* version) {
   if (!version) return answer(CUPTI_ERROR_INVALID_PARAMETER);
   // Of CUDA 12's versions the first: all of them read its records.
-  *version = tool().activities.version() < 13 ? 18 : CUPTI_API_VERSION;
+  *version = major < 13 ? 18 : CUPTI_API_VERSION;
   return CUPTI_SUCCESS;
 }
 
@@ -91,10 +92,11 @@ CUptiResult cuptiFinalize() {
 
 // --- activities
 
+template <int major>
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc give,
                                            CUpti_BuffersCallbackCompleteFunc take) {
   if (!give || !take) return answer(CUPTI_ERROR_INVALID_PARAMETER);
-  tool().activities.use_buffers(give, take);
+  tool().activities.use_buffers(major, give, take);
   return CUPTI_SUCCESS;
 }
 
@@ -132,8 +134,9 @@ CUptiResult cuptiActivityFlush(CUcontext, std::uint32_t, std::uint32_t how) {
 // Ours comes to the program's buffers ten times a second anyway.
 CUptiResult cuptiActivityFlushPeriod(std::uint32_t) { return CUPTI_SUCCESS; }
 
+template <int major>
 CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** record) {
-  const CUptiResult code = record_buffers::next(tool().activities.version(), buffer, valid, record);
+  const CUptiResult code = record_buffers::next(major, buffer, valid, record);
   return code == CUPTI_ERROR_MAX_LIMIT_REACHED ? code : answer(code);
 }
 
@@ -333,12 +336,16 @@ CUptiResult cuptiSupportedDomains(std::size_t* count, CUpti_DomainTable* table) 
   static_assert(std::is_same_v<decltype(ends::name), decltype(::name)>, #name \
                 " is not as CUPTI declares "                                  \
                 "it");
+#define OURS_BY_VERSION(name)                                               \
+  static_assert(std::is_same_v<decltype(ends::name<13>), decltype(::name)>, \
+                #name " is not as CUPTI declares it");
 #define REFUSED(name)
 #include "api/cupti/functions.def"
 #undef OURS
 
 struct entry {
   std::string_view name;
+  int major;  ///< of CUDA; 0: of all
   void* address;
 };
 
@@ -346,13 +353,18 @@ struct entry {
 
 void* find_entry(const char* name, int major) {
   static const std::array entries{
-#define OURS(name) entry{#name, reinterpret_cast<void*>(&ends::name)},
+#define OURS(name) entry{#name, 0, reinterpret_cast<void*>(&ends::name)},
+#define OURS_BY_VERSION(name)                                 \
+  entry{#name, 12, reinterpret_cast<void*>(&ends::name<12>)}, \
+      entry{#name, 13, reinterpret_cast<void*>(&ends::name<13>)},
 #include "api/cupti/functions.def"
 #undef OURS
 #undef REFUSED
   };
-  tool().activities.use_version(major);
-  const auto found = std::ranges::find(entries, std::string_view(name), &entry::name);
+  const auto is_it = [&](const entry& one) {
+    return name == one.name && (one.major == 0 || one.major == major);
+  };
+  const auto found = std::ranges::find_if(entries, is_it);
   return found != entries.end() ? found->address : nullptr;
 }
 

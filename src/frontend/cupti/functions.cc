@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "api/cuda/functions.hh"
+#include "api/cuda/work_calls.hh"
 #include "api/cupti/names.hh"
 
 namespace outboard::frontend::cupti {
 namespace {
-
-constexpr std::array<std::string_view, 5> with_work{"cuLaunchKernel", "cuLaunchCooperativeKernel",
-                                                    "cuGraphLaunch", "cuMemcpy", "cuMemset"};
 
 /// Of these CUPTI itself tells nothing: what looks for the driver's functions, and what begins.
 constexpr std::array<std::string_view, 4> untold{"cuGetProcAddress", "cuGetExportTable", "cuInit",
@@ -51,7 +49,7 @@ std::vector<function_traits> make_table() {
     function_traits& t = table[code];
     if (std::ranges::none_of(untold, starts))
       t.callback = api::cupti::callback_of(api::cupti::domain::driver, f.name);
-    t.leaves_work = std::ranges::any_of(with_work, starts);
+    t.leaves_work = api::leaves_work(f.name);
     t.launches_graph = starts("cuGraphLaunch");
     t.one_copy = starts("cuMemcpy") && !starts("cuMemcpyBatch") && !starts("cuMemcpy3DBatch");
     if (starts("cuMemcpyHtoD")) t.host_argument = 2;

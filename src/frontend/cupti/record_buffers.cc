@@ -5,7 +5,8 @@
 
 namespace outboard::frontend::cupti {
 
-bool record_buffers::put(const void* record, std::size_t size) {
+bool record_buffers::put(CUpti_ActivityKind kind, const void* record) {
+  const std::size_t size = size_of(version_, kind);
   const bool full = buffer_ && (size_ - used_ < size || (most_records_ != 0 && records_ == most_records_));
   if (full) flush();
   if (!open()) return false;

@@ -13,13 +13,16 @@ namespace outboard::frontend::cupti {
 
 class record_buffers {
  public:
-  void use(CUpti_BuffersCallbackRequestFunc give, CUpti_BuffersCallbackCompleteFunc take) {
+  /// `version`: the major version of CUDA whose records the program reads.
+  void use(int version, CUpti_BuffersCallbackRequestFunc give, CUpti_BuffersCallbackCompleteFunc take) {
+    flush();  // what holds records of another version goes to whom it was asked from
+    version_ = version;
     give_ = give;
     take_ = take;
   }
 
-  /// `size`: a multiple of 8. False: the program has no room for it, and it is lost.
-  bool put(const void* record, std::size_t size);
+  /// `record` is of the newest version. False: the program has no room for it, and it is lost.
+  bool put(CUpti_ActivityKind kind, const void* record);
   /// Gives back what is begun.
   void flush();
   /// Asks for one, if none is begun. False: there is none.
@@ -33,6 +36,7 @@ class record_buffers {
   static std::size_t size_of(int version, CUpti_ActivityKind kind);
 
  private:
+  int version_ = 13;
   CUpti_BuffersCallbackRequestFunc give_ = nullptr;
   CUpti_BuffersCallbackCompleteFunc take_ = nullptr;
   std::atomic<bool> open_{false};

@@ -30,13 +30,13 @@ class record_buffers_test : public testing::Test {
  protected:
   record_buffers_test() {
     program = {};
-    buffers_.use(give, take);
+    buffers_.use(13, give, take);
   }
   bool put(std::uint32_t number) {
     CUpti_ActivityAPI r{};
     r.kind = CUPTI_ACTIVITY_KIND_RUNTIME;
     r.correlationId = number;
-    return buffers_.put(&r, sizeof r);
+    return buffers_.put(r.kind, &r);
   }
   record_buffers buffers_;
 };

@@ -52,6 +52,21 @@ CUpti_ActivityMemcpyKind direction(memory_side from, memory_side to) {
   return kinds[static_cast<int>(begin) - 1][static_cast<int>(end) - 1];
 }
 
+/// Of a copy, on one device or between two.
+template <class Record>
+Record copy(CUpti_ActivityKind kind, const api::work_record& w, const shown_work& shown,
+            CUpti_ActivityMemcpyKind way) {
+  Record r{};
+  r.kind = kind;
+  common(r, w, shown);
+  r.bytes = w.bytes;
+  r.copyKind = static_cast<std::uint8_t>(way);
+  r.srcKind = static_cast<std::uint8_t>(w.from);
+  r.dstKind = static_cast<std::uint8_t>(w.to);
+  r.flags = shown.async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
+  return r;
+}
+
 }  // namespace
 
 CUpti_ActivityKernel10 kernel_record(CUpti_ActivityKind kind, const api::work_record& w,
@@ -83,27 +98,14 @@ CUpti_ActivityKernel10 kernel_record(CUpti_ActivityKind kind, const api::work_re
 }
 
 CUpti_ActivityMemcpy6 copy_record(const api::work_record& w, const shown_work& shown) {
-  CUpti_ActivityMemcpy6 r{};
-  r.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-  common(r, w, shown);
-  r.bytes = w.bytes;
-  r.copyKind = static_cast<std::uint8_t>(direction(w.from, w.to));
-  r.srcKind = static_cast<std::uint8_t>(w.from);
-  r.dstKind = static_cast<std::uint8_t>(w.to);
-  r.flags = shown.async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
+  auto r = copy<CUpti_ActivityMemcpy6>(CUPTI_ACTIVITY_KIND_MEMCPY, w, shown, direction(w.from, w.to));
   r.copyCount = 1;
   return r;
 }
 
 CUpti_ActivityMemcpyPtoP4 peer_copy_record(const api::work_record& w, const shown_work& shown) {
-  CUpti_ActivityMemcpyPtoP4 r{};
-  r.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
-  common(r, w, shown);
-  r.bytes = w.bytes;
-  r.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
-  r.srcKind = static_cast<std::uint8_t>(w.from);
-  r.dstKind = static_cast<std::uint8_t>(w.to);
-  r.flags = shown.async ? CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC : 0;
+  auto r =
+      copy<CUpti_ActivityMemcpyPtoP4>(CUPTI_ACTIVITY_KIND_MEMCPY2, w, shown, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP);
   r.srcDeviceId = w.peer - 1;
   r.dstDeviceId = w.device;
   r.srcContextId = r.dstContextId = shown.context;

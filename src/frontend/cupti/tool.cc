@@ -1,19 +1,15 @@
 #include "frontend/cupti/tool.hh"
 
-#include <chrono>
-#include <utility>
+#include <string_view>
 
 #include "api/cupti/names.hh"
+#include "base/steady.hh"
 #include "frontend/cuda/host_order.hh"
 #include "frontend/cupti/functions.hh"
 #include "frontend/lane.hh"
 
 namespace outboard::frontend::cupti {
 namespace {
-
-std::int64_t nanoseconds(std::chrono::steady_clock::time_point at) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(at.time_since_epoch()).count();
-}
 
 CUcontext current(const lane& own) { return reinterpret_cast<CUcontext>(own.context_handle()); }
 
@@ -40,16 +36,37 @@ void tool_of_program::refresh() {
     cuda::want_runtime_call(f, any);
 }
 
-CUpti_CallbackData tool_of_program::about(const lane& own, const tool_call& call) {
+/// `data` says what the call alone knows.
+void tool_of_program::tell(const lane& own, bool runtime, std::uint32_t function, CUpti_CallbackData data) {
+  data.context = current(own);
+  data.contextUid = numbers.of_context(own.context_handle());
+  callbacks.tell(runtime, function, data);
+}
+
+void tool_of_program::tell_of(const lane& own, tool_call& call, std::uint32_t function) {
+  if (!callbacks.wants(false, function)) return;
   CUpti_CallbackData data{};
+  data.callbackSite = call.result ? CUPTI_API_EXIT : CUPTI_API_ENTER;
   data.functionName = call.name;
   data.functionParams = call.parameters;
   data.functionReturnValue = call.result;
-  data.callbackSite = call.result ? CUPTI_API_EXIT : CUPTI_API_ENTER;
-  data.context = current(own);
-  data.contextUid = numbers.of_context(own.context_handle());
   data.correlationId = call.number;
-  return data;
+  data.correlationData = &call.of_tool;
+  tell(own, false, function, data);
+}
+
+void tool_of_program::tell_of(const lane& own, const cuda::runtime_call& call, std::uint32_t function,
+                              std::uint32_t number) {
+  if (!callbacks.wants(true, function)) return;
+  CUpti_CallbackData data{};
+  data.callbackSite = call.returns ? CUPTI_API_EXIT : CUPTI_API_ENTER;
+  data.functionName = call.name;
+  data.functionParams = call.parameters;
+  data.functionReturnValue = call.returns ? call.result : nullptr;
+  data.symbolName = call.symbol;
+  data.correlationId = number;
+  data.correlationData = call.of_tool;
+  tell(own, true, function, data);
 }
 
 void tool_of_program::entered(lane& own, tool_call& call) {
@@ -72,10 +89,7 @@ void tool_of_program::entered(lane& own, tool_call& call) {
     callbacks.tell_resource(f.ends, stream ? current(own) : static_cast<CUcontext>(const_cast<void*>(first)),
                             stream ? static_cast<CUstream>(const_cast<void*>(first)) : nullptr);
   }
-  if (!callbacks.wants(false, f.callback)) return;
-  CUpti_CallbackData data = about(own, call);
-  data.correlationData = &call.of_tool;
-  callbacks.tell(false, f.callback, data);
+  tell_of(own, call, f.callback);
 }
 
 /// A context is told of when a thread has it first, a stream when it has been made.
@@ -93,10 +107,10 @@ void tool_of_program::left(lane& own, tool_call& call) {
   const made_call made{false,
                        f.callback,
                        call.number,
-                       nanoseconds(call.begin),
-                       nanoseconds(call.end),
+                       steady_nanoseconds(call.begin),
+                       steady_nanoseconds(call.end),
                        static_cast<std::uint32_t>(*static_cast<const CUresult*>(call.result))};
-  if (own.runtime_call == 0 && activities.wants_call(false, f.callback)) activities.note_call(own, made);
+  if (runtime_call_of(own) == 0 && activities.wants_call(false, f.callback)) activities.note_call(own, made);
   if (f.synchronizes != 0 && activities.any()) {
     const std::uint32_t context = numbers.of_context(own.context_handle());
     const bool whole = f.synchronizes == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
@@ -105,10 +119,7 @@ void tool_of_program::left(lane& own, tool_call& call) {
     activities.note_wait(f.synchronizes, made, context, stream);
   }
   if (callbacks.any()) tell_of_new(own, call, f.begins);
-  if (!callbacks.wants(false, f.callback)) return;
-  CUpti_CallbackData data = about(own, call);
-  data.correlationData = &call.of_tool;
-  callbacks.tell(false, f.callback, data);
+  tell_of(own, call, f.callback);
 }
 
 void tool_of_program::runtime_called(std::uint32_t function, const cuda::runtime_call& call) {
@@ -119,40 +130,23 @@ void tool_of_program::runtime_called(std::uint32_t function, const cuda::runtime
 
 void tool_of_program::runtime_entered(lane& own, std::uint32_t function, const cuda::runtime_call& call) {
   // A call inside a call stands deeper in the stack; one whose end was not told stands there no more.
-  if (own.runtime_call != 0 && static_cast<const void*>(&call) < own.tool.runtime_frame) return;
-  own.runtime_call = next_call_number();
+  if (runtime_call_of(own) != 0 && static_cast<const void*>(&call) < own.tool.runtime_frame) return;
+  own.tool.runtime_call = next_call_number();
+  own.tool.runtime_watch = tool_watch.load(std::memory_order_relaxed);
   own.tool.runtime_frame = &call;
-  if (callbacks.wants(true, function)) {
-    tool_call told;
-    told.name = call.name;
-    told.number = own.runtime_call;
-    told.parameters = call.parameters;
-    CUpti_CallbackData data = about(own, told);
-    data.symbolName = call.symbol;
-    data.correlationData = call.of_tool;
-    callbacks.tell(true, function, data);
-  }
-  own.tool.runtime_begin = tool_clock::steady_now();
+  tell_of(own, call, function, own.tool.runtime_call);
+  own.tool.runtime_begin = steady_nanoseconds();
 }
 
 void tool_of_program::runtime_left(lane& own, std::uint32_t function, const cuda::runtime_call& call) {
-  if (own.runtime_call == 0 || own.tool.runtime_frame != &call) return;
-  const std::uint32_t number = std::exchange(own.runtime_call, 0);
+  const std::uint32_t number = runtime_call_of(own);
+  if (number == 0 || own.tool.runtime_frame != &call) return;
+  own.tool.runtime_call = 0;
   own.tool.runtime_frame = nullptr;
   if (activities.wants_call(true, function))
-    activities.note_call(own, {true, function, number, own.tool.runtime_begin, tool_clock::steady_now(),
+    activities.note_call(own, {true, function, number, own.tool.runtime_begin, steady_nanoseconds(),
                                static_cast<std::uint32_t>(call.result ? *call.result : 0)});
-  if (!callbacks.wants(true, function)) return;
-  tool_call told;
-  told.name = call.name;
-  told.number = number;
-  told.parameters = call.parameters;
-  told.result = call.result;
-  CUpti_CallbackData data = about(own, told);
-  data.callbackSite = CUPTI_API_EXIT;
-  data.symbolName = call.symbol;
-  data.correlationData = call.of_tool;
-  callbacks.tell(true, function, data);
+  tell_of(own, call, function, number);
 }
 
 }  // namespace outboard::frontend::cupti

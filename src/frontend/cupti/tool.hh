@@ -33,7 +33,9 @@ class tool_of_program final : public call_observer {
   void runtime_entered(lane& own, std::uint32_t function, const cuda::runtime_call& call);
   void runtime_left(lane& own, std::uint32_t function, const cuda::runtime_call& call);
   void tell_of_new(const lane& own, const tool_call& call, std::uint8_t begins);
-  CUpti_CallbackData about(const lane& own, const tool_call& call);
+  void tell_of(const lane& own, tool_call& call, std::uint32_t function);
+  void tell_of(const lane& own, const cuda::runtime_call& call, std::uint32_t function, std::uint32_t number);
+  void tell(const lane& own, bool runtime, std::uint32_t function, CUpti_CallbackData data);
 };
 
 }  // namespace outboard::frontend::cupti

@@ -9,6 +9,8 @@
 #include <deque>
 #include <limits>
 
+#include "base/steady.hh"
+
 namespace outboard::frontend::cupti {
 
 class tool_clock {
@@ -29,14 +31,14 @@ class tool_clock {
 
   /// The narrowest of a few: a thread may lose its processor between one clock and the other.
   void look() {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max(), at = 0, seen = 0;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), at = 0, shown = 0;
     for (int i = 0; i < most_tries && least > narrow; ++i) {
-      const std::int64_t before = steady_now();
+      const std::int64_t before = steady_nanoseconds();
       const auto tool = static_cast<std::int64_t>(now());
-      const std::int64_t took = steady_now() - before;
-      if (took < least) least = took, at = before + took / 2, seen = tool;
+      const std::int64_t took = steady_nanoseconds() - before;
+      if (took < least) least = took, at = before + took / 2, shown = tool;
     }
-    look(at, seen);
+    look(at, shown);
   }
   /// For tests: both at one moment.
   void look(std::int64_t steady, std::int64_t tool) {
@@ -53,11 +55,6 @@ class tool_clock {
     const double part = static_cast<double>(steady - before.at) / static_cast<double>(later->at - before.at);
     const double moved = static_cast<double>(later->offset - before.offset) * part;
     return static_cast<std::uint64_t>(steady + before.offset + static_cast<std::int64_t>(moved));
-  }
-
-  static std::int64_t steady_now() {
-    const auto since = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/errno_text.hh"
+#include "base/steady.hh"
 #include "transport/plugin/abi.h"
 #include "transport/url.hh"
 
@@ -31,7 +32,7 @@ io to_io(std::int32_t value) {
 
 std::int64_t to_abi(deadline until) {
   if (until == no_deadline) return OUTBOARD_NO_DEADLINE;
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(until.time_since_epoch()).count();
+  return steady_nanoseconds(until);
 }
 
 template <class Write>
