@@ -24,6 +24,8 @@ struct tool_of_lane {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> external;  ///< numbers pushed, with their kinds
   std::uint32_t runtime_call = 0;                                 ///< its number; see runtime_call_of()
   std::uint32_t runtime_watch = 0;                                ///< tool_watch at that time
+  std::uint64_t noted_context = 0;  ///< that a record was made of last, in this round of them
+  std::uint32_t context_round = 0;
   const void* runtime_frame = nullptr;
   std::int64_t runtime_begin = 0;
 };

@@ -38,13 +38,17 @@ const CUpti_ActivityKind wanted[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                      CUPTI_ACTIVITY_KIND_RUNTIME,
                                      CUPTI_ACTIVITY_KIND_DRIVER,
                                      CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-                                     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
+                                     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+                                     CUPTI_ACTIVITY_KIND_DEVICE,
+                                     CUPTI_ACTIVITY_KIND_CONTEXT};
 
 std::mutex mutex;
 std::vector<work> kernels, copies, fills;
 std::map<uint32_t, made> calls;                        // by correlation
 std::map<uint32_t, std::map<int, uint64_t>> external;  // the same
 std::vector<std::pair<int, uint32_t>> waits;           // type, correlation
+std::map<uint32_t, CUpti_ActivityDevice5> devices;
+std::map<uint32_t, CUpti_ActivityContext3> contexts;
 std::atomic<int> asked{0};
 int buffers = 0;
 
@@ -97,6 +101,16 @@ void take(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t va
         waits.emplace_back(s->type, s->correlationId);
         break;
       }
+      case CUPTI_ACTIVITY_KIND_DEVICE: {
+        const auto* d = reinterpret_cast<CUpti_ActivityDevice5*>(record);
+        devices[d->id] = *d;
+        break;
+      }
+      case CUPTI_ACTIVITY_KIND_CONTEXT: {
+        const auto* c = reinterpret_cast<CUpti_ActivityContext3*>(record);
+        contexts[c->contextId] = *c;
+        break;
+      }
       default:
         break;
     }
@@ -117,9 +131,15 @@ struct told {
   bool enters;
 };
 std::vector<told> callbacks;
+int waits_told = 0;
 
 void CUPTIAPI called(void* data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* about) {
   const auto* c = static_cast<const CUpti_CallbackData*>(about);
+  if (domain == CUPTI_CB_DOMAIN_SYNCHRONIZE) {
+    EXPECT(id == CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED);
+    EXPECT(static_cast<const CUpti_SynchronizeData*>(about)->context);
+    ++waits_told;
+  }
   if (domain != CUPTI_CB_DOMAIN_RUNTIME_API) return;
   EXPECT(data == &callbacks);
   const bool enters = c->callbackSite == CUPTI_API_ENTER;
@@ -288,6 +308,13 @@ int main() {
   MUST(cuCtxGetCurrent(&context));
   MUST(cuptiGetContextId(context, &number));
   for (const work& w : kernels) EXPECT(w.context == number);
+  EXPECT(contexts.count(number) == 1 && contexts[number].deviceId == 0);
+  cudaDeviceProp properties;
+  MUST(cudaGetDeviceProperties(&properties, 0));
+  EXPECT(devices.count(0) == 1 && std::strcmp(devices[0].name, properties.name) == 0);
+  EXPECT(devices[0].globalMemorySize == properties.totalGlobalMem);
+  EXPECT(devices[0].numMultiprocessors == static_cast<uint32_t>(properties.multiProcessorCount));
+  EXPECT(devices[0].computeCapabilityMajor == static_cast<uint32_t>(properties.major));
   MUST(cuptiGetStreamIdEx(context, side, 0, &number));
   EXPECT(of_call(kernels, second).stream == number && of_call(kernels, own).stream == number);
   MUST(cuptiGetStreamIdEx(context, nullptr, 0, &number));
@@ -342,10 +369,12 @@ int main() {
                            CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
   MUST(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API,
                            CUPTI_RUNTIME_TRACE_CBID_cudaMemset_v3020));
+  MUST(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_SYNCHRONIZE));
+  MUST(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_STATE));
   increment<<<1, 1>>>(at, 1);
   MUST(cudaMemset(at, 3, 256));
   MUST(cudaDeviceSynchronize());
-  EXPECT(callbacks.size() == 4);
+  EXPECT(callbacks.size() == 4 && waits_told == 1);
   EXPECT(callbacks[0].name == "cudaLaunchKernel" && callbacks[0].enters && !callbacks[1].enters);
   EXPECT(callbacks[0].symbol.find("increment") != std::string::npos);
   EXPECT(callbacks[0].call == callbacks[1].call && callbacks[2].name == "cudaMemset");

@@ -31,6 +31,8 @@ constexpr std::array known_kinds{CUPTI_ACTIVITY_KIND_MEMCPY2,
                                  CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                  CUPTI_ACTIVITY_KIND_DRIVER,
                                  CUPTI_ACTIVITY_KIND_RUNTIME,
+                                 CUPTI_ACTIVITY_KIND_DEVICE,
+                                 CUPTI_ACTIVITY_KIND_CONTEXT,
                                  CUPTI_ACTIVITY_KIND_OVERHEAD,
                                  CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
@@ -83,6 +85,10 @@ CUptiResult activities::enable(CUpti_ActivityKind kind) {
   if ((serial || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) &&
       wants(serial ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL : CUPTI_ACTIVITY_KIND_KERNEL))
     return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (!wants(kind)) {
+    if (kind == CUPTI_ACTIVITY_KIND_DEVICE) devices_shown_ = false;
+    if (kind == CUPTI_ACTIVITY_KIND_CONTEXT) forget_contexts();
+  }
   const bool had_device = wants_device();
   kinds_[static_cast<std::size_t>(kind)] = true;
   if (!had_device && wants_device()) {
@@ -164,10 +170,14 @@ void activities::refresh() {
 }
 
 void activities::connected() {
-  const std::lock_guard lock(control_mutex_);
-  if (!wants_device()) return;
-  if (const std::string refusal = begin_device(true); !refusal.empty())
-    log::error("no kernels and no copies for the program's profiler: ", refusal);
+  std::string refusal;
+  {
+    const std::lock_guard lock(control_mutex_);
+    if (wants_device()) refusal = begin_device(true);
+  }
+  if (refusal.empty()) return;
+  log::error("no kernels and no copies for the program's profiler: ", refusal);
+  failed_("no kernels and no copies: " + refusal);
 }
 
 void activities::ending() {
@@ -305,6 +315,18 @@ void activities::note_call(const lane& own, const made_call& call) {
   }
 }
 
+/// All of them have a record again.
+void activities::forget_contexts() {
+  const std::lock_guard lock(stage_mutex_);
+  noted_contexts_.clear();
+  ++context_round_;
+}
+
+void activities::note_context(const shown_context& c) {
+  const std::lock_guard lock(stage_mutex_);
+  if (noted_contexts_.insert(c.number).second) stage_.contexts.push_back(c);
+}
+
 void activities::note_wait(std::uint8_t type, const made_call& call, std::uint32_t context,
                            std::uint32_t stream) {
   if (!wants(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) return;
@@ -327,6 +349,11 @@ void activities::deliver() {
   {
     const std::lock_guard lock(stage_mutex_);
     std::swap(now, stage_);
+  }
+  put_devices();
+  for (const shown_context& c : now.contexts) {
+    const auto r = context_record(c.number, c.device, c.null_stream);
+    put(CUPTI_ACTIVITY_KIND_CONTEXT, &r);
   }
   const auto process_id = static_cast<std::uint32_t>(::getpid());
   for (const auto& [kind, number, call] : now.external) {
@@ -363,6 +390,17 @@ void activities::deliver() {
     put(r.kind, &r);
   }
   for (const noted_work& w : std::exchange(work_, {})) put_work(w);
+}
+
+/// With the deliver mutex: once, as soon as they are known.
+void activities::put_devices() {
+  if (devices_shown_ || !wants(CUPTI_ACTIVITY_KIND_DEVICE) || !process::instance().usable()) return;
+  devices_shown_ = true;
+  std::uint32_t number = 0;
+  for (const marshal::device_facts& device : process::instance().facts().devices) {
+    const auto r = device_record(device, number++);
+    put(CUPTI_ACTIVITY_KIND_DEVICE, &r);
+  }
 }
 
 void activities::put_work(const noted_work& w) {

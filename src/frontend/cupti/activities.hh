@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,8 +46,17 @@ struct place {
   bool pageable = false;    ///< from or to memory of the program's that is not page-locked
 };
 
+/// A context, by CUPTI's numbers.
+struct shown_context {
+  std::uint32_t number = 0, device = 0, null_stream = 0;
+};
+
 class activities {
  public:
+  /// `failed` is told why the device's work will not be recorded although it is wanted. Any thread; without
+  /// a lock of ours.
+  explicit activities(std::function<void(const std::string& why)> failed) : failed_(std::move(failed)) {}
+
   CUptiResult enable(CUpti_ActivityKind kind);
   CUptiResult disable(CUpti_ActivityKind kind);
   /// One function of the driver or the runtime alone, beside what its kind says.
@@ -72,6 +82,11 @@ class activities {
   void note_work(std::uint32_t number, const place& where);
   /// When it is over.
   void note_call(const lane& own, const made_call& call);
+  bool wants_contexts() const { return wants(CUPTI_ACTIVITY_KIND_CONTEXT); }
+  /// Grows when they are wanted anew: what was noted before counts no more.
+  std::uint32_t context_round() const { return context_round_.load(std::memory_order_relaxed); }
+  /// A thread has it now; there is one record of each.
+  void note_context(const shown_context& c);
   /// It waited for the device. `type`: CUpti_ActivitySynchronizationType.
   void note_wait(std::uint8_t type, const made_call& call, std::uint32_t context, std::uint32_t stream);
 
@@ -101,6 +116,7 @@ class activities {
     std::vector<noted_call> calls;
     std::vector<std::array<std::uint64_t, 3>> external;  ///< kind, number, call
     std::vector<noted_wait> waits;
+    std::vector<shown_context> contexts;
     std::size_t size() const { return calls.size() + external.size() + waits.size(); }
   };
 
@@ -112,6 +128,8 @@ class activities {
   std::string begin_device(bool connected);
   void refresh();
   void fetch(bool all);
+  void forget_contexts();
+  void put_devices();
   void ask_for_buffer();
   void deliver();
   void take_work(const device_work& w);
@@ -131,8 +149,12 @@ class activities {
   bool ended_ = false;
   std::thread thread_;
 
+  const std::function<void(const std::string&)> failed_;
+
   std::mutex stage_mutex_;  // guards what threads of the program leave here
   staged stage_;
+  std::set<std::uint32_t> noted_contexts_;
+  std::atomic<std::uint32_t> context_round_{1};
   std::atomic<std::uint64_t> lost_{0}, device_lost_{0}, told_lost_{0};
 
   std::mutex deliver_mutex_;  // guards what follows; held while the server is asked and buffers are filled
@@ -140,6 +162,7 @@ class activities {
   std::optional<profile_source> source_;  ///< while the device records
   device_records records_{[this](const device_work& w) { take_work(w); }};
   std::vector<noted_work> work_;
+  std::atomic<bool> devices_shown_{false};
   record_buffers buffers_;
   std::set<std::string, std::less<>> kernel_names_;  ///< for ever: records point to them
 

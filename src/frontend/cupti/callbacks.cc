@@ -1,6 +1,7 @@
 #include "frontend/cupti/callbacks.hh"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/cupti/names.hh"
 #include "base/log.hh"
@@ -9,9 +10,9 @@ namespace outboard::frontend::cupti {
 namespace {
 
 /// The domains of which something is told.
-bool is_call_domain(CUpti_CallbackDomain domain) {
-  return domain == CUPTI_CB_DOMAIN_DRIVER_API || domain == CUPTI_CB_DOMAIN_RUNTIME_API;
-}
+constexpr std::array told_domains{CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API,
+                                  CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_SYNCHRONIZE,
+                                  CUPTI_CB_DOMAIN_STATE};
 
 CUptiResult refuse(CUpti_CallbackDomain domain) {
   if (domain <= CUPTI_CB_DOMAIN_INVALID || domain >= CUPTI_CB_DOMAIN_SIZE)
@@ -45,23 +46,42 @@ CUptiResult callbacks::unsubscribe(CUpti_SubscriberHandle subscriber) {
   if (!is_ours(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
   subscribed_ = false;
   function_ = nullptr;
-  for (const auto domain :
-       {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_RESOURCE})
-    (void)set(false, domain, 1,
-              domain == CUPTI_CB_DOMAIN_RESOURCE ? CUPTI_CBID_RESOURCE_SIZE - 1 : most_callbacks - 1);
+  for (const auto domain : told_domains)
+    (void)set(false, domain, 1, static_cast<std::uint32_t>(flags_of(domain).size() - 1));
   return CUPTI_SUCCESS;
+}
+
+/// By the callback's number; none: nothing is told of this domain.
+std::span<const callbacks::flag> callbacks::flags_of(CUpti_CallbackDomain domain) const {
+  switch (domain) {
+    case CUPTI_CB_DOMAIN_DRIVER_API:
+      return wanted_[0];
+    case CUPTI_CB_DOMAIN_RUNTIME_API:
+      return wanted_[1];
+    case CUPTI_CB_DOMAIN_RESOURCE:
+      return resources_;
+    case CUPTI_CB_DOMAIN_SYNCHRONIZE:
+      return waits_;
+    case CUPTI_CB_DOMAIN_STATE:
+      return states_;
+    default:
+      return {};
+  }
+}
+
+std::span<callbacks::flag> callbacks::flags_of(CUpti_CallbackDomain domain) {
+  const std::span<const flag> all = std::as_const(*this).flags_of(domain);
+  return {const_cast<flag*>(all.data()), all.size()};
 }
 
 /// With the lock.
 CUptiResult callbacks::set(bool on, CUpti_CallbackDomain domain, std::uint32_t first, std::uint32_t last) {
-  const auto set = [&](auto& flags) {
-    if (first == 0 || last >= flags.size()) return CUPTI_ERROR_INVALID_PARAMETER;
-    for (std::uint32_t i = first; i <= last; ++i) flags[i] = on;
-    refresh();
-    return CUPTI_SUCCESS;
-  };
-  if (is_call_domain(domain)) return set(wanted_[domain == CUPTI_CB_DOMAIN_RUNTIME_API]);
-  return domain == CUPTI_CB_DOMAIN_RESOURCE ? set(resources_) : refuse(domain);
+  const std::span<flag> flags = flags_of(domain);
+  if (flags.empty()) return refuse(domain);
+  if (first == 0 || last >= flags.size()) return CUPTI_ERROR_INVALID_PARAMETER;
+  for (std::uint32_t i = first; i <= last; ++i) flags[i] = on;
+  refresh();
+  return CUPTI_SUCCESS;
 }
 
 CUptiResult callbacks::enable(bool on, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
@@ -74,26 +94,30 @@ CUptiResult callbacks::enable_domain(bool on, CUpti_SubscriberHandle subscriber,
                                      CUpti_CallbackDomain domain) {
   const std::lock_guard lock(mutex_);
   if (!is_ours(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
-  const std::size_t count = domain == CUPTI_CB_DOMAIN_RESOURCE ? resources_.size() : most_callbacks;
-  return set(on, domain, 1, static_cast<std::uint32_t>(count - 1));
+  const std::size_t count = flags_of(domain).size();
+  return count == 0 ? refuse(domain) : set(on, domain, 1, static_cast<std::uint32_t>(count - 1));
 }
 
 CUptiResult callbacks::state(std::uint32_t* out, CUpti_SubscriberHandle subscriber,
                              CUpti_CallbackDomain domain, std::uint32_t callback) const {
   const std::lock_guard lock(mutex_);
   if (!out || !is_ours(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
-  if (domain == CUPTI_CB_DOMAIN_RESOURCE) return *out = wants_resource(callback), CUPTI_SUCCESS;
-  if (!is_call_domain(domain)) return refuse(domain);
-  *out = wants(domain == CUPTI_CB_DOMAIN_RUNTIME_API, callback);
+  const std::span<const flag> flags = flags_of(domain);
+  if (flags.empty()) return refuse(domain);
+  *out = callback < flags.size() && flags[callback];
   return CUPTI_SUCCESS;
 }
 
-/// With the lock.
+/// With the lock. States are told without anybody looking at calls.
 void callbacks::refresh() {
-  const auto any_of = [](const auto& flags) {
-    return std::ranges::any_of(flags, [](const auto& wanted) { return wanted.load(); });
-  };
-  any_ = any_of(wanted_[0]) || any_of(wanted_[1]) || any_of(resources_);
+  any_ = std::ranges::any_of(told_domains, [this](CUpti_CallbackDomain domain) {
+    return domain != CUPTI_CB_DOMAIN_STATE &&
+           std::ranges::any_of(flags_of(domain), [](const flag& wanted) { return wanted.load(); });
+  });
+}
+
+void callbacks::tell(CUpti_CallbackDomain domain, std::uint32_t event, const void* about) const {
+  if (const CUpti_CallbackFunc told = function_.load()) told(data_.load(), domain, event, about);
 }
 
 void callbacks::tell_resource(std::uint32_t event, CUcontext context, CUstream stream) const {
@@ -101,13 +125,25 @@ void callbacks::tell_resource(std::uint32_t event, CUcontext context, CUstream s
   CUpti_ResourceData data{};
   data.context = context;
   data.resourceHandle.stream = stream;
-  if (const CUpti_CallbackFunc told = function_.load())
-    told(data_.load(), CUPTI_CB_DOMAIN_RESOURCE, event, &data);
+  tell(CUPTI_CB_DOMAIN_RESOURCE, event, &data);
+}
+
+void callbacks::tell_wait(std::uint32_t event, CUcontext context, CUstream stream) const {
+  if (!wants_wait(event)) return;
+  const CUpti_SynchronizeData data{context, stream};
+  tell(CUPTI_CB_DOMAIN_SYNCHRONIZE, event, &data);
+}
+
+void callbacks::tell_state(std::uint32_t event, CUptiResult result, const char* message) const {
+  if (event >= states_.size() || !states_[event]) return;
+  CUpti_StateData data{};
+  data.notification.result = result;
+  data.notification.message = message;
+  tell(CUPTI_CB_DOMAIN_STATE, event, &data);
 }
 
 void callbacks::tell(bool runtime, std::uint32_t callback, const CUpti_CallbackData& about) const {
-  if (const CUpti_CallbackFunc told = function_.load())
-    told(data_.load(), runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, callback, &about);
+  tell(runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, callback, &about);
 }
 
 }  // namespace outboard::frontend::cupti

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <span>
 
 #include "frontend/call_watch.hh"
 
@@ -30,16 +31,27 @@ class callbacks {
   bool wants_resource(std::uint32_t event) const {
     return event < resources_.size() && resources_[event].load(std::memory_order_relaxed);
   }
+  bool wants_wait(std::uint32_t event) const {
+    return event < waits_.size() && waits_[event].load(std::memory_order_relaxed);
+  }
   /// `event`: CUpti_CallbackIdResource. On the thread whose call does it.
   void tell_resource(std::uint32_t event, CUcontext context, CUstream stream) const;
+  /// `event`: CUpti_CallbackIdSync. On the thread that has waited.
+  void tell_wait(std::uint32_t event, CUcontext context, CUstream stream) const;
+  /// The profiler itself cannot do what it was asked for. `message` lasts as long as the call.
+  void tell_state(std::uint32_t event, CUptiResult result, const char* message) const;
   /// On the thread that calls. Calls the program's function.
   void tell(bool runtime, std::uint32_t callback, const CUpti_CallbackData& about) const;
 
   static constexpr std::uint32_t most_callbacks = 2048;
 
  private:
+  using flag = std::atomic<bool>;
   bool is_ours(CUpti_SubscriberHandle subscriber) const;
   void refresh();
+  std::span<const flag> flags_of(CUpti_CallbackDomain domain) const;
+  std::span<flag> flags_of(CUpti_CallbackDomain domain);
+  void tell(CUpti_CallbackDomain domain, std::uint32_t event, const void* about) const;
   CUptiResult set(bool on, CUpti_CallbackDomain domain, std::uint32_t first, std::uint32_t last);
 
   mutable std::mutex mutex_;
@@ -47,8 +59,10 @@ class callbacks {
   std::atomic<CUpti_CallbackFunc> function_{nullptr};
   std::atomic<void*> data_{nullptr};
   std::atomic<bool> any_{false};
-  std::array<std::array<std::atomic<bool>, most_callbacks>, 2> wanted_{};  ///< driver, runtime
-  std::array<std::atomic<bool>, CUPTI_CBID_RESOURCE_SIZE> resources_{};
+  std::array<std::array<flag, most_callbacks>, 2> wanted_{};  ///< driver, runtime
+  std::array<flag, CUPTI_CBID_RESOURCE_SIZE> resources_{};
+  std::array<flag, CUPTI_CBID_SYNCHRONIZE_SIZE> waits_{};
+  std::array<flag, CUPTI_CBID_STATE_SIZE> states_{};
 };
 
 }  // namespace outboard::frontend::cupti

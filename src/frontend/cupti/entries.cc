@@ -323,7 +323,9 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t call
 }
 
 CUptiResult cuptiSupportedDomains(std::size_t* count, CUpti_DomainTable* table) {
-  static CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API};
+  static CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API,
+                                           CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_SYNCHRONIZE,
+                                           CUPTI_CB_DOMAIN_STATE};
   if (!count || !table) return answer(CUPTI_ERROR_INVALID_PARAMETER);
   *count = std::size(domains);
   *table = domains;

@@ -1,5 +1,7 @@
 #include "frontend/cupti/records.hh"
 
+#include <cstring>
+
 namespace outboard::frontend::cupti {
 namespace {
 
@@ -120,6 +122,64 @@ CUpti_ActivityMemset4 fill_record(const api::work_record& w, const shown_work& s
   r.value = w.value;
   r.memoryKind = static_cast<std::uint16_t>(w.to);
   r.flags = shown.async ? CUPTI_ACTIVITY_FLAG_MEMSET_ASYNC : 0;
+  return r;
+}
+
+CUpti_ActivityDevice5 device_record(const marshal::device_facts& device, std::uint32_t number) {
+  const auto attribute = [&](CUdevice_attribute which) -> std::uint32_t {
+    const auto at = static_cast<std::size_t>(which);
+    if (at >= device.attributes.size() || device.attributes[at].result != CUDA_SUCCESS) return 0;
+    return static_cast<std::uint32_t>(device.attributes[at].value);
+  };
+  CUpti_ActivityDevice5 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_DEVICE;
+  if (attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS))
+    r.flags = CUPTI_ACTIVITY_FLAG_DEVICE_CONCURRENT_KERNELS;
+  r.id = number;
+  r.name = device.name.c_str();
+  static_assert(sizeof r.uuid.bytes == sizeof device.uuid);
+  std::memcpy(r.uuid.bytes, device.uuid.data(), sizeof r.uuid.bytes);
+  r.computeCapabilityMajor = static_cast<std::uint32_t>(device.compute_major);
+  r.computeCapabilityMinor = static_cast<std::uint32_t>(device.compute_minor);
+  r.globalMemorySize = device.total_memory;
+  // Kilobytes a second: two transfers in each of the memory's clocks (kHz), over the width of its bus (bits).
+  r.globalMemoryBandwidth = std::uint64_t{2} * attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
+                            attribute(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
+  r.constantMemorySize = attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
+  r.l2CacheSize = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  r.numThreadsPerWarp = attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+  r.coreClockRate = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+  r.numMemcpyEngines = attribute(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
+  r.numMultiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  if (r.numThreadsPerWarp != 0)
+    r.maxWarpsPerMultiprocessor =
+        attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / r.numThreadsPerWarp;
+  r.maxBlocksPerMultiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
+  r.maxSharedMemoryPerMultiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  r.maxRegistersPerMultiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+  r.maxRegistersPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+  r.maxSharedMemoryPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  r.maxThreadsPerBlock = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  r.maxBlockDimX = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X);
+  r.maxBlockDimY = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y);
+  r.maxBlockDimZ = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z);
+  r.maxGridDimX = attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
+  r.maxGridDimY = attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y);
+  r.maxGridDimZ = attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z);
+  r.eccEnabled = attribute(CU_DEVICE_ATTRIBUTE_ECC_ENABLED);
+  r.isCudaVisible = 1;
+  // No slice of a device: the server's own are whole to us.
+  r.gpuInstanceId = r.computeInstanceId = ~std::uint32_t{0};
+  return r;
+}
+
+CUpti_ActivityContext3 context_record(std::uint32_t number, std::uint32_t device, std::uint32_t null_stream) {
+  CUpti_ActivityContext3 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_CONTEXT;
+  r.contextId = number;
+  r.deviceId = device;
+  r.computeApiKind = CUPTI_ACTIVITY_COMPUTE_API_CUDA;
+  r.nullStreamId = static_cast<std::uint16_t>(null_stream);
   return r;
 }
 

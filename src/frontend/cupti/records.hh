@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "api/cuda/work_record.hh"
+#include "marshal/snapshot.hh"
 
 namespace outboard::frontend::cupti {
 
@@ -24,5 +25,10 @@ CUpti_ActivityKernel10 kernel_record(CUpti_ActivityKind kind, const api::work_re
 CUpti_ActivityMemcpy6 copy_record(const api::work_record& w, const shown_work& shown);
 CUpti_ActivityMemcpyPtoP4 peer_copy_record(const api::work_record& w, const shown_work& shown);
 CUpti_ActivityMemset4 fill_record(const api::work_record& w, const shown_work& shown);
+
+/// `device` must outlive whoever reads the record: its name is not copied. What the driver does not know is
+/// 0.
+CUpti_ActivityDevice5 device_record(const marshal::device_facts& device, std::uint32_t number);
+CUpti_ActivityContext3 context_record(std::uint32_t number, std::uint32_t device, std::uint32_t null_stream);
 
 }  // namespace outboard::frontend::cupti

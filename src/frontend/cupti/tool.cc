@@ -4,6 +4,7 @@
 
 #include "api/cupti/names.hh"
 #include "base/steady.hh"
+#include "frontend/context.hh"
 #include "frontend/cuda/host_order.hh"
 #include "frontend/cupti/functions.hh"
 #include "frontend/lane.hh"
@@ -102,6 +103,25 @@ void tool_of_program::tell_of_new(const lane& own, const tool_call& call, std::u
                           stream ? **static_cast<CUstream* const*>(call.parameters) : nullptr);
 }
 
+void tool_of_program::tell_of_wait(const lane& own, const tool_call& call, std::uint8_t type) {
+  if (type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE)
+    callbacks.tell_wait(CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED, current(own),
+                        static_cast<CUstream>(const_cast<void*>(call.stream)));
+  if (type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE)
+    callbacks.tell_wait(CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED, current(own), nullptr);
+}
+
+void tool_of_program::note_context(lane& own) {
+  const context_state* const context = own.owner();
+  const std::uint32_t round = activities.context_round();
+  if (!context || (own.tool.noted_context == context->handle && own.tool.context_round == round)) return;
+  own.tool.noted_context = context->handle;
+  own.tool.context_round = round;
+  const std::uint32_t number = numbers.of_context(context->handle);
+  activities.note_context(
+      {number, static_cast<std::uint32_t>(context->device), numbers.of_stream(number, nullptr, false)});
+}
+
 void tool_of_program::left(lane& own, tool_call& call) {
   const function_traits& f = traits_of(call.function);
   const made_call made{false,
@@ -118,7 +138,11 @@ void tool_of_program::left(lane& own, tool_call& call) {
         whole ? ~std::uint32_t{0} : numbers.of_stream(context, call.stream, per_thread(call.name));
     activities.note_wait(f.synchronizes, made, context, stream);
   }
-  if (callbacks.any()) tell_of_new(own, call, f.begins);
+  if (callbacks.any()) {
+    tell_of_new(own, call, f.begins);
+    if (f.synchronizes != 0 && made.result == CUDA_SUCCESS) tell_of_wait(own, call, f.synchronizes);
+  }
+  if (activities.wants_contexts()) note_context(own);
   tell_of(own, call, f.callback);
 }
 

@@ -16,8 +16,10 @@ class tool_of_program final : public call_observer {
   static tool_of_program& instance();
 
   cupti::numbers numbers;
-  cupti::activities activities;
   cupti::callbacks callbacks;
+  cupti::activities activities{[this](const std::string& why) {
+    callbacks.tell_state(CUPTI_CBID_STATE_FATAL_ERROR, CUPTI_ERROR_NOT_SUPPORTED, why.c_str());
+  }};
 
   /// Something is wanted, or no more: calls are looked at while it is.
   void refresh();
@@ -32,6 +34,8 @@ class tool_of_program final : public call_observer {
   static void runtime_called(std::uint32_t function, const cuda::runtime_call& call);
   void runtime_entered(lane& own, std::uint32_t function, const cuda::runtime_call& call);
   void runtime_left(lane& own, std::uint32_t function, const cuda::runtime_call& call);
+  void tell_of_wait(const lane& own, const tool_call& call, std::uint8_t type);
+  void note_context(lane& own);
   void tell_of_new(const lane& own, const tool_call& call, std::uint8_t begins);
   void tell_of(const lane& own, tool_call& call, std::uint32_t function);
   void tell_of(const lane& own, const cuda::runtime_call& call, std::uint32_t function, std::uint32_t number);
