@@ -5,6 +5,7 @@ differ: kernels and their counts, the median duration of those of 20 us and more
 begin before the call that launched them.
 
 usage: torch_profiler.py record WORKLOAD FILE | torch_profiler.py compare NATIVE FILE... | torch_profiler.py workloads
+       torch_profiler.py turns WORKLOAD WAY.WORKLOAD.NUMBER.json...: times of each way, and how they stand to those of "native"
 """
 import collections
 import json
@@ -229,6 +230,21 @@ def compare(native, others):
     return bad
 
 
+def turns(workload, paths):
+    times = collections.defaultdict(lambda: collections.defaultdict(list))
+    for path in paths:
+        with open(path) as file:
+            run = json.load(file)
+        for key in ("plain_ms", "profiled_ms"):
+            if key in run:
+                times[key][os.path.basename(path).split(".")[0]].append(run[key])
+    for key, ways in times.items():
+        native = statistics.median(ways["native"])
+        for way, each in sorted(ways.items()):
+            print(f"{workload} {key} {way}: {statistics.median(each):.3f} ({min(each):.3f} to {max(each):.3f}, {len(each)} runs), "
+                  f"{statistics.median(each) / native:.2f} of native")
+
+
 def main():
     what = sys.argv[1]
     if what == "workloads":
@@ -237,6 +253,8 @@ def main():
         seen = record_jax() if sys.argv[2] == "jax" else record_torch(sys.argv[2])
         with open(sys.argv[3], "w") as file:
             json.dump(seen, file, indent=1)
+    elif what == "turns":
+        turns(sys.argv[2], sys.argv[3:])
     else:
         sys.exit(compare(sys.argv[2], sys.argv[3:]))
 

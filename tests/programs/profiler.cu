@@ -237,6 +237,10 @@ int main() {
   EXPECT(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_KERNEL) == CUPTI_ERROR_NOT_COMPATIBLE);
   EXPECT(cuptiActivityEnable(static_cast<CUpti_ActivityKind>(9999)) != CUPTI_SUCCESS);
 
+  CUcontext first_one = nullptr, other = nullptr;
+  MUST(cuCtxGetCurrent(&first_one));
+  MUST(cuCtxCreate(&other, nullptr, 0, 0));
+  MUST(cuCtxSetCurrent(first_one));
   uint64_t before = 0, after = 0, popped = 0;
   MUST(cuptiGetTimestamp(&before));
   MUST(cudaMemset(at, 0, 64));
@@ -308,6 +312,7 @@ int main() {
   MUST(cuCtxGetCurrent(&context));
   MUST(cuptiGetContextId(context, &number));
   for (const work& w : kernels) EXPECT(w.context == number);
+  MUST(cuptiGetContextId(other, &number));
   EXPECT(contexts.count(number) == 1 && contexts[number].deviceId == 0);
   cudaDeviceProp properties;
   MUST(cudaGetDeviceProperties(&properties, 0));

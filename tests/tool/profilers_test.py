@@ -1,6 +1,8 @@
 """A profiler in a program is told why it sees no kernels: one line on stderr, which can be silenced, and one of doctor's."""
 import os
+import subprocess
 import sys
+import tempfile
 import unittest
 
 from harness import BUILD, DEVICE, clean_environment, run
@@ -15,10 +17,18 @@ driver, table = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
 print([driver.cuGetExportTable(ctypes.byref(table), bytes.fromhex(one)) for one in sys.argv[1:]])
 """
 
+BEGIN = 'import ctypes; driver = ctypes.CDLL("libcuda.so.1"); first = driver.cuInit(0); print(first, driver.cuInit(0))'
+
 
 class Profilers(unittest.TestCase):
     def asks(self, *tables, **variables):
-        program = [sys.executable, "-c", ASK, *tables]
+        return self.runs([sys.executable, "-c", ASK, *tables], variables)
+
+    def begins(self, **variables):
+        return self.runs([sys.executable, "-c", BEGIN], variables)
+
+    @staticmethod
+    def runs(program, variables):
         if PRELOAD:
             program = ["env", f"LD_PRELOAD={PRELOAD}", "ASAN_OPTIONS=detect_leaks=0", *program]
         return run("run", "--device", DEVICE, "--", *program, environment=clean_environment(**variables))
@@ -36,6 +46,19 @@ class Profilers(unittest.TestCase):
     def test_nor_a_runtime(self):
         done = self.asks(RUNTIME)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0]\n", ""))
+
+    def test_a_tool_is_injected_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = os.path.join(folder, "tool.c"), os.path.join(folder, "tool.so")
+            with open(source, "w") as file:
+                file.write('#include <stdio.h>\nint InitializeInjection(void) { return puts("injected") >= 0; }\n')
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+            for tool, said, complaint in ((library, "injected\n", ""), (source, "", "CUDA_INJECTION64_PATH"),
+                                          ("libm.so.6", "", "has no function InitializeInjection")):
+                done = self.begins(CUDA_INJECTION64_PATH=tool)
+                self.assertEqual((done.returncode, done.stdout), (0, said + "0 0\n"), done.stderr)
+                self.assertIn(complaint, done.stderr)
+                self.assertEqual(len(done.stderr.splitlines()), 1 if complaint else 0, done.stderr)
 
     def test_doctor_says_it(self):
         done = run("doctor")

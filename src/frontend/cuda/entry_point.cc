@@ -3,6 +3,7 @@
 #include "frontend/cuda/coredump_environment.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/export_tables.hh"
+#include "frontend/cuda/injection.hh"
 #include "frontend/process.hh"
 
 namespace outboard::frontend::cuda {
@@ -19,7 +20,9 @@ int driver_version() {
 CUresult ends::cuInit(unsigned Flags) {
   if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const CUresult code = process::instance().init();
-  if (code == CUDA_SUCCESS) take_coredump_environment();
+  if (code != CUDA_SUCCESS) return code;
+  take_coredump_environment();
+  load_injected_tool();
   return code;
 }
 

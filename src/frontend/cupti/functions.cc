@@ -14,9 +14,8 @@
 namespace outboard::frontend::cupti {
 namespace {
 
-/// Of these CUPTI itself tells nothing: what looks for the driver's functions, and what begins.
-constexpr std::array<std::string_view, 4> untold{"cuGetProcAddress", "cuGetExportTable", "cuInit",
-                                                 "cuDriverGetVersion"};
+/// Of this CUPTI itself tells nothing (observed).
+constexpr std::string_view untold = "cuGetExportTable";
 
 std::uint8_t synchronizes(std::string_view name) {
   if (name.starts_with("cuEventSynchronize")) return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE;
@@ -47,8 +46,7 @@ std::vector<function_traits> make_table() {
     if (code >= table.size()) table.resize(code + 1);
     const auto starts = [&](std::string_view with) { return f.name.starts_with(with); };
     function_traits& t = table[code];
-    if (std::ranges::none_of(untold, starts))
-      t.callback = api::cupti::callback_of(api::cupti::domain::driver, f.name);
+    if (f.name != untold) t.callback = api::cupti::callback_of(api::cupti::domain::driver, f.name);
     t.leaves_work = api::leaves_work(f.name);
     t.launches_graph = starts("cuGraphLaunch");
     t.one_copy = starts("cuMemcpy") && !starts("cuMemcpyBatch") && !starts("cuMemcpy3DBatch");
