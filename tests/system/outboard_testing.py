@@ -49,8 +49,8 @@ def program_environment(server=None, **more):
     return clean_environment(**values)
 
 
-def start_program(command, server, **more):
-    return subprocess.Popen(command, env=program_environment(server, **more), stdin=subprocess.DEVNULL,
+def start_program(command, server, stdin=subprocess.DEVNULL, **more):
+    return subprocess.Popen(command, env=program_environment(server, **more), stdin=stdin,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -103,9 +103,21 @@ class SystemTest(DaemonTest):
         if process.poll() is None:
             process.kill()
         process.wait()
-        for stream in (process.stdout, process.stderr):
+        for stream in (process.stdin, process.stdout, process.stderr):
             if stream:
                 stream.close()
+
+    def start_and_stop(self, server):
+        """A program that has computed and stands still, with its session, until go_on() or a kill."""
+        process = self.start(program("soak_calls", 100, 1), server, stdin=subprocess.PIPE)
+        self.wait_for_line(process, "mark")
+        return process
+
+    @staticmethod
+    def go_on(process):
+        """It comes to its end, which passed() awaits."""
+        process.stdin.write("\n")
+        process.stdin.flush()
 
     def passed(self, process, timeout=120):
         """Waits for the program, which must say PASS, succeed and write nothing to stderr."""
