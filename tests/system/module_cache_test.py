@@ -11,7 +11,7 @@ import unittest
 
 from outboard_testing import BUILD, CONFIG, HEADER, SESSION, Client, SystemTest, program, run_program, wait_until
 
-SIZE = 2048  # KiB of PTX text
+SIZE = 1024  # KiB of PTX text
 LARGE = ["large_module", SIZE, 2]
 SLOW = 0.05  # Gb/s
 CALL, REPLY = 6, 7  # kinds of frames
