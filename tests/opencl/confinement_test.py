@@ -28,6 +28,10 @@ ASSEMBLES = r"""__kernel void show(__global char* to) {{
 
 
 class Confinement(NativeCodeTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.keep_compiled()
+
     def setUp(self):
         super().setUp()
         # Where the daemon puts what it makes, so that what is left can be seen.

@@ -2,22 +2,41 @@
 workers, clients and servers, several back-ends at once."""
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import LIBRARY, SANITIZED, SystemTest, is_alive, program, program_environment, through_run, wait_until  # noqa: E402
+from outboard_testing import (LIBRARY, SANITIZED, SystemTest, clean_environment, is_alive, program, program_environment,  # noqa: E402
+                             through_run, wait_until)
 
 AT_ONCE = 3.0 if not SANITIZED else 10.0
 GONE_WITHIN = 2.0
 
 
 class Life(SystemTest):
+    """Back-ends have a cache of compiled kernels together, and clients a token, without which nothing is kept over tcp:. So
+    each kernel is compiled once for each transport, and not once for each process."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cache = tempfile.mkdtemp(prefix="outboard-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
+        cls.token = pathlib.Path(cls.cache, "token")
+        cls.token.touch(mode=0o600)
+        cls.token.write_text("0123456789abcdefghij\n")
+
+    def serve(self, *flags, **options):
+        return super().serve("--token-file", self.token, *flags,
+                             environment=clean_environment(CACHE_DIRECTORY=self.cache), **options)
+
     def opencl(self, server, name, *words):
-        environment = program_environment(server, OCL_ICD_VENDORS=str(LIBRARY / "libOutboardOpenCL.so.1"))
+        environment = program_environment(server, OCL_ICD_VENDORS=str(LIBRARY / "libOutboardOpenCL.so.1"),
+                                          OUTBOARD_TOKEN_FILE=str(self.token))
         process = subprocess.Popen(program(f"opencl_{name}", *words), env=environment, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, process)

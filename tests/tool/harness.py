@@ -187,6 +187,7 @@ class Daemon:
         self.folder = pathlib.Path(folder)
         self.log_path = self.folder / "serve.log"
         self.unix = f"unix:{self.folder}/socket"
+        self.token = ["--token-file", flags[flags.index("--token-file") + 1]] if "--token-file" in flags else []
         command = [OUTBOARD, "serve", "--device", device]
         for url in [self.unix, "tcp:127.0.0.1:0"] if listen is None else listen:
             command += ["--listen", url]
@@ -210,7 +211,7 @@ class Daemon:
         return self.log_path.read_text(errors="replace")
 
     def ask(self, verb, url=None, *flags):
-        done = run(verb, "--server", url or self.urls[0], "--json", *flags)
+        done = run(verb, "--server", url or self.urls[0], "--json", *self.token, *flags)
         # doctor's status also speaks of the front-end library, which is not here to be judged.
         if not done.stdout:
             raise AssertionError(done.stderr)
