@@ -11,10 +11,15 @@ namespace {
 
 constexpr std::size_t most = 24u << 20;
 
+/// Four at a time: on the cpu device, where each instruction costs, that takes less time. n is a multiple
+/// of 4.
 __global__ void add(std::uint32_t* x, std::size_t n, std::uint32_t what) {
-  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < n;
-       i += std::size_t{gridDim.x} * blockDim.x)
-    x[i] += what;
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < n / 4;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    uint4 four = reinterpret_cast<uint4*>(x)[i];
+    four.x += what, four.y += what, four.z += what, four.w += what;
+    reinterpret_cast<uint4*>(x)[i] = four;
+  }
 }
 
 __global__ void wild(std::uint32_t* x) { *x = 1; }

@@ -13,10 +13,13 @@ namespace {
 
 constexpr std::size_t words = 5u << 20, bytes = words * sizeof(std::uint32_t);
 
+/// Four at a time: on the cpu device, where each instruction costs, that takes a third of the time.
 __global__ void number(std::uint32_t* x, std::uint32_t first) {
-  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < words;
-       i += std::size_t{gridDim.x} * blockDim.x)
-    x[i] = first + static_cast<std::uint32_t>(i);
+  for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < words / 4;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    const std::uint32_t at = first + 4 * static_cast<std::uint32_t>(i);
+    reinterpret_cast<uint4*>(x)[i] = make_uint4(at, at + 1, at + 2, at + 3);
+  }
 }
 
 bool numbered(const std::uint32_t* x, std::uint32_t first, std::size_t count = words) {
