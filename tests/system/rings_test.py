@@ -58,7 +58,7 @@ class Rings(SystemTest):
             relay = Recorder(self.folder, url)
             self.addCleanup(relay.close)
             self.assertFalse(self.has_rings(daemon, relay.url))
-            self.passed(self.start(program("two_way"), relay.url))
+            self.passed(self.start(program("two_way", 16), relay.url))
             relay.close()
             pathlib.Path(relay.path).unlink()
         self.nothing_is_left(daemon)
