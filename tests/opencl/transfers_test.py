@@ -12,7 +12,7 @@ from outboard_testing import CONFIG, LIBRARY, SystemTest, program, run_program, 
 from recording import Relay  # noqa: E402
 
 MIB = 1 << 20
-ROUNDS = 6
+ROUNDS = 3
 WRITTEN, READ, POLLED = (ROUNDS * each * MIB for each in (32, 32, 16))  # tests/opencl/transfers.cc: much()
 ICD = {"OCL_ICD_VENDORS": str(LIBRARY / "libOutboardOpenCL.so.1")}
 

@@ -30,8 +30,9 @@ class RoundTrips(SystemTest):
 
     def test_what_is_enqueued_does_not_wait(self):
         daemon = self.serve()
-        for url in (daemon.unix, daemon.tcp):
-            for name in ("vector_add", "matmul", "sort_networks"):
+        # One of them over tcp:, too, which compiles anew: what waits is the program's doing.
+        for url, names in ((daemon.unix, ("vector_add", "matmul", "sort_networks")), (daemon.tcp, ("vector_add",))):
+            for name in names:
                 calls = self.calls(name, url)
                 first = next(i for i, (function, *_) in enumerate(calls) if function == "clEnqueueNDRangeKernel")
                 before = [function for function, how, _ in calls[:first + 1] if how == "waited"]
