@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from native_code_testing import EACCES, EPERM, HERE, MAKE, OFF, NativeCodeTest
-from outboard_testing import CONFIG, is_alive, program, wait_until
+from outboard_testing import CONFIG, KeepsCompiled, is_alive, program, wait_until
 
 SECRET = "#error confined-secret-word"  # which a compiler says when it reads it
 REQUIRED = CONFIG + '[worker]\nconfine = "require"\n'
@@ -27,11 +27,7 @@ ASSEMBLES = r"""__kernel void show(__global char* to) {{
 """
 
 
-class Confinement(NativeCodeTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.keep_compiled()
-
+class Confinement(KeepsCompiled, NativeCodeTest):
     def setUp(self):
         super().setUp()
         # Where the daemon puts what it makes, so that what is left can be seen.

@@ -2,37 +2,32 @@
 workers, clients and servers, several back-ends at once."""
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import (LIBRARY, SANITIZED, SystemTest, clean_environment, is_alive, program, program_environment,  # noqa: E402
+from outboard_testing import (LIBRARY, SANITIZED, KeepsCompiled, SystemTest, is_alive, program, program_environment,  # noqa: E402
                              through_run, wait_until)
 
 AT_ONCE = 3.0 if not SANITIZED else 10.0
 GONE_WITHIN = 2.0
 
 
-class Life(SystemTest):
-    """Back-ends have a cache of compiled kernels together, and clients a token, without which nothing is kept over tcp:. So
-    each kernel is compiled once for each transport, and not once for each process."""
+class Life(KeepsCompiled, SystemTest):
+    """Clients have a token, without which nothing is kept over tcp:."""
 
     @classmethod
     def setUpClass(cls):
-        cls.cache = tempfile.mkdtemp(prefix="outboard-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
-        cls.token = pathlib.Path(cls.cache, "token")
+        super().setUpClass()
+        cls.token = pathlib.Path(cls.compiled, "token")
         cls.token.touch(mode=0o600)
         cls.token.write_text("0123456789abcdefghij\n")
 
     def serve(self, *flags, **options):
-        return super().serve("--token-file", self.token, *flags,
-                             environment=clean_environment(CACHE_DIRECTORY=self.cache), **options)
+        return super().serve("--token-file", self.token, *flags, **options)
 
     def opencl(self, server, name, *words):
         environment = program_environment(server, OCL_ICD_VENDORS=str(LIBRARY / "libOutboardOpenCL.so.1"),

@@ -2,13 +2,11 @@
 kernels make the system calls that a test names."""
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import CONFIG, LIBRARY, SystemTest, clean_environment, program, program_environment  # noqa: E402
+from outboard_testing import CONFIG, LIBRARY, SystemTest, program, program_environment  # noqa: E402
 
 OFF = CONFIG + '[worker]\nconfine = "off"\n'
 EPERM, EACCES = -1, -13
@@ -17,18 +15,6 @@ MAKE = 0o101  # O_CREAT | O_WRONLY
 
 
 class NativeCodeTest(SystemTest):
-    """`keep_compiled` in setUpClass() gives all back-ends of the class one cache of kernels."""
-
-    @classmethod
-    def keep_compiled(cls):
-        cls.compiled_by_all = tempfile.mkdtemp(prefix="outboard-test-")
-        cls.addClassCleanup(shutil.rmtree, cls.compiled_by_all, ignore_errors=True)
-
-    def serve(self, *flags, **options):
-        if hasattr(self, "compiled_by_all"):
-            options.setdefault("environment", clean_environment(CACHE_DIRECTORY=self.compiled_by_all))
-        return super().serve(*flags, **options)
-
     def start_opencl(self, command, url, variables=None, **options):
         environment = program_environment(url, OCL_ICD_VENDORS=str(LIBRARY / "libOutboardOpenCL.so.1"), **(variables or {}))
         process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -13,7 +13,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import HEADER, LIBRARY, WELCOME, Client, SystemTest, opcodes, program, run_program  # noqa: E402
+from outboard_testing import HEADER, LIBRARY, WELCOME, Client, KeepsCompiled, SystemTest, opcodes, program, run_program  # noqa: E402
 
 ATTACKS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 40
 OPENCL, POST, CALL, REPLY, DESCRIPTOR = 6, 5, 6, 7, 15
@@ -49,7 +49,7 @@ def build_files(path=b"/inc/x.h", here=b"/home/u", folder=b"/inc", content=b"int
             + struct.pack("<QQB", 0, len(content), 1) + content)
 
 
-class OpenClClient:
+class OpenClClient(KeepsCompiled):
     """For a SystemTest: clients that speak OpenCL's messages by themselves."""
 
     def setUp(self):

@@ -3,8 +3,10 @@ what must not be left when they are gone. Daemon, handshake and process helpers 
 Environment (see cmake/OutboardTests.cmake): OUTBOARD_BUILD, OUTBOARD_PRELOAD, OUTBOARD_TOOLKIT, OUTBOARD_TEST_DEVICE."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
 os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
@@ -150,3 +152,18 @@ class SystemTest(DaemonTest):
         self.assertTrue(wait_until(lambda: not [w for w in workers if is_alive(w)]))
         self.assertFalse(os.path.exists(daemon.unix[5:]), "the socket is left")
         self.assertEqual({n for n in shared_memory() - self.shared_memory_before if "outboard" in n.lower()}, set())
+
+
+class KeepsCompiled:
+    """Before SystemTest: the back-ends of a class have one cache of compiled kernels, so that PoCL compiles a kernel once
+    for an identity and not once for each test."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.compiled = tempfile.mkdtemp(prefix="outboard-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.compiled, ignore_errors=True)
+
+    def serve(self, *flags, **options):
+        options.setdefault("environment", clean_environment(CACHE_DIRECTORY=self.compiled))
+        return super().serve(*flags, **options)
