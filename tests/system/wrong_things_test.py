@@ -1,5 +1,6 @@
 """What a user does wrong gets one clear sentence on stderr, nothing on stdout, the documented exit status, and nothing
 else happens. (Those that need no CUDA program are in tests/tool/errors_test.py.)"""
+import concurrent.futures
 import http.server
 import pathlib
 import socket
@@ -74,8 +75,12 @@ class WrongThings(SystemTest):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = "tcp:127.0.0.1:%d" % server.server_address[1]
-        self.gives(NO_DEVICE, ["no Outboard server at", url], url)
-        self.cannot_run(RUN_FAILED, ["no Outboard server at", url], "--server", url)
+        # Each waits five seconds for a greeting.
+        with concurrent.futures.ThreadPoolExecutor() as both:
+            told = [both.submit(self.gives, NO_DEVICE, ["no Outboard server at", url], url),
+                    both.submit(self.cannot_run, RUN_FAILED, ["no Outboard server at", url], "--server", url)]
+        for each in told:
+            each.result()
         server.shutdown()
         server.server_close()
 
