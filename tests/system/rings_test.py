@@ -8,7 +8,7 @@ from recording import Recorder
 
 class Rings(SystemTest):
     def has_rings(self, daemon, url, **environment):
-        """Of a session that has computed, which is when a client that is to have rings has them: does its worker have the
+        """Of a session that has computed, when a client that is to have rings has them: does its worker have the
         memory? The client must agree."""
         client = self.start(program("fill_and_hang", 1), url, **environment)
         self.wait_for_line(client, "FILLED")
