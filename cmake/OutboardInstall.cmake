@@ -22,6 +22,11 @@ foreach(shim cuda cupti_12 cupti_13 nvml opencl)
   endif()
 endforeach()
 
+# What encrypts, beside the libraries that load it.
+if(TARGET outboard_tls)
+  install(TARGETS outboard_tls LIBRARY DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
+  add_dependencies(outboard_product outboard_tls)
+endif()
 if(TARGET outboard_shim_opencl)
   install(FILES ${CMAKE_BINARY_DIR}/lib/outboard/outboard.icd DESTINATION ${OUTBOARD_LIBRARY_FOLDER})
 endif()

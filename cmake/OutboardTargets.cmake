@@ -84,3 +84,28 @@ function(outboard_library name)
     endif()
   endif()
 endfunction()
+
+# outboard_seal(LIBRARY [MAP]): for shared objects that are loaded into programs of others. Nothing of ours leaks into them:
+# only what the map (exports.map of this folder) names leaves; the C++ run time and the rest are inside.
+function(outboard_seal library)
+  set(map ${CMAKE_CURRENT_SOURCE_DIR}/exports.map)
+  if(ARGC GREATER 1)
+    set(map ${ARGV1})
+  endif()
+  target_include_directories(${library} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_options(${library} PRIVATE
+    -Wl,--version-script=${map} -Wl,--exclude-libs,ALL -Wl,-Bsymbolic
+    -static-libstdc++ -static-libgcc)
+  set_target_properties(${library} PROPERTIES LINK_DEPENDS ${map})
+  # clang's TSan run time is in programs only: there a shared library refers to what its program will bring.
+  if(NOT OUTBOARD_SANITIZE MATCHES "thread")
+    target_link_options(${library} PRIVATE -Wl,-z,defs)
+  endif()
+  # A sanitizer must see the newer names itself, and its run time wants a new C library anyway. The two libraries are where
+  # an older glibc has what OLDER() asks for; a newer one keeps them as empty shells.
+  if(NOT OUTBOARD_SANITIZE)
+    target_sources(${library} PRIVATE $<TARGET_OBJECTS:outboard_shim_floor>)
+    target_link_options(${library} PRIVATE
+      -Wl,--push-state,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -Wl,--pop-state)
+  endif()
+endfunction()

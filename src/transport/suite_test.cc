@@ -15,6 +15,7 @@
 #include "transport/shm/shm.hh"
 #include "transport/spin.hh"
 #include "transport/tcp/tcp.hh"
+#include "transport/tls/keyed_testing.hh"
 #include "transport/unix/unix.hh"
 
 namespace outboard::transport::suite {
@@ -37,7 +38,7 @@ std::unique_ptr<transport> choppy(std::unique_ptr<transport> inner) {
 }
 
 std::vector<medium> media() {
-  return {
+  std::vector<medium> all{
       {"loopback", [] { return make_loopback(); }, fresh_path},
       {"loaded_loopback", load_loopback, fresh_path},
       {"unix", [] { return make_unix(); }, fresh_path},
@@ -49,6 +50,14 @@ std::vector<medium> media() {
       {"choppy_tcp", [] { return choppy(make_tcp()); }, [] { return std::string("127.0.0.1:0"); }},
       {"tcp6", [] { return make_tcp(); }, [] { return std::string("[::1]:0"); }, true},
   };
+  // Not every build has TLS.
+  if (tls::load().ok()) {
+    const auto local = [] { return std::string("127.0.0.1:0"); };
+    all.push_back({"tls", [] { return tls::make_keyed(make_tcp()); }, local});
+    all.push_back({"tls_talked", [] { return tls::make_keyed(make_tcp()); }, local, false, true});
+    all.push_back({"tls_over_choppy", [] { return tls::make_keyed(choppy(make_tcp())); }, local});
+  }
+  return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(all, TransportSuite, ::testing::ValuesIn(media()),

@@ -40,6 +40,8 @@
 #define OLDER(name) OLDER_OF(name, FIRST_VERSION)
 
 OLDER(dlopen);
+OLDER(dlclose);
+OLDER(dladdr);
 OLDER(dlsym);
 OLDER(dlerror);
 OLDER(pthread_create);
@@ -53,6 +55,8 @@ OLDER(pthread_key_delete);
 OLDER(pthread_getspecific);
 OLDER(pthread_setspecific);
 OLDER(pthread_mutex_trylock);
+OLDER(pthread_rwlock_init);
+OLDER(pthread_rwlock_destroy);
 OLDER(pthread_rwlock_rdlock);
 OLDER(pthread_rwlock_wrlock);
 OLDER(pthread_rwlock_unlock);
