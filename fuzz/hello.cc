@@ -13,10 +13,11 @@ using namespace outboard;
 namespace {
 
 void shake(std::span<const std::byte> bytes, std::size_t piece) {
-  const std::string_view token = "sixteen bytes or more";
+  static const wire::token_verifier verifier =
+      wire::verifier_of(std::as_bytes(std::span(std::string_view("sixteen bytes or more"))));
+  static const backend::token_finder tokens = [](const wire::token_id&) { return std::optional(verifier); };
   const bool asks = piece % 2 == 1;
-  backend::handshake h(
-      asks ? std::as_bytes(std::span(token.data(), token.size())) : std::span<const std::byte>(), {});
+  backend::handshake h(asks ? &tokens : nullptr, {});
   auto now = backend::handshake::state::wants_bytes;
   while (now == backend::handshake::state::wants_bytes && !bytes.empty()) {
     const auto room = h.wanted();

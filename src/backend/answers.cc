@@ -16,7 +16,7 @@ constexpr double bytes_a_second = 32.0 * (1 << 20);
 
 std::vector<std::byte> frame_of(const std::string& text) {
   const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-  return make_welcome({bytes, bytes + text.size()});
+  return make_welcome({}, {bytes, bytes + text.size()});
 }
 
 }  // namespace

@@ -15,7 +15,8 @@
 
 namespace outboard::backend {
 
-/// A whole frame: the welcome with the answer in it.
+/// A whole frame: the welcome with the answer in it. Its last bytes are room for the proof (token_proof.hh),
+/// which differs from asker to asker.
 using shared_answer = std::shared_ptr<const std::vector<std::byte>>;
 
 class answers {

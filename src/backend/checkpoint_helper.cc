@@ -86,7 +86,7 @@ int run_checkpoint_helper(const checkpoint_helper_options& options) {
   } else {
     log::warn("checkpoint: ", device.error().message);
   }
-  const std::vector<std::byte> frame = make_welcome(encode(answer));
+  const std::vector<std::byte> frame = make_welcome(about->assign.seal, encode(answer));
   const iovec part{const_cast<std::byte*>(frame.data()), frame.size()};
   (void)(*connection)->send(std::span(&part, 1), transport::clock::now() + answer_patience);
   (*connection)->shutdown();

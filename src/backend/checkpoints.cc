@@ -19,8 +19,8 @@ constexpr std::size_t most_askers = 64;
 constexpr std::size_t most_helpers = 16;
 
 /// The whole answer fits any socket's buffer, and nothing follows.
-void send_answer(int socket, const wire::checkpoint_answer& answer) {
-  const std::vector<std::byte> frame = make_welcome(encode(answer));
+void send_answer(int socket, const wire::seal& seal, const wire::checkpoint_answer& answer) {
+  const std::vector<std::byte> frame = make_welcome(seal, encode(answer));
   (void)::send(socket, frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   ::shutdown(socket, SHUT_WR);
 }
@@ -46,6 +46,7 @@ struct checkpoints::waiting {
   unique_fd connection;
   std::string from, peer;
   wire::checkpoint_question question;
+  wire::seal seal{};
   std::uint64_t session = 0;
   event_loop::clock::time_point until;
   event_loop::id timer = 0;
@@ -64,12 +65,12 @@ std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
   if (!q.ok()) return wire::refusal{wire::refusal_reason::malformed, q.error().message};
   const auto session = workers_.find_session(asker.identity, asker.hello.host, q->process);
   if (!session) {
-    send_answer(asker.connection.get(), {});
+    send_answer(asker.connection.get(), asker.seal, {});
     return std::nullopt;
   }
   if (settings_.device == "vendor") return ask_driver(asker, *q, session->worker);
   if (!workers_.hold_of(session->id)) {
-    send_answer(asker.connection.get(), {true, CUDA_ERROR_NOT_SUPPORTED, 0});
+    send_answer(asker.connection.get(), asker.seal, {true, CUDA_ERROR_NOT_SUPPORTED, 0});
     return std::nullopt;
   }
   if (askers_.size() >= most_askers)
@@ -82,6 +83,7 @@ std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
   a->until = q->milliseconds ? event_loop::clock::now() + std::chrono::milliseconds(q->milliseconds)
                              : event_loop::clock::time_point::max();
   a->question = std::move(*q);
+  a->seal = asker.seal;
   a->session = session->id;
   askers_.emplace(id, std::move(a));
   step(id);
@@ -109,7 +111,7 @@ std::optional<wire::refusal> checkpoints::ask_driver(accepted_session& asker,
   const auto watch =
       loop_.watch(control, EPOLLIN | EPOLLRDHUP, [this, id](std::uint32_t) { forget_helper(id); });
   if (watch.ok()) h.watch = *watch;
-  const client_message m{asker.peer, {0, asker.scheme, encode(asker.hello)}};
+  const client_message m{asker.peer, {0, asker.scheme, encode(asker.hello), {}, asker.seal}};
   const status asked = watch.ok()
                            ? send_control(control, control_kind::client, encode(m), asker.connection.get())
                            : status(watch.error());
@@ -130,7 +132,7 @@ void checkpoints::forget_helper(asker_id id) {
 
 void checkpoints::answer(asker_id id, std::int32_t code, std::int32_t state) {
   const auto at = askers_.find(id);
-  send_answer(at->second->connection.get(), {true, code, state});
+  send_answer(at->second->connection.get(), at->second->seal, {true, code, state});
   loop_.forget(at->second->timer);
   askers_.erase(at);
 }

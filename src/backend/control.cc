@@ -104,6 +104,7 @@ std::vector<std::byte> encode(const assign_message& m) {
   w.sized(m.hello);
   w.bytes(m.images.challenge);
   w.bytes(m.images.scope);
+  w.bytes(m.seal);
   return out;
 }
 
@@ -116,6 +117,7 @@ result<assign_message> decode_assign(std::span<const std::byte> payload) {
   m.hello.assign(hello.begin(), hello.end());
   m.images.challenge = r.get<wire::nonce>();
   m.images.scope = r.get<image_scope>();
+  m.seal = r.get<wire::seal>();
   return finish(r, std::move(m), "assign");
 }
 

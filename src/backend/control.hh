@@ -12,6 +12,7 @@
 #include "backend/image_terms.hh"
 #include "base/fd.hh"
 #include "base/result.hh"
+#include "wire/token_proof.hh"
 
 namespace outboard::backend {
 
@@ -46,6 +47,7 @@ struct assign_message {
   std::string scheme;            ///< transport that continues the descriptor
   std::vector<std::byte> hello;  ///< as wire::encode(hello)
   image_terms images = {};
+  wire::seal seal = {};  ///< with which the welcome is made
 };
 
 /// A session as the helper must know it: which process of which client its worker stands for.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -83,7 +84,7 @@ class daemon {
         device_(std::move(device)),
         loop_(std::move(loop)),
         signals_(std::move(signals)),
-        token_required_(!rules.token.empty()),
+        token_required_(rules.token.has_value()),
         any_local_user_(rules.any_peer_user || !rules.peer_users.empty()),
         workers_(loop_, settings_for_workers(), [this] { session_ended(); }),
         monitor_(settings_for_monitor(), workers_),
@@ -400,7 +401,14 @@ status run_daemon(daemon_settings settings) {
   if (std::string& compilers = settings.configuration.compiler_cache.directory; compilers.empty())
     compilers = default_cache_directory(settings.own_environment, "compilers");
   OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
-  rules.token = std::move(settings.token);
+  if (!settings.token.empty()) {
+    rules.token = wire::verifier_of(settings.token);
+    const sha256_digest secret = wire::file_secret(*rules.token);
+    rules.secret.assign(secret.begin(), secret.end());
+    // Nobody needs it any more, so no process of ours keeps it.
+    ::explicit_bzero(settings.token.data(), settings.token.size());
+    settings.token.clear();
+  }
   raise_descriptor_limit();
   auto device = choose_device(settings.command, settings.configuration.device, settings.own_environment);
   if (!device.ok()) return std::move(device).error();

@@ -83,8 +83,8 @@ constexpr std::string_view user_without_number = "user 65534";
 }  // namespace
 
 struct guests::guest {
-  guest(guest_id i, std::string s, std::string f, std::span<const std::byte> token, std::uint64_t features)
-      : id(i), scheme(std::move(s)), from(std::move(f)), shake(token, fresh_challenge(), features) {}
+  guest(guest_id i, std::string s, std::string f, const token_finder* tokens, std::uint64_t features)
+      : id(i), scheme(std::move(s)), from(std::move(f)), shake(tokens, fresh_challenge(), features) {}
 
   /// Who it is: the kernel vouches for the user and process of a local socket; otherwise all who know the
   /// token are one.
@@ -109,7 +109,9 @@ struct guests::guest {
   event_loop::id watch = 0, timer = 0;
   bool leaving = false;      ///< nothing it sends matters any more
   shared_answer last_words;  ///< none: all is sent
-  std::size_t sent = 0;      ///< of them
+  wire::proof proof{};       ///< sent in place of the last bytes of them, if `ends_with_proof`
+  bool ends_with_proof = false;
+  std::size_t sent = 0;  ///< of them
   std::size_t ignored = 0;
 };
 
@@ -119,7 +121,11 @@ guests::guests(event_loop& loop, guest_rules rules, begin_session begin, answer_
       begin_session_(std::move(begin)),
       answer_question_(std::move(answer)),
       sources_(rules_.limits.unauthenticated),
-      log_(loop) {}
+      log_(loop) {
+  find_token_ = [this](const wire::token_id& id) -> std::optional<wire::token_verifier> {
+    return rules_.token && rules_.token->id == id ? rules_.token : std::nullopt;
+  };
+}
 
 guests::~guests() {
   while (!guests_.empty()) erase(guests_.begin()->first);
@@ -160,9 +166,11 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   if (const auto in_the_way = sources_.in_the_way_of(source))
     drop(*guests_.at(in_the_way->guest), in_the_way->why);
   const guest_id id = next_++;
-  auto& g =
-      *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, rules_.token, features)).first->second;
-  g.identify(by_kernel, !rules_.token.empty());
+  auto& g = *guests_
+                 .emplace(id, std::make_unique<guest>(id, scheme, from, rules_.token ? &find_token_ : nullptr,
+                                                      features))
+                 .first->second;
+  g.identify(by_kernel, rules_.token.has_value());
   g.source = source;
   sources_.enter(source, id);
   g.socket = std::move(*socket);
@@ -235,7 +243,8 @@ void guests::finish_hello(guest& g) {
                            g.identity,
                            g.process,
                            std::move(g.shake.hello()),
-                           {g.shake.challenge(), scope_of(g.identity, rules_.token)}};
+                           {g.shake.challenge(), scope_of(g.identity, rules_.secret)},
+                           g.shake.seal()};
   if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
   const auto refusal = begin_session_(std::move(session));
   if (refusal) return refuse(g, *refusal);
@@ -250,6 +259,10 @@ void guests::answer_admin(guest& g) {
         g, {busy ? wire::refusal_reason::busy : wire::refusal_reason::question, answer.error().message});
   }
   log::debug("answered \"", g.shake.hello().admin_question, "\" to ", g.from);
+  // All askers share the answer but for the proof at its end.
+  const std::span<const std::byte> payload = std::span(**answer).subspan(wire::header_size);
+  g.proof = wire::proof_of(payload, g.shake.seal());
+  g.ends_with_proof = true;
   leave(g, *answer);
 }
 
@@ -279,10 +292,17 @@ void guests::leave(guest& g, shared_answer last_words) {
   write_answer(g);
 }
 
+/// The bytes that come next and lie in a row.
+std::span<const std::byte> guests::left_to_send(const guest& g) {
+  const std::size_t shared = g.last_words->size() - (g.ends_with_proof ? g.proof.size() : 0);
+  if (g.sent < shared) return std::span(*g.last_words).first(shared).subspan(g.sent);
+  return std::span(g.proof).subspan(g.sent - shared);
+}
+
 void guests::write_answer(guest& g) {
   while (g.last_words && g.sent < g.last_words->size()) {
-    const ssize_t sent = ::send(g.socket.get(), g.last_words->data() + g.sent, g.last_words->size() - g.sent,
-                                MSG_DONTWAIT | MSG_NOSIGNAL);
+    const std::span<const std::byte> left = left_to_send(g);
+    const ssize_t sent = ::send(g.socket.get(), left.data(), left.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return loop_.change(g.watch, EPOLLIN | EPOLLOUT);
     if (sent < 0) return erase(g.id);

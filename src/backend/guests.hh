@@ -19,6 +19,7 @@
 #include "backend/image_terms.hh"
 #include "base/config.hh"
 #include "transport/transport.hh"
+#include "wire/token_proof.hh"
 
 namespace outboard::backend {
 
@@ -33,11 +34,13 @@ struct accepted_session {
   std::int32_t process = -1;
   wire::hello hello;
   image_terms images = {};
+  wire::seal seal = {};  ///< with which the welcome is made
 };
 
 struct guest_rules {
-  std::vector<std::byte> token;           ///< empty: none is asked for
-  std::vector<std::uint32_t> peer_users;  ///< user ids besides root and ours that unix: serves
+  std::optional<wire::token_verifier> token;  ///< none: no token is asked for
+  std::vector<std::byte> secret;              ///< with which the names of kept files are made
+  std::vector<std::uint32_t> peer_users;      ///< user ids besides root and ours that unix: serves
   bool any_peer_user = false;
   bool rings = true;             ///< offered to clients that could share memory with us
   bool data_connections = true;  ///< offered where memory cannot be shared
@@ -73,6 +76,7 @@ class guests {
   void write_answer(guest& g);
   void finish_hello(guest& g);
   void tell_of_refusal(const guest& g, std::string_view why);
+  static std::span<const std::byte> left_to_send(const guest& g);
   void answer_admin(guest& g);
   void refuse(guest& g, const wire::refusal& why);
   void leave(guest& g, shared_answer last_words);
@@ -81,6 +85,7 @@ class guests {
 
   event_loop& loop_;
   guest_rules rules_;
+  token_finder find_token_;
   begin_session begin_session_;
   answer_question answer_question_;
   std::map<guest_id, std::unique_ptr<guest>> guests_;  ///< in the order of arrival

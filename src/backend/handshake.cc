@@ -1,6 +1,7 @@
 #include "backend/handshake.hh"
 
-#include "base/sha256.hh"
+#include <utility>
+
 #include "base/version.hh"
 
 namespace outboard::backend {
@@ -13,16 +14,20 @@ std::vector<std::byte> make_frame(wire::frame_kind kind, std::span<const std::by
   return frame;
 }
 
-handshake::handshake(std::span<const std::byte> token, const wire::nonce& challenge, std::uint64_t features)
-    : token_(token), challenge_(challenge), features_(features) {}
+handshake::handshake(const token_finder* tokens, const wire::nonce& challenge, std::uint64_t features)
+    : tokens_(tokens), challenge_(challenge), features_(features) {}
 
-std::vector<std::byte> handshake::greeting() const {
+std::vector<std::byte> handshake::greeting_payload() const {
   wire::greeting m;
   m.features = features_;
-  m.token_required = !token_.empty();
+  m.token_required = tokens_ != nullptr;
   m.challenge = challenge_;
   m.product = product;
-  return make_frame(wire::frame_kind::greeting, encode(m));
+  return encode(m);
+}
+
+std::vector<std::byte> handshake::greeting() const {
+  return make_frame(wire::frame_kind::greeting, greeting_payload());
 }
 
 std::span<std::byte> handshake::wanted() {
@@ -50,8 +55,8 @@ handshake::state handshake::header_complete() {
 }
 
 handshake::state handshake::hello_complete() {
-  auto hello = wire::decode_hello(payload_);
-  payload_ = {};
+  const std::vector<std::byte> payload = std::exchange(payload_, {});
+  auto hello = wire::decode_hello(payload);
   received_ = 0;
   if (!hello.ok()) return refuse(wire::refusal_reason::malformed, hello.error().message);
   if (hello->protocol < wire::protocol_min || hello->protocol > wire::protocol_max) {
@@ -65,8 +70,13 @@ handshake::state handshake::hello_complete() {
                                                       " were asked for, offered were " +
                                                       std::to_string(features_));
   }
-  if (!token_.empty() && !equal_in_constant_time(hello->answer, hmac_sha256(token_, challenge_))) {
-    return refuse(wire::refusal_reason::token, "the token is wrong");
+  if (tokens_ != nullptr) {
+    const auto verifier = (*tokens_)(hello->token);
+    const auto seal =
+        verifier ? wire::check(payload, *verifier, wire::bound_greeting(greeting_payload(), binding_))
+                 : std::nullopt;
+    if (!seal) return refuse(wire::refusal_reason::token, "the token is wrong");
+    seal_ = *seal;
   }
   hello_ = std::move(*hello);
   return state::accepted;
@@ -77,12 +87,13 @@ handshake::state handshake::refuse(wire::refusal_reason reason, std::string mess
   return state::refused;
 }
 
-std::vector<std::byte> make_welcome(std::vector<std::byte> content, std::uint64_t session) {
+std::vector<std::byte> make_welcome(const wire::seal& seal, std::vector<std::byte> content,
+                                    std::uint64_t session) {
   wire::welcome m;
   m.session = session;
   m.product = product;
   m.content = std::move(content);
-  return make_frame(wire::frame_kind::welcome, encode(m));
+  return make_frame(wire::frame_kind::welcome, encode(m, seal));
 }
 
 }  // namespace outboard::backend

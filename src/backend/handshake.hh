@@ -5,21 +5,30 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "wire/frame.hh"
 #include "wire/hello.hh"
+#include "wire/token_proof.hh"
 
 namespace outboard::backend {
+
+/// What checks the token of this id; nothing: there is no such token.
+using token_finder = std::function<std::optional<wire::token_verifier>(const wire::token_id&)>;
 
 class handshake {
  public:
   enum class state { wants_bytes, accepted, refused };
 
-  /// `token` (empty: none is asked for) must outlive the handshake; `challenge` is fresh random bytes;
+  /// `tokens` (null: none is asked for) must outlive the handshake; `challenge` is fresh random bytes;
   /// `features` are those to offer.
-  handshake(std::span<const std::byte> token, const wire::nonce& challenge, std::uint64_t features = 0);
+  handshake(const token_finder* tokens, const wire::nonce& challenge, std::uint64_t features = 0);
+
+  /// Before the hello: proofs are good for this connection alone (token_proof.hh, bound_greeting).
+  void bind(std::span<const std::byte> binding) { binding_.assign(binding.begin(), binding.end()); }
 
   /// The first bytes of the connection, ready to send.
   std::vector<std::byte> greeting() const;
@@ -30,27 +39,33 @@ class handshake {
 
   wire::hello& hello() { return hello_; }
   const wire::nonce& challenge() const { return challenge_; }
+  /// With which the answer to an accepted hello is made; zeros: no token was asked for.
+  const wire::seal& seal() const { return seal_; }
   const wire::refusal& refusal() const { return refusal_; }
 
  private:
   state refuse(wire::refusal_reason reason, std::string message);
   state header_complete();
   state hello_complete();
+  std::vector<std::byte> greeting_payload() const;
 
-  std::span<const std::byte> token_;
+  const token_finder* tokens_;
   wire::nonce challenge_;
   std::uint64_t features_;
+  std::vector<std::byte> binding_;
   std::array<std::byte, wire::header_size> header_{};
   std::vector<std::byte> payload_;
   std::size_t received_ = 0;
   bool in_payload_ = false;
   wire::hello hello_;
+  wire::seal seal_{};
   wire::refusal refusal_;
 };
 
 /// A whole frame of the handshake: header and payload.
 std::vector<std::byte> make_frame(wire::frame_kind kind, std::span<const std::byte> payload);
 /// The frame that accepts a client, and answers the question of one that asks nothing more.
-std::vector<std::byte> make_welcome(std::vector<std::byte> content, std::uint64_t session = 0);
+std::vector<std::byte> make_welcome(const wire::seal& seal, std::vector<std::byte> content,
+                                    std::uint64_t session = 0);
 
 }  // namespace outboard::backend

@@ -7,8 +7,8 @@
 
 namespace outboard::backend {
 
-image_scope scope_of(const std::string& identity, std::span<const std::byte> token) {
-  return hmac_sha256(token, std::as_bytes(std::span(identity)));
+image_scope scope_of(const std::string& identity, std::span<const std::byte> secret) {
+  return hmac_sha256(secret, std::as_bytes(std::span(identity)));
 }
 
 void image_keeper::open(image_cache* cache, const image_terms& terms) {

@@ -12,7 +12,7 @@ struct image_terms {
 };
 
 /// Images are shared by sessions of one identity; those that prove another token are others, and so are those
-/// of a server without one.
-image_scope scope_of(const std::string& identity, std::span<const std::byte> token);
+/// of a server without one. `secret`: wire::file_secret() of the server's token; empty without one.
+image_scope scope_of(const std::string& identity, std::span<const std::byte> secret);
 
 }  // namespace outboard::backend

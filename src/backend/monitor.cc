@@ -54,7 +54,7 @@ status monitor::send(control_kind kind, const std::vector<std::byte>& payload, i
 std::optional<wire::refusal> monitor::begin(accepted_session&& client) {
   if (const status started = start(); !started.ok())
     return wire::refusal{wire::refusal_reason::busy, started.error().message};
-  const client_message m{client.peer, {next_client_++, client.scheme, encode(client.hello)}};
+  const client_message m{client.peer, {next_client_++, client.scheme, encode(client.hello), {}, client.seal}};
   if (const status sent = send(control_kind::client, encode(m), client.connection.get()); !sent.ok())
     return wire::refusal{wire::refusal_reason::busy, sent.error().message};
   log::debug("NVML client ", m.assign.session, ": ", client.hello.user, "@", client.hello.host, " ",

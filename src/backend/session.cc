@@ -152,7 +152,7 @@ void session_core::welcome() {
   w.product = product;
   w.content = std::move(*content);
   header.kind = wire::frame_kind::welcome;
-  payload = wire::encode(w);
+  payload = wire::encode(w, request_.seal);
   send(header, payload);
 }
 

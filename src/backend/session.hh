@@ -17,6 +17,7 @@
 #include "device/device.hh"
 #include "transport/transport.hh"
 #include "wire/hello.hh"
+#include "wire/token_proof.hh"
 
 namespace outboard::backend {
 
@@ -26,6 +27,7 @@ struct session_request {
   std::unique_ptr<transport::connection> connection;
   wire::hello hello;
   std::uint64_t id = 0;
+  wire::seal seal = {};              ///< with which the welcome is made
   device::device* device = nullptr;  ///< cuInit has been called; outlives the session. Null with `api`
   session_api* api = nullptr;        ///< what the session speaks if not CUDA; outlives it
   device_output* output = nullptr;   ///< what the device prints in this process; null: nobody listens

@@ -175,6 +175,7 @@ int serve(const worker_options& options, device::device* device, session_api* ap
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
+                                         .seal = assign->seal,
                                          .device = device,
                                          .api = api,
                                          .output = output,

@@ -62,6 +62,7 @@ struct workers::worker {
   wire::hello hello;
   std::string scheme, identity;
   image_terms images;
+  wire::seal seal{};
   // Our copy of its descriptor tells us when the client leaves; it is closed with the worker at the latest.
   unique_fd connection;
   event_loop::clock::time_point session_began;
@@ -170,7 +171,7 @@ std::optional<wire::refusal> workers::add_data_connection(accepted_session&& gue
     if (!w->session || w->session->id != *session || w->identity != guest.identity) continue;
     const offered_message kept = broker_.keep_connection(id, guest.identity, guest.scheme, guest.connection);
     if (!kept.taken) return wire::refusal{wire::refusal_reason::busy, "too many data connections"};
-    const std::vector<std::byte> answer = make_welcome(wire::encode_data_answer(kept.token));
+    const std::vector<std::byte> answer = make_welcome(guest.seal, wire::encode_data_answer(kept.token));
     // So little fits into any socket's buffer; a client that is gone already is the worker's to notice.
     (void)::send(guest.connection.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     return std::nullopt;
@@ -246,7 +247,7 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
 }
 
 status workers::assign(worker& w, accepted_session& session) {
-  const assign_message m{next_session_, session.scheme, encode(session.hello), session.images};
+  const assign_message m{next_session_, session.scheme, encode(session.hello), session.images, session.seal};
   // Only for its end: the bytes are the worker's.
   auto watch = loop_.watch(session.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
                            [this, id = w.id](std::uint32_t) { on_client_gone(id); });
@@ -279,6 +280,7 @@ status workers::assign(worker& w, accepted_session& session) {
   w.scheme = session.scheme;
   w.identity = session.identity;
   w.images = session.images;
+  w.seal = session.seal;
   w.connection_watch = *watch;
   ++sessions_;
   ++totals_.sessions;
@@ -471,7 +473,7 @@ bool workers::begin_again(worker& w, int wait_status) {
   loop_.forget(std::exchange(w.connection_watch, 0));
   accepted_session session{std::move(w.connection), w.scheme,   w.session->from,
                            w.session->peer,         w.identity, w.session->peer_process,
-                           std::move(w.hello),      w.images};
+                           std::move(w.hello),      w.images,   w.seal};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
     w.connection = std::move(session.connection);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,12 +10,12 @@
 #include <cstdlib>
 
 #include "base/schemes.hh"
-#include "base/sha256.hh"
 #include "base/version.hh"
 #include "marshal/driver_variables.hh"
 #include "wire/features.hh"
 #include "wire/frame.hh"
 #include "wire/opencl_session.hh"
+#include "wire/token_proof.hh"
 
 namespace outboard::frontend {
 namespace {
@@ -53,18 +54,32 @@ result<frame> receive_frame(transport::connection& from, std::uint32_t limit, de
   return f;
 }
 
-result<wire::greeting> receive_greeting(transport::connection& from, deadline until) {
+struct received_greeting {
+  wire::greeting content;
+  std::vector<std::byte> payload;  ///< what the token's proof covers
+};
+
+result<received_greeting> receive_greeting(transport::connection& from, deadline until) {
   const deadline patience = std::min(until, transport::clock::now() + greeting_patience);
   auto first = receive_frame(from, wire::max_hello_payload, patience);
   if (!first.ok()) return std::move(first).error();
   if (first->header.kind != wire::frame_kind::greeting) return not_there("its first message is no greeting");
   auto greeting = wire::decode_greeting(first->payload);
   if (!greeting.ok()) return not_there(greeting.error().message);
-  return greeting;
+  return received_greeting{std::move(*greeting), std::move(first->payload)};
 }
 
-/// Fills in what depends on the greeting, or refuses the server by name.
-status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::span<const std::byte> token) {
+wire::nonce fresh_nonce() {
+  wire::nonce fresh{};
+  // Below 256 bytes it is neither short nor interrupted. Should it fail, the server's nonce still differs.
+  (void)!::getrandom(fresh.data(), fresh.size(), 0);
+  return fresh;
+}
+
+/// Fills in what depends on the greeting, or refuses the server by name. `peer_known`: the kernel says who
+/// listens there.
+status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::span<const std::byte> token,
+                       bool peer_known) {
   hello.protocol = std::min(wire::protocol_max, greeting.protocol_highest);
   if (hello.protocol < std::max(wire::protocol_min, greeting.protocol_lowest)) {
     return failure("it is " + greeting.product + " and speaks protocol " +
@@ -74,7 +89,13 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::
                    std::to_string(wire::protocol_max) + "; install the same version on both sides");
   }
   hello.features &= greeting.features;
-  if (!greeting.token_required) return {};
+  hello.challenge = fresh_nonce();
+  if (!greeting.token_required) {
+    if (token.empty() || peer_known) return {};
+    return failure(
+        "it asks for no token, so nothing shows that it is the server you mean; start it with --token-file, "
+        "or give no token (--token-file, OUTBOARD_TOKEN_FILE, token_file) for it");
+  }
   if (token.empty()) {
     return outboard::error{
         action::fail,
@@ -82,8 +103,13 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::
         "token_file in the configuration",
         static_cast<int>(wire::refusal_reason::token)};
   }
-  hello.answer = hmac_sha256(token, greeting.challenge);
   return {};
+}
+
+outboard::error no_proof() {
+  return failure(
+      "it does not know the token, so it is not the server you mean, or somebody on the network changed "
+      "what it says; ask who runs it");
 }
 
 status send_frame(transport::connection& to, wire::frame_kind kind, std::span<const std::byte> payload,
@@ -119,11 +145,14 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
                            deadline until, std::chrono::seconds wait) {
   auto greeting = receive_greeting(*link, until);
   if (!greeting.ok()) return std::move(greeting).error();
-  OUTBOARD_TRY(answer_greeting(hello, *greeting, token));
+  OUTBOARD_TRY(answer_greeting(hello, greeting->content, token, link->what().peer_identity));
   if (only_rings && (hello.features & wire::feature_rings) == 0)
     return failure("it shares no memory (`rings` is off there, or it is older than that); use " +
                    std::string(memory_scheme().handed_over_as) + ":");
-  const std::vector<std::byte> payload = wire::encode(hello);
+  std::vector<std::byte> payload = wire::encode(hello);
+  const wire::seal seal = greeting->content.token_required
+                              ? wire::prove(payload, token, wire::bound_greeting(greeting->payload, {}))
+                              : wire::seal{};
   if (payload.size() > wire::max_hello_payload) {
     return failure("our hello would be " + std::to_string(payload.size()) + " bytes, the limit is " +
                    std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
@@ -152,7 +181,12 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
   if (reply->header.kind != wire::frame_kind::welcome) return failure("its second message is no welcome");
   auto welcome = wire::decode_welcome(reply->payload);
   if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);
-  return dialed{std::move(link), std::move(*welcome), {}, std::move(greeting->product), greeting->challenge};
+  if (!wire::has_seal(reply->payload, seal)) return no_proof();
+  return dialed{std::move(link),
+                std::move(*welcome),
+                {},
+                std::move(greeting->content.product),
+                greeting->content.challenge};
 }
 
 std::string variable(const char* name) {

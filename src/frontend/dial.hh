@@ -33,11 +33,13 @@ inline constexpr std::chrono::seconds greeting_patience{5};
 /// with many sessions beginning at once, tens of seconds (natively, too); and it may let us wait for a place.
 inline constexpr std::chrono::seconds welcome_patience{120};
 
-/// Opens one session or asks one admin question. `hello.answer` and `.protocol` are filled in here;
-/// `.features` are those wanted, if the server has them; rings where a connection cannot have them are not
-/// asked for. The error is one sentence that names the URL; its action says how far it came: reconnect: no
-/// Outboard server answered there; retry: it is busy or drains; fail: it refused (version, token, device,
-/// question). A session is waited for as long as `wait` once the server has greeted.
+/// Opens one session or asks one admin question. `hello.answer`, `.token`, `.challenge` and `.protocol` are
+/// filled in here; `.features` are those wanted, if the server has them; rings where a connection cannot have
+/// them are not asked for. With a token, a server that does not prove it is refused; so is one that asks for
+/// none, unless the kernel says who listens there. The error is one sentence that names the URL; its action
+/// says how far it came: reconnect: no Outboard server answered there; retry: it is busy or drains; fail: it
+/// refused (version, token, device, question). A session is waited for as long as `wait` once the server has
+/// greeted.
 result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
                     std::span<const std::byte> token, transport::deadline until,
                     std::chrono::seconds wait = welcome_patience);

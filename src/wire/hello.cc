@@ -57,6 +57,8 @@ std::vector<std::byte> encode(const hello& m) {
   w.put(m.features);
   w.put(m.wanted);
   w.bytes(m.answer);
+  w.bytes(m.token);
+  w.bytes(m.challenge);
   for (const std::string* s : {&m.product, &m.host, &m.user, &m.program}) w.text(*s);
   w.put(m.process);
   w.put(m.window_base);
@@ -78,6 +80,8 @@ result<hello> decode_hello(std::span<const std::byte> payload) {
       m.wanted != purpose_checkpoint && m.wanted != purpose_data && m.wanted != purpose_opencl)
     return failure("hello with unknown purpose");
   m.answer = r.get<proof>();
+  m.token = r.get<token_id>();
+  m.challenge = r.get<nonce>();
   for (std::string* s : {&m.product, &m.host, &m.user, &m.program}) *s = take_text(r);
   m.process = r.get<std::int32_t>();
   m.window_base = r.get<std::uint64_t>();
@@ -104,6 +108,7 @@ std::vector<std::byte> encode(const welcome& m) {
   w.put(m.session);
   w.text(m.product);
   w.sized(m.content);
+  w.bytes(m.answer);
   return out;
 }
 
@@ -116,6 +121,7 @@ result<welcome> decode_welcome(std::span<const std::byte> payload) {
   m.product = take_text(r);
   const auto content = r.sized();
   m.content.assign(content.begin(), content.end());
+  m.answer = r.get<proof>();
   return finish(r, std::move(m), "welcome");
 }
 

@@ -16,8 +16,10 @@
 namespace outboard::wire {
 
 inline constexpr std::uint64_t magic = 0x4452414f4254554full;  // "OUTBOARD" in memory order
-inline constexpr std::uint16_t protocol_min = 1;
-inline constexpr std::uint16_t protocol_max = 1;
+/// Version 2 proves the token both ways (token_proof.hh). Version 1 is refused: a client of it would believe
+/// any server.
+inline constexpr std::uint16_t protocol_min = 2;
+inline constexpr std::uint16_t protocol_max = 2;
 
 /// Features by bit, never reused. Both sides use the intersection.
 enum feature : std::uint64_t {
@@ -27,6 +29,7 @@ inline constexpr std::uint64_t features_known = feature_none;
 
 using nonce = std::array<std::byte, 32>;
 using proof = std::array<std::byte, 32>;
+using token_id = std::array<std::byte, 8>;
 
 struct greeting {
   std::uint16_t protocol_lowest = protocol_min;
@@ -46,7 +49,9 @@ struct hello {
   std::uint16_t protocol = protocol_max;
   std::uint64_t features = features_known;
   wire::purpose wanted = purpose::session;
-  proof answer{};                   ///< HMAC-SHA256(token, challenge); zeros without a token
+  proof answer{};                   ///< token_proof.hh; zeros without a token
+  token_id token{};                 ///< which token; zeros without one
+  nonce challenge{};                ///< fresh random bytes of the client's
   std::string product;              ///< front-end's version
   std::string host, user, program;  ///< who asks: for lists and logs only, never for decisions
   std::int32_t process = 0;
@@ -62,6 +67,7 @@ struct welcome {
   std::uint64_t session = 0;
   std::string product;
   std::vector<std::byte> content;  ///< session: the snapshot (marshal/snapshot.hh); admin: JSON text
+  proof answer{};                  ///< token_proof.hh: the last bytes of the payload; zeros without a token
 };
 
 enum class refusal_reason : std::uint16_t {

@@ -21,8 +21,8 @@ auto filled_with(Fill&& next) {
 
 greeting sample_greeting() {
   greeting m;
-  m.protocol_lowest = 1;
-  m.protocol_highest = 1;
+  m.protocol_lowest = 2;
+  m.protocol_highest = 2;
   m.features = 0;
   m.token_required = true;
   m.challenge = filled_with([](std::size_t i) { return i; });
@@ -32,9 +32,11 @@ greeting sample_greeting() {
 
 hello sample_hello() {
   hello m;
-  m.protocol = 1;
+  m.protocol = 2;
   m.features = 0;
   m.answer = filled_with([](std::size_t i) { return 0xa0 + i; });
+  for (std::size_t i = 0; i < m.token.size(); ++i) m.token[i] = static_cast<std::byte>(0x51 + i);
+  m.challenge = filled_with([](std::size_t i) { return 0x20 + i; });
   m.product = "outboard 0.1.0";
   m.host = "pc";
   m.user = "ann";
@@ -48,11 +50,12 @@ hello sample_hello() {
 
 welcome sample_welcome() {
   welcome m;
-  m.protocol = 1;
+  m.protocol = 2;
   m.features = 0;
   m.session = 7;
   m.product = "outboard 0.1.0";
   m.content = {std::byte{'['}, std::byte{']'}};
+  m.answer = filled_with([](std::size_t i) { return 0xc0 + i; });
   return m;
 }
 
@@ -100,6 +103,8 @@ TEST(Hello, HelloComesBack) {
   ASSERT_TRUE(got.ok());
   EXPECT_EQ(got->wanted, purpose::admin);
   EXPECT_EQ(got->answer, sent.answer);
+  EXPECT_EQ(got->token, sent.token);
+  EXPECT_EQ(got->challenge, sent.challenge);
   EXPECT_EQ(got->host, "pc");
   EXPECT_EQ(got->user, "ann");
   EXPECT_EQ(got->program, "app");

@@ -204,7 +204,7 @@ class Hostile(OpenClClient, SystemTest):
         self.addCleanup(link.close)
         kind, payload = link.say_hello(DATA, question=struct.pack("<Q", session))
         self.assertEqual(kind, WELCOME, payload)
-        code, rest, _ = self.ask(client, DATA_OPEN, handle(context), tail=struct.pack("<IQ", inward, 1) + payload[-32:] + bytes(4))
+        code, rest, _ = self.ask(client, DATA_OPEN, handle(context), tail=struct.pack("<IQ", inward, 1) + payload[-64:-32] + bytes(4))
         return link, code, struct.unpack("<QI", rest)[1] if code == 0 and not inward else None
 
     @staticmethod

@@ -94,7 +94,7 @@ class Errors(DaemonTest):
 
     def test_a_server_of_another_version(self):
         server = OneAnswerServer(frame(GREETING, greeting_payload(lowest=7, highest=9)))
-        self.expect(run("devices", "--server", server.url), REFUSED, "outboard 9.9.9", "protocol 7 to 9", "1 to 1")
+        self.expect(run("devices", "--server", server.url), REFUSED, "outboard 9.9.9", "protocol 7 to 9", "2 to 2")
 
     def test_a_server_that_lies_about_sizes(self):
         for payload in (struct.pack("<HQQ", 1, 0, 1) + text("outboard 9.9.9") + struct.pack("<Q", 1 << 62), b"x" * 99):
@@ -115,6 +115,19 @@ class Errors(DaemonTest):
         done = run("devices", environment=clean_environment(OUTBOARD_SERVER=daemon.tcp,
                                                             OUTBOARD_TOKEN_FILE=str(self.token_file())))
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_server_that_does_not_know_the_token(self):
+        """Somebody else who listens where the server should: he asks for no token, or cannot prove that he has it."""
+        token = self.token_file()
+        welcome = frame(WELCOME, struct.pack("<HQQ", 2, 0, 0) + text("outboard 9.9.9") + text("[]") + bytes(32))
+        for asks, words in ((False, "it asks for no token"), (True, "it does not know the token")):
+            server = OneAnswerServer(frame(GREETING, greeting_payload(token_required=asks)), welcome)
+            self.expect(run("devices", "--server", server.url, "--token-file", token), REFUSED, words, server.url)
+        # Who gives no token believes any server: it is the same one without the question.
+        server = OneAnswerServer(frame(GREETING, greeting_payload()), welcome)
+        self.assertEqual(run("devices", "--server", server.url).stdout, "no devices\n")
+        # Over a local socket the kernel says who listens.
+        self.assertEqual(run("devices", "--server", self.serve().unix, "--token-file", token).returncode, 0)
 
     def test_token_files_that_others_may_read(self):
         open_to_all = self.token_file(mode=0o644, name="open")

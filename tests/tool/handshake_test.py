@@ -60,7 +60,8 @@ class Handshake(DaemonTest):
                           frame(HELLO, hello_payload(7)),
                           frame(HELLO, hello_payload(SESSION, environment=[("CUDA_CACHE_DISABLE", "1")] * 65)),
                           b"GET / HTTP/1.1\r\nHost: here\r\nAccept: all sorts of things\r\n\r\n"],
-            "protocol": [frame(HELLO, hello_payload(ADMIN, protocol=2)), frame(HELLO, hello_payload(ADMIN, features=1 << 63))],
+            "protocol": [frame(HELLO, hello_payload(ADMIN, protocol=1)), frame(HELLO, hello_payload(ADMIN, protocol=3)),
+                         frame(HELLO, hello_payload(ADMIN, features=1 << 63))],
             "question": [frame(HELLO, hello_payload(ADMIN, question="secrets"))],
         }
         count = 0
@@ -81,7 +82,7 @@ class Handshake(DaemonTest):
     def test_a_length_of_two_to_the_62_in_a_text_is_refused(self):
         daemon = self.serve()
         body = bytearray(hello_payload(SESSION))
-        body[51:59] = struct.pack("<Q", 1 << 62)
+        body[91:99] = struct.pack("<Q", 1 << 62)
         client = Client(daemon.tcp)
         client.send(frame(HELLO, bytes(body)))
         kind, payload = client.receive()
@@ -138,8 +139,8 @@ class Handshake(DaemonTest):
     def test_a_proof_does_not_work_for_another_connection(self):
         daemon = self.serve("--token-file", self.token_file())
         first, second = Client(daemon.tcp), Client(daemon.tcp)
-        self.assertNotEqual(first.challenge, second.challenge)
-        second.challenge = first.challenge
+        self.assertNotEqual(first.greeting, second.greeting)
+        second.greeting = first.greeting
         kind, payload = second.say_hello(token=b"0123456789abcdefghij")
         self.assertEqual((kind, second.refusal(payload)[0]), (REFUSAL, "token"))
 

@@ -64,9 +64,33 @@ def frame(kind, payload):
     return HEADER.pack(len(payload), kind, 0, 0, 0, 0, 0, 0) + payload
 
 
-def hello_payload(wanted, protocol=1, features=0, proof=b"\0" * 32, question="", environment=(), program="test",
+# The proof of the token in a hello's payload.
+PROOF_AT, PROOF_SIZE = 19, 32
+
+
+def hmac_of(key, message):
+    return hmac.new(key, message, hashlib.sha256).digest()
+
+
+class Token:
+    """What a client derives from a token (src/wire/token_proof.hh), written down a second time."""
+
+    def __init__(self, token):
+        master = hmac_of(b"outboard token", token)
+        self.client, self.server = hmac_of(master, b"client"), hmac_of(master, b"server")
+        self.stored, self.id = hashlib.sha256(self.client).digest(), hmac_of(master, b"id")[:8]
+
+    def prove(self, hello, greeting):
+        """The hello with its proof, and the key with which the server's welcome must be sealed."""
+        hello = hello[:PROOF_AT] + bytes(PROOF_SIZE) + self.id + hello[PROOF_AT + PROOF_SIZE + 8:]
+        seen = hashlib.sha256(hashlib.sha256(greeting).digest() + hello).digest()
+        proof = bytes(a ^ b for a, b in zip(self.client, hmac_of(self.stored, seen)))
+        return hello[:PROOF_AT] + proof + hello[PROOF_AT + PROOF_SIZE:], hmac_of(self.server, seen + proof)
+
+
+def hello_payload(wanted, protocol=2, features=0, proof=bytes(PROOF_SIZE), question="", environment=(), program="test",
                   host="host", user="user"):
-    body = MAGIC + struct.pack("<HQB", protocol, features, wanted) + proof
+    body = MAGIC + struct.pack("<HQB", protocol, features, wanted) + proof + bytes(8) + os.urandom(32)
     body += text("outboard test") + text(host) + text(user) + text(program)
     body += struct.pack("<iQQ", os.getpid(), WINDOW_BASE, WINDOW_SLOT) + text(question)
     body += struct.pack("<I", len(environment))
@@ -75,7 +99,7 @@ def hello_payload(wanted, protocol=1, features=0, proof=b"\0" * 32, question="",
     return body
 
 
-def greeting_payload(lowest=1, highest=1, token_required=False):
+def greeting_payload(lowest=2, highest=2, token_required=False):
     return MAGIC + struct.pack("<HHQB", lowest, highest, 0, token_required) + b"\0" * 32 + text("outboard 9.9.9")
 
 
@@ -91,11 +115,15 @@ class Client:
         else:
             host, _, port = address.rpartition(":")
             self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout=timeout)
-        self.challenge = None
+        self.greeting, self.seal = None, None
         if greet:
             kind, payload = self.receive()
             assert kind == GREETING and payload.startswith(MAGIC), (kind, payload)
-            self.challenge = payload[21:53]
+            self.greeting = payload
+
+    @property
+    def challenge(self):
+        return self.greeting[21:53]
 
     def receive(self):
         """(kind, payload) of the next frame, or (None, b"") at the end."""
@@ -124,9 +152,15 @@ class Client:
             pass
 
     def say_hello(self, wanted=SESSION, token=None, **fields):
-        proof = hmac.new(token, self.challenge, hashlib.sha256).digest() if token else b"\0" * 32
-        self.send(frame(HELLO, hello_payload(wanted, proof=proof, **fields)))
-        return self.receive()
+        hello = hello_payload(wanted, **fields)
+        if token:
+            hello, self.seal = Token(token).prove(hello, self.greeting)
+        self.send(frame(HELLO, hello))
+        kind, payload = self.receive()
+        if kind == WELCOME:
+            expected = hmac_of(self.seal, payload[:-PROOF_SIZE]) if token else bytes(PROOF_SIZE)
+            assert payload[-PROOF_SIZE:] == expected, "the welcome does not show that the server knows the token"
+        return kind, payload
 
     def refusal(self, payload):
         reason, size = struct.unpack("<HQ", payload[:10])

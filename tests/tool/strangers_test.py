@@ -31,7 +31,7 @@ def place(url):
 def client_from(source, url):
     """As the harness has it, from an address of the test's choice."""
     client = Client.__new__(Client)
-    client.socket, client.challenge = socket.create_connection(place(url), timeout=20, source_address=(source, 0)), None
+    client.socket, client.greeting = socket.create_connection(place(url), timeout=20, source_address=(source, 0)), None
     if client.receive()[0] is None:
         client.close()
         raise ConnectionResetError("dropped before the greeting")

@@ -32,6 +32,7 @@ struct client {
   identity who;
   unsigned process = 0;  ///< by its own word
   std::uint64_t id = 0;
+  wire::seal seal = {};
 };
 
 bool send_all(transport::connection& to, std::span<const std::byte> bytes) {
@@ -45,7 +46,7 @@ void refuse(transport::connection& to, wire::refusal_reason reason, const std::s
   send_all(to, make_frame(wire::frame_kind::refusal, encode(wire::refusal{reason, why})));
 }
 
-bool welcome(transport::connection& to, std::uint64_t id) { return send_all(to, make_welcome({}, id)); }
+bool welcome(const client& c) { return send_all(*c.connection, make_welcome(c.seal, {}, c.id)); }
 
 /// Questions and answers until the client leaves; the text says why it was thrown out, if it was.
 std::string converse(transport::connection& with, visitor& own) {
@@ -132,7 +133,8 @@ class helper {
     std::thread([this, c = client{std::move(*connection),
                                   {about.peer, hello->host},
                                   static_cast<unsigned>(hello->process),
-                                  about.assign.session}] {
+                                  about.assign.session,
+                                  about.assign.seal}] {
       serve(c);
       const std::lock_guard lock(mutex_);
       clients_.give_back(c.who.peer);
@@ -150,7 +152,7 @@ class helper {
 
   void serve(const client& c) {
     visitor own(house_, c.who, c.process);
-    if (!welcome(*c.connection, c.id)) return;
+    if (!welcome(c)) return;
     const std::string why = converse(*c.connection, own);
     if (!why.empty())
       log::warn("NVML client ", c.id, " (", c.connection->describe(), ") is thrown out: ", why);
