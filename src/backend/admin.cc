@@ -134,11 +134,17 @@ std::string devices_json(const probed_device& device) {
   return dump(list);
 }
 
-std::string sessions_json(const workers& w) {
+std::string sessions_json(const workers& w, const std::string& only_of) {
+  const auto is_shown = [&](const std::string& identity) { return only_of.empty() || identity == only_of; };
   json list = json::array();
-  for (const session_info& s : w.list_sessions()) list.push_back(session_json(s));
+  for (const session_info& s : w.list_sessions()) {
+    if (is_shown(s.identity)) list.push_back(session_json(s));
+  }
   std::size_t before = 0;
-  for (const waiting_line::one& one : w.waiting_sessions().all()) list.push_back(waiting_json(one, before++));
+  for (const waiting_line::one& one : w.waiting_sessions().all()) {
+    if (is_shown(one.session.identity)) list.push_back(waiting_json(one, before));
+    ++before;
+  }
   return dump(list);
 }
 

@@ -37,8 +37,9 @@ struct daemon_facts {
 /// One object for each device.
 std::string devices_json(const probed_device& device);
 std::string opencl_json(const opencl_offer& opencl);
-/// One object for each session; never the connection that asks.
-std::string sessions_json(const workers& w);
+/// One object for each session; never the connection that asks. `only_of`: the identity whose sessions are
+/// listed; empty: everybody's.
+std::string sessions_json(const workers& w, const std::string& only_of);
 /// The back-end's half of `outboard doctor`.
 std::string doctor_json(const daemon_facts& facts, const workers& w);
 

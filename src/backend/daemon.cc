@@ -16,6 +16,7 @@
 #include "backend/answers.hh"
 #include "backend/checkpoints.hh"
 #include "backend/device_shape.hh"
+#include "backend/identity/token_book.hh"
 #include "backend/image_cache.hh"
 #include "backend/monitor.hh"
 #include "backend/notify.hh"
@@ -31,6 +32,9 @@ namespace {
 
 /// A back-end of one program is often gone by then and needs no helper.
 constexpr std::chrono::seconds monitor_delay{2};
+
+/// A client whose token was revoked computes for so long at most.
+constexpr std::chrono::milliseconds look_at_tokens_every{300};
 
 /// Four descriptors a session, and room for the rest; most systems start programs with 1,024.
 void raise_descriptor_limit() {
@@ -78,20 +82,23 @@ result<passed_socket> inspect_passed_socket(int fd) {
 
 class daemon {
  public:
-  daemon(daemon_settings settings, probed_device device, guest_rules rules, event_loop loop,
-         unique_fd signals)
+  daemon(daemon_settings settings, token_book tokens, probed_device device, guest_rules rules,
+         event_loop loop, unique_fd signals)
       : settings_(std::move(settings)),
         device_(std::move(device)),
         loop_(std::move(loop)),
         signals_(std::move(signals)),
-        token_required_(rules.token.has_value()),
+        tokens_(std::move(tokens)),
         any_local_user_(rules.any_peer_user || !rules.peer_users.empty()),
         workers_(loop_, settings_for_workers(), [this] { session_ended(); }),
-        monitor_(settings_for_monitor(), workers_),
+        monitor_(loop_, settings_for_monitor(), workers_),
         checkpoints_(loop_, {settings_.command, device_.kind, settings_.own_environment}, workers_),
         guests_(
-            loop_, std::move(rules), [this](accepted_session&& s) { return begin(std::move(s)); },
-            [this](const std::string& question) { return answer(question); }) {}
+            loop_, with_tokens(std::move(rules)),
+            [this](accepted_session&& s) { return begin(std::move(s)); },
+            [this](const std::string& question, const std::string& identity) {
+              return answer(question, identity);
+            }) {}
 
   status watch_signals();
   status listen_everywhere();
@@ -115,15 +122,21 @@ class daemon {
   void on_signal();
   void begin_to_stop();
   void session_ended();
-  result<shared_answer> answer(const std::string& question);
-  result<std::string> make_answer(const std::string& question);
+  void look_at_tokens();
+  guest_rules with_tokens(guest_rules rules) const {
+    rules.tokens = &tokens_;
+    return rules;
+  }
+  result<shared_answer> answer(const std::string& question, const std::string& identity);
+  result<std::string> make_answer(const std::string& question, const std::string& only_of);
   std::vector<std::string> urls() const;
 
   daemon_settings settings_;
   probed_device device_;
   event_loop loop_;
   unique_fd signals_;
-  bool token_required_, any_local_user_;
+  token_book tokens_;
+  bool any_local_user_;
   workers workers_;
   monitor monitor_;
   checkpoints checkpoints_;
@@ -178,7 +191,7 @@ status daemon::listen_everywhere() {
 
 status daemon::listen_on(const std::string& url) {
   transport::listen_options options;
-  options.allow_foreign_hosts = token_required_ || settings_.configuration.insecure;
+  options.allow_foreign_hosts = tokens_.asks(false) || settings_.configuration.insecure;
   auto listener = settings_.transports->listen(url, options);
   if (!listener.ok()) return std::move(listener).error();
   // The socket file is 0600; who else may come in is then decided by the peer's credentials.
@@ -192,9 +205,10 @@ status daemon::listen_on(const std::string& url) {
 status daemon::adopt(unique_fd socket) {
   const auto about = inspect_passed_socket(socket.get());
   if (!about.ok()) return about.error();
-  if (about->foreign && !token_required_ && !settings_.configuration.insecure) {
+  if (about->foreign && !tokens_.asks(false) && !settings_.configuration.insecure) {
     return failure(
-        "a socket that was passed can be reached from other hosts; give --token-file or --insecure");
+        "a socket that was passed can be reached from other hosts; give --token-file or --insecure, or "
+        "make a token with `outboard token create`");
   }
   transport::transport* t = settings_.transports->find(about->scheme);
   CHECK(t != nullptr);
@@ -278,26 +292,41 @@ void daemon::session_ended() {
   if (draining_ && workers_.sessions() == 0) stopped_ = true;
 }
 
+/// A token that was revoked ends what runs by it. Looking at the file's times costs microseconds.
+void daemon::look_at_tokens() {
+  std::string problem;
+  for (const std::string& gone : tokens_.reload(problem)) {
+    log::info("the ", gone, " was revoked");
+    workers_.end_identity(gone, "its token was revoked");
+    monitor_.end_identity(gone);
+  }
+  if (!problem.empty()) log::warn("named tokens stay as they were: ", problem);
+  loop_.after(look_at_tokens_every, [this] { look_at_tokens(); });
+}
+
 std::vector<std::string> daemon::urls() const {
   std::vector<std::string> list;
   for (const endpoint& e : endpoints_) list.push_back(e.listener->url());
   return list;
 }
 
-result<shared_answer> daemon::answer(const std::string& question) {
-  return answers_.get(question, [&] { return make_answer(question); });
+result<shared_answer> daemon::answer(const std::string& question, const std::string& identity) {
+  // A list that an identity sees alone is an answer of its own.
+  const std::string only_of = question == "sessions" && is_named_token(identity) ? identity : std::string();
+  return answers_.get((only_of.empty() ? "of all " : "of one " + only_of + " ") + question,
+                      [&] { return make_answer(question, only_of); });
 }
 
-result<std::string> daemon::make_answer(const std::string& question) {
+result<std::string> daemon::make_answer(const std::string& question, const std::string& only_of) {
   if (question == "devices") return devices_json(device_);
-  if (question == "sessions") return sessions_json(workers_);
+  if (question == "sessions") return sessions_json(workers_, only_of);
   if (question != "doctor")
     return failure("unknown question \"" + question + "\"; known: devices, sessions, doctor");
   daemon_facts facts{.device = device_,
                      .opencl = look_at_opencl(settings_.configuration.confine, settings_.own_environment),
                      .listening = urls(),
                      .transports = {},
-                     .token_required = token_required_,
+                     .token_required = tokens_.asks(false),
                      .draining = draining_,
                      .pool = settings_.configuration.pool,
                      .guests = guests_.present(),
@@ -313,6 +342,7 @@ status daemon::watch_signals() {
 }
 
 void daemon::serve() {
+  if (!settings_.tokens_file.empty()) look_at_tokens();
   if (settings_.on_ready) settings_.on_ready(urls());
   notify_manager("READY=1\nSTATUS=serving the " + device_.kind + " device");
   // Of a driver's NVML, on a server that is there for long: a program that only lists devices then need not
@@ -401,14 +431,15 @@ status run_daemon(daemon_settings settings) {
   if (std::string& compilers = settings.configuration.compiler_cache.directory; compilers.empty())
     compilers = default_cache_directory(settings.own_environment, "compilers");
   OUTBOARD_TRY(resolve_users(settings.configuration.allow_users, rules));
+  std::optional<wire::token_verifier> shared;
   if (!settings.token.empty()) {
-    rules.token = wire::verifier_of(settings.token);
-    const sha256_digest secret = wire::file_secret(*rules.token);
-    rules.secret.assign(secret.begin(), secret.end());
+    shared = wire::verifier_of(settings.token);
     // Nobody needs it any more, so no process of ours keeps it.
     ::explicit_bzero(settings.token.data(), settings.token.size());
     settings.token.clear();
   }
+  auto tokens = token_book::open(shared, settings.tokens_file);
+  if (!tokens.ok()) return std::move(tokens).error();
   raise_descriptor_limit();
   auto device = choose_device(settings.command, settings.configuration.device, settings.own_environment);
   if (!device.ok()) return std::move(device).error();
@@ -423,7 +454,8 @@ status run_daemon(daemon_settings settings) {
   if (!signals.ok()) return std::move(signals).error();
   auto loop = event_loop::make();
   if (!loop.ok()) return std::move(loop).error();
-  daemon d(std::move(settings), std::move(*device), std::move(rules), std::move(*loop), std::move(*signals));
+  daemon d(std::move(settings), std::move(*tokens), std::move(*device), std::move(rules), std::move(*loop),
+           std::move(*signals));
   OUTBOARD_TRY(d.watch_signals());
   OUTBOARD_TRY(d.listen_everywhere());
   log::info(serves);

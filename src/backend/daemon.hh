@@ -21,7 +21,8 @@ namespace outboard::backend {
 struct daemon_settings {
   config configuration;
   std::vector<std::string> listen;  ///< URLs; may be empty when sockets were passed
-  std::vector<std::byte> token;     ///< empty: none is asked for
+  std::vector<std::byte> token;     ///< that all may know; empty: there is none
+  std::string tokens_file;          ///< of named tokens; empty: there are none
   worker_command command;
   const transport::registry* transports = nullptr;
   variable_source own_environment;

@@ -11,6 +11,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <optional>
 
@@ -86,12 +87,12 @@ struct guests::guest {
   guest(guest_id i, std::string s, std::string f, const token_finder* tokens, std::uint64_t features)
       : id(i), scheme(std::move(s)), from(std::move(f)), shake(tokens, fresh_challenge(), features) {}
 
-  /// Who it is: the kernel vouches for the user and process of a local socket; otherwise all who know the
-  /// token are one.
-  void identify(const std::optional<result<transport::peer_identity>>& by_kernel, bool token_required) {
+  /// Who it is: the kernel vouches for the user and process of a local socket; others are named by the token
+  /// that their hello proves, and until then could be anyone.
+  void identify(const std::optional<result<transport::peer_identity>>& by_kernel) {
     if (!by_kernel) {
       peer = without_port(from);
-      identity = token_required ? "token" : anyone;
+      identity = anyone;
     } else if (by_kernel->ok()) {
       user = (*by_kernel)->user;
       process = (*by_kernel)->process;
@@ -122,9 +123,7 @@ guests::guests(event_loop& loop, guest_rules rules, begin_session begin, answer_
       answer_question_(std::move(answer)),
       sources_(rules_.limits.unauthenticated),
       log_(loop) {
-  find_token_ = [this](const wire::token_id& id) -> std::optional<wire::token_verifier> {
-    return rules_.token && rules_.token->id == id ? rules_.token : std::nullopt;
-  };
+  find_token_ = [this](const wire::token_id& id) { return rules_.tokens->find(id); };
 }
 
 guests::~guests() {
@@ -166,11 +165,10 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   if (const auto in_the_way = sources_.in_the_way_of(source))
     drop(*guests_.at(in_the_way->guest), in_the_way->why);
   const guest_id id = next_++;
-  auto& g = *guests_
-                 .emplace(id, std::make_unique<guest>(id, scheme, from, rules_.token ? &find_token_ : nullptr,
-                                                      features))
-                 .first->second;
-  g.identify(by_kernel, rules_.token.has_value());
+  const bool vouched = by_kernel && by_kernel->ok();
+  const token_finder* const tokens = rules_.tokens->asks(vouched) ? &find_token_ : nullptr;
+  auto& g = *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, tokens, features)).first->second;
+  g.identify(by_kernel);
   g.source = source;
   sources_.enter(source, id);
   g.socket = std::move(*socket);
@@ -225,6 +223,12 @@ void guests::read_hello(guest& g) {
 }
 
 void guests::finish_hello(guest& g) {
+  if (g.shake.seal() != wire::seal{}) {
+    const wire::token_id& token = g.shake.hello().token;
+    if (const std::string problem = rules_.tokens->problem_of(token, std::time(nullptr)); !problem.empty())
+      return refuse(g, {wire::refusal_reason::token, problem});
+    if (!g.user) g.identity = rules_.tokens->identity_of(token);
+  }
   if (const std::string problem = environment_problem(g.shake.hello().environment); !problem.empty())
     return refuse(g, {wire::refusal_reason::malformed, problem});
   if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);
@@ -243,7 +247,7 @@ void guests::finish_hello(guest& g) {
                            g.identity,
                            g.process,
                            std::move(g.shake.hello()),
-                           {g.shake.challenge(), scope_of(g.identity, rules_.secret)},
+                           {g.shake.challenge(), scope_of(g.identity, rules_.tokens->secret())},
                            g.shake.seal()};
   if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
   const auto refusal = begin_session_(std::move(session));
@@ -252,7 +256,7 @@ void guests::finish_hello(guest& g) {
 }
 
 void guests::answer_admin(guest& g) {
-  const auto answer = answer_question_(g.shake.hello().admin_question);
+  const auto answer = answer_question_(g.shake.hello().admin_question, g.identity);
   if (!answer.ok()) {
     const bool busy = answer.error().next == action::retry;
     return refuse(
@@ -342,6 +346,8 @@ void guests::erase(guest_id id) {
   sources_.leave(at->second->source, id);
   guests_.erase(at);
 }
+
+bool is_named_token(const std::string& identity) { return identity.starts_with("token "); }
 
 bool is_known(const std::string& identity) {
   return !identity.empty() && identity != anyone && identity != user_without_number;

@@ -16,10 +16,10 @@
 #include "backend/event_loop.hh"
 #include "backend/guest_sources.hh"
 #include "backend/handshake.hh"
+#include "backend/identity/token_book.hh"
 #include "backend/image_terms.hh"
 #include "base/config.hh"
 #include "transport/transport.hh"
-#include "wire/token_proof.hh"
 
 namespace outboard::backend {
 
@@ -38,9 +38,8 @@ struct accepted_session {
 };
 
 struct guest_rules {
-  std::optional<wire::token_verifier> token;  ///< none: no token is asked for
-  std::vector<std::byte> secret;              ///< with which the names of kept files are made
-  std::vector<std::uint32_t> peer_users;      ///< user ids besides root and ours that unix: serves
+  const token_book* tokens = nullptr;     ///< outlives the guests
+  std::vector<std::uint32_t> peer_users;  ///< user ids besides root and ours that unix: serves
   bool any_peer_user = false;
   bool rings = true;             ///< offered to clients that could share memory with us
   bool data_connections = true;  ///< offered where memory cannot be shared
@@ -52,7 +51,8 @@ struct guest_rules {
 class guests {
  public:
   using begin_session = std::function<std::optional<wire::refusal>(accepted_session&&)>;
-  using answer_question = std::function<result<shared_answer>(const std::string& question)>;
+  using answer_question =
+      std::function<result<shared_answer>(const std::string& question, const std::string& identity)>;
 
   guests(event_loop& loop, guest_rules rules, begin_session begin, answer_question answer);
   ~guests();
@@ -94,6 +94,9 @@ class guests {
   guest_id next_ = 1;
   std::uint64_t refused_ = 0;
 };
+
+/// Whether a named token is this identity: it sees its own sessions alone.
+bool is_named_token(const std::string& identity);
 
 /// Whether sessions of this identity are somebody's: others, whom nobody vouches for, may be anybody's.
 bool is_known(const std::string& identity);

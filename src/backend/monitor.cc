@@ -1,18 +1,23 @@
 #include "backend/monitor.hh"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/log.hh"
 
 namespace outboard::backend {
 
-monitor::monitor(monitor_settings settings, workers& w) : settings_(std::move(settings)), workers_(w) {
+monitor::monitor(event_loop& loop, monitor_settings settings, workers& w)
+    : loop_(loop), settings_(std::move(settings)), workers_(w) {
   workers_.set_watcher(this);
 }
 
 monitor::~monitor() {
+  while (!revocable_.empty()) forget_client(revocable_.begin()->first);
   workers_.set_watcher(nullptr);
   if (helper_.process < 0) return;
   ::kill(helper_.process, SIGKILL);
@@ -38,6 +43,8 @@ status monitor::start() {
 }
 
 void monitor::forget_helper() {
+  // Nobody answers them any more.
+  while (!revocable_.empty()) forget_client(revocable_.begin()->first);
   helper_.control.reset();
   helper_.process = -1;
 }
@@ -57,9 +64,40 @@ std::optional<wire::refusal> monitor::begin(accepted_session&& client) {
   const client_message m{client.peer, {next_client_++, client.scheme, encode(client.hello), {}, client.seal}};
   if (const status sent = send(control_kind::client, encode(m), client.connection.get()); !sent.ok())
     return wire::refusal{wire::refusal_reason::busy, sent.error().message};
+  if (is_named_token(client.identity)) remember(m.assign.session, client);
   log::debug("NVML client ", m.assign.session, ": ", client.hello.user, "@", client.hello.host, " ",
              client.hello.program, "[", client.hello.process, "] from ", client.from);
   return std::nullopt;
+}
+
+/// A client that cannot be remembered is let go: what could not end must not begin.
+void monitor::remember(std::uint64_t id, const accepted_session& client) {
+  revocable& kept = revocable_[id];
+  kept.identity = client.identity;
+  kept.connection.reset(::fcntl(client.connection.get(), F_DUPFD_CLOEXEC, 0));
+  // Only for its end: the bytes are the helper's.
+  const auto watch = loop_.watch(kept.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
+                                 [this, id](std::uint32_t) { forget_client(id); });
+  if (watch.ok()) {
+    kept.watch = *watch;
+    return;
+  }
+  ::shutdown(client.connection.get(), SHUT_RDWR);
+  revocable_.erase(id);
+}
+
+void monitor::forget_client(std::uint64_t id) {
+  const auto at = revocable_.find(id);
+  loop_.forget(at->second.watch);
+  ::shutdown(at->second.connection.get(), SHUT_RDWR);
+  revocable_.erase(at);
+}
+
+void monitor::end_identity(const std::string& identity) {
+  for (auto at = revocable_.begin(); at != revocable_.end();) {
+    const auto one = at++;
+    if (one->second.identity == identity) forget_client(one->first);
+  }
 }
 
 void monitor::session_began(const session_info& session, int activity) {

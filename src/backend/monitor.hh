@@ -4,11 +4,13 @@
 // its one thread.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/child.hh"
+#include "backend/event_loop.hh"
 #include "backend/guests.hh"
 #include "backend/workers.hh"
 
@@ -24,11 +26,13 @@ struct monitor_settings {
 
 class monitor final : public session_watcher {
  public:
-  /// `w` outlives this object.
-  monitor(monitor_settings settings, workers& w);
+  /// `loop` and `w` outlive this object.
+  monitor(event_loop& loop, monitor_settings settings, workers& w);
   ~monitor() override;
 
   std::optional<wire::refusal> begin(accepted_session&& client);
+  /// Ends the connections of an identity that is no more. Only named tokens can be that.
+  void end_identity(const std::string& identity);
   /// Starts the helper unless it runs: nvmlInit of a real driver takes tens of milliseconds.
   status start();
 
@@ -37,13 +41,24 @@ class monitor final : public session_watcher {
   void other_child_ended(pid_t process, int wait_status) override;
 
  private:
+  /// A client whose identity may be no more while it asks.
+  struct revocable {
+    std::string identity;
+    unique_fd connection;  ///< ours; the helper has another of it
+    event_loop::id watch = 0;
+  };
+
+  void remember(std::uint64_t id, const accepted_session& client);
+  void forget_client(std::uint64_t id);
   status send(control_kind kind, const std::vector<std::byte>& payload, int descriptor);
   void forget_helper();
 
+  event_loop& loop_;
   monitor_settings settings_;
   workers& workers_;
   child helper_;
   std::uint64_t next_client_ = 1;
+  std::map<std::uint64_t, revocable> revocable_;
 };
 
 }  // namespace outboard::backend

@@ -49,6 +49,18 @@ std::optional<accepted_session> waiting_line::next() {
   return session;
 }
 
+void waiting_line::refuse_all_of(const std::string& identity, const wire::refusal& why) {
+  for (auto at = line_.begin(); at != line_.end();) {
+    if (at->session.identity != identity) {
+      ++at;
+      continue;
+    }
+    loop_.forget(at->watch);
+    send_refusal(at->session.connection, why);
+    at = line_.erase(at);
+  }
+}
+
 void waiting_line::refuse_all(const std::string& why) {
   while (auto session = next()) send_refusal(session->connection, {wire::refusal_reason::busy, why});
 }

@@ -28,6 +28,8 @@ class waiting_line {
   std::optional<accepted_session> next();
   /// Tells each why, and lets it go.
   void refuse_all(const std::string& why);
+  /// Those of one identity.
+  void refuse_all_of(const std::string& identity, const wire::refusal& why);
 
   std::size_t length() const { return line_.size(); }
 

@@ -68,7 +68,8 @@ struct workers::worker {
   event_loop::clock::time_point session_began;
   std::optional<ended_message> end;
   bool client_gone = false;
-  unique_fd activity;  ///< its page, once it serves
+  std::string ended_because;  ///< not empty: we have ended it, and it does not begin again
+  unique_fd activity;         ///< its page, once it serves
   std::optional<session_hold> hold;
 };
 
@@ -262,6 +263,7 @@ status workers::assign(worker& w, accepted_session& session) {
   w.session = session_info{.id = next_session_++,
                            .from = session.from,
                            .peer = session.peer,
+                           .identity = session.identity,
                            .host = hello.host,
                            .user = hello.user,
                            .program = hello.program,
@@ -467,7 +469,7 @@ void workers::ended(worker& w, int wait_status) {
 /// A warm worker that was dying when it got its session has read nothing of the connection yet: a cold one
 /// may have it. False where that is not so, or does not work.
 bool workers::begin_again(worker& w, int wait_status) {
-  if (!w.warm || w.session->serving || w.client_gone || draining_) return false;
+  if (!w.warm || w.session->serving || w.client_gone || !w.ended_because.empty() || draining_) return false;
   auto started = start_worker(w.driver, readiness::cold);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
@@ -492,7 +494,9 @@ void workers::ended_session(worker& w, int wait_status) {
   totals_.seconds += seconds;
   const bool clean = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
   std::string why;
-  if (w.end) {
+  if (!w.ended_because.empty()) {
+    why = w.ended_because;
+  } else if (w.end) {
     why = w.end->orderly ? "the client closed it" : w.end->why;
     if (!clean && !w.client_gone) why += "; the worker then ended with " + describe_exit(wait_status);
   } else if (!w.problem.empty()) {
@@ -515,6 +519,15 @@ void workers::ended_session(worker& w, int wait_status) {
   log::info("session ", w.session->id, " ended after ", seconds_text(seconds), ": ", why, "; ",
             w.session->user, "@", w.session->host, " ", w.session->program, "[", w.session->client_process,
             "], ", w.cuda ? "device " + settings_.device : "OpenCL");
+}
+
+void workers::end_identity(const std::string& identity, const std::string& why) {
+  waiting_.refuse_all_of(identity, {wire::refusal_reason::token, why});
+  for (const auto& [id, w] : workers_) {
+    if (!w->session || w->identity != identity) continue;
+    w->ended_because = why;
+    kill_if_there(id, SIGKILL);
+  }
 }
 
 void workers::drain() {

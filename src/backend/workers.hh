@@ -48,7 +48,7 @@ struct worker_settings {
 /// What is known of a session, for lists.
 struct session_info {
   std::uint64_t id = 0;
-  std::string from, peer, host, user, program, client_product;
+  std::string from, peer, identity, host, user, program, client_product;
   std::int32_t client_process = 0;  ///< by the client's own word
   std::int32_t peer_process = -1;   ///< by the kernel's, where it vouches
   pid_t worker = -1;
@@ -94,6 +94,10 @@ class workers {
 
   /// For a session of the same identity, whose worker asks for it by the token that the guest is told.
   std::optional<wire::refusal> add_data_connection(accepted_session&& guest);
+
+  /// Ends the sessions of an identity that is no more, those that run and those that wait, at once: what a
+  /// client sends from then on is not executed.
+  void end_identity(const std::string& identity, const std::string& why);
 
   /// No new sessions from now on, and no warm workers.
   void drain();

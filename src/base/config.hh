@@ -110,6 +110,7 @@ struct config {
   // Server.
   std::vector<std::string> listen;
   bool insecure = false;
+  std::string tokens_file;               ///< of named tokens; empty: where this user's or service's state is
   std::vector<std::string> allow_users;  ///< further users of unix: sockets, by name or number; "*": all
   log_format format = log_format::console;
   limit_settings limits;

@@ -86,6 +86,7 @@ TEST_F(config_test, reads_everything_that_is_documented) {
 server = "tcp:[::1]"
 listen = ["unix:/run/o.sock", "tcp:0.0.0.0:1"]
 token_file = "secret"
+tokens_file = "names"
 insecure = true
 allow_users = ["alice", "1001"]
 log_format = "json"
@@ -138,6 +139,7 @@ library = "/opt/ring.so"
   EXPECT_FALSE(c->find_addresses);
   EXPECT_FALSE(c->concurrent_managed);
   EXPECT_EQ(c->token_file, folder + "/secret");
+  EXPECT_EQ(c->tokens_file, folder + "/names");
   EXPECT_EQ(c->format, log_format::json);
   EXPECT_EQ(c->limits.sessions, 7u);
   EXPECT_EQ(c->cpu.memory, 1ull << 30);
@@ -206,6 +208,7 @@ TEST_F(config_test, refuses_every_bad_value_without_crashing) {
                                 "log_format",
                                 "device",
                                 "listen",
+                                "tokens_file",
                                 "insecure",
                                 "allow_users",
                                 "limits.sessions",

@@ -347,6 +347,9 @@ constexpr setting rows[]{
     // This machine lends its GPUs.
     urls_row({"", "listen", "", "--listen", of_server}, "where `serve` listens; default: on the default socket",
              [](auto& c) -> auto& { return c.listen; }),
+    path_row({"", "tokens_file", "", "--tokens-file", of_server},
+             "file of the named tokens, which `outboard token` writes; each names who comes over a network with it",
+             [](auto& c) -> auto& { return c.tokens_file; }),
     switch_row({"", "insecure", "", "--insecure", of_server}, "true: tcp: lets other machines in without a token",
              [](auto& c) -> auto& { return c.insecure; }),
     row({"", "allow_users", "", "", of_server}, "a list of user names or numbers, or \"*\"",

@@ -58,6 +58,7 @@ TEST(settings, take_back_the_text_that_they_give) {
                                             {"compression", "0"},
                                             {"module_cache", "0"},
                                             {"listen", "shm:/s"},
+                                            {"tokens_file", "/n"},
                                             {"insecure", "1"},
                                             {"allow_users", "ann,7"},
                                             {"log_format", "json"},

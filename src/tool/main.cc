@@ -82,8 +82,8 @@ void add_server(CLI::App& verb, common_flags& common) {
 
 CLI::App* add_serve(CLI::App& app, common_flags& common, serve_flags& serve) {
   CLI::App* verb = app.add_subcommand("serve", "lend this machine's GPUs to other machines");
-  for (const char* key :
-       {"listen", "device", "token_file", "insecure", "log", "log_format", "limits.drain_seconds"})
+  for (const char* key : {"listen", "device", "token_file", "tokens_file", "insecure", "log", "log_format",
+                          "limits.drain_seconds"})
     add_setting(*verb, common, key);
   add_config(*verb, common);
   verb->add_option("--private", serve.private_folder)->group("");
@@ -99,6 +99,23 @@ CLI::App* add_run(CLI::App& app, common_flags& common) {
   for (const char* key : {"device", "wait_seconds", "trace", "profile", "profile_summary", "log"})
     add_setting(*verb, common, key);
   verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
+  return verb;
+}
+
+CLI::App* add_token(CLI::App& app, common_flags& common, token_flags& token) {
+  CLI::App* verb =
+      app.add_subcommand("token", "make, list and revoke the named tokens of this machine's server");
+  verb->add_option("ACTION", token.words,
+                   "create NAME, list, or revoke NAME: whose token it is, a person's or a group's")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("create|list|revoke");
+  verb->add_option("--expires", token.lifetime,
+                   "of create: how long it lets in, as 30d or 12h; default: for ever")
+      ->type_name("TIME");
+  verb->add_flag("--json", common.json, "of list: print JSON");
+  add_setting(*verb, common, "tokens_file");
+  add_config(*verb, common);
   return verb;
 }
 
@@ -296,6 +313,8 @@ int command(int argc, char** argv) {
   std::string opencl_library;
   opencl_verb->add_option("LIBRARY", opencl_library)->required();
   opencl_verb->add_flag("--json", common.json);
+  token_flags token;
+  CLI::App* const token_verb = add_token(app, common, token);
   CLI::App* const worker_verb = add_worker(app, worker);
   if (const auto status = answer_other_word(app, argc, argv)) return *status;
   const int program = find_program(*run_verb, argc, argv);
@@ -323,6 +342,7 @@ int command(int argc, char** argv) {
   if (cdi_verb->parsed()) return verb_cdi(common, action, output);
   if (completion_verb->parsed()) return print_completion(app, shell);
   if (bench_verb->parsed()) return verb_bench(common, bench);
+  if (token_verb->parsed()) return verb_token(common, token);
   if (measure_verb->parsed()) return verb_measure(measure);
   if (opencl_verb->parsed()) return verb_opencl_list(opencl_library, common.json);
   CHECK(worker_verb->parsed());

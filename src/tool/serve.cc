@@ -32,6 +32,7 @@ constexpr unsigned most_lines_of_a_worker = 32;
 void make_private(config& c, const std::string& folder) {
   c.listen = {"unix:" + folder + "/socket"};
   c.token_file.clear();
+  c.tokens_file.clear();
   c.allow_users.clear();
   c.limits.drain_seconds = 0;
   c.pool.per_key = 0;
@@ -99,6 +100,9 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
     if (!token.ok()) return refuse(exit_configuration, token.error().message);
     settings.token = std::move(*token);
   }
+  // A private back-end is for one user of this machine.
+  if (flags.private_folder.empty())
+    settings.tokens_file = c->tokens_file.empty() ? default_tokens_file() : c->tokens_file;
   settings.listen = c->listen;
   if (settings.listen.empty()) {
     settings.listen = {default_endpoint()};

@@ -58,6 +58,11 @@ struct measure_flags {
   std::uint64_t bulk = 0;  ///< bytes of the large copies; 0: none
 };
 
+struct token_flags {
+  std::vector<std::string> words;  ///< create NAME, list, revoke NAME
+  std::string lifetime;            ///< of create, as 30d; empty: for ever
+};
+
 int verb_serve(const common_flags& common, const serve_flags& flags);
 /// `own_program`: the command is a part of ours, so what fails before it has the statuses of the other verbs.
 int verb_run(const common_flags& common, const std::vector<std::string>& command, bool own_program = false);
@@ -70,7 +75,12 @@ int verb_settings(const common_flags& common, bool example, bool document);
 int verb_cdi(const common_flags& common, const std::string& action, const std::string& output);
 int verb_bench(const common_flags& common, const bench_flags& flags);
 int verb_measure(const measure_flags& flags);
+int verb_token(const common_flags& common, const token_flags& flags);
 int verb_worker(const worker_flags& flags);
+
+/// Where the named tokens of this user's or service's server are unless `tokens_file` says so; empty: nobody
+/// knows.
+std::string default_tokens_file();
 
 /// Files, environment, then flags. The reason of an error is the exit status: usage for a flag, configuration
 /// for the rest.

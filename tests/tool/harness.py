@@ -232,7 +232,7 @@ class Daemon:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen([*command, "--ready-fd", str(writer), *map(str, flags)], stderr=log,
                                             stdin=subprocess.DEVNULL, pass_fds=[writer, *options.pop("pass_fds", [])],
-                                            env={"CACHE_DIRECTORY": str(self.folder / "cache"),
+                                            env={"CACHE_DIRECTORY": str(self.folder / "cache"), "STATE_DIRECTORY": str(self.folder / "state"),
                                                  **(environment or clean_environment())}, **options)
         os.close(writer)
         with os.fdopen(reader) as ready:

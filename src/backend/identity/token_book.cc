@@ -1,0 +1,85 @@
+#include "backend/identity/token_book.hh"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+
+namespace outboard::backend {
+namespace {
+
+std::string identity_named(const std::string& name) { return "token " + name; }
+
+}  // namespace
+
+token_book::stamp token_book::stamp_of(const std::string& path) {
+  struct stat about {};
+  if (path.empty() || ::stat(path.c_str(), &about) != 0) return {};
+  return {static_cast<std::int64_t>(about.st_ino), about.st_size, about.st_mtim.tv_sec,
+          about.st_mtim.tv_nsec};
+}
+
+result<token_book> token_book::open(const std::optional<wire::token_verifier>& shared, std::string path) {
+  token_book made;
+  if (shared) {
+    const sha256_digest secret = wire::file_secret(*shared);
+    made.secret_.assign(secret.begin(), secret.end());
+    made.shared_ = *shared;
+  }
+  made.path_ = std::move(path);
+  made.read_ = stamp_of(made.path_);
+  if (made.path_.empty()) return made;
+  auto named = read_named_tokens(made.path_);
+  if (!named.ok()) return std::move(named).error();
+  made.named_ = std::move(*named);
+  made.had_named_ = made.read_ != stamp{};
+  return made;
+}
+
+const named_token* token_book::find_named(const wire::token_id& id) const {
+  const auto found = std::ranges::find_if(named_, [&](const named_token& t) { return t.verifier.id == id; });
+  return found == named_.end() ? nullptr : &*found;
+}
+
+std::optional<wire::token_verifier> token_book::find(const wire::token_id& id) const {
+  if (shared_ && shared_->id == id) return shared_;
+  const named_token* named = find_named(id);
+  return named ? std::optional(named->verifier) : std::nullopt;
+}
+
+std::string token_book::identity_of(const wire::token_id& id) const {
+  if (shared_ && shared_->id == id) return "token";
+  const named_token* named = find_named(id);
+  return named ? identity_named(named->name) : std::string();
+}
+
+std::string token_book::problem_of(const wire::token_id& id, std::time_t now) const {
+  const named_token* named = find_named(id);
+  if (!named || named->expires == 0 || now < named->expires) return {};
+  return "the token \"" + named->name + "\" expired on " + minute_text(named->expires) +
+         "; ask the server's administrator for a new one";
+}
+
+std::vector<std::string> token_book::reload(std::string& problem) {
+  const stamp now = stamp_of(path_);
+  if (now == read_) return {};
+  read_ = now;
+  auto fresh = read_named_tokens(path_);
+  if (!fresh.ok()) {
+    problem = fresh.error().message;
+    return {};
+  }
+  std::vector<std::string> gone;
+  for (const named_token& old : named_) {
+    // A token that was made anew under its name is another one, and its owner another person.
+    const auto same = [&](const named_token& t) {
+      return t.verifier.id == old.verifier.id && t.name == old.name;
+    };
+    if (std::ranges::none_of(*fresh, same)) gone.push_back(identity_named(old.name));
+  }
+  named_ = std::move(*fresh);
+  had_named_ = had_named_ || now != stamp{};
+  return gone;
+}
+
+}  // namespace outboard::backend
