@@ -144,7 +144,7 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->limits.sessions, 7u);
   EXPECT_EQ(c->cpu.memory, 1ull << 30);
   EXPECT_EQ(c->cpu.capability, 86u);
-  EXPECT_EQ(c->origins.at("limits.sessions"), folder + "/user.toml:18");
+  EXPECT_EQ(c->origins.at("limits.sessions"), folder + "/user.toml:19");
   EXPECT_FALSE(c->origins.contains("device"));
   EXPECT_EQ(c->plugins, (std::vector<std::pair<std::string, std::string>>{{"ring", "/opt/ring.so"}}));
 }
