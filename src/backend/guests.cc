@@ -124,6 +124,7 @@ guests::guests(event_loop& loop, guest_rules rules, begin_session begin, answer_
       sources_(rules_.limits.unauthenticated),
       log_(loop) {
   find_token_ = [this](const wire::token_id& id) { return rules_.tokens->find(id); };
+  find_shared_token_ = [this](const wire::token_id& id) { return rules_.tokens->find(id, true); };
 }
 
 guests::~guests() {
@@ -166,7 +167,8 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
     drop(*guests_.at(in_the_way->guest), in_the_way->why);
   const guest_id id = next_++;
   const bool vouched = by_kernel && by_kernel->ok();
-  const token_finder* const tokens = rules_.tokens->asks(vouched) ? &find_token_ : nullptr;
+  const token_finder* const finder = vouched ? &find_shared_token_ : &find_token_;
+  const token_finder* const tokens = rules_.tokens->asks(vouched) ? finder : nullptr;
   auto& g = *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, tokens, features)).first->second;
   g.identify(by_kernel);
   g.source = source;
@@ -228,6 +230,10 @@ void guests::finish_hello(guest& g) {
     if (const std::string problem = rules_.tokens->problem_of(token, std::time(nullptr)); !problem.empty())
       return refuse(g, {wire::refusal_reason::token, problem});
     if (!g.user) g.identity = rules_.tokens->identity_of(token);
+  } else if (!g.user && rules_.tokens->asks(false)) {
+    // The first token was made while it said its hello.
+    return refuse(
+        g, {wire::refusal_reason::token, "this server asks for a token since just now; connect again"});
   }
   if (const std::string problem = environment_problem(g.shake.hello().environment); !problem.empty())
     return refuse(g, {wire::refusal_reason::malformed, problem});

@@ -85,7 +85,7 @@ class guests {
 
   event_loop& loop_;
   guest_rules rules_;
-  token_finder find_token_;
+  token_finder find_token_, find_shared_token_;
   begin_session begin_session_;
   answer_question answer_question_;
   std::map<guest_id, std::unique_ptr<guest>> guests_;  ///< in the order of arrival

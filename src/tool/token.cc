@@ -75,7 +75,8 @@ int create(const std::string& path, const std::string& name, const std::string& 
 std::string default_tokens_file() {
   const auto folder = [](const char* variable) -> std::string {
     const char* value = std::getenv(variable);
-    return value && value[0] == '/' ? std::string(value) : std::string();
+    if (!value || value[0] != '/') return {};
+    return std::string(value).substr(0, std::string_view(value).find(':'));  // systemd may name several
   };
   if (const std::string state = folder("STATE_DIRECTORY"); !state.empty()) return state + "/tokens";
   if (::geteuid() == 0) return "/var/lib/outboard/tokens";  // where the service's file is

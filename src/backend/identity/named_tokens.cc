@@ -103,6 +103,9 @@ status write_named_tokens(const std::string& path, const std::vector<named_token
   if (!write_all(file.get(), text_of(tokens)) || !hand_over(file.get(), folder) || ::fsync(file.get()) != 0)
     return failed("write");
   if (::rename(fresh.c_str(), path.c_str()) != 0) return failed("replace");
+  // Else a loss of power might bring a revoked token back.
+  const unique_fd kept(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!kept || ::fsync(kept.get()) != 0) return failed("keep");
   return {};
 }
 

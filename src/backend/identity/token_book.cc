@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace outboard::backend {
 namespace {
@@ -41,8 +42,9 @@ const named_token* token_book::find_named(const wire::token_id& id) const {
   return found == named_.end() ? nullptr : &*found;
 }
 
-std::optional<wire::token_verifier> token_book::find(const wire::token_id& id) const {
+std::optional<wire::token_verifier> token_book::find(const wire::token_id& id, bool vouched) const {
   if (shared_ && shared_->id == id) return shared_;
+  if (vouched) return std::nullopt;
   const named_token* named = find_named(id);
   return named ? std::optional(named->verifier) : std::nullopt;
 }
@@ -63,12 +65,15 @@ std::string token_book::problem_of(const wire::token_id& id, std::time_t now) co
 std::vector<std::string> token_book::reload(std::string& problem) {
   const stamp now = stamp_of(path_);
   if (now == read_) return {};
-  read_ = now;
   auto fresh = read_named_tokens(path_);
   if (!fresh.ok()) {
-    problem = fresh.error().message;
+    // It is tried again at the next look: what keeps it from being read may pass, and a token may have been
+    // revoked.
+    if (std::exchange(told_, fresh.error().message) != fresh.error().message) problem = told_;
     return {};
   }
+  read_ = now;
+  told_.clear();
   std::vector<std::string> gone;
   for (const named_token& old : named_) {
     // A token that was made anew under its name is another one, and its owner another person.

@@ -23,8 +23,9 @@ class token_book {
   /// asked for. Once there have been named tokens, a network client needs one, even if all were revoked.
   bool asks(bool vouched) const { return shared_ || (!vouched && had_named_); }
 
-  /// What checks this token; nothing: no token has this id.
-  std::optional<wire::token_verifier> find(const wire::token_id& id) const;
+  /// What checks this token; nothing: no token has this id. Of a client that is `vouched` for, only the
+  /// shared one counts: its identity is the user's, which no named token's revocation would end.
+  std::optional<wire::token_verifier> find(const wire::token_id& id, bool vouched = false) const;
   /// The identity that it stands for; empty: none.
   std::string identity_of(const wire::token_id& id) const;
   /// Why this token lets nobody in although it exists; empty: it does.
@@ -50,6 +51,7 @@ class token_book {
   std::optional<wire::token_verifier> shared_;
   std::string path_;
   stamp read_;
+  std::string told_;  ///< why it could not be read at the last look; empty: it could
   std::vector<named_token> named_;
   bool had_named_ = false;
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -44,6 +45,7 @@ bool send_all(transport::connection& to, std::span<const std::byte> bytes) {
 
 void refuse(transport::connection& to, wire::refusal_reason reason, const std::string& why) {
   send_all(to, make_frame(wire::frame_kind::refusal, encode(wire::refusal{reason, why})));
+  to.shutdown();  // the daemon may keep a descriptor of it until it sees the end
 }
 
 bool welcome(const client& c) { return send_all(*c.connection, make_welcome(c.seal, {}, c.id)); }
@@ -123,8 +125,12 @@ class helper {
     CHECK(hello.ok());
     transport::transport* t = options_.transports->find(about.assign.scheme);
     CHECK(t != nullptr);
+    const unique_fd same(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0));
     auto connection = t->attach(std::move(descriptor));
-    if (!connection.ok()) return log::warn("NVML client: ", connection.error().message);
+    if (!connection.ok()) {
+      ::shutdown(same.get(), SHUT_RDWR);
+      return log::warn("NVML client: ", connection.error().message);
+    }
     if (!device_ && transport::clock::now() > tried_ + pause_between_tries) open_device();
     if (!device_)
       return refuse(**connection, wire::refusal_reason::device, "no NVML on the server: " + problem_);
@@ -152,7 +158,7 @@ class helper {
 
   void serve(const client& c) {
     visitor own(house_, c.who, c.process);
-    if (!welcome(c)) return;
+    if (!welcome(c)) return c.connection->shutdown();
     const std::string why = converse(*c.connection, own);
     if (!why.empty())
       log::warn("NVML client ", c.id, " (", c.connection->describe(), ") is thrown out: ", why);

@@ -214,6 +214,7 @@ void activities::run() {
 
 void activities::use_buffers(int version, CUpti_BuffersCallbackRequestFunc give,
                              CUpti_BuffersCallbackCompleteFunc take) {
+  if (delivering) return;  // in the program's own function, to which a buffer is given back
   const std::lock_guard lock(deliver_mutex_);
   const in_delivery mark;
   buffers_.use(version, give, take);

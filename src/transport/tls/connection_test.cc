@@ -242,6 +242,24 @@ TEST_F(tls_way, an_inner_end_with_another_key_is_refused) {
   gate.join();
 }
 
+TEST_F(tls_way, an_inner_end_that_shows_a_certificate_and_no_key_is_refused) {
+  std::thread gate([&] {
+    outer_server outer(*server_, server_context_->start(""));
+    ASSERT_TRUE(outer.greet("greeting"));
+    EXPECT_EQ(outer.read(), "hello");
+    tls_connection other(std::move(server_), server_context_->start(""), tls_connection::side::server);
+    (void)send_text(other, "welcome");
+  });
+  auto made = open();
+  ASSERT_TRUE(made.ok());
+  tls_connection& c = **made;
+  EXPECT_EQ(receive_text(c, 8), "greeting");
+  EXPECT_EQ(send_text(c, "hello"), io::done);
+  ASSERT_TRUE(c.begin_inner(library_->start_client(c.outer()->inner_key()), soon()).ok());
+  EXPECT_THAT(receive_text(c, 7), HasSubstr("status"));
+  gate.join();
+}
+
 TEST_F(tls_way, both_ends_and_nobody_else_make_the_same_secrets) {
   secret binding{}, key{};
   std::thread gate([&] {

@@ -131,6 +131,7 @@ class openssl_context final : public context, public std::enable_shared_from_thi
     if (!server_ && checks_ && !name_host(ssl, host)) return SSL_free(ssl), nullptr;
     if (!server_) {
       const std::lock_guard lock(tickets_);
+      host_ = host;
       if (ticket_ && ticket_host_ == host) {
         SSL_set_session(ssl, ticket_);
         // A ticket is for one use, so that nobody on the way sees that two connections belong together.
@@ -139,7 +140,6 @@ class openssl_context final : public context, public std::enable_shared_from_thi
     }
     auto made = std::make_unique<openssl_engine>(ssl, server_, shared_from_this());
     SSL_set_app_data(ssl, nullptr);
-    if (!server_) host_ = host;
     return made;
   }
 
@@ -234,6 +234,8 @@ SSL_CTX* keyed_context(bool server) {
       SSL_CTX_set_psk_find_session_callback(c, find_key);
     } else {
       SSL_CTX_set_psk_use_session_callback(c, offer_key);
+      // The key is only offered: an end that answers with a certificate in its place has not shown it.
+      SSL_CTX_set_verify(c, SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 0; });
     }
     return c;
   };
