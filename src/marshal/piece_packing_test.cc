@@ -102,15 +102,17 @@ std::vector<std::byte> numbers(std::size_t size, unsigned range) {
   return bytes;
 }
 
-/// A packer whose line carries 10 MB/s.
+/// A packer whose line carries 10 MB/s. On a busy machine packing may seem slower than that for once: the
+/// last time counts that it packed at all.
 std::vector<std::byte> packed(piece_packer& packer, std::span<const std::byte> piece) {
-  std::span<const std::byte> made;
+  std::vector<std::byte> last;
   for (int i = 0; i < 10; ++i) {
-    made = packer.pack(piece);
+    const std::span<const std::byte> made = packer.pack(piece);
+    if (!made.empty()) last.assign(made.begin(), made.end());
     const std::size_t size = made.empty() ? piece.size() : made.size();
     packer.went(size, cost(100, static_cast<double>(size)));
   }
-  return {made.begin(), made.end()};
+  return last;
 }
 
 TEST(piece_packing, comes_back_as_it_was) {
@@ -132,6 +134,7 @@ TEST(piece_packing, refuses_other_sizes_and_damage) {
   piece_packer packer;
   const auto piece = numbers(65536, 3);
   auto made = packed(packer, piece);
+  ASSERT_FALSE(made.empty());
   std::vector<std::byte> back(piece.size());
   EXPECT_FALSE(unpack_piece(made, std::span(back).first(65535)));
   EXPECT_FALSE(unpack_piece({}, back));
