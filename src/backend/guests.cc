@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "base/errno_text.hh"
+#include "base/hex.hh"
 #include "base/log.hh"
 #include "base/log_fields.hh"
 #include "base/schemes.hh"
@@ -244,6 +245,9 @@ void guests::finish_hello(guest& g) {
   constexpr std::size_t most_claimed = 255;  // the worker decodes it again: it must not grow beyond its limit
   user = g.user ? name_of_user(*g.user) : user.substr(0, most_claimed) + '?';
   const std::string_view handed_over_as = traits_of(g.scheme).handed_over_as;
+  // What is kept for a token is not for another one of its name.
+  const std::string owner =
+      is_named_token(g.identity) ? g.identity + ' ' + hex(g.shake.hello().token) : g.identity;
   // The session owns the descriptor from here; if it is refused it comes back to be told so.
   // Where rings are wanted the worker turns the socket into them.
   accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)),
@@ -253,7 +257,7 @@ void guests::finish_hello(guest& g) {
                            g.identity,
                            g.process,
                            std::move(g.shake.hello()),
-                           {g.shake.challenge(), scope_of(g.identity, rules_.tokens->secret())},
+                           {g.shake.challenge(), scope_of(owner, rules_.tokens->secret())},
                            g.shake.seal()};
   if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
   const auto refusal = begin_session_(std::move(session));

@@ -10,6 +10,12 @@
 #include "base/log.hh"
 
 namespace outboard::backend {
+namespace {
+
+/// Each keeps a descriptor here for as long as it asks.
+constexpr std::size_t most_revocable = 512;
+
+}  // namespace
 
 monitor::monitor(event_loop& loop, monitor_settings settings, workers& w)
     : loop_(loop), settings_(std::move(settings)), workers_(w) {
@@ -61,10 +67,13 @@ status monitor::send(control_kind kind, const std::vector<std::byte>& payload, i
 std::optional<wire::refusal> monitor::begin(accepted_session&& client) {
   if (const status started = start(); !started.ok())
     return wire::refusal{wire::refusal_reason::busy, started.error().message};
+  const bool named = is_named_token(client.identity);
+  if (named && revocable_.size() >= most_revocable)
+    return wire::refusal{wire::refusal_reason::busy, "too many NVML clients with named tokens"};
   const client_message m{client.peer, {next_client_++, client.scheme, encode(client.hello), {}, client.seal}};
   if (const status sent = send(control_kind::client, encode(m), client.connection.get()); !sent.ok())
     return wire::refusal{wire::refusal_reason::busy, sent.error().message};
-  if (is_named_token(client.identity)) remember(m.assign.session, client);
+  if (named) remember(m.assign.session, client);
   log::debug("NVML client ", m.assign.session, ": ", client.hello.user, "@", client.hello.host, " ",
              client.hello.program, "[", client.hello.process, "] from ", client.from);
   return std::nullopt;

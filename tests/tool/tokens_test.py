@@ -6,8 +6,8 @@ import struct
 import time
 import unittest
 
-from harness import (ADMIN, HELLO, REFUSAL, SESSION, WELCOME, Client, DaemonTest, Token, frame, hello_payload, is_alive, run,
-                     wait_until)
+from harness import (ADMIN, HELLO, REFUSAL, SESSION, WELCOME, Client, DaemonTest, Token, clean_environment, frame, hello_payload,
+                     is_alive, run, wait_until)
 
 USAGE, REFUSED, CONFIGURATION = 2, 4, 6
 NVML = 3
@@ -48,6 +48,13 @@ class Tokens(DaemonTest):
             self.assertNotIn(token.decode()[3:], kept)
         # The kernel vouches for the users of local sockets.
         self.begin(daemon, daemon.unix)
+
+    def test_beside_a_shared_one_it_is_none_for_users_that_the_kernel_vouches_for(self):
+        ann, shared = self.create("ann"), "a shared token, long enough"
+        daemon = self.serve_named("--token-file", self.token_file(shared))
+        self.begin(daemon, daemon.unix, token=shared.encode())
+        self.begin(daemon, daemon.tcp, token=ann)
+        self.assertEqual(self.refusal_of(daemon.unix, ann), ("token", "the token is wrong"))
 
     def test_the_command_takes_a_named_token_from_a_file(self):
         path = self.token_file(self.create("ann").decode())
@@ -169,6 +176,13 @@ class Tokens(DaemonTest):
         self.create("ann")
         daemon = self.serve_named("--listen", "tcp:0.0.0.0:0")
         self.assertTrue(daemon.urls)
+
+    def test_of_several_state_folders_the_first_counts(self):
+        folder = pathlib.Path(self.folder) / "state"
+        folder.mkdir()
+        done = run("token", "create", "ann", environment=clean_environment(STATE_DIRECTORY=f"{folder}:{folder}2"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((folder / "tokens").exists())
 
     def test_wrong_words(self):
         self.create("ann", "--expires", "30d")

@@ -169,6 +169,7 @@ result<std::vector<named_token>> read_named_tokens(const std::string& path) {
                      ": this line is not a token's; `outboard token` writes this file");
     tokens.push_back(std::move(t));
   }
+  if (in.bad()) return failure("cannot read " + path + " to its end: " + errno_text(errno));
   return tokens;
 }
 

@@ -1,6 +1,7 @@
 #include "backend/identity/token_book.hh"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -110,6 +111,32 @@ TEST_F(tokens, a_damaged_file_changes_nothing_and_is_reported_once) {
   EXPECT_EQ(problem_, "");
   EXPECT_FALSE(token_book::open({}, path_).ok()) << "a server does not start with half of its tokens";
   EXPECT_FALSE(create_named_token(path_, "c", 0s).ok());
+}
+
+TEST_F(tokens, a_revocation_is_seen_even_if_the_file_could_not_be_read_at_first) {
+  create("a");
+  token_book book = open();
+  ASSERT_TRUE(revoke_named_token(path_, "a").ok());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto gone = book.reload(problem_);
+  std::string again;
+  (void)book.reload(again);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(gone.empty());
+  EXPECT_NE(problem_, "");
+  EXPECT_EQ(again, "") << "it is said once";
+  EXPECT_EQ(book.reload(again), std::vector<std::string>{"token a"});
+}
+
+TEST_F(tokens, users_that_the_kernel_vouches_for_show_the_shared_one_alone) {
+  const std::string named = create("a"), shared = "the shared token, long";
+  const token_book book = open(shared);
+  EXPECT_TRUE(book.find(id_of(named)));
+  EXPECT_FALSE(book.find(id_of(named), true));
+  EXPECT_TRUE(book.find(id_of(shared), true));
 }
 
 TEST_F(tokens, what_is_cut_or_has_a_flipped_bit_is_read_or_refused) {
