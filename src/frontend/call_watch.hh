@@ -53,8 +53,11 @@ class call_observer {
  public:
   virtual void entered(lane& own, tool_call& call) = 0;
   virtual void left(lane& own, tool_call& call) = 0;
-  /// The process has a session now.
-  virtual void connected() = 0;
+  /// The process has a session now, and no other thread has a call of its own yet. Returns why nothing can be
+  /// recorded of what the tool wants; empty: it can. With the process's lock: the tool is not called.
+  virtual std::string connected() = 0;
+  /// That is told the tool, whose function may call the driver.
+  virtual void cannot_record(const std::string& why) = 0;
   /// It will not have one much longer.
   virtual void ending() = 0;
 

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "base/log.hh"
 #include "base/version.hh"
@@ -142,11 +143,13 @@ CUresult process::connect() {
   if (now == life::ended) return CUDA_ERROR_DEINITIALIZED;
   if (now == life::connected || now == life::running) return CUDA_SUCCESS;
   touched.store(true, std::memory_order_release);
-  const std::lock_guard lock(connect_mutex_);
-  if (!tried_) {
-    tried_ = true;
-    connect_code_ = connect_locked();
+  std::string unrecorded;
+  {
+    const std::lock_guard lock(connect_mutex_);
+    if (!std::exchange(tried_, true)) connect_code_ = connect_locked(unrecorded);
+    if (unrecorded.empty()) return connect_code_;
   }
+  tool.load()->cannot_record(unrecorded);
   return connect_code_;
 }
 
@@ -177,7 +180,7 @@ void process::use_session(const dialed& with, const settings& s) {
   }
 }
 
-CUresult process::connect_locked() {
+CUresult process::connect_locked(std::string& unrecorded) {
   if (::getauxval(AT_SECURE)) {
     log::error(
         "this program runs with privileges that its user has not (setuid, setgid or capabilities): "
@@ -245,7 +248,7 @@ CUresult process::connect_locked() {
       });
   records_work_ = (dialed->welcome.features & wire::feature_profile) != 0;
   profile::attach(*session_, records_work_);
-  if (call_observer* const own = tool.load()) own->connected();
+  if (call_observer* const own = tool.load()) unrecorded = own->connected();
   this_lane().how = answered::waited;  // the hello counts as a round trip
   // As a real driver (580): what the program has made before its first call is destroyed after this, and
   // every call from there says so.

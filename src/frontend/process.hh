@@ -142,7 +142,8 @@ class process {
 
   process();
   ~process();
-  CUresult connect_locked();
+  /// `unrecorded`: what the program's tool is to be told without the lock; empty: nothing.
+  CUresult connect_locked(std::string& unrecorded);
   void use_session(const dialed& with, const settings& s);
   result<std::string> server_url() const;
   void claim_window(wire::hello& hello);

@@ -18,6 +18,46 @@ print([driver.cuGetExportTable(ctypes.byref(table), bytes.fromhex(one)) for one 
 """
 
 BEGIN = 'import ctypes; driver = ctypes.CDLL("libcuda.so.1"); first = driver.cuInit(0); print(first, driver.cuInit(0))'
+BEGIN_TWICE = """
+import ctypes, os, threading
+driver = ctypes.CDLL("libcuda.so.1")
+threads = [threading.Thread(target=lambda: os.write(1, b"began\\n" if driver.cuInit(0) == 0 else b"failed")) for _ in range(2)]
+for each in threads: each.start()
+for each in threads: each.join()
+"""
+# The tool is told that nothing can be recorded, and calls the driver from there. It is not initialised yet.
+FATAL = """
+import ctypes
+driver, cupti = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libcupti.so.13")
+STATE, CONCURRENT_KERNEL = 6, 10
+def told(data, domain, what, about):
+    print(domain, driver.cuInit(0), flush=True)
+callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(told)
+subscriber = ctypes.c_void_p()
+codes = [cupti.cuptiSubscribe(ctypes.byref(subscriber), callback, None), cupti.cuptiEnableDomain(1, subscriber, STATE),
+         cupti.cuptiActivityEnable(CONCURRENT_KERNEL)]
+print(codes, driver.cuInit(0))
+"""
+
+# Devices are known before the program says where records go.
+LATE = """
+import ctypes, time
+driver, cupti = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libcupti.so.13")
+DEVICE = 8
+codes = [cupti.cuptiActivityEnable(DEVICE), driver.cuInit(0)]
+time.sleep(0.3)
+room, kinds, kept = ctypes.create_string_buffer(65536 + 8), [], []
+at = (ctypes.addressof(room) + 7) // 8 * 8
+def give(buffer, size, most):
+    buffer[0], size[0], most[0] = at, 65536, 0
+def take(context, stream, buffer, size, valid):
+    if valid: kinds.append(ctypes.c_int.from_address(buffer).value)
+P = ctypes.POINTER
+kept = [ctypes.CFUNCTYPE(None, P(ctypes.c_void_p), P(ctypes.c_size_t), P(ctypes.c_size_t))(give),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)(take)]
+codes += [cupti.cuptiActivityRegisterCallbacks(*kept), cupti.cuptiActivityFlushAll(0)]
+print(codes, kinds)
+"""
 
 
 class Profilers(unittest.TestCase):
@@ -59,6 +99,29 @@ class Profilers(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (0, said + "0 0\n"), done.stderr)
                 self.assertIn(complaint, done.stderr)
                 self.assertEqual(len(done.stderr.splitlines()), 1 if complaint else 0, done.stderr)
+
+    def test_no_thread_goes_on_before_the_tool_has_begun(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = os.path.join(folder, "tool.c"), os.path.join(folder, "tool.so")
+            with open(source, "w") as file:
+                file.write("#include <unistd.h>\n#include <dlfcn.h>\nint InitializeInjection(void) {\n  usleep(200000);\n"
+                           "  int (*init)(unsigned) = (int (*)(unsigned))dlsym(dlopen(\"libcuda.so.1\", RTLD_NOW), \"cuInit\");\n"
+                           "  return init(0) == 0 && write(1, \"injected\\n\", 9) == 9;\n}\n")
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+            done = self.runs([sys.executable, "-c", BEGIN_TWICE], {"CUDA_INJECTION64_PATH": library})
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "injected\nbegan\nbegan\n", ""))
+
+    @unittest.skipIf(PRELOAD, "the sanitizer's run time comes first")
+    def test_a_tool_that_cannot_record_may_call_the_driver(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.runs([sys.executable, "-c", FATAL], {"OUTBOARD_PROFILE": os.path.join(folder, "profile")})
+        self.assertEqual((done.returncode, done.stdout), (0, "6 0\n[0, 0, 0] 0\n"), done.stderr)
+        self.assertIn("no kernels and no copies for the program's profiler", done.stderr)
+
+    @unittest.skipIf(PRELOAD, "the sanitizer's run time comes first")
+    def test_devices_wait_for_the_tools_buffers(self):
+        done = self.runs([sys.executable, "-c", LATE], {})
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0, 0, 0, 0] [8]\n", ""))
 
     def test_doctor_says_it(self):
         done = run("doctor")

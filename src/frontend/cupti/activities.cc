@@ -169,15 +169,12 @@ void activities::refresh() {
   thread_ = std::thread([this] { run(); });
 }
 
-void activities::connected() {
-  std::string refusal;
-  {
-    const std::lock_guard lock(control_mutex_);
-    if (wants_device()) refusal = begin_device(true);
-  }
-  if (refusal.empty()) return;
+std::string activities::connected() {
+  const std::lock_guard lock(control_mutex_);
+  const std::string refusal = wants_device() ? begin_device(true) : std::string();
+  if (refusal.empty()) return {};
   log::error("no kernels and no copies for the program's profiler: ", refusal);
-  failed_("no kernels and no copies: " + refusal);
+  return "no kernels and no copies: " + refusal;
 }
 
 void activities::ending() {
@@ -350,6 +347,8 @@ void activities::deliver() {
   {
     const std::lock_guard lock(stage_mutex_);
     std::swap(now, stage_);
+    // They come once: they wait for the program's buffers.
+    if (!buffers_.in_use()) std::swap(now.contexts, stage_.contexts);
   }
   put_devices();
   for (const shown_context& c : now.contexts) {
@@ -395,7 +394,8 @@ void activities::deliver() {
 
 /// With the deliver mutex: once, as soon as they are known.
 void activities::put_devices() {
-  if (devices_shown_ || !wants(CUPTI_ACTIVITY_KIND_DEVICE) || !process::instance().usable()) return;
+  if (devices_shown_ || !wants(CUPTI_ACTIVITY_KIND_DEVICE) || !buffers_.in_use()) return;
+  if (!process::instance().usable()) return;
   devices_shown_ = true;
   std::uint32_t number = 0;
   for (const marshal::device_facts& device : process::instance().facts().devices) {

@@ -10,7 +10,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,10 +52,6 @@ struct shown_context {
 
 class activities {
  public:
-  /// `failed` is told why the device's work will not be recorded although it is wanted. Any thread; without
-  /// a lock of ours.
-  explicit activities(std::function<void(const std::string& why)> failed) : failed_(std::move(failed)) {}
-
   CUptiResult enable(CUpti_ActivityKind kind);
   CUptiResult disable(CUpti_ActivityKind kind);
   /// One function of the driver or the runtime alone, beside what its kind says.
@@ -90,8 +85,8 @@ class activities {
   /// It waited for the device. `type`: CUpti_ActivitySynchronizationType.
   void note_wait(std::uint8_t type, const made_call& call, std::uint32_t context, std::uint32_t stream);
 
-  /// There is a session now.
-  void connected();
+  /// There is a session now. Returns why the device records nothing of what is wanted; empty: it does.
+  std::string connected();
   /// There will be none soon: what the device did is fetched, as long as the server answers.
   void ending();
 
@@ -148,8 +143,6 @@ class activities {
   std::mutex control_mutex_;  // held while kinds change
   bool ended_ = false;
   std::thread thread_;
-
-  const std::function<void(const std::string&)> failed_;
 
   std::mutex stage_mutex_;  // guards what threads of the program leave here
   staged stage_;

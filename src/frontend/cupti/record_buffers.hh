@@ -21,6 +21,9 @@ class record_buffers {
     take_ = take;
   }
 
+  /// The program has said where they come from.
+  bool in_use() const { return give_ != nullptr; }
+
   /// `record` is of the newest version. False: the program has no room for it, and it is lost.
   bool put(CUpti_ActivityKind kind, const void* record);
   /// Gives back what is begun.

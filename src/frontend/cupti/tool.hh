@@ -17,16 +17,17 @@ class tool_of_program final : public call_observer {
 
   cupti::numbers numbers;
   cupti::callbacks callbacks;
-  cupti::activities activities{[this](const std::string& why) {
-    callbacks.tell_state(CUPTI_CBID_STATE_FATAL_ERROR, CUPTI_ERROR_NOT_SUPPORTED, why.c_str());
-  }};
+  cupti::activities activities;
 
   /// Something is wanted, or no more: calls are looked at while it is.
   void refresh();
 
   void entered(lane& own, tool_call& call) override;
   void left(lane& own, tool_call& call) override;
-  void connected() override { activities.connected(); }
+  std::string connected() override { return activities.connected(); }
+  void cannot_record(const std::string& why) override {
+    callbacks.tell_state(CUPTI_CBID_STATE_FATAL_ERROR, CUPTI_ERROR_NOT_SUPPORTED, why.c_str());
+  }
   void ending() override { activities.ending(); }
 
  private:
