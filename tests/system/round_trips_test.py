@@ -71,6 +71,14 @@ class RoundTrips(SystemTest):
         self.assertEqual(len(launches), 3 * 4000)
         self.assertLessEqual(launches.count("waited"), 1)
 
+    def test_other_values_for_a_graphs_kernels_are_posted(self):
+        daemon = self.serve()
+        calls, _ = self.trace("graph_values", daemon.unix)
+        changes = [how for function, how in calls if function.startswith("cuGraphExecKernelNodeSetParams")]
+        # Five nodes in 40 rounds and five changes more; asked: each node once, two shapes, what no device takes, and
+        # once behind an update from the graph.
+        self.assertEqual((changes.count("waited"), len(changes)), (5 + 2 + 1 + 1, 5 * 40 + 2 + 1 + 4 + 1))
+
     def test_memory_freed_on_a_stream_is_allocated_there_again_without_asking(self):
         daemon = self.serve()
         for url in (daemon.unix, daemon.tcp):

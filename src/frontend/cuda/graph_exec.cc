@@ -119,6 +119,10 @@ CUresult update(lane& own, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateRes
   request r(api::opcode::cuGraphExecUpdate_v2, own);
   marshal::put_body(r.body(), marshal::update_body{value_of(exec), value_of(graph)});
   const CUresult code = r.call();
+  {
+    const std::lock_guard lock(info->mutex);
+    info->taken.clear();
+  }
   wire::reader from = r.reply();
   auto reply = marshal::take_body<marshal::update_reply>(from);
   if (!from.finished()) return code == CUDA_SUCCESS ? r.malformed() : code;

@@ -61,6 +61,20 @@ CUresult add(lane& own, const place& where, Put&& put, added* more = nullptr) {
   return code;
 }
 
+/// Only values of the kernel's parameters differ from what the driver took for this node before.
+bool is_taken(exec_info& info, std::uint64_t node, const kernel_node_shape& shape) {
+  const std::lock_guard lock(info.mutex);
+  const auto known = info.taken.find(node);
+  return known != info.taken.end() && known->second == shape;
+}
+
+/// Notes what the driver has taken for this node. A graph in the place of a child has other nodes.
+void note_taken(exec_info& info, const marshal::set_node_body& body, const kernel_node_shape& shape) {
+  const std::lock_guard lock(info.mutex);
+  if (body.node.type == CU_GRAPH_NODE_TYPE_KERNEL) info.taken[body.handle] = shape;
+  if (body.node.type == CU_GRAPH_NODE_TYPE_GRAPH) info.taken.clear();
+}
+
 template <class Put>
 CUresult set(lane& own, CUgraphExec exec, CUgraphNode node, Put&& put) {
   if (!node_ok(node)) return CUDA_ERROR_INVALID_VALUE;
@@ -70,12 +84,21 @@ CUresult set(lane& own, CUgraphExec exec, CUgraphNode node, Put&& put) {
   std::vector<std::uint64_t> made;
   CUresult code = put(body.node, made);
   request r(exec ? api::opcode::cuGraphExecNodeSetParams : api::opcode::cuGraphNodeSetParams, own);
+  kernel_node_shape shape;
   if (code == CUDA_SUCCESS) {
     put_node(r, body);
+    if (exec && body.node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+      shape = shape_of(own, body.node);
+      // What a launch needs of us is copies' and host functions': it stays as it is.
+      exec_info* info = find_object<exec_info>(exec);
+      if (info && is_taken(*info, body.handle, shape)) return r.post();
+    }
     code = r.call();
   }
   if (code != CUDA_SUCCESS) return forget(made), code;
-  return exec ? learn_needs(r, exec) : code;
+  if (!exec) return code;
+  if (exec_info* info = find_object<exec_info>(exec)) note_taken(*info, body, shape);
+  return learn_needs(r, exec);
 }
 
 template <class Put>

@@ -1,5 +1,6 @@
 #include "frontend/cuda/graph_nodes.hh"
 
+#include <atomic>
 #include <cstring>
 
 #include "frontend/cuda/code.hh"
@@ -12,6 +13,9 @@ namespace {
 constexpr unsigned most_operations = 256;
 /// Stands where the program's function would: its address is all that it has.
 char host_copy_mark;
+
+/// Graphs and nodes that the program has destroyed: what was known of their nodes may be so no more.
+std::atomic<std::uint64_t> destroyed{0};
 
 constexpr std::size_t copy_side = 10, copy_numbers = 2 * copy_side + 3;
 
@@ -114,10 +118,24 @@ CUresult put_side(side s, const CUDA_MEMCPY3D& p, node_parameters& out, std::vec
 }  // namespace
 
 void forget_told(std::uint64_t graph, std::uint64_t node) {
+  destroyed.fetch_add(1, std::memory_order_relaxed);
   told_table& all = told();
   const std::lock_guard lock(all.mutex);
   all.by_node.erase(node);
   if (graph) std::erase_if(all.by_node, [&](const auto& entry) { return entry.second.graph == graph; });
+}
+
+kernel_node_shape shape_of(const lane& own, const node_parameters& kernel) {
+  const kernel_object* known = find_kernel(reinterpret_cast<CUfunction>(kernel.subject));
+  return {kernel.subject,
+          kernel.context,
+          own.context_handle(),
+          kernel.grid,
+          kernel.block,
+          kernel.shared,
+          known ? known->dynamic_shared_limit.load(std::memory_order_relaxed) : 0,
+          kernel.bytes.size(),
+          destroyed.load(std::memory_order_relaxed)};
 }
 
 CUresult put_kernel(lane& own, const CUDA_KERNEL_NODE_PARAMS_v2& p, node_parameters& out) {

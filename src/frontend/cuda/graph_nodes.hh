@@ -3,6 +3,9 @@
 // kept per node.
 #pragma once
 
+#include <array>
+#include <unordered_map>
+
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 #include "marshal/graph_bodies.hh"
@@ -15,11 +18,22 @@ inline bool graph_ok(CUgraph graph) {
 }
 inline bool node_ok(CUgraphNode node) { return wire::handle{value_of(node)}.minted(); }
 
+/// Of a kernel node all but the values of the kernel's parameters.
+struct kernel_node_shape {
+  std::uint64_t kernel = 0, context = 0, current = 0;
+  std::array<std::uint32_t, 3> grid{}, block{};
+  std::uint64_t shared = 0, shared_limit = 0, parameter_bytes = 0;
+  std::uint64_t destroyed = 0;  ///< how many graphs and nodes had been destroyed
+  bool operator==(const kernel_node_shape&) const = default;
+};
+
 /// An executable graph, and what its launches need of us.
 struct exec_info final : object {
   std::mutex mutex;  // guards what follows
   std::vector<std::uint64_t> sources, targets;
   std::uint64_t functions = 0;
+  /// By the node's handle, what the driver took for it: it takes the same again with other values.
+  std::unordered_map<std::uint64_t, kernel_node_shape> taken;
 };
 
 using marshal::node_parameters;
@@ -63,6 +77,9 @@ CUresult keep_bodies(CUgraphNode node, const std::vector<std::uint64_t>& graphs,
 
 /// A host function that stands for a copy: to the program a copy node.
 bool is_host_copy(lane& own, CUgraphNode node);
+
+/// As it would be in this lane now.
+kernel_node_shape shape_of(const lane& own, const node_parameters& kernel);
 
 /// What launches of this executable graph need from now on, as the reply says.
 CUresult learn_needs(request& r, CUgraphExec exec);

@@ -94,6 +94,7 @@ class request {
       case cuStreamWaitEvent_ptsz:
       case cuStreamDestroy_v2:
       case cuMemFreeAsync:
+      case cuGraphExecNodeSetParams:
         return pace::light;
       default:
         return pace::work;
