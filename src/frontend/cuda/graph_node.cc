@@ -68,11 +68,12 @@ bool is_taken(exec_info& info, std::uint64_t node, const kernel_node_shape& shap
   return known != info.taken.end() && known->second == shape;
 }
 
-/// Notes what the driver has taken for this node. A graph in the place of a child has other nodes.
+/// Notes what the driver has taken for this node. (A graph in the place of a child changes nothing of that:
+/// the driver takes none in whose nodes more differs than in these.)
 void note_taken(exec_info& info, const marshal::set_node_body& body, const kernel_node_shape& shape) {
+  if (body.node.type != CU_GRAPH_NODE_TYPE_KERNEL) return;
   const std::lock_guard lock(info.mutex);
-  if (body.node.type == CU_GRAPH_NODE_TYPE_KERNEL) info.taken[body.handle] = shape;
-  if (body.node.type == CU_GRAPH_NODE_TYPE_GRAPH) info.taken.clear();
+  info.taken[body.handle] = shape;
 }
 
 template <class Put>

@@ -82,7 +82,7 @@ class request {
     if (freed.any()) [[unlikely]]
       freed.send(server_, own_.id);
   }
-  /// What makes and marks, and begins no work.
+  /// What makes, marks or changes, and begins no work.
   static pace pace_of(api::opcode code) {
     using enum api::opcode;
     switch (code) {
@@ -94,8 +94,9 @@ class request {
       case cuStreamWaitEvent_ptsz:
       case cuStreamDestroy_v2:
       case cuMemFreeAsync:
-      case cuGraphExecNodeSetParams:
         return pace::light;
+      case cuGraphExecNodeSetParams:  // only a later request sees it
+        return pace::followed;
       default:
         return pace::work;
     }
