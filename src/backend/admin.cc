@@ -165,6 +165,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                 {{"kind", facts.device.kind},
                  {"description", facts.device.description},
                  {"driver_version", facts.device.snapshot.driver_version},
+                 {"no_profiles", facts.device.no_profiles},
                  {"devices", devices}}},
                {"opencl", json_of(facts.opencl)},
                {"listening", facts.listening},

@@ -199,6 +199,7 @@ std::vector<std::byte> encode(const facts_message& m) {
   w.text(m.kind);
   w.text(m.description.substr(0, max_text));
   w.sized(m.snapshot);
+  w.text(m.no_profiles.substr(0, max_text));
   return out;
 }
 
@@ -209,6 +210,7 @@ result<facts_message> decode_facts(std::span<const std::byte> payload) {
   m.description = r.text(max_text);
   const auto snapshot = r.sized();
   m.snapshot.assign(snapshot.begin(), snapshot.end());
+  m.no_profiles = r.text(max_text);
   return finish(r, std::move(m), "facts");
 }
 

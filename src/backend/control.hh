@@ -76,6 +76,7 @@ struct ended_message {
 struct facts_message {
   std::string kind, description;
   std::vector<std::byte> snapshot;  ///< as marshal::encode(snapshot)
+  std::string no_profiles;          ///< why profilers see nothing of its work; empty: they do
 };
 
 /// Never waits: a full socket is an error, as is a peer that is gone.

@@ -72,7 +72,8 @@ result<probed_device> probe_device(const worker_command& command, const std::str
   if (!facts.ok()) return std::move(facts).error();
   auto snapshot = marshal::decode_snapshot(facts->snapshot);
   if (!snapshot.ok()) return std::move(snapshot).error();
-  return probed_device{std::move(facts->kind), std::move(facts->description), std::move(*snapshot)};
+  return probed_device{std::move(facts->kind), std::move(facts->description), std::move(*snapshot),
+                       std::move(facts->no_profiles)};
 }
 
 result<probed_device> choose_device(const worker_command& command, device_choice choice,

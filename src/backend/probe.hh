@@ -16,7 +16,8 @@ struct probed_device {
   std::string kind;         ///< "vendor", "cpu", "mock"
   std::string description;  ///< what executes, with its version and path
   marshal::snapshot snapshot;
-  std::string no_gpu = {};  ///< why "auto" took the cpu device; empty: it did not
+  std::string no_profiles = {};  ///< why profilers see nothing of its work; empty: they do
+  std::string no_gpu = {};       ///< why "auto" took the cpu device; empty: it did not
 };
 
 /// The device named, or the reason why it cannot be had.

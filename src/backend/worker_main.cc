@@ -55,14 +55,20 @@ result<std::unique_ptr<device::device>> open_device(const worker_options& option
   return device;
 }
 
-int give_facts(const device::device& device) {
+std::string why_no_profiles(device::device& device) {
+  device::work_recorder* const recorder = device.recorder();
+  if (!recorder) return "this build of the server cannot record it";
+  const status could = recorder->look();
+  return could.ok() ? std::string() : could.error().message;
+}
+
+int give_facts(device::device& device) {
   auto snapshot = marshal::take_snapshot(device.cuda(), false);
   const status sent =
-      snapshot.ok()
-          ? send_control(
-                control, control_kind::facts,
-                encode(facts_message{std::string(device.kind()), device.describe(), encode(*snapshot)}))
-          : send_control(control, control_kind::failed, encode_text(snapshot.error().message));
+      snapshot.ok() ? send_control(control, control_kind::facts,
+                                   encode(facts_message{std::string(device.kind()), device.describe(),
+                                                        encode(*snapshot), why_no_profiles(device)}))
+                    : send_control(control, control_kind::failed, encode_text(snapshot.error().message));
   return sent.ok() ? 0 : 1;
 }
 

@@ -63,6 +63,7 @@ json describe(const backend::probed_device& device) {
   return {{"kind", device.kind},
           {"description", device.description},
           {"driver_version", device.snapshot.driver_version},
+          {"no_profiles", device.no_profiles},
           {"devices", parse(backend::devices_json(device))}};
 }
 
@@ -147,6 +148,10 @@ void print_device(const json& device, const char* indent) {
                 text_of(get(d, "name")).c_str(), number(d, "memory_bytes") / static_cast<double>(1ull << 30),
                 text_of(get(d, "compute_capability")).c_str(), text_of(get(d, "uuid")).c_str());
   }
+  const json& silent = get(device, "no_profiles");  // a server of an earlier version does not say it
+  if (silent.is_string())
+    std::printf("%s  profilers %s\n", indent,
+                silent == "" ? "see its work" : ("see nothing of its work: " + text_of(silent)).c_str());
 }
 
 void print_opencl(const json& opencl, const char* indent) {

@@ -127,6 +127,7 @@ class Profilers(unittest.TestCase):
         done = run("doctor")
         here = (BUILD / "lib/outboard/libcupti.so.13").exists()
         self.assertIn("profilers in programs (CUPTI): see " + ("the server's kernels" if here else "no kernels"), done.stdout)
+        self.assertIn("    profilers see its work\n", run("doctor", "--device", "cpu").stdout)
 
     @unittest.skipIf(PRELOAD, "the sanitizer's run time comes first")
     def test_programs_find_ours(self):

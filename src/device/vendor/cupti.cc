@@ -78,6 +78,11 @@ class cupti_recorder final : public work_recorder {
  public:
   ~cupti_recorder() override { receiver = nullptr; }
 
+  status look() override {
+    const std::lock_guard lock(start_mutex_);
+    return cupti_.enable ? status() : load();
+  }
+
   status start() override {
     const std::lock_guard lock(start_mutex_);
     if (started_) return {};
