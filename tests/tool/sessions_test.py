@@ -292,6 +292,7 @@ class Systemd(DaemonTest):
             # As systemd does it: descriptors from 3, and the number of the very process that they are for.
             script = "exec 3<&103 4<&104; export LISTEN_PID=$$ LISTEN_FDS=2; exec \"$@\""
             daemon = Daemon.__new__(Daemon)
+            daemon.token = []
             daemon.folder, daemon.log_path = pathlib.Path(self.folder), pathlib.Path(self.folder, "log")
             with open(daemon.log_path, "wb") as log:
                 daemon.process = subprocess.Popen(["bash", "-c", script, "sh", OUTBOARD, "serve", "--device", DEVICE],
