@@ -56,6 +56,7 @@ watched_call::watched_call(const tool_call& about)
     call_.number = own_.call;
     if (calls_watched_by(call_watcher::tool)) tool_ = tool.load();
     if (tool_) tool_->entered(own_, call_);
+    if (profile::on()) profile::note_stream(call_.number, call_.stream);
   }
   call_.begin = std::chrono::steady_clock::now();
 }

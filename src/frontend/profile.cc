@@ -1,5 +1,8 @@
 #include "frontend/profile.hh"
 
+#include <stdlib.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -30,15 +33,31 @@ class recording {
   }
 
   void start(const profile_settings& how) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (std::exchange(tried_, true)) return;
-    }
-    if (writer_.begin(how.file, how.summary)) watch_calls(call_watcher::profile, true);
+    if (tried_.exchange(true)) return;
+    const bool begun = writer_.begin(how.file, how.summary, expected_since_.load());
+    if (begun) watch_calls(call_watcher::profile, true);
+    annotations_expected = false;
+  }
+
+  void expect(open_ranges open) {
+    open_ranges_ = open;
+    if (on()) return;
+    const auto asked = [](const char* variable) {
+      const char* const value = ::secure_getenv(variable);
+      return value && *value;
+    };
+    if (!asked("OUTBOARD_PROFILE") && !asked("OUTBOARD_PROFILE_SUMMARY")) return;
+    if (tried_) return;
+    std::int64_t none = 0;
+    expected_since_.compare_exchange_strong(none, profile_clock::now());
+    annotations_expected = true;
   }
 
   void attach(session& server, bool offered) {
-    if (!on()) return;
+    if (!on()) {
+      if (annotations_expected.exchange(false)) (void)notes().take();
+      return;
+    }
     server_ = &server;
     source_.emplace(server);
     const std::string refusal = offered ? source_->start() : "the server is older than profiles";
@@ -66,10 +85,13 @@ class recording {
       writer_.note(lack);
     }
     writer_.add_calls(calls_.take());
+    if (const open_ranges open = open_ranges_)
+      for (annotated& range : open()) writer_.notes().note(std::move(range));
     writer_.end(moved);
   }
 
   profile_calls& calls() { return calls_; }
+  profile_notes& notes() { return writer_.notes(); }
 
  private:
   /// Lets our thread fetch what is left and ends it. False: the server is silent, and the thread stays where
@@ -96,6 +118,7 @@ class recording {
       lock.unlock();
       if (source_) source_->fetch(false, writer_);
       writer_.add_calls(calls_.take());
+      writer_.add_notes();
       writer_.add_traffic(server_->moved());
       writer_.flush();
       lock.lock();
@@ -107,9 +130,14 @@ class recording {
     changed_.notify_all();
   }
 
+  std::atomic<bool> tried_{false};
+
   // Set before our thread begins, which alone asks from then on.
   session* server_ = nullptr;
   std::optional<profile_source> source_;  ///< none: the server tells nothing
+
+  std::atomic<open_ranges> open_ranges_{nullptr};  ///< none: the program has none
+  std::atomic<std::int64_t> expected_since_{0};    ///< annotations came before the first call; 0: none did
 
   profile_calls calls_;
   profile_writer writer_;
@@ -117,7 +145,7 @@ class recording {
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  bool tried_ = false, ending_ = false, over_ = false;  ///< the program ends; our thread has fetched all
+  bool ending_ = false, over_ = false;  ///< the program ends; our thread has fetched all
 };
 
 }  // namespace
@@ -125,13 +153,23 @@ class recording {
 void start(const profile_settings& how) { recording::instance().start(how); }
 void attach(session& server, bool offered) { recording::instance().attach(server, offered); }
 void finish(const traffic& moved) { recording::instance().finish(moved); }
-void forked() { watch_calls(call_watcher::profile, false); }
+void forked() {
+  watch_calls(call_watcher::profile, false);
+  annotations_expected = false;
+}
 void note_call(lane& own, std::string_view name, std::chrono::steady_clock::time_point begin,
                std::chrono::steady_clock::time_point end) {
   recording::instance().calls().note(own, name, own.how, profile_clock::at(begin), profile_clock::at(end));
 }
 void end_lane(lane& ended) {
   if (on()) recording::instance().calls().end(ended);
+}
+void expect_annotations(open_ranges open) { recording::instance().expect(open); }
+void note(annotated&& about) { recording::instance().notes().note(std::move(about)); }
+void note(given_name&& name) { recording::instance().notes().name(std::move(name)); }
+void note_stream(std::uint32_t call, const void* stream) {
+  profile_notes& notes = recording::instance().notes();
+  if (notes.streams()) notes.note_stream(call, reinterpret_cast<std::uint64_t>(stream));
 }
 
 }  // namespace outboard::frontend::profile

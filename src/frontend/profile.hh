@@ -4,10 +4,14 @@
 // can be read, up to then. Any thread; costs one load of a flag when off.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "frontend/annotations.hh"
 #include "frontend/call_watch.hh"
 #include "frontend/lane.hh"
 
@@ -40,6 +44,18 @@ void note_call(lane& own, std::string_view name, std::chrono::steady_clock::time
                std::chrono::steady_clock::time_point end);
 /// This thread ends.
 void end_lane(lane& ended);
+
+/// Ranges that are not over yet, up to now.
+using open_ranges = std::vector<annotated> (*)();
+/// The program annotates its work from now on: what it says before its first call of CUDA stands in the
+/// profile, too, if the environment asks for one.
+void expect_annotations(open_ranges open);
+inline std::atomic<bool> annotations_expected{false};
+inline bool wants_annotations() { return on() || annotations_expected.load(std::memory_order_relaxed); }
+void note(annotated&& about);
+void note(given_name&& name);
+/// A call begins whose work goes to this stream.
+void note_stream(std::uint32_t call, const void* stream);
 
 }  // namespace profile
 }  // namespace outboard::frontend

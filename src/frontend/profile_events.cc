@@ -5,7 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cinttypes>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <type_traits>
+#include <variant>
 
 #include "api/cuda/work_calls.hh"
 #include "base/append_format.hh"
@@ -16,18 +20,39 @@ namespace {
 using api::memory_side;
 using api::work_kind;
 
-/// A text of JSON's. Names come from modules, which may hold anything: what is not ASCII is taken byte by
-/// byte.
+/// Bytes of the character of UTF-8 that the text begins with; 0: there is none of more than one byte.
+std::size_t wide_character(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned first = byte(0);
+  const std::size_t size = first >= 0xc2 && first < 0xe0   ? 2
+                           : first >= 0xe0 && first < 0xf0 ? 3
+                           : first >= 0xf0 && first < 0xf5 ? 4
+                                                           : 0;
+  if (size == 0 || text.size() < size) return 0;
+  for (std::size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Longer than it need be, half of a pair of UTF-16, or beyond the last character.
+  const unsigned second = byte(1);
+  const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90);
+  return wrong ? 0 : size;
+}
+
+/// A text of JSON's. Names come from modules and programs, which may hold anything: what is neither ASCII nor
+/// UTF-8 is taken byte by byte.
 void put_text(std::string& out, std::string_view text) {
   out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
+  while (!text.empty()) {
+    const char c = text.front();
     const auto code = static_cast<unsigned char>(c);
-    if (code < 0x20 || code >= 0x7f) {
+    const std::size_t size = code < 0x80 ? 1 : wide_character(text);
+    if (c == '"' || c == '\\') out += '\\';
+    if (size == 0 || code < 0x20 || code == 0x7f) {
       append_format(out, "\\u%04x", code);
     } else {
-      out += c;
+      out.append(text.substr(0, size));
     }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
   }
   out += '"';
 }
@@ -71,6 +96,41 @@ void add_arrow(std::string& out, const char* end, std::int64_t group, std::int64
   append_format(out, ",\"cat\":\"call\",\"id\":%u,\"bp\":\"e\",\"tid\":%" PRId64 ",", number, row);
   put_time(out, "ts", at);
   out += '}';
+}
+
+void put_payload(std::string& out, const annotation_payload& payload) {
+  const auto put = [&]<class T>(const T& value) {
+    if constexpr (std::is_same_v<T, std::monostate>) {
+      return;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      // JSON has no infinities and nothing for what is no number.
+      append_format(out, std::isfinite(value) ? ",\"payload\":%.*g" : ",\"payload\":\"%.*g\"",
+                    std::numeric_limits<T>::max_digits10, static_cast<double>(value));
+    } else {
+      out.append(",\"payload\":").append(std::to_string(value));
+    }
+  };
+  std::visit(put, payload);
+}
+
+/// What is known of one, as arguments of its event.
+void put_annotation(std::string& out, const annotated& a) {
+  std::string all;
+  if (!a.what.domain->is_default()) {
+    all += ",\"domain\":";
+    put_text(all, a.what.domain->name());
+  }
+  if (a.what.category != 0) {
+    const std::string* const name = a.what.domain->category_name(a.what.category);
+    all += ",\"category\":";
+    if (name) put_text(all, *name);
+    if (!name) all += std::to_string(a.what.category);
+  }
+  if (a.what.color) append_format(all, ",\"color\":\"#%06x\"", *a.what.color & 0xffffff);
+  put_payload(all, a.what.payload);
+  if (a.open) all += ",\"open\":true";
+  if (!all.empty()) all.front() = '{';
+  out.append(",\"args\":").append(all.empty() ? "{" : all).append("}");
 }
 
 }  // namespace
@@ -132,6 +192,27 @@ void add_work(std::string& out, std::int64_t group, const api::work_record& w, s
   if (number) append_format(out, ",\"correlation\":%u", number);
   out += "}}";
   if (number) add_arrow(out, "f", group, w.stream, at, number);
+}
+
+void add_annotation(std::string& out, std::int64_t process, const annotated& a) {
+  const std::string_view text = a.what.text.empty() ? std::string_view("(no text)") : a.what.text;
+  const bool started = a.kind == annotation_kind::started, mark = a.kind == annotation_kind::mark;
+  begin(out, started ? "b" : mark ? "i" : "X", text, process);
+  append_format(out, ",\"cat\":\"nvtx\",\"tid\":%d,", a.thread);
+  if (started) append_format(out, "\"id\":\"0x%" PRIx64 "\",", a.id);
+  if (mark) out += "\"s\":\"t\",";
+  put_time(out, "ts", a.begin);
+  if (a.kind == annotation_kind::pushed) {
+    out += ',';
+    put_time(out, "dur", a.end - a.begin);
+  }
+  put_annotation(out, a);
+  out += '}';
+  if (!started) return;
+  begin(out, "e", text, process);
+  append_format(out, ",\"cat\":\"nvtx\",\"tid\":%d,\"id\":\"0x%" PRIx64 "\",", a.thread, a.id);
+  put_time(out, "ts", a.end);
+  out += '}';
 }
 
 void add_traffic(std::string& out, std::int64_t process, std::int64_t at, std::uint64_t sent,

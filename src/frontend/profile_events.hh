@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "api/cuda/work_record.hh"
+#include "frontend/annotations.hh"
 #include "frontend/lane.hh"
 
 namespace outboard::frontend::profile_events {
@@ -29,6 +30,9 @@ void add_call(std::string& out, std::int64_t process, const call& c);
 /// kernel, for people. `begin`, `end`: on our clock; rates are by the device's own.
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
               std::int64_t begin, std::int64_t end, std::uint32_t number = 0);
+/// Of the program's own. A pushed range stands in its thread's row, around the calls that were made in it; a
+/// started one has a row of its own, because it may end where it likes.
+void add_annotation(std::string& out, std::int64_t process, const annotated& a);
 /// Bytes since the last one.
 void add_traffic(std::string& out, std::int64_t process, std::int64_t at, std::uint64_t sent,
                  std::uint64_t received);

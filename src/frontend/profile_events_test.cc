@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace outboard::frontend::profile_events {
 namespace {
 
@@ -44,6 +46,70 @@ TEST(profile_events, a_name_may_hold_anything) {
   std::string out;
   add_note(out, 1, 0, "a \"quoted\" \\ and\na line\xff");
   EXPECT_NE(out.find(R"("a \"quoted\" \\ and\u000aa line\u00ff")"), out.npos) << out;
+}
+
+TEST(profile_events, a_name_in_utf8_stays_so_and_what_is_broken_of_it_is_taken_byte_by_byte) {
+  std::string out;
+  add_note(out, 1, 0, "\u00e4\u2192\U0001f600");
+  EXPECT_NE(out.find("\"\u00e4\u2192\U0001f600\""), out.npos) << out;
+  out.clear();
+  // Too short, too long for what it says, half a pair, beyond the last one.
+  add_note(out, 1, 0, "\xe2\x86 \xc0\x80 \xed\xa0\x80 \xf4\x90\x80\x80 \xe2");
+  EXPECT_NE(out.find(R"("\u00e2\u0086 \u00c0\u0080 \u00ed\u00a0\u0080 \u00f4\u0090\u0080\u0080 \u00e2")"),
+            out.npos)
+      << out;
+}
+
+annotated range(annotation_kind kind) {
+  annotated a;
+  a.kind = kind;
+  a.what.text = "step";
+  a.thread = 4;
+  a.id = 17;
+  a.begin = 1'000;
+  a.end = 3'500;
+  return a;
+}
+
+TEST(profile_events, a_range_of_the_program) {
+  std::string out;
+  annotated a = range(annotation_kind::pushed);
+  add_annotation(out, 3, a);
+  EXPECT_EQ(
+      out,
+      ",\n{\"ph\":\"X\",\"pid\":3,\"name\":\"step\",\"cat\":\"nvtx\",\"tid\":4,\"ts\":1.000,\"dur\":2.500,"
+      "\"args\":{}}");
+  static annotation_domain domain("solver");
+  domain.name_category(7, "assembly");
+  a.what.domain = &domain;
+  a.what.category = 7;
+  a.what.color = 0xff00a0e0;
+  a.what.payload = -3;
+  out.clear();
+  add_annotation(out, 3, a);
+  EXPECT_NE(out.find(R"("args":{"domain":"solver","category":"assembly","color":"#00a0e0","payload":-3}})"),
+            out.npos)
+      << out;
+  a.what.category = 8;
+  a.what.payload = std::numeric_limits<double>::infinity();
+  out.clear();
+  add_annotation(out, 3, a);
+  EXPECT_NE(out.find(R"("category":8,"color":"#00a0e0","payload":"inf"})"), out.npos) << out;
+}
+
+TEST(profile_events, a_range_that_ends_where_it_likes_has_a_row_of_its_own) {
+  std::string out;
+  add_annotation(out, 3, range(annotation_kind::started));
+  EXPECT_EQ(
+      out,
+      ",\n{\"ph\":\"b\",\"pid\":3,\"name\":\"step\",\"cat\":\"nvtx\",\"tid\":4,\"id\":\"0x11\",\"ts\":1.000,"
+      "\"args\":{}}"
+      ",\n{\"ph\":\"e\",\"pid\":3,\"name\":\"step\",\"cat\":\"nvtx\",\"tid\":4,\"id\":\"0x11\",\"ts\":3."
+      "500}");
+  out.clear();
+  add_annotation(out, 3, range(annotation_kind::mark));
+  EXPECT_NE(out.find(R"("ph":"i","pid":3,"name":"step","cat":"nvtx","tid":4,"s":"t","ts":1.000)"), out.npos)
+      << out;
 }
 
 TEST(profile_events, a_call_before_the_profile_began) {

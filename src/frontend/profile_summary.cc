@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t merged_at = 1u << 16;
 /// Lines of one table; what follows is one line more.
 constexpr std::size_t most_lines = 20, most_name = 70;
+/// Programs that put numbers into the texts of their ranges have any number of them.
+constexpr std::size_t most_ranges = 10'000;
 
 double milliseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 double microseconds(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
@@ -23,14 +25,18 @@ std::string shortened(const std::string& name) {
 
 }  // namespace
 
-void profile_summary::add_work(const api::work_record& w, std::int64_t begin) {
-  const auto took = static_cast<std::int64_t>(w.end - w.begin);
-  total& t = w.kind == api::work_kind::kernel ? kernels_[w.name] : moves_[{w.kind, w.from, w.to}];
+void profile_summary::add(total& t, std::int64_t took) {
   t.least = t.count == 0 ? took : std::min(t.least, took);
   t.most = std::max(t.most, took);
   t.all += took;
-  t.bytes += w.bytes;
   ++t.count;
+}
+
+void profile_summary::add_work(const api::work_record& w, std::int64_t begin) {
+  const auto took = static_cast<std::int64_t>(w.end - w.begin);
+  total& t = w.kind == api::work_kind::kernel ? kernels_[w.name] : moves_[{w.kind, w.from, w.to}];
+  add(t, took);
+  t.bytes += w.bytes;
   std::vector<interval>& busy = at_work_[w.device];
   busy.push_back({begin, begin + took});
   if (busy.size() % merged_at == 0) merge(busy);
@@ -40,6 +46,13 @@ void profile_summary::add_call(answered how, std::int64_t took) {
   calls& c = calls_[static_cast<std::size_t>(how)];
   ++c.count;
   c.took += took;
+}
+
+void profile_summary::add_range(const annotated& range) {
+  std::pair<std::string, std::string> key{range.what.domain->name(), range.what.text};
+  const auto found = ranges_.find(key);
+  if (found == ranges_.end() && ranges_.size() >= most_ranges) key = {"", "(ranges of other texts)"};
+  add(ranges_[std::move(key)], range.end - range.begin);
 }
 
 /// In order, and apart from each other.
@@ -111,15 +124,18 @@ std::string profile_summary::text(const circumstances& about, std::span<const st
                 static_cast<double>(about.received) / 1e6);
   if (about.dropped)
     append_format(out, "%" PRIu64 " records were lost: the table is not complete\n", about.dropped);
-  std::vector<named_total> kernels, moves;
+  std::vector<named_total> kernels, moves, ranges;
   for (const auto& [number, sum] : kernels_)
     kernels.push_back({number < names.size() ? names[number] : "unknown kernel", sum});
   for (const auto& [sides, sum] : moves_) {
     const auto [kind, from, to] = sides;
     moves.push_back({profile_events::name_of({.kind = kind, .from = from, .to = to}), sum});
   }
+  for (const auto& [key, sum] : ranges_)
+    ranges.push_back({key.first.empty() ? key.second : key.first + ": " + key.second, sum});
   append(out, std::move(kernels), "kernel", false);
   append(out, std::move(moves), "copy or fill", true);
+  append(out, std::move(ranges), "range of the program (NVTX)", false);
   return out;
 }
 

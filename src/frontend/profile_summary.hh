@@ -7,9 +7,11 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "api/cuda/work_record.hh"
+#include "frontend/annotations.hh"
 #include "frontend/lane.hh"
 
 namespace outboard::frontend {
@@ -19,6 +21,8 @@ class profile_summary {
   /// Times in nanoseconds, begins on one clock.
   void add_work(const api::work_record& w, std::int64_t begin);
   void add_call(answered how, std::int64_t took);
+  /// Of the program's own, by its text and its domain.
+  void add_range(const annotated& range);
 
   struct circumstances {
     std::int64_t took = 0;  ///< from the program's first call to its end
@@ -40,10 +44,12 @@ class profile_summary {
     std::string name;
     total sum;
   };
+  static void add(total& t, std::int64_t took);
   static void append(std::string& out, std::vector<named_total> order, const char* title, bool bytes);
   static void merge(std::vector<interval>& all);
 
   std::map<std::uint32_t, total> kernels_;
+  std::map<std::pair<std::string, std::string>, total> ranges_;  // by domain and text
   std::map<std::tuple<api::work_kind, api::memory_side, api::memory_side>, total> moves_;
   std::map<std::uint32_t, std::vector<interval>> at_work_;  // by device
   struct calls {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "frontend/call_watch.hh"
@@ -19,9 +20,9 @@ std::int64_t device_group(std::int32_t process, std::uint32_t device) {
 
 }  // namespace
 
-bool profile_writer::begin(const std::string& file, bool summary) {
+bool profile_writer::begin(const std::string& file, bool summary, std::int64_t since) {
   const std::lock_guard lock(mutex_);
-  began_ = profile_clock::now();
+  began_ = since != 0 ? since : profile_clock::now();
   process_ = ::getpid();
   summarise_ = summary;
   if (!file.empty() && file_.open(file, "profile")) {
@@ -44,6 +45,15 @@ void profile_writer::add_calls(const std::vector<profile_events::call>& calls) {
     profile_events::add_call(file_.text(), process_, c);
     file_.flush_some();
   }
+}
+
+void profile_writer::add_notes() {
+  const std::vector<annotated> all = notes_.take();
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  for (const auto& [thread, name] : notes_.take_threads())
+    if (file_.is_open()) profile_events::name_row(file_.text(), process_, thread, name);
+  for (const annotated& a : all) write(a);
 }
 
 void profile_writer::add_traffic(const traffic& moved) {
@@ -84,6 +94,10 @@ void profile_writer::end_fetch() {
 }
 
 void profile_writer::end(const traffic& moved) {
+  add_notes();
+  if (const std::uint64_t lost = notes_.lost())
+    note(std::to_string(lost) +
+         " of the program's ranges and marks are not here: there were too many at once");
   const std::lock_guard lock(mutex_);
   if (std::exchange(ended_, true)) return;
   write_records();
@@ -108,28 +122,56 @@ void profile_writer::write_records() {
   records_.clear();
 }
 
+void profile_writer::write(const annotated& a) {
+  if (summarise_ && a.kind != annotation_kind::mark) summary_.add_range(a);
+  if (!file_.is_open()) return;
+  annotated shown = a;
+  shown.begin -= began_;
+  shown.end -= began_;
+  profile_events::add_annotation(file_.text(), process_, shown);
+  file_.flush_some();
+}
+
+/// The last title counts where there are several: it says how far the clocks were apart at worst.
+void profile_writer::title_device(std::int64_t group, std::uint32_t device) {
+  const std::int64_t error_us = (clock_.error() + 999) / 1000;
+  std::string name = notes_.device(device);
+  const auto [told, fresh] = titles_.try_emplace(group);
+  auto& [told_error, told_name] = told->second;
+  if (!fresh && told_error >= error_us && told_name == name) return;
+  told_error = std::max(told_error, error_us);
+  told_name = std::move(name);
+  std::string title = "device " + std::to_string(device);
+  if (!told_name.empty()) title.append(" (").append(told_name).append(")");
+  title +=
+      " of process " + std::to_string(process_) + " (clocks agree to " + std::to_string(told_error) + " us)";
+  profile_events::name_group(file_.text(), group, title, 1 + static_cast<int>(device));
+}
+
+/// The program knows its streams by handles, the device by numbers: a call that left work tells both.
+void profile_writer::title_stream(std::int64_t group, std::uint32_t stream, std::uint32_t call) {
+  const auto [told, fresh] = rows_.try_emplace({group, stream});
+  const std::string name = notes_.streams() ? notes_.stream_of(call) : std::string();
+  if (!fresh && (name.empty() || told->second == name)) return;
+  told->second = name;
+  std::string title = "stream " + std::to_string(stream);
+  if (!name.empty()) title.append(": ").append(name);
+  profile_events::name_row(file_.text(), group, stream, title);
+}
+
 void profile_writer::write(api::work_record w) {
   if (w.name >= names_.size()) w.name = api::work_record::no_name;  // a server may say anything
   const std::int64_t at = clock_.ours(w.begin) - began_;
   if (summarise_) summary_.add_work(w, at);
   if (!file_.is_open()) return;
   const std::int64_t group = device_group(process_, w.device);
-  // The last title counts where there are several: it says how far the clocks were apart at worst.
-  const std::int64_t error_us = (clock_.error() + 999) / 1000;
-  if (const auto [told, fresh] = titles_.try_emplace(group, error_us); fresh || told->second < error_us) {
-    told->second = error_us;
-    const std::string title = "device " + std::to_string(w.device) + " of process " +
-                              std::to_string(process_) + " (clocks agree to " + std::to_string(error_us) +
-                              " us)";
-    profile_events::name_group(file_.text(), group, title, 1 + static_cast<int>(w.device));
-  }
-  if (rows_.insert({group, w.stream}).second)
-    profile_events::name_row(file_.text(), group, w.stream, "stream " + std::to_string(w.stream));
+  const std::uint32_t call = call_of_request(w.request);
+  title_device(group, w.device);
+  title_stream(group, w.stream, call);
   const std::string name = w.kind != api::work_kind::kernel      ? profile_events::name_of(w)
                            : w.name == api::work_record::no_name ? std::string("unknown kernel")
                                                                  : names_[w.name];
-  profile_events::add_work(file_.text(), group, w, name, at, clock_.ours(w.end) - began_,
-                           call_of_request(w.request));
+  profile_events::add_work(file_.text(), group, w, name, at, clock_.ours(w.end) - began_, call);
 }
 
 void profile_writer::write_traffic(const traffic& moved) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "frontend/profile_clock.hh"
 #include "frontend/profile_events.hh"
+#include "frontend/profile_notes.hh"
 #include "frontend/profile_source.hh"
 #include "frontend/profile_summary.hh"
 #include "frontend/report_file.hh"
@@ -23,10 +23,15 @@ namespace outboard::frontend {
 
 class profile_writer final : public profile_receiver {
  public:
-  /// `file`: as report_file::open() takes it; empty: none. False: there is nothing to write to. Once, first.
-  bool begin(const std::string& file, bool summary);
+  /// `file`: as report_file::open() takes it; empty: none. `since`: on our clock, when what is to be shown
+  /// begins; 0: now. False: there is nothing to write to. Once, first.
+  bool begin(const std::string& file, bool summary, std::int64_t since = 0);
 
   void add_calls(const std::vector<profile_events::call>& calls);
+  /// Those that have come together since the last time, and the names of threads.
+  void add_notes();
+  /// The program's ranges, marks and names, which any thread notes here.
+  profile_notes& notes() { return notes_; }
   void add_traffic(const traffic& moved);
   /// Something to be known, now.
   void note(std::string_view what);
@@ -45,6 +50,9 @@ class profile_writer final : public profile_receiver {
 
  private:
   void write_records();
+  void write(const annotated& a);
+  void title_device(std::int64_t group, std::uint32_t device);
+  void title_stream(std::int64_t group, std::uint32_t stream, std::uint32_t call);
   void write(api::work_record w);
   void write_traffic(const traffic& moved);
 
@@ -59,8 +67,12 @@ class profile_writer final : public profile_receiver {
   traffic told_{};
   std::vector<std::string> names_;
   std::vector<api::work_record> records_;
-  std::map<std::int64_t, std::int64_t> titles_;  ///< of a group: the clocks' error that its title says
-  std::set<std::pair<std::int64_t, std::uint32_t>> rows_;
+  /// Of a group: the clocks' error and the program's name that its title says.
+  std::map<std::int64_t, std::pair<std::int64_t, std::string>> titles_;
+  /// The program's names of streams that have a row.
+  std::map<std::pair<std::int64_t, std::uint32_t>, std::string> rows_;
+
+  profile_notes notes_;  // has locks of its own
 };
 
 }  // namespace outboard::frontend

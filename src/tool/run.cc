@@ -8,6 +8,7 @@
 
 #include <array>
 #include <optional>
+#include <string_view>
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
@@ -65,11 +66,33 @@ void preload_cupti(const std::string& libraries) {
   if (!list.empty()) ::setenv("LD_PRELOAD", joined(list, ":").c_str(), 1);
 }
 
+/// NVTX's header loads what this variable names, at the program's first range. Where it names NVIDIA's
+/// libcupti, ours is meant, as with preload_cupti(); a tool of another name is the program's own business.
+void inject_nvtx(const config& c, const surroundings& around) {
+  constexpr const char* variable = "NVTX_INJECTION64_PATH";
+  const std::string ours = around.libraries + "/libcupti.so.13";
+  if (::access(ours.c_str(), R_OK) != 0) return;
+  const char* const named = ::getenv(variable);
+  const bool profile = c.profile_summary || !c.profile.empty();
+  if (!named || !*named) {
+    if (profile) ::setenv(variable, ours.c_str(), 1);
+    return;
+  }
+  const std::string_view path = named;
+  const std::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1: the whole
+  if (!file.starts_with("libcupti.so")) {
+    if (profile) log::error(variable, " names ", path, ": the profile will have no NVTX ranges");
+  } else if (profile || around.profilers) {
+    ::setenv(variable, ours.c_str(), 1);
+  }
+}
+
 void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
   const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
   if (around.profilers) preload_cupti(around.libraries);
+  inject_nvtx(c, around);
   ::setenv("OUTBOARD_SERVER", joined(around.servers, ",").c_str(), 1);
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
   for (const setting& s : all_settings()) {

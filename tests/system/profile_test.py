@@ -8,7 +8,7 @@ import signal
 import tempfile
 import unittest
 
-from outboard_testing import SystemTest, program, run_program, through_run, wait_until
+from outboard_testing import LIBRARY, PROGRAMS, SystemTest, program, run_program, through_run, wait_until
 
 # Fills memory, says so, and ends when it gets SIGUSR1.
 FILLS = """if True:
@@ -145,6 +145,63 @@ class Profile(SystemTest):
         self.assertEqual(len(files), 2, files)
         for one in files:
             self.check(self.events(one))
+
+    def check_annotations(self, events):
+        """tests/programs/annotated.cu says what it has annotated."""
+        ranges = [e for e in events if e.get("cat") == "nvtx" and e["ph"] == "X"]
+        by_name = {e["name"]: e for e in ranges}
+        self.assertEqual(collections.Counter(e["name"] for e in ranges),
+                         {"before CUDA": 1, "äußerer — 😀": 1, "step": 3, "goes on": 1, "worker": 1, "never ended by its thread": 1})
+        # Each step lies in the outer range, and the calls that it made lie in it, in the same row.
+        outer, steps = by_name["äußerer — 😀"], [e for e in ranges if e["name"] == "step"]
+        self.assertEqual([e["args"]["payload"] for e in steps], [0, 1, 2])
+        launches = [e for e in events if e.get("cat") == "driver" and e["name"].startswith("cuLaunchKernel")]
+        def inside(one, other):
+            return (one["tid"] == other["tid"] and other["ts"] <= one["ts"] and
+                    one["ts"] + one["dur"] <= other["ts"] + other["dur"] + 0.001)
+        for step in steps:
+            self.assertTrue(inside(step, outer))
+            self.assertEqual(len([e for e in launches if inside(e, step)]), 1)
+        self.assertEqual(len([e for e in launches if inside(e, by_name["worker"])]), 1)
+        self.assertNotEqual(by_name["worker"]["tid"], outer["tid"])
+        self.assertTrue(by_name["never ended by its thread"]["args"]["open"])
+        first = min(e["ts"] for e in events if e.get("cat") == "driver")
+        self.assertTrue(0 <= by_name["before CUDA"]["ts"] < first)
+        # What a row cannot hold has one of its own, from its begin to its end.
+        started, ended = ({e["id"]: e for e in events if e.get("cat") == "nvtx" and e["ph"] == phase} for phase in "be")
+        self.assertEqual({e["name"] for e in started.values()}, {"assemble", "across threads", "open to the end"})
+        self.assertTrue(all(started[i]["ts"] <= ended[i]["ts"] for i in started))
+        arguments = {e["name"]: e["args"] for e in started.values()}
+        self.assertEqual(arguments["assemble"], {"domain": "solver", "category": "assembly", "color": "#20a0e0", "payload": 0.25})
+        self.assertTrue(arguments["open to the end"]["open"])
+        marks = {e["name"]: e["args"] for e in events if e.get("cat") == "nvtx" and e["ph"] == "i"}
+        self.assertEqual(marks, {'first "mark"': {}, "residual": {"domain": "solver", "payload": -5}})
+        # Names: of the thread, of the device, and of the streams that had work.
+        names = {e["args"]["name"]: e for e in events if e["name"] == "thread_name"}
+        self.assertEqual(names["the main one"]["tid"], outer["tid"])
+        self.assertEqual({n.split(": ")[1] for n in names if ": " in n}, {"side →", "as a resource"})
+        self.assertTrue(any("device 0 (workhorse)" in e["args"]["name"] for e in events if e["name"] == "process_name"))
+
+    @unittest.skipUnless((PROGRAMS / "annotated").exists(), "the toolkit has no NVTX")
+    def test_ranges_of_the_program_by_run(self):
+        done = through_run(program("annotated"), "--device", "cpu", "--profile", self.file, "--profile-summary")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "PASS annotated"), done.stderr)
+        self.check_annotations(self.events())
+        self.assertRegex(done.stderr, r"range of the program \(NVTX\)\n")
+        self.assertRegex(done.stderr, r"\n +[\d.]+ +[\d.]+ +3 .* step\n")
+        self.assertRegex(done.stderr, r"\n +[\d.]+ +[\d.]+ +1 .* solver: assemble\n")
+
+    @unittest.skipUnless((PROGRAMS / "annotated").exists(), "the toolkit has no NVTX")
+    def test_ranges_of_the_program_without_run(self):
+        daemon = self.serve()
+        done = run_program(program("annotated"), daemon.unix, OUTBOARD_PROFILE=str(self.file),
+                           NVTX_INJECTION64_PATH=str(LIBRARY / "libcupti.so.13"))
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "PASS annotated"), done.stderr)
+        self.check_annotations(self.events())
+        # Without a profile, and without a tool at all.
+        for more in ({"NVTX_INJECTION64_PATH": str(LIBRARY / "libcupti.so.13")}, {}):
+            done = run_program(program("annotated"), daemon.unix, **more)
+            self.assertEqual((done.returncode, done.stdout.splitlines()[-1], done.stderr), (0, "PASS annotated", ""))
 
     def test_two_sessions_see_their_own_work(self):
         daemon = self.serve()

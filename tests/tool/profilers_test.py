@@ -145,6 +145,32 @@ class Profilers(unittest.TestCase):
                    environment=clean_environment(LD_PRELOAD="libm.so.6"))
         self.assertTrue(done.stdout.startswith("libm.so.6:"), done.stdout)
 
+    def test_nvtx_finds_ours_where_a_profile_is_made_or_cupti_is_named(self):
+        ours = str(BUILD / "lib/outboard/libcupti.so.13")
+        if not os.path.exists(ours):
+            self.skipTest("built without CUPTI")
+
+        def named(*flags, **variables):
+            done = run("run", "--device", DEVICE, *flags, "--", "printenv", "NVTX_INJECTION64_PATH",
+                       environment=clean_environment(**variables))
+            return done.stdout.strip(), done.stderr
+
+        with tempfile.TemporaryDirectory() as folder:
+            profile = ("--profile", os.path.join(folder, "profile.json"))
+            self.assertEqual(named(), ("", ""))
+            self.assertEqual(named(*profile), (ours, ""))
+            self.assertEqual(named(OUTBOARD_PROFILE_SUMMARY="1"), (ours, ""))
+            # NVIDIA's is meant as ours, like the libraries themselves; not where the user wants NVIDIA's.
+            for theirs in ("/usr/local/cuda/lib64/libcupti.so", "libcupti.so.12"):
+                self.assertEqual(named(NVTX_INJECTION64_PATH=theirs), (ours, ""))
+                self.assertEqual(named(NVTX_INJECTION64_PATH=theirs, OUTBOARD_CUPTI="0"), (theirs, ""))
+            # Another tool's stays, and the profile's user is told.
+            other = "/opt/tool/libother.so"
+            self.assertEqual(named(NVTX_INJECTION64_PATH=other), (other, ""))
+            value, said = named(*profile, NVTX_INJECTION64_PATH=other)
+            self.assertEqual(value, other)
+            self.assertIn("the profile will have no NVTX ranges", said)
+
 
 if __name__ == "__main__":
     unittest.main(warnings="ignore")

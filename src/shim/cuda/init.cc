@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 
 #include "base/log.hh"
@@ -16,6 +17,9 @@
 #include "frontend/cuda/export_tables.hh"
 #ifdef OUTBOARD_HAS_CUPTI
 #include "frontend/cupti/entries.hh"
+#endif
+#ifdef OUTBOARD_HAS_NVTX
+#include "frontend/nvtx/injection.hh"
 #endif
 #include "frontend/process.hh"
 #include "frontend/trace.hh"
@@ -68,6 +72,17 @@ frontend::cuda::export_hooks hooks() {
   return h;
 }
 
+#ifdef OUTBOARD_HAS_CUPTI
+/// What our libcupti asks for.
+void* find_tool(const char* name, int major) {
+#ifdef OUTBOARD_HAS_NVTX
+  if (std::strcmp(name, "InitializeInjectionNvtx2") == 0)
+    return reinterpret_cast<void*>(&frontend::nvtx::attach);
+#endif
+  return frontend::cupti::find_entry(name, major);
+}
+#endif
+
 __attribute__((constructor)) void start() {
   // A program with privileges that its user has not (setuid) obeys no variable: ::secure_getenv.
   if (const char* level = ::secure_getenv("OUTBOARD_LOG")) {
@@ -75,7 +90,7 @@ __attribute__((constructor)) void start() {
   }
   frontend::cuda::set_export_hooks(hooks());
 #ifdef OUTBOARD_HAS_CUPTI
-  static constexpr frontend::cuda::tool_interface tools{sizeof tools, frontend::cupti::find_entry};
+  static constexpr frontend::cuda::tool_interface tools{sizeof tools, find_tool};
   frontend::cuda::set_tool_interface(&tools);
 #endif
   process::instance().boot({transport::add_all, find_export, frontend::cuda::cls_forked});

@@ -4,6 +4,7 @@
 #include "api/cuda/cupti_headers.hh"
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -77,4 +78,12 @@ CUptiResult refuse(std::atomic<bool>& said, const char* name) {
     return outboard::shim::refuse(said, #symbol);       \
   }                                                     \
   OUTBOARD_EXPORT(symbol, &refused_##symbol)
+/// NVTX's header hands over a function that gives its tables, and takes 0 for a failure.
+#define INJECTED(symbol)                                                                   \
+  [[gnu::used]] static int injected_##symbol(const void* (*tables)(std::uint32_t)) {       \
+    using injection = int (*)(const void* (*)(std::uint32_t));                             \
+    static const auto behind = reinterpret_cast<injection>(outboard::shim::find(#symbol)); \
+    return behind ? behind(tables) : 0;                                                    \
+  }                                                                                        \
+  OUTBOARD_EXPORT(symbol, &injected_##symbol)
 #include "api/cupti/functions.def"
