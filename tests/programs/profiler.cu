@@ -38,9 +38,9 @@ const CUpti_ActivityKind wanted[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                      CUPTI_ACTIVITY_KIND_RUNTIME,
                                      CUPTI_ACTIVITY_KIND_DRIVER,
                                      CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-                                     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-                                     CUPTI_ACTIVITY_KIND_DEVICE,
-                                     CUPTI_ACTIVITY_KIND_CONTEXT};
+                                     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
+// Natively these come only to a profiler that wants them before the first call of CUDA.
+const CUpti_ActivityKind wanted_early[] = {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT};
 
 std::mutex mutex;
 std::vector<work> kernels, copies, fills;
@@ -182,6 +182,7 @@ void CUPTIAPI switch_off(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const
   switched_off = static_cast<const CUpti_CallbackData*>(about)->correlationId;
   MUST(cuptiEnableCallback(0, switching, CUPTI_CB_DOMAIN_RUNTIME_API, id));
   for (const CUpti_ActivityKind kind : wanted) MUST(cuptiActivityDisable(kind));
+  for (const CUpti_ActivityKind kind : wanted_early) MUST(cuptiActivityDisable(kind));
 }
 
 // What was under way when a profiler was switched off has no part in what is looked at later.
@@ -228,6 +229,7 @@ int main() {
   MUST(cuptiGetVersion(&version));
   EXPECT(version == CUPTI_API_VERSION);
   MUST(cuptiActivityRegisterCallbacks(give, take));
+  for (const CUpti_ActivityKind kind : wanted_early) MUST(cuptiActivityEnable(kind));
   int* at = nullptr;
   MUST(cudaMalloc(&at, 4096));
   increment<<<1, 1>>>(at, 1);  // before anybody looks
