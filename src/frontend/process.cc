@@ -73,6 +73,7 @@ void process::forked_child() {
   trace::forked();
   profile::forked();
   watch_calls(call_watcher::tool, false);  // a profiler's locks are the parent's
+  annotation_tool.store(nullptr);
   // One in which nothing was begun may begin by itself.
   if (!touched.load(std::memory_order_acquire)) return;
   life_.store(life::forked, std::memory_order_release);

@@ -19,6 +19,9 @@ constexpr std::array driver_names = std::to_array<named>({
 constexpr std::array runtime_names = std::to_array<named>({
 #include "runtime_callbacks.inc"
 });
+constexpr std::array nvtx_names = std::to_array<named>({
+#include "nvtx_callbacks.inc"
+});
 #undef NAMED
 #define NAMED(name, number) {"CUPTI_" #name, number},
 constexpr std::array result_names = std::to_array<named>({
@@ -56,7 +59,8 @@ class book {
 const book& book_of(domain which) {
   static const book* const driver = new book(driver_names);
   static const book* const runtime = new book(runtime_names);
-  return which == domain::driver ? *driver : *runtime;
+  static const book* const nvtx = new book(nvtx_names);
+  return which == domain::driver ? *driver : which == domain::runtime ? *runtime : *nvtx;
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace outboard::api::cupti {
 
-/// One of CUPTI's two lists of functions: the driver's and the runtime's.
-enum class domain { driver, runtime };
+/// One of CUPTI's lists of functions: the driver's, the runtime's and NVTX's.
+enum class domain { driver, runtime, nvtx };
 
 /// The function's number, 0: CUPTI knows none of this name.
 std::uint32_t callback_of(domain which, std::string_view name);

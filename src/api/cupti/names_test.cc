@@ -17,6 +17,8 @@ TEST(cupti_names, are_the_headers) {
   EXPECT_EQ(callback_name(domain::driver, 1u << 20), nullptr);
   EXPECT_EQ(callback_count(domain::driver), CUPTI_DRIVER_TRACE_CBID_SIZE);
   EXPECT_EQ(callback_count(domain::runtime), CUPTI_RUNTIME_TRACE_CBID_SIZE);
+  EXPECT_EQ(callback_of(domain::nvtx, "nvtxRangePushA"), CUPTI_CBID_NVTX_nvtxRangePushA);
+  EXPECT_EQ(callback_count(domain::nvtx), CUPTI_CBID_NVTX_SIZE);
   EXPECT_STREQ(result_name(CUPTI_SUCCESS), "CUPTI_SUCCESS");
   EXPECT_STREQ(result_name(CUPTI_ERROR_QUEUE_EMPTY), "CUPTI_ERROR_QUEUE_EMPTY");
   EXPECT_EQ(result_name(-1), nullptr);

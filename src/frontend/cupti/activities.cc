@@ -35,6 +35,9 @@ constexpr std::array known_kinds{CUPTI_ACTIVITY_KIND_MEMCPY2,
                                  CUPTI_ACTIVITY_KIND_CONTEXT,
                                  CUPTI_ACTIVITY_KIND_OVERHEAD,
                                  CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                 CUPTI_ACTIVITY_KIND_MARKER,
+                                 CUPTI_ACTIVITY_KIND_MARKER_DATA,
+                                 CUPTI_ACTIVITY_KIND_NAME,
                                  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
 constexpr std::array device_kinds{CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
                                   CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_KERNEL,
@@ -296,9 +299,14 @@ void activities::note_work(std::uint32_t number, const place& where) {
   if (where.graph != 0) graphs_.note(number, where.graph);
 }
 
-void activities::note_call(const lane& own, const made_call& call) {
+/// As the program wants them numbered.
+std::uint64_t activities::thread_number() const {
   thread_local const std::uint64_t system_id = static_cast<std::uint64_t>(::gettid());
-  const std::uint64_t thread = system_threads_ ? system_id : static_cast<std::uint64_t>(::pthread_self());
+  return system_threads_ ? system_id : static_cast<std::uint64_t>(::pthread_self());
+}
+
+void activities::note_call(const lane& own, const made_call& call) {
+  const std::uint64_t thread = thread_number();
   ask_for_buffer();
   const std::lock_guard lock(stage_mutex_);
   if (stage_.size() >= most_staged) return ++lost_, void();
@@ -331,6 +339,20 @@ void activities::note_wait(std::uint8_t type, const made_call& call, std::uint32
   const std::lock_guard lock(stage_mutex_);
   if (stage_.size() >= most_staged) return ++lost_, void();
   stage_.waits.push_back({type, call, context, stream});
+}
+
+void activities::note_marker(noted_marker&& marker) {
+  ask_for_buffer();
+  const auto thread = static_cast<std::uint32_t>(thread_number());
+  const std::lock_guard lock(stage_mutex_);
+  if (stage_.size() >= most_staged) return ++lost_, void();
+  stage_.markers.push_back({std::move(marker), thread});
+}
+
+void activities::note_name(noted_name&& name) {
+  const std::lock_guard lock(stage_mutex_);
+  if (stage_.size() >= most_staged) return ++lost_, void();
+  stage_.names.push_back(std::move(name));
 }
 
 /// With the deliver mutex.
@@ -389,7 +411,28 @@ void activities::deliver() {
     r.returnValue = w.call.result;
     put(r.kind, &r);
   }
+  for (const noted_name& n : now.names) {
+    const auto r = name_record(n.kind, n.id, kept(n.name));
+    put(r.kind, &r);
+  }
+  for (const marker_of_thread& m : now.markers) put_marker(m, process_id);
   for (const noted_work& w : std::exchange(work_, {})) put_work(w);
+}
+
+/// With the deliver mutex. Nobody says when a program has done with its records: a text stays.
+const char* activities::kept(std::string_view text) {
+  const auto known = texts_.find(text);
+  return (known != texts_.end() ? known : texts_.emplace(text).first)->c_str();
+}
+
+void activities::put_marker(const marker_of_thread& m, std::uint32_t process_id) {
+  const bool end = (m.flags & CUPTI_ACTIVITY_FLAG_MARKER_END) != 0;
+  const auto r = marker_record(m.flags, m.id, clock_.of(m.at), {process_id, m.thread}, *m.what.domain,
+                               end ? nullptr : kept(m.what.text));
+  put(r.kind, &r);
+  if (end || !wants(CUPTI_ACTIVITY_KIND_MARKER_DATA)) return;
+  const auto more = marker_data_record(m.id, m.what);
+  put(more.kind, &more);
 }
 
 /// With the deliver mutex: once, as soon as they are known.
@@ -412,8 +455,7 @@ void activities::put_work(const noted_work& w) {
     shown.async = w.where->async;
   }
   if (w.what.kind == api::work_kind::kernel) {
-    const auto known = kernel_names_.find(w.name);
-    shown.name = (known != kernel_names_.end() ? known : kernel_names_.emplace(w.name).first)->c_str();
+    shown.name = kept(w.name);
     const auto r = kernel_record(w.kind, w.what, shown);
     put(w.kind, &r);
   } else if (w.kind == CUPTI_ACTIVITY_KIND_MEMCPY2) {

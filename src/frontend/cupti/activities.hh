@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/recent_numbers.hh"
+#include "frontend/annotations.hh"
 #include "frontend/call_watch.hh"
 #include "frontend/cupti/record_buffers.hh"
 #include "frontend/cupti/tool_clock.hh"
@@ -48,6 +49,21 @@ struct place {
 /// A context, by CUPTI's numbers.
 struct shown_context {
   std::uint32_t number = 0, device = 0, null_stream = 0;
+};
+
+/// A mark, or one end of a range of the program's own.
+struct noted_marker {
+  std::uint32_t flags = 0;  ///< CUPTI_ACTIVITY_FLAG_MARKER_*
+  std::uint32_t id = 0;
+  std::int64_t at = 0;
+  annotation what;  ///< at an end: the domain alone
+};
+
+/// What the program calls a thing.
+struct noted_name {
+  CUpti_ActivityObjectKind kind = CUPTI_ACTIVITY_OBJECT_UNKNOWN;
+  CUpti_ActivityObjectKindId id{};
+  std::string name;
 };
 
 class activities {
@@ -85,6 +101,12 @@ class activities {
   /// It waited for the device. `type`: CUpti_ActivitySynchronizationType.
   void note_wait(std::uint8_t type, const made_call& call, std::uint32_t context, std::uint32_t stream);
 
+  bool wants_markers() const { return wants(CUPTI_ACTIVITY_KIND_MARKER); }
+  bool wants_names() const { return wants(CUPTI_ACTIVITY_KIND_NAME); }
+  /// On the thread that annotates.
+  void note_marker(noted_marker&& marker);
+  void note_name(noted_name&& name);
+
   /// There is a session now. Returns why the device records nothing of what is wanted; empty: it does.
   std::string connected();
   /// There will be none soon: what the device did is fetched, as long as the server answers.
@@ -93,6 +115,9 @@ class activities {
  private:
   struct noted_call : made_call {
     std::uint64_t thread = 0;
+  };
+  struct marker_of_thread : noted_marker {
+    std::uint32_t thread = 0;
   };
   struct noted_wait {
     std::uint8_t type = 0;
@@ -112,12 +137,17 @@ class activities {
     std::vector<std::array<std::uint64_t, 3>> external;  ///< kind, number, call
     std::vector<noted_wait> waits;
     std::vector<shown_context> contexts;
-    std::size_t size() const { return calls.size() + external.size() + waits.size(); }
+    std::vector<marker_of_thread> markers;
+    std::vector<noted_name> names;
+    std::size_t size() const {
+      return calls.size() + external.size() + waits.size() + markers.size() + names.size();
+    }
   };
 
   bool wants(CUpti_ActivityKind kind) const {
     return kinds_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
   }
+  std::uint64_t thread_number() const;
   bool wants_device() const;
   CUpti_ActivityKind kind_of(const api::work_record& w) const;
   std::string begin_device(bool connected);
@@ -129,6 +159,8 @@ class activities {
   void deliver();
   void take_work(const device_work& w);
   void put_work(const noted_work& w);
+  void put_marker(const marker_of_thread& m, std::uint32_t process_id);
+  const char* kept(std::string_view text);
   bool put(CUpti_ActivityKind kind, const void* record);
   void run();
 
@@ -157,7 +189,7 @@ class activities {
   std::vector<noted_work> work_;
   std::atomic<bool> devices_shown_{false};
   record_buffers buffers_;
-  std::set<std::string, std::less<>> kernel_names_;  ///< for ever: records point to them
+  std::set<std::string, std::less<>> texts_;  ///< for ever: records point to them
 
   /// Context, stream and manner of the newest calls, and the graphs of those that launch one.
   recent_numbers<std::uint64_t> places_{std::size_t{1} << 20};

@@ -4,25 +4,18 @@
 #include <utility>
 
 #include "api/cupti/names.hh"
-#include "base/log.hh"
 
 namespace outboard::frontend::cupti {
 namespace {
 
 /// The domains of which something is told.
 constexpr std::array told_domains{CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API,
-                                  CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_SYNCHRONIZE,
-                                  CUPTI_CB_DOMAIN_STATE};
+                                  CUPTI_CB_DOMAIN_RESOURCE,   CUPTI_CB_DOMAIN_SYNCHRONIZE,
+                                  CUPTI_CB_DOMAIN_NVTX,       CUPTI_CB_DOMAIN_STATE};
+static_assert(told_domains.size() + 1 == CUPTI_CB_DOMAIN_SIZE, "a domain that nobody tells of");
 
-CUptiResult refuse(CUpti_CallbackDomain domain) {
-  if (domain <= CUPTI_CB_DOMAIN_INVALID || domain >= CUPTI_CB_DOMAIN_SIZE)
-    return CUPTI_ERROR_INVALID_PARAMETER;
-  static std::array<std::atomic<bool>, CUPTI_CB_DOMAIN_SIZE> told{};
-  if (!told[domain].exchange(true))
-    log::warn("CUPTI's callbacks of domain ", static_cast<int>(domain),
-              " do not come: enabling them says CUPTI_ERROR_NOT_SUPPORTED");
-  return CUPTI_ERROR_NOT_SUPPORTED;
-}
+/// What comes without anybody looking at calls of the driver.
+constexpr std::array unwatched_domains{CUPTI_CB_DOMAIN_NVTX, CUPTI_CB_DOMAIN_STATE};
 
 }  // namespace
 
@@ -51,7 +44,7 @@ CUptiResult callbacks::unsubscribe(CUpti_SubscriberHandle subscriber) {
   return CUPTI_SUCCESS;
 }
 
-/// By the callback's number; none: nothing is told of this domain.
+/// By the callback's number; none: there is no such domain.
 std::span<const callbacks::flag> callbacks::flags_of(CUpti_CallbackDomain domain) const {
   switch (domain) {
     case CUPTI_CB_DOMAIN_DRIVER_API:
@@ -64,6 +57,8 @@ std::span<const callbacks::flag> callbacks::flags_of(CUpti_CallbackDomain domain
       return waits_;
     case CUPTI_CB_DOMAIN_STATE:
       return states_;
+    case CUPTI_CB_DOMAIN_NVTX:
+      return nvtx_;
     default:
       return {};
   }
@@ -77,7 +72,7 @@ std::span<callbacks::flag> callbacks::flags_of(CUpti_CallbackDomain domain) {
 /// With the lock.
 CUptiResult callbacks::set(bool on, CUpti_CallbackDomain domain, std::uint32_t first, std::uint32_t last) {
   const std::span<flag> flags = flags_of(domain);
-  if (flags.empty()) return refuse(domain);
+  if (flags.empty()) return CUPTI_ERROR_INVALID_PARAMETER;
   if (first == 0 || last >= flags.size()) return CUPTI_ERROR_INVALID_PARAMETER;
   for (std::uint32_t i = first; i <= last; ++i) flags[i] = on;
   refresh();
@@ -95,7 +90,7 @@ CUptiResult callbacks::enable_domain(bool on, CUpti_SubscriberHandle subscriber,
   const std::lock_guard lock(mutex_);
   if (!is_ours(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
   const std::size_t count = flags_of(domain).size();
-  return count == 0 ? refuse(domain) : set(on, domain, 1, static_cast<std::uint32_t>(count - 1));
+  return set(on, domain, 1, static_cast<std::uint32_t>(std::max<std::size_t>(count, 1) - 1));
 }
 
 CUptiResult callbacks::state(std::uint32_t* out, CUpti_SubscriberHandle subscriber,
@@ -103,17 +98,20 @@ CUptiResult callbacks::state(std::uint32_t* out, CUpti_SubscriberHandle subscrib
   const std::lock_guard lock(mutex_);
   if (!out || !is_ours(subscriber)) return CUPTI_ERROR_INVALID_PARAMETER;
   const std::span<const flag> flags = flags_of(domain);
-  if (flags.empty()) return refuse(domain);
+  if (flags.empty()) return CUPTI_ERROR_INVALID_PARAMETER;
   *out = callback < flags.size() && flags[callback];
   return CUPTI_SUCCESS;
 }
 
-/// With the lock. States are told without anybody looking at calls.
+/// With the lock.
 void callbacks::refresh() {
-  any_ = std::ranges::any_of(told_domains, [this](CUpti_CallbackDomain domain) {
-    return domain != CUPTI_CB_DOMAIN_STATE &&
-           std::ranges::any_of(flags_of(domain), [](const flag& wanted) { return wanted.load(); });
+  const auto any_of = [this](CUpti_CallbackDomain domain) {
+    return std::ranges::any_of(flags_of(domain), [](const flag& wanted) { return wanted.load(); });
+  };
+  any_ = std::ranges::any_of(told_domains, [&](CUpti_CallbackDomain domain) {
+    return std::ranges::find(unwatched_domains, domain) == unwatched_domains.end() && any_of(domain);
   });
+  nvtx_any_ = any_of(CUPTI_CB_DOMAIN_NVTX);
 }
 
 void callbacks::tell(CUpti_CallbackDomain domain, std::uint32_t event, const void* about) const {
@@ -132,6 +130,11 @@ void callbacks::tell_wait(std::uint32_t event, CUcontext context, CUstream strea
   if (!wants_wait(event)) return;
   const CUpti_SynchronizeData data{context, stream};
   tell(CUPTI_CB_DOMAIN_SYNCHRONIZE, event, &data);
+}
+
+void callbacks::tell_nvtx(const CUpti_NvtxData& about) const {
+  const std::uint32_t event = api::cupti::callback_of(api::cupti::domain::nvtx, about.functionName);
+  if (event != 0 && nvtx_[event].load(std::memory_order_relaxed)) tell(CUPTI_CB_DOMAIN_NVTX, event, &about);
 }
 
 void callbacks::tell_state(std::uint32_t event, CUptiResult result, const char* message) const {

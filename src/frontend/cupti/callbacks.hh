@@ -1,5 +1,5 @@
-// CUPTI's callbacks: one subscriber in a process, and the functions of the driver and the runtime that it
-// wants to be told of. Any thread.
+// CUPTI's callbacks: one subscriber in a process, and the functions of the driver, the runtime and NVTX that
+// it wants to be told of. Any thread.
 #pragma once
 
 #include "api/cuda/cupti_headers.hh"
@@ -34,6 +34,9 @@ class callbacks {
   bool wants_wait(std::uint32_t event) const {
     return event < waits_.size() && waits_[event].load(std::memory_order_relaxed);
   }
+  bool wants_nvtx() const { return nvtx_any_.load(std::memory_order_relaxed); }
+  /// A call of NVTX, by its name. On the thread that makes it.
+  void tell_nvtx(const CUpti_NvtxData& about) const;
   /// `event`: CUpti_CallbackIdResource. On the thread whose call does it.
   void tell_resource(std::uint32_t event, CUcontext context, CUstream stream) const;
   /// `event`: CUpti_CallbackIdSync. On the thread that has waited.
@@ -63,6 +66,8 @@ class callbacks {
   std::array<flag, CUPTI_CBID_RESOURCE_SIZE> resources_{};
   std::array<flag, CUPTI_CBID_SYNCHRONIZE_SIZE> waits_{};
   std::array<flag, CUPTI_CBID_STATE_SIZE> states_{};
+  std::array<flag, CUPTI_CBID_NVTX_SIZE> nvtx_{};
+  std::atomic<bool> nvtx_any_{false};
 };
 
 }  // namespace outboard::frontend::cupti

@@ -29,7 +29,7 @@ TEST(cupti_callbacks, have_one_subscriber_that_is_told_of_what_it_wants) {
   all.tell(true, 211, CUpti_CallbackData{});
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(all.enable(true, own, CUPTI_CB_DOMAIN_RUNTIME_API, 1u << 20), CUPTI_ERROR_INVALID_PARAMETER);
-  EXPECT_EQ(all.enable_domain(true, own, CUPTI_CB_DOMAIN_NVTX), CUPTI_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(all.enable_domain(true, own, CUPTI_CB_DOMAIN_SIZE), CUPTI_ERROR_INVALID_PARAMETER);
   all.tell_resource(CUPTI_CBID_RESOURCE_STREAM_CREATED, nullptr, nullptr);
   EXPECT_EQ(calls, 1);
   ASSERT_EQ(all.enable_domain(true, own, CUPTI_CB_DOMAIN_RESOURCE), CUPTI_SUCCESS);
@@ -52,6 +52,22 @@ TEST(cupti_callbacks, have_one_subscriber_that_is_told_of_what_it_wants) {
 
 void CUPTIAPI keep_message(void* data, CUpti_CallbackDomain, CUpti_CallbackId, const void* about) {
   *static_cast<std::string*>(data) = static_cast<const CUpti_StateData*>(about)->notification.message;
+}
+
+TEST(cupti_callbacks, of_nvtx_come_by_the_functions_name) {
+  callbacks all;
+  int calls = 0;
+  CUpti_SubscriberHandle own = nullptr;
+  ASSERT_EQ(all.subscribe(&own, count, &calls), CUPTI_SUCCESS);
+  ASSERT_EQ(all.enable(true, own, CUPTI_CB_DOMAIN_NVTX, CUPTI_CBID_NVTX_nvtxRangePop), CUPTI_SUCCESS);
+  EXPECT_FALSE(all.any());  // nobody looks at calls of the driver for these
+  EXPECT_TRUE(all.wants_nvtx());
+  all.tell_nvtx({"nvtxRangePop", nullptr, nullptr});
+  all.tell_nvtx({"nvtxRangePushA", nullptr, nullptr});
+  all.tell_nvtx({"nvtxInitialize", nullptr, nullptr});  // CUPTI has no number for it
+  EXPECT_EQ(calls, 1);
+  ASSERT_EQ(all.unsubscribe(own), CUPTI_SUCCESS);
+  EXPECT_FALSE(all.wants_nvtx());
 }
 
 TEST(cupti_callbacks, of_states_come_without_anybody_looking_at_calls) {

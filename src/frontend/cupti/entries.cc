@@ -312,10 +312,12 @@ CUptiResult cuptiGetCallbackState(std::uint32_t* on, CUpti_SubscriberHandle subs
 }
 
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t callback, const char** name) {
-  const bool runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
-  if (!name || (!runtime && domain != CUPTI_CB_DOMAIN_DRIVER_API))
+  const bool runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API, nvtx = domain == CUPTI_CB_DOMAIN_NVTX;
+  if (!name || (!runtime && !nvtx && domain != CUPTI_CB_DOMAIN_DRIVER_API))
     return answer(CUPTI_ERROR_INVALID_PARAMETER);
-  const auto which = runtime ? api::cupti::domain::runtime : api::cupti::domain::driver;
+  const auto which = runtime ? api::cupti::domain::runtime
+                     : nvtx  ? api::cupti::domain::nvtx
+                             : api::cupti::domain::driver;
   const char* const known = api::cupti::callback_name(which, callback);
   if (!known) return answer(CUPTI_ERROR_INVALID_PARAMETER);
   *name = known;
@@ -324,8 +326,8 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t call
 
 CUptiResult cuptiSupportedDomains(std::size_t* count, CUpti_DomainTable* table) {
   static CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API,
-                                           CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_SYNCHRONIZE,
-                                           CUPTI_CB_DOMAIN_STATE};
+                                           CUPTI_CB_DOMAIN_RESOURCE,   CUPTI_CB_DOMAIN_SYNCHRONIZE,
+                                           CUPTI_CB_DOMAIN_NVTX,       CUPTI_CB_DOMAIN_STATE};
   if (!count || !table) return answer(CUPTI_ERROR_INVALID_PARAMETER);
   *count = std::size(domains);
   *table = domains;

@@ -95,10 +95,13 @@ TEST(record_sizes, are_those_of_the_program_s_version) {
             sizeof(CUpti_ActivityKernel9));
   EXPECT_EQ(record_buffers::size_of(13, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL),
             sizeof(CUpti_ActivityKernel10));
-  EXPECT_EQ(record_buffers::size_of(13, CUPTI_ACTIVITY_KIND_MARKER), 0u);
+  EXPECT_EQ(record_buffers::size_of(12, CUPTI_ACTIVITY_KIND_MARKER_DATA), sizeof(CUpti_ActivityMarkerData));
+  EXPECT_EQ(record_buffers::size_of(13, CUPTI_ACTIVITY_KIND_MARKER_DATA), sizeof(CUpti_ActivityMarkerData2));
+  EXPECT_EQ(record_buffers::size_of(13, CUPTI_ACTIVITY_KIND_JIT), 0u);
   // The earlier structs are beginnings of the later ones.
   EXPECT_EQ(offsetof(CUpti_ActivityKernel9, maxActiveClusters),
             offsetof(CUpti_ActivityKernel10, maxActiveClusters));
+  EXPECT_EQ(offsetof(CUpti_ActivityMarkerData, category), offsetof(CUpti_ActivityMarkerData2, category));
   EXPECT_EQ(offsetof(CUpti_ActivityMemcpy5, channelType), offsetof(CUpti_ActivityMemcpy6, channelType));
   EXPECT_EQ(offsetof(CUpti_ActivitySynchronization, cudaEventId),
             offsetof(CUpti_ActivitySynchronization2, cudaEventId));

@@ -1,6 +1,8 @@
 #include "frontend/cupti/records.hh"
 
 #include <cstring>
+#include <type_traits>
+#include <variant>
 
 namespace outboard::frontend::cupti {
 namespace {
@@ -170,6 +172,57 @@ CUpti_ActivityDevice5 device_record(const marshal::device_facts& device, std::ui
   r.isCudaVisible = 1;
   // No slice of a device: the server's own are whole to us.
   r.gpuInstanceId = r.computeInstanceId = ~std::uint32_t{0};
+  return r;
+}
+
+CUpti_ActivityMarker2 marker_record(std::uint32_t flags, std::uint32_t id, std::uint64_t at,
+                                    const shown_thread& where, const annotation_domain& domain,
+                                    const char* name) {
+  CUpti_ActivityMarker2 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MARKER;
+  r.flags = static_cast<CUpti_ActivityFlag>(flags);
+  r.timestamp = at;
+  r.id = id;
+  r.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  r.objectId.pt = {where.process, where.thread};
+  r.name = name;
+  r.domain = domain.is_default() ? nullptr : domain.name().c_str();
+  return r;
+}
+
+CUpti_ActivityMarkerData2 marker_data_record(std::uint32_t id, const annotation& about) {
+  CUpti_ActivityMarkerData2 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MARKER_DATA;
+  r.flags = about.color ? CUPTI_ACTIVITY_FLAG_MARKER_COLOR_ARGB : CUPTI_ACTIVITY_FLAG_MARKER_COLOR_NONE;
+  r.id = id;
+  r.color = about.color.value_or(0);
+  r.category = about.category;
+  // CUPTI has one kind of each sort of number.
+  const auto put = [&]<class T>(const T& value) {
+    if constexpr (std::is_same_v<T, std::monostate>) {
+      r.payloadKind = CUPTI_METRIC_VALUE_KIND_UINT64;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      r.payloadKind = CUPTI_METRIC_VALUE_KIND_DOUBLE;
+      r.payload.metricValueDouble = value;
+    } else if constexpr (std::is_signed_v<T>) {
+      r.payloadKind = CUPTI_METRIC_VALUE_KIND_INT64;
+      r.payload.metricValueInt64 = value;
+    } else {
+      r.payloadKind = CUPTI_METRIC_VALUE_KIND_UINT64;
+      r.payload.metricValueUint64 = value;
+    }
+  };
+  std::visit(put, about.payload);
+  return r;
+}
+
+CUpti_ActivityName name_record(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKindId& id,
+                               const char* name) {
+  CUpti_ActivityName r{};
+  r.kind = CUPTI_ACTIVITY_KIND_NAME;
+  r.objectKind = kind;
+  r.objectId = id;
+  r.name = name;
   return r;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "api/cuda/work_record.hh"
+#include "frontend/annotations.hh"
 #include "marshal/snapshot.hh"
 
 namespace outboard::frontend::cupti {
@@ -29,6 +30,19 @@ CUpti_ActivityMemset4 fill_record(const api::work_record& w, const shown_work& s
 /// `device` must outlive whoever reads the record: its name is not copied. What the driver does not know is
 /// 0.
 CUpti_ActivityDevice5 device_record(const marshal::device_facts& device, std::uint32_t number);
+/// Of which thread, where it was in the program.
+struct shown_thread {
+  std::uint32_t process = 0, thread = 0;
+};
+/// `flags`: CUPTI_ACTIVITY_FLAG_MARKER_*. `name`: nullptr at an end. The domain's name is not copied: a
+/// domain lasts as long as the process.
+CUpti_ActivityMarker2 marker_record(std::uint32_t flags, std::uint32_t id, std::uint64_t at,
+                                    const shown_thread& where, const annotation_domain& domain,
+                                    const char* name);
+CUpti_ActivityMarkerData2 marker_data_record(std::uint32_t id, const annotation& about);
+CUpti_ActivityName name_record(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKindId& id,
+                               const char* name);
+
 CUpti_ActivityContext3 context_record(std::uint32_t number, std::uint32_t device, std::uint32_t null_stream);
 
 }  // namespace outboard::frontend::cupti

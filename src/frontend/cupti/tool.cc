@@ -31,6 +31,8 @@ tool_of_program::tool_of_program() {
 void tool_of_program::refresh() {
   const bool any = activities.any() || callbacks.any();
   watch_calls(call_watcher::tool, any);
+  const bool annotations = markers.wants_annotations() || markers.wants_annotation_calls();
+  annotation_tool.store(annotations ? &markers : nullptr, std::memory_order_release);
   // While anything is wanted each call of the runtime is told, because calls of the driver in it belong to
   // it.
   for (std::uint32_t f = 1; f < api::cupti::callback_count(api::cupti::domain::runtime); ++f)

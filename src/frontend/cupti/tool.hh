@@ -7,6 +7,7 @@
 #include "frontend/cuda/export_tables.hh"
 #include "frontend/cupti/activities.hh"
 #include "frontend/cupti/callbacks.hh"
+#include "frontend/cupti/markers.hh"
 #include "frontend/cupti/numbers.hh"
 
 namespace outboard::frontend::cupti {
@@ -18,6 +19,8 @@ class tool_of_program final : public call_observer {
   cupti::numbers numbers;
   cupti::callbacks callbacks;
   cupti::activities activities;
+
+  cupti::markers markers{activities, callbacks, numbers};
 
   /// Something is wanted, or no more: calls are looked at while it is.
   void refresh();
