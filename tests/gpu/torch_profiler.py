@@ -6,6 +6,7 @@ begin before the call that launched them.
 
 usage: torch_profiler.py record WORKLOAD FILE | torch_profiler.py compare NATIVE FILE... | torch_profiler.py workloads
        torch_profiler.py turns WORKLOAD WAY.WORKLOAD.NUMBER.json...: times of each way, and how they stand to those of "native"
+       torch_profiler.py annotate: a workload with ranges of NVTX; ranges FILE: is all of that in this file of outboard run --profile?
 """
 import collections
 import json
@@ -245,6 +246,47 @@ def turns(workload, paths):
                   f"{statistics.median(each) / native:.2f} of native")
 
 
+def annotate():
+    """Steps, a block in each, and (emit_nvtx) every operator are ranges."""
+    import torch
+    step = generation()
+    step().item()
+    with torch.autograd.profiler.emit_nvtx():
+        for i in range(STEPS):
+            torch.cuda.nvtx.range_push(f"step {i}")
+            with torch.profiler.record_function("inference"):
+                step().item()
+            torch.cuda.nvtx.range_pop()
+
+
+def ranges(path):
+    with open(path) as file:
+        events = json.load(file)
+    drawn = [e for e in events if e.get("cat") == "nvtx" and e["ph"] == "X"]
+    launches = [e for e in events if e.get("cat") == "driver" and e["name"].startswith(("cuLaunchKernel", "cuGraphLaunch"))]
+    kernels = collections.Counter(e["args"].get("correlation") for e in events if e.get("cat") == "kernel")
+
+    def inside(outer, all_events):
+        end = outer["ts"] + outer["dur"] + 0.001  # times have three digits
+        return [e for e in all_events if e["tid"] == outer["tid"] and outer["ts"] <= e["ts"] and e["ts"] + e["dur"] <= end]
+
+    wrong, found = [], collections.Counter()
+    for i in range(STEPS):
+        steps = [e for e in drawn if e["name"] == f"step {i}"]
+        if len(steps) != 1:
+            wrong.append(f"step {i} is there {len(steps)} times")
+            continue
+        within = inside(steps[0], drawn)
+        blocks = [e for e in within if e["name"].startswith("inference")]
+        operators = sum(e["name"].startswith("aten::") for e in within)
+        calls = inside(blocks[0], launches) if blocks else []
+        found[len(blocks), operators, len(calls), sum(kernels[e["args"].get("correlation")] for e in calls)] += 1
+    if len(found) != 1 or not all(next(iter(found))):
+        wrong.append(f"steps of different kinds (blocks, operators, launches, kernels): {dict(found)}")
+    print(*wrong or [f"{STEPS} steps, each with blocks, operators, launches, kernels: {next(iter(found))}"], sep="\n")
+    return len(wrong)
+
+
 def main():
     what = sys.argv[1]
     if what == "workloads":
@@ -253,6 +295,10 @@ def main():
         seen = record_jax() if sys.argv[2] == "jax" else record_torch(sys.argv[2])
         with open(sys.argv[3], "w") as file:
             json.dump(seen, file, indent=1)
+    elif what == "annotate":
+        annotate()
+    elif what == "ranges":
+        sys.exit(ranges(sys.argv[2]))
     elif what == "turns":
         turns(sys.argv[2], sys.argv[3:])
     else:
