@@ -9,7 +9,6 @@
 #include "api/cupti/names.hh"
 #include "base/blocked_signals.hh"
 #include "base/log.hh"
-#include "frontend/cupti/records.hh"
 #include "frontend/process.hh"
 #include "frontend/profile.hh"
 #include "frontend/session.hh"
@@ -38,6 +37,7 @@ constexpr std::array known_kinds{CUPTI_ACTIVITY_KIND_MEMCPY2,
                                  CUPTI_ACTIVITY_KIND_MARKER,
                                  CUPTI_ACTIVITY_KIND_MARKER_DATA,
                                  CUPTI_ACTIVITY_KIND_NAME,
+                                 CUPTI_ACTIVITY_KIND_MEMORY2,
                                  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
 constexpr std::array device_kinds{CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
                                   CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_KERNEL,
@@ -349,6 +349,13 @@ void activities::note_marker(noted_marker&& marker) {
   stage_.markers.push_back({std::move(marker), thread});
 }
 
+void activities::note_memory(std::int64_t at, shown_memory&& memory) {
+  ask_for_buffer();
+  const std::lock_guard lock(stage_mutex_);
+  if (stage_.size() >= most_staged) return ++lost_, void();
+  stage_.memory.emplace_back(at, std::move(memory));
+}
+
 void activities::note_name(noted_name&& name) {
   const std::lock_guard lock(stage_mutex_);
   if (stage_.size() >= most_staged) return ++lost_, void();
@@ -409,6 +416,12 @@ void activities::deliver() {
     r.streamId = w.stream;
     r.cudaEventId = ~std::uint32_t{0};
     r.returnValue = w.call.result;
+    put(r.kind, &r);
+  }
+  for (auto& [at, memory] : now.memory) {
+    memory.at = clock_.of(at);
+    memory.process = process_id;
+    const auto r = memory_record(memory);
     put(r.kind, &r);
   }
   for (const noted_name& n : now.names) {

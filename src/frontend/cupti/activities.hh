@@ -16,12 +16,14 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/recent_numbers.hh"
 #include "frontend/annotations.hh"
 #include "frontend/call_watch.hh"
 #include "frontend/cupti/record_buffers.hh"
+#include "frontend/cupti/records.hh"
 #include "frontend/cupti/tool_clock.hh"
 #include "frontend/device_records.hh"
 #include "frontend/lane.hh"
@@ -107,6 +109,10 @@ class activities {
   void note_marker(noted_marker&& marker);
   void note_name(noted_name&& name);
 
+  bool wants_memory() const { return wants(CUPTI_ACTIVITY_KIND_MEMORY2); }
+  /// `at`: the call's begin, on our clock; of the rest the process is not known yet.
+  void note_memory(std::int64_t at, shown_memory&& memory);
+
   /// There is a session now. Returns why the device records nothing of what is wanted; empty: it does.
   std::string connected();
   /// There will be none soon: what the device did is fetched, as long as the server answers.
@@ -139,8 +145,9 @@ class activities {
     std::vector<shown_context> contexts;
     std::vector<marker_of_thread> markers;
     std::vector<noted_name> names;
+    std::vector<std::pair<std::int64_t, shown_memory>> memory;
     std::size_t size() const {
-      return calls.size() + external.size() + waits.size() + markers.size() + names.size();
+      return calls.size() + external.size() + waits.size() + markers.size() + names.size() + memory.size();
     }
   };
 

@@ -39,6 +39,8 @@ std::uint8_t ends(std::string_view name) {
   return 0;
 }
 
+// Addresses of CUDA's first version had 32 bits: `narrow` are its functions, which no program of 64 bits
+// calls.
 std::vector<function_traits> make_table() {
   std::vector<function_traits> table;
   for (const api::function_info& f : api::functions()) {
@@ -53,6 +55,9 @@ std::vector<function_traits> make_table() {
     if (starts("cuMemcpyHtoD")) t.host_argument = 2;
     if (starts("cuMemcpyDtoH")) t.host_argument = 1;
     t.async = f.name.find("Async") != f.name.npos;
+    const bool narrow = f.name == "cuMemAlloc" || f.name == "cuMemAllocPitch" || f.name == "cuMemFree";
+    t.allocates = !narrow && (starts("cuMemAlloc") || starts("cuMemHostAlloc"));
+    t.releases = !narrow && starts("cuMemFree");
     t.begins = begins(f.name);
     t.ends = ends(f.name);
     t.synchronizes = synchronizes(f.name);

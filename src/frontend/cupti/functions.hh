@@ -12,6 +12,8 @@ struct function_traits {
   bool one_copy = false;           ///< all that it copies is one copy, in however many parts we make it
   std::uint8_t host_argument = 0;  ///< of a copy, from 1 on: which argument is the program's memory; 0: none
   bool async = false;              ///< the copy is not waited for
+  bool allocates = false;          ///< memory, whose address goes where its first argument points
+  bool releases = false;           ///< the memory at its first argument
   std::uint8_t begins = 0, ends = 0;  ///< CUpti_CallbackIdResource: of what it makes or destroys; 0: nothing
   std::uint8_t synchronizes = 0;      ///< CUpti_ActivitySynchronizationType; 0: it does not
 };

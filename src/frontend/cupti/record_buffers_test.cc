@@ -101,6 +101,8 @@ TEST(record_sizes, are_those_of_the_program_s_version) {
   // The earlier structs are beginnings of the later ones.
   EXPECT_EQ(offsetof(CUpti_ActivityKernel9, maxActiveClusters),
             offsetof(CUpti_ActivityKernel10, maxActiveClusters));
+  EXPECT_EQ(offsetof(CUpti_ActivityMemory3, memoryPoolConfig.utilizedSize),
+            offsetof(CUpti_ActivityMemory4, memoryPoolConfig.utilizedSize));
   EXPECT_EQ(offsetof(CUpti_ActivityMarkerData, category), offsetof(CUpti_ActivityMarkerData2, category));
   EXPECT_EQ(offsetof(CUpti_ActivityMemcpy5, channelType), offsetof(CUpti_ActivityMemcpy6, channelType));
   EXPECT_EQ(offsetof(CUpti_ActivitySynchronization, cudaEventId),

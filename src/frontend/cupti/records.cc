@@ -226,6 +226,39 @@ CUpti_ActivityName name_record(CUpti_ActivityObjectKind kind, const CUpti_Activi
   return r;
 }
 
+CUpti_ActivityMemory4 memory_record(const shown_memory& m) {
+  const auto kind_of = [](memory_kind kind) {
+    switch (kind) {
+      case memory_kind::pinned:
+      case memory_kind::registered:
+        return CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
+      case memory_kind::managed:
+        return CUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
+      default:
+        return CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+    }
+  };
+  CUpti_ActivityMemory4 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+  r.memoryOperationType = m.release ? CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
+                                    : CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION;
+  r.memoryKind = kind_of(m.block.kind);
+  r.correlationId = m.call;
+  r.address = m.block.base;
+  r.bytes = m.block.size;
+  r.timestamp = m.at;
+  r.processId = m.process;
+  r.deviceId = static_cast<std::uint32_t>(m.block.device);
+  r.contextId = m.context != 0 ? m.context : CUPTI_INVALID_CONTEXT_ID;
+  r.streamId = m.async ? m.stream : CUPTI_INVALID_STREAM_ID;
+  r.isAsync = m.async;
+  if (m.block.kind == memory_kind::pool) {
+    r.memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+    r.memoryPoolConfig.address = m.block.pool;
+  }
+  return r;
+}
+
 CUpti_ActivityContext3 context_record(std::uint32_t number, std::uint32_t device, std::uint32_t null_stream) {
   CUpti_ActivityContext3 r{};
   r.kind = CUPTI_ACTIVITY_KIND_CONTEXT;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "api/cuda/work_record.hh"
+#include "frontend/address_table.hh"
 #include "frontend/annotations.hh"
 #include "marshal/snapshot.hh"
 
@@ -42,6 +43,16 @@ CUpti_ActivityMarker2 marker_record(std::uint32_t flags, std::uint32_t id, std::
 CUpti_ActivityMarkerData2 marker_data_record(std::uint32_t id, const annotation& about);
 CUpti_ActivityName name_record(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKindId& id,
                                const char* name);
+
+/// Memory that a call has allocated or released.
+struct shown_memory {
+  bool release = false, async = false;
+  memory_block block;
+  std::uint64_t at = 0;  ///< the call's begin
+  std::uint32_t call = 0, process = 0, context = 0, stream = 0;
+};
+/// The counter of the program's is 0, and so are a pool's sizes.
+CUpti_ActivityMemory4 memory_record(const shown_memory& m);
 
 CUpti_ActivityContext3 context_record(std::uint32_t number, std::uint32_t device, std::uint32_t null_stream);
 

@@ -1,11 +1,14 @@
 #include "frontend/cupti/tool.hh"
 
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "api/cupti/names.hh"
 #include "base/steady.hh"
 #include "frontend/context.hh"
 #include "frontend/cuda/host_order.hh"
+#include "frontend/cupti/allocations.hh"
 #include "frontend/cupti/functions.hh"
 #include "frontend/lane.hh"
 
@@ -13,6 +16,9 @@ namespace outboard::frontend::cupti {
 namespace {
 
 CUcontext current(const lane& own) { return reinterpret_cast<CUcontext>(own.context_handle()); }
+
+/// Of the release that this thread's call is about to do.
+thread_local std::optional<memory_block> releasing;
 
 bool per_thread(std::string_view name) { return name.ends_with("_ptsz") || name.ends_with("_ptds"); }
 
@@ -86,6 +92,7 @@ void tool_of_program::entered(lane& own, tool_call& call) {
     if (f.launches_graph) where.graph = numbers.of_graph(*static_cast<void* const*>(call.parameters));
     activities.note_work(call.number, where);
   }
+  if (f.releases && activities.wants_memory()) releasing = released_by(call);
   if (f.ends != 0 && callbacks.wants_resource(f.ends)) {
     const bool stream = f.ends == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING;
     const void* const first = *static_cast<void* const*>(call.parameters);
@@ -111,6 +118,17 @@ void tool_of_program::tell_of_wait(const lane& own, const tool_call& call, std::
                         static_cast<CUstream>(const_cast<void*>(call.stream)));
   if (type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE)
     callbacks.tell_wait(CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED, current(own), nullptr);
+}
+
+void tool_of_program::note_memory(const lane& own, const tool_call& call, const made_call& made,
+                                  const memory_block& block) {
+  const function_traits& f = traits_of(call.function);
+  shown_memory shown{f.releases, f.async, block, 0, made.number};
+  shown.context = numbers.of_context(block.context ? block.context : own.context_handle());
+  if (f.async)
+    shown.stream =
+        numbers.of_stream(numbers.of_context(own.context_handle()), call.stream, per_thread(call.name));
+  activities.note_memory(made.begin, std::move(shown));
 }
 
 void tool_of_program::note_context(lane& own) {
@@ -139,6 +157,12 @@ void tool_of_program::left(lane& own, tool_call& call) {
     const std::uint32_t stream =
         whole ? ~std::uint32_t{0} : numbers.of_stream(context, call.stream, per_thread(call.name));
     activities.note_wait(f.synchronizes, made, context, stream);
+  }
+  if ((f.allocates || f.releases) && activities.wants_memory()) {
+    const auto block = f.allocates && made.result == CUDA_SUCCESS ? allocated_by(call)
+                       : f.releases                               ? std::exchange(releasing, std::nullopt)
+                                                                  : std::nullopt;
+    if (block && made.result == CUDA_SUCCESS) note_memory(own, call, made, *block);
   }
   if (callbacks.any()) {
     tell_of_new(own, call, f.begins);

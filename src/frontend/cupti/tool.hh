@@ -38,6 +38,7 @@ class tool_of_program final : public call_observer {
   static void runtime_called(std::uint32_t function, const cuda::runtime_call& call);
   void runtime_entered(lane& own, std::uint32_t function, const cuda::runtime_call& call);
   void runtime_left(lane& own, std::uint32_t function, const cuda::runtime_call& call);
+  void note_memory(const lane& own, const tool_call& call, const made_call& made, const memory_block& block);
   void tell_of_wait(const lane& own, const tool_call& call, std::uint8_t type);
   void note_context(lane& own);
   void tell_of_new(const lane& own, const tool_call& call, std::uint8_t begins);

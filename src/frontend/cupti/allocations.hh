@@ -1,0 +1,19 @@
+// Memory that a call of the driver has allocated or is about to release, as the front-end's books know it. On
+// the thread that calls.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "frontend/address_table.hh"
+#include "frontend/call_watch.hh"
+
+namespace outboard::frontend::cupti {
+
+/// After a call that allocates (functions.hh) and has succeeded. Nothing: what it gave is no memory yet, as
+/// in a stream's capture.
+std::optional<memory_block> allocated_by(const tool_call& call);
+/// Before a call that releases. Nothing: the books have no such block.
+std::optional<memory_block> released_by(const tool_call& call);
+
+}  // namespace outboard::frontend::cupti
