@@ -38,10 +38,11 @@ constexpr std::array known_kinds{CUPTI_ACTIVITY_KIND_MEMCPY2,
                                  CUPTI_ACTIVITY_KIND_MARKER_DATA,
                                  CUPTI_ACTIVITY_KIND_NAME,
                                  CUPTI_ACTIVITY_KIND_MEMORY2,
+                                 CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
                                  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
-constexpr std::array device_kinds{CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
-                                  CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_KERNEL,
-                                  CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
+constexpr std::array device_kinds{
+    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
 
 /// This thread may be in one of the program's two functions for buffers, with the deliver mutex.
 thread_local constinit bool delivering = false;
@@ -114,6 +115,10 @@ CUptiResult activities::disable(CUpti_ActivityKind kind) {
   const std::lock_guard lock(control_mutex_);
   const bool of_device = std::ranges::find(device_kinds, kind) != device_kinds.end();
   if (of_device && wants(kind)) fetch(false);  // of what ran while it was wanted
+  if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) {
+    const std::lock_guard buffers_lock(deliver_mutex_);
+    graph_traces_.take_all(graphs_over_);
+  }
   kinds_[static_cast<std::size_t>(kind)] = false;
   if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
     for (auto& wanted : calls_[kind == CUPTI_ACTIVITY_KIND_RUNTIME]) wanted = false;
@@ -230,6 +235,7 @@ void activities::flush(bool all) {
   if (delivering) return;  // in the program's own function, to which a buffer is given back
   fetch(all);
   const std::lock_guard lock(deliver_mutex_);
+  graph_traces_.take_all(graphs_over_);
   deliver();
   const in_delivery mark;
   buffers_.flush();
@@ -259,10 +265,23 @@ void activities::fetch(bool all) {
   clock_.look();
 }
 
+/// True: it is part of a graph that is told of as a whole.
+bool activities::take_node(const noted_work& w) {
+  if (!wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) || w.call == 0) return false;
+  const place where = w.where.value_or(place{w.what.context, w.what.stream});
+  graph_traces_.take_before(w.call, where.context, where.stream, graphs_over_);
+  const std::uint32_t graph = graphs_.find(w.call);
+  if (graph == 0) return false;
+  graph_traces_.add(
+      {w.call, graph, where.context, where.stream, w.what.device, w.what.device, w.begin, w.end});
+  return true;
+}
+
 void activities::take_work(const device_work& w) {
   const CUpti_ActivityKind kind = kind_of(w.what);
-  if (!wants(kind)) return;
+  if (!wants(kind) && !wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
   noted_work noted{kind, w.what, w.name, w.begin, w.end, w.call, unpacked(places_.find(w.call))};
+  if (take_node(noted) || !wants(kind)) return;
   if (noted.what.graph_node != 0) {
     if (const std::uint32_t graph = graphs_.find(w.call)) noted.what.graph = graph;
   }
@@ -429,6 +448,10 @@ void activities::deliver() {
     put(r.kind, &r);
   }
   for (const marker_of_thread& m : now.markers) put_marker(m, process_id);
+  for (const graph_trace& t : std::exchange(graphs_over_, {})) {
+    const auto r = graph_record(t, clock_.of(t.begin), clock_.of(t.end));
+    put(r.kind, &r);
+  }
   for (const noted_work& w : std::exchange(work_, {})) put_work(w);
 }
 

@@ -22,6 +22,7 @@
 #include "base/recent_numbers.hh"
 #include "frontend/annotations.hh"
 #include "frontend/call_watch.hh"
+#include "frontend/cupti/graph_traces.hh"
 #include "frontend/cupti/record_buffers.hh"
 #include "frontend/cupti/records.hh"
 #include "frontend/cupti/tool_clock.hh"
@@ -166,6 +167,7 @@ class activities {
   void deliver();
   void take_work(const device_work& w);
   void put_work(const noted_work& w);
+  bool take_node(const noted_work& w);
   void put_marker(const marker_of_thread& m, std::uint32_t process_id);
   const char* kept(std::string_view text);
   bool put(CUpti_ActivityKind kind, const void* record);
@@ -194,6 +196,8 @@ class activities {
   std::optional<profile_source> source_;  ///< while the device records
   device_records records_{[this](const device_work& w) { take_work(w); }};
   std::vector<noted_work> work_;
+  graph_traces graph_traces_;
+  std::vector<graph_trace> graphs_over_;
   std::atomic<bool> devices_shown_{false};
   record_buffers buffers_;
   std::set<std::string, std::less<>> texts_;  ///< for ever: records point to them

@@ -103,6 +103,7 @@ TEST(record_sizes, are_those_of_the_program_s_version) {
             offsetof(CUpti_ActivityKernel10, maxActiveClusters));
   EXPECT_EQ(offsetof(CUpti_ActivityMemory3, memoryPoolConfig.utilizedSize),
             offsetof(CUpti_ActivityMemory4, memoryPoolConfig.utilizedSize));
+  EXPECT_EQ(offsetof(CUpti_ActivityGraphTrace, reserved), offsetof(CUpti_ActivityGraphTrace2, reserved));
   EXPECT_EQ(offsetof(CUpti_ActivityMarkerData, category), offsetof(CUpti_ActivityMarkerData2, category));
   EXPECT_EQ(offsetof(CUpti_ActivityMemcpy5, channelType), offsetof(CUpti_ActivityMemcpy6, channelType));
   EXPECT_EQ(offsetof(CUpti_ActivitySynchronization, cudaEventId),

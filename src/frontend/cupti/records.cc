@@ -259,6 +259,20 @@ CUpti_ActivityMemory4 memory_record(const shown_memory& m) {
   return r;
 }
 
+CUpti_ActivityGraphTrace2 graph_record(const graph_trace& t, std::uint64_t begin, std::uint64_t end) {
+  CUpti_ActivityGraphTrace2 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+  r.correlationId = t.call;
+  r.start = begin;
+  r.end = end;
+  r.deviceId = t.first_device;
+  r.endDeviceId = t.last_device;
+  r.graphId = t.graph;
+  r.contextId = r.endContextId = t.context;
+  r.streamId = t.stream;
+  return r;
+}
+
 CUpti_ActivityContext3 context_record(std::uint32_t number, std::uint32_t device, std::uint32_t null_stream) {
   CUpti_ActivityContext3 r{};
   r.kind = CUPTI_ACTIVITY_KIND_CONTEXT;

@@ -9,6 +9,7 @@
 #include "api/cuda/work_record.hh"
 #include "frontend/address_table.hh"
 #include "frontend/annotations.hh"
+#include "frontend/cupti/graph_traces.hh"
 #include "marshal/snapshot.hh"
 
 namespace outboard::frontend::cupti {
@@ -53,6 +54,9 @@ struct shown_memory {
 };
 /// The counter of the program's is 0, and so are a pool's sizes.
 CUpti_ActivityMemory4 memory_record(const shown_memory& m);
+
+/// `begin`, `end`: on the program's clock.
+CUpti_ActivityGraphTrace2 graph_record(const graph_trace& t, std::uint64_t begin, std::uint64_t end);
 
 CUpti_ActivityContext3 context_record(std::uint32_t number, std::uint32_t device, std::uint32_t null_stream);
 
