@@ -100,7 +100,7 @@ tls_connection::tls_connection(std::unique_ptr<connection> raw, std::unique_ptr<
   inner_ = std::move(inner);
   answering_ = true;
   owes_answer_ = is_server_ = own == side::server;
-  if (own == side::client && inner_->shake() == step::wants_bytes) inner_->take_output(out_);
+  if (own == side::client && inner_->shake() == step::wants_bytes) inner_->take_output(said_);
 }
 
 tls_connection::~tls_connection() {
@@ -143,20 +143,33 @@ status tls_connection::begin_inner(std::unique_ptr<engine> inner, deadline until
     inner_ = std::move(inner);
     if (inner_->shake() == step::failed) return failure(inner_->problem());
   }
+  const std::lock_guard own(shaking_);
   if (const io sent = send_output(*inner_, until); sent != io::done) return gone(sent);
   return {};
 }
 
-/// Sends what an engine has to say. Only during handshakes, when nobody else sends.
+/// Sends what is left of a handshake's words. What a time-out cut is continued by the next call: the other
+/// end must see whole records.
+io tls_connection::send_said(deadline until) {
+  if (said_sent_ < said_.used) {
+    const iovec part = as_part(said_.bytes().subspan(said_sent_));
+    const io_result sent = raw_->send({&part, 1}, until);
+    said_sent_ += sent.bytes;
+    if (sent.status != io::done) return sent.status;
+  }
+  said_.used = said_sent_ = 0;
+  return io::done;
+}
+
+/// Sends what an engine has to say, behind what was left before. Only during handshakes, when nobody else
+/// sends.
 io tls_connection::send_output(engine& by, deadline until) {
-  output said;
+  if (const io sent = send_said(until); sent != io::done) return sent;
   {
     const std::lock_guard lock(engines_);
-    by.take_output(said);
+    by.take_output(said_);
   }
-  if (said.used == 0) return io::done;
-  const iovec part = as_part(said.bytes());
-  return raw_->send({&part, 1}, until).status;
+  return send_said(until);
 }
 
 /// Completes `record_`, and takes no byte more from the stream: the next may be for another end. What came
@@ -196,19 +209,18 @@ io tls_connection::pump(deadline until) {
   std::unique_lock own(shaking_, std::defer_lock);
   if (!lock_until(own, until)) return io::timed_out;
   if (ready_.load(std::memory_order_acquire)) return io::done;
-  if (ended_) return io::closed;
-  if (out_.used > 0 && !outer_ && !is_server_) {
-    // The first words of a client without an outer connection.
-    const iovec part = as_part(out_.bytes());
-    if (const io sent = raw_->send({&part, 1}, until).status; sent != io::done) return sent;
-    out_.used = 0;
+  if (const io sent = send_said(until); sent != io::done) return sent;
+  if (shaken_) {
+    ready_.store(true, std::memory_order_release);
+    return io::done;
   }
+  if (ended_) return io::closed;
   if (owes_answer_) {
     const io made = make_answer(until);
     return made == io::done ? send_output(*inner_, until) : made;
   }
   if (const io got = read_record(until); got != io::done) return got;
-  return take_record();
+  return take_record(until);
 }
 
 /// Server: reads the client's first message and makes the answer, which is not sent yet.
@@ -224,7 +236,7 @@ io tls_connection::make_answer(deadline until) {
   return io::done;
 }
 
-io tls_connection::take_record() {
+io tls_connection::take_record(deadline until) {
   const std::span<const std::byte> whole = std::span(record_).first(std::exchange(in_record_, 0));
   if (inner_ && whole.front() == handshake_record) answering_ = true;
   if (!inner_ || !answering_) {
@@ -238,13 +250,15 @@ io tls_connection::take_record() {
     inner_->offer(whole);
     made = inner_->shake();
   }
-  if (const io sent = send_output(*inner_, no_deadline); sent != io::done) return sent;
-  if (made == step::failed) return io::broken;
-  if (made == step::done) ready_.store(true, std::memory_order_release);
+  shaken_ = made == step::done;
+  const io sent = send_output(*inner_, until);
+  if (made == step::failed) return io::broken;  // TLS's own word for it went as far as it could
+  if (sent != io::done) return sent;
+  if (shaken_) ready_.store(true, std::memory_order_release);
   return io::done;
 }
 
-/// Keeps what the outer end has said.
+/// Keeps what the outer end has said. With `engines_`.
 io tls_connection::read_from(engine& by) {
   for (;;) {
     const std::size_t before = kept_.size();
@@ -279,16 +293,28 @@ io tls_connection::fill(deadline until) {
   return io::done;
 }
 
+/// Before `ready_`, a sender may be adding to what is kept.
+bool tls_connection::has_kept() {
+  std::unique_lock lock(engines_, std::defer_lock);
+  if (!ready_.load(std::memory_order_acquire)) lock.lock();
+  return taken_ < kept_.size();
+}
+
+std::size_t tls_connection::take_kept(std::span<std::byte> into) {
+  std::unique_lock lock(engines_, std::defer_lock);
+  if (!ready_.load(std::memory_order_acquire)) lock.lock();
+  const std::size_t n = std::min(into.size(), kept_.size() - taken_);
+  if (n == 0) return 0;
+  std::memcpy(into.data(), kept_.data() + taken_, n);
+  taken_ += n;
+  if (taken_ == kept_.size()) kept_.clear(), taken_ = 0;
+  return n;
+}
+
 io_result tls_connection::receive(std::span<std::byte> into, deadline until) {
   if (into.empty()) return {io::done, 0};
   for (;;) {
-    if (taken_ < kept_.size()) {
-      const std::size_t n = std::min(into.size(), kept_.size() - taken_);
-      std::memcpy(into.data(), kept_.data() + taken_, n);
-      taken_ += n;
-      if (taken_ == kept_.size()) kept_.clear(), taken_ = 0;
-      return {io::done, n};
-    }
+    if (const std::size_t n = take_kept(into); n > 0) return {io::done, n};
     if (shut_.load(std::memory_order_acquire)) return {io::broken, 0};
     if (!ready_.load(std::memory_order_acquire)) {
       if (const io got = pump(until); got != io::done) return {got, 0};
@@ -303,7 +329,7 @@ io_result tls_connection::receive(std::span<std::byte> into, deadline until) {
 
 io tls_connection::wait_readable(deadline until) {
   for (;;) {
-    if (taken_ < kept_.size()) return io::done;
+    if (has_kept()) return io::done;
     if (shut_.load(std::memory_order_acquire)) return io::broken;
     if (!ready_.load(std::memory_order_acquire)) {
       if (const io got = pump(until); got != io::done) return got;
@@ -336,7 +362,7 @@ std::size_t tls_connection::encrypt(part_reader& from, bool early) {
 /// Server, with `shaking_` and `sending_`: what it sends before the client has ended the handshake goes right
 /// behind its answer, and costs no round trip. Only the client that has the key can read it.
 io tls_connection::begin_early(deadline until) {
-  if (!owes_answer_) return io::done;
+  if (!owes_answer_) return send_said(until);
   io made = io::interrupted;
   while (made == io::interrupted) made = make_answer(until);
   if (made != io::done) return made;

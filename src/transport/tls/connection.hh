@@ -59,9 +59,12 @@ class tls_connection final : public connection {
   io read_record(deadline until);
   io make_answer(deadline until);
   io begin_early(deadline until);
-  io take_record();
+  io take_record(deadline until);
   io read_from(engine& by);
+  io send_said(deadline until);
   io send_output(engine& by, deadline until);
+  std::size_t take_kept(std::span<std::byte> into);
+  bool has_kept();
   io decrypt(std::span<std::byte> into, std::size_t& got);
   io fill(deadline until);
   std::size_t encrypt(part_reader& from, bool early);
@@ -79,11 +82,17 @@ class tls_connection final : public connection {
   bool is_server_ = false;
   bool owes_answer_ = false;  ///< server: the client's first message is not answered yet
   bool ended_ = false;        ///< the outer end has closed
-  std::mutex shaking_;        ///< held to take the next record of a handshake
+  bool shaken_ = false;       ///< as `ready_`, but the last words of the handshake may not be sent yet
+  std::mutex shaking_;        ///< held to take the next record of a handshake, and for all that follows
 
-  // The receiver's; before `ready_`, those of who holds `shaking_`.
-  std::vector<std::byte> record_, kept_;
+  // Handshakes'. A record that was sent in part is continued by the next who holds `shaking_`.
+  std::vector<std::byte> record_;
   std::size_t in_record_ = 0;
+  output said_;
+  std::size_t said_sent_ = 0;  ///< of said_
+
+  // The receiver's; before `ready_`, of who holds `engines_`.
+  std::vector<std::byte> kept_;
   std::size_t taken_ = 0;  ///< of kept_
   std::vector<std::byte> input_;
   bool was_full_ = false;

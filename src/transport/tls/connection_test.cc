@@ -88,6 +88,34 @@ class outer_server {
   std::vector<std::byte> record_;
 };
 
+/// A connection that takes a few bytes of each send and then lets it time out, as one whose buffers are full.
+class narrow_connection final : public connection {
+ public:
+  explicit narrow_connection(std::unique_ptr<connection> raw, std::size_t width)
+      : raw_(std::move(raw)), width_(width) {}
+
+  const capabilities& what() const override { return raw_->what(); }
+  io_result send(std::span<const iovec> parts, deadline until) override {
+    EXPECT_EQ(parts.size(), 1u);
+    waits_for_ever = waits_for_ever || until == no_deadline;
+    const iovec part{parts[0].iov_base, std::min(parts[0].iov_len, width_)};
+    const io_result sent = raw_->send({&part, 1}, until);
+    if (sent.status != io::done) return sent;
+    return {part.iov_len < parts[0].iov_len ? io::timed_out : io::done, part.iov_len};
+  }
+  io_result receive(std::span<std::byte> into, deadline until) override { return raw_->receive(into, until); }
+  io wait_readable(deadline until) override { return raw_->wait_readable(until); }
+  void interrupt() override { raw_->interrupt(); }
+  void shutdown() override { raw_->shutdown(); }
+  std::string describe() const override { return raw_->describe(); }
+
+  bool waits_for_ever = false;
+
+ private:
+  std::unique_ptr<connection> raw_;
+  std::size_t width_;
+};
+
 server_terms terms_of(const std::string& certificate, const std::string& key,
                       const std::string& authorities = {}) {
   return {certificate, key, authorities, false};
@@ -187,6 +215,63 @@ TEST_F(tls_way, what_a_server_sends_early_goes_on_where_it_timed_out) {
   EXPECT_EQ(receive_text(c, size), text);
   other.join();
   EXPECT_GT(timed_out, 3);
+}
+
+TEST_F(tls_way, words_of_a_handshake_that_were_cut_are_continued) {
+  auto narrow_client = std::make_unique<narrow_connection>(std::move(client_), 7);
+  auto narrow_server = std::make_unique<narrow_connection>(std::move(server_), 7);
+  narrow_connection &up = *narrow_client, &down = *narrow_server;
+  tls_connection c(std::move(narrow_client), library_->start_client({}), tls_connection::side::client);
+  tls_connection worker(std::move(narrow_server), library_->start_server({}), tls_connection::side::server);
+  const auto give_up = soon();
+  io client_done = io::timed_out, worker_done = io::timed_out;
+  while ((client_done != io::done || worker_done != io::done) && clock::now() < give_up) {
+    if (client_done != io::done) client_done = c.shake(deadline::min());
+    if (worker_done != io::done) worker_done = worker.shake(deadline::min());
+    ASSERT_TRUE(client_done == io::done || client_done == io::timed_out) << c.problem();
+    ASSERT_TRUE(worker_done == io::done || worker_done == io::timed_out) << worker.problem();
+  }
+  EXPECT_EQ(client_done, io::done);
+  EXPECT_EQ(worker_done, io::done);
+  // Nobody who polls was made to wait for a peer that takes nothing.
+  EXPECT_FALSE(up.waits_for_ever);
+  EXPECT_FALSE(down.waits_for_ever);
+}
+
+TEST_F(tls_way, what_the_outer_end_says_late_is_whole_for_a_receiver_beside_a_sender) {
+  // Both threads take records of the handshake; the receiver looks all the time. TSan looks at this, too.
+  constexpr int pieces = 300;
+  std::string whole;
+  for (int i = 0; i < pieces; ++i) whole += std::to_string(i) + std::string(static_cast<std::size_t>(i), '.');
+  std::thread gate([&] {
+    outer_server outer(*server_, server_context_->start(""));
+    ASSERT_TRUE(outer.greet("greeting"));
+    EXPECT_EQ(outer.read(), "hello");
+    for (int i = 0; i < pieces; ++i)
+      outer.write(std::to_string(i) + std::string(static_cast<std::size_t>(i), '.'));
+    tls_connection worker(std::move(server_), library_->start_server(outer.by().inner_key()),
+                          tls_connection::side::server);
+    EXPECT_EQ(send_text(worker, "end"), io::done);
+    EXPECT_EQ(receive_text(worker, 4), "news");
+  });
+  auto made = open();
+  ASSERT_TRUE(made.ok());
+  tls_connection& c = **made;
+  EXPECT_EQ(receive_text(c, 8), "greeting");
+  EXPECT_EQ(send_text(c, "hello"), io::done);
+  ASSERT_TRUE(c.begin_inner(library_->start_client(c.outer()->inner_key()), soon()).ok());
+  std::thread sender([&] { EXPECT_EQ(send_text(c, "news"), io::done); });
+  std::string got;
+  while (got.size() < whole.size() + 3) {
+    std::array<std::byte, 64> part;
+    const io_result one = c.receive(part, clock::now() + 1ms);
+    if (one.status == io::timed_out) continue;
+    ASSERT_EQ(one.status, io::done);
+    got += text_of(std::span(part).first(one.bytes));
+  }
+  EXPECT_EQ(got, whole + "end");
+  sender.join();
+  gate.join();
 }
 
 TEST_F(tls_way, a_sender_without_patience_does_not_wait_for_a_silent_handshake) {

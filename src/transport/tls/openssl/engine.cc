@@ -14,6 +14,10 @@ namespace {
 /// AES-GCM may protect 2^24.5 records with one key (RFC 8446, 5.5).
 constexpr std::uint64_t records_of_a_key = 1u << 23;
 
+/// Answers that reading has made and nobody has sent yet. A peer of ours asks for none; one that asks for new
+/// keys (RFC 8446, 4.6.3) without ever reading would fill our memory.
+constexpr std::size_t most_unsent_answers = 16u << 10;
+
 constexpr char inner_label[] = "EXPORTER-outboard-inner";
 constexpr char binding_label[] = "EXPORTER-Channel-Binding";  // RFC 9266
 
@@ -135,7 +139,12 @@ bool openssl_engine::write_with_answer(std::span<const std::byte> plain) {
 std::ptrdiff_t openssl_engine::read(std::span<std::byte> into) {
   ERR_clear_error();
   std::size_t got = 0;
-  if (SSL_read_ex(ssl_.get(), into.data(), into.size(), &got) == 1) return static_cast<std::ptrdiff_t>(got);
+  const bool read = SSL_read_ex(ssl_.get(), into.data(), into.size(), &got) == 1;
+  if (bytes_.out.used > most_unsent_answers) {
+    problem_ = "it asks for new keys again and again, and reads no answer";
+    return -2;
+  }
+  if (read) return static_cast<std::ptrdiff_t>(got);
   switch (SSL_get_error(ssl_.get(), 0)) {
     case SSL_ERROR_WANT_READ:
       return 0;
