@@ -27,6 +27,9 @@ struct daemon_facts {
   std::vector<std::string> listening;
   std::vector<std::string> transports;
   bool token_required = false;
+  std::string_view tls;             ///< the setting
+  std::string fingerprint;          ///< of the server's key; empty: it has none
+  std::string certificate_warning;  ///< empty: its certificate is valid for some time
   bool draining = false;
   pool_settings pool;
   std::size_t guests = 0;

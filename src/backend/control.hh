@@ -34,6 +34,13 @@ enum class control_kind : std::uint8_t {
   sought,
   withdraw,
   withdrawn,
+  // Between the daemon and its gate (gate_messages.hh):
+  gate_begin,
+  gate_listen,  ///< with a listening socket
+  gate_retire,  ///< another gate accepts from now on
+  gate_ready,
+  gate_arrival,  ///< with a client's socket
+  gate_local,    ///< with the local socket for the client of the message before it
 };
 
 struct control_message {

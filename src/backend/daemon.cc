@@ -16,6 +16,7 @@
 #include "backend/answers.hh"
 #include "backend/checkpoints.hh"
 #include "backend/device_shape.hh"
+#include "backend/gate_keeper.hh"
 #include "backend/identity/token_book.hh"
 #include "backend/image_cache.hh"
 #include "backend/monitor.hh"
@@ -24,6 +25,7 @@
 #include "base/log.hh"
 #include "base/schemes.hh"
 #include "base/version.hh"
+#include "transport/tls/peer_place.hh"
 #include "wire/data_connection.hh"
 #include "wire/monitor.hh"
 
@@ -35,6 +37,8 @@ constexpr std::chrono::seconds monitor_delay{2};
 
 /// A client whose token was revoked computes for so long at most.
 constexpr std::chrono::milliseconds look_at_tokens_every{300};
+/// Programs that renew certificates only replace the files.
+constexpr std::chrono::seconds look_at_certificates_every{1};
 
 /// Four descriptors a session, and room for the rest; most systems start programs with 1,024.
 void raise_descriptor_limit() {
@@ -80,6 +84,24 @@ result<passed_socket> inspect_passed_socket(int fd) {
   return failure("a socket was passed that no transport uses; known are " + url_forms());
 }
 
+/// Which clients of a listener may speak without TLS; nothing: all do, and the gate has no part in it.
+std::optional<plain_clients> plain_clients_of(const config& c, const std::string& url) {
+  if (!traits_of(url).leaves_host || c.tls == tls_choice::off) return std::nullopt;
+  if (c.tls == tls_choice::required) return plain_clients::none;
+  if (c.tls == tls_choice::allowed) return plain_clients::all;
+  if (transport::tls::is_on_this_host(url)) return std::nullopt;
+  return plain_clients::of_this_host;
+}
+
+/// May a client come encrypted? Sockets that were passed may be of any kind.
+bool needs_tls(const daemon_settings& settings) {
+  if (settings.configuration.tls == tls_choice::off) return false;
+  return settings.own_environment("LISTEN_FDS") ||
+         std::ranges::any_of(settings.listen, [&](const std::string& url) {
+           return plain_clients_of(settings.configuration, url).has_value();
+         });
+}
+
 class daemon {
  public:
   daemon(daemon_settings settings, token_book tokens, probed_device device, guest_rules rules,
@@ -98,7 +120,9 @@ class daemon {
             [this](accepted_session&& s) { return begin(std::move(s)); },
             [this](const std::string& question, const std::string& identity) {
               return answer(question, identity);
-            }) {}
+            }),
+        gate_(loop_, settings_.command, settings_.own_environment,
+              [this](gate_arrival&& arrival) { admit(std::move(arrival)); }) {}
 
   status watch_signals();
   status listen_everywhere();
@@ -117,6 +141,11 @@ class daemon {
   status listen_on(const std::string& url);
   status adopt(unique_fd socket);
   status add(std::unique_ptr<transport::listener> listener, std::string scheme);
+  bool lets_in_strangers() const;
+  status serve_by_gate(const transport::listener& listener, plain_clients plain);
+  void admit(gate_arrival&& arrival);
+  void look_at_certificates();
+  bool needs_certificates() const;
   void accept_from(std::size_t index);
   void pause(std::size_t index, const std::string& why);
   void on_signal();
@@ -142,6 +171,7 @@ class daemon {
   checkpoints checkpoints_;
   answers answers_;
   guests guests_;
+  gate_keeper gate_;
   std::vector<endpoint> endpoints_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   bool draining_ = false, stopped_ = false;
@@ -191,7 +221,7 @@ status daemon::listen_everywhere() {
 
 status daemon::listen_on(const std::string& url) {
   transport::listen_options options;
-  options.allow_foreign_hosts = tokens_.asks(false) || settings_.configuration.insecure;
+  options.allow_foreign_hosts = lets_in_strangers();
   auto listener = settings_.transports->listen(url, options);
   if (!listener.ok()) return std::move(listener).error();
   // The socket file is 0600; who else may come in is then decided by the peer's credentials.
@@ -205,7 +235,7 @@ status daemon::listen_on(const std::string& url) {
 status daemon::adopt(unique_fd socket) {
   const auto about = inspect_passed_socket(socket.get());
   if (!about.ok()) return about.error();
-  if (about->foreign && !tokens_.asks(false) && !settings_.configuration.insecure) {
+  if (about->foreign && !lets_in_strangers()) {
     return failure(
         "a socket that was passed can be reached from other hosts; give --token-file or --insecure, or "
         "make a token with `outboard token create`");
@@ -220,11 +250,56 @@ status daemon::adopt(unique_fd socket) {
 status daemon::add(std::unique_ptr<transport::listener> listener, std::string scheme) {
   const std::size_t index = endpoints_.size();
   const int fd = listener->poll_descriptor();
+  const auto plain = plain_clients_of(settings_.configuration, listener->url());
+  log::info("listening on ", listener->url(), plain && *plain != plain_clients::all ? " with TLS" : "");
+  if (plain) {
+    OUTBOARD_TRY(serve_by_gate(*listener, *plain));
+    endpoints_.push_back({std::move(listener), std::move(scheme), 0});
+    return {};
+  }
   auto watch = loop_.watch(fd, EPOLLIN, [this, index](std::uint32_t) { accept_from(index); });
   if (!watch.ok()) return std::move(watch).error();
-  log::info("listening on ", listener->url());
   endpoints_.push_back({std::move(listener), std::move(scheme), *watch});
   return {};
+}
+
+/// Whether something decides which clients of other machines come in.
+bool daemon::lets_in_strangers() const {
+  return tokens_.asks(false) || settings_.configuration.insecure ||
+         (!settings_.configuration.certificates.client_authority.empty() &&
+          settings_.configuration.tls == tls_choice::required);
+}
+
+/// Starts the gate with the first listener that needs it.
+status daemon::serve_by_gate(const transport::listener& listener, plain_clients plain) {
+  if (!gate_.started()) {
+    const certificate_settings& files = settings_.configuration.certificates;
+    OUTBOARD_TRY(gate_.start({.certificate = files.server,
+                              .key = files.server_key,
+                              .authority = files.client_authority,
+                              .own_key = files.own_key,
+                              .certificate_required = needs_certificates(),
+                              .unfinished = settings_.configuration.limits.unauthenticated,
+                              .seconds = settings_.configuration.limits.hello_seconds}));
+  }
+  return gate_.serve(listener.poll_descriptor(), {listener.url(), plain});
+}
+
+/// Where nothing else says who a client is.
+bool daemon::needs_certificates() const {
+  return !settings_.configuration.certificates.client_authority.empty() && !tokens_.asks(false);
+}
+
+void daemon::admit(gate_arrival&& arrival) {
+  const std::string scheme = arrival.from.substr(0, arrival.from.find(':'));
+  if (arrival.local) return guests_.admit_behind_gate(std::move(arrival), scheme);
+  auto connection = settings_.transports->find(scheme)->attach(std::move(arrival.client));
+  if (connection.ok()) guests_.admit(std::move(*connection), scheme);
+}
+
+void daemon::look_at_certificates() {
+  gate_.reload();
+  loop_.after(look_at_certificates_every, [this] { look_at_certificates(); });
 }
 
 void daemon::accept_from(std::size_t index) {
@@ -300,6 +375,7 @@ void daemon::look_at_tokens() {
     workers_.end_identity(gone, "its token was revoked");
     monitor_.end_identity(gone);
   }
+  gate_.require_certificates(needs_certificates());
   if (!problem.empty()) log::warn("named tokens stay as they were: ", problem);
   loop_.after(look_at_tokens_every, [this] { look_at_tokens(); });
 }
@@ -327,6 +403,9 @@ result<std::string> daemon::make_answer(const std::string& question, const std::
                      .listening = urls(),
                      .transports = {},
                      .token_required = tokens_.asks(false),
+                     .tls = name(settings_.configuration.tls),
+                     .fingerprint = gate_.facts().fingerprint,
+                     .certificate_warning = gate_.facts().warning,
                      .draining = draining_,
                      .pool = settings_.configuration.pool,
                      .guests = guests_.present(),
@@ -343,6 +422,7 @@ status daemon::watch_signals() {
 
 void daemon::serve() {
   if (!settings_.tokens_file.empty()) look_at_tokens();
+  if (gate_.started()) look_at_certificates();
   if (settings_.on_ready) settings_.on_ready(urls());
   notify_manager("READY=1\nSTATUS=serving the " + device_.kind + " device");
   // Of a driver's NVML, on a server that is there for long: a program that only lists devices then need not
@@ -454,6 +534,7 @@ status run_daemon(daemon_settings settings) {
   if (!signals.ok()) return std::move(signals).error();
   auto loop = event_loop::make();
   if (!loop.ok()) return std::move(loop).error();
+  if (needs_tls(settings)) settings.command.arguments.emplace_back("--tls");
   daemon d(std::move(settings), std::move(*tokens), std::move(*device), std::move(rules), std::move(*loop),
            std::move(*signals));
   OUTBOARD_TRY(d.watch_signals());

@@ -11,15 +11,19 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <optional>
 
+#include "backend/gate_messages.hh"
 #include "base/errno_text.hh"
 #include "base/hex.hh"
 #include "base/log.hh"
 #include "base/log_fields.hh"
 #include "base/schemes.hh"
+#include "transport/tls/handed_over.hh"
+#include "wire/checkpoint.hh"
 #include "wire/features.hh"
 
 namespace outboard::backend {
@@ -115,7 +119,18 @@ struct guests::guest {
   bool ends_with_proof = false;
   std::size_t sent = 0;  ///< of them
   std::size_t ignored = 0;
+  // Behind the gate:
+  bool encrypted = false;
+  bool certified = false;        ///< it has shown a certificate, whose subject it is
+  unique_fd client;              ///< its own socket, for who serves it; `socket` is a local one
+  std::vector<std::byte> facts;  ///< channel_facts with their length, as they come
+  bool facts_read = false;
+  transport::tls::secret key{};  ///< of the inner connection
 };
+
+bool accepted_session::may_join(const std::string& of, const std::string& begun_by) const {
+  return identity == of && (transport::tls::is_encrypted(scheme) || !transport::tls::is_encrypted(begun_by));
+}
 
 guests::guests(event_loop& loop, guest_rules rules, begin_session begin, answer_question answer)
     : loop_(loop),
@@ -152,6 +167,12 @@ std::uint64_t guests::features_for(const transport::capabilities& can) const {
   return features;
 }
 
+/// What checks a guest's token; null: none is asked for.
+const token_finder* guests::tokens_for(bool vouched) const {
+  if (!rules_.tokens->asks(vouched)) return nullptr;
+  return vouched ? &find_shared_token_ : &find_token_;
+}
+
 void guests::admit(std::unique_ptr<transport::connection> connection, const std::string& scheme) {
   const auto by_kernel = peer_by_kernel(*connection);
   const std::string problem = by_kernel ? peer_problem(*by_kernel) : "";
@@ -163,18 +184,38 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
     ++refused_;
     return;
   }
-  const std::string source = source_of(socket->get(), without_port(from));
-  if (const auto in_the_way = sources_.in_the_way_of(source))
-    drop(*guests_.at(in_the_way->guest), in_the_way->why);
-  const guest_id id = next_++;
   const bool vouched = by_kernel && by_kernel->ok();
-  const token_finder* const finder = vouched ? &find_shared_token_ : &find_token_;
-  const token_finder* const tokens = rules_.tokens->asks(vouched) ? finder : nullptr;
-  auto& g = *guests_.emplace(id, std::make_unique<guest>(id, scheme, from, tokens, features)).first->second;
-  g.identify(by_kernel);
-  g.source = source;
-  sources_.enter(source, id);
-  g.socket = std::move(*socket);
+  auto made = std::make_unique<guest>(next_++, scheme, from, tokens_for(vouched), features);
+  made->identify(by_kernel);
+  made->socket = std::move(*socket);
+  const int named_by = made->socket.get();
+  greet(enter(std::move(made), named_by), problem);
+}
+
+void guests::admit_behind_gate(gate_arrival&& arrival, const std::string& scheme) {
+  auto made = std::make_unique<guest>(next_++, scheme, arrival.from, tokens_for(false),
+                                      features_for(transport::capabilities{.detachable = true}));
+  made->identify(std::nullopt);
+  made->encrypted = true;
+  made->socket = std::move(arrival.local);
+  made->client = std::move(arrival.client);
+  const int named_by = made->client.get();
+  greet(enter(std::move(made), named_by), "");
+}
+
+/// Finds room for a guest. The socket says which source it comes from.
+guests::guest& guests::enter(std::unique_ptr<guest> made, int named_by) {
+  made->source = source_of(named_by, made->peer.empty() ? without_port(made->from) : made->peer);
+  if (const auto in_the_way = sources_.in_the_way_of(made->source))
+    drop(*guests_.at(in_the_way->guest), in_the_way->why);
+  const guest_id id = made->id;
+  guest& g = *guests_.emplace(id, std::move(made)).first->second;
+  sources_.enter(g.source, id);
+  return g;
+}
+
+void guests::greet(guest& g, const std::string& problem) {
+  const guest_id id = g.id;
   if (const status watched = watch(g); !watched.ok())
     return refuse(g, {wire::refusal_reason::busy, watched.error().message});
   g.timer = loop_.after(std::chrono::seconds(rules_.limits.hello_seconds), [this, id] {
@@ -206,7 +247,41 @@ void guests::on_events(guest_id id, std::uint32_t events) {
   read_rest(g);
 }
 
+/// What the gate says of an encrypted connection, before the client's first byte.
+bool guests::read_facts(guest& g) {
+  constexpr std::size_t length_size = sizeof(std::uint32_t);
+  for (;;) {
+    std::size_t wanted = length_size;
+    if (g.facts.size() >= length_size) {
+      wire::reader length(std::span(g.facts).first(length_size));
+      wanted += std::min(length.get<std::uint32_t>(), most_channel_facts);
+      if (g.facts.size() == wanted) break;
+    }
+    const std::size_t have = g.facts.size();
+    g.facts.resize(wanted);
+    const ssize_t got = ::recv(g.socket.get(), g.facts.data() + have, wanted - have, MSG_DONTWAIT);
+    g.facts.resize(have + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return false;
+    if (got <= 0) return erase(g.id), false;  // the gate has said why
+  }
+  wire::reader r(std::span(g.facts).subspan(length_size));
+  const auto facts = marshal::take_body<channel_facts>(r);
+  if (!r.finished() || facts.inner_key.size() != g.key.size()) return drop(g, "the gate failed"), false;
+  std::memcpy(g.key.data(), facts.inner_key.data(), g.key.size());
+  g.shake.bind(std::as_bytes(std::span(facts.binding)));
+  if (!facts.certificate.empty()) {
+    g.identity = facts.certificate;
+    g.certified = true;
+    g.shake.waive_token();
+  }
+  g.facts = {};
+  g.facts_read = true;
+  return true;
+}
+
 void guests::read_hello(guest& g) {
+  if (g.encrypted && !g.facts_read && !read_facts(g)) return;
   while (true) {
     const auto wanted = g.shake.wanted();
     const ssize_t got = ::recv(g.socket.get(), wanted.data(), wanted.size(), MSG_DONTWAIT);
@@ -230,8 +305,8 @@ void guests::finish_hello(guest& g) {
     const wire::token_id& token = g.shake.hello().token;
     if (const std::string problem = rules_.tokens->problem_of(token, std::time(nullptr)); !problem.empty())
       return refuse(g, {wire::refusal_reason::token, problem});
-    if (!g.user) g.identity = rules_.tokens->identity_of(token);
-  } else if (!g.user && rules_.tokens->asks(false)) {
+    if (!g.user && !g.certified) g.identity = rules_.tokens->identity_of(token);
+  } else if (!g.user && !g.certified && rules_.tokens->asks(false)) {
     // The first token was made while it said its hello.
     return refuse(
         g, {wire::refusal_reason::token, "this server asks for a token since just now; connect again"});
@@ -244,25 +319,38 @@ void guests::finish_hello(guest& g) {
   std::string& user = g.shake.hello().user;
   constexpr std::size_t most_claimed = 255;  // the worker decodes it again: it must not grow beyond its limit
   user = g.user ? name_of_user(*g.user) : user.substr(0, most_claimed) + '?';
-  const std::string_view handed_over_as = traits_of(g.scheme).handed_over_as;
+  accepted_session session = session_of(g);
+  if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
+  const auto refusal = begin_session_(std::move(session));
+  if (refusal) return refuse(g, *refusal);
+  erase(g.id);
+}
+
+/// The session gets a descriptor of its own: ours still serves to say that it is refused. Where rings are
+/// wanted the worker turns the socket into them.
+accepted_session guests::session_of(guest& g) {
   // What is kept for a token is not for another one of its name.
   const std::string owner =
       is_named_token(g.identity) ? g.identity + ' ' + hex(g.shake.hello().token) : g.identity;
-  // The session owns the descriptor from here; if it is refused it comes back to be told so.
-  // Where rings are wanted the worker turns the socket into them.
+  wire::hello hello = std::move(g.shake.hello());
+  // What the daemon itself answers comes through the gate; a worker ends the encrypted connection itself.
+  const bool of_daemon = g.encrypted && hello.wanted == wire::purpose_checkpoint;
+  const std::string_view handed_over_as =
+      of_daemon ? scheme_with(&scheme_traits::has_socket_file).name : traits_of(g.scheme).handed_over_as;
   accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)),
                            handed_over_as.empty() ? g.scheme : std::string(handed_over_as),
                            g.from,
                            g.peer,
                            g.identity,
                            g.process,
-                           std::move(g.shake.hello()),
+                           std::move(hello),
                            {g.shake.challenge(), scope_of(owner, rules_.tokens->secret())},
                            g.shake.seal()};
-  if (!session.connection) return refuse(g, {wire::refusal_reason::busy, "out of descriptors"});
-  const auto refusal = begin_session_(std::move(session));
-  if (refusal) return refuse(g, *refusal);
-  erase(g.id);
+  if (!g.encrypted || of_daemon || !session.connection) return session;
+  session.scheme = transport::tls::handed_over(g.scheme, g.key);
+  session.answers = std::move(session.connection);
+  session.connection = std::move(g.client);
+  return session;
 }
 
 void guests::answer_admin(guest& g) {

@@ -23,6 +23,13 @@
 
 namespace outboard::backend {
 
+/// A client that the gate has seen (gate.hh).
+struct gate_arrival {
+  std::string from;
+  unique_fd client;
+  unique_fd local;  ///< by which the daemon talks with it; none: it speaks without TLS
+};
+
 struct accepted_session {
   unique_fd connection;
   std::string scheme;  ///< transport that continues the descriptor in the worker
@@ -35,6 +42,13 @@ struct accepted_session {
   wire::hello hello;
   image_terms images = {};
   wire::seal seal = {};  ///< with which the welcome is made
+  /// Behind the gate: the socket by which the daemon answers as long as nobody else has the client.
+  unique_fd answers = {};
+
+  const unique_fd& to_answer() const { return answers ? answers : connection; }
+  /// May it go on with a session of this identity that began by this scheme? It must be encrypted if that is:
+  /// else who stands in between could have the session go on where he can read it.
+  bool may_join(const std::string& of, const std::string& begun_by) const;
 };
 
 struct guest_rules {
@@ -58,6 +72,8 @@ class guests {
   ~guests();
 
   void admit(std::unique_ptr<transport::connection> connection, const std::string& scheme);
+  /// A client whose encrypted connection the gate has: its own socket, and the one by which we talk with it.
+  void admit_behind_gate(gate_arrival&& arrival, const std::string& scheme);
 
   std::size_t present() const { return guests_.size(); }
   std::uint64_t refused() const { return refused_; }
@@ -69,6 +85,12 @@ class guests {
   std::uint64_t features_for(const transport::capabilities& can) const;
   /// Why it may not come in; empty: it may.
   std::string peer_problem(const result<transport::peer_identity>& peer) const;
+  const token_finder* tokens_for(bool vouched) const;
+  guest& enter(std::unique_ptr<guest> made, int named_by);
+  void greet(guest& g, const std::string& problem);
+  /// False: there is more to come, or the guest is gone.
+  bool read_facts(guest& g);
+  accepted_session session_of(guest& g);
   status watch(guest& g);
   void on_events(guest_id id, std::uint32_t events);
   void read_hello(guest& g);

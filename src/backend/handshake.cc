@@ -70,7 +70,8 @@ handshake::state handshake::hello_complete() {
                                                       " were asked for, offered were " +
                                                       std::to_string(features_));
   }
-  if (tokens_ != nullptr) {
+  const bool shows_token = hello->token != wire::token_id{};
+  if (tokens_ != nullptr && (shows_token || !waived_)) {
     const auto verifier = (*tokens_)(hello->token);
     const auto seal =
         verifier ? wire::check(payload, *verifier, wire::bound_greeting(greeting_payload(), binding_))

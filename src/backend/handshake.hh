@@ -30,6 +30,9 @@ class handshake {
   /// Before the hello: proofs are good for this connection alone (token_proof.hh, bound_greeting).
   void bind(std::span<const std::byte> binding) { binding_.assign(binding.begin(), binding.end()); }
 
+  /// The client has shown a certificate that is accepted, and needs no token.
+  void waive_token() { waived_ = true; }
+
   /// The first bytes of the connection, ready to send.
   std::vector<std::byte> greeting() const;
 
@@ -53,6 +56,7 @@ class handshake {
   wire::nonce challenge_;
   std::uint64_t features_;
   std::vector<std::byte> binding_;
+  bool waived_ = false;
   std::array<std::byte, wire::header_size> header_{};
   std::vector<std::byte> payload_;
   std::size_t received_ = 0;

@@ -62,7 +62,7 @@ void waiting_line::refuse_all_of(const std::string& identity, const wire::refusa
 }
 
 void waiting_line::refuse_all(const std::string& why) {
-  while (auto session = next()) send_refusal(session->connection, {wire::refusal_reason::busy, why});
+  while (auto session = next()) send_refusal(session->to_answer(), {wire::refusal_reason::busy, why});
 }
 
 }  // namespace outboard::backend

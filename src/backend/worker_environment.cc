@@ -108,6 +108,12 @@ variables within_cache_size(variables driver, std::uint64_t most) {
   return driver;
 }
 
+std::string key_of(const variables& driver) {
+  std::string key;
+  for (const auto& [name, value] : driver) key.append(name).append("=").append(value).push_back('\0');
+  return key;
+}
+
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own) {
   std::vector<std::string> lines;
   for (const std::string_view name : base_variables) {

@@ -22,6 +22,9 @@ using variable_source = std::function<const char*(const char*)>;  ///< getenv
 variables driver_environment(const variables& from_client, const variable_source& own,
                              std::span<const std::string> uuids);
 
+/// Names all of them in one text, for comparing.
+std::string key_of(const variables& driver);
+
 /// "NAME=value" lines for exec: base and driver variables.
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own);
 

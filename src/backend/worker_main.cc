@@ -19,6 +19,8 @@
 #include "base/log_fields.hh"
 #include "base/schemes.hh"
 #include "marshal/snapshot.hh"
+#include "transport/tls/handed_over.hh"
+#include "transport/tls/library.hh"
 #include "wire/features.hh"
 
 namespace outboard::backend {
@@ -145,9 +147,8 @@ int serve(const worker_options& options, device::device* device, session_api* ap
   log::set_lasting_fields({{"session", static_cast<std::int64_t>(assign->session)},
                            {"user", hello->user},
                            {"program", hello->program}});
-  transport::transport* t = options.transports->find(assign->scheme);
-  CHECK(t != nullptr);
-  auto connection = t->attach(std::move((*message)->descriptor));
+  auto connection =
+      transport::tls::attach(*options.transports, assign->scheme, std::move((*message)->descriptor));
   if (!connection.ok()) {
     (void)send_control(control, control_kind::failed, encode_text(connection.error().message)).ok();
     return 1;
@@ -174,9 +175,7 @@ int serve(const worker_options& options, device::device* device, session_api* ap
   broker_link broker(control);
   const auto attach = [&options](const std::string& scheme,
                                  unique_fd fd) -> result<std::unique_ptr<transport::connection>> {
-    transport::transport* by = options.transports->find(scheme);
-    if (!by) return failure("unknown transport " + scheme);
-    return by->attach(std::move(fd));
+    return transport::tls::attach(*options.transports, scheme, std::move(fd));
   };
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
@@ -208,6 +207,11 @@ int run_worker(const worker_options& options) {
     (void)send_control(control, control_kind::failed, encode_text(why.message)).ok();
     return 1;
   };
+  // What ends encrypted connections is a file, too. Where it is missing there is no gate, and nobody comes
+  // encrypted. A process's first connection takes some milliseconds more; a warm worker has that behind it.
+  if (options.tls) {
+    if (const auto loaded = transport::tls::load(); loaded.ok()) (void)(*loaded)->start_server({});
+  }
   // Before there is another thread, a driver or a byte of a client's.
   if (!options.confine_to.empty()) {
     std::vector<std::string> folders{options.confine_to};

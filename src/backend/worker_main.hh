@@ -21,6 +21,7 @@ namespace outboard::backend {
 struct worker_options {
   pid_t parent = -1;   ///< the daemon: this process ends with it
   bool probe = false;  ///< answer with what the device is, and end
+  bool tls = false;    ///< clients may come encrypted: what ends TLS is loaded before it confines itself
   bool warm = false;   ///< open the device and a context before there is a session
   /// For a session that does not speak CUDA: opens what it speaks, and no device.
   std::function<result<std::unique_ptr<session_api>>()> open_api = {};

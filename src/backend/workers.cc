@@ -29,12 +29,6 @@ constexpr auto time_to_end_after_sigterm = 300ms;
 /// slows them, but soon, because the next session may.
 constexpr auto warm_up_delay = 20ms;
 
-std::string key_of(const variables& driver) {
-  std::string key;
-  for (const auto& [name, value] : driver) key.append(name).append("=").append(value).push_back('\0');
-  return key;
-}
-
 std::string seconds_text(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", seconds);
@@ -65,6 +59,7 @@ struct workers::worker {
   wire::seal seal{};
   // Our copy of its descriptor tells us when the client leaves; it is closed with the worker at the latest.
   unique_fd connection;
+  unique_fd answers;  ///< as accepted_session has it, until the worker serves
   event_loop::clock::time_point session_began;
   std::optional<ended_message> end;
   bool client_gone = false;
@@ -126,7 +121,7 @@ void workers::call_next() {
     if (const auto refusal = give_worker(*session)) {
       const log::with_fields fields(client_fields(*session));
       log::info("refused ", session->from, ": ", refusal->message);
-      send_refusal(session->connection, *refusal);
+      send_refusal(session->to_answer(), *refusal);
     }
   }
 }
@@ -169,12 +164,12 @@ std::optional<wire::refusal> workers::add_data_connection(accepted_session&& gue
   const auto session = wire::decode_data_question(guest.hello.admin_question);
   if (!session.ok()) return wire::refusal{wire::refusal_reason::malformed, session.error().message};
   for (const auto& [id, w] : workers_) {
-    if (!w->session || w->session->id != *session || w->identity != guest.identity) continue;
+    if (!w->session || w->session->id != *session || !guest.may_join(w->identity, w->scheme)) continue;
     const offered_message kept = broker_.keep_connection(id, guest.identity, guest.scheme, guest.connection);
     if (!kept.taken) return wire::refusal{wire::refusal_reason::busy, "too many data connections"};
     const std::vector<std::byte> answer = make_welcome(guest.seal, wire::encode_data_answer(kept.token));
     // So little fits into any socket's buffer; a client that is gone already is the worker's to notice.
-    (void)::send(guest.connection.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)::send(guest.to_answer().get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     return std::nullopt;
   }
   return wire::refusal{wire::refusal_reason::question, "there is no such session"};
@@ -278,6 +273,7 @@ status workers::assign(worker& w, accepted_session& session) {
                            .environment = w.driver};
   w.session_began = event_loop::clock::now();
   w.connection = std::move(session.connection);
+  w.answers = std::move(session.answers);
   w.hello = std::move(session.hello);
   w.scheme = session.scheme;
   w.identity = session.identity;
@@ -386,6 +382,7 @@ status workers::on_message(worker& w, control_message& m) {
 
 void workers::begin_to_serve(worker& w, unique_fd activity) {
   w.session->serving = true;
+  w.answers.reset();  // the worker answers
   w.activity = std::move(activity);
   if (w.activity) {
     if (auto hold = session_hold::open(w.activity)) w.hold.emplace(std::move(*hold));
@@ -473,12 +470,13 @@ bool workers::begin_again(worker& w, int wait_status) {
   auto started = start_worker(w.driver, readiness::cold);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
-  accepted_session session{std::move(w.connection), w.scheme,   w.session->from,
-                           w.session->peer,         w.identity, w.session->peer_process,
-                           std::move(w.hello),      w.images,   w.seal};
+  accepted_session session{
+      std::move(w.connection), w.scheme,           w.session->from, w.session->peer, w.identity,
+      w.session->peer_process, std::move(w.hello), w.images,        w.seal,          std::move(w.answers)};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
     w.connection = std::move(session.connection);
+    w.answers = std::move(session.answers);
     return false;
   }
   --sessions_;
@@ -510,7 +508,7 @@ void workers::ended_session(worker& w, int wait_status) {
   if (!w.end || !w.end->orderly) ++totals_.failed;
   // Nobody has answered the hello yet: a word is better than a closed connection.
   if (!w.session->serving && !w.client_gone) {
-    send_refusal(w.connection, {wire::refusal_reason::device, why});
+    send_refusal(w.answers ? w.answers : w.connection, {wire::refusal_reason::device, why});
   }
   ::shutdown(w.connection.get(), SHUT_RDWR);
   std::vector<log::field> fields = session_fields(*w.session);

@@ -92,7 +92,8 @@ class workers {
   /// At once, or when its turn has come (limits.running).
   std::optional<wire::refusal> begin_session(accepted_session&& session);
 
-  /// For a session of the same identity, whose worker asks for it by the token that the guest is told.
+  /// For a session of the same identity, encrypted if that is, whose worker asks for it by the token that the
+  /// guest is told.
   std::optional<wire::refusal> add_data_connection(accepted_session&& guest);
 
   /// Ends the sessions of an identity that is no more, those that run and those that wait, at once: what a

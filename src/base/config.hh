@@ -79,6 +79,23 @@ struct compiler_cache_settings {
   std::uint64_t per_identity = 1ull << 30;  ///< of one; likewise
 };
 
+/// Whether connections over a network are encrypted: with peers beyond this machine; always; as the client
+/// wishes (servers only); never.
+enum class tls_choice { automatic, required, allowed, off };
+std::string_view name(tls_choice c);
+
+/// Paths of PEM files, and who is trusted.
+struct certificate_settings {
+  // Server.
+  std::string server, server_key;  ///< empty: a key of its own, with a certificate that it signs itself
+  std::string own_key;             ///< where that is kept; empty: where this user's or service's state is
+  std::string client_authority;    ///< who signs clients' certificates; empty: none are asked for
+  // Client.
+  std::string client, client_key;  ///< empty: none
+  std::string server_authority;    ///< who signs servers' certificates; empty: fingerprints decide
+  std::string known_servers;       ///< file of fingerprints; empty: beside the user's configuration
+};
+
 inline constexpr std::uint32_t most_wait_seconds = 7 * 86400;
 
 /// Each way, of one context of a session.
@@ -96,6 +113,8 @@ struct config {
   bool concurrent_managed = true;  ///< host and kernels use managed memory at the same time, where they can
   // Both.
   std::string token_file;
+  tls_choice tls = tls_choice::automatic;
+  certificate_settings certificates;
   log::level log = log::level::error;
   bool rings = true;  ///< shared memory with a peer on this host, where both ends have it
   /// For the bytes of large copies, each way, where memory cannot be shared; 0: none beside the session's. A

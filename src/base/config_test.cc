@@ -87,6 +87,7 @@ server = "tcp:[::1]"
 listen = ["unix:/run/o.sock", "tcp:0.0.0.0:1"]
 token_file = "secret"
 tokens_file = "names"
+tls = "require"
 insecure = true
 allow_users = ["alice", "1001"]
 log_format = "json"
@@ -110,6 +111,9 @@ size = "64MiB"
 directory = "/kernels"
 size = 0
 per_identity = "1MiB"
+[certificates]
+server = "box.pem"
+known_servers = "/k"
 [worker]
 confine = "require"
 [cpu]
@@ -133,6 +137,9 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->compiler_cache.directory, "/kernels");
   EXPECT_EQ(c->compiler_cache.size, 0u);
   EXPECT_EQ(c->compiler_cache.per_identity, 1u << 20);
+  EXPECT_EQ(c->tls, tls_choice::required);
+  EXPECT_EQ(c->certificates.server, folder + "/box.pem");
+  EXPECT_EQ(c->certificates.known_servers, "/k");
   EXPECT_EQ(c->confine, confine_choice::required);
   EXPECT_EQ(c->wait_seconds, 3600u);
   EXPECT_EQ(c->limits.running, 4u);
@@ -144,7 +151,7 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->limits.sessions, 7u);
   EXPECT_EQ(c->cpu.memory, 1ull << 30);
   EXPECT_EQ(c->cpu.capability, 86u);
-  EXPECT_EQ(c->origins.at("limits.sessions"), folder + "/user.toml:19");
+  EXPECT_EQ(c->origins.at("limits.sessions"), folder + "/user.toml:20");
   EXPECT_FALSE(c->origins.contains("device"));
   EXPECT_EQ(c->plugins, (std::vector<std::pair<std::string, std::string>>{{"ring", "/opt/ring.so"}}));
 }
@@ -156,17 +163,16 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
     if (each.section.empty()) known += std::string(each.name) + ", ";
   }
   EXPECT_EQ(problem(), "user.toml:3: unknown key \"devices\", accepted: " + known +
-                           "[limits], [pool], [cache], [compiler_cache], [worker], [devices], [cpu], "
-                           "[transport.NAME]");
+                           "[limits], [pool], [cache], [compiler_cache], [certificates], [worker], "
+                           "[devices], [cpu], [transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
   EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
   write("user.toml", "[pool]\nper_key = 65\n");
   EXPECT_EQ(problem(), "user.toml:2: pool.per_key has a bad value, accepted: a number from 0 to 64");
   write("user.toml", "[pools]\nx = 1\n");
-  EXPECT_EQ(
-      problem(),
-      "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [compiler_cache], [worker], "
-      "[devices], [cpu], [transport.NAME]");
+  EXPECT_EQ(problem(),
+            "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [compiler_cache], "
+            "[certificates], [worker], [devices], [cpu], [transport.NAME]");
   write("user.toml", "server = [\"nowhere\"]\n");
   EXPECT_EQ(problem(),
             "user.toml:1: server has a bad value: \"nowhere\" is no endpoint; did you mean tcp:nowhere? "
@@ -200,6 +206,9 @@ TEST_F(config_test, refuses_every_bad_value_without_crashing) {
                                 "compiler_cache.directory",
                                 "compiler_cache.size",
                                 "compiler_cache.per_identity",
+                                "tls",
+                                "certificates.server",
+                                "certificates.known_servers",
                                 "trace",
                                 "find_addresses",
                                 "concurrent_managed",

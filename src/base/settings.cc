@@ -273,6 +273,14 @@ bool set_confine(config& c, const given_value& v) {
   return choice.has_value();
 }
 
+constexpr std::array<std::string_view, 4> tls_words{"auto", "require", "allow", "off"};
+
+bool set_tls(config& c, const given_value& v) {
+  const auto choice = choice_in<tls_choice>(v, tls_words);
+  if (choice) c.tls = *choice;
+  return choice.has_value();
+}
+
 bool set_capability(config& c, const given_value& v) {
   const std::string text = text_in(v).value_or("");
   std::uint32_t value = 0;
@@ -304,6 +312,9 @@ constexpr setting rows[]{
     path_row({"", "token_file", "OUTBOARD_TOKEN_FILE", "--token-file", of_program | of_server},
              "file (mode 0600) with the token: a client proves with it that it may connect, and clients of `serve` must know it",
              [](auto& c) -> auto& { return c.token_file; }),
+    row({"", "tls", "OUTBOARD_TLS", "--tls", of_program | of_server}, "auto, require, allow, off",
+        "which connections over tcp: are encrypted: those beyond this machine; all; as the client wishes (server); none, for networks that are trusted", value_form::text,
+        [](config& c, const given_value& v) { return set_tls(c, v); }, [](const config& c) { return std::string(name(c.tls)); }),
     number_row<1, most_wait_seconds>({"", "wait_seconds", "OUTBOARD_WAIT_SECONDS", "--wait", of_program},
              "how many seconds a program waits for its session on a busy server",
              [](auto& c) -> auto& { return c.wait_seconds; }),
@@ -395,6 +406,31 @@ constexpr setting rows[]{
     size_row<0>({"compiler_cache", "per_identity", "", "", of_server}, disk_sizes,
              "limit for one identity", [](auto& c) -> auto& { return c.compiler_cache.per_identity; }),
 
+    path_row({"certificates", "server", "", "", of_server},
+             "the server's certificate with its chain, in PEM; read again when it changes; default: one of its own, whose key clients know by its fingerprint",
+             [](auto& c) -> auto& { return c.certificates.server; }),
+    path_row({"certificates", "server_key", "", "", of_server},
+             "the private key of that certificate; default: it is in the same file",
+             [](auto& c) -> auto& { return c.certificates.server_key; }),
+    path_row({"certificates", "own_key", "", "", of_server},
+             "where the server keeps the key that it makes when it has no certificate; default: server_key.pem where the service's or the user's state is",
+             [](auto& c) -> auto& { return c.certificates.own_key; }),
+    path_row({"certificates", "client_authority", "", "", of_server},
+             "certificates of those who sign clients' certificates; such a client needs no token",
+             [](auto& c) -> auto& { return c.certificates.client_authority; }),
+    path_row({"certificates", "client", "OUTBOARD_CLIENT_CERTIFICATE", "", of_program},
+             "the certificate with its chain, in PEM, that this user shows to servers",
+             [](auto& c) -> auto& { return c.certificates.client; }),
+    path_row({"certificates", "client_key", "OUTBOARD_CLIENT_KEY", "", of_program},
+             "the private key of that certificate; default: it is in the same file",
+             [](auto& c) -> auto& { return c.certificates.client_key; }),
+    path_row({"certificates", "server_authority", "OUTBOARD_SERVER_AUTHORITY", "", of_program},
+             "certificates of those who sign servers' certificates; a server must then have the name of its URL; default: fingerprints decide",
+             [](auto& c) -> auto& { return c.certificates.server_authority; }),
+    path_row({"certificates", "known_servers", "OUTBOARD_KNOWN_SERVERS", "", of_program},
+             "file with the fingerprints of servers; default: ~/.config/outboard/known_servers",
+             [](auto& c) -> auto& { return c.certificates.known_servers; }),
+
     row({"worker", "confine", "", "", of_server}, "auto, require, off",
         "how workers of OpenCL sessions confine themselves: as far as the kernel can; completely, or the session is refused; not at all", value_form::text,
         [](config& c, const given_value& v) { return set_confine(c, v); },
@@ -425,6 +461,7 @@ constexpr setting rows[]{
 
 }  // namespace
 
+std::string_view name(tls_choice c) { return tls_words[static_cast<std::size_t>(c)]; }
 std::string_view name(confine_choice c) { return confine_words[static_cast<std::size_t>(c)]; }
 
 std::string resolved_path(const std::string& path, const std::string& folder) {

@@ -20,6 +20,7 @@ data_dialer::data_dialer(const transport::registry& transports, const dialed& wi
     : transports_(&transports),
       url_(with.url),
       token_(s.token),
+      encrypts_(s.encrypts),
       session_(with.welcome.session),
       packs_((with.welcome.features & wire::feature_packed_pieces) != 0) {
   // A thread here and one there for each (H200, 16 cores: 4, 6, 8, 12 carry 14, 21, 25, 24 GB/s).
@@ -34,7 +35,8 @@ bool data_dialer::dial(data_connections::links& links, std::vector<marshal::shar
   hello.wanted = wire::purpose_data;
   hello.admin_question = wire::encode_data_question(session_);
   for (std::uint32_t i = 0; i < count_; ++i) {
-    auto made = frontend::dial(*transports_, url_, hello, token_, transport::clock::now() + connect_patience);
+    auto made = frontend::dial(*transports_, url_, hello, token_, transport::clock::now() + connect_patience,
+                               welcome_patience, encrypts_);
     if (!made) return log::debug("no data connection: ", made.error().message), false;
     const auto token = wire::decode_data_answer(made->welcome.content);
     if (!token) return log::debug("no data connection: ", token.error().message), false;

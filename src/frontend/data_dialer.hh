@@ -36,6 +36,7 @@ class data_dialer {
   const transport::registry* transports_ = nullptr;
   std::string url_;
   std::vector<std::byte> token_;  ///< the configuration's
+  std::shared_ptr<encryption> encrypts_;
   std::uint64_t session_ = 0;
   std::uint32_t count_ = 0;
   bool packs_ = false;

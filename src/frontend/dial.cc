@@ -11,7 +11,9 @@
 
 #include "base/schemes.hh"
 #include "base/version.hh"
+#include "frontend/encryption.hh"
 #include "marshal/driver_variables.hh"
+#include "wire/checkpoint.hh"
 #include "wire/features.hh"
 #include "wire/frame.hh"
 #include "wire/opencl_session.hh"
@@ -59,10 +61,20 @@ struct received_greeting {
   std::vector<std::byte> payload;  ///< what the token's proof covers
 };
 
+outboard::error refused(const wire::refusal& refusal) {
+  return {refusal.reason == wire::refusal_reason::busy ? action::retry : action::fail,
+          "it refused: " + refusal.message, static_cast<int>(refusal.reason)};
+}
+
 result<received_greeting> receive_greeting(transport::connection& from, deadline until) {
   const deadline patience = std::min(until, transport::clock::now() + greeting_patience);
   auto first = receive_frame(from, wire::max_hello_payload, patience);
   if (!first.ok()) return std::move(first).error();
+  // A server that speaks TLS only says so to a client that does not begin with it.
+  if (first->header.kind == wire::frame_kind::refusal) {
+    const auto refusal = wire::decode_refusal(first->payload);
+    return refusal.ok() ? refused(*refusal) : refusal.error();
+  }
   if (first->header.kind != wire::frame_kind::greeting) return not_there("its first message is no greeting");
   auto greeting = wire::decode_greeting(first->payload);
   if (!greeting.ok()) return not_there(greeting.error().message);
@@ -77,9 +89,9 @@ wire::nonce fresh_nonce() {
 }
 
 /// Fills in what depends on the greeting, or refuses the server by name. `peer_known`: the kernel says who
-/// listens there.
+/// listens there, or its key is known. `shows_certificate`: of ours, which may stand for a token.
 status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::span<const std::byte> token,
-                       bool peer_known) {
+                       bool peer_known, bool shows_certificate) {
   hello.protocol = std::min(wire::protocol_max, greeting.protocol_highest);
   if (hello.protocol < std::max(wire::protocol_min, greeting.protocol_lowest)) {
     return failure("it is " + greeting.product + " and speaks protocol " +
@@ -96,7 +108,7 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::
         "it asks for no token, so nothing shows that it is the server you mean; start it with --token-file, "
         "or give no token (--token-file, OUTBOARD_TOKEN_FILE, token_file) for it");
   }
-  if (token.empty()) {
+  if (token.empty() && !shows_certificate) {
     return outboard::error{
         action::fail,
         "it asks for a token; name the file that holds it with --token-file, OUTBOARD_TOKEN_FILE or "
@@ -123,11 +135,6 @@ status send_frame(transport::connection& to, wire::frame_kind kind, std::span<co
   return {};
 }
 
-outboard::error refused(const wire::refusal& refusal) {
-  return {refusal.reason == wire::refusal_reason::busy ? action::retry : action::fail,
-          "it refused: " + refusal.message, static_cast<int>(refusal.reason)};
-}
-
 /// The same connection by the transport of rings, once the server has seen that it reaches us without a
 /// relay.
 result<std::unique_ptr<transport::connection>> prepare_for_rings(
@@ -140,25 +147,45 @@ result<std::unique_ptr<transport::connection>> prepare_for_rings(
   return transports.find(memory_scheme().name)->attach(std::move(*socket));
 }
 
-result<dialed> shake_hands(const transport::registry& transports, std::unique_ptr<transport::connection> link,
-                           wire::hello hello, std::span<const std::byte> token, bool only_rings,
-                           deadline until, std::chrono::seconds wait) {
+/// What the proof of the token covers besides the hello.
+std::vector<std::byte> proven(std::span<const std::byte> greeting, const secured& over) {
+  if (!over.tls) return wire::bound_greeting(greeting, {});
+  return wire::bound_greeting(greeting, over.tls->outer()->binding());
+}
+
+/// Behind the hello, another process of the server has the connection, with keys of its own.
+status begin_inner(const secured& over, wire::purpose wanted, deadline until) {
+  if (!over.tls || wanted == wire::purpose::admin || wanted == wire::purpose_checkpoint) return {};
+  const auto library = transport::tls::load();
+  if (!library.ok()) return library.error();
+  auto inner = (*library)->start_client(over.tls->outer()->inner_key());
+  if (!inner) return outboard::error{action::retry, "no memory is left for an encrypted connection"};
+  return over.tls->begin_inner(std::move(inner), until);
+}
+
+result<dialed> shake_hands(const transport::registry& transports, secured& over, wire::hello hello,
+                           std::span<const std::byte> token, bool only_rings, deadline until,
+                           std::chrono::seconds wait, encryption& encrypts) {
+  std::unique_ptr<transport::connection> link = std::move(over.link);
   auto greeting = receive_greeting(*link, until);
   if (!greeting.ok()) return std::move(greeting).error();
-  OUTBOARD_TRY(answer_greeting(hello, greeting->content, token, link->what().peer_identity));
+  OUTBOARD_TRY(answer_greeting(hello, greeting->content, token,
+                               link->what().peer_identity || (over.tls && over.known),
+                               over.shows_certificate));
   if (only_rings && (hello.features & wire::feature_rings) == 0)
     return failure("it shares no memory (`rings` is off there, or it is older than that); use " +
                    std::string(memory_scheme().handed_over_as) + ":");
   std::vector<std::byte> payload = wire::encode(hello);
-  const wire::seal seal = greeting->content.token_required
-                              ? wire::prove(payload, token, wire::bound_greeting(greeting->payload, {}))
-                              : wire::seal{};
+  const bool proves = greeting->content.token_required && !token.empty();
+  const wire::seal seal =
+      proves ? wire::prove(payload, token, proven(greeting->payload, over)) : wire::seal{};
   if (payload.size() > wire::max_hello_payload) {
     return failure("our hello would be " + std::to_string(payload.size()) + " bytes, the limit is " +
                    std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
   }
   // A refusal that came early makes sending fail; its reason is still there to be read.
   status sent = send_frame(*link, wire::frame_kind::hello, payload, until);
+  if (sent.ok()) sent = begin_inner(over, hello.wanted, until);
   if (sent.ok() && (hello.features & wire::feature_rings) != 0) {
     auto prepared = prepare_for_rings(transports, std::move(link));
     if (!prepared.ok()) return std::move(prepared).error();
@@ -173,6 +200,8 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
                                               " s: others run first, or it hangs (wait_seconds in the "
                                               "configuration, OUTBOARD_WAIT_SECONDS)"};
   }
+  if (const std::string why = reply.ok() || !over.tls ? "" : over.tls->problem(); !why.empty())
+    return failure(why);
   if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
   if (reply->header.kind == wire::frame_kind::refusal) {
     const auto refusal = wire::decode_refusal(reply->payload);
@@ -182,6 +211,7 @@ result<dialed> shake_hands(const transport::registry& transports, std::unique_pt
   auto welcome = wire::decode_welcome(reply->payload);
   if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);
   if (!wire::has_seal(reply->payload, seal)) return no_proof();
+  if (proves || over.known) encrypts.remember(over);
   return dialed{std::move(link),
                 std::move(*welcome),
                 {},
@@ -197,7 +227,10 @@ std::string variable(const char* name) {
 }  // namespace
 
 result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
-                    std::span<const std::byte> token, deadline until, std::chrono::seconds wait) {
+                    std::span<const std::byte> token, deadline until, std::chrono::seconds wait,
+                    const std::shared_ptr<encryption>& given) {
+  const std::shared_ptr<encryption> encrypts = given ? given : std::make_shared<encryption>();
+  encrypts->prepare(url);
   auto link = transports.connect(url, until);
   if (!link.ok()) {
     // Some begin with the address, and with what a name in it stands for.
@@ -206,7 +239,7 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
         action::reconnect,
         "no server at " + (reason.starts_with(url) ? "" : std::string(url) + ": ") + reason};
   }
-  const transport::capabilities& can = (*link)->what();
+  const transport::capabilities can = (*link)->what();
   const bool by_rings = traits_of(url).shares_memory;
   const bool may_share =
       can.same_host && can.passes_descriptors && transports.find(memory_scheme().name) != nullptr;
@@ -218,7 +251,10 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
     hello.features |= wire::feature_rings;
   }
   const bool only_rings = by_rings && wire::opens_session(hello.wanted);
-  auto done = shake_hands(transports, std::move(*link), std::move(hello), token, only_rings, until, wait);
+  auto over = encrypts->secure(std::move(*link), url, !token.empty(), until);
+  auto done =
+      over.ok() ? shake_hands(transports, *over, std::move(hello), token, only_rings, until, wait, *encrypts)
+                : result<dialed>(over.error());
   if (!done.ok()) {
     const bool answered = done.error().next != action::reconnect;
     return outboard::error{done.error().next,

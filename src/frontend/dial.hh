@@ -16,6 +16,8 @@
 
 namespace outboard::frontend {
 
+class encryption;
+
 struct dialed {
   std::unique_ptr<transport::connection>
       connection;  ///< behind the welcome: the next bytes are frames of the session
@@ -39,10 +41,11 @@ inline constexpr std::chrono::seconds welcome_patience{120};
 /// none, unless the kernel says who listens there. The error is one sentence that names the URL; its action
 /// says how far it came: reconnect: no Outboard server answered there; retry: it is busy or drains; fail: it
 /// refused (version, token, device, question). A session is waited for as long as `wait` once the server has
-/// greeted.
+/// greeted. `encrypts`: what the settings say of TLS; null: what they say where nothing is set.
 result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
                     std::span<const std::byte> token, transport::deadline until,
-                    std::chrono::seconds wait = welcome_patience);
+                    std::chrono::seconds wait = welcome_patience,
+                    const std::shared_ptr<encryption>& encrypts = nullptr);
 
 /// A hello that says who we are: product, host, user, program, process, and the driver's variables of this
 /// process.

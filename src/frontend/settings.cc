@@ -2,6 +2,7 @@
 
 #include "base/config.hh"
 #include "base/schemes.hh"
+#include "frontend/encryption.hh"
 #include "wire/features.hh"
 
 namespace outboard::frontend {
@@ -19,6 +20,7 @@ result<settings> client_settings() {
     if (!token) return std::move(token).error();
     s.token = std::move(*token);
   }
+  s.encrypts = std::make_shared<encryption>(c->tls, c->certificates);
   s.servers = std::move(c->servers);
   s.synchronous = c->sync;
   s.rings = c->rings;
@@ -47,7 +49,7 @@ result<dialed> dial_any(const settings& s, const transport::registry& transports
   std::string reasons;
   int reason = 0;
   for (const std::string& url : s.servers) {
-    auto got = dial(transports, url, hello, s.token, until, s.wait);
+    auto got = dial(transports, url, hello, s.token, until, s.wait, s.encrypts);
     if (got) return got;
     if (!reasons.empty()) reasons += "; ";
     reasons += got.error().message;

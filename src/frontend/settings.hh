@@ -18,8 +18,9 @@
 namespace outboard::frontend {
 
 struct settings {
-  std::vector<std::string> servers;  ///< tried in order
-  std::vector<std::byte> token;      ///< empty: none is configured
+  std::vector<std::string> servers;      ///< tried in order
+  std::vector<std::byte> token;          ///< empty: none is configured
+  std::shared_ptr<encryption> encrypts;  ///< null: as if nothing were configured
   bool synchronous = false;
   bool rings = true;                   ///< where they can be had
   std::uint32_t data_connections = 8;  ///< each way; 0: none

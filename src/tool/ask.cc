@@ -111,7 +111,8 @@ std::vector<std::string> sockets_there() {
 result<asking_means> prepare_to_ask(const config& c) {
   auto transports = make_transports(c);
   if (!transports.ok()) return std::move(transports).error();
-  asking_means means{std::move(*transports), {}};
+  asking_means means{
+      std::move(*transports), {}, std::make_shared<frontend::encryption>(c.tls, c.certificates)};
   if (!c.token_file.empty()) {
     auto token = read_token(c.token_file);
     if (!token.ok()) return std::move(token).error();
@@ -129,7 +130,8 @@ result<server_answer> ask_servers(const asking_means& means, const std::vector<s
   outboard::error problem{action::reconnect, ""};
   for (const std::string& url : servers) {
     auto answer =
-        frontend::dial(means.transports, url, hello, means.token, transport::clock::now() + patience);
+        frontend::dial(means.transports, url, hello, means.token, transport::clock::now() + patience,
+                       frontend::welcome_patience, means.encrypts);
     if (answer.ok()) {
       const auto& content = answer->welcome.content;
       return server_answer{std::string(reinterpret_cast<const char*>(content.data()), content.size()), url,

@@ -9,6 +9,7 @@
 #include "base/config.hh"
 #include "base/result.hh"
 #include "frontend/dial.hh"
+#include "frontend/encryption.hh"
 
 namespace outboard::tool {
 
@@ -17,10 +18,11 @@ struct server_answer {
   std::string url, product;
 };
 
-/// What a question needs of this machine: the transports and the token.
+/// What a question needs of this machine: the transports, the token, and whom to believe.
 struct asking_means {
   transport::registry transports;
   std::vector<std::byte> token;
+  std::shared_ptr<frontend::encryption> encrypts;
 };
 
 /// Of the servers that this machine may have without being told (locate.hh): those whose sockets are there.

@@ -197,6 +197,11 @@ void print_server(const json& server) {
               text_of(get(get(a, "protocol"), "highest")).c_str());
   print_device(get(a, "device"), "    ");
   print_opencl(get(a, "opencl"), "    ");
+  if (const std::string key = text_of(get(a, "fingerprint")); !key.empty() && key != "null")
+    std::printf("    TLS: its key is %s\n", key.c_str());
+  if (const std::string warning = text_of(get(a, "certificate_warning"));
+      !warning.empty() && warning != "null")
+    std::printf("    TLS: %s\n", warning.c_str());
   std::printf("    listening on:");
   for (const json& url : get(a, "listening")) std::printf(" %s", text_of(url).c_str());
   std::printf(

@@ -76,14 +76,14 @@ void add_setting(CLI::App& verb, common_flags& common, std::string_view key) {
 }
 
 void add_server(CLI::App& verb, common_flags& common) {
-  for (const char* key : {"server", "token_file"}) add_setting(verb, common, key);
+  for (const char* key : {"server", "token_file", "tls"}) add_setting(verb, common, key);
   add_config(verb, common);
 }
 
 CLI::App* add_serve(CLI::App& app, common_flags& common, serve_flags& serve) {
   CLI::App* verb = app.add_subcommand("serve", "lend this machine's GPUs to other machines");
-  for (const char* key : {"listen", "device", "token_file", "tokens_file", "insecure", "log", "log_format",
-                          "limits.drain_seconds"})
+  for (const char* key : {"listen", "device", "token_file", "tokens_file", "tls", "insecure", "log",
+                          "log_format", "limits.drain_seconds"})
     add_setting(*verb, common, key);
   add_config(*verb, common);
   verb->add_option("--private", serve.private_folder)->group("");
@@ -131,6 +131,8 @@ CLI::App* add_worker(CLI::App& app, worker_flags& worker) {
   verb->add_option("--tidy", worker.tidy.directory);
   verb->add_option("--tidy-size", worker.tidy.size);
   verb->add_option("--tidy-per-identity", worker.tidy.per_identity);
+  verb->add_flag("--gate", worker.gate);
+  verb->add_flag("--tls", worker.tls);
   verb->add_flag("--monitor", worker.monitor);
   verb->add_option("--checkpoint", worker.checkpoint);
   verb->add_option("--visible", worker.visible)->take_all();

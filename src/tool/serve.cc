@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include "backend/compiler_caches.hh"
 #include "backend/confinement/guard.hh"
 #include "backend/daemon.hh"
+#include "backend/gate.hh"
 #include "backend/nvml/helper.hh"
 #include "backend/session_folders.hh"
 #include "backend/worker_main.hh"
@@ -68,6 +70,21 @@ void tell_of_no_gpu(bool is_private, const std::string& why) {
   }
 }
 
+/// Where a server keeps the key that it makes for itself: where the service's state is, or this user's.
+/// Empty: nobody says where that is.
+std::string default_server_key() {
+  const auto absolute = [](const char* variable) -> std::string {
+    const char* value = std::getenv(variable);
+    if (!value || value[0] != '/') return {};
+    return std::string(value).substr(0, std::string_view(value).find(':'));
+  };
+  const std::string name = "/server_key.pem";
+  if (const std::string service = absolute("STATE_DIRECTORY"); !service.empty()) return service + name;
+  if (const std::string user = absolute("XDG_STATE_HOME"); !user.empty()) return user + "/outboard" + name;
+  const std::string home = absolute("HOME");
+  return home.empty() ? "" : home + "/.local/state/outboard" + name;
+}
+
 }  // namespace
 
 int verb_serve(const common_flags& common, const serve_flags& flags) {
@@ -109,10 +126,13 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
     // A refusal shows when it is really listened on: sockets that were passed take its place.
     (void)prepare_default_endpoint(settings.listen.front()).ok();
   }
+  if (std::string& own = c->certificates.own_key; own.empty()) own = default_server_key();
   settings.command = worker_command_line(*c);
   settings.transports = &*transports;
   settings.own_environment = [](const char* name) -> const char* { return std::getenv(name); };
   if (flags.ready_descriptor >= 0) {
+    // The gate starts before it is closed, and whoever waits for its end would wait for the gate's.
+    ::fcntl(flags.ready_descriptor, F_SETFD, FD_CLOEXEC);
     settings.on_ready = [&](const std::vector<std::string>& urls) { announce(flags.ready_descriptor, urls); };
   }
   settings.on_no_gpu = [&](const std::string& why) { tell_of_no_gpu(!flags.private_folder.empty(), why); };
@@ -155,8 +175,9 @@ constexpr std::optional<std::uint64_t> (*no_memory_meter)(const std::string&) = 
 int verb_worker(const worker_flags& flags) {
   config c;
   const bool understood = take_settings(flags.settings, c);
-  start_server_log(c.log, c.format, "worker " + std::to_string(::getpid()),
-                   c.log == log::level::debug ? 0 : most_lines_of_a_worker);
+  // What the gate says of strangers is bounded by their sources.
+  start_server_log(c.log, c.format, (flags.gate ? "gate " : "worker ") + std::to_string(::getpid()),
+                   c.log == log::level::debug || flags.gate ? 0 : most_lines_of_a_worker);
   for (const std::string& plugin : flags.plugins) {
     const std::size_t equals = plugin.find('=');
     if (equals != std::string::npos)
@@ -168,7 +189,7 @@ int verb_worker(const worker_flags& flags) {
     return complain(exit_usage, "outboard worker is started by outboard serve only");
   // Sessions' processes go first where memory runs out, before the daemon and what works for all of them.
   const bool helps = flags.checkpoint > 0 || !flags.remove_folders.empty() || !flags.tidy.directory.empty() ||
-                     flags.monitor || flags.probe;
+                     flags.monitor || flags.probe || flags.gate;
   // A worker that may hold a GPU's memory can be checkpointed: root's server has the right to anyway.
   const bool may_be_vendors = *kind == device_choice::vendor || *kind == device_choice::automatic;
   const bool checkpoints = !helps && may_be_vendors && ::geteuid() != 0;
@@ -182,6 +203,7 @@ int verb_worker(const worker_flags& flags) {
   }
   if (!flags.remove_folders.empty()) return backend::run_folder_remover(flags.remove_folders);
   if (!flags.tidy.directory.empty()) return backend::run_cache_tidier(flags.parent, flags.tidy);
+  if (flags.gate) return backend::run_gate(flags.parent);
   if (flags.monitor) {
     return backend::nvml::run_helper(
         {.parent = flags.parent,
@@ -204,6 +226,7 @@ int verb_worker(const worker_flags& flags) {
   return backend::run_worker(
       {.parent = flags.parent,
        .probe = flags.probe,
+       .tls = flags.tls,
        .warm = flags.warm,
        .open_api = std::move(open_api),
        .open_device = [&](device::failure_teller tell) { return open_device(*kind, c.cpu, std::move(tell)); },

@@ -35,6 +35,8 @@ struct worker_flags {
   std::string compilers;             ///< where its compilers keep what stays; empty: nowhere
   compiler_cache_settings tidy;      ///< no worker: looks after this compiler cache, if it has a directory
   std::string remove_folders;        ///< no worker: removes sessions' folders below this one
+  bool gate = false;                 ///< no worker: ends TLS
+  bool tls = false;                  ///< clients may come encrypted
   bool monitor = false;              ///< no worker: the helper that answers NVML
   pid_t checkpoint = -1;             ///< no worker: changes the state of this one and ends
   std::vector<std::string> visible;  ///< of the helper: PCI addresses

@@ -88,7 +88,7 @@ class Errors(DaemonTest):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = "tcp:127.0.0.1:%d" % server.server_address[1]
-        self.expect(run("devices", "--server", url), NO_SERVER, "no Outboard server", "in time")
+        self.expect(run("devices", "--server", url), NO_SERVER, "no Outboard server", "does not speak TLS")
         server.shutdown()
         server.server_close()
 

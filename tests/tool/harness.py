@@ -216,6 +216,7 @@ def is_alive(process):
 
 class Daemon:
     """`outboard serve` on a Unix socket and a TCP port of its own."""
+    token = []  # the flags by which a command shows it
 
     def __init__(self, folder, *flags, config=None, environment=None, device=DEVICE, listen=None, **options):
         self.folder = pathlib.Path(folder)
@@ -232,7 +233,8 @@ class Daemon:
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen([*command, "--ready-fd", str(writer), *map(str, flags)], stderr=log,
                                             stdin=subprocess.DEVNULL, pass_fds=[writer, *options.pop("pass_fds", [])],
-                                            env={"CACHE_DIRECTORY": str(self.folder / "cache"), "STATE_DIRECTORY": str(self.folder / "state"),
+                                            env={"CACHE_DIRECTORY": str(self.folder / "cache"),
+                                                 "STATE_DIRECTORY": str(self.folder / "state"),
                                                  **(environment or clean_environment())}, **options)
         os.close(writer)
         with os.fdopen(reader) as ready:

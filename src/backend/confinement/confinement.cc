@@ -21,15 +21,21 @@
 namespace outboard::backend {
 namespace {
 
-status lock_files(int version, std::span<const std::string> folders,
-                  const std::function<const char*(const char*)>& variable) {
+status lock_files(int version, std::span<const place> places) {
   auto rules = file_rules::make(version);
   if (!rules.ok()) return std::move(rules).error();
-  for (const place& each : places_of_drivers(variable)) OUTBOARD_TRY(rules->allow(each.path, each.what));
-  // What says of a fault where it was.
-  OUTBOARD_TRY(rules->allow("/proc/self/exe", permission::read));
-  for (const std::string& folder : folders) OUTBOARD_TRY(rules->allow(folder, permission::change));
+  for (const place& each : places) OUTBOARD_TRY(rules->allow(each.path, each.what));
   return rules->enforce();
+}
+
+/// What it may reach of a worker's files.
+std::vector<place> places_of_worker(std::span<const std::string> folders,
+                                    const std::function<const char*(const char*)>& variable) {
+  std::vector<place> places = places_of_drivers(variable);
+  // What says of a fault where it was.
+  places.push_back({"/proc/self/exe"});
+  for (const std::string& folder : folders) places.push_back({folder, permission::change});
+  return places;
 }
 
 /// Landlock is for the thread that asks for it and its descendants.
@@ -58,21 +64,29 @@ std::string confinement_lacks() {
   return lacks;
 }
 
-status confine_this_process(std::span<const std::string> folders,
-                            const std::function<const char*(const char*)>& variable) {
+namespace {
+
+status confine(const std::string& folder, std::span<const place> places, filtered who) {
   OUTBOARD_TRY(is_alone());
-  if (::chdir(folders.front().c_str()) != 0)
-    return failure("chdir " + folders.front() + ": " + errno_text(errno));
+  if (::chdir(folder.c_str()) != 0) return failure("chdir " + folder + ": " + errno_text(errno));
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
     return failure("PR_SET_NO_NEW_PRIVS: " + errno_text(errno));
   // The rule for /proc/self holds for the folder that the kernel has in memory; it stays there while it is
   // open.
   static const unique_fd own_folder(::open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (const int version = landlock_version(); version > 0)
-    OUTBOARD_TRY(lock_files(version, folders, variable));
+  if (const int version = landlock_version(); version > 0) OUTBOARD_TRY(lock_files(version, places));
   OUTBOARD_TRY(give_up_capabilities());
-  if (system_calls_can_be_refused()) OUTBOARD_TRY(refuse_system_calls());
+  if (system_calls_can_be_refused()) OUTBOARD_TRY(refuse_system_calls(who));
   return {};
 }
+
+}  // namespace
+
+status confine_this_process(std::span<const std::string> folders,
+                            const std::function<const char*(const char*)>& variable) {
+  return confine(folders.front(), places_of_worker(folders, variable), filtered::worker);
+}
+
+status confine_the_gate() { return confine("/", places_of_the_gate(), filtered::gate); }
 
 }  // namespace outboard::backend

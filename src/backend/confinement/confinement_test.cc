@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -295,6 +296,62 @@ TEST_F(confinement_test, is_refused_where_a_thread_would_go_free) {
                              return confine_this_process({&folder, 1}, ::getenv);
                            });
   EXPECT_EQ(found, codes{}) << "what it says is no attempt";
+}
+
+/// A listener of this machine, and the port it has.
+std::pair<int, sockaddr_in> listening() {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK(::bind(made, reinterpret_cast<const sockaddr*>(&at), size) == 0 && ::listen(made, 8) == 0);
+  CHECK(::getsockname(made, reinterpret_cast<sockaddr*>(&at), &size) == 0);
+  return {made, at};
+}
+
+TEST_F(confinement_test, leaves_the_gate_the_sockets_that_it_is_given_and_nothing_else) {
+  const pid_t other = ::getpid();
+  const auto [given, at] = listening();
+  const int unconnected = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::connect(client, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  const auto found = tried(
+      [&, given = given, at = at](attempts& a) {
+        const int accepted = ::accept4(given, nullptr, nullptr, SOCK_CLOEXEC);
+        a.add("accept", accepted);
+        a.add("answer", ::send(accepted, "x", 1, MSG_NOSIGNAL));
+        int pair[2];
+        a.add("pair", ::socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+        a.add("time_zone", ::access("/etc/localtime", F_OK) != 0 ? 0 : ::open("/etc/localtime", O_RDONLY));
+        a.add("connect", ::connect(unconnected, reinterpret_cast<const sockaddr*>(&at), sizeof at));
+        a.add("listen", ::listen(unconnected, 1));
+        a.add("tcp", ::socket(AF_INET, SOCK_STREAM, 0));
+        a.add("local", ::socket(AF_UNIX, SOCK_STREAM, 0));
+        a.add("read", ::open(secret.c_str(), O_RDONLY));
+        a.add("read_own_folder", ::open((own + "/a").c_str(), O_CREAT | O_RDWR, 0600));
+        a.add("programs", ::open("/usr/bin/env", O_RDONLY));
+        a.add("memory", ::open(("/proc/" + std::to_string(other) + "/mem").c_str(), O_RDONLY));
+        a.add("signal", ::kill(other, 0));
+        a.add("trace", ::ptrace(PTRACE_ATTACH, other, 0, 0));
+        if (under_asan) return;
+        char* const none[]{nullptr};
+        a.add("run", ::execve("/bin/true", none, none));
+        const pid_t made = ::fork();
+        if (made == 0) ::_exit(0);
+        a.add("fork", made);
+      },
+      [](const std::string&) { return confine_the_gate(); });
+  codes expected{{"accept", 0},        {"answer", 0},
+                 {"pair", 0},          {"time_zone", 0},
+                 {"connect", EPERM},   {"listen", EPERM},
+                 {"tcp", EPERM},       {"local", EPERM},
+                 {"read", EACCES},     {"read_own_folder", EACCES},
+                 {"programs", EACCES}, {"memory", EACCES},
+                 {"signal", EPERM},    {"trace", EPERM}};
+  if (!under_asan) expected.merge(codes{{"run", EPERM}, {"fork", EPERM}});
+  EXPECT_EQ(found, expected);
+  for (const int each : {given, unconnected, client}) ::close(each);
 }
 
 TEST_F(confinement_test, locks_files_on_every_version_of_landlock_up_to_this_kernels) {

@@ -81,6 +81,15 @@ constexpr int refused[] {
 #endif
 };
 
+/// It has its listeners from the daemon, and does all its work in one thread. ASan's search for leaks starts
+/// a process.
+constexpr int refused_to_the_gate[] {
+  SYS_execve, SYS_execveat, SYS_socket, SYS_bind, SYS_listen, SYS_mknodat,
+#if defined(__x86_64__)
+      SYS_fork, SYS_vfork, SYS_mknod,
+#endif
+};
+
 /// Their arguments lie in memory, where no filter can look. C libraries then take the older calls.
 constexpr int hidden[]{SYS_clone3, SYS_openat2};
 
@@ -103,7 +112,15 @@ std::vector<std::uint32_t> refused_options() {
   return {PR_SET_PDEATHSIG, PR_SET_DUMPABLE};
 }
 
-std::vector<by_argument> refused_by_argument(pid_t self) {
+bool starts_no_processes(filtered who) { return who == filtered::gate && !under_asan; }
+
+/// Threads; and where programs may be started, processes.
+std::vector<std::uint32_t> what_clone_may_make(filtered who) {
+  if (starts_no_processes(who)) return {CLONE_THREAD};
+  return {CLONE_THREAD, 0};
+}
+
+std::vector<by_argument> refused_by_argument(filtered who, pid_t self) {
   const auto own = static_cast<std::uint32_t>(self);
   constexpr std::uint32_t name_spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                         CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
@@ -123,6 +140,7 @@ std::vector<by_argument> refused_by_argument(pid_t self) {
       {SYS_openat, 2, how, false, {empties}},
       {SYS_fcntl, 1, all_bits, false, {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_NOTIFY}},
       {SYS_clone, 0, name_spaces, true, {0}},
+      {SYS_clone, 0, CLONE_THREAD, true, what_clone_may_make(who)},
       {SYS_kill, 0, all_bits, true, {own}},
       {SYS_tgkill, 0, all_bits, true, {own}},
       // Drivers talk to helpers of theirs by sockets that they bind; to make a connection is refused above.
@@ -188,7 +206,7 @@ bool system_calls_can_be_refused() {
   return ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0u, &verdict) == 0;
 }
 
-std::vector<sock_filter> refused_system_calls(pid_t self) {
+std::vector<sock_filter> refused_system_calls(filtered who, pid_t self) {
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "an argument's lower half lies first");
   std::vector<sock_filter> program{load(offsetof(seccomp_data, arch)),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, this_architecture, 1, 0),
@@ -196,9 +214,10 @@ std::vector<sock_filter> refused_system_calls(pid_t self) {
                                    load(offsetof(seccomp_data, nr)),
                                    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last_known, 0, 1),
                                    give(not_there)};
+  if (starts_no_processes(who)) add(program, refused_to_the_gate, not_permitted);
   // Kernels from 5.11 on keep a list of the numbers that are allowed whatever their arguments: only the
   // others pay for the length of this.
-  const std::vector<by_argument> rules = refused_by_argument(self);
+  const std::vector<by_argument> rules = refused_by_argument(who, self);
   for (std::size_t i = 0; i < rules.size(); ++i) {
     add(program, rules[i]);
     if (i + 1 < rules.size() && rules[i + 1].number == rules[i].number) continue;
@@ -211,8 +230,8 @@ std::vector<sock_filter> refused_system_calls(pid_t self) {
   return program;
 }
 
-status refuse_system_calls() {
-  std::vector<sock_filter> program = refused_system_calls(::getpid());
+status refuse_system_calls(filtered who) {
+  std::vector<sock_filter> program = refused_system_calls(who, ::getpid());
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0u, &filter) != 0)
     return failure("seccomp: " + errno_text(errno));

@@ -15,10 +15,13 @@ namespace outboard::backend {
 /// Whether this kernel filters system calls.
 bool system_calls_can_be_refused();
 
+/// Of whom: a worker's drivers may start compilers; the gate starts no process and makes no socket but pairs.
+enum class filtered { worker, gate };
+
 /// The filter's program; signals may be sent to process `self` only.
-std::vector<sock_filter> refused_system_calls(pid_t self);
+std::vector<sock_filter> refused_system_calls(filtered who, pid_t self);
 
 /// For good. Wants no_new_privs.
-status refuse_system_calls();
+status refuse_system_calls(filtered who);
 
 }  // namespace outboard::backend

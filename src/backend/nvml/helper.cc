@@ -16,6 +16,7 @@
 #include "backend/nvml/visitor.hh"
 #include "base/log.hh"
 #include "transport/buffered.hh"
+#include "transport/tls/handed_over.hh"
 #include "wire/frame.hh"
 #include "wire/hello.hh"
 
@@ -123,10 +124,9 @@ class helper {
   void begin_client(const client_message& about, unique_fd descriptor) {
     const auto hello = wire::decode_hello(about.assign.hello);
     CHECK(hello.ok());
-    transport::transport* t = options_.transports->find(about.assign.scheme);
-    CHECK(t != nullptr);
     const unique_fd same(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0));
-    auto connection = t->attach(std::move(descriptor));
+    auto connection =
+        transport::tls::attach(*options_.transports, about.assign.scheme, std::move(descriptor));
     if (!connection.ok()) {
       ::shutdown(same.get(), SHUT_RDWR);
       return log::warn("NVML client: ", connection.error().message);
