@@ -151,8 +151,7 @@ class session final : private frame_sink {
 
  private:
   std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);
-  /// Of a connection that is a descriptor each send is a system call.
-  bool gathers() const { return connection_->what().detachable; }
+  bool gathers() const { return connection_->what().send_is_a_call; }
   bool write(std::span<const iovec> parts, bool waits);
   bool write_to_connection(std::span<const iovec> parts);
   bool send_gathered();

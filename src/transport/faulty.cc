@@ -57,6 +57,7 @@ class faulty_connection final : public connection {
         what_(inner_->what()) {
     // A descriptor that another process goes on with would lose its faults in silence.
     what_.detachable = false;
+    what_.send_is_a_call = false;  // each has its own chance of a fault
     if (what.delay.count() > 0) line_.emplace(*inner_, what.delay);
   }
 

@@ -56,12 +56,14 @@ const capabilities& local_connection::what() const {
                                     .passes_descriptors = true,
                                     .detachable = true,
                                     .peer_identity = true,
-                                    .preferred_chunk = 256 << 10};
+                                    .preferred_chunk = 256 << 10,
+                                    .send_is_a_call = true};
   static constexpr capabilities relayed{.same_host = false,
                                         .passes_descriptors = false,
                                         .detachable = true,
                                         .peer_identity = true,
-                                        .preferred_chunk = 256 << 10};
+                                        .preferred_chunk = 256 << 10,
+                                        .send_is_a_call = true};
   return passes_descriptors_.load(std::memory_order_relaxed) ? all : relayed;
 }
 

@@ -32,6 +32,7 @@ struct capabilities {
   bool detachable = false;     ///< detach() gives a descriptor that attach() in another process continues
   bool peer_identity = false;  ///< peer() tells the user and process at the other end
   std::size_t preferred_chunk = 1 << 16;  ///< bytes per receive() that this transport likes for bulk data
+  bool send_is_a_call = false;  ///< each send() is a system call, so that small ones are better sent together
 };
 
 enum class io : std::uint8_t {

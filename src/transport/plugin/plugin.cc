@@ -52,8 +52,12 @@ class loaded_connection final : public connection {
   loaded_connection(const table* t, void* self) : t_(t), self_(self) {
     outboard_capabilities c{};
     t_->connection_what(self_, &c);
-    what_ = {c.same_host != 0, c.passes_descriptors != 0, c.detachable != 0, c.peer_identity != 0,
-             static_cast<std::size_t>(std::clamp<std::uint64_t>(c.preferred_chunk, 1, 1 << 30))};
+    what_ = {c.same_host != 0,
+             c.passes_descriptors != 0,
+             c.detachable != 0,
+             c.peer_identity != 0,
+             static_cast<std::size_t>(std::clamp<std::uint64_t>(c.preferred_chunk, 1, 1 << 30)),
+             c.detachable != 0};
   }
   ~loaded_connection() override { t_->connection_destroy(self_); }
 

@@ -56,7 +56,8 @@ const capabilities& ring_connection::what() const {
                                           .passes_descriptors = true,
                                           .detachable = true,
                                           .peer_identity = true,
-                                          .preferred_chunk = 256 << 10};
+                                          .preferred_chunk = 256 << 10,
+                                          .send_is_a_call = true};
   static constexpr capabilities by_rings{.same_host = true,
                                          .passes_descriptors = true,
                                          .detachable = false,  // rings do not fit into one descriptor

@@ -46,7 +46,7 @@ tcp_connection::tcp_connection(unique_fd socket, unique_fd event, std::string na
 }
 
 const capabilities& tcp_connection::what() const {
-  static constexpr capabilities all{.detachable = true, .preferred_chunk = 256 << 10};
+  static constexpr capabilities all{.detachable = true, .preferred_chunk = 256 << 10, .send_is_a_call = true};
   return all;
 }
 
