@@ -312,12 +312,11 @@ CUptiResult cuptiGetCallbackState(std::uint32_t* on, CUpti_SubscriberHandle subs
 }
 
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t callback, const char** name) {
-  const bool runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API, nvtx = domain == CUPTI_CB_DOMAIN_NVTX;
-  if (!name || (!runtime && !nvtx && domain != CUPTI_CB_DOMAIN_DRIVER_API))
+  // NVIDIA's has no names of NVTX's functions either (CUDA 13.0).
+  const bool runtime = domain == CUPTI_CB_DOMAIN_RUNTIME_API;
+  if (!name || (!runtime && domain != CUPTI_CB_DOMAIN_DRIVER_API))
     return answer(CUPTI_ERROR_INVALID_PARAMETER);
-  const auto which = runtime ? api::cupti::domain::runtime
-                     : nvtx  ? api::cupti::domain::nvtx
-                             : api::cupti::domain::driver;
+  const auto which = runtime ? api::cupti::domain::runtime : api::cupti::domain::driver;
   const char* const known = api::cupti::callback_name(which, callback);
   if (!known) return answer(CUPTI_ERROR_INVALID_PARAMETER);
   *name = known;
