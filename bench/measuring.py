@@ -145,10 +145,10 @@ TRANSPORTS = ["unix", "shm", "tcp"]
 
 def through(build, command, url=None, device=None, environment=None):
     """(command, environment) of a program through `outboard run`: a server's, or a private back-end's device. unix: is
-    measured as what it says, though it shares memory where it can."""
+    measured as what it says, though it shares memory where it can; nothing is encrypted."""
     if url and url.startswith("unix:"):
         environment = {"OUTBOARD_RINGS": "0", **(environment or {})}
-    flags = ["--server", url] if url else ["--device", device]
+    flags = ["--server", url, "--tls", "off"] if url else ["--device", device]
     prefix = ["env", *sanitizer()] if sanitizer() else []
     return ([str(build.outboard), "run", *flags, "--", *prefix, *command],
             clean_environment(LD_LIBRARY_PATH=library_path(), **(environment or {})))
@@ -157,7 +157,8 @@ def through(build, command, url=None, device=None, environment=None):
 def direct(build, command, url, environment=None):
     """As a user does without `outboard run`: by two variables. The started process is the program itself."""
     values = dict(item.split("=", 1) for item in sanitizer())
-    return command, clean_environment(LD_LIBRARY_PATH=library_path(build.library), OUTBOARD_SERVER=url, **values,
+    return command, clean_environment(LD_LIBRARY_PATH=library_path(build.library), OUTBOARD_SERVER=url, OUTBOARD_TLS="off",
+                                      **values,
                                       **(environment or {}))
 
 
@@ -195,7 +196,7 @@ class Backend:
         reader, writer = os.pipe()
         command = [build.outboard, "serve", "--device", device, "--listen", self.unix, "--listen", "tcp:127.0.0.1:0",
                    *(part for url in listen for part in ("--listen", url)), *(["--insecure"] if listen else []),
-                   "--config", self.folder / "serve.toml", "--log-level", "warn", "--ready-fd", str(writer)]
+                   "--tls", "off", "--config", self.folder / "serve.toml", "--log-level", "warn", "--ready-fd", str(writer)]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             pass_fds=[writer],

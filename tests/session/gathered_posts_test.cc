@@ -5,12 +5,12 @@
 namespace outboard::tests {
 namespace {
 
-/// Says that it is a descriptor, and counts.
+/// Says that each send is a system call, and counts.
 class counting_connection final : public transport::connection {
  public:
   counting_connection(std::unique_ptr<connection> inner, std::atomic<unsigned>& sends)
       : inner_(std::move(inner)), sends_(sends), what_(inner_->what()) {
-    what_.detachable = true;
+    what_.send_is_a_call = true;
   }
   const transport::capabilities& what() const override { return what_; }
   transport::io_result send(std::span<const iovec> parts, transport::deadline until) override {
