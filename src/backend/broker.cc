@@ -117,7 +117,8 @@ std::optional<broker_answer> broker::answer(owner_id owner, const std::string& i
   if (m.kind == control_kind::offer) {
     offer_message offered;
     if (!decoded(m, offered) || offered.about.native.size() > most_native ||
-        needs_descriptor(offered.what) != static_cast<bool>(m.descriptor)) {
+        (offered.what != share_class::event &&
+         needs_descriptor(offered.what) != static_cast<bool>(m.descriptor))) {
       return std::nullopt;
     }
     const int fd = m.descriptor ? m.descriptor.get() : -1;

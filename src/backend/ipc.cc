@@ -94,7 +94,7 @@ outcome cuIpcGetEventHandle(call& c) {
     share_about about;
     const auto* first = reinterpret_cast<const std::uint8_t*>(&native);
     about.native.assign(first, first + sizeof native);
-    offer = offer_shared(c, share_class::event, about, -1);
+    offer = offer_shared(c, share_class::event, about, c.session.descriptor_behind(native));
     if (!offer) code = CUDA_ERROR_OUT_OF_MEMORY;
     keep_offer(object, offer);
   }
@@ -116,6 +116,7 @@ outcome cuIpcOpenEventHandle(call& c) {
       code = CUDA_ERROR_INVALID_CONTEXT;
     } else {
       std::memcpy(&native, found->about.native.data(), sizeof native);
+      if (found->descriptor) native = c.session.with_descriptor(native, found->descriptor.get());
       code = call_driver(c.driver().cuIpcOpenEventHandle, &made, native);
     }
   }

@@ -83,6 +83,14 @@ class session_core {
   session_api* other_api() { return request_.api; }
   /// What tells a profiler of the device's work; nullptr: nothing does.
   device::work_recorder* recorder() { return request_.device ? request_.device->recorder() : nullptr; }
+
+  /// As the device has them.
+  int descriptor_behind(const CUipcEventHandle& event) const {
+    return request_.device->descriptor_behind(event);
+  }
+  CUipcEventHandle with_descriptor(const CUipcEventHandle& event, int descriptor) const {
+    return request_.device->with_descriptor(event, descriptor);
+  }
   /// For the other API: what it counts there, and what the configuration says. Null: nobody looks.
   activity_page* activity() const { return request_.activity; }
   const shape_settings& shape() const { return request_.shape; }

@@ -128,6 +128,12 @@ class warm_device final : public device::device {
   std::string describe() const override { return inner_.describe(); }
   const api::driver_table& cuda() const override { return table_; }
   outboard::device::work_recorder* recorder() override { return inner_.recorder(); }
+  int descriptor_behind(const CUipcEventHandle& handle) const override {
+    return inner_.descriptor_behind(handle);
+  }
+  CUipcEventHandle with_descriptor(const CUipcEventHandle& handle, int descriptor) const override {
+    return inner_.with_descriptor(handle, descriptor);
+  }
 
  private:
   outboard::device::device& inner_;

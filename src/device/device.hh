@@ -34,6 +34,12 @@ class device {
 
   /// What tells a profiler of this device's work; nullptr: nothing can.
   virtual work_recorder* recorder() { return nullptr; }
+
+  /// What must reach another process together with this handle, which is of an event of this one, so that it
+  /// can be opened there: a descriptor, which the device keeps; -1: nothing.
+  virtual int descriptor_behind(const CUipcEventHandle&) const { return -1; }
+  /// The handle under which the other process opens it where that descriptor has come as number `descriptor`.
+  virtual CUipcEventHandle with_descriptor(const CUipcEventHandle& handle, int) const { return handle; }
 };
 
 }  // namespace outboard::device

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +19,9 @@ namespace {
 constexpr std::uint64_t file_size = 4096;
 constexpr timespec patience{0, 100'000'000};
 
+/// In place of a process in a handle: the descriptor is this one's, which another has sent.
+constexpr std::int32_t received = 0;
+
 struct name {
   std::array<char, 8> mark{'o', 'b', 'e', 'v', 'e', 'n', 't', '1'};
   std::int32_t process = 0, descriptor = 0;
@@ -32,8 +34,14 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit, nullptr, 0);
 }
 
-bool is_gone(std::int32_t process) {
-  return process > 0 && process != ::getpid() && ::kill(process, 0) != 0 && errno == ESRCH;
+/// A byte of the file for each process: numbers of processes are positive.
+struct flock byte_of(std::int32_t process, short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = process;
+  lock.l_len = 1;
+  return lock;
 }
 
 }  // namespace
@@ -56,9 +64,11 @@ std::shared_ptr<ipc_event> ipc_event::make() {
 std::shared_ptr<ipc_event> ipc_event::open(const CUipcEventHandle& handle, bool& own) {
   name n;
   std::memcpy(static_cast<void*>(&n), &handle, sizeof n);
-  if (n.mark != name{}.mark || n.zeros != name{}.zeros || n.process <= 0 || n.descriptor < 0) return nullptr;
+  if (n.mark != name{}.mark || n.zeros != name{}.zeros || n.process < received || n.descriptor < 0)
+    return nullptr;
   own = n.process == ::getpid();
-  const std::string path = "/proc/" + std::to_string(n.process) + "/fd/" + std::to_string(n.descriptor);
+  const std::string process = n.process == received ? "self" : std::to_string(n.process);
+  const std::string path = "/proc/" + process + "/fd/" + std::to_string(n.descriptor);
   std::shared_ptr<ipc_event> made(new ipc_event);
   made->file_ = unique_fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!made->file_ || size_of_sealed_file(made->file_.get()) != file_size || !made->map()) return nullptr;
@@ -75,7 +85,34 @@ CUipcEventHandle ipc_event::handle() const {
   return out;
 }
 
+int ipc_event::descriptor_of(const CUipcEventHandle& handle) {
+  name n;
+  std::memcpy(static_cast<void*>(&n), &handle, sizeof n);
+  return n.mark == name{}.mark && n.process == ::getpid() ? n.descriptor : -1;
+}
+
+CUipcEventHandle ipc_event::received_with(const CUipcEventHandle& handle, int descriptor) {
+  name n;
+  std::memcpy(static_cast<void*>(&n), &handle, sizeof n);
+  n.process = received;
+  n.descriptor = descriptor;
+  CUipcEventHandle out;
+  std::memcpy(&out, &n, sizeof out);
+  return out;
+}
+
+/// A worker that is locked in cannot ask whether another process is there; a lock on the file goes with it.
+bool ipc_event::is_gone(std::int32_t process) const {
+  if (process <= 0 || process == ::getpid()) return false;
+  struct flock lock = byte_of(process, F_WRLCK);
+  return ::fcntl(file_.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
 std::uint64_t ipc_event::begin() {
+  if (!locked_.load(std::memory_order_relaxed)) {
+    struct flock lock = byte_of(::getpid(), F_RDLCK);
+    if (::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0) locked_.store(true, std::memory_order_relaxed);
+  }
   page().recorder.store(::getpid());
   return page().recorded.fetch_add(1) + 1;
 }

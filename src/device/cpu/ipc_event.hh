@@ -1,6 +1,7 @@
 // The part of an interprocess event that processes share: how many recordings there were and how many are
 // done, in a page of a sealed memory file. The handle of such an event names process and descriptor of its
-// maker; it travels between workers of one daemon only. Any thread.
+// maker; it travels between workers of one daemon only, with the descriptor where they cannot look into each
+// other. Any thread.
 #pragma once
 
 #include <array>
@@ -22,6 +23,12 @@ class ipc_event {
   static std::shared_ptr<ipc_event> open(const CUipcEventHandle& handle, bool& own);
 
   CUipcEventHandle handle() const;
+
+  /// The descriptor behind a handle of this process, the event's; -1: there is none.
+  static int descriptor_of(const CUipcEventHandle& handle);
+  /// The handle of another process's event for open(), here, where its descriptor has come with it. The
+  /// caller keeps the descriptor until then.
+  static CUipcEventHandle received_with(const CUipcEventHandle& handle, int descriptor);
 
   /// A recording begins; finish() with the number says that the stream has come to it.
   std::uint64_t begin();
@@ -46,7 +53,9 @@ class ipc_event {
     return *reinterpret_cast<struct page*>(mapping_.begin());
   }
   bool map();
+  bool is_gone(std::int32_t process) const;
 
+  std::atomic<bool> locked_{false};  ///< this process's byte, which says that it lives
   unique_fd file_;
   shared_mapping mapping_;
 };

@@ -6,6 +6,7 @@
 #include "base/cores.hh"
 #include "base/log.hh"
 #include "device/cpu/capture.hh"
+#include "device/cpu/ipc_event.hh"
 #include "device/cpu/profile_of.hh"
 
 namespace outboard::device::cpu {
@@ -71,6 +72,12 @@ class cpu_device final : public device {
   }
 
   std::string_view kind() const override { return "cpu"; }
+  int descriptor_behind(const CUipcEventHandle& handle) const override {
+    return ipc_event::descriptor_of(handle);
+  }
+  CUipcEventHandle with_descriptor(const CUipcEventHandle& handle, int descriptor) const override {
+    return ipc_event::received_with(handle, descriptor);
+  }
   std::string describe() const override {
     const profile& p = machine_->facts;
     return std::string(profile::name) + ", " + std::to_string(p.cores) + " cores, " +

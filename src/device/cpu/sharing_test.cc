@@ -153,6 +153,49 @@ TEST(ipc_event, is_seen_by_another_process) {
   EXPECT_EQ(status, 0);
 }
 
+TEST(ipc_event, is_opened_by_the_descriptor_that_comes_with_its_handle) {
+  const auto event = ipc_event::make();
+  ASSERT_TRUE(event);
+  const int sent = ::dup(ipc_event::descriptor_of(event->handle()));
+  ASSERT_GE(sent, 0);
+  bool own = true;
+  const auto opened = ipc_event::open(ipc_event::received_with(event->handle(), sent), own);
+  ::close(sent);
+  ASSERT_TRUE(opened);
+  EXPECT_FALSE(own);
+  const std::uint64_t number = event->begin();
+  opened->finish(number);
+  EXPECT_TRUE(event->done(number));
+  EXPECT_EQ(ipc_event::descriptor_of(CUipcEventHandle{}), -1);
+}
+
+TEST(ipc_event, of_a_recorder_that_opened_it_is_waited_for_while_that_lives) {
+  const auto event = ipc_event::make();
+  ASSERT_TRUE(event);
+  const CUipcEventHandle handle = event->handle();
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    bool own = false;
+    const auto opened = ipc_event::open(handle, own);
+    if (opened) (void)opened->begin();
+    (void)!::write(ready[1], "x", 1);
+    ::usleep(10'000'000);
+    ::_exit(0);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  int asked = 0;
+  event->await(1, [&] { return ++asked > 2; });  // a tenth of a second and more
+  EXPECT_FALSE(event->done(1)) << "it was given up while its recorder lives";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  event->await(1, never);
+  EXPECT_TRUE(event->done(1));
+  ::close(ready[0]), ::close(ready[1]);
+}
+
 TEST(ipc_event, of_a_recorder_that_died_does_not_hang) {
   const auto event = ipc_event::make();
   ASSERT_TRUE(event);
