@@ -122,8 +122,17 @@ opencl_offer look_at_opencl(confine_choice confine, const variable_source& own_e
   offer.lacks = confinement_lacks();
   for (auto& [file, library] : icd_files(own_environment("OCL_ICD_VENDORS")))
     offer.platforms.push_back(std::move(library));
-  offer.served = confine != confine_choice::required || offer.lacks.empty();
+  offer.served = can_be_served(confine, "", false);
   return offer;
+}
+
+confinement_state look_at_confinement(const config& c, std::string_view device) {
+  confinement_state state{std::string(name(c.confine)), "", "", true, c.confined_reads, c.confined_writes};
+  if (c.confine == confine_choice::off) return state;
+  state.has = confinement_has();
+  state.lacks = confinement_lacks();
+  state.served = can_be_served(c.confine, device, true);
+  return state;
 }
 
 std::string opencl_json(const opencl_offer& opencl) { return dump(json_of(opencl)); }
@@ -168,6 +177,13 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                  {"no_profiles", facts.device.no_profiles},
                  {"devices", devices}}},
                {"opencl", json_of(facts.opencl)},
+               {"confinement",
+                {{"confine", facts.workers.confine},
+                 {"has", facts.workers.has},
+                 {"lacks", facts.workers.lacks},
+                 {"served", facts.workers.served},
+                 {"reads", facts.workers.reads},
+                 {"writes", facts.workers.writes}}},
                {"listening", facts.listening},
                {"transports", facts.transports},
                {"token_required", facts.token_required},

@@ -8,6 +8,7 @@
 
 #include "backend/probe.hh"
 #include "backend/workers.hh"
+#include "base/config.hh"
 
 namespace outboard::backend {
 
@@ -21,9 +22,21 @@ struct opencl_offer {
 
 opencl_offer look_at_opencl(confine_choice confine, const variable_source& own_environment);
 
+/// How workers are locked in.
+struct confinement_state {
+  std::string confine;                     ///< worker.confine
+  std::string has;                         ///< what this kernel does of it, in words
+  std::string lacks;                       ///< what it cannot do
+  bool served = true;                      ///< false: CUDA sessions are refused
+  std::vector<std::string> reads, writes;  ///< what the operator has opened beside what workers need
+};
+
+confinement_state look_at_confinement(const config& c, std::string_view device);
+
 struct daemon_facts {
   const probed_device& device;
   opencl_offer opencl;
+  confinement_state workers;
   std::vector<std::string> listening;
   std::vector<std::string> transports;
   bool token_required = false;

@@ -400,6 +400,7 @@ result<std::string> daemon::make_answer(const std::string& question, const std::
     return failure("unknown question \"" + question + "\"; known: devices, sessions, doctor");
   daemon_facts facts{.device = device_,
                      .opencl = look_at_opencl(settings_.configuration.confine, settings_.own_environment),
+                     .workers = look_at_confinement(settings_.configuration, device_.kind),
                      .listening = urls(),
                      .transports = {},
                      .token_required = tokens_.asks(false),

@@ -16,7 +16,7 @@ namespace outboard::backend {
 class session_folders {
  public:
   /// `start_remover` starts a process that calls run_folder_remover() for this folder; when the first is
-  /// wanted.
+  /// wanted, or before.
   explicit session_folders(std::function<result<child>(const std::string& above)> start_remover)
       : start_remover_(std::move(start_remover)) {}
   /// Removes all that are left, and waits a little for that.
@@ -24,6 +24,8 @@ class session_folders {
   session_folders(const session_folders&) = delete;
   session_folders& operator=(const session_folders&) = delete;
 
+  /// Starts the remover now rather than with the first folder.
+  status prepare() { return above_.empty() ? begin() : status(); }
   /// A new one (0700), by its full path.
   result<std::string> make();
   /// Of this worker, which leads its process group: the group ends with the daemon, too.

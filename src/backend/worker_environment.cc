@@ -93,6 +93,20 @@ variable_source within_folder(variable_source own, const std::string& folder, co
   };
 }
 
+variable_source within_folder_but_for_the_driver(const variable_source& own, const std::string& folder) {
+  const char* const named = own("CUDA_CACHE_PATH");
+  const char* const home = own("HOME");
+  std::string cache = folder + "/compute";
+  if (named && *named == '/') {
+    cache = named;
+  } else if (home && *home == '/') {
+    cache = std::string(home) + "/.nv/ComputeCache";
+  }
+  return [inner = within_folder(own, folder, folder), cache = std::move(cache)](const char* name) {
+    return std::string_view(name) == "CUDA_CACHE_PATH" ? cache.c_str() : inner(name);
+  };
+}
+
 variables within_cache_size(variables driver, std::uint64_t most) {
   constexpr std::string_view size = "CUDA_CACHE_MAXSIZE";
   most = std::min<std::uint64_t>(most, UINT32_MAX);  // more means nothing to NVIDIA's driver

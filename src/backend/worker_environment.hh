@@ -32,6 +32,9 @@ std::vector<std::string> worker_environment(const variables& driver, const varia
 /// its compilers keep into folders of `compilers`.
 variable_source within_folder(variable_source own, const std::string& folder, const std::string& compilers);
 
+/// The same for a worker that has CUDA's driver: this keeps what it has compiled where it would without.
+variable_source within_folder_but_for_the_driver(const variable_source& own, const std::string& folder);
+
 /// The client's CUDA_CACHE_MAXSIZE, but so that NVIDIA's compiler keeps no more than this.
 variables within_cache_size(variables driver, std::uint64_t most);
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 
 #include "backend/child.hh"
 #include "backend/compiler_cache.hh"
@@ -196,6 +197,45 @@ int serve(const worker_options& options, device::device* device, session_api* ap
   return 0;
 }
 
+/// The driver keeps what it has compiled where it would without confinement; a folder has to be there to be
+/// opened to it.
+void add_writable(std::vector<std::string>& folders, const std::string& path) {
+  if (path.empty()) return;
+  std::error_code failed;
+  if (std::filesystem::create_directories(path, failed); failed)
+    return log::debug("nothing is kept in ", path, ": ", failed.message());
+  folders.push_back(path);
+}
+
+status confine(const worker_options& options) {
+  confinement_terms terms;
+  terms.folders = {options.confine_to};
+  if (!options.compilers.empty()) {
+    for (const kept_kind& kind : kept_kinds) terms.folders.push_back(options.compilers + "/" + kind.name);
+  }
+  if (!options.open_api) {
+    terms.folders.push_back(options.cache.directory);
+    if (options.cuda_driver) {
+      const char* const compiled = std::getenv("CUDA_CACHE_PATH");
+      add_writable(terms.folders, compiled ? compiled : "");
+    }
+  }
+  terms.folders.insert(terms.folders.end(), options.confined_writes.begin(), options.confined_writes.end());
+  std::erase(terms.folders, "");
+  terms.reads = options.confined_reads;
+  terms.cuda_driver = options.cuda_driver;
+  return confine_this_process(terms, [](const char* name) -> const char* { return std::getenv(name); });
+}
+
+/// What fails for being locked out looks like a fault of the driver's.
+error with_hint(const worker_options& options, error why) {
+  if (!options.confine_to.empty())
+    why.message +=
+        " (the worker is confined: worker.reads and worker.writes open more to it, "
+        "worker.confine = \"off\" shows whether that is why)";
+  return why;
+}
+
 }  // namespace
 
 int run_worker(const worker_options& options) {
@@ -214,22 +254,23 @@ int run_worker(const worker_options& options) {
   }
   // Before there is another thread, a driver or a byte of a client's.
   if (!options.confine_to.empty()) {
-    std::vector<std::string> folders{options.confine_to};
-    if (!options.compilers.empty()) {
-      for (const kept_kind& kind : kept_kinds) folders.push_back(options.compilers + "/" + kind.name);
-    }
-    const status confined = confine_this_process(folders, ::getenv);
-    if (!confined.ok()) return failed(failure("it cannot be confined: " + confined.error().message));
+    const auto began = std::chrono::steady_clock::now();
+    if (const status confined = confine(options); !confined.ok())
+      return failed(failure("it cannot be confined: " + confined.error().message));
+    log::debug("confined in ",
+               std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began)
+                   .count(),
+               " us");
   }
   auto output = device_output::take_over();
   if (!output.ok()) log::warn("what kernels print is lost: ", output.error().message);
   if (options.open_api) {
     auto api = options.open_api();
-    if (!api.ok()) return failed(api.error());
+    if (!api.ok()) return failed(with_hint(options, api.error()));
     return serve(options, nullptr, api->get(), output.ok() ? output->get() : nullptr);
   }
   auto device = open_device(options, output.ok() ? output->get() : nullptr);
-  if (!device.ok()) return failed(device.error());
+  if (!device.ok()) return failed(with_hint(options, device.error()));
   if (options.probe) return give_facts(**device);
   std::unique_ptr<device::device> warm;
   if (options.warm) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/activity.hh"
 #include "backend/session_api.hh"
@@ -27,8 +28,11 @@ struct worker_options {
   std::function<result<std::unique_ptr<session_api>>()> open_api = {};
   /// The function gets what the device says of work that failed.
   std::function<result<std::unique_ptr<device::device>>(device::failure_teller)> open_device;
-  /// Where it may write: it confines itself first of all. Empty: it does not.
+  /// A folder of its own: it confines itself first of all. Empty: it does not.
   std::string confine_to = {};
+  /// What it may reach then beside what every worker needs.
+  std::vector<std::string> confined_reads = {}, confined_writes = {};
+  bool cuda_driver = false;  ///< it is NVIDIA's, for whose needs confinement leaves room
   /// Where its compilers keep what later sessions may use (compiler_cache.hh). Empty: nowhere.
   std::string compilers = {};
   const transport::registry* transports = nullptr;

@@ -85,7 +85,15 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
         const compiler_cache_settings& cache = settings_.compiler_cache;
         return start_helper({"--tidy", cache.directory, "--tidy-size", std::to_string(cache.size),
                              "--tidy-per-identity", std::to_string(cache.per_identity)});
-      }) {}
+      }) {
+  tell_of_confinement(settings_.confine, settings_.device);
+  if (settings_.confine == confine_choice::off) return;
+  // No session has to wait for that, nor who waits for this start: a child keeps what it inherits.
+  loop_.after(0ms, [this] {
+    if (const status prepared = folders_.prepare(); !prepared.ok())
+      log::warn("no folders for sessions: ", prepared.error().message);
+  });
+}
 
 workers::~workers() { stop(); }
 
@@ -133,11 +141,12 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
     return wire::refusal{wire::refusal_reason::devices, "CUDA_VISIBLE_DEVICES names a device twice"};
   const std::string key = key_of(driver);
   const bool cuda = session.hello.wanted != wire::purpose_opencl;
-  if (!cuda && !may_serve_opencl()) {
+  if (!can_be_served(settings_.confine, settings_.device, cuda)) {
     return wire::refusal{wire::refusal_reason::device,
-                         "OpenCL sessions cannot be confined here (worker.confine is \"require\"): "
-                         "this kernel lacks " +
-                             confinement_lacks()};
+                         std::string(cuda ? "CUDA" : "OpenCL") +
+                             " sessions cannot be confined here (worker.confine is \"" +
+                             std::string(name(settings_.confine)) +
+                             "\"; \"try\" serves them): this kernel lacks " + confinement_lacks()};
   }
   worker* w = cuda ? find_warm(key) : nullptr;
   // A warm worker that has just died must not cost a client its session.
@@ -181,21 +190,11 @@ workers::worker* workers::find_warm(const std::string& key) {
   return id ? workers_.at(*id).get() : nullptr;
 }
 
-/// The programs of such sessions are the client's, and may be this machine's own code.
-bool workers::may_serve_opencl() {
-  if (settings_.confine == confine_choice::off) return true;
-  const std::string lacks = confinement_lacks();
-  if (lacks.empty()) return true;
-  if (settings_.confine == confine_choice::required) return false;
-  if (!std::exchange(told_of_confinement_, true))
-    log::warn("OpenCL sessions are not wholly confined: this kernel lacks ", lacks);
-  return true;
-}
-
 std::vector<std::string> workers::environment_of(const worker& w, const variables& driver,
                                                  const std::optional<cache_lease>& kept) const {
   const variable_source& own = settings_.own_environment;
   if (w.folder.empty()) return worker_environment(driver, own);
+  if (w.cuda) return worker_environment(driver, within_folder_but_for_the_driver(own, w.folder));
   if (!kept) return worker_environment(driver, within_folder(own, w.folder, w.folder));
   // The rest is for other compilers.
   return worker_environment(within_cache_size(driver, compiler_caches_.most_of_one() / 2),
@@ -208,8 +207,9 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
   if (how == readiness::warm) arguments.push_back("--warm");
   auto w = std::make_unique<worker>();
-  if (how == readiness::opencl) arguments.push_back("--opencl");
-  if (how == readiness::opencl && settings_.confine != confine_choice::off) {
+  w->cuda = how != readiness::opencl;
+  if (!w->cuda) arguments.push_back("--opencl");
+  if (settings_.confine != confine_choice::off) {
     auto folder = folders_.make();
     if (!folder.ok()) return std::move(folder).error();
     w->folder = std::move(*folder);
@@ -228,7 +228,6 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   w->driver = driver;
   w->key = key_of(driver);
   w->warm = how == readiness::warm;
-  w->cuda = how != readiness::opencl;
   const worker_id id = w->id;
   worker& made = *workers_.emplace(id, std::move(w)).first->second;
   by_process_.emplace(made.process.process, id);

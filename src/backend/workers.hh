@@ -140,7 +140,6 @@ class workers {
   enum class readiness : std::uint8_t { cold, warm, opencl };
   result<worker*> start_worker(const variables& driver, readiness how,
                                std::optional<cache_lease> kept = std::nullopt);
-  bool may_serve_opencl();
   result<child> start_helper(std::vector<std::string> what);
   std::vector<std::string> environment_of(const worker& w, const variables& driver,
                                           const std::optional<cache_lease>& kept) const;
@@ -178,7 +177,6 @@ class workers {
   broker broker_;
   session_folders folders_;
   compiler_caches compiler_caches_;
-  bool told_of_confinement_ = false;
   event_loop::id drop_timer_ = 0;
   bool draining_ = false;
   session_watcher* watcher_ = nullptr;

@@ -50,9 +50,10 @@ struct pool_settings {
   std::uint32_t idle_minutes = 10;  ///< a warm worker that nobody wants is dropped
 };
 
-/// Whether workers that carry out programs of their clients' own making (OpenCL) are locked in: as far as the
-/// kernel can, or not at all where it cannot do all of it, or never.
-enum class confine_choice { automatic, required, off };
+/// Whether workers, which carry out their clients' programs, are locked in: wholly, or no session is served
+/// (`required`); as far as the kernel can (`possible`); never. `automatic`: CUDA's on the cpu device as
+/// `required`, all others as `possible`.
+enum class confine_choice { automatic, required, off, possible };
 std::string_view name(confine_choice c);
 
 struct limit_settings {
@@ -137,6 +138,9 @@ struct config {
   cache_settings cache;
   compiler_cache_settings compiler_cache;
   confine_choice confine = confine_choice::automatic;
+  std::vector<std::string>
+      confined_reads;  ///< what workers that are locked in may read, beside what they need
+  std::vector<std::string> confined_writes;  ///< and folders in which they may write
   cpu_settings cpu;
   shape_settings shape;
 

@@ -116,6 +116,7 @@ server = "box.pem"
 known_servers = "/k"
 [worker]
 confine = "require"
+reads = ["lib", "/opt/one"]
 [cpu]
 compute_capability = "8.6"
 memory = "1GiB"
@@ -141,6 +142,7 @@ library = "/opt/ring.so"
   EXPECT_EQ(c->certificates.server, folder + "/box.pem");
   EXPECT_EQ(c->certificates.known_servers, "/k");
   EXPECT_EQ(c->confine, confine_choice::required);
+  EXPECT_EQ(c->confined_reads, (std::vector<std::string>{folder + "/lib", "/opt/one"}));
   EXPECT_EQ(c->wait_seconds, 3600u);
   EXPECT_EQ(c->limits.running, 4u);
   EXPECT_FALSE(c->find_addresses);

@@ -258,7 +258,7 @@ bool set_name(config& c, const given_value& v) {
   return true;
 }
 
-constexpr std::array<std::string_view, 3> confine_words{"auto", "require", "off"};
+constexpr std::array<std::string_view, 4> confine_words{"auto", "require", "off", "try"};
 
 /// The value that stands for one of the words.
 template <class Choice>
@@ -279,6 +279,24 @@ bool set_tls(config& c, const given_value& v) {
   const auto choice = choice_in<tls_choice>(v, tls_words);
   if (choice) c.tls = *choice;
   return choice.has_value();
+}
+
+/// Paths of the server; "/" would be everything.
+template <class Field>
+constexpr setting paths_row(const place& at, std::string_view meaning, Field) {
+  return row(
+      at, "a list of paths, none of them \"/\"", meaning, value_form::texts,
+      [](config& c, const given_value& v) {
+        auto list = texts_in(v);
+        if (!list) return false;
+        for (std::string& path : *list) {
+          path = resolved_path(path, v.folder);
+          if (path.find_first_not_of("/.") == path.npos || path.front() != '/') return false;
+        }
+        Field{}(c) = std::move(*list);
+        return true;
+      },
+      [](const config& c) { return joined(Field{}(c), ","); });
 }
 
 bool set_capability(config& c, const given_value& v) {
@@ -431,10 +449,16 @@ constexpr setting rows[]{
              "file with the fingerprints of servers; default: ~/.config/outboard/known_servers",
              [](auto& c) -> auto& { return c.certificates.known_servers; }),
 
-    row({"worker", "confine", "", "", of_server}, "auto, require, off",
-        "how workers of OpenCL sessions confine themselves: as far as the kernel can; completely, or the session is refused; not at all", value_form::text,
+    row({"worker", "confine", "", "", of_server}, "auto, require, try, off",
+        "how workers confine themselves: \"require\": completely, or the session is refused; \"try\": as far as the kernel can; \"off\": not at all; \"auto\": CUDA's on the cpu device as \"require\", all others as \"try\"", value_form::text,
         [](config& c, const given_value& v) { return set_confine(c, v); },
         [](const config& c) { return std::string(name(c.confine)); }),
+    paths_row({"worker", "reads", "", "", of_worker},
+              "what confined workers may read and run beside what drivers need: files, or folders with all below them",
+              [](auto& c) -> auto& { return c.confined_reads; }),
+    paths_row({"worker", "writes", "", "", of_worker},
+              "folders that are there, in which confined workers may also write",
+              [](auto& c) -> auto& { return c.confined_writes; }),
 
     row({"devices", "visible", "", "", of_server}, "a list of indices (\"0\") and beginnings of UUIDs (\"GPU-1a2b\"), each device once",
         "which devices are lent, in the order that clients see; default: all", value_form::texts,

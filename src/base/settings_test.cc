@@ -81,6 +81,8 @@ TEST(settings, take_back_the_text_that_they_give) {
                                             {"certificates.server", "/s"},
                                             {"certificates.client", "/c"},
                                             {"worker.confine", "require"},
+                                            {"worker.reads", "/opt/one,/opt/two"},
+                                            {"worker.writes", "/var/w"},
                                             {"devices.visible", "1,GPU-ab"},
                                             {"devices.name", "Lab {name}"},
                                             {"devices.memory", "8GiB"},

@@ -171,6 +171,24 @@ void print_opencl(const json& opencl, const char* indent) {
   std::printf("%sOpenCL: %s\n", indent, names.empty() ? "no platform is installed" : (names + how).c_str());
 }
 
+void print_confinement(const json& workers, const char* indent) {
+  if (!workers.is_object()) return;  // a server of an earlier version does not say it
+  if (get(workers, "confine") == "off") return std::printf("%sworkers: not confined\n", indent), void();
+  const std::string has = text_of(get(workers, "has")), lacks = text_of(get(workers, "lacks"));
+  std::string how = "confined: " + has;
+  if (!lacks.empty())
+    how = "not wholly confined: " + has + (has.empty() ? "" : "; ") + "the kernel lacks " + lacks;
+  if (get(workers, "served") == false) {
+    how = "CUDA sessions are refused (worker.confine is \"" + text_of(get(workers, "confine")) +
+          "\"): the kernel lacks " + lacks;
+  }
+  std::printf("%sworkers: %s\n", indent, how.c_str());
+  for (const char* kind : {"reads", "writes"}) {
+    for (const json& path : get(workers, kind))
+      std::printf("%s  worker.%s: %s\n", indent, kind, text_of(path).c_str());
+  }
+}
+
 void print_pool(const json& pool) {
   std::printf("    warm pool: %s hits, %s misses, %s dropped; %s per kind of session, for %s minutes\n",
               text_of(get(pool, "hits")).c_str(), text_of(get(pool, "misses")).c_str(),
@@ -202,6 +220,7 @@ void print_server(const json& server) {
   if (const std::string warning = text_of(get(a, "certificate_warning"));
       !warning.empty() && warning != "null")
     std::printf("    TLS: %s\n", warning.c_str());
+  print_confinement(get(a, "confinement"), "    ");
   std::printf("    listening on:");
   for (const json& url : get(a, "listening")) std::printf(" %s", text_of(url).c_str());
   std::printf(

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "backend/activity.hh"
@@ -17,6 +18,7 @@
 #include "base/log.hh"
 #include "base/settings.hh"
 #include "device/cpu/shown_use.hh"
+#include "device/vendor/vendor.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/nvml_memory.hh"
@@ -167,6 +169,20 @@ bool take_settings(const std::vector<std::string>& given, config& c) {
   return true;
 }
 
+/// What a worker loads that need not lie where libraries usually do, and what the operator adds.
+std::vector<std::string> libraries_of_this_command(const config& c, device_choice kind) {
+  std::vector<std::string> reads = c.confined_reads;
+  std::error_code failed;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+  // An upgrade that has replaced the command leaves its libraries where they were.
+  if (!failed) reads.push_back((own / "../lib/outboard").lexically_normal());
+  if (!failed) reads.push_back((own / "outboard-tls.so").lexically_normal());
+  if (kind != device_choice::vendor) return reads;
+  for (const std::string& driver : device::vendor::candidates())
+    reads.push_back(std::filesystem::path(driver).parent_path());
+  return reads;
+}
+
 /// Only the vendor's device has memory that others see go.
 constexpr std::optional<std::uint64_t> (*no_memory_meter)(const std::string&) = nullptr;
 
@@ -221,6 +237,8 @@ int verb_worker(const worker_flags& flags) {
       if (*kind == device_choice::cpu) device::cpu::show_used_bytes_in(&activity.page->device_bytes);
     }
   }
+  std::vector<std::string> reads;
+  if (!flags.confine.empty()) reads = libraries_of_this_command(c, *kind);
   std::function<result<std::unique_ptr<backend::session_api>>()> open_api;
   if (flags.opencl) open_api = open_opencl;
   return backend::run_worker(
@@ -231,6 +249,9 @@ int verb_worker(const worker_flags& flags) {
        .open_api = std::move(open_api),
        .open_device = [&](device::failure_teller tell) { return open_device(*kind, c.cpu, std::move(tell)); },
        .confine_to = flags.confine,
+       .confined_reads = std::move(reads),
+       .confined_writes = c.confined_writes,
+       .cuda_driver = *kind == device_choice::vendor,
        .compilers = flags.compilers,
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,

@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from native_code_testing import EACCES, EPERM, HERE, MAKE, OFF, NativeCodeTest
-from outboard_testing import CONFIG, KeepsCompiled, is_alive, program, wait_until
+from outboard_testing import CONFIG, KeepsCompiled, is_alive, processes_below, program, wait_until
 
 SECRET = "#error confined-secret-word"  # which a compiler says when it reads it
 REQUIRED = CONFIG + '[worker]\nconfine = "require"\n'
@@ -140,7 +140,7 @@ class Confinement(KeepsCompiled, NativeCodeTest):
         daemon = self.serve()
         process = self.native(daemon.unix, "stay")
         self.wait_for_line(process, "stays")
-        for each in (daemon.process.pid, *daemon.workers()):
+        for each in (daemon.process.pid, *processes_below(daemon.process.pid)):
             os.kill(each, signal.SIGTERM)
         process.communicate("\n", timeout=60)
         self.assertEqual(daemon.process.wait(20), 0)

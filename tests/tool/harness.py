@@ -170,12 +170,13 @@ class Client:
         self.socket.close()
 
 
-def answers_nvml(process):
-    """The daemon's helper for NVML: it serves no session and stays."""
+def helps(process):
+    """The daemon's helper for NVML, or the one that removes sessions' folders: they serve no session and stay."""
     try:
-        return b"--monitor" in pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        words = pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
+    return b"--monitor" in words or b"--remove-folders" in words
 
 
 def processes_below(root):
@@ -264,7 +265,7 @@ class Daemon:
         return self.ask("doctor")["servers"][0]["answer"]
 
     def workers(self):
-        return [p for p in processes_below(self.process.pid) if not answers_nvml(p)]
+        return [p for p in processes_below(self.process.pid) if not helps(p)]
 
     def descriptors(self):
         return descriptors_of(self.process.pid)

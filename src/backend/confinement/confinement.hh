@@ -1,23 +1,46 @@
-// What a worker does to itself before it looks at a request of a client that brings code of its own: it keeps
-// the files, devices and system calls that drivers and compilers need, a folder of its own, and the
+// What a worker does to itself before it looks at a request of a client, whose programs it carries out: it
+// keeps the files, devices and system calls that drivers and compilers need, a folder of its own, and the
 // connections that it was given. The gate, which reads strangers' TLS, keeps still less. For the thread that
 // is alone in its process; what it starts has no more.
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/config.hh"
 #include "base/result.hh"
 
 namespace outboard::backend {
 
+struct confinement_terms {
+  /// All that may be written beside what drivers need; the first becomes the working folder.
+  std::vector<std::string> folders;
+  /// What may be read beyond that.
+  std::vector<std::string> reads = {};
+  /// CUDA's driver is to work in it: what that needs is open, too (places_of_cuda(), filtered::driver).
+  bool cuda_driver = false;
+};
+
+/// Whether a session is refused that could not be confined wholly: of CUDA on that kind of device, or of
+/// OpenCL.
+bool must_confine(confine_choice choice, std::string_view device, bool cuda);
+
+/// Whether this kernel can do what it takes.
+bool can_be_served(confine_choice choice, std::string_view device, bool cuda);
+
+/// Logs what holds and what does not.
+void tell_of_confinement(confine_choice choice, std::string_view device);
+
 /// What this kernel cannot do of it: "", or words for a sentence.
 std::string confinement_lacks();
 
-/// For good. `folders` are all that may be written; the first becomes the working folder. Done as far as
-/// confinement_lacks() says; an error is anything else that fails.
-status confine_this_process(std::span<const std::string> folders,
+/// What it does: words for the log. "" where it can do nothing.
+std::string confinement_has();
+
+/// For good. Done as far as confinement_lacks() says; an error is anything else that fails.
+status confine_this_process(const confinement_terms& terms,
                             const std::function<const char*(const char*)>& variable);
 
 /// The same for the gate (backend/gate.hh), which has all that it needs: it opens no file but time zones,

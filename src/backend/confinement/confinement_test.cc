@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -28,6 +29,7 @@
 #include <thread>
 
 #include "backend/confinement/landlock.hh"
+#include "base/fd.hh"
 #include "base/folder_testing.hh"
 #include "base/sanitizers.hh"
 
@@ -98,13 +100,18 @@ struct confinement_test : folder_test {
     EXPECT_EQ(status, 0);
     return found;
   }
-  std::map<std::string, int> tried(const std::function<void(attempts&)>& attempt) {
-    return tried(attempt, [](const std::string& folder) {
-      return confine_this_process({&folder, 1}, ::getenv);
-    });
-  }
 
   std::string own, secret;
+};
+
+/// Of a worker with CUDA's driver (true), of all others (false). The driver's needs no GPU.
+struct confined_worker_test : confinement_test, testing::WithParamInterface<bool> {
+  using confinement_test::tried;
+  std::map<std::string, int> tried(const std::function<void(attempts&)>& attempt) {
+    return tried(attempt, [](const std::string& folder) {
+      return confine_this_process({.folders = {folder}, .cuda_driver = GetParam()}, ::getenv);
+    });
+  }
 };
 
 using codes = std::map<std::string, int>;
@@ -122,7 +129,7 @@ int run(const char* program, const char* argument) {
   return ::waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 256;
 }
 
-TEST_F(confinement_test, closes_all_files_but_those_of_drivers_and_its_own) {
+TEST_P(confined_worker_test, closes_all_files_but_those_of_drivers_and_its_own) {
   const auto found = tried([this](attempts& a) {
     a.add("read", ::open(secret.c_str(), O_RDONLY));
     a.add("write", ::open(secret.c_str(), O_WRONLY));
@@ -132,6 +139,13 @@ TEST_F(confinement_test, closes_all_files_but_those_of_drivers_and_its_own) {
     a.add("make", ::open((base + "/new").c_str(), O_CREAT | O_WRONLY, 0600));
     a.add("take_in", ::rename(secret.c_str(), (own + "/secret").c_str()));
     a.add("give_to_all", ::chmod(secret.c_str(), 0666));
+    const int readable = ::open("/usr/bin/env", O_RDONLY);
+    a.add("give_a_readable_one_to_all", ::fchmod(readable, 0777));
+    a.add("make_it_the_owners", ::fchmod(readable, 04700));
+    a.add("meet", ::mknod((own + "/pipe").c_str(), S_IFIFO | 0600, 0));
+    a.add("device", ::mknod((own + "/zero").c_str(), S_IFCHR | 0600, 0x105));
+    a.add("home", ::open("/root", O_RDONLY | O_DIRECTORY));
+    a.add("temporary", ::open("/tmp/outboard-was-here", O_CREAT | O_WRONLY, 0600));
     a.add("link", ::symlink(secret.c_str(), (own + "/way").c_str()));
     a.add("read_by_link", ::open((own + "/way").c_str(), O_RDONLY));
     a.add("passwords", ::open("/etc/shadow", O_RDONLY));
@@ -146,6 +160,12 @@ TEST_F(confinement_test, closes_all_files_but_those_of_drivers_and_its_own) {
                           {"make", EACCES},
                           {"take_in", EACCES},
                           {"give_to_all", EPERM},
+                          {"give_a_readable_one_to_all", EPERM},
+                          {"make_it_the_owners", EPERM},
+                          {"meet", EACCES},
+                          {"device", EACCES},
+                          {"home", EACCES},
+                          {"temporary", EACCES},
                           {"link", 0},
                           {"read_by_link", EACCES},
                           {"passwords", EACCES},
@@ -154,7 +174,7 @@ TEST_F(confinement_test, closes_all_files_but_those_of_drivers_and_its_own) {
   EXPECT_EQ(fs::file_size(secret), 8u);
 }
 
-TEST_F(confinement_test, leaves_what_drivers_and_compilers_do) {
+TEST_P(confined_worker_test, leaves_what_drivers_and_compilers_do) {
   const auto found = tried([this](attempts& a) {
     const int file = ::open("a", O_CREAT | O_RDWR | O_TRUNC, 0600);
     a.add("make_where_it_stands", file);
@@ -184,9 +204,12 @@ TEST_F(confinement_test, leaves_what_drivers_and_compilers_do) {
   EXPECT_EQ(found.size(), 17u);
 }
 
-TEST_F(confinement_test, keeps_away_from_other_processes) {
+TEST_P(confined_worker_test, keeps_away_from_other_processes) {
   const pid_t other = ::getpid();
-  const std::string memory = "/proc/" + std::to_string(other) + "/mem";
+  const std::string process = "/proc/" + std::to_string(other);
+  const std::string memory = process + "/mem", environment = process + "/environ";
+  const unique_fd shared(::memfd_create("another session's", MFD_CLOEXEC));
+  const std::string descriptor = process + "/fd/" + std::to_string(shared.get());
   const auto found = tried([&](attempts& a) {
     a.add("signal", ::kill(other, 0));
     a.add("signal_all", ::kill(-1, 0));
@@ -198,10 +221,17 @@ TEST_F(confinement_test, keeps_away_from_other_processes) {
     iovec mine{&byte, 1}, theirs{&byte, 1};
     a.add("read", ::syscall(SYS_process_vm_readv, other, &mine, 1L, &theirs, 1L, 0L));
     a.add("memory", ::open(memory.c_str(), O_RDONLY));
+    a.add("environment", ::open(environment.c_str(), O_RDONLY));
+    a.add("shared_memory", ::open(descriptor.c_str(), O_RDWR));
+    a.add("take_a_descriptor", ::syscall(SYS_pidfd_getfd, 0, shared.get(), 0));
+    a.add("write", ::syscall(SYS_process_vm_writev, other, &mine, 1L, &theirs, 1L, 0L));
     rlimit limit{};
     a.add("limit", ::prlimit(other, RLIMIT_NOFILE, nullptr, &limit));
     a.add("slow_down", ::setpriority(PRIO_PROCESS, static_cast<id_t>(other), 19));
     a.add("own_limit", ::getrlimit(RLIMIT_NOFILE, &limit));
+    limit.rlim_cur = limit.rlim_max = limit.rlim_max == RLIM_INFINITY ? limit.rlim_max : limit.rlim_max + 1;
+    a.add("more_than_its_limit",
+          limit.rlim_max == RLIM_INFINITY ? (errno = EPERM, -1) : ::setrlimit(RLIMIT_NOFILE, &limit));
     a.add("leave_the_session", ::setsid());
     a.add("leave_the_group", ::setpgid(0, 0));
     a.add("outlive", ::prctl(PR_SET_PDEATHSIG, 0));
@@ -216,9 +246,14 @@ TEST_F(confinement_test, keeps_away_from_other_processes) {
                  {"trace", EPERM},
                  {"read", EPERM},
                  {"memory", EACCES},
+                 {"environment", EACCES},
+                 {"shared_memory", EACCES},
+                 {"take_a_descriptor", EPERM},
+                 {"write", EPERM},
                  {"limit", EPERM},
                  {"slow_down", EPERM},
                  {"own_limit", 0},
+                 {"more_than_its_limit", EPERM},
                  {"leave_the_session", EPERM},
                  {"leave_the_group", EPERM},
                  {"outlive", EPERM},
@@ -227,8 +262,14 @@ TEST_F(confinement_test, keeps_away_from_other_processes) {
   EXPECT_EQ(found, expected);
 }
 
-TEST_F(confinement_test, makes_no_connections) {
-  const auto found = tried([](attempts& a) {
+TEST_P(confined_worker_test, makes_no_connections) {
+  // As a daemon's own socket is, where its user comes in.
+  sockaddr_un daemon{AF_UNIX, ""};
+  std::snprintf(daemon.sun_path, sizeof daemon.sun_path, "%s/socket", base.c_str());
+  const unique_fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&daemon), sizeof daemon), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  const auto found = tried([&](attempts& a) {
     a.add("tcp", ::socket(AF_INET, SOCK_STREAM, 0));
     a.add("udp", ::socket(AF_INET6, SOCK_DGRAM, 0));
     a.add("raw", ::socket(AF_PACKET, SOCK_RAW, 0));
@@ -236,8 +277,7 @@ TEST_F(confinement_test, makes_no_connections) {
     a.add("datagrams", ::socket(AF_UNIX, SOCK_DGRAM, 0));
     const int stream = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     a.add("local", stream);
-    sockaddr_un somewhere{AF_UNIX, "/run/dbus/system_bus_socket"};
-    a.add("connect", ::connect(stream, reinterpret_cast<const sockaddr*>(&somewhere), sizeof somewhere));
+    a.add("connect", ::connect(stream, reinterpret_cast<const sockaddr*>(&daemon), sizeof daemon));
     int pair[2];
     (void)::socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
     a.add("connect_while_sending", ::sendto(pair[0], "x", 1, 0x20000000, nullptr, 0));
@@ -248,16 +288,24 @@ TEST_F(confinement_test, makes_no_connections) {
                           {"netlink", EPERM},
                           {"datagrams", EPERM},
                           {"local", 0},
-                          {"connect", EPERM},
+                          {"connect", GetParam() ? ENOENT : EPERM},
                           {"connect_while_sending", EPERM}}));
 }
 
-TEST_F(confinement_test, leaves_little_of_the_kernel) {
+TEST_P(confined_worker_test, leaves_little_of_the_kernel) {
   const auto found = tried([](attempts& a) {
     a.add("name_space", ::unshare(CLONE_NEWUSER));
     a.add("name_space_of_a_child", ::syscall(SYS_clone, static_cast<unsigned long>(CLONE_NEWUSER | SIGCHLD),
                                              nullptr, nullptr, nullptr, 0L));
     a.add("mount", ::syscall(SYS_mount, "none", "/", "tmpfs", 0L, nullptr));
+    a.add("enter", ::setns(0, 0));
+    a.add("root", ::chroot("/"));
+    a.add("module", ::syscall(SYS_finit_module, 0, "", 0));
+    a.add("other_kernel", ::syscall(SYS_kexec_load, 0L, 0L, nullptr, 0L));
+    a.add("faults_of_its_own", ::syscall(SYS_userfaultfd, 0));
+    a.add("type_into_the_terminal", ::ioctl(STDIN_FILENO, TIOCSTI, "x"));
+    a.add("console", ::ioctl(STDIN_FILENO, 0x541c, "\2"));
+    a.add("quota", ::syscall(SYS_quotactl, 0, nullptr, 0, nullptr));
     a.add("bpf", ::syscall(SYS_bpf, 0L, nullptr, 0L));
     a.add("io_uring", ::syscall(SYS_io_uring_setup, 1L, nullptr));
     a.add("keys", ::syscall(SYS_keyctl, 0L, 0L, 0L, 0L, 0L));
@@ -270,11 +318,24 @@ TEST_F(confinement_test, leaves_little_of_the_kernel) {
     __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3]{};
     a.add("capabilities_asked", ::syscall(SYS_capget, &header, held));
     errno = EEXIST;
+    // A driver keeps what performance counters are asked with, if it had that.
+    if (GetParam()) held[1].permitted &= ~(1u << (38 - 32));
     a.add("capabilities_held", (held[0].effective | held[0].permitted | held[1].permitted) == 0 ? 0 : -1);
+    errno = EEXIST;
+    a.add("capabilities_to_come", ::geteuid() != 0 || ::prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN) == 0 ? 0 : -1);
+    a.add("more_by_running", ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : -1);
   });
   EXPECT_EQ(found, (codes{{"name_space", EPERM},
                           {"name_space_of_a_child", EPERM},
                           {"mount", EPERM},
+                          {"enter", EPERM},
+                          {"root", EPERM},
+                          {"module", EPERM},
+                          {"other_kernel", EPERM},
+                          {"faults_of_its_own", EPERM},
+                          {"type_into_the_terminal", EPERM},
+                          {"console", EPERM},
+                          {"quota", EPERM},
                           {"bpf", EPERM},
                           {"io_uring", EPERM},
                           {"keys", EPERM},
@@ -284,17 +345,95 @@ TEST_F(confinement_test, leaves_little_of_the_kernel) {
                           {"unheard_of", ENOSYS},
                           {"unheard_of_by_other_numbers", ENOSYS},
                           {"capabilities_asked", 0},
-                          {"capabilities_held", 0}}));
+                          {"capabilities_held", 0},
+                          {"capabilities_to_come", 0},
+                          {"more_by_running", 0}}));
 }
 
-TEST_F(confinement_test, is_refused_where_a_thread_would_go_free) {
-  const auto found = tried([](attempts& a) { a.add("confined", 0); },
-                           [](const std::string& folder) {
-                             std::jthread other([](const std::stop_token& stop) {
-                               while (!stop.stop_requested()) ::usleep(1000);
-                             });
-                             return confine_this_process({&folder, 1}, ::getenv);
-                           });
+TEST_P(confined_worker_test, opens_what_the_operator_adds) {
+  const std::string other = base + "/other";
+  fs::create_directory(other);
+  const auto found = tried(
+      [&](attempts& a) {
+        a.add("read", ::open(secret.c_str(), O_RDONLY));
+        a.add("write", ::open(secret.c_str(), O_WRONLY));
+        a.add("make", ::open((other + "/new").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600));
+      },
+      [&](const std::string& folder) {
+        return confine_this_process(
+            {.folders = {folder, other}, .reads = {secret}, .cuda_driver = GetParam()}, ::getenv);
+      });
+  EXPECT_EQ(found, (codes{{"read", 0}, {"write", EACCES}, {"make", 0}}));
+}
+
+TEST_P(confined_worker_test, of_a_driver_meets_the_server_of_mps_that_the_operator_names) {
+  const std::string mps = base + "/mps";
+  fs::create_directory(mps);
+  sockaddr_un control{AF_UNIX, ""};
+  std::snprintf(control.sun_path, sizeof control.sun_path, "%s/control", mps.c_str());
+  const unique_fd listener(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&control), sizeof control), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  const auto variable = [&](const char* name) -> const char* {
+    return std::string_view(name) == "CUDA_MPS_PIPE_DIRECTORY" ? mps.c_str() : nullptr;
+  };
+  const auto found = tried(
+      [&](attempts& a) {
+        const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        a.add("connect", ::connect(socket, reinterpret_cast<const sockaddr*>(&control), sizeof control));
+        a.add("pipe", ::mknod((mps + "/pipe").c_str(), S_IFIFO | 0600, 0));
+        a.add("secret", ::open(secret.c_str(), O_RDONLY));
+        a.add("tcp", ::socket(AF_INET, SOCK_STREAM, 0));
+      },
+      [&](const std::string& folder) {
+        return confine_this_process({.folders = {folder}, .cuda_driver = true}, variable);
+      });
+  EXPECT_EQ(found, (codes{{"connect", 0}, {"pipe", 0}, {"secret", EACCES}, {"tcp", EPERM}}));
+}
+
+TEST_P(confined_worker_test, of_a_driver_leaves_what_it_does_with_files_of_its_own) {
+  const auto found = tried(
+      [&](attempts& a) {
+        const int file = ::open("a", O_CREAT | O_RDWR, 0600);
+        a.add("mode", ::fchmod(file, 0644));
+        const std::string task = "/proc/self/task/" + std::to_string(::gettid());
+        a.add("name_of_a_thread", ::open((task + "/comm").c_str(), O_WRONLY));
+        const int memory = ::memfd_create("memory", MFD_CLOEXEC);
+        a.add("memory_by_its_number", ::open(("/proc/self/fd/" + std::to_string(memory)).c_str(), O_RDWR));
+        int ends[2];
+        a.add("pipe", ::pipe(ends));
+        a.add("pipe_by_its_number", ::open(("/proc/self/fd/" + std::to_string(ends[1])).c_str(), O_WRONLY));
+        const std::string name = "/dev/shm/outboard-confinement-test-" + std::to_string(::getpid());
+        a.add("named_memory", ::open(name.c_str(), O_CREAT | O_RDWR | O_EXCL, 0600));
+        a.add("remove_it", ::unlink(name.c_str()));
+      },
+      [&](const std::string& folder) {
+        return confine_this_process({.folders = {folder}, .cuda_driver = true}, ::getenv);
+      });
+  for (const auto& [name, code] : found) EXPECT_EQ(code, 0) << name;
+  EXPECT_EQ(found.size(), 7u);
+}
+
+TEST(must_confine, is_for_the_cpu_device_where_nothing_else_is_said) {
+  using enum confine_choice;
+  EXPECT_TRUE(must_confine(automatic, "cpu", true));
+  EXPECT_FALSE(must_confine(automatic, "vendor", true));
+  EXPECT_FALSE(must_confine(automatic, "cpu", false));
+  EXPECT_TRUE(must_confine(required, "vendor", true));
+  EXPECT_TRUE(must_confine(required, "vendor", false));
+  EXPECT_FALSE(must_confine(possible, "cpu", true));
+  EXPECT_FALSE(must_confine(off, "cpu", true));
+}
+
+TEST_P(confined_worker_test, is_refused_where_a_thread_would_go_free) {
+  const auto found =
+      tried([](attempts& a) { a.add("confined", 0); },
+            [](const std::string& folder) {
+              std::jthread other([](const std::stop_token& stop) {
+                while (!stop.stop_requested()) ::usleep(1000);
+              });
+              return confine_this_process({.folders = {folder}, .cuda_driver = GetParam()}, ::getenv);
+            });
   EXPECT_EQ(found, codes{}) << "what it says is no attempt";
 }
 
@@ -370,6 +509,9 @@ TEST_F(confinement_test, locks_files_on_every_version_of_landlock_up_to_this_ker
     EXPECT_EQ(found, (codes{{"secret", EACCES}, {"own", 0}})) << "version " << version;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(of, confined_worker_test, testing::Bool(),
+                         [](const auto& about) { return about.param ? "cuda_drivers" : "others"; });
 
 }  // namespace
 }  // namespace outboard::backend

@@ -20,11 +20,12 @@ struct ruleset_attributes {
 
 // Their bits, in the order in which kernels learned them.
 constexpr std::uint64_t all_of_version_1 = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1;
-constexpr std::uint64_t refer = 1u << 13;             // 2: renaming from one folder into another
-constexpr std::uint64_t cut = 1u << 14;               // 3: LANDLOCK_ACCESS_FS_TRUNCATE
-constexpr std::uint64_t control = 1u << 15;           // 5: LANDLOCK_ACCESS_FS_IOCTL_DEV
-constexpr std::uint64_t bind_and_connect = 1 | 2;     // 4: LANDLOCK_ACCESS_NET_*
-constexpr std::uint64_t sockets_and_signals = 1 | 2;  // 6: LANDLOCK_SCOPE_*
+constexpr std::uint64_t refer = 1u << 13;          // 2: renaming from one folder into another
+constexpr std::uint64_t cut = 1u << 14;            // 3: LANDLOCK_ACCESS_FS_TRUNCATE
+constexpr std::uint64_t control = 1u << 15;        // 5: LANDLOCK_ACCESS_FS_IOCTL_DEV
+constexpr std::uint64_t bind_and_connect = 1 | 2;  // 4: LANDLOCK_ACCESS_NET_*
+constexpr std::uint64_t abstract_sockets = 1;      // 6: LANDLOCK_SCOPE_*
+constexpr std::uint64_t signals = 2;               // 6, too
 
 /// All that a rule for something that is no folder may name.
 constexpr std::uint64_t of_files =
@@ -32,15 +33,19 @@ constexpr std::uint64_t of_files =
 
 constexpr std::uint64_t bits_of(permission what) {
   constexpr std::uint64_t read = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+  constexpr std::uint64_t change = read | LANDLOCK_ACCESS_FS_WRITE_FILE | cut | refer |
+                                   LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+                                   LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                                   LANDLOCK_ACCESS_FS_MAKE_SYM;
   switch (what) {
     case permission::read:
       return read | LANDLOCK_ACCESS_FS_EXECUTE;
     case permission::device:
       return read | LANDLOCK_ACCESS_FS_WRITE_FILE | control;
     case permission::change:
-      return read | LANDLOCK_ACCESS_FS_WRITE_FILE | cut | refer | LANDLOCK_ACCESS_FS_REMOVE_DIR |
-             LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
-             LANDLOCK_ACCESS_FS_MAKE_SYM;
+      return change;
+    case permission::meet:
+      return change | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO;
   }
   return 0;
 }
@@ -53,12 +58,12 @@ int landlock_version() {
   return version > 0 ? static_cast<int>(version) : 0;
 }
 
-result<file_rules> file_rules::make(int version) {
+result<file_rules> file_rules::make(int version, bool local_sockets) {
   ruleset_attributes wanted{};
   wanted.files =
       all_of_version_1 | (version >= 2 ? refer : 0) | (version >= 3 ? cut : 0) | (version >= 5 ? control : 0);
   if (version >= 4) wanted.network = bind_and_connect;
-  if (version >= 6) wanted.scoped = sockets_and_signals;
+  if (version >= 6) wanted.scoped = signals | (local_sockets ? 0 : abstract_sockets);
   unique_fd rules(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &wanted, sizeof wanted, std::uint32_t{0})));
   if (!rules) return failure("Landlock: " + errno_text(errno));

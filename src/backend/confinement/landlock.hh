@@ -16,6 +16,7 @@ enum class permission : std::uint8_t {
   read,    ///< read, list and run
   device,  ///< read, write and control; nothing is made or removed
   change,  ///< everything but running it and making special files
+  meet,    ///< change, and make sockets and pipes: where processes of one service meet
 };
 
 /// The version of Landlock that this kernel has; 0: none, or it is not switched on.
@@ -23,8 +24,9 @@ int landlock_version();
 
 class file_rules {
  public:
-  /// Of a kernel with that version (1 or more): what it cannot lock stays open.
-  static result<file_rules> make(int version);
+  /// Of a kernel with that version (1 or more): what it cannot lock stays open. `local_sockets`: so do the
+  /// abstract ones.
+  static result<file_rules> make(int version, bool local_sockets = false);
 
   /// A path that is not there, or that this user cannot reach, is passed over.
   status allow(const std::string& path, permission what);

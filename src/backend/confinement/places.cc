@@ -1,7 +1,11 @@
 #include "backend/confinement/places.hh"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -25,6 +29,32 @@ constexpr std::array<const char*, 42> to_read{
 
 constexpr std::array<const char*, 7> to_control{"/dev/dri",    "/dev/full",    "/dev/kfd", "/dev/null",
                                                 "/dev/random", "/dev/urandom", "/dev/zero"};
+
+/// How the names of NVIDIA's devices begin; /dev/nvme0 is none of them.
+constexpr std::array<std::string_view, 1> devices_of_boards{"nvidia"};
+/// On machines where the GPU is part of the processor, and under Windows.
+constexpr std::array<std::string_view, 5> other_devices{"dxg", "nvgpu", "nvhost", "nvmap", "nvsciipc"};
+
+/// What the driver and its tools read beside what OpenCL's do.
+constexpr std::array<const char*, 13> cuda_reads{"/opt/cuda",
+                                                 "/run/nvidia",
+                                                 "/run/nvidia-persistenced",
+                                                 "/etc/nvidia-container-runtime",
+                                                 "/proc/cmdline",
+                                                 "/proc/interrupts",
+                                                 "/proc/loadavg",
+                                                 "/proc/misc",
+                                                 "/proc/sys/fs",
+                                                 "/proc/uptime",
+                                                 "/proc/vmstat",
+                                                 "/sys/firmware/devicetree",
+                                                 "/sys/kernel/iommu_groups"};
+
+/// Folders of the toolkit in which CUPTI is looked for.
+constexpr std::array<const char*, 3> toolkits{"/usr/local/cuda", "/usr/local/cuda/lib64",
+                                              "/usr/local/cuda/extras/CUPTI/lib64"};
+
+constexpr const char* usual_mps = "/tmp/nvidia-mps";
 
 constexpr const char* usual_vendors = "/etc/OpenCL/vendors";
 
@@ -71,11 +101,34 @@ void for_each_in_list(const char* list, Each each) {
   }
 }
 
-void add_devices_of_nvidia(std::vector<place>& places) {
+template <std::size_t Count>
+void add_devices(std::vector<place>& places, const std::array<std::string_view, Count>& beginnings) {
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator("/dev", failed)) {
-    if (entry.path().filename().string().starts_with("nvidia"))
+    const std::string name = entry.path().filename().string();
+    if (std::ranges::any_of(beginnings, [&](std::string_view one) { return name.starts_with(one); }))
       places.push_back({entry.path().string(), permission::device});
+  }
+}
+
+/// A folder, and the one that it is where its name or a part of it is a link (/usr/local/cuda).
+void add_real_folder(std::vector<place>& places, const fs::path& folder) {
+  std::error_code failed;
+  add_folder(places, folder);
+  if (const fs::path real = fs::canonical(folder, failed); !failed) add_folder(places, real);
+}
+
+/// Those that the loader's configuration names.
+void add_folders_of_loader(std::vector<place>& places) {
+  std::error_code failed;
+  std::vector<fs::path> files{"/etc/ld.so.conf"};
+  for (const auto& entry : fs::directory_iterator("/etc/ld.so.conf.d", failed)) files.push_back(entry.path());
+  for (const fs::path& file : files) {
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+      if (line.starts_with('/')) add_real_folder(places, line);
+    }
   }
 }
 
@@ -85,12 +138,42 @@ std::vector<place> places_of_drivers(const std::function<const char*(const char*
   std::vector<place> places;
   for (const char* path : to_read) places.push_back({path});
   for (const char* path : to_control) places.push_back({path, permission::device});
-  add_devices_of_nvidia(places);
+  add_devices(places, devices_of_boards);
   const char* const vendors = variable("OCL_ICD_VENDORS");
   add_vendors(places, vendors && *vendors ? vendors : usual_vendors);
   for_each_in_list(variable("OCL_ICD_FILENAMES"),
                    [&](const fs::path& library) { add_library(places, library); });
   for_each_in_list(variable("LD_LIBRARY_PATH"), [&](const fs::path& folder) { add_folder(places, folder); });
+  return places;
+}
+
+std::string folder_of_mps(const std::function<const char*(const char*)>& variable) {
+  const char* const named = variable("CUDA_MPS_PIPE_DIRECTORY");
+  if (named && *named) {
+    std::error_code failed;
+    return *named == '/' && fs::is_directory(named, failed) ? named : "";
+  }
+  // Anybody may make folders in /tmp.
+  struct stat about {};
+  const bool there = ::lstat(usual_mps, &about) == 0 && S_ISDIR(about.st_mode);
+  return there && (about.st_uid == 0 || about.st_uid == ::geteuid()) ? usual_mps : "";
+}
+
+std::vector<place> places_of_cuda(const std::function<const char*(const char*)>& variable) {
+  std::vector<place> places;
+  for (const char* path : cuda_reads) places.push_back({path});
+  for (const char* path : toolkits) add_real_folder(places, path);
+  add_folders_of_loader(places);
+  add_devices(places, other_devices);
+  // Names of its threads, and files of its own that have no name any more.
+  places.push_back({"/proc/self", permission::device});
+  // By these names processes share events.
+  places.push_back({"/dev/shm", permission::change});
+  if (const std::string mps = folder_of_mps(variable); !mps.empty()) {
+    places.push_back({mps, permission::meet});
+    if (const char* const log = variable("CUDA_MPS_LOG_DIRECTORY"); log && *log == '/')
+      places.push_back({log, permission::change});
+  }
   return places;
 }
 

@@ -9,9 +9,11 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -37,6 +39,8 @@ constexpr int last_known = 456;
 constexpr std::uint32_t allow = SECCOMP_RET_ALLOW;
 constexpr std::uint32_t not_permitted = SECCOMP_RET_ERRNO | EPERM;
 constexpr std::uint32_t not_there = SECCOMP_RET_ERRNO | ENOSYS;
+/// What a driver hears where no server of MPS runs; it then goes on without.
+constexpr std::uint32_t no_such_socket = SECCOMP_RET_ERRNO | ENOENT;
 
 // Not in the headers of every system that we are built on.
 constexpr int fchmodat2 = 452;
@@ -51,15 +55,13 @@ constexpr int refused[] {
   SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_process_mrelease,
       SYS_kcmp, SYS_pidfd_open, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_tkill, SYS_rt_sigqueueinfo,
       SYS_rt_tgsigqueueinfo, SYS_migrate_pages, SYS_setsid, SYS_setpgid,
-      // The network, and whatever listens on a socket of this host.
-      SYS_connect,
       // What processes of one user share without opening a file.
       SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_semtimedop, SYS_msgget,
       SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink, SYS_mq_notify,
       // What Landlock lets be done to files that cannot be opened.
-      SYS_truncate, SYS_fchmod, SYS_fchmodat, fchmodat2, SYS_fchown, SYS_fchownat, SYS_setxattr,
-      SYS_lsetxattr, SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat,
-      SYS_inotify_init1, SYS_inotify_add_watch, SYS_fanotify_init, SYS_fanotify_mark, SYS_name_to_handle_at,
+      SYS_truncate, SYS_fchmodat, fchmodat2, SYS_fchown, SYS_fchownat, SYS_setxattr, SYS_lsetxattr,
+      SYS_fsetxattr, SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_utimensat, SYS_inotify_init1,
+      SYS_inotify_add_watch, SYS_fanotify_init, SYS_fanotify_mark, SYS_name_to_handle_at,
       SYS_open_by_handle_at, SYS_swapon, SYS_swapoff, SYS_quotactl, SYS_quotactl_fd, SYS_acct,
       // Other name spaces and mounts.
       SYS_unshare, SYS_setns, SYS_chroot, SYS_pivot_root, SYS_mount, SYS_umount2, SYS_move_mount,
@@ -112,6 +114,8 @@ std::vector<std::uint32_t> refused_options() {
   return {PR_SET_PDEATHSIG, PR_SET_DUMPABLE};
 }
 
+bool has_a_driver(filtered who) { return who == filtered::driver || who == filtered::driver_with_mps; }
+
 bool starts_no_processes(filtered who) { return who == filtered::gate && !under_asan; }
 
 /// Threads; and where programs may be started, processes.
@@ -143,9 +147,8 @@ std::vector<by_argument> refused_by_argument(filtered who, pid_t self) {
       {SYS_clone, 0, CLONE_THREAD, true, what_clone_may_make(who)},
       {SYS_kill, 0, all_bits, true, {own}},
       {SYS_tgkill, 0, all_bits, true, {own}},
-      // Drivers talk to helpers of theirs by sockets that they bind; to make a connection is refused above.
+      // Drivers talk to helpers of theirs by sockets that they bind; to make a connection is refused below.
       {SYS_socket, 0, all_bits, true, {AF_UNIX}},
-      {SYS_socket, 1, 0xf, true, {SOCK_STREAM, SOCK_SEQPACKET}},
       {SYS_socketpair, 0, all_bits, true, {AF_UNIX}},
       {SYS_prctl, 0, all_bits, false, refused_options()},
       // Of other processes of this user.
@@ -157,6 +160,12 @@ std::vector<by_argument> refused_by_argument(filtered who, pid_t self) {
       {SYS_sched_setattr, 0, all_bits, true, {0, own}},
       {SYS_move_pages, 0, all_bits, true, {0, own}},
   };
+  if (who != filtered::driver_with_mps)
+    rules.insert(std::ranges::find(rules, SYS_socketpair, &by_argument::number),
+                 by_argument{SYS_socket, 1, 0xf, true, {SOCK_STREAM, SOCK_SEQPACKET}});
+  // A driver may set modes of what it has opened, but gives nothing of this user's to others.
+  if (has_a_driver(who))
+    rules.push_back({SYS_fchmod, 1, S_ISUID | S_ISGID | S_ISVTX | S_IWGRP | S_IWOTH, true, {0}});
 #if defined(__x86_64__)
   rules.push_back({SYS_open, 1, how, false, {empties}});
 #endif
@@ -225,15 +234,19 @@ std::vector<sock_filter> refused_system_calls(filtered who, pid_t self) {
     program.push_back(give(allow));
   }
   add(program, refused, not_permitted);
+  // The network, and whatever listens on a socket of this host.
+  if (!has_a_driver(who)) add(program, std::array{SYS_connect, SYS_fchmod}, not_permitted);
+  if (who == filtered::driver) add(program, std::array{SYS_connect}, no_such_socket);
   add(program, hidden, not_there);
   program.push_back(give(allow));
   return program;
 }
 
-status refuse_system_calls(filtered who) {
+status refuse_system_calls(filtered who, bool told) {
   std::vector<sock_filter> program = refused_system_calls(who, ::getpid());
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
-  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0u, &filter) != 0)
+  const unsigned flags = told ? SECCOMP_FILTER_FLAG_LOG : 0u;
+  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter) != 0)
     return failure("seccomp: " + errno_text(errno));
   return {};
 }

@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "base/result.hh"
@@ -15,13 +16,19 @@ namespace outboard::backend {
 /// Whether this kernel filters system calls.
 bool system_calls_can_be_refused();
 
-/// Of whom: a worker's drivers may start compilers; the gate starts no process and makes no socket but pairs.
-enum class filtered { worker, gate };
+/// Who is to live with the filter.
+enum class filtered : std::uint8_t {
+  worker,           ///< our own code and OpenCL's platforms, which may start compilers
+  driver,           ///< CUDA's driver as well, on a host where it finds no server of MPS
+  driver_with_mps,  ///< and one where it connects to one: whatever else listens on local sockets is open then
+  gate,             ///< starts no process and makes no socket but pairs
+};
 
 /// The filter's program; signals may be sent to process `self` only.
 std::vector<sock_filter> refused_system_calls(filtered who, pid_t self);
 
-/// For good. Wants no_new_privs.
-status refuse_system_calls(filtered who);
+/// For good. Wants no_new_privs. `told`: the kernel's log gets a line for each call that is refused, where it
+/// writes such lines.
+status refuse_system_calls(filtered who, bool told = false);
 
 }  // namespace outboard::backend
