@@ -89,7 +89,9 @@ bool core_dump::reopen() {
 CUresult core_dump::set(const api::driver_table& driver, bool on, int flags) {
   const std::lock_guard lock(mutex_);
   auto* const entry = driver.cuCoredumpSetAttributeGlobal;
-  if (!entry) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!possible_)
+    log::info("core dumps of the GPU are asked for; a confined worker writes none (worker.confine)");
+  if (!entry || !possible_) return CUDA_ERROR_NOT_SUPPORTED;
   if (!ready_) {
     if (!path_.empty()) return CUDA_ERROR_OPERATING_SYSTEM;  // tried before
     if (const CUresult code = open(); code != CUDA_SUCCESS) return code;

@@ -21,7 +21,9 @@ class core_dump {
   /// Bytes of a dump in order; none: that was all of it.
   using sink = std::function<void(std::span<const std::byte>)>;
 
-  explicit core_dump(sink send) : send_(std::move(send)) {}
+  /// Not `possible`: set() says that there are none. A driver that is confined never ends its dump, nor the
+  /// wait for it: it asks again and again for a socket of the network (580, seen).
+  core_dump(sink send, bool possible) : send_(std::move(send)), possible_(possible) {}
   ~core_dump();
   core_dump(const core_dump&) = delete;
   core_dump& operator=(const core_dump&) = delete;
@@ -45,6 +47,7 @@ class core_dump {
   void ended();
 
   const sink send_;
+  const bool possible_;
   std::string path_;
   unique_fd place_, reading_, stop_;  ///< `place_`: what `path_` names; never read
   std::thread thread_;

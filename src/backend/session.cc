@@ -106,8 +106,8 @@ session_core::session_core(session_request request)
              },
              [this] { turn_.nudge(standby_); }}),
       graph_copies_(driver_, host_),
-      dumps_([this](std::span<const std::byte> bytes) { send_output_bytes(wire::output_core_dump, bytes); }) {
-}
+      dumps_([this](std::span<const std::byte> bytes) { send_output_bytes(wire::output_core_dump, bytes); },
+             request_.core_dumps) {}
 
 session_core::~session_core() {
   if (request_.broker) request_.broker->end();

@@ -40,6 +40,7 @@ struct session_request {
   shape_settings shape = {};          ///< what the client sees of the devices
   activity_page* activity = nullptr;  ///< where the session tells what it holds; null: nowhere
   bool held_by_page = false;          ///< requests wait while the page says `held`; needs `activity`
+  bool core_dumps = true;             ///< the device may write them
   bool lanes_always_aside =
       false;  ///< for tests: threads launch beside each other where cores are scarce, too
 };

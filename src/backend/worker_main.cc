@@ -191,7 +191,8 @@ int serve(const worker_options& options, device::device* device, session_api* ap
                                          .image_access = assign->images,
                                          .shape = options.shape,
                                          .activity = options.page,
-                                         .held_by_page = options.held_by_page});
+                                         .held_by_page = options.held_by_page,
+                                         .core_dumps = options.confine_to.empty()});
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
   if (end.stuck) ::_exit(0);
   return 0;

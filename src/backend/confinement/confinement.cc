@@ -11,6 +11,7 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
+#include <span>
 
 #include "backend/confinement/landlock.hh"
 #include "backend/confinement/places.hh"
@@ -128,8 +129,7 @@ status confine(const std::string& folder, std::span<const place> places, filtere
   if (const int version = landlock_version(); version > 0)
     OUTBOARD_TRY(lock_files(version, places, who == filtered::driver_with_mps));
   OUTBOARD_TRY(give_up_capabilities(who == filtered::driver || who == filtered::driver_with_mps));
-  if (system_calls_can_be_refused())
-    OUTBOARD_TRY(refuse_system_calls(who, log::enabled(log::level::debug)));
+  if (system_calls_can_be_refused()) OUTBOARD_TRY(refuse_system_calls(who, log::enabled(log::level::debug)));
   return {};
 }
 

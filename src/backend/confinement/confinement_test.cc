@@ -397,7 +397,7 @@ TEST_P(confined_worker_test, of_a_driver_leaves_what_it_does_with_files_of_its_o
         const int file = ::open("a", O_CREAT | O_RDWR, 0600);
         a.add("mode", ::fchmod(file, 0644));
         const std::string task = "/proc/self/task/" + std::to_string(::gettid());
-        a.add("name_of_a_thread", ::open((task + "/comm").c_str(), O_WRONLY));
+        a.add("name_of_a_thread", ::open((task + "/comm").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666));
         const int memory = ::memfd_create("memory", MFD_CLOEXEC);
         a.add("memory_by_its_number", ::open(("/proc/self/fd/" + std::to_string(memory)).c_str(), O_RDWR));
         int ends[2];

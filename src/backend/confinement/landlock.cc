@@ -41,7 +41,7 @@ constexpr std::uint64_t bits_of(permission what) {
     case permission::read:
       return read | LANDLOCK_ACCESS_FS_EXECUTE;
     case permission::device:
-      return read | LANDLOCK_ACCESS_FS_WRITE_FILE | control;
+      return read | LANDLOCK_ACCESS_FS_WRITE_FILE | cut | control;
     case permission::change:
       return change;
     case permission::meet:

@@ -14,7 +14,7 @@ namespace outboard::backend {
 /// What may be done with a file, or below a folder.
 enum class permission : std::uint8_t {
   read,    ///< read, list and run
-  device,  ///< read, write and control; nothing is made or removed
+  device,  ///< read, write, empty and control; nothing is made or removed
   change,  ///< everything but running it and making special files
   meet,    ///< change, and make sockets and pipes: where processes of one service meet
 };

@@ -275,8 +275,8 @@ void take_coredump_environment() {
   if (!take_environment(b)) return;
   const CUresult code = tell_server(wishes_of(b, true));
   if (code == CUDA_SUCCESS) return;
-  log::error("the environment asks for core dumps of the GPU, which this server does not write: error ",
-             static_cast<int>(code));
+  log::error("the environment asks for core dumps of the GPU, which this server does not write (error ",
+             static_cast<int>(code), "; with a GPU: only where its worker.confine is \"off\")");
   const std::lock_guard lock(b.mutex);
   b.process.erase(CU_COREDUMP_ENABLE_ON_EXCEPTION);
 }
