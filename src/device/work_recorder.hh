@@ -28,8 +28,7 @@ class work_recorder {
  public:
   virtual ~work_recorder() = default;
 
-  /// As far as can be told before anything is recorded, could it be started? Loads what it needs for that. An
-  /// error says in one line why not.
+  /// As far as can be told without loading anything, could it be started? An error says in one line why not.
   virtual status look() { return {}; }
   /// Records from now on, also work of modules that were loaded before. Begun twice is begun once. An error
   /// says in one line why this device cannot tell.

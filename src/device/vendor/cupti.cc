@@ -17,6 +17,8 @@
 #include "api/cuda/work_calls.hh"
 #include "base/recent_numbers.hh"
 #include "base/steady.hh"
+#include "device/vendor/elf_symbols.hh"
+#include "device/vendor/library_search.hh"
 #include "device/vendor/vendor.hh"
 #include "device/work_backlog.hh"
 
@@ -79,8 +81,10 @@ class cupti_recorder final : public work_recorder {
   ~cupti_recorder() override { receiver = nullptr; }
 
   status look() override {
-    const std::lock_guard lock(start_mutex_);
-    return cupti_.enable ? status() : load();
+    std::string reasons;
+    for (const std::string& path : cupti_candidates())
+      if (is_cupti(path, reasons)) return {};
+    return nothing_found(reasons);
   }
 
   status start() override {
@@ -249,21 +253,32 @@ class cupti_recorder final : public work_recorder {
     return r;
   }
 
+  /// Without its constructors: a start of the server asks, and most of them for nobody.
+  static bool is_cupti(const std::string& path, std::string& reasons) {
+    const auto looked = elf_exports(path, frontend_marker);
+    if (!looked.ok()) reasons += "; " + looked.error().message;
+    if (looked.ok() && *looked == elf_answer::foreign)
+      reasons += "; " + path + " is for another architecture";
+    return looked.ok() && *looked == elf_answer::absent;  // the front-end's would ask us
+  }
+
+  static error nothing_found(const std::string& reasons) {
+    return failure(
+        "the server has no CUPTI, which is part of the CUDA toolkit (looked in LD_LIBRARY_PATH, the loader's "
+        "cache and the toolkit's usual folders" +
+        reasons + ")");
+  }
+
   status load() {
     void* library = nullptr;
     std::string reasons;
     for (const std::string& path : cupti_candidates()) {
+      if (!is_cupti(path, reasons)) continue;
       library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-      if (library && ::dlsym(library, frontend_marker)) {  // ours, which would ask us
-        ::dlclose(library);
-        library = nullptr;
-        continue;
-      }
       if (library) break;
-      if (reasons.empty()) reasons = ::dlerror();
+      reasons += std::string("; ") + ::dlerror();
     }
-    if (!library)
-      return failure("the server has no CUPTI, which is part of the CUDA toolkit (" + reasons + ")");
+    if (!library) return nothing_found(reasons);
     bool whole = true;
     const auto find = [&](auto& entry, const char* name) {
       entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(library, name));
@@ -313,15 +328,12 @@ std::atomic<cupti_recorder*> cupti_recorder::receiver{nullptr};
 }  // namespace
 
 std::vector<std::string> cupti_candidates() {
-  std::vector<std::string> tried;
-  for (const std::string name : {"libcupti.so.13", "libcupti.so.12"}) {
-    tried.push_back(name);
-    for (const char* folder :
-         {"/usr/local/cuda/lib64/", "/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib/",
-          "/usr/lib/x86_64-linux-gnu/", "/opt/cuda/extras/CUPTI/lib64/"})
-      tried.push_back(folder + name);
-  }
-  return tried;
+  constexpr std::array folders{"/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64",
+                               "/usr/local/cuda/lib", "/usr/lib/x86_64-linux-gnu",
+                               "/opt/cuda/extras/CUPTI/lib64"};
+  std::vector<std::string> all = find_library("libcupti.so.13", folders);
+  for (std::string& path : find_library("libcupti.so.12", folders)) all.push_back(std::move(path));
+  return all;
 }
 
 std::unique_ptr<work_recorder> make_cupti_recorder() { return std::make_unique<cupti_recorder>(); }

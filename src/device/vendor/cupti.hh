@@ -15,7 +15,7 @@ namespace outboard::device::vendor {
 /// CUPTI's headers.
 std::unique_ptr<work_recorder> make_cupti_recorder();
 
-/// What start() tries, in its order: names that the loader looks up, and the folders of toolkits.
+/// Existing files that start() tries, in its order: what the loader would find, and the folders of toolkits.
 std::vector<std::string> cupti_candidates();
 
 }  // namespace outboard::device::vendor

@@ -2,15 +2,13 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <unordered_map>
 
 #include "device/vendor/cupti.hh"
 #include "device/vendor/elf_symbols.hh"
-#include "device/vendor/loader_cache.hh"
+#include "device/vendor/library_search.hh"
 
 namespace outboard::device::vendor {
 namespace {
@@ -123,27 +121,7 @@ result<std::unique_ptr<device>> open_path(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> candidates() {
-  std::vector<std::string> tried;
-  if (const char* folders = std::getenv("LD_LIBRARY_PATH")) {
-    std::string_view rest = folders;
-    while (!rest.empty()) {
-      const std::string_view folder = rest.substr(0, rest.find(':'));
-      rest.remove_prefix(std::min(rest.size(), folder.size() + 1));
-      if (!folder.empty()) tried.push_back(std::string(folder) + "/" + soname);
-    }
-  }
-  for (std::string& path : loader_cache_paths(soname)) tried.push_back(std::move(path));
-  for (const char* folder : known_folders) tried.push_back(std::string(folder) + "/" + soname);
-  std::vector<std::string> existing;
-  for (const std::string& path : tried) {
-    std::error_code failed;
-    std::string real = std::filesystem::canonical(path, failed).string();
-    if (failed || std::ranges::find(existing, real) != existing.end()) continue;
-    existing.push_back(std::move(real));
-  }
-  return existing;
-}
+std::vector<std::string> candidates() { return find_library(soname, known_folders); }
 
 result<std::unique_ptr<device>> open(const options& how) {
   if (!how.library.empty()) {

@@ -5,12 +5,15 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "base/temporary_folder.hh"
+#include "device/vendor/cupti.hh"
 #include "device/vendor/elf_symbols.hh"
+#include "device/vendor/library_search.hh"
 #include "device/vendor/loader_cache.hh"
 
 namespace outboard::device::vendor {
@@ -144,6 +147,41 @@ TEST_F(vendor_test, DamagedElfFilesAreErrorsNotCrashes) {
   }
   EXPECT_EQ(elf_exports(library, frontend_marker).value(), elf_answer::exports);
   EXPECT_EQ(elf_exports(library, "something_else").value(), elf_answer::absent);
+}
+
+/// The probe of every start of a server asks for it.
+TEST_F(vendor_test, CuptiIsFoundWithoutItsConstructorAndLoadedAtTheStart) {
+  const auto recorder = make_cupti_recorder();
+  if (!recorder) GTEST_SKIP() << "compiled without CUPTI's headers";
+  // The front-end's stands first where a server runs beside a client, one that is no library may stand there.
+  for (const char* folder : {"/own", "/broken", "/real"}) std::filesystem::create_directory(folder_ + folder);
+  build("own/libcupti.so.13", "int outboard_frontend_marker = 1;\n");
+  std::ofstream(folder_ + "/broken/libcupti.so.13") << "not a library";
+  const std::string real =
+      build("real/libcupti.so.13",
+            "#include <stdlib.h>\n"
+            "__attribute__((constructor)) void run(void) { setenv(\"OB_RAN\", \"1\", 1); }\n");
+  ::setenv("LD_LIBRARY_PATH", (folder_ + "/own:" + folder_ + "/broken:" + folder_ + "/real").c_str(), 1);
+  ::unsetenv("OB_RAN");
+  EXPECT_TRUE(recorder->look().ok());
+  EXPECT_EQ(::getenv("OB_RAN"), nullptr);
+  const status started = recorder->start();
+  ::unsetenv("LD_LIBRARY_PATH");
+  EXPECT_STREQ(::getenv("OB_RAN"), "1");
+  ASSERT_FALSE(started.ok());
+  EXPECT_THAT(started.error().message, HasSubstr("lacks functions"));
+}
+
+TEST_F(vendor_test, FoldersAreSearchedInOrderAndTheSameFileOnce) {
+  for (const char* folder : {"/a", "/b"}) std::filesystem::create_directory(folder_ + folder);
+  for (const char* file : {"/a/libx.so.1", "/b/libx.so.1"}) std::ofstream(folder_ + file) << "x";
+  std::filesystem::create_directory_symlink(folder_ + "/a", folder_ + "/c");
+  ::setenv("LD_LIBRARY_PATH", (folder_ + "/b:" + folder_ + "/nowhere").c_str(), 1);
+  const std::string a = folder_ + "/a", c = folder_ + "/c";
+  const std::array folders{c.c_str(), a.c_str()};
+  const auto found = find_library("libx.so.1", folders);
+  ::unsetenv("LD_LIBRARY_PATH");
+  EXPECT_EQ(found, (std::vector<std::string>{folder_ + "/b/libx.so.1", folder_ + "/a/libx.so.1"}));
 }
 
 TEST_F(vendor_test, LoaderCacheKnowsLibc) {
