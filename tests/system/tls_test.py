@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -350,6 +351,36 @@ class Servers(TlsTest):
         self.assertIsNone(client.poll())
         # A gate that was replaced ends when nobody needs it.
         self.assertTrue(wait_until(lambda: len(self.gates(daemon)) == 1, 10), self.gates(daemon))
+
+    def test_the_daemon_answers_while_a_gate_hangs_at_its_start(self):
+        # A server in a folder of its own, whose part that encrypts becomes a pipe that nobody writes: to load it hangs.
+        own = pathlib.Path(self.folder, "own")
+        for name in ("bin/outboard", "lib/outboard/outboard-tls.so"):
+            (own / name).parent.mkdir(parents=True)
+            shutil.copy(BUILD / name, own / name)
+        daemon = self.serve_tls(executable=own / "bin/outboard")
+        self.works(daemon.tcp)
+        part = own / "lib/outboard/outboard-tls.so"
+        part.rename(part.with_suffix(".real"))
+        os.mkfifo(part)
+        first, = self.gates(daemon)
+        os.kill(first, signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: "the gate ended" in daemon.log(), 10), daemon.log())
+
+        def starting():
+            return next((p for p in processes_below(daemon.process.pid) if p != first and "--gate" in
+                         pathlib.Path(f"/proc/{p}/cmdline").read_text().split("\0")), None)
+
+        self.assertTrue(wait_until(starting, 10))
+        hanging = starting()
+        began = time.monotonic()
+        for verb in ("devices", "sessions") * 3:
+            self.works(daemon.unix, verb=verb)
+        self.assertLess(time.monotonic() - began, 15)  # a gate has 20 s to start
+        self.assertEqual(starting(), hanging)
+        part.with_suffix(".real").rename(part)
+        os.kill(hanging, signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: self.ask(daemon.tcp).returncode == GOOD, 20), daemon.log())
 
 
 class Clients(TlsTest):

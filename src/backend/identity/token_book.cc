@@ -1,9 +1,6 @@
 #include "backend/identity/token_book.hh"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace outboard::backend {
@@ -12,13 +9,6 @@ namespace {
 std::string identity_named(const std::string& name) { return "token " + name; }
 
 }  // namespace
-
-token_book::stamp token_book::stamp_of(const std::string& path) {
-  struct stat about {};
-  if (path.empty() || ::stat(path.c_str(), &about) != 0) return {};
-  return {static_cast<std::int64_t>(about.st_ino), about.st_size, about.st_mtim.tv_sec,
-          about.st_mtim.tv_nsec};
-}
 
 result<token_book> token_book::open(const std::optional<wire::token_verifier>& shared, std::string path) {
   token_book made;
@@ -33,7 +23,7 @@ result<token_book> token_book::open(const std::optional<wire::token_verifier>& s
   auto named = read_named_tokens(made.path_);
   if (!named.ok()) return std::move(named).error();
   made.named_ = std::move(*named);
-  made.had_named_ = made.read_ != stamp{};
+  made.had_named_ = made.read_ != file_stamp{};
   return made;
 }
 
@@ -63,7 +53,7 @@ std::string token_book::problem_of(const wire::token_id& id, std::time_t now) co
 }
 
 std::vector<std::string> token_book::reload(std::string& problem) {
-  const stamp now = stamp_of(path_);
+  const file_stamp now = stamp_of(path_);
   if (now == read_) return {};
   auto fresh = read_named_tokens(path_);
   if (!fresh.ok()) {
@@ -83,7 +73,7 @@ std::vector<std::string> token_book::reload(std::string& problem) {
     if (std::ranges::none_of(*fresh, same)) gone.push_back(identity_named(old.name));
   }
   named_ = std::move(*fresh);
-  had_named_ = had_named_ || now != stamp{};
+  had_named_ = had_named_ || now != file_stamp{};
   return gone;
 }
 

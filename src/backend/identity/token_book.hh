@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/identity/named_tokens.hh"
+#include "base/file_stamp.hh"
 
 namespace outboard::backend {
 
@@ -40,17 +41,12 @@ class token_book {
   std::vector<std::string> reload(std::string& problem);
 
  private:
-  struct stamp {
-    std::int64_t inode = -1, size = 0, seconds = 0, nanoseconds = 0;
-    bool operator==(const stamp&) const = default;
-  };
-  static stamp stamp_of(const std::string& path);
   const named_token* find_named(const wire::token_id& id) const;
 
   std::vector<std::byte> secret_;
   std::optional<wire::token_verifier> shared_;
   std::string path_;
-  stamp read_;
+  file_stamp read_;
   std::string told_;  ///< why it could not be read at the last look; empty: it could
   std::vector<named_token> named_;
   bool had_named_ = false;
