@@ -1,7 +1,5 @@
 #include "frontend/profile.hh"
 
-#include <stdlib.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -14,6 +12,7 @@
 #include "frontend/profile_calls.hh"
 #include "frontend/profile_source.hh"
 #include "frontend/profile_writer.hh"
+#include "frontend/settings.hh"
 
 namespace outboard::frontend::profile {
 namespace {
@@ -41,13 +40,10 @@ class recording {
 
   void expect(open_ranges open) {
     open_ranges_ = open;
-    if (on()) return;
-    const auto asked = [](const char* variable) {
-      const char* const value = ::secure_getenv(variable);
-      return value && *value;
-    };
-    if (!asked("OUTBOARD_PROFILE") && !asked("OUTBOARD_PROFILE_SUMMARY")) return;
-    if (tried_) return;
+    if (on() || tried_) return;
+    const auto configured = client_settings();
+    // What is wrong with the settings is said when the session begins.
+    if (!configured.ok() || !configured->profile.on()) return;
     std::int64_t none = 0;
     expected_since_.compare_exchange_strong(none, profile_clock::now());
     annotations_expected = true;

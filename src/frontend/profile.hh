@@ -48,7 +48,7 @@ void end_lane(lane& ended);
 /// Ranges that are not over yet, up to now.
 using open_ranges = std::vector<annotated> (*)();
 /// The program annotates its work from now on: what it says before its first call of CUDA stands in the
-/// profile, too, if the environment asks for one.
+/// profile, too, if the settings ask for one.
 void expect_annotations(open_ranges open);
 inline std::atomic<bool> annotations_expected{false};
 inline bool wants_annotations() { return on() || annotations_expected.load(std::memory_order_relaxed); }

@@ -198,6 +198,15 @@ class Profile(SystemTest):
                            NVTX_INJECTION64_PATH=str(LIBRARY / "libcupti.so.13"))
         self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "PASS annotated"), done.stderr)
         self.check_annotations(self.events())
+        # A configuration file asks for it.
+        configuration = self.file.with_name("outboard")
+        configuration.mkdir()
+        file = self.file.with_name("configured.json")
+        (configuration / "outboard.toml").write_text(f'profile = "{file}"\n')
+        done = run_program(program("annotated"), daemon.unix, XDG_CONFIG_HOME=str(self.file.parent),
+                           NVTX_INJECTION64_PATH=str(LIBRARY / "libcupti.so.13"))
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (0, "PASS annotated"), done.stderr)
+        self.check_annotations(self.events(file))
         # Without a profile, and without a tool at all.
         for more in ({"NVTX_INJECTION64_PATH": str(LIBRARY / "libcupti.so.13")}, {}):
             done = run_program(program("annotated"), daemon.unix, **more)
