@@ -37,7 +37,7 @@ CUresult instantiate(lane& own, CUgraphExec* exec, CUgraph graph, const order& h
   const auto reply = marshal::take_body<marshal::instantiate_reply>(from);
   if (from.ok()) said = {reply.result, reinterpret_cast<CUgraphNode>(reply.bad_node)};
   const auto handle = reinterpret_cast<CUgraphExec>(made);
-  if (code == CUDA_SUCCESS) code = learn_needs(r, handle);
+  if (code == CUDA_SUCCESS) code = learn_needs(r, find_object<exec_info>(handle));
   if (code != CUDA_SUCCESS) return table.release(made), code;
   return *exec = handle, CUDA_SUCCESS;
 }

@@ -76,8 +76,9 @@ void note_taken(exec_info& info, const marshal::set_node_body& body, const kerne
   info.taken[body.handle] = shape;
 }
 
+/// `info` is what is known of `exec`; both are null for the node of a graph.
 template <class Put>
-CUresult set(lane& own, CUgraphExec exec, CUgraphNode node, Put&& put) {
+CUresult set(lane& own, CUgraphExec exec, exec_info* info, CUgraphNode node, Put&& put) {
   if (!node_ok(node)) return CUDA_ERROR_INVALID_VALUE;
   marshal::set_node_body body;
   body.exec = value_of(exec);
@@ -88,23 +89,24 @@ CUresult set(lane& own, CUgraphExec exec, CUgraphNode node, Put&& put) {
   kernel_node_shape shape;
   if (code == CUDA_SUCCESS) {
     put_node(r, body);
-    if (exec && body.node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
+    if (info && body.node.type == CU_GRAPH_NODE_TYPE_KERNEL) {
       shape = shape_of(own, body.node);
       // What a launch needs of us is copies' and host functions': it stays as it is.
-      exec_info* info = find_object<exec_info>(exec);
-      if (info && is_taken(*info, body.handle, shape)) return r.post();
+      if (is_taken(*info, body.handle, shape)) return r.post();
     }
     code = r.call();
   }
   if (code != CUDA_SUCCESS) return forget(made), code;
-  if (!exec) return code;
-  if (exec_info* info = find_object<exec_info>(exec)) note_taken(*info, body, shape);
-  return learn_needs(r, exec);
+  if (!info) return code;
+  info = find_object<exec_info>(exec);  // another thread may have destroyed it meanwhile
+  if (info) note_taken(*info, body, shape);
+  return learn_needs(r, info);
 }
 
 template <class Put>
 CUresult set_in(lane& own, CUgraphExec exec, CUgraphNode node, Put&& put) {
-  return find_object<exec_info>(exec) ? set(own, exec, node, put) : CUDA_ERROR_INVALID_VALUE;
+  exec_info* const info = find_object<exec_info>(exec);
+  return info ? set(own, exec, info, node, put) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /// `take` turns the answer into the program's struct.
@@ -154,12 +156,11 @@ bool is_host_copy(lane& own, CUgraphNode node) {
   return host_copy(own, node, copy);
 }
 
-CUresult learn_needs(request& r, CUgraphExec exec) {
+CUresult learn_needs(request& r, exec_info* info) {
   wire::reader from = r.reply();
   auto reply = marshal::take_body<marshal::instantiate_reply>(from);
-  exec_info* info = find_object<exec_info>(exec);
   if (!from.finished()) return r.malformed();
-  if (!info) return CUDA_ERROR_INVALID_VALUE;  // another thread has destroyed it
+  if (!info) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(info->mutex);
   info->sources = std::move(reply.sources);
   info->targets = std::move(reply.targets);
@@ -190,7 +191,7 @@ using ids = std::vector<std::uint64_t>;
 #define OUTBOARD_SET_NODE(symbol, pointer, expression) \
   OUTBOARD_GATE(symbol);                               \
   if (!(pointer)) return CUDA_ERROR_INVALID_VALUE;     \
-  return set(own, nullptr, node,                       \
+  return set(own, nullptr, nullptr, node,              \
              [&]([[maybe_unused]] node_parameters& to, [[maybe_unused]] ids& made) { return expression; })
 #define OUTBOARD_GET(symbol, type, pointer, expression) \
   OUTBOARD_GATE(symbol);                                \
@@ -406,8 +407,8 @@ CUresult cuGraphAddNode(OUTBOARD_PLACE, CUgraphNodeParams* p) {
 CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* p) {
   OUTBOARD_GATE(cuGraphNodeSetParams);
   if (!p) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult code =
-      set(own, nullptr, node, [&](node_parameters& to, ids& made) { return put_any(own, *p, to, made); });
+  const CUresult code = set(own, nullptr, nullptr, node,
+                            [&](node_parameters& to, ids& made) { return put_any(own, *p, to, made); });
   CUgraphNodeType type{};
   // Of what is wrong with parameters for another type of node the driver sees nothing.
   const bool other = code == CUDA_ERROR_INVALID_HANDLE &&
