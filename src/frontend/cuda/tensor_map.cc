@@ -48,17 +48,19 @@ std::string key_of(const lane& own, opcode code) {
 CUresult send(lane& own, opcode code, CUtensorMap* map, const marshal::tensor_map_body& body) {
   request r(code, own);
   marshal::put_body(r.body(), body);
-  std::string key = key_of(own, code);
-  // The server must have pinned memory before a kernel finds it by a map.
-  const bool pinned = process::instance().arena().holds(body.address);
-  if (const auto known = pinned ? std::nullopt : made().find(key))
-    return std::memcpy(map, known->data(), known->size()), CUDA_SUCCESS;
+  // The server must have pinned memory before a kernel finds it by a map, so it is asked for each of those.
+  std::string key;
+  if (!process::instance().arena().holds(body.address)) {
+    key = key_of(own, code);
+    if (const auto known = made().find(key))
+      return std::memcpy(map, known->data(), known->size()), CUDA_SUCCESS;
+  }
   if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
   wire::reader from = r.reply();
   const auto reply = marshal::take_body<marshal::tensor_map_reply>(from);
   if (!from.finished()) return r.malformed();
   std::memcpy(map, reply.map.data(), reply.map.size());
-  made().keep(std::move(key), reply.map);
+  if (!key.empty()) made().keep(std::move(key), reply.map);
   return CUDA_SUCCESS;
 }
 
