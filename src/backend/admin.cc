@@ -1,6 +1,5 @@
 #include "backend/admin.hh"
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "backend/confinement/confinement.hh"
@@ -8,6 +7,7 @@
 #include "base/clean_line.hh"
 #include "base/icd_files.hh"
 #include "base/machine.hh"
+#include "base/utc_text.hh"
 #include "base/version.hh"
 #include "wire/hello.hh"
 
@@ -19,12 +19,7 @@ using nlohmann::json;
 std::string dump(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }
 
 std::string utc(std::chrono::system_clock::time_point when) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(when);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return utc_text(std::chrono::system_clock::to_time_t(when), "%Y-%m-%dT%H:%M:%SZ");
 }
 
 /// A text of a client's choice: lists show its beginning, and nothing that JSON writes with six bytes for

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -18,7 +16,9 @@
 #include "base/check.hh"
 #include "base/errno_text.hh"
 #include "base/fd.hh"
+#include "base/file_bytes.hh"
 #include "base/hex.hh"
+#include "base/utc_text.hh"
 
 namespace outboard::backend {
 namespace {
@@ -37,19 +37,6 @@ std::int64_t seconds_now() {
 std::string folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
-}
-
-template <std::size_t N>
-bool take_hex(std::string_view text, std::array<std::byte, N>& out) {
-  if (text.size() != 2 * N) return false;
-  for (std::size_t i = 0; i < N; ++i) {
-    unsigned value = 0;
-    const char* const begin = text.data() + 2 * i;
-    const auto [end, code] = std::from_chars(begin, begin + 2, value, 16);
-    if (code != std::errc() || end != begin + 2) return false;
-    out[i] = static_cast<std::byte>(value);
-  }
-  return true;
 }
 
 bool take_line(const std::string& line, named_token& out) {
@@ -73,16 +60,6 @@ std::string text_of(const std::vector<named_token>& tokens) {
   return text;
 }
 
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-  return true;
-}
-
 /// The server may run as another user than the one who makes tokens, who is root then: the file belongs to
 /// the folder's owner.
 bool hand_over(int fd, const std::string& folder) {
@@ -100,7 +77,7 @@ status write_named_tokens(const std::string& path, const std::vector<named_token
   };
   const unique_fd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return failed("write");
-  if (!write_all(file.get(), text_of(tokens)) || !hand_over(file.get(), folder) || ::fsync(file.get()) != 0)
+  if (!write_whole(file.get(), text_of(tokens)) || !hand_over(file.get(), folder) || ::fsync(file.get()) != 0)
     return failed("write");
   if (::rename(fresh.c_str(), path.c_str()) != 0) return failed("replace");
   // Else a loss of power might bring a revoked token back.
@@ -137,13 +114,8 @@ bool is_token_name(std::string_view name) {
 }
 
 std::string minute_text(std::int64_t seconds) {
-  const auto time = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  std::array<char, 40> text{};
-  if (!::gmtime_r(&time, &parts) ||
-      std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts) == 0)
-    return "a time that no clock shows";
-  return text.data();
+  const std::string text = utc_text(seconds);
+  return text.empty() ? "a time that no clock shows" : text;
 }
 
 result<std::vector<named_token>> read_named_tokens(const std::string& path) {

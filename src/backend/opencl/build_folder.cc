@@ -10,6 +10,7 @@
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
+#include "base/file_bytes.hh"
 #include "base/log.hh"
 #include "base/temporary_folder.hh"
 #include "marshal/opencl/build_files.hh"
@@ -30,13 +31,8 @@ status make_folders(const std::string& path) {
 status write_file(const std::string& path, const std::vector<std::byte>& bytes) {
   const unique_fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd) return failure("cannot make " + path + ": " + errno_text(errno));
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t wrote = ::write(fd.get(), bytes.data() + done, bytes.size() - done);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return failure("cannot write " + path + ": " + errno_text(errno));
-    done += static_cast<std::size_t>(wrote);
-  }
-  return {};
+  if (write_whole(fd.get(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) return {};
+  return failure("cannot write " + path + ": " + errno_text(errno));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/file_bytes.hh"
 #include "frontend/cuda/attribute.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
@@ -23,12 +24,8 @@ CUresult attribute(lane& own, CUgraphNode node, CUkernelNodeAttrID id, CUkernelN
 bool write_file(const char* path, std::string_view text) {
   const int file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return false;
-  while (!text.empty()) {
-    const ssize_t n = ::write(file, text.data(), text.size());
-    if (n <= 0) break;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return ::close(file) == 0 && text.empty();
+  const bool written = write_whole(file, text);
+  return ::close(file) == 0 && written;
 }
 
 /// References to a user object that the program holds; the object itself stays here, its destructor runs on

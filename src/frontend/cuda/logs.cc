@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/file_bytes.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/error_log.hh"
 
@@ -15,15 +16,6 @@ namespace {
 bool begin(const CUlogIterator* iterator, std::uint32_t& from) {
   from = iterator ? *iterator : 0;
   return from <= error_log::instance().end();
-}
-
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(file, text.data(), text.size());
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
 }
 
 }  // namespace
@@ -53,7 +45,7 @@ CUresult cuLogsDumpToFile(CUlogIterator* iterator, const char* path, unsigned) {
   if (!path || !begin(iterator, from)) return CUDA_ERROR_INVALID_VALUE;
   const int file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return CUDA_ERROR_INVALID_VALUE;
-  const bool written = write_all(file, error_log::instance().text(from));
+  const bool written = write_whole(file, error_log::instance().text(from));
   if (::close(file) != 0 || !written) return CUDA_ERROR_OPERATING_SYSTEM;
   if (iterator) *iterator = from;
   return CUDA_SUCCESS;

@@ -1,7 +1,5 @@
 #include "transport/tls/handed_over.hh"
 
-#include <charconv>
-
 #include "base/hex.hh"
 #include "transport/tls/connection.hh"
 #include "transport/tls/library.hh"
@@ -10,18 +8,6 @@ namespace outboard::transport::tls {
 namespace {
 
 constexpr char before_key = ' ';
-
-bool read_key(std::string_view digits, secret& key) {
-  if (digits.size() != 2 * key.size()) return false;
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    unsigned value = 0;
-    const char* const at = digits.data() + 2 * i;
-    const auto [end, problem] = std::from_chars(at, at + 2, value, 16);
-    if (problem != std::errc() || end != at + 2) return false;
-    key[i] = static_cast<std::byte>(value);
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -39,7 +25,7 @@ result<std::unique_ptr<connection>> attach(const registry& transports, std::stri
   auto raw = by->attach(std::move(fd));
   if (!raw.ok() || space == handed.npos) return raw;
   secret key{};
-  if (!read_key(handed.substr(space + 1), key))
+  if (!take_hex(handed.substr(space + 1), key))
     return failure("a connection was handed over with a malformed key");
   auto loaded = load();
   if (!loaded.ok()) return std::move(loaded).error();

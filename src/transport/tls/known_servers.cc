@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
+#include "base/file_bytes.hh"
 
 namespace outboard::transport::tls {
 namespace {
@@ -25,19 +25,6 @@ std::string_view next_word(std::string_view& rest) {
   const std::string_view word = rest.substr(0, rest.find_first_of(blanks));
   rest.remove_prefix(word.size());
   return word;
-}
-
-result<std::string> whole(int file, const std::string& path) {
-  std::string text;
-  std::array<char, 8192> part;
-  for (;;) {
-    const ssize_t got = ::read(file, part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failure(path + ": " + errno_text(errno));
-    if (got == 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(got));
-    if (text.size() > most_bytes) return failure(path + " is too large for a file of known servers");
-  }
 }
 
 /// Not by std::filesystem, which needs a newer C library than programs may have.
@@ -79,7 +66,7 @@ result<std::string> read_known(const std::string& path) {
   const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file && (errno == ENOENT || errno == ENOTDIR)) return std::string();
   if (!file) return failure("cannot read " + path + ": " + errno_text(errno));
-  return whole(file.get(), path);
+  return read_whole(file.get(), path, most_bytes);
 }
 
 status add_known(const std::string& path, std::string_view server, std::string_view fingerprint) {
@@ -87,7 +74,7 @@ status add_known(const std::string& path, std::string_view server, std::string_v
   const unique_fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file || ::flock(file.get(), LOCK_EX) != 0)
     return failure("cannot write " + path + ": " + errno_text(errno));
-  auto text = whole(file.get(), path);
+  auto text = read_whole(file.get(), path, most_bytes);
   if (!text.ok()) return std::move(text).error();
   for (const known_server& one : find_known(*text, server))
     if (one.fingerprint == fingerprint) return {};

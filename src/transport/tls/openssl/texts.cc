@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/utc_text.hh"
 #include "transport/tls/openssl/engine.hh"
 
 namespace outboard::transport::tls {
@@ -79,18 +80,14 @@ std::string time_text(const ASN1_TIME* time) {
 }
 
 std::string describe_verdict(long code, X509* certificate) {
-  std::array<char, 32> now{};
-  const std::time_t seconds = std::time(nullptr);
-  std::tm at{};
-  ::gmtime_r(&seconds, &at);
-  std::strftime(now.data(), now.size(), "%Y-%m-%d %H:%M UTC", &at);
+  const std::string now = utc_text(std::time(nullptr));
   switch (code) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
-      return "its certificate expired on " + time_text(X509_get0_notAfter(certificate)) + " (now is " +
-             now.data() + "); renew it, or set this machine's clock";
+      return "its certificate expired on " + time_text(X509_get0_notAfter(certificate)) + " (now is " + now +
+             "); renew it, or set this machine's clock";
     case X509_V_ERR_CERT_NOT_YET_VALID:
       return "its certificate is valid from " + time_text(X509_get0_notBefore(certificate)) + " on (now is " +
-             now.data() + "); set the clocks of both machines";
+             now + "); set the clocks of both machines";
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
       return "its certificate is for another name (" + name_of(certificate) + "; " +
