@@ -25,6 +25,7 @@
 #include "base/log.hh"
 #include "transport/tcp/address.hh"
 #include "transport/tls/library.hh"
+#include "transport/tls/pem_file.hh"
 
 namespace outboard::backend {
 namespace {
@@ -235,18 +236,18 @@ result<std::shared_ptr<transport::tls::context>> prepare(transport::tls::library
                                                          const gate_begin_message& terms) {
   transport::tls::server_terms server;
   server.certificate_required = terms.certificate_required;
-  auto certificate =
-      terms.certificate.empty() ? own_certificate(by, terms.own_key) : read_pem(terms.certificate);
+  auto certificate = terms.certificate.empty() ? own_certificate(by, terms.own_key)
+                                               : transport::tls::read_pem(terms.certificate);
   if (!certificate.ok()) return std::move(certificate).error();
   server.certificate = std::move(*certificate);
   server.key = server.certificate;
   if (!terms.certificate.empty() && !terms.key.empty()) {
-    auto key = read_pem(terms.key);
+    auto key = transport::tls::read_pem(terms.key);
     if (!key.ok()) return std::move(key).error();
     server.key = std::move(*key);
   }
   if (!terms.authority.empty()) {
-    auto authority = read_pem(terms.authority);
+    auto authority = transport::tls::read_pem(terms.authority);
     if (!authority.ok()) return std::move(authority).error();
     server.authorities = std::move(*authority);
   }

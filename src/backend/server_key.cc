@@ -11,30 +11,11 @@
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
+#include "base/file_bytes.hh"
+#include "transport/tls/pem_file.hh"
 
 namespace outboard::backend {
 namespace {
-
-constexpr std::size_t most_of_pem = 1u << 20;
-
-result<std::string> read_whole(const unique_fd& file, const std::string& path) {
-  std::string text;
-  std::array<char, 16384> part;
-  for (;;) {
-    const ssize_t got = ::read(file.get(), part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return failure(path + ": " + errno_text(errno));
-    if (got == 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(got));
-    if (text.size() > most_of_pem) return failure(path + " is too large for a file of certificates");
-  }
-}
-
-unique_fd open_regular(const std::string& path, struct stat& about) {
-  unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file && (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))) errno = EINVAL, file.reset();
-  return file;
-}
 
 std::string own_host() {
   std::array<char, 256> name{};
@@ -58,18 +39,11 @@ status write_new(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-result<std::string> read_pem(const std::string& path) {
-  struct stat about {};
-  const unique_fd file = open_regular(path, about);
-  if (!file) return failure("cannot read " + path + ": " + errno_text(errno));
-  return read_whole(file, path);
-}
-
 result<std::string> own_certificate(transport::tls::library& by, const std::string& path) {
   if (path.empty())
     return failure("no place for the server's key is known; name one with [certificates] own_key");
   struct stat about {};
-  unique_fd file = open_regular(path, about);
+  unique_fd file = transport::tls::open_pem(path, about);
   if (!file && errno == ENOENT) {
     std::error_code failed;
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -77,13 +51,13 @@ result<std::string> own_certificate(transport::tls::library& by, const std::stri
     auto made = by.make_certificate(own_host());
     if (!made.ok()) return std::move(made).error();
     OUTBOARD_TRY(write_new(path, *made));
-    file = open_regular(path, about);
+    file = transport::tls::open_pem(path, about);
   }
   if (!file) return failure("cannot read the server's key " + path + ": " + errno_text(errno));
   if ((about.st_mode & 077) != 0 || (about.st_uid != ::geteuid() && about.st_uid != 0))
     return failure("the server's key " + path +
                    " may be read by others; its mode must be 0600 and its owner this user");
-  return read_whole(file, path);
+  return read_whole(file.get(), path, transport::tls::most_of_pem);
 }
 
 }  // namespace outboard::backend

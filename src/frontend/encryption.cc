@@ -1,18 +1,12 @@
 #include "frontend/encryption.hh"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 
-#include "base/errno_text.hh"
-#include "base/fd.hh"
 #include "base/log.hh"
 #include "base/schemes.hh"
 #include "transport/tls/known_servers.hh"
 #include "transport/tls/peer_place.hh"
+#include "transport/tls/pem_file.hh"
 #include "transport/url.hh"
 
 namespace outboard::frontend {
@@ -26,27 +20,9 @@ using transport::io;
 constexpr std::chrono::milliseconds patience_with_plain{2500};
 constexpr std::chrono::seconds handshake_patience{10};
 
-constexpr std::size_t most_of_pem = 1u << 20;
-
-/// Not by std::ifstream, which needs a newer C library than programs may have.
-result<std::string> read_pem(const std::string& path) {
-  const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  std::string text(most_of_pem, '\0');
-  std::size_t used = 0;
-  ssize_t got = file ? 1 : -1;
-  while (got > 0 && used < text.size()) {
-    got = ::read(file.get(), text.data() + used, text.size() - used);
-    if (got > 0) used += static_cast<std::size_t>(got);
-  }
-  if (got != 0)
-    return failure("cannot read the certificate file " + path + (file ? "" : ": " + errno_text(errno)));
-  text.resize(used);
-  return text;
-}
-
 status read_into(std::string& into, const std::string& path) {
   if (path.empty()) return {};
-  auto text = read_pem(path);
+  auto text = transport::tls::read_pem(path);
   if (!text.ok()) return std::move(text).error();
   into = std::move(*text);
   return {};
