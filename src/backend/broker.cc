@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backend/control_body.hh"
 #include "base/log.hh"
 
 namespace outboard::backend {
@@ -26,21 +27,6 @@ marshal::share_token fresh_token() {
   // Below 256 bytes getrandom(2) is neither short nor interrupted.
   CHECK(::getrandom(token.data(), token.size(), 0) == static_cast<ssize_t>(token.size()));
   return token;
-}
-
-template <class Body>
-std::vector<std::byte> encoded(const Body& body) {
-  std::vector<std::byte> out;
-  wire::writer w(out);
-  marshal::put_body(w, body);
-  return out;
-}
-
-template <class Body>
-bool decoded(const control_message& m, Body& body) {
-  wire::reader r(m.payload);
-  body = marshal::take_body<Body>(r);
-  return r.finished();
 }
 
 }  // namespace
@@ -115,36 +101,36 @@ offered_message broker::keep_connection(owner_id owner, const std::string& ident
 std::optional<broker_answer> broker::answer(owner_id owner, const std::string& identity,
                                             const control_message& m) {
   if (m.kind == control_kind::offer) {
-    offer_message offered;
-    if (!decoded(m, offered) || offered.about.native.size() > most_native ||
-        (offered.what != share_class::event &&
-         needs_descriptor(offered.what) != static_cast<bool>(m.descriptor))) {
+    auto offered = body_of<offer_message>(m.payload);
+    if (!offered || offered->about.native.size() > most_native ||
+        (offered->what != share_class::event &&
+         needs_descriptor(offered->what) != static_cast<bool>(m.descriptor))) {
       return std::nullopt;
     }
     const int fd = m.descriptor ? m.descriptor.get() : -1;
-    return broker_answer{control_kind::offered, encoded(take(owner, identity, std::move(offered), fd))};
+    return broker_answer{control_kind::offered, payload_of(take(owner, identity, std::move(*offered), fd))};
   }
-  seek_message wanted;
-  if ((m.kind != control_kind::seek && m.kind != control_kind::withdraw) || !decoded(m, wanted))
-    return std::nullopt;
-  const auto found = offers_.find(wanted.token);
+  if (m.kind != control_kind::seek && m.kind != control_kind::withdraw) return std::nullopt;
+  const auto wanted = body_of<seek_message>(m.payload);
+  if (!wanted) return std::nullopt;
+  const auto found = offers_.find(wanted->token);
   if (m.kind == control_kind::withdraw) {
     if (found != offers_.end() && found->second.owner == owner) {
       owned& own = by_owner_[owner];
-      std::erase(own.tokens, wanted.token);
+      std::erase(own.tokens, wanted->token);
       if (found->second.what == share_class::connection) --own.connections;
-      erase(wanted.token);
+      erase(wanted->token);
     }
     return broker_answer{};
   }
   sought_message got;
   broker_answer reply{control_kind::sought, {}};
   // A token of another identity is as unknown as one that never was.
-  if (found != offers_.end() && found->second.identity == identity && found->second.what == wanted.what) {
+  if (found != offers_.end() && found->second.identity == identity && found->second.what == wanted->what) {
     got = {true, found->second.owner == owner, found->second.about};
     if (found->second.descriptor) reply.descriptor = found->second.descriptor.get();
   }
-  reply.payload = encoded(got);
+  reply.payload = payload_of(got);
   return reply;
 }
 

@@ -1,22 +1,13 @@
 #include "backend/broker_link.hh"
 
+#include "backend/control_body.hh"
+
 namespace outboard::backend {
 namespace {
 
 template <class Body>
-std::vector<std::byte> encoded(const Body& body) {
-  std::vector<std::byte> out;
-  wire::writer w(out);
-  marshal::put_body(w, body);
-  return out;
-}
-
-template <class Body>
 std::optional<Body> decoded(const std::optional<control_message>& m, control_kind kind) {
-  if (!m || m->kind != kind) return std::nullopt;
-  wire::reader r(m->payload);
-  Body body = marshal::take_body<Body>(r);
-  return r.finished() ? std::optional(std::move(body)) : std::nullopt;
+  return m && m->kind == kind ? body_of<Body>(m->payload) : std::nullopt;
 }
 
 }  // namespace
@@ -33,7 +24,7 @@ std::optional<control_message> broker_link::ask(control_kind kind, std::span<con
 std::shared_ptr<const marshal::share_token> broker_link::offer(share_class what, const share_about& about,
                                                                int descriptor) {
   const auto reply = decoded<offered_message>(
-      ask(control_kind::offer, encoded(offer_message{what, about}), descriptor), control_kind::offered);
+      ask(control_kind::offer, payload_of(offer_message{what, about}), descriptor), control_kind::offered);
   if (!reply || !reply->taken) return nullptr;
   return {new marshal::share_token(reply->token), [this, what](const marshal::share_token* token) {
             withdraw(what, *token);
@@ -42,7 +33,7 @@ std::shared_ptr<const marshal::share_token> broker_link::offer(share_class what,
 }
 
 std::optional<shared_thing> broker_link::seek(share_class what, const marshal::share_token& token) {
-  auto answer = ask(control_kind::seek, encoded(seek_message{what, token}), -1);
+  auto answer = ask(control_kind::seek, payload_of(seek_message{what, token}), -1);
   auto reply = decoded<sought_message>(answer, control_kind::sought);
   if (!reply || !reply->found) return std::nullopt;
   return shared_thing{reply->own, std::move(reply->about), std::move(answer->descriptor)};
@@ -56,7 +47,7 @@ std::optional<shared_thing> broker_link::take_back(share_class what, const marsh
 }
 
 void broker_link::withdraw(share_class what, const marshal::share_token& token) {
-  if (!ended_.load()) (void)ask(control_kind::withdraw, encoded(seek_message{what, token}), -1);
+  if (!ended_.load()) (void)ask(control_kind::withdraw, payload_of(seek_message{what, token}), -1);
 }
 
 }  // namespace outboard::backend

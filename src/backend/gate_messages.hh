@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/control.hh"
-#include "marshal/fields.hh"
+#include "backend/control_body.hh"
 
 namespace outboard::backend {
 
@@ -55,21 +55,12 @@ struct channel_facts {
 
 inline constexpr std::uint32_t most_channel_facts = 4096;
 
-template <class Message>
-std::vector<std::byte> payload_of(const Message& m) {
-  std::vector<std::byte> payload;
-  wire::writer w(payload);
-  marshal::put_body(w, m);
-  return payload;
-}
-
 /// The message between the daemon and its gate; `problem`: what is said of a malformed one.
 template <class Message>
 result<Message> decoded(const control_message& m, const char* problem) {
-  wire::reader r(m.payload);
-  auto message = marshal::take_body<Message>(r);
-  if (!r.finished()) return failure(problem);
-  return message;
+  auto message = body_of<Message>(m.payload);
+  if (!message) return failure(problem);
+  return std::move(*message);
 }
 
 }  // namespace outboard::backend
