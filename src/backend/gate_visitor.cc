@@ -142,17 +142,17 @@ gate_visitor::taken gate_visitor::take_record() {
   }
 }
 
+/// Is `record_` whole? If it never will be, this visitor leaves.
+bool gate_visitor::has_record(const std::string& why_not) {
+  const taken got = take_record();
+  if (got == taken::ended) leave(why_not);
+  return got == taken::whole;
+}
+
 /// The handshake, record by record.
 void gate_visitor::go_on() {
   for (;;) {
-    switch (take_record()) {
-      case taken::not_yet:
-        return;
-      case taken::ended:
-        return leave("it ended in the middle of TLS's handshake");
-      case taken::whole:
-        break;
-    }
+    if (!has_record("it ended in the middle of TLS's handshake")) return;
     if (state_ == state::asking) {
       // What comes now costs time, so the gate says when.
       state_ = state::waiting;
@@ -262,14 +262,7 @@ void gate_visitor::read_client() {
         return loop_.change(client_watch_, client_events_ = EPOLLRDHUP | (client_events_ & EPOLLOUT));
       }
     }
-    switch (take_record()) {
-      case taken::not_yet:
-        return;
-      case taken::ended:
-        return leave("");
-      case taken::whole:
-        break;
-    }
+    if (!has_record("")) return;
     engine_->offer(std::span(record_).first(std::exchange(in_record_, 0)));
     std::ptrdiff_t got = 0;
     while ((got = engine_->read(plain)) > 0)

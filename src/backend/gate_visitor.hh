@@ -57,6 +57,7 @@ class gate_visitor {
   void look_at_first_byte();
   void nothing_came();
   taken take_record();
+  bool has_record(const std::string& why_not);
   void go_on();
   void shake();
   void handshake_done();
