@@ -22,6 +22,7 @@
 #include "tool/opencl_vendors.hh"
 #include "tool/package_hint.hh"
 #include "tool/private_backend.hh"
+#include "tool/profilers.hh"
 #include "tool/verbs.hh"
 
 namespace outboard::tool {
@@ -53,46 +54,11 @@ void set_report(const char* variable, const std::string& file) {
   ::setenv(variable, ((plain ? "+" : "") + file).c_str(), 1);
 }
 
-/// Programs name the folder of NVIDIA's CUPTI in themselves, and that counts before LD_LIBRARY_PATH: ours are
-/// there before, so that whoever wants a library of this name gets them.
-void preload_cupti(const std::string& libraries) {
-  std::vector<std::string> list;
-  if (const char* old = ::getenv("LD_PRELOAD"); old && *old) list.emplace_back(old);
-  for (const char* name : {"/libcupti.so.13", "/libcupti.so.12"}) {
-    // Both characters end a name in the list.
-    const std::string path = libraries + name;
-    if (path.find_first_of(": ") == path.npos && ::access(path.c_str(), R_OK) == 0) list.push_back(path);
-  }
-  if (!list.empty()) ::setenv("LD_PRELOAD", joined(list, ":").c_str(), 1);
-}
-
-/// NVTX's header loads what this variable names, at the program's first range. Where it names NVIDIA's
-/// libcupti, ours is meant, as with preload_cupti(); a tool of another name is the program's own business.
-void inject_nvtx(const config& c, const surroundings& around) {
-  constexpr const char* variable = "NVTX_INJECTION64_PATH";
-  const std::string ours = around.libraries + "/libcupti.so.13";
-  if (::access(ours.c_str(), R_OK) != 0) return;
-  const char* const named = ::getenv(variable);
-  const bool profile = c.profile_summary || !c.profile.empty();
-  if (!named || !*named) {
-    if (profile) ::setenv(variable, ours.c_str(), 1);
-    return;
-  }
-  const std::string_view path = named;
-  const std::string_view file = path.substr(path.rfind('/') + 1);  // npos + 1: the whole
-  if (!file.starts_with("libcupti.so")) {
-    if (profile) log::error(variable, " names ", path, ": the profile will have no NVTX ranges");
-  } else if (profile || around.profilers) {
-    ::setenv(variable, ours.c_str(), 1);
-  }
-}
-
 void set_program_environment(const config& c, const surroundings& around) {
   const char* old = ::getenv("LD_LIBRARY_PATH");
   const std::string path = around.libraries + (old && *old ? std::string(":") + old : "");
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
-  if (around.profilers) preload_cupti(around.libraries);
-  inject_nvtx(c, around);
+  give_profilers(around.libraries, around.profilers, c.profile_summary || !c.profile.empty());
   ::setenv("OUTBOARD_SERVER", joined(around.servers, ",").c_str(), 1);
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
   for (const setting& s : all_settings()) {
