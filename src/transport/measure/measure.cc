@@ -1,6 +1,8 @@
-// transport_measure: 64-byte ping-pong with and without spinning, and one big stream, for each transport. The
-// peer is a process of its own (a thread for loopback), as a worker is. Usage: transport_measure [ROUNDS
-// [MEGABYTES]]
+// transport_measure: 64-byte ping-pong with and without spinning, and one big stream, for each transport, and
+// for tcp: with TLS, too. The peer is a process of its own (a thread for loopback), as a worker is. Times are
+// of the clock and, behind them, of the processors of both ends. Usage: transport_measure [ROUNDS [MEGABYTES
+// [SCHEME]]]
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,8 @@
 #include "base/schemes.hh"
 #include "transport/list/list.hh"
 #include "transport/loopback/loopback.hh"
+#include "transport/tls/connection.hh"
+#include "transport/tls/library.hh"
 
 namespace outboard::transport {
 namespace {
@@ -52,6 +56,18 @@ void sink(connection& c, std::size_t total) {
   send_exactly(c, std::span(into).first(1));
 }
 
+/// Of this process and of peers that have ended, in seconds.
+double processor_time() {
+  double sum = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used{};
+    ::getrusage(who, &used);
+    for (const timeval& t : {used.ru_utime, used.ru_stime})
+      sum += static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  }
+  return sum;
+}
+
 void print_ping_pong(const std::string& name, connection& c, std::chrono::microseconds spin, int rounds) {
   c.set_spin(spin);
   std::vector<std::byte> message(message_size);
@@ -81,16 +97,29 @@ void print_stream(const std::string& name, connection& c, std::size_t total) {
               static_cast<double>(total) / seconds / 1e9);
 }
 
+/// One end of a connection, encrypted if there is something to do it.
+std::unique_ptr<connection> one_end(std::unique_ptr<connection> raw, tls::library* encrypts,
+                                    tls::tls_connection::side own) {
+  if (!encrypts) return raw;
+  const tls::secret key{};
+  auto end =
+      own == tls::tls_connection::side::client ? encrypts->start_client(key) : encrypts->start_server(key);
+  return std::make_unique<tls::tls_connection>(std::move(raw), std::move(end), own);
+}
+
 /// Runs `serve` beside us on the other end of a fresh connection, and `use` on ours.
 template <class Serve, class Use>
-bool with_peer(transport& t, const std::string& address, bool own_process, Serve serve, Use use) {
+bool with_peer(transport& t, tls::library* encrypts, const std::string& address, bool own_process,
+               Serve serve, Use use) {
   auto l = t.listen(address, {});
   if (!l) return std::fprintf(stderr, "%s\n", l.error().message.c_str()), false;
   std::string where = (*l)->url().substr(t.scheme().size() + 1);
   auto run = [&] {
-    auto c = (*l)->accept(no_deadline);
+    auto raw = (*l)->accept(no_deadline);
+    if (!raw) return;
+    const auto c = one_end(std::move(*raw), encrypts, tls::tls_connection::side::server);
     std::byte greeting{1};  // the server speaks first, as ours does
-    if (c && send_exactly(**c, {&greeting, 1})) serve(**c);
+    if (send_exactly(*c, {&greeting, 1})) serve(*c);
   };
   std::fflush(stdout);
   pid_t child = own_process ? ::fork() : -1;
@@ -101,35 +130,54 @@ bool with_peer(transport& t, const std::string& address, bool own_process, Serve
   std::thread beside;
   if (!own_process) beside = std::thread(run);
   {
-    auto c = t.connect(where, no_deadline);
-    if (!c) return std::fprintf(stderr, "%s\n", c.error().message.c_str()), false;
+    auto raw = t.connect(where, no_deadline);
+    if (!raw) return std::fprintf(stderr, "%s\n", raw.error().message.c_str()), false;
+    const auto c = one_end(std::move(*raw), encrypts, tls::tls_connection::side::client);
     std::byte greeting;
-    if (receive_exactly(**c, {&greeting, 1})) use(**c);
+    if (receive_exactly(*c, {&greeting, 1})) use(*c);
   }
   if (own_process) ::waitpid(child, nullptr, 0);
   if (beside.joinable()) beside.join();
   return true;
 }
 
-bool measure(transport& t, const std::string& address, bool own_process, int rounds, std::size_t bytes) {
-  std::string name(t.scheme());
-  for (auto spin : {std::chrono::microseconds(0), std::chrono::microseconds(50)})
+bool measure(transport& t, tls::library* encrypts, const std::string& address, bool own_process, int rounds,
+             std::size_t bytes) {
+  const std::string name = std::string(t.scheme()) + (encrypts ? "+TLS" : "");
+  for (auto spin : {std::chrono::microseconds(0), std::chrono::microseconds(50)}) {
+    const double before = processor_time();
     if (!with_peer(
-            t, address, own_process, [&](connection& c) { echo(c, spin); },
+            t, encrypts, address, own_process, [&](connection& c) { echo(c, spin); },
             [&](connection& c) { print_ping_pong(name, c, spin, rounds); }))
       return false;
-  return with_peer(
-      t, address, own_process, [&](connection& c) { sink(c, bytes); },
-      [&](connection& c) { print_stream(name, c, bytes); });
+    std::printf("%-9s   processors: %.1f us a round trip\n", name.c_str(),
+                (processor_time() - before) / rounds * 1e6);
+  }
+  const double before = processor_time();
+  if (!with_peer(
+          t, encrypts, address, own_process, [&](connection& c) { sink(c, bytes); },
+          [&](connection& c) { print_stream(name, c, bytes); }))
+    return false;
+  std::printf("%-9s   processors: %.3f s for a GB\n", name.c_str(),
+              (processor_time() - before) / static_cast<double>(bytes) * 1e9);
+  return true;
 }
 
-int run(int rounds, std::size_t bytes) {
+int run(int rounds, std::size_t bytes, const std::string& only) {
   const std::string path = "/tmp/outboard-measure-" + std::to_string(::getpid());
   registry all;
-  bool ok = add_all(all, {}).ok() && measure(*make_loopback(), "measure", false, rounds, bytes);
+  bool ok = add_all(all, {}).ok();
+  if (only.empty()) ok = ok && measure(*make_loopback(), nullptr, "measure", false, rounds, bytes);
   for (const scheme_traits& each : schemes()) {
+    if (!only.empty() && each.name != only) continue;
     const std::string address = each.has_socket_file ? path : "127.0.0.1:0";
-    ok = ok && measure(*all.find(each.name), address, true, rounds, bytes);
+    ok = ok && measure(*all.find(each.name), nullptr, address, true, rounds, bytes);
+    if (!each.leaves_host) continue;
+    const auto encrypts = tls::load();
+    if (encrypts.ok())
+      ok = ok && measure(*all.find(each.name), *encrypts, address, true, rounds, bytes);
+    else
+      std::fprintf(stderr, "%s\n", encrypts.error().message.c_str());
   }
   return ok ? 0 : 1;
 }
@@ -141,8 +189,8 @@ int main(int argc, char** argv) {
   int rounds = argc > 1 ? std::atoi(argv[1]) : 20000;
   int megabytes = argc > 2 ? std::atoi(argv[2]) : 2048;
   if (rounds < 1 || megabytes < 1) {
-    std::fprintf(stderr, "usage: transport_measure [ROUNDS [MEGABYTES]]\n");
+    std::fprintf(stderr, "usage: transport_measure [ROUNDS [MEGABYTES [SCHEME]]]\n");
     return 2;
   }
-  return outboard::transport::run(rounds, static_cast<std::size_t>(megabytes) << 20);
+  return outboard::transport::run(rounds, static_cast<std::size_t>(megabytes) << 20, argc > 3 ? argv[3] : "");
 }
