@@ -18,6 +18,8 @@ using transport::io;
 /// A server of this machine without TLS greets at once, unless the machine is very busy; one with TLS waits
 /// for us, for 3 s.
 constexpr std::chrono::milliseconds patience_with_plain{2500};
+/// The same of one that had TLS when it was last here, which is in the file of known servers.
+constexpr std::chrono::milliseconds patience_with_former_tls{300};
 constexpr std::chrono::seconds handshake_patience{10};
 
 status read_into(std::string& into, const std::string& path) {
@@ -53,7 +55,13 @@ bool encryption::is_wanted(transport::connection& raw, std::string_view url, dea
   if (!traits_of(url).leaves_host || mode_ == tls_choice::off) return false;
   if (believed(server_of(url))) return true;
   if (mode_ == tls_choice::required || !transport::tls::is_on_this_host(raw.describe())) return true;
-  return raw.wait_readable(std::min(until, transport::clock::now() + patience_with_plain)) == io::timed_out;
+  const auto patience = has_spoken_tls(server_of(url)) ? patience_with_former_tls : patience_with_plain;
+  return raw.wait_readable(std::min(until, transport::clock::now() + patience)) == io::timed_out;
+}
+
+bool encryption::has_spoken_tls(const std::string& server) const {
+  const auto text = transport::tls::read_known(known_file());
+  return text.ok() && !transport::tls::find_known(*text, server).empty();
 }
 
 result<std::shared_ptr<transport::tls::context>> encryption::context_for(transport::tls::library& by,

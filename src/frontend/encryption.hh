@@ -50,6 +50,7 @@ class encryption {
                                                                const std::string& server);
   status judge(secured& with, bool has_token);
   std::string known_file() const;
+  bool has_spoken_tls(const std::string& server) const;
 
   tls_choice mode_ = tls_choice::automatic;
   certificate_settings files_;
