@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from outboard_testing import (ADMIN, BUILD, CONFIG, WELCOME, Client, SystemTest, processes_below, program, run_program,
+from outboard_testing import (ADMIN, BUILD, CONFIG, LIBRARY, WELCOME, Client, SystemTest, processes_below, program, run_program,
                               wait_until)
 
 GOOD, NO_SERVER, REFUSED = 0, 3, 4
@@ -163,6 +163,23 @@ class Programs(TlsTest):
             done = run_program(program(*words), daemon.tcp, **self.client(), timeout=120)
             self.assertEqual((done.returncode, done.stderr), (0, ""), (words, done.stdout))
         self.nothing_is_left(daemon)
+
+    def test_nvml_and_opencl_go_the_same_way(self):
+        daemon = self.serve_tls()
+        for words, said in ((["nvml_list", "1"], b"Outboard CPU device"), (["opencl_vector_add"], b"__kernel")):
+            if not (BUILD / "programs" / words[0]).exists():
+                continue
+            for mode, readable in (("off", True), ("require", False)):
+                server = daemon
+                if readable:
+                    server = self.serve("--token-file", self.token, config=CONFIG, listen=["tcp:127.0.0.1:0"])
+                recorder = Recorder(server.tcp)
+                done = run_program(program(*words), recorder.url, timeout=120, OUTBOARD_COMPRESSION="0",
+                                   OCL_ICD_VENDORS=str(LIBRARY / "libOutboardOpenCL.so.1"),
+                                   **self.client(OUTBOARD_TLS=mode))
+                self.assertEqual((done.returncode, done.stderr), (0, ""), (words, mode, done.stdout))
+                self.assertEqual(recorder.crossed(said), readable, (words, mode))
+                recorder.close()
 
     def test_handshakes_and_hello_take_two_round_trips(self):
         relay = BUILD / "bench/emulated_link"
