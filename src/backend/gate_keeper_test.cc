@@ -70,7 +70,7 @@ class gate_keepers : public folder_test {
   }
 
   /// Long beside what the loop may wait, short for a test.
-  static constexpr auto patience = 400ms;
+  static constexpr auto patience = 1000ms;
 
   event_loop loop_ = std::move(*event_loop::make());
   gate_begin_message terms_;
