@@ -96,6 +96,7 @@ result<config> load_config(const config_sources& sources) {
     c.sources.push_back(path);
   }
   if (sources.variable) OUTBOARD_TRY(apply_environment(c, sources.variable));
+  OUTBOARD_TRY(check_identities(c.identities));
   return c;
 }
 

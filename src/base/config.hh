@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/identity_settings.hh"
 #include "base/log.hh"
 #include "base/result.hh"
 
@@ -143,6 +144,7 @@ struct config {
   std::vector<std::string> confined_writes;  ///< and folders in which they may write
   cpu_settings cpu;
   shape_settings shape;
+  std::vector<identity_settings> identities;  ///< in the order of the files
 
   std::vector<std::string> sources;            ///< the files that were read, for `doctor`
   std::map<std::string, std::string> origins;  ///< of each key ("section.key") that was set: what set it last

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/joined.hh"
 #include "base/settings.hh"
 
 namespace outboard {
@@ -20,7 +21,7 @@ std::string section_names() {
     names.append("[").append(s.section).append("], ");
     last = s.section;
   }
-  return names + "[transport.NAME]";
+  return names + "[identity.NAME], [transport.NAME]";
 }
 
 std::string key_names(std::string_view section) {
@@ -71,6 +72,7 @@ class layer {
  private:
   status apply_section(std::string_view name, const toml::table& table, const toml::node& value) {
     if (name == "transport") return apply_plugins(table);
+    if (name == "identity") return apply_identities(table);
     if (name.empty() || !is_section(name))
       return unknown("table [" + std::string(name) + "]", value, section_names());
     for (const auto& [key, key_value] : table) OUTBOARD_TRY(apply_key(name, key.str(), key_value));
@@ -86,7 +88,7 @@ class layer {
     }
     const auto value = value_of(node, path_);
     const status done = value ? s->set(config_, *value) : status(failure(""));
-    const std::string where = path_ + ":" + std::to_string(node.source().begin.line);
+    const std::string where = line_of(node);
     if (!done.ok()) {
       return failure(where + ": " + s->key() + " has a bad value" +
                      (done.error().message.empty() ? ", accepted: " + std::string(s->accepted)
@@ -116,9 +118,53 @@ class layer {
     return {};
   }
 
+  status apply_identities(const toml::table& tables) {
+    for (const auto& [name, value] : tables) {
+      const toml::table* table = value.as_table();
+      if (!table)
+        return unknown("key \"identity." + std::string(name.str()) + "\"", value, "[identity.NAME]");
+      if (!is_identity_name(name.str())) {
+        return unknown("name of an identity \"" + std::string(name.str()) + "\"", value,
+                       "1 to 64 letters, digits, \".\", \"_\" and \"-\"");
+      }
+      identity_settings& one = identity_of(name.str());
+      one.origin = line_of(value);
+      for (const auto& [key, node] : *table) OUTBOARD_TRY(apply_identity_key(one, key.str(), node));
+    }
+    return {};
+  }
+
+  /// One that an earlier layer has keeps what this one does not say.
+  identity_settings& identity_of(std::string_view name) {
+    const auto at = std::ranges::find(config_.identities, name, &identity_settings::name);
+    if (at != config_.identities.end()) return *at;
+    identity_settings& one = config_.identities.emplace_back();
+    one.name = name;
+    return one;
+  }
+
+  status apply_identity_key(identity_settings& one, std::string_view name, const toml::node& node) {
+    const std::string key = "identity." + one.name + "." + std::string(name);
+    const auto known = identity_keys();
+    const auto at = std::ranges::find(known, name, &identity_key::name);
+    if (at == known.end()) {
+      std::vector<std::string_view> names;
+      for (const identity_key& each : known) names.push_back(each.name);
+      return unknown("key \"" + key + "\"", node, joined(names, ", "));
+    }
+    const auto value = value_of(node, path_);
+    if (!value || !at->set(one, *value))
+      return failure(line_of(node) + ": " + key + " has a bad value, accepted: " + std::string(at->accepted));
+    config_.origins[key] = line_of(node);
+    return {};
+  }
+
+  std::string line_of(const toml::node& at) const {
+    return path_ + ":" + std::to_string(at.source().begin.line);
+  }
+
   outboard::error unknown(const std::string& what, const toml::node& at, std::string_view known) const {
-    return failure(path_ + ":" + std::to_string(at.source().begin.line) + ": unknown " + what +
-                   ", accepted: " + std::string(known));
+    return failure(line_of(at) + ": unknown " + what + ", accepted: " + std::string(known));
   }
 
   config& config_;

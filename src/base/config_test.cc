@@ -166,7 +166,7 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   }
   EXPECT_EQ(problem(), "user.toml:3: unknown key \"devices\", accepted: " + known +
                            "[limits], [pool], [cache], [compiler_cache], [certificates], [worker], "
-                           "[devices], [cpu], [transport.NAME]");
+                           "[devices], [cpu], [identity.NAME], [transport.NAME]");
   write("user.toml", "\ndevice = \"gpu\"\n");
   EXPECT_EQ(problem(), "user.toml:2: device has a bad value, accepted: auto, vendor, cpu");
   write("user.toml", "[pool]\nper_key = 65\n");
@@ -174,7 +174,7 @@ TEST_F(config_test, names_file_line_and_accepted_values_of_an_error) {
   write("user.toml", "[pools]\nx = 1\n");
   EXPECT_EQ(problem(),
             "user.toml:1: unknown table [pools], accepted: [limits], [pool], [cache], [compiler_cache], "
-            "[certificates], [worker], [devices], [cpu], [transport.NAME]");
+            "[certificates], [worker], [devices], [cpu], [identity.NAME], [transport.NAME]");
   write("user.toml", "server = [\"nowhere\"]\n");
   EXPECT_EQ(problem(),
             "user.toml:1: server has a bad value: \"nowhere\" is no endpoint; did you mean tcp:nowhere? "

@@ -8,20 +8,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/config.hh"
+#include "base/given_value.hh"
 
 namespace outboard {
-
-/// A value as a file has it, or a text as variables and flags have it, which is read by what the setting
-/// wants.
-struct given_value {
-  std::variant<bool, std::int64_t, std::string, std::vector<std::string>> is;
-  bool untyped = false;  ///< a text that stands for any type
-  std::string folder;    ///< what a relative path begins at; empty: it stays as it is
-};
 
 /// Who reads a setting; several may.
 enum class reader : unsigned { program = 1, server = 2, worker = 4 };

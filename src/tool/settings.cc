@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/identity_settings.hh"
 #include "base/settings.hh"
 #include "tool/text.hh"
 #include "tool/verbs.hh"
@@ -75,7 +76,16 @@ std::string example_text() {
                     : is_list(s)   ? "[]"
                                    : "\"\"");
   }
+  text +=
+      "\n# Who may do what and have how much: a table for each person or group, and one for everybody else, "
+      "who\n"
+      "# are each for themselves. Without tables all have the same (docs/command.md, \"Identities\").\n"
+      "# [identity.NAME]\n";
+  for (const identity_key& key : identity_keys())
+    text += fmt::format("{}# {} = {}\n", wrapped(fmt::format("{} ({})", key.meaning, key.accepted), 118),
+                        key.name, key.example);
   return text +
+         "\n# [identity.default]\n# sessions = 1\n"
          "\n# A transport that is not built in: a shared object with the interface of\n"
          "# src/transport/plugin/abi.h. Its URLs begin with NAME:\n"
          "# [transport.NAME]\n"
@@ -108,7 +118,33 @@ std::string document_text() {
     out += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", s.name, code(s.variable), code(s.flag),
                        code(default_of(s)), cell(std::string(s.accepted)), cell(std::string(s.meaning)));
   }
+  out +=
+      "\n## `[identity.NAME]`\n\nOf a server: [who may do what and have how much](command.md#identities). "
+      "`[identity.default]` is for everybody\nwhom no other table names, each for himself.\n\n"
+      "| key | example | accepted | means |\n|---|---|---|---|\n";
+  for (const identity_key& key : identity_keys()) {
+    out += fmt::format("| `{}` | `{}` | {} | {} |\n", key.name, key.example, cell(std::string(key.accepted)),
+                       cell(std::string(key.meaning)));
+  }
   return out;
+}
+
+/// A key of a table [identity.NAME] that is set.
+struct identity_value {
+  std::string key, text, origin;
+  std::string_view meaning;
+};
+
+std::vector<identity_value> identity_values(const config& c) {
+  std::vector<identity_value> values;
+  for (const identity_settings& table : c.identities) {
+    for (const identity_key& key : identity_keys()) {
+      const std::string name = fmt::format("identity.{}.{}", table.name, key.name);
+      const auto origin = c.origins.find(name);
+      if (origin != c.origins.end()) values.push_back({name, key.text(table), origin->second, key.meaning});
+    }
+  }
+  return values;
 }
 
 /// "-": what `meaning` calls the default.
@@ -125,6 +161,7 @@ std::string origin_of(const config& c, const setting& s) {
 std::string values_text(const config& c) {
   std::vector<std::vector<std::string>> rows{{"KEY", "VALUE", "SET BY"}};
   for (const setting& s : all_settings()) rows.push_back({s.key(), value_of(c, s), origin_of(c, s)});
+  for (const identity_value& v : identity_values(c)) rows.push_back({v.key, v.text, v.origin});
   return table(rows);
 }
 
@@ -134,6 +171,8 @@ std::string json_text(const config& c) {
     list.push_back(
         {{"key", s.key()}, {"value", s.text(c)}, {"from", origin_of(c, s)}, {"meaning", s.meaning}});
   }
+  for (const identity_value& v : identity_values(c))
+    list.push_back({{"key", v.key}, {"value", v.text}, {"from", v.origin}, {"meaning", v.meaning}});
   return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
