@@ -66,12 +66,22 @@ json client_json(const std::vector<log::field>& fields) {
   return j;
 }
 
+/// Of a table its name, of anybody else the person, as `identity` says.
+std::string account_name(const std::string& account) {
+  constexpr std::string_view of_table = "identity ";
+  return account.starts_with(of_table) ? account.substr(of_table.size()) : account;
+}
+
 /// One that waits for a place: it has no number yet, and no worker.
-json waiting_json(const waiting_line::one& w, std::size_t before) {
+json waiting_json(const waiting_line::one& w, std::size_t before, const seats& places) {
   json j = client_json(client_fields(w.session));
+  const share& has = *w.session.has;
+  const bool own_limit = has.sessions && places.held_by(has.account).running >= *has.sessions;
   j.update({{"id", json()},
             {"state", "waiting"},
             {"waits_behind", before},
+            {"waits_for", own_limit ? "its own" : "a place"},
+            {"identity", shown(account_name(has.account))},
             {"worker", json()},
             {"memory_bytes", json()},
             {"started", utc(w.since)},
@@ -83,6 +93,7 @@ json session_json(const session_info& s) {
   json j = client_json(client_fields(s));
   j.update({{"id", s.id},
             {"state", s.serving ? "running" : "starting"},
+            {"identity", shown(account_name(s.account))},
             {"worker", s.worker},
             {"warm", s.warm},
             {"memory_bytes", s.memory_bytes ? json(*s.memory_bytes) : json()},
@@ -100,6 +111,22 @@ json warm_json(const warm_info& w) {
           {"open_seconds", static_cast<double>(w.about.microseconds) / 1e6},
           {"started", utc(w.started)},
           {"environment", environment_json(w.environment)}};
+}
+
+/// The share of who asks.
+json identity_json(const daemon_facts& facts, const workers& w) {
+  const share& has = facts.has;
+  const seats::held held = w.places().held_by(has.account);
+  return {{"person", shown(facts.asker)},
+          {"name", shown(account_name(has.account))},
+          {"rights", rights_text(has.may)},
+          {"running", held.running},
+          {"waiting", held.waiting},
+          {"sessions_limit", has.sessions ? json(*has.sessions) : json()},
+          {"waiting_limit", has.waiting ? json(*has.waiting) : json()},
+          {"devices", has.devices ? json(*has.devices) : json()},
+          {"shares_places", facts.several},
+          {"refusal", allows(has.may, right::run) ? w.refusal_of(has) : "it may not run sessions here"}};
 }
 
 json json_of(const opencl_offer& opencl) {
@@ -138,6 +165,25 @@ std::string devices_json(const probed_device& device) {
   return dump(list);
 }
 
+std::string devices_json(const probed_device& device, const share& has) {
+  if (!has.devices) return devices_json(device);
+  json list = json::array();
+  for (const std::string& uuid : *has.devices) {
+    for (std::size_t i = 0; i < device.snapshot.devices.size(); ++i) {
+      if (format_uuid(device.snapshot.devices[i].uuid) != uuid) continue;
+      list.push_back(device_json(device, i));
+      list.back()["ordinal"] = list.size() - 1;
+    }
+  }
+  return dump(list);
+}
+
+std::string reread_json(const config& read, const std::vector<std::string>& later) {
+  return dump({{"files", read.sources}, {"identities", read.identities.size()}, {"next_start", later}});
+}
+
+std::string problem_json(const std::string& why) { return dump({{"problem", why}}); }
+
 std::string sessions_json(const workers& w, const std::string& only_of) {
   const auto is_shown = [&](const std::string& identity) { return only_of.empty() || identity == only_of; };
   json list = json::array();
@@ -146,7 +192,7 @@ std::string sessions_json(const workers& w, const std::string& only_of) {
   }
   std::size_t before = 0;
   for (const waiting_line::one& one : w.waiting_sessions().all()) {
-    if (is_shown(one.session.identity)) list.push_back(waiting_json(one, before));
+    if (is_shown(one.session.identity)) list.push_back(waiting_json(one, before, w.places()));
     ++before;
   }
   return dump(list);
@@ -194,6 +240,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                  {"not_orderly", totals.failed},
                  {"crashed", totals.crashed},
                  {"seconds_total", totals.seconds}}},
+               {"identity", identity_json(facts, w)},
                {"connections", {{"waiting", facts.guests}, {"refused", facts.refused}}},
                {"pool",
                 {{"per_key", facts.pool.per_key},

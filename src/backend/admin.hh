@@ -48,14 +48,21 @@ struct daemon_facts {
   std::size_t guests = 0;
   std::uint64_t refused = 0;
   std::chrono::system_clock::time_point started;
+  std::string asker;     ///< who asks
+  const share& has;      ///< and what is its share
+  bool several = false;  ///< do identities share the places?
 };
 
-/// One object for each device.
+/// One object for each device; the second: for each that an identity gets.
 std::string devices_json(const probed_device& device);
+std::string devices_json(const probed_device& device, const share& has);
 std::string opencl_json(const opencl_offer& opencl);
 /// One object for each session; never the connection that asks. `only_of`: the identity whose sessions are
 /// listed; empty: everybody's.
 std::string sessions_json(const workers& w, const std::string& only_of);
+/// What came of reading the configuration again; `later`: the keys that only a start takes up.
+std::string reread_json(const config& read, const std::vector<std::string>& later);
+std::string problem_json(const std::string& why);
 /// The back-end's half of `outboard doctor`.
 std::string doctor_json(const daemon_facts& facts, const workers& w);
 

@@ -45,6 +45,7 @@ struct checkpoints_test : testing::Test {
     session.connection.reset(ends[0]);
     session.scheme = "unix";
     session.from = session.peer = session.identity = user;
+    session.has = std::make_shared<const share>(share{.account = user});
     session.hello.host = "host";
     session.hello.process = program;
     return session;

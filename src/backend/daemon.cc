@@ -15,13 +15,16 @@
 
 #include "backend/answers.hh"
 #include "backend/checkpoints.hh"
+#include "backend/daemon_start.hh"
 #include "backend/device_shape.hh"
 #include "backend/gate_keeper.hh"
+#include "backend/identities.hh"
 #include "backend/identity/token_book.hh"
-#include "backend/image_cache.hh"
 #include "backend/monitor.hh"
 #include "backend/notify.hh"
+#include "backend/reread.hh"
 #include "base/errno_text.hh"
+#include "base/joined.hh"
 #include "base/log.hh"
 #include "base/schemes.hh"
 #include "base/version.hh"
@@ -104,8 +107,8 @@ bool needs_tls(const daemon_settings& settings) {
 
 class daemon {
  public:
-  daemon(daemon_settings settings, token_book tokens, probed_device device, guest_rules rules,
-         event_loop loop, unique_fd signals)
+  daemon(daemon_settings settings, token_book tokens, identity_book book, probed_device device,
+         guest_rules rules, event_loop loop, unique_fd signals)
       : settings_(std::move(settings)),
         device_(std::move(device)),
         loop_(std::move(loop)),
@@ -118,11 +121,14 @@ class daemon {
         guests_(
             loop_, with_tokens(std::move(rules)),
             [this](accepted_session&& s) { return begin(std::move(s)); },
-            [this](const std::string& question, const std::string& identity) {
-              return answer(question, identity);
+            [this](const std::string& question, const proven_identity& who) {
+              return answer(question, who);
             }),
         gate_(loop_, settings_.command, settings_.own_environment,
-              [this](gate_arrival&& arrival) { admit(std::move(arrival)); }) {}
+              [this](gate_arrival&& arrival) { admit(std::move(arrival)); }) {
+    identities_.take(std::move(book));
+    set_places();
+  }
 
   status watch_signals();
   status listen_everywhere();
@@ -138,6 +144,10 @@ class daemon {
   worker_settings settings_for_workers() const;
   monitor_settings settings_for_monitor() const;
   std::optional<wire::refusal> begin(accepted_session&& guest);
+  void set_places();
+  result<share_ptr> look_at(const proven_identity& who) const;
+  result<std::string> read_again();
+  status open_sockets();
   status listen_on(const std::string& url);
   status adopt(unique_fd socket);
   status add(std::unique_ptr<transport::listener> listener, std::string scheme);
@@ -156,8 +166,8 @@ class daemon {
     rules.tokens = &tokens_;
     return rules;
   }
-  result<shared_answer> answer(const std::string& question, const std::string& identity);
-  result<std::string> make_answer(const std::string& question, const std::string& only_of);
+  result<shared_answer> answer(const std::string& question, const proven_identity& who);
+  result<std::string> make_answer(const std::string& question, const proven_identity& who);
   std::vector<std::string> urls() const;
 
   daemon_settings settings_;
@@ -165,6 +175,7 @@ class daemon {
   event_loop loop_;
   unique_fd signals_;
   token_book tokens_;
+  identities identities_;
   bool any_local_user_;
   workers workers_;
   monitor monitor_;
@@ -173,6 +184,8 @@ class daemon {
   guests guests_;
   gate_keeper gate_;
   std::vector<endpoint> endpoints_;
+  std::vector<std::string> socket_files_;  ///< that we have made
+  std::uint64_t times_read_ = 0;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   bool draining_ = false, stopped_ = false;
 };
@@ -202,7 +215,11 @@ monitor_settings daemon::settings_for_monitor() const {
 }
 
 std::optional<wire::refusal> daemon::begin(accepted_session&& guest) {
-  if (guest.hello.wanted == wire::purpose_checkpoint) return checkpoints_.begin(std::move(guest));
+  const bool checkpoints = guest.hello.wanted == wire::purpose_checkpoint;
+  auto has = identities_.allowed(guest.who(), checkpoints ? right::checkpoint_own : right::run);
+  if (!has.ok()) return wire::refusal{wire::refusal_reason::token, has.error().message};
+  guest.has = std::move(*has);
+  if (checkpoints) return checkpoints_.begin(std::move(guest));
   if (guest.hello.wanted == wire::purpose_data) return workers_.add_data_connection(std::move(guest));
   if (guest.hello.wanted != wire::purpose_monitor) return workers_.begin_session(std::move(guest));
   if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
@@ -224,12 +241,20 @@ status daemon::listen_on(const std::string& url) {
   options.allow_foreign_hosts = lets_in_strangers();
   auto listener = settings_.transports->listen(url, options);
   if (!listener.ok()) return std::move(listener).error();
-  // The socket file is 0600; who else may come in is then decided by the peer's credentials.
-  const bool for_all = any_local_user_ && traits_of(url).has_socket_file;
-  if (for_all && ::chmod(std::string(address_of(url)).c_str(), 0666) != 0) {
-    return failure("cannot open " + url + " to the users of allow_users: " + errno_text(errno));
+  if (traits_of(url).has_socket_file) {
+    socket_files_.emplace_back(address_of(url));
+    OUTBOARD_TRY(open_sockets());
   }
   return add(std::move(*listener), url.substr(0, url.find(':')));
+}
+
+/// A socket file is 0600; where others may come in, the peer's credentials decide who.
+status daemon::open_sockets() {
+  for (const std::string& file : socket_files_) {
+    if (::chmod(file.c_str(), any_local_user_ ? 0666 : 0600) != 0)
+      return failure("cannot set who may open " + file + " (allow_users): " + errno_text(errno));
+  }
+  return {};
 }
 
 status daemon::adopt(unique_fd socket) {
@@ -341,8 +366,9 @@ void daemon::on_signal() {
           begin_to_stop();
         }
         break;
-      default:
-        break;  // SIGHUP: a terminal that closes must not end a server
+      default:  // SIGHUP, which a terminal that closes sends, too
+        (void)read_again().ok();
+        break;
     }
   }
 }
@@ -373,8 +399,9 @@ void daemon::look_at_tokens() {
   for (const std::string& gone : tokens_.reload(problem)) {
     log::info("the ", gone, " was revoked");
     workers_.end_identity(gone, "its token was revoked");
-    monitor_.end_identity(gone);
+    monitor_.end_some([&](const proven_identity& who) { return who.person == gone; });
   }
+  set_places();
   gate_.require_certificates(needs_certificates());
   if (!problem.empty()) log::warn("named tokens stay as they were: ", problem);
   loop_.after(look_at_tokens_every, [this] { look_at_tokens(); });
@@ -386,18 +413,81 @@ std::vector<std::string> daemon::urls() const {
   return list;
 }
 
-result<shared_answer> daemon::answer(const std::string& question, const std::string& identity) {
-  // A list that an identity sees alone is an answer of its own.
-  const std::string only_of = question == "sessions" && is_named_token(identity) ? identity : std::string();
-  return answers_.get((only_of.empty() ? "of all " : "of one " + only_of + " ") + question,
-                      [&] { return make_answer(question, only_of); });
+/// How many places there are, and whether for several.
+void daemon::set_places() {
+  identities_.set_apart(tokens_.named() > 0 || any_local_user_ ||
+                        !settings_.configuration.certificates.client_authority.empty());
+  workers_.set_places(settings_.configuration.limits, identities_.several());
 }
 
-result<std::string> daemon::make_answer(const std::string& question, const std::string& only_of) {
-  if (question == "devices") return devices_json(device_);
-  if (question == "sessions") return sessions_json(workers_, only_of);
+/// What somebody whose session runs may have from now on, or why it may not go on.
+result<share_ptr> daemon::look_at(const proven_identity& who) const {
+  if (who.user && !guests_.may_come(*who.user))
+    return failure(who.person + " may no longer use this server (allow_users)");
+  return identities_.allowed(who, right::run);
+}
+
+/// All of it is looked at before any of it counts.
+result<std::string> daemon::read_again() {
+  const auto refuse = [](const std::string& why) {
+    log::warn("the configuration stays as it was: ", why);
+    return failure(why);
+  };
+  if (!settings_.read_again) return refuse("this server cannot read it again");
+  const auto read = settings_.read_again();
+  if (!read.ok()) return refuse(read.error().message);
+  guest_rules rules;
+  if (const status known = resolve_users(read->allow_users, rules); !known.ok())
+    return refuse(known.error().message);
+  auto book = identities::read(*read, uuids_of(device_.snapshot));
+  if (!book.ok()) return refuse(book.error().message);
+
+  take_what_counts_now(settings_.configuration, *read);
+  const std::vector<std::string> later = changed_for_the_next_start(settings_.as_read, *read);
+  log::set_level(read->log);
+  any_local_user_ = rules.any_peer_user || !rules.peer_users.empty();
+  guests_.let_in(std::move(rules.peer_users), rules.any_peer_user);
+  if (const status opened = open_sockets(); !opened.ok()) log::warn(opened.error().message);
+  identities_.take(std::move(*book));
+  set_places();
+  const auto look = [this](const proven_identity& who) { return look_at(who); };
+  workers_.look_again(look);
+  monitor_.end_some([&](const proven_identity& who) { return !look(who).ok(); });
+  log::info("the configuration was read again: ", read->identities.size(), " identities",
+            later.empty() ? "" : "; from the next start on count: " + joined(later, ", "));
+  return reread_json(*read, later);
+}
+
+result<shared_answer> daemon::answer(const std::string& question, const proven_identity& who) {
+  // Whoever may ask gets the answer of all who may see as much.
+  std::string as = "of all";
+  if (question == "reload") {
+    as = "number " + std::to_string(++times_read_);
+  } else if (question != "devices" || identities_.several()) {
+    const auto has = identities_.find(who);
+    if (!has.ok()) return outboard::error{action::fail, has.error().message, no_right};
+    const bool of_all = question == "sessions" && allows((*has)->may, right::list_all);
+    if (!of_all) as = "of one " + who.person + '\0' + (*has)->account + '\0';
+  }
+  return answers_.get(as + " " + question, [&] { return make_answer(question, who); });
+}
+
+result<std::string> daemon::make_answer(const std::string& question, const proven_identity& who) {
+  if (question == "reload") {
+    if (const auto may = identities_.allowed(who, right::administer); !may.ok()) return may.error();
+    auto done = read_again();
+    return done.ok() ? std::move(*done) : problem_json(done.error().message);
+  }
+  const auto has = identities_.find(who);
+  if (!has.ok()) return has.error();
+  if (question == "devices") return devices_json(device_, **has);
+  if (question == "sessions") {
+    if (allows((*has)->may, right::list_all)) return sessions_json(workers_, {});
+    if (const auto may = identities_.allowed(who, right::list_own); !may.ok()) return may.error();
+    return sessions_json(workers_, who.person);
+  }
   if (question != "doctor")
-    return failure("unknown question \"" + question + "\"; known: devices, sessions, doctor");
+    return failure("unknown question \"" + question + "\"; known: devices, sessions, doctor, reload");
   daemon_facts facts{.device = device_,
                      .opencl = look_at_opencl(settings_.configuration.confine, settings_.own_environment),
                      .workers = look_at_confinement(settings_.configuration, device_.kind),
@@ -411,7 +501,10 @@ result<std::string> daemon::make_answer(const std::string& question, const std::
                      .pool = settings_.configuration.pool,
                      .guests = guests_.present(),
                      .refused = guests_.refused(),
-                     .started = started_};
+                     .started = started_,
+                     .asker = who.person,
+                     .has = **has,
+                     .several = identities_.several()};
   for (const std::string_view scheme : settings_.transports->schemes()) facts.transports.emplace_back(scheme);
   return doctor_json(facts, workers_);
 }
@@ -438,66 +531,6 @@ void daemon::serve() {
   notify_manager("STOPPING=1");
   workers_.stop();
   log::info("stopped");
-}
-
-/// Where a cache of that name lies, of this service or user; empty: no one says.
-std::string default_cache_directory(const variable_source& own, const std::string& name) {
-  const auto absolute = [&](const char* variable) -> std::string {
-    const char* value = own(variable);
-    if (!value || value[0] != '/' || value[1] == '\0') return {};
-    return std::string(value).substr(0, std::string_view(value).find(':'));
-  };
-  if (const std::string service = absolute("CACHE_DIRECTORY"); !service.empty()) return service + "/" + name;
-  if (const std::string user = absolute("XDG_CACHE_HOME"); !user.empty()) return user + "/outboard/" + name;
-  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/outboard/" + name;
-  return {};
-}
-
-/// Whether clients may come that share no memory with us. Sockets that were passed may be of any kind.
-bool clients_may_be_far(const daemon_settings& settings) {
-  return settings.own_environment("LISTEN_FDS") ||
-         !std::ranges::all_of(settings.listen,
-                              [](const std::string& url) { return traits_of(url).has_socket_file; });
-}
-
-/// Tells the workers where module images are kept. False: nowhere.
-bool prepare_cache(daemon_settings& settings) {
-  cache_settings& cache = settings.configuration.cache;
-  if (!settings.configuration.module_cache || cache.size == 0 || !clients_may_be_far(settings)) return false;
-  if (cache.directory.empty()) cache.directory = default_cache_directory(settings.own_environment, "modules");
-  const auto opened = cache.directory.empty()
-                          ? result<image_cache>(failure("no folder for it: set cache.directory"))
-                          : image_cache::open(cache.directory, cache.size);
-  if (!opened.ok()) {
-    log::warn("no module cache: ", opened.error().message);
-    return false;
-  }
-  log::debug("module cache: ", cache.directory, ", at most ", cache.size, " bytes");
-  auto& arguments = settings.command.arguments;
-  arguments.insert(arguments.end(),
-                   {"--cache-directory", cache.directory, "--cache-size", std::to_string(cache.size)});
-  return true;
-}
-
-/// Only the devices that the configuration names, in its order, for every worker and for lists.
-status choose_visible(daemon_settings& settings, marshal::snapshot& snapshot) {
-  const std::vector<std::string>& wanted = settings.configuration.shape.visible;
-  if (wanted.empty()) return {};
-  const std::vector<std::string> uuids = uuids_of(snapshot);
-  const auto chosen = choose_devices(wanted, uuids);
-  if (!chosen.ok()) return chosen.error();
-  std::vector<marshal::device_facts> devices;
-  std::string list;
-  for (const std::size_t place : *chosen) {
-    devices.push_back(std::move(snapshot.devices[place]));
-    list.append(list.empty() ? "" : ",").append(uuids[place]);
-  }
-  snapshot.devices = std::move(devices);
-  settings.own_environment = [own = std::move(settings.own_environment),
-                              list = std::move(list)](const char* name) -> const char* {
-    return std::string_view(name) == "CUDA_VISIBLE_DEVICES" ? list.c_str() : own(name);
-  };
-  return {};
 }
 
 }  // namespace
@@ -533,11 +566,13 @@ status run_daemon(daemon_settings settings) {
   // Before any socket is open: what a signal does must be settled by then.
   auto signals = take_signals();
   if (!signals.ok()) return std::move(signals).error();
+  auto book = identities::read(settings.configuration, uuids_of(device->snapshot));
+  if (!book.ok()) return std::move(book).error();
   auto loop = event_loop::make();
   if (!loop.ok()) return std::move(loop).error();
   if (needs_tls(settings)) settings.command.arguments.emplace_back("--tls");
-  daemon d(std::move(settings), std::move(*tokens), std::move(*device), std::move(rules), std::move(*loop),
-           std::move(*signals));
+  daemon d(std::move(settings), std::move(*tokens), std::move(*book), std::move(*device), std::move(rules),
+           std::move(*loop), std::move(*signals));
   OUTBOARD_TRY(d.watch_signals());
   OUTBOARD_TRY(d.listen_everywhere());
   log::info(serves);

@@ -30,6 +30,10 @@ struct daemon_settings {
   std::function<void(const std::vector<std::string>& urls)> on_ready;
   /// Where to say that no GPU was found and why, or nothing.
   std::function<void(const std::string& why)> on_no_gpu;
+  /// Reads the configuration again, by the same rules; nothing: it cannot be.
+  std::function<result<config>()> read_again;
+  /// As it was read at the start, before anything was filled in.
+  config as_read;
 };
 
 /// Serves until SIGTERM or SIGINT; a second one ends it at once. An error: why it could not start.

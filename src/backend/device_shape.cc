@@ -33,7 +33,7 @@ void apply_shape(const shape_settings& shape, marshal::snapshot& facts) {
 }
 
 result<std::vector<std::size_t>> choose_devices(std::span<const std::string> wanted,
-                                                std::span<const std::string> uuids) {
+                                                std::span<const std::string> uuids, std::string_view key) {
   std::vector<std::size_t> chosen;
   for (const std::string& entry : wanted) {
     const auto place = api::find_visible_device(entry, uuids);
@@ -45,7 +45,7 @@ result<std::vector<std::size_t>> choose_devices(std::span<const std::string> wan
     std::string there;
     for (std::size_t i = 0; i < uuids.size(); ++i)
       there.append(i == 0 ? "" : ", ").append(std::to_string(i)).append(" = ").append(uuids[i]);
-    return failure("devices.visible: \"" + entry + "\" names " +
+    return failure(std::string(key) + ": \"" + entry + "\" names " +
                    (twice ? "a device that is named before" : "no device or more than one") +
                    "; there are: " + there);
   }

@@ -25,6 +25,7 @@ void apply_shape(const shape_settings& shape, marshal::snapshot& facts);
 /// The devices that the configuration's list names, by their place in `uuids`; an error says which entry
 /// names none, or one that is named already, and what there is.
 result<std::vector<std::size_t>> choose_devices(std::span<const std::string> wanted,
-                                                std::span<const std::string> uuids);
+                                                std::span<const std::string> uuids,
+                                                std::string_view key = "devices.visible");
 
 }  // namespace outboard::backend

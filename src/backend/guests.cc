@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -17,6 +16,7 @@
 #include <optional>
 
 #include "backend/gate_messages.hh"
+#include "backend/identity/unix_names.hh"
 #include "base/errno_text.hh"
 #include "base/hex.hh"
 #include "base/log.hh"
@@ -100,6 +100,8 @@ struct guests::guest {
       identity = anyone;
     } else if (by_kernel->ok()) {
       user = (*by_kernel)->user;
+      groups = (*by_kernel)->groups;
+      groups.push_back((*by_kernel)->group);
       process = (*by_kernel)->process;
       identity = peer = "user " + std::to_string(*user);
     }
@@ -112,6 +114,7 @@ struct guests::guest {
   handshake shake;
   unique_fd socket;
   std::optional<std::uint32_t> user;
+  std::vector<std::uint32_t> groups;
   event_loop::id watch = 0, timer = 0;
   bool leaving = false;      ///< nothing it sends matters any more
   shared_answer last_words;  ///< none: all is sent
@@ -149,10 +152,19 @@ guests::~guests() {
 
 std::string guests::peer_problem(const result<transport::peer_identity>& peer) const {
   if (!peer.ok()) return peer.error().message;
-  const bool allowed =
-      rules_.any_peer_user || peer->user == 0 || peer->user == ::geteuid() ||
-      std::find(rules_.peer_users.begin(), rules_.peer_users.end(), peer->user) != rules_.peer_users.end();
-  return allowed ? "" : "user " + std::to_string(peer->user) + " may not use this socket (see allow_users)";
+  return may_come(peer->user)
+             ? ""
+             : "user " + std::to_string(peer->user) + " may not use this socket (see allow_users)";
+}
+
+bool guests::may_come(std::uint32_t user) const {
+  return rules_.any_peer_user || user == 0 || user == ::geteuid() ||
+         std::ranges::find(rules_.peer_users, user) != rules_.peer_users.end();
+}
+
+void guests::let_in(std::vector<std::uint32_t> users, bool any) {
+  rules_.peer_users = std::move(users);
+  rules_.any_peer_user = any;
 }
 
 std::uint64_t guests::features_for(const transport::capabilities& can) const {
@@ -345,7 +357,10 @@ accepted_session guests::session_of(guest& g) {
                            g.process,
                            std::move(hello),
                            {g.shake.challenge(), scope_of(owner, rules_.tokens->secret())},
-                           g.shake.seal()};
+                           g.shake.seal(),
+                           unique_fd(),
+                           g.user,
+                           g.groups};
   if (!g.encrypted || of_daemon || !session.connection) return session;
   session.scheme = transport::tls::handed_over(g.scheme, g.key);
   session.answers = std::move(session.connection);
@@ -354,11 +369,12 @@ accepted_session guests::session_of(guest& g) {
 }
 
 void guests::answer_admin(guest& g) {
-  const auto answer = answer_question_(g.shake.hello().admin_question, g.identity);
+  const auto answer = answer_question_(g.shake.hello().admin_question, {g.identity, g.user, g.groups});
   if (!answer.ok()) {
-    const bool busy = answer.error().next == action::retry;
-    return refuse(
-        g, {busy ? wire::refusal_reason::busy : wire::refusal_reason::question, answer.error().message});
+    wire::refusal_reason reason = wire::refusal_reason::question;
+    if (answer.error().next == action::retry) reason = wire::refusal_reason::busy;
+    if (answer.error().reason == no_right) reason = wire::refusal_reason::token;
+    return refuse(g, {reason, answer.error().message});
   }
   log::debug("answered \"", g.shake.hello().admin_question, "\" to ", g.from);
   // All askers share the answer but for the proof at its end.
@@ -457,14 +473,9 @@ status resolve_users(const std::vector<std::string>& names, guest_rules& rules) 
       rules.any_peer_user = true;
       continue;
     }
-    std::uint32_t number = 0;
-    const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (problem != std::errc() || end != name.data() + name.size()) {
-      const passwd* entry = ::getpwnam(name.c_str());
-      if (!entry) return failure("allow_users: there is no user \"" + name + "\"");
-      number = entry->pw_uid;
-    }
-    rules.peer_users.push_back(number);
+    const auto number = user_number(name);
+    if (!number) return failure("allow_users: there is no user \"" + name + "\"");
+    rules.peer_users.push_back(*number);
   }
   return {};
 }

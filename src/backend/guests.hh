@@ -16,6 +16,7 @@
 #include "backend/event_loop.hh"
 #include "backend/guest_sources.hh"
 #include "backend/handshake.hh"
+#include "backend/identity/identity_book.hh"
 #include "backend/identity/token_book.hh"
 #include "backend/image_terms.hh"
 #include "base/config.hh"
@@ -44,7 +45,11 @@ struct accepted_session {
   wire::seal seal = {};  ///< with which the welcome is made
   /// Behind the gate: the socket by which the daemon answers as long as nobody else has the client.
   unique_fd answers = {};
+  std::optional<std::uint32_t> user = std::nullopt;  ///< of a local socket, by the kernel's word
+  std::vector<std::uint32_t> groups = {};            ///< likewise
+  share_ptr has = nullptr;                           ///< once the daemon has looked it up
 
+  proven_identity who() const { return {identity, user, groups}; }
   const unique_fd& to_answer() const { return answers ? answers : connection; }
   /// May it go on with a session of this identity that began by this scheme? It must be encrypted if that is:
   /// else who stands in between could have the session go on where he can read it.
@@ -66,7 +71,7 @@ class guests {
  public:
   using begin_session = std::function<std::optional<wire::refusal>(accepted_session&&)>;
   using answer_question =
-      std::function<result<shared_answer>(const std::string& question, const std::string& identity)>;
+      std::function<result<shared_answer>(const std::string& question, const proven_identity& who)>;
 
   guests(event_loop& loop, guest_rules rules, begin_session begin, answer_question answer);
   ~guests();
@@ -74,6 +79,11 @@ class guests {
   void admit(std::unique_ptr<transport::connection> connection, const std::string& scheme);
   /// A client whose encrypted connection the gate has: its own socket, and the one by which we talk with it.
   void admit_behind_gate(gate_arrival&& arrival, const std::string& scheme);
+
+  /// Users of local sockets that may come in from now on besides root and ours.
+  void let_in(std::vector<std::uint32_t> users, bool any);
+  /// By the rules for local sockets.
+  bool may_come(std::uint32_t user) const;
 
   std::size_t present() const { return guests_.size(); }
   std::uint64_t refused() const { return refused_; }

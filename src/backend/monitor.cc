@@ -67,13 +67,12 @@ status monitor::send(control_kind kind, const std::vector<std::byte>& payload, i
 std::optional<wire::refusal> monitor::begin(accepted_session&& client) {
   if (const status started = start(); !started.ok())
     return wire::refusal{wire::refusal_reason::busy, started.error().message};
-  const bool named = is_named_token(client.identity);
-  if (named && revocable_.size() >= most_revocable)
-    return wire::refusal{wire::refusal_reason::busy, "too many NVML clients with named tokens"};
+  if (revocable_.size() >= most_revocable)
+    return wire::refusal{wire::refusal_reason::busy, "too many NVML clients"};
   const client_message m{client.peer, {next_client_++, client.scheme, encode(client.hello), {}, client.seal}};
   if (const status sent = send(control_kind::client, encode(m), client.connection.get()); !sent.ok())
     return wire::refusal{wire::refusal_reason::busy, sent.error().message};
-  if (named) remember(m.assign.session, client);
+  remember(m.assign.session, client);
   log::debug("NVML client ", m.assign.session, ": ", client.hello.user, "@", client.hello.host, " ",
              client.hello.program, "[", client.hello.process, "] from ", client.from);
   return std::nullopt;
@@ -82,7 +81,7 @@ std::optional<wire::refusal> monitor::begin(accepted_session&& client) {
 /// A client that cannot be remembered is let go: what could not end must not begin.
 void monitor::remember(std::uint64_t id, const accepted_session& client) {
   revocable& kept = revocable_[id];
-  kept.identity = client.identity;
+  kept.who = client.who();
   kept.connection.reset(::fcntl(client.connection.get(), F_DUPFD_CLOEXEC, 0));
   // Only for its end: the bytes are the helper's.
   const auto watch = loop_.watch(kept.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
@@ -102,10 +101,10 @@ void monitor::forget_client(std::uint64_t id) {
   revocable_.erase(at);
 }
 
-void monitor::end_identity(const std::string& identity) {
+void monitor::end_some(const std::function<bool(const proven_identity&)>& may_not) {
   for (auto at = revocable_.begin(); at != revocable_.end();) {
     const auto one = at++;
-    if (one->second.identity == identity) forget_client(one->first);
+    if (may_not(one->second.who)) forget_client(one->first);
   }
 }
 

@@ -31,8 +31,8 @@ class monitor final : public session_watcher {
   ~monitor() override;
 
   std::optional<wire::refusal> begin(accepted_session&& client);
-  /// Ends the connections of an identity that is no more. Only named tokens can be that.
-  void end_identity(const std::string& identity);
+  /// Ends the connections of persons that may no longer come.
+  void end_some(const std::function<bool(const proven_identity&)>& may_not);
   /// Starts the helper unless it runs: nvmlInit of a real driver takes tens of milliseconds.
   status start();
 
@@ -41,9 +41,9 @@ class monitor final : public session_watcher {
   void other_child_ended(pid_t process, int wait_status) override;
 
  private:
-  /// A client whose identity may be no more while it asks.
+  /// A client that may be told to go while it asks.
   struct revocable {
-    std::string identity;
+    proven_identity who;
     unique_fd connection;  ///< ours; the helper has another of it
     event_loop::id watch = 0;
   };

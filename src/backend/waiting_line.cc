@@ -24,8 +24,7 @@ status waiting_line::join(accepted_session&& session) {
       loop_.watch(place->session.connection.get(), EPOLLRDHUP | EPOLLONESHOT, [this, place](std::uint32_t) {
         const log::with_fields about(client_fields(place->session));
         log_.info(place->session.peer, place->session.from, " left while it waited");
-        loop_.forget(place->watch);
-        line_.erase(place);
+        left_(take(place));
       });
   if (!watch.ok()) {
     line_.erase(place);
@@ -41,28 +40,42 @@ status waiting_line::join(accepted_session&& session) {
   return {};
 }
 
-std::optional<accepted_session> waiting_line::next() {
-  if (line_.empty()) return std::nullopt;
-  loop_.forget(line_.front().watch);
-  accepted_session session = std::move(line_.front().session);
-  line_.pop_front();
+accepted_session waiting_line::take(std::list<one>::iterator at) {
+  loop_.forget(at->watch);
+  accepted_session session = std::move(at->session);
+  line_.erase(at);
   return session;
 }
 
-void waiting_line::refuse_all_of(const std::string& identity, const wire::refusal& why) {
+std::optional<accepted_session> waiting_line::next(
+    const std::function<bool(const accepted_session&)>& may,
+    const std::function<std::size_t(const accepted_session&)>& rank) {
+  auto best = line_.end();
+  std::size_t lowest = 0;
+  for (auto at = line_.begin(); at != line_.end(); ++at) {
+    if (!may(at->session)) continue;
+    const std::size_t its = rank(at->session);
+    if (best != line_.end() && its >= lowest) continue;
+    best = at;
+    lowest = its;
+  }
+  if (best == line_.end()) return std::nullopt;
+  return take(best);
+}
+
+void waiting_line::refuse_some(const std::function<std::optional<wire::refusal>(accepted_session&)>& why) {
   for (auto at = line_.begin(); at != line_.end();) {
-    if (at->session.identity != identity) {
-      ++at;
-      continue;
+    const auto here = at++;
+    if (const auto refusal = why(here->session)) {
+      const accepted_session session = take(here);
+      left_(session);
+      send_refusal(session.to_answer(), *refusal);
     }
-    loop_.forget(at->watch);
-    send_refusal(at->session.connection, why);
-    at = line_.erase(at);
   }
 }
 
 void waiting_line::refuse_all(const std::string& why) {
-  while (auto session = next()) send_refusal(session->to_answer(), {wire::refusal_reason::busy, why});
+  refuse_some([&](accepted_session&) { return wire::refusal{wire::refusal_reason::busy, why}; });
 }
 
 }  // namespace outboard::backend

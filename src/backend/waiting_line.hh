@@ -1,9 +1,10 @@
 // Sessions that want a worker while as many run as may: they wait in the order of arrival, as long as their
-// clients do. Owned by the workers; the daemon's one thread.
+// clients do; whoever owns the line says who goes first. Owned by the workers; the daemon's one thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
@@ -16,7 +17,9 @@ namespace outboard::backend {
 
 class waiting_line {
  public:
-  explicit waiting_line(event_loop& loop) : loop_(loop), log_(loop) {}
+  /// `left` hears of each that leaves the line by itself, or is refused.
+  waiting_line(event_loop& loop, std::function<void(const accepted_session&)> left)
+      : loop_(loop), left_(std::move(left)), log_(loop) {}
   ~waiting_line() { refuse_all("the server is shutting down"); }
 
   waiting_line(const waiting_line&) = delete;
@@ -24,12 +27,14 @@ class waiting_line {
 
   /// An error where its leaving could not be noticed; it is not in the line then.
   status join(accepted_session&& session);
-  /// The one that has waited longest; none: nobody waits.
-  std::optional<accepted_session> next();
+  /// Of those that `may` begin the one with the lowest `rank`, of several that which has waited longest.
+  /// None: nobody may.
+  std::optional<accepted_session> next(const std::function<bool(const accepted_session&)>& may,
+                                       const std::function<std::size_t(const accepted_session&)>& rank);
   /// Tells each why, and lets it go.
   void refuse_all(const std::string& why);
-  /// Those of one identity.
-  void refuse_all_of(const std::string& identity, const wire::refusal& why);
+  /// Those of which `why` says something; it may change what they have.
+  void refuse_some(const std::function<std::optional<wire::refusal>(accepted_session&)>& why);
 
   std::size_t length() const { return line_.size(); }
 
@@ -42,7 +47,10 @@ class waiting_line {
   const std::list<one>& all() const { return line_; }
 
  private:
+  accepted_session take(std::list<one>::iterator at);
+
   event_loop& loop_;
+  std::function<void(const accepted_session&)> left_;
   bounded_log log_;      // whoever may come in can join and leave as often as they like
   std::list<one> line_;  // places keep their addresses: watches name them
 };

@@ -19,24 +19,29 @@ struct waiting_line_test : testing::Test {
     accepted_session session;
     session.connection.reset(ends[0]);
     session.from = from;
+    session.has = std::make_shared<const share>(share{.account = from});
     ASSERT_TRUE(line.join(std::move(session)).ok());
   }
 
   event_loop loop = std::move(*event_loop::make());
   std::vector<unique_fd> clients;
-  waiting_line line{loop};
+  std::vector<std::string> left;
+  waiting_line line{loop, [this](const accepted_session& one) { left.push_back(one.from); }};
+  std::optional<accepted_session> next() {
+    return line.next([](const accepted_session&) { return true; }, [](const accepted_session&) { return 0; });
+  }
 };
 
 TEST_F(waiting_line_test, calls_in_the_order_of_arrival) {
-  EXPECT_FALSE(line.next());
+  EXPECT_FALSE(next());
   for (const char* from : {"a", "b", "c"}) join(from);
   EXPECT_EQ(line.length(), 3u);
-  EXPECT_EQ(line.next()->from, "a");
-  EXPECT_EQ(line.next()->from, "b");
+  EXPECT_EQ(next()->from, "a");
+  EXPECT_EQ(next()->from, "b");
   join("d");
-  EXPECT_EQ(line.next()->from, "c");
-  EXPECT_EQ(line.next()->from, "d");
-  EXPECT_FALSE(line.next());
+  EXPECT_EQ(next()->from, "c");
+  EXPECT_EQ(next()->from, "d");
+  EXPECT_FALSE(next());
 }
 
 TEST_F(waiting_line_test, forgets_who_leaves) {
@@ -44,8 +49,31 @@ TEST_F(waiting_line_test, forgets_who_leaves) {
   clients[1].reset();
   loop.run_once();
   EXPECT_EQ(line.length(), 2u);
-  EXPECT_EQ(line.next()->from, "a");
-  EXPECT_EQ(line.next()->from, "c");
+  EXPECT_EQ(left, (std::vector<std::string>{"b"}));
+  EXPECT_EQ(next()->from, "a");
+  EXPECT_EQ(next()->from, "c");
+}
+
+TEST_F(waiting_line_test, calls_the_first_of_those_that_may_and_have_the_lowest_rank) {
+  for (const char* from : {"a", "b", "c", "d", "b"}) join(from);
+  const auto rank = [](const accepted_session& one) {
+    return std::size_t{one.from == "b" || one.from == "c" ? 1u : 2u};
+  };
+  const auto may = [](const accepted_session& one) { return one.from != "c"; };
+  std::string order;
+  while (const auto one = line.next(may, rank)) order += one->from;
+  EXPECT_EQ(order, "bbad");
+  EXPECT_EQ(line.length(), 1u) << "who may not begin stays";
+}
+
+TEST_F(waiting_line_test, lets_some_go_and_others_stay) {
+  for (const char* from : {"a", "b", "a"}) join(from);
+  line.refuse_some([](const accepted_session& one) {
+    return one.from == "a" ? std::optional(wire::refusal{wire::refusal_reason::token, "no"}) : std::nullopt;
+  });
+  EXPECT_EQ(left, (std::vector<std::string>{"a", "a"}));
+  EXPECT_EQ(next()->from, "b");
+  EXPECT_FALSE(next());
 }
 
 TEST_F(waiting_line_test, tells_why_it_lets_go) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "api/cuda/visible_devices.hh"
+#include "base/joined.hh"
 #include "marshal/driver_variables.hh"
 
 namespace outboard::backend {
@@ -78,6 +79,12 @@ bool names_device_twice(const variables& driver, std::span<const std::string> uu
   return std::any_of(driver.begin(), driver.end(), [&](const auto& variable) {
     return variable.first == visible_devices && api::read_visible_devices(variable.second, uuids).twice;
   });
+}
+
+variable_source within_devices(variable_source own, const std::vector<std::string>& uuids) {
+  return [own = std::move(own), list = joined(uuids, ",")](const char* name) -> const char* {
+    return name == visible_devices ? list.c_str() : own(name);
+  };
 }
 
 variable_source within_folder(variable_source own, const std::string& folder, const std::string& compilers) {

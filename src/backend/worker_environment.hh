@@ -28,6 +28,9 @@ std::string key_of(const variables& driver);
 /// "NAME=value" lines for exec: base and driver variables.
 std::vector<std::string> worker_environment(const variables& driver, const variable_source& own);
 
+/// `own` for sessions that get these devices alone, by UUID.
+variable_source within_devices(variable_source own, const std::vector<std::string>& uuids);
+
 /// `own` for a worker that may write in this folder only: what it and its drivers keep goes there, and what
 /// its compilers keep into folders of `compilers`.
 variable_source within_folder(variable_source own, const std::string& folder, const std::string& compilers);

@@ -100,5 +100,20 @@ TEST(worker_environment, is_clean) {
               testing::ElementsAre("PATH=/bin", "CUDA_AUTO_BOOST=0"));
 }
 
+TEST(within_devices, leaves_a_client_those_devices_alone_whatever_it_asks_for) {
+  const std::vector<std::string> all{"GPU-0a", "GPU-1b", "GPU-2c"}, some{"GPU-2c", "GPU-0a"};
+  const auto visible = [&](const variables& asked) {
+    const variable_source own =
+        within_devices([](const char*) -> const char* { return "GPU-0a,GPU-1b,GPU-2c"; }, some);
+    EXPECT_STREQ(own("HOME"), "GPU-0a,GPU-1b,GPU-2c") << "the rest stays";
+    const variables driver = driver_environment(asked, own, some);
+    return driver.empty() ? std::string("none") : driver.front().second;
+  };
+  EXPECT_EQ(visible({}), "GPU-2c,GPU-0a");
+  EXPECT_EQ(visible({{"CUDA_VISIBLE_DEVICES", "0"}}), "GPU-2c") << "by its own order";
+  for (const char* others : {"2", "GPU-1b", "GPU-1", "-1", "", "2x", "all"})
+    EXPECT_EQ(visible({{"CUDA_VISIBLE_DEVICES", others}}), "-1") << others;
+}
+
 }  // namespace
 }  // namespace outboard::backend

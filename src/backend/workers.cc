@@ -13,6 +13,7 @@
 #include "backend/confinement/confinement.hh"
 #include "backend/control_reader.hh"
 #include "backend/session_fields.hh"
+#include "backend/worker_record.hh"
 #include "base/log.hh"
 #include "wire/data_connection.hh"
 #include "wire/opencl_session.hh"
@@ -37,37 +38,6 @@ std::string seconds_text(double seconds) {
 
 }  // namespace
 
-struct workers::worker {
-  worker_id id = 0;
-  child process;
-  variables driver;
-  std::string key;
-  bool warm = false;  ///< was started without a session
-  bool cuda = true;   ///< else it speaks OpenCL
-  std::chrono::system_clock::time_point started = std::chrono::system_clock::now();
-  event_loop::id connection_watch = 0, timer = 0;
-  std::optional<control_reader> reader;  ///< of what it says
-  std::optional<ready_message> ready;
-  std::string problem;              ///< why the device could not be opened
-  std::string folder;               ///< where it may write, if it is confined
-  std::optional<cache_lease> kept;  ///< and where its compilers keep what they keep, if that stays
-  // With a session:
-  std::optional<session_info> session;
-  wire::hello hello;
-  std::string scheme, identity;
-  image_terms images;
-  wire::seal seal{};
-  // Our copy of its descriptor tells us when the client leaves; it is closed with the worker at the latest.
-  unique_fd connection;
-  unique_fd answers;  ///< as accepted_session has it, until the worker serves
-  event_loop::clock::time_point session_began;
-  std::optional<ended_message> end;
-  bool client_gone = false;
-  std::string ended_because;  ///< not empty: we have ended it, and it does not begin again
-  unique_fd activity;         ///< its page, once it serves
-  std::optional<session_hold> hold;
-};
-
 workers::workers(event_loop& loop, worker_settings settings, std::function<void()> changed)
     : loop_(loop),
       settings_(std::move(settings)),
@@ -76,7 +46,8 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
              .burst = settings_.pool.burst,
              .most = settings_.pool.most,
              .idle = std::chrono::minutes(settings_.pool.idle_minutes)}),
-      waiting_(loop),
+      seats_({settings_.limits.sessions, settings_.limits.running}),
+      waiting_(loop, [this](const accepted_session& gone) { seats_.leaves(*gone.has); }),
       broker_(limits_for_this_process()),
       folders_([this](const std::string& above) {
         return start_helper({"--remove-folders", above});
@@ -104,40 +75,13 @@ result<child> workers::start_helper(std::vector<std::string> what) {
   return start_child(settings_.command.program, arguments, worker_environment({}, settings_.own_environment));
 }
 
-std::optional<wire::refusal> workers::begin_session(accepted_session&& session) {
-  if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
-  if (const std::size_t there = sessions_ + waiting_.length(); there >= settings_.limits.sessions) {
-    const std::size_t waiting = waiting_.length();
-    const std::string running =
-        std::to_string(sessions_) + (sessions_ == 1 ? " session runs" : " sessions run");
-    return wire::refusal{wire::refusal_reason::busy,
-                         waiting == 0 ? running + ", which is the limit"
-                                      : running + " and " + std::to_string(waiting) +
-                                            (waiting == 1 ? " waits" : " wait") + "; the limit of both is " +
-                                            std::to_string(settings_.limits.sessions)};
-  }
-  if (place_free() && waiting_.length() == 0) return give_worker(session);
-  if (const status joined = waiting_.join(std::move(session)); !joined.ok())
-    return wire::refusal{wire::refusal_reason::busy, joined.error().message};
-  return std::nullopt;
-}
-
-void workers::call_next() {
-  while (place_free() && !draining_) {
-    auto session = waiting_.next();
-    if (!session) return;
-    if (const auto refusal = give_worker(*session)) {
-      const log::with_fields fields(client_fields(*session));
-      log::info("refused ", session->from, ": ", refusal->message);
-      send_refusal(session->to_answer(), *refusal);
-    }
-  }
-}
-
 std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
-  const variables driver =
-      driver_environment(session.hello.environment, settings_.own_environment, settings_.uuids);
-  if (names_device_twice(driver, settings_.uuids))
+  const auto& devices = session.has->devices;
+  const std::vector<std::string>& uuids = devices ? *devices : settings_.uuids;
+  const variables driver = driver_environment(
+      session.hello.environment,
+      devices ? within_devices(settings_.own_environment, uuids) : settings_.own_environment, uuids);
+  if (names_device_twice(driver, uuids))
     return wire::refusal{wire::refusal_reason::devices, "CUDA_VISIBLE_DEVICES names a device twice"};
   const std::string key = key_of(driver);
   const bool cuda = session.hello.wanted != wire::purpose_opencl;
@@ -173,7 +117,7 @@ std::optional<wire::refusal> workers::add_data_connection(accepted_session&& gue
   const auto session = wire::decode_data_question(guest.hello.admin_question);
   if (!session.ok()) return wire::refusal{wire::refusal_reason::malformed, session.error().message};
   for (const auto& [id, w] : workers_) {
-    if (!w->session || w->session->id != *session || !guest.may_join(w->identity, w->scheme)) continue;
+    if (!w->session || w->session->id != *session || !guest.may_join(w->who.person, w->scheme)) continue;
     const offered_message kept = broker_.keep_connection(id, guest.identity, guest.scheme, guest.connection);
     if (!kept.taken) return wire::refusal{wire::refusal_reason::busy, "too many data connections"};
     const std::vector<std::byte> answer = make_welcome(guest.seal, wire::encode_data_answer(kept.token));
@@ -258,6 +202,7 @@ status workers::assign(worker& w, accepted_session& session) {
                            .from = session.from,
                            .peer = session.peer,
                            .identity = session.identity,
+                           .account = session.has->account,
                            .host = hello.host,
                            .user = hello.user,
                            .program = hello.program,
@@ -275,11 +220,12 @@ status workers::assign(worker& w, accepted_session& session) {
   w.answers = std::move(session.answers);
   w.hello = std::move(session.hello);
   w.scheme = session.scheme;
-  w.identity = session.identity;
+  w.who = session.who();
+  w.has = session.has;
   w.images = session.images;
   w.seal = session.seal;
   w.connection_watch = *watch;
-  ++sessions_;
+  seats_.begins(*w.has);
   ++totals_.sessions;
   return {};
 }
@@ -350,7 +296,7 @@ status workers::on_message(worker& w, control_message& m) {
                    " that is unknown or malformed");
   };
   if (m.kind == control_kind::offer || m.kind == control_kind::seek || m.kind == control_kind::withdraw) {
-    const auto reply = w.session ? broker_.answer(w.id, w.identity, m) : std::nullopt;
+    const auto reply = w.session ? broker_.answer(w.id, w.who.person, m) : std::nullopt;
     if (!reply) return nonsense();
     return send_control(w.process.control.get(), reply->kind, reply->payload, reply->descriptor);
   }
@@ -469,16 +415,26 @@ bool workers::begin_again(worker& w, int wait_status) {
   auto started = start_worker(w.driver, readiness::cold);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
-  accepted_session session{
-      std::move(w.connection), w.scheme,           w.session->from, w.session->peer, w.identity,
-      w.session->peer_process, std::move(w.hello), w.images,        w.seal,          std::move(w.answers)};
+  accepted_session session{std::move(w.connection),
+                           w.scheme,
+                           w.session->from,
+                           w.session->peer,
+                           w.who.person,
+                           w.session->peer_process,
+                           std::move(w.hello),
+                           w.images,
+                           w.seal,
+                           std::move(w.answers),
+                           w.who.user,
+                           w.who.groups,
+                           w.has};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
     w.connection = std::move(session.connection);
     w.answers = std::move(session.answers);
     return false;
   }
-  --sessions_;
+  seats_.ends(*w.has);
   --totals_.sessions;
   log::warn("session ", w.session->id, " goes on as ", (*started)->session->id, ": its warm worker ended (",
             describe_exit(wait_status), ")");
@@ -486,7 +442,7 @@ bool workers::begin_again(worker& w, int wait_status) {
 }
 
 void workers::ended_session(worker& w, int wait_status) {
-  --sessions_;
+  seats_.ends(*w.has);
   const double seconds = std::chrono::duration<double>(event_loop::clock::now() - w.session_began).count();
   totals_.seconds += seconds;
   const bool clean = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
@@ -516,15 +472,6 @@ void workers::ended_session(worker& w, int wait_status) {
   log::info("session ", w.session->id, " ended after ", seconds_text(seconds), ": ", why, "; ",
             w.session->user, "@", w.session->host, " ", w.session->program, "[", w.session->client_process,
             "], ", w.cuda ? "device " + settings_.device : "OpenCL");
-}
-
-void workers::end_identity(const std::string& identity, const std::string& why) {
-  waiting_.refuse_all_of(identity, {wire::refusal_reason::token, why});
-  for (const auto& [id, w] : workers_) {
-    if (!w->session || w->identity != identity) continue;
-    w->ended_because = why;
-    kill_if_there(id, SIGKILL);
-  }
 }
 
 void workers::drain() {
@@ -560,7 +507,7 @@ std::optional<session_info> workers::find_session(const std::string& identity, c
     if (!w->session || !w->cuda || !w->session->serving || w->client_gone) continue;
     const session_info& s = *w->session;
     const bool vouched = s.peer_process == -1 || s.peer_process == process;
-    if (w->identity == identity && s.host == host && s.client_process == process && vouched) return s;
+    if (w->who.person == identity && s.host == host && s.client_process == process && vouched) return s;
   }
   return std::nullopt;
 }

@@ -20,6 +20,7 @@
 #include "backend/event_loop.hh"
 #include "backend/guests.hh"
 #include "backend/pool.hh"
+#include "backend/seats.hh"
 #include "backend/session_folders.hh"
 #include "backend/waiting_line.hh"
 #include "backend/worker_environment.hh"
@@ -48,7 +49,7 @@ struct worker_settings {
 /// What is known of a session, for lists.
 struct session_info {
   std::uint64_t id = 0;
-  std::string from, peer, identity, host, user, program, client_product;
+  std::string from, peer, identity, account, host, user, program, client_product;
   std::int32_t client_process = 0;  ///< by the client's own word
   std::int32_t peer_process = -1;   ///< by the kernel's, where it vouches
   pid_t worker = -1;
@@ -89,16 +90,24 @@ class workers {
   workers(event_loop& loop, worker_settings settings, std::function<void()> changed);
   ~workers();
 
-  /// At once, or when its turn has come (limits.running).
+  /// At once, or when its turn has come (seats.hh). The session has a share.
   std::optional<wire::refusal> begin_session(accepted_session&& session);
 
   /// For a session of the same identity, encrypted if that is, whose worker asks for it by the token that the
   /// guest is told.
   std::optional<wire::refusal> add_data_connection(accepted_session&& guest);
 
-  /// Ends the sessions of an identity that is no more, those that run and those that wait, at once: what a
-  /// client sends from then on is not executed.
+  /// Looks at every session, those that run and those that wait. What `look` gives is its share from now on;
+  /// an error: it is ended at once, and what its client sends from then on is not executed.
+  void look_again(const std::function<result<share_ptr>(const proven_identity&)>& look);
+  /// Ends the sessions of a person that is no more, likewise.
   void end_identity(const std::string& identity, const std::string& why);
+
+  /// What there is, and for how many identities, may change while sessions run.
+  void set_places(const limit_settings& limits, bool several);
+  /// Why no further session of this identity would be taken now; empty: it would.
+  std::string refusal_of(const share& s) const { return seats_.refusal_of(s); }
+  const seats& places() const { return seats_; }
 
   /// No new sessions from now on, and no warm workers.
   void drain();
@@ -112,10 +121,10 @@ class workers {
   /// After SIGCHLD: takes the processes that have ended.
   void reap();
 
-  std::size_t sessions() const { return sessions_; }
+  std::size_t sessions() const { return seats_.running(); }
   std::size_t waiting() const { return waiting_.length(); }
   /// Of those that run and those that wait together.
-  std::size_t most_sessions() const { return settings_.limits.sessions; }
+  std::size_t most_sessions() const { return seats_.most().sessions; }
   /// The session that serves this process of this host, among those of one identity. Over local sockets the
   /// kernel must say the same number: nobody takes another's name.
   std::optional<session_info> find_session(const std::string& identity, const std::string& host,
@@ -133,7 +142,6 @@ class workers {
   using worker_id = std::uint64_t;
   struct worker;
 
-  bool place_free() const { return settings_.limits.running == 0 || sessions_ < settings_.limits.running; }
   std::optional<wire::refusal> give_worker(accepted_session& session);
   void call_next();
   /// What a worker does before it has a session: nothing, make a context, or open OpenCL for one that waits.
@@ -165,6 +173,7 @@ class workers {
   worker_settings settings_;
   std::function<void()> changed_;
   pool pool_;
+  seats seats_;
   waiting_line waiting_;
   std::map<worker_id, std::unique_ptr<worker>> workers_;
   std::map<pid_t, worker_id> by_process_;
@@ -172,7 +181,6 @@ class workers {
   std::size_t warm_ups_due_ = 0;
   std::uint64_t unsettled_since_ = 0;  ///< as activity_page has it
   std::uint64_t next_session_ = 1;
-  std::size_t sessions_ = 0;
   worker_totals totals_;
   broker broker_;
   session_folders folders_;

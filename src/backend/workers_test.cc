@@ -50,6 +50,7 @@ struct workers_test : testing::Test {
     session.connection.reset(ends[0]);
     session.scheme = "unix";
     session.from = session.peer = session.identity = "user 1";
+    session.has = std::make_shared<const share>(share{.account = "user 1"});
     ASSERT_FALSE(all->begin_session(std::move(session)));
   }
   /// Runs the loop as the daemon does; returns the longest time between two timers that should be 5 ms apart.

@@ -65,15 +65,16 @@ std::string devices_text(const json& list) {
 std::string state_of(const json& s) {
   const json& before = get(s, "waits_behind");
   if (!before.is_number_unsigned()) return text_of(s, "state");
+  if (get(s, "waits_for") == "its own") return text_of(s, "state") + " for others of its identity";
   return text_of(s, "state") + (before == 0 ? ", next" : ", " + before.dump() + " before it");
 }
 
 std::string sessions_text(const json& list) {
   if (list.empty()) return "no sessions\n";
   std::vector<std::vector<std::string>> rows{
-      {"ID", "USER", "HOST", "PROGRAM", "API", "MEMORY", "STATE", "TIME", "WORKER", "FROM"}};
+      {"ID", "IDENTITY", "USER", "HOST", "PROGRAM", "API", "MEMORY", "STATE", "TIME", "WORKER", "FROM"}};
   for (const json& s : list) {
-    rows.push_back({text_of(s, "id"), text_of(s, "user"), text_of(s, "host"),
+    rows.push_back({text_of(s, "id"), text_of(s, "identity"), text_of(s, "user"), text_of(s, "host"),
                     text_of(s, "program") + "[" + text_of(s, "process") + "]", text_of(s, "api"),
                     number_of(s, "memory_bytes", size_text), state_of(s),
                     number_of(s, "seconds", duration_text), text_of(s, "worker"), text_of(s, "from")});
@@ -161,7 +162,11 @@ std::string why_no_place(const server_answer& answer) {
   };
   if (get(about, "draining") == true) return "server " + answer.url + " is shutting down";
   const std::uint64_t running = number("running"), waiting = number("waiting"), limit = number("limit");
-  if (limit == 0 || running + waiting < limit) return "";
+  if (limit == 0 || running + waiting < limit) {
+    const json& refusal = get(get(about, "identity"), "refusal");
+    if (!refusal.is_string() || refusal == "") return "";
+    return "server " + answer.url + " takes no more: " + clean_line(refusal.get<std::string>());
+  }
   return "server " + answer.url + " is full: " + std::to_string(running) + " of its sessions run and " +
          std::to_string(waiting) + " wait, the limit of both is " + std::to_string(limit);
 }
@@ -191,7 +196,10 @@ int verb_devices(const common_flags& common, bool opencl) {
   return print_list(answer->json, common.json, devices_text);
 }
 
-int verb_sessions(const common_flags& common) {
+namespace {
+
+/// Asks the servers that are named, or this machine's. Returns a status where none has answered.
+int ask_a_server(const common_flags& common, const std::string& question, server_answer& answer) {
   auto c = load_with_flags(common);
   if (!c.ok()) return complain_of_configuration(c.error());
   add_default_server(*c);
@@ -203,9 +211,35 @@ int verb_sessions(const common_flags& common) {
   }
   const auto means = prepare_to_ask(*c);
   if (!means.ok()) return complain(exit_configuration, means.error().message);
-  const auto answer = ask_servers(*means, c->servers, "sessions");
-  if (!answer.ok()) return complain(status_of(answer.error()), answer.error().message);
-  return print_list(answer->json, common.json, sessions_text);
+  auto got = ask_servers(*means, c->servers, question);
+  if (!got.ok()) return complain(status_of(got.error()), got.error().message);
+  answer = std::move(*got);
+  return exit_good;
+}
+
+}  // namespace
+
+int verb_sessions(const common_flags& common) {
+  server_answer answer;
+  if (const int status = ask_a_server(common, "sessions", answer); status != exit_good) return status;
+  return print_list(answer.json, common.json, sessions_text);
+}
+
+int verb_reload(const common_flags& common) {
+  server_answer answer;
+  if (const int status = ask_a_server(common, "reload", answer); status != exit_good) return status;
+  const json done = parse(answer.json);
+  if (const json& problem = get(done, "problem"); problem.is_string()) {
+    return complain(exit_configuration,
+                    "the server's configuration stays as it was: " + problem.get<std::string>());
+  }
+  if (!done.is_object()) return complain(exit_failed, "the server's answer was not understood");
+  std::string later;
+  for (const json& key : get(done, "next_start"))
+    later.append(later.empty() ? "" : ", ").append(key.is_string() ? key.get<std::string>() : key.dump());
+  return print("server " + answer.url + " has read its configuration again: " + text_of(done, "identities") +
+               " identities\n" +
+               (later.empty() ? "" : "from its next start on count: " + clean_line(later) + "\n"));
 }
 
 }  // namespace outboard::tool

@@ -203,6 +203,22 @@ void print_pool(const json& pool) {
   }
 }
 
+/// What who asks may do and have there.
+void print_identity(const json& identity) {
+  if (!identity.is_object()) return;  // a server of an earlier version does not say it
+  const auto limit = [&](const char* key) {
+    const json& most = get(identity, key);
+    return most.is_null() ? std::string() : " of " + most.dump();
+  };
+  const std::string person = text_of(get(identity, "person")), name = text_of(get(identity, "name"));
+  std::printf("    you: %s%s; rights: %s; %s%s running, %s%s waiting%s\n", person.c_str(),
+              name == person ? "" : (" of [identity." + name + "]").c_str(),
+              text_of(get(identity, "rights")).c_str(), text_of(get(identity, "running")).c_str(),
+              limit("sessions_limit").c_str(), text_of(get(identity, "waiting")).c_str(),
+              limit("waiting_limit").c_str(),
+              get(identity, "shares_places") == true ? "; places are shared with others" : "");
+}
+
 void print_server(const json& server) {
   if (server.contains("problem"))
     return std::printf("  %s: %s\n", text_of(get(server, "url")).c_str(),
@@ -229,6 +245,7 @@ void print_server(const json& server) {
       text_of(get(get(a, "sessions"), "waiting")).c_str(), text_of(get(get(a, "sessions"), "total")).c_str(),
       text_of(get(get(a, "sessions"), "not_orderly")).c_str(),
       text_of(get(get(a, "connections"), "refused")).c_str());
+  print_identity(get(a, "identity"));
   print_pool(get(a, "pool"));
 }
 

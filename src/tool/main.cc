@@ -277,6 +277,9 @@ int command(int argc, char** argv) {
   CLI::App* const sessions_verb = app.add_subcommand("sessions", "list the running sessions of a server");
   CLI::App* const doctor_verb =
       app.add_subcommand("doctor", "say what is installed, what answers and what is wrong");
+  CLI::App* const reload_verb =
+      app.add_subcommand("reload", "have a server read its configuration again; its sessions go on");
+  add_server(*reload_verb, common);
   for (CLI::App* verb : {devices_verb, sessions_verb, doctor_verb}) {
     add_server(*verb, common);
     verb->add_flag("--json", common.json, "print JSON");
@@ -339,6 +342,7 @@ int command(int argc, char** argv) {
   }
   if (devices_verb->parsed()) return verb_devices(common, opencl);
   if (sessions_verb->parsed()) return verb_sessions(common);
+  if (reload_verb->parsed()) return verb_reload(common);
   if (doctor_verb->parsed()) return verb_doctor(common, fix);
   if (settings_verb->parsed()) return verb_settings(common, example, document);
   if (cdi_verb->parsed()) return verb_cdi(common, action, output);

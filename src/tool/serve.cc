@@ -38,6 +38,7 @@ void make_private(config& c, const std::string& folder) {
   c.token_file.clear();
   c.tokens_file.clear();
   c.allow_users.clear();
+  c.identities.clear();
   c.limits.drain_seconds = 0;
   c.pool.per_key = 0;
   c.cache.size = 0;
@@ -87,10 +88,17 @@ std::string default_server_key() {
   return home.empty() ? "" : home + "/.local/state/outboard" + name;
 }
 
+/// The configuration as a server takes it.
+result<config> read_configuration(const common_flags& common) {
+  auto c = load_with_flags(common);
+  if (c.ok() && !c->log_given) c->log = log::level::info;
+  return c;
+}
+
 }  // namespace
 
 int verb_serve(const common_flags& common, const serve_flags& flags) {
-  auto c = load_with_flags(common);
+  auto c = read_configuration(common);
   if (!c.ok() && common.given("log_format") && common.settings.at("log_format") == "json") {
     // Only the flag is understood yet.
     start_server_log(log::level::error, log_format::json, "serve");
@@ -98,7 +106,7 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
     return c.error().reason != 0 ? c.error().reason : exit_configuration;
   }
   if (!c.ok()) return complain_of_configuration(c.error());
-  if (!c->log_given) c->log = log::level::info;
+  const config as_read = *c;
   if (!flags.private_folder.empty()) make_private(*c, flags.private_folder);
   start_server_log(c->log, c->format, "serve");
   backend::guard_this_process();
@@ -112,6 +120,9 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   if (!transports.ok()) return refuse(exit_configuration, transports.error().message);
 
   backend::daemon_settings settings;
+  // A private back-end is its program's, and what changes meanwhile is for the next one.
+  if (flags.private_folder.empty()) settings.read_again = [&common] { return read_configuration(common); };
+  settings.as_read = as_read;
   const char* credentials = std::getenv("CREDENTIALS_DIRECTORY");
   if (c->token_file.empty() && credentials) c->token_file = token_of_service(credentials);
   if (!c->token_file.empty()) {

@@ -72,6 +72,7 @@ int verb_devices(const common_flags& common, bool opencl);
 /// Hidden: a program that prints what OpenCL devices our library shows.
 int verb_opencl_list(const std::string& library, bool as_json);
 int verb_sessions(const common_flags& common);
+int verb_reload(const common_flags& common);
 int verb_doctor(const common_flags& common, bool only_cure);
 int verb_settings(const common_flags& common, bool example, bool document);
 int verb_cdi(const common_flags& common, const std::string& action, const std::string& output);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/errno_text.hh"
 
@@ -148,12 +149,29 @@ result<local_connection::carrier> local_connection::receive_carrier(deadline unt
   }
 }
 
+namespace {
+
+/// None where the kernel does not tell.
+std::vector<std::uint32_t> groups_of_peer(int socket) {
+  static_assert(sizeof(gid_t) == sizeof(std::uint32_t));
+  std::vector<std::uint32_t> groups(64);
+  for (;;) {
+    auto bytes = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const int told = ::getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes);
+    if (told != 0 && errno != ERANGE) return {};
+    groups.resize(bytes / sizeof(gid_t));
+    if (told == 0) return groups;
+  }
+}
+
+}  // namespace
+
 result<peer_identity> local_connection::peer() const {
   ucred who;
   socklen_t size = sizeof who;
   if (::getsockopt(descriptor_number(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0)
     return failure(describe() + ": no peer credentials: " + errno_text(errno));
-  return peer_identity{who.uid, who.gid, who.pid};
+  return peer_identity{who.uid, who.gid, who.pid, groups_of_peer(descriptor_number())};
 }
 
 }  // namespace outboard::transport

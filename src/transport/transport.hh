@@ -52,6 +52,7 @@ struct peer_identity {
   std::uint32_t user = ~0u;
   std::uint32_t group = ~0u;
   std::int32_t process = -1;
+  std::vector<std::uint32_t> groups = {};  ///< further ones that its process had when it connected
 };
 
 class connection {

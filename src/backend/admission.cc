@@ -1,0 +1,83 @@
+// Which sessions get a place among the workers, and which lose theirs: a part of workers.hh.
+#include <signal.h>
+
+#include "backend/session_fields.hh"
+#include "backend/worker_record.hh"
+#include "base/log.hh"
+
+namespace outboard::backend {
+
+std::optional<wire::refusal> workers::begin_session(accepted_session&& session) {
+  if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
+  const share_ptr has = session.has;
+  if (const std::string full = seats_.refusal_of(*has); !full.empty())
+    return wire::refusal{wire::refusal_reason::busy, full};
+  // Whoever waits may not run now.
+  if (seats_.may_run(*has)) return give_worker(session);
+  if (const status joined = waiting_.join(std::move(session)); !joined.ok())
+    return wire::refusal{wire::refusal_reason::busy, joined.error().message};
+  seats_.waits(*has);
+  return std::nullopt;
+}
+
+void workers::call_next() {
+  while (!draining_) {
+    // The identity that has least comes first: nobody waits behind all that another has sent.
+    auto session = waiting_.next(
+        [this](const accepted_session& one) { return seats_.may_run(*one.has); },
+        [this](const accepted_session& one) { return seats_.held_by(one.has->account).running; });
+    if (!session) return;
+    seats_.leaves(*session->has);
+    if (const auto refusal = give_worker(*session)) {
+      const log::with_fields fields(client_fields(*session));
+      log::info("refused ", session->from, ": ", refusal->message);
+      send_refusal(session->to_answer(), *refusal);
+    }
+  }
+}
+
+void workers::end_identity(const std::string& identity, const std::string& why) {
+  waiting_.refuse_some([&](accepted_session& one) {
+    return one.identity == identity ? std::optional(wire::refusal{wire::refusal_reason::token, why})
+                                    : std::nullopt;
+  });
+  for (const auto& [id, w] : workers_) {
+    if (!w->session || w->who.person != identity) continue;
+    w->ended_because = why;
+    kill_if_there(id, SIGKILL);
+  }
+}
+
+void workers::look_again(const std::function<result<share_ptr>(const proven_identity&)>& look) {
+  waiting_.refuse_some([&](accepted_session& one) -> std::optional<wire::refusal> {
+    auto has = look(one.who());
+    if (!has.ok()) return wire::refusal{wire::refusal_reason::token, has.error().message};
+    seats_.leaves(*one.has);
+    one.has = std::move(*has);
+    seats_.waits(*one.has);
+    return std::nullopt;
+  });
+  for (const auto& [id, w] : workers_) {
+    if (!w->session) continue;
+    auto has = look(w->who);
+    if (!has.ok()) {
+      w->ended_because = has.error().message;
+      kill_if_there(id, SIGKILL);
+      continue;
+    }
+    seats_.ends(*w->has);
+    w->has = std::move(*has);
+    w->session->account = w->has->account;
+    seats_.begins(*w->has);
+  }
+  call_next();
+}
+
+void workers::set_places(const limit_settings& limits, bool several) {
+  settings_.limits = limits;
+  seats_.set({limits.sessions, limits.running});
+  seats_.set_several(several);
+  call_next();
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,100 @@
+#include "backend/identity/identity_book.hh"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "backend/identity/unix_names.hh"
+
+namespace outboard::backend {
+namespace {
+
+using number_of_name = std::optional<std::uint32_t> (*)(const std::string&);
+
+/// The numbers of a table's users or groups, each of one table only.
+status add_numbers(const identity_settings& from, std::string_view word,
+                   const std::vector<std::string>& names, number_of_name number_of, std::size_t at,
+                   std::map<std::uint32_t, std::size_t>& into) {
+  for (const std::string& name : names) {
+    const auto number = number_of(name);
+    const std::string what = from.origin + ": [identity." + from.name + "]: ";
+    if (!number) return failure(what + "there is no " + std::string(word) + " \"" + name + "\"");
+    if (!into.emplace(*number, at).second) {
+      return failure(what + std::string(word) + " \"" + name + "\" has the number " +
+                     std::to_string(*number) +
+                     ", which this table or another names already; nobody belongs to two");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+status identity_book::add_persons(const identity_settings& from, place at) {
+  OUTBOARD_TRY(add_numbers(from, "user", from.users, user_number, at, by_user_));
+  OUTBOARD_TRY(add_numbers(from, "group", from.groups, group_number, at, by_group_));
+  for (const std::string& token : from.tokens) by_person_.emplace("token " + token, at);
+  for (const std::string& subject : from.certificates) by_person_.emplace("certificate " + subject, at);
+  return {};
+}
+
+result<identity_book> identity_book::make(std::span<const identity_settings> tables,
+                                          const device_finder& devices) {
+  identity_book made;
+  for (const identity_settings& from : tables) {
+    const place at = made.tables_.size();
+    table& t = made.tables_.emplace_back();
+    t.name = from.name;
+    t.has = {.account = "identity " + from.name,
+             .sessions = from.sessions,
+             .waiting = from.waiting,
+             .may = from.may.value_or(0)};
+    t.has_rights = from.may.has_value();
+    if (!from.devices.empty()) {
+      auto uuids = devices(from.devices);
+      if (!uuids.ok())
+        return failure(from.origin + ": [identity." + from.name + "]: " + uuids.error().message);
+      t.has.devices = std::move(*uuids);
+    }
+    OUTBOARD_TRY(made.add_persons(from, at));
+    if (from.name == default_identity) made.default_ = at;
+  }
+  return made;
+}
+
+/// A name counts before a group. Nothing: no table names it.
+result<std::optional<identity_book::place>> identity_book::place_of(const proven_identity& who) const {
+  if (const auto at = by_person_.find(who.person); !who.user && at != by_person_.end())
+    return std::optional(at->second);
+  if (!who.user) return std::optional<place>();
+  if (const auto at = by_user_.find(*who.user); at != by_user_.end()) return std::optional(at->second);
+  std::optional<place> found;
+  for (const std::uint32_t group : who.groups) {
+    const auto at = by_group_.find(group);
+    if (at == by_group_.end() || found == at->second) continue;
+    if (found) {
+      return failure(who.person + " is in groups of [identity." + tables_[*found].name +
+                     "] and of [identity." + tables_[at->second].name +
+                     "]; name it in `users` of the one that it belongs to");
+    }
+    found = at->second;
+  }
+  return found;
+}
+
+result<share_ptr> identity_book::find(const proven_identity& who, rights without_tables) const {
+  const auto at = place_of(who);
+  if (!at.ok()) return at.error();
+  share has;
+  bool has_rights = false;
+  if (const auto& of = *at ? *at : default_) {
+    has = tables_[*of].has;
+    has_rights = tables_[*of].has_rights;
+  }
+  if (!*at) has.account = who.person;
+  if (!has_rights) has.may = without_tables;
+  if (who.user && (*who.user == 0 || *who.user == ::geteuid())) has.may = all_rights;
+  return std::make_shared<const share>(std::move(has));
+}
+
+}  // namespace outboard::backend
