@@ -180,17 +180,21 @@ bool take_settings(const std::vector<std::string>& given, config& c) {
   return true;
 }
 
-/// What a worker loads that need not lie where libraries usually do, and what the operator adds.
-std::vector<std::string> libraries_of_this_command(const config& c, device_choice kind) {
+/// What a worker loads or reads that need not lie where such things usually do, and what the operator adds.
+std::vector<std::string> what_a_worker_reads(const config& c, device_choice kind) {
   std::vector<std::string> reads = c.confined_reads;
   std::error_code failed;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
   // An upgrade that has replaced the command leaves its libraries where they were.
   if (!failed) reads.push_back((own / "../lib/outboard").lexically_normal());
   if (!failed) reads.push_back((own / "outboard-tls.so").lexically_normal());
-  if (kind != device_choice::vendor) return reads;
-  for (const std::string& driver : device::vendor::candidates())
-    reads.push_back(std::filesystem::path(driver).parent_path());
+  if (kind == device_choice::vendor) {
+    for (const std::string& driver : device::vendor::candidates())
+      reads.push_back(std::filesystem::path(driver).parent_path());
+  } else {
+    // Of which the cpu device makes its UUID: it has to be the one that the daemon's lists show.
+    reads.emplace_back("/etc/machine-id");
+  }
   return reads;
 }
 
@@ -249,7 +253,7 @@ int verb_worker(const worker_flags& flags) {
     }
   }
   std::vector<std::string> reads;
-  if (!flags.confine.empty()) reads = libraries_of_this_command(c, *kind);
+  if (!flags.confine.empty()) reads = what_a_worker_reads(c, *kind);
   std::function<result<std::unique_ptr<backend::session_api>>()> open_api;
   if (flags.opencl) open_api = open_opencl;
   return backend::run_worker(
