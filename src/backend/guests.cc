@@ -323,6 +323,10 @@ void guests::finish_hello(guest& g) {
     return refuse(
         g, {wire::refusal_reason::token, "this server asks for a token since just now; connect again"});
   }
+  // The configuration may have been read again while it said its hello.
+  if (g.user && !may_come(*g.user))
+    return refuse(g,
+                  {wire::refusal_reason::token, g.identity + " may no longer use this server (allow_users)"});
   if (const std::string problem = environment_problem(g.shake.hello().environment); !problem.empty())
     return refuse(g, {wire::refusal_reason::malformed, problem});
   if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);

@@ -1,5 +1,5 @@
-"""Tables [identity.NAME]: what each identity may do and have, that none takes all, and that a configuration which is read
-again counts for those who are there already."""
+"""Tables [identity.NAME]: what each identity may do and have, that none takes all, and that a configuration
+which is read again counts for those who are there already."""
 import contextlib
 import json
 import os
@@ -8,8 +8,8 @@ import signal
 import time
 import unittest
 
-from harness import (ADMIN, HELLO, REFUSAL, SESSION, WELCOME, Client, DaemonTest, Token, frame, hello_payload, is_alive, run,
-                     wait_until)
+from harness import (ADMIN, HELLO, REFUSAL, SESSION, WELCOME, Client, DaemonTest, Token, frame, hello_payload, is_alive,
+                     run, wait_until)
 
 REFUSED, CONFIGURATION = 4, 6
 NVML, CHECKPOINT = 3, 4
@@ -82,6 +82,12 @@ class Identities(DaemonTest):
         return json.loads(payload[payload.index(b"{" if question == "doctor" else b"["):-32])
 
 
+    def lacks(self, right, client, **fields):
+        reason, why = self.refusal_of(client, **fields)
+        self.assertEqual(reason, "token")
+        self.assertIn(f'has not the right "{right}"', why)
+
+
 class Shares(Identities):
     def test_none_of_several_takes_all_places(self):
         ann, bob = self.token("ann"), self.token("bob")
@@ -92,7 +98,8 @@ class Shares(Identities):
         self.assertEqual(reason, "busy")
         self.assertIn("of token ann 2 sessions run and 0 wait, and " + FAIR, why)
         self.begins(self.over_tcp(daemon), token=bob)
-        self.assertEqual(self.refusal_of(self.over_tcp(daemon), token=bob), ("busy", "3 sessions run, which is the limit"))
+        self.assertEqual(self.refusal_of(self.over_tcp(daemon), token=bob),
+                         ("busy", "3 sessions run, which is the limit"))
         # `run` looks before it starts anything.
         path = self.token_file(ann.decode(), name="ann")
         done = run("run", "--server", daemon.tcp, "--token-file", path, "--", "touch", f"{self.folder}/started")
@@ -101,16 +108,18 @@ class Shares(Identities):
 
     def test_the_persons_of_a_table_have_its_places_together(self):
         ann = self.token("ann")
-        daemon = self.serve_with(f'allow_users = ["*"]\n[identity.lab]\ntokens = ["ann"]\nusers = ["{ANN}"]\nsessions = 2\nwaiting = 1\n')
+        daemon = self.serve_with(f'allow_users = ["*"]\n[identity.lab]\ntokens = ["ann"]\nusers = ["{ANN}"]\n'
+                                 'sessions = 2\nwaiting = 1\n')
         first = self.begins(self.over_tcp(daemon), token=ann)
         self.begins(self.client_of(daemon, ANN))
         third = self.say(self.client_of(daemon, ANN), program="third")
         self.assertTrue(wait_until(daemon.waiting))
-        self.assertEqual([(s["identity"], s["waits_for"], s["program"]) for s in daemon.waiting()], [("lab", "its own", "third")])
+        self.assertEqual([(s["identity"], s["waits_for"], s["program"]) for s in daemon.waiting()],
+                         [("lab", "its own", "third")])
         for client, token in ((self.over_tcp(daemon), ann), (self.client_of(daemon, ANN), None)):
             self.assertEqual(self.refusal_of(client, token=token),
-                             ("busy", "of [identity.lab] 2 sessions run and 1 waits, and it may run 2 and have 1 wait: end one "
-                                      "of them, or come again when one has ended"))
+                             ("busy", "of [identity.lab] 2 sessions run and 1 waits, and it may run 2 and have 1 wait: "
+                                      "end one of them, or come again when one has ended"))
         told = self.ask(self.over_tcp(daemon), "doctor", token=ann)["identity"]
         self.assertEqual([told[k] for k in ("person", "name", "running", "waiting", "sessions_limit", "waiting_limit")],
                          ["token ann", "lab", 2, 1, 2, 1])
@@ -177,24 +186,26 @@ class Rights(Identities):
     def test_each_may_do_what_its_table_says(self):
         tokens = {name: self.token(name) for name in ("ann", "bob", "eve")}
         daemon = self.serve_with('[identity.ann]\ntokens = ["ann"]\nrights = ["run", "list-all"]\n'
-                                 '[identity.bob]\ntokens = ["bob"]\nrights = ["run"]\n[identity.default]\nrights = []\n')
+                                 '[identity.bob]\ntokens = ["bob"]\nrights = ["run"]\n'
+                                 '[identity.default]\nrights = []\n')
         for name in ("ann", "bob"):
             self.begins(self.over_tcp(daemon), token=tokens[name], program=name)
         for wanted in (SESSION, NVML):
             reason, why = self.refusal_of(self.over_tcp(daemon), wanted=wanted, token=tokens["eve"])
             self.assertEqual(reason, "token")
             self.assertIn('token eve has not the right "run" here, but: none', why)
-        self.assertEqual({s["program"] for s in self.ask(self.over_tcp(daemon), "sessions", token=tokens["ann"])}, {"ann", "bob"})
-        self.assertIn('the right "checkpoint-own"', self.refusal_of(self.over_tcp(daemon), wanted=CHECKPOINT, token=tokens["bob"])[1])
+        seen = self.ask(self.over_tcp(daemon), "sessions", token=tokens["ann"])
+        self.assertEqual({s["program"] for s in seen}, {"ann", "bob"})
+        self.lacks("checkpoint-own", self.over_tcp(daemon), wanted=CHECKPOINT, token=tokens["bob"])
         for name in ("bob", "eve"):
-            self.assertIn('the right "list-own"', self.refusal_of(self.over_tcp(daemon), wanted=ADMIN, question="sessions",
-                                                                  token=tokens[name])[1])
-            self.assertIn('the right "administer"', self.refusal_of(self.over_tcp(daemon), wanted=ADMIN, question="reload",
-                                                                    token=tokens[name])[1])
-        self.assertIn("it may not run", self.ask(self.over_tcp(daemon), "doctor", token=tokens["eve"])["identity"]["refusal"])
+            for right, question in (("list-own", "sessions"), ("administer", "reload")):
+                self.lacks(right, self.over_tcp(daemon), wanted=ADMIN, question=question, token=tokens[name])
+        told = self.ask(self.over_tcp(daemon), "doctor", token=tokens["eve"])["identity"]
+        self.assertIn("it may not run", told["refusal"])
         # The server's own user and root may do everything.
         self.assertEqual({s["program"] for s in daemon.sessions()}, {"ann", "bob"})
-        done = run("sessions", "--server", daemon.tcp, "--token-file", self.token_file(tokens["bob"].decode(), name="bob"))
+        path = self.token_file(tokens["bob"].decode(), name="bob")
+        done = run("sessions", "--server", daemon.tcp, "--token-file", path)
         self.assertEqual(done.returncode, REFUSED, done.stderr)
 
     def test_users_of_a_shared_server_see_their_own_sessions(self):
@@ -204,11 +215,12 @@ class Rights(Identities):
         for number, program in ((ANN, "hers"), (BOB, "his")):
             self.assertEqual([s["program"] for s in self.ask(self.client_of(daemon, number), "sessions")], [program])
         self.assertEqual({s["program"] for s in daemon.sessions()}, {"hers", "his"})
-        self.assertIn('the right "administer"', self.refusal_of(self.client_of(daemon, ANN), wanted=ADMIN, question="reload")[1])
+        self.lacks("administer", self.client_of(daemon, ANN), wanted=ADMIN, question="reload")
 
     def test_wrong_tables_stop_the_start_and_name_their_line(self):
-        for text, status, said in (('[identity.a]\nusers = ["root"]\n[identity.b]\nusers = ["root"]\n', CONFIGURATION, ":3: user"),
-                                   ('[identity.a]\nusers = ["root"]\n[identity.b]\nusers = ["0"]\n', 1, ":3: [identity.b]"),
+        two = '[identity.a]\nusers = ["root"]\n[identity.b]\nusers = ["{}"]\n'
+        for text, status, said in ((two.format("root"), CONFIGURATION, ":3: user"),
+                                   (two.format("0"), 1, ":3: [identity.b]"),
                                    ('[identity.a]\nusers = ["no-such-user"]\n', 1, 'there is no user "no-such-user"'),
                                    ('[identity.a]\ntokens = ["x"]\nseats = 1\n', CONFIGURATION, ":3: unknown key"),
                                    ('[identity.a]\ntokens = ["x"]\ndevices = ["77"]\n', 1, '"77" names no device')):
@@ -225,12 +237,14 @@ class ReadAgain(Identities):
         daemon = self.serve_with("[limits]\nrunning = 2\n")
         hers, his = self.begins(self.over_tcp(daemon), token=ann), self.begins(self.over_tcp(daemon), token=bob)
         waits = self.say(self.over_tcp(daemon), ann)
+        asks = self.begins(self.over_tcp(daemon), wanted=NVML, token=ann)
         self.assertTrue(wait_until(daemon.waiting))
         workers = {s["identity"]: s["worker"] for s in daemon.sessions()}
         began = time.monotonic()
         self.rewrite(daemon, '[limits]\nrunning = 2\n[identity.ann]\ntokens = ["ann"]\nrights = ["list-own"]\n')
         self.assertTrue(wait_until(lambda: not is_alive(workers["token ann"]), 5))
         self.assertLess(time.monotonic() - began, 1)
+        self.assertEqual(asks.receive(), (None, b""))
         kind, payload = waits.receive()
         self.assertEqual(kind, REFUSAL)
         self.assertIn('has not the right "run"', waits.refusal(payload)[1])
@@ -265,7 +279,8 @@ class ReadAgain(Identities):
         self.begins(self.over_tcp(daemon), token=ann)
         waits = self.say(self.over_tcp(daemon), ann)
         self.assertTrue(wait_until(daemon.waiting))
-        self.rewrite(daemon, '[identity.ann]\ntokens = ["ann"]\nsessions = 2\n[pool]\nmost = 3\n[limits]\nsessions = 5\n', False)
+        self.rewrite(daemon, '[identity.ann]\ntokens = ["ann"]\nsessions = 2\n[pool]\nmost = 3\n[limits]\nsessions = 5\n',
+                     by_signal=False)
         done = run("reload", "--server", daemon.unix)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("from its next start on count: pool.most\n", done.stdout)
@@ -275,10 +290,12 @@ class ReadAgain(Identities):
     def test_users_that_are_allowed_no_more_are_ended_and_new_ones_come_in(self):
         daemon = self.serve_with(f'allow_users = ["{ANN}"]\n')
         self.begins(self.client_of(daemon, ANN))
+        slow = self.client_of(daemon, ANN)
         own = self.begins(Client(daemon.unix))
         worker = next(s["worker"] for s in daemon.sessions() if s["identity"] == f"user {ANN}")
         self.rewrite(daemon, f'allow_users = ["{BOB}"]\n')
         self.assertTrue(wait_until(lambda: not is_alive(worker), 1))
+        self.assertIn("may no longer", self.refusal_of(slow)[1])
         self.begins(self.client_of(daemon, BOB))
         with self.user(ANN):
             self.assertEqual(Client(daemon.unix, greet=False).receive()[0], REFUSAL)

@@ -29,9 +29,9 @@ class Settings(DaemonTest):
                          "print it anew: outboard settings --example > packaging/outboard.toml")
         path = pathlib.Path(self.folder, "o.toml")
         # Each value that the example shows as a default is one that its key takes.
-        plain_part, tables = example.split("\n# Who may do what", 1)
+        rows, tables = example.split("\n# Who may do what", 1)
         values = [line[2:] if line.startswith("# ") and " = " in line and not line.endswith(('""', "[]"))
-                  and line.split()[1].islower() and line.split()[2] == "=" else line for line in plain_part.splitlines()]
+                  and line.split()[1].islower() and line.split()[2] == "=" else line for line in rows.splitlines()]
         path.write_text("\n".join(line for line in values if "NAME" not in line) + "\n")
         self.assertIn("running = 0", path.read_text())
         done = run("settings", "--config", path, "--json")
@@ -40,7 +40,8 @@ class Settings(DaemonTest):
         self.assertEqual({one["key"]: one["value"] for one in json.loads(done.stdout)}, plain)
 
         # So is the table of an identity.
-        lines = [line[2:] for line in tables.splitlines() if line.startswith("# [identity") or " = " in line and "library" not in line]
+        lines = [line[2:] for line in tables.splitlines()
+                 if line.startswith("# [identity") or " = " in line and "library" not in line]
         path.write_text("\n".join(lines).replace("NAME", "lab-a"))
         done = run("settings", "--config", path, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
