@@ -124,6 +124,8 @@ json identity_json(const daemon_facts& facts, const workers& w) {
           {"waiting", held.waiting},
           {"sessions_limit", has.sessions ? json(*has.sessions) : json()},
           {"waiting_limit", has.waiting ? json(*has.waiting) : json()},
+          {"device_memory_limit", has.device_memory ? json(*has.device_memory) : json()},
+          {"device_memory_held", w.memory_of(has.account)},
           {"devices", has.devices ? json(*has.devices) : json()},
           {"shares_places", facts.several},
           {"refusal", allows(has.may, right::run) ? w.refusal_of(has) : "it may not run sessions here"}};
@@ -166,13 +168,16 @@ std::string devices_json(const probed_device& device) {
 }
 
 std::string devices_json(const probed_device& device, const share& has) {
-  if (!has.devices) return devices_json(device);
+  if (!has.devices && !has.device_memory) return devices_json(device);
   json list = json::array();
-  for (const std::string& uuid : *has.devices) {
-    for (std::size_t i = 0; i < device.snapshot.devices.size(); ++i) {
-      if (format_uuid(device.snapshot.devices[i].uuid) != uuid) continue;
+  const std::vector<std::string> lent = uuids_of(device.snapshot);
+  for (const std::string& uuid : has.devices ? *has.devices : lent) {
+    for (std::size_t i = 0; i < lent.size(); ++i) {
+      if (lent[i] != uuid) continue;
       list.push_back(device_json(device, i));
       list.back()["ordinal"] = list.size() - 1;
+      const std::uint64_t all = device.snapshot.devices[i].total_memory;
+      list.back()["memory_bytes"] = has.device_memory ? std::min(all, *has.device_memory) : all;
     }
   }
   return dump(list);

@@ -69,6 +69,9 @@ void workers::look_again(const std::function<result<share_ptr>(const proven_iden
     w->has = std::move(*has);
     w->session->account = w->has->account;
     seats_.begins(*w->has);
+    // One that counts already has the new limit; what is held stays.
+    const bool counts = w->slot && w->account == w->has->account;
+    if (counts) memory_.at(w->account).set_most(w->has->device_memory.value_or(UINT64_MAX));
   }
   call_next();
 }
@@ -78,6 +81,41 @@ void workers::set_places(const limit_settings& limits, bool several) {
   seats_.set({limits.sessions, limits.running});
   seats_.set_several(several);
   call_next();
+}
+
+/// Before the session itself: the worker counts from its first byte on.
+status workers::give_account(worker& w, const share& has) {
+  if (!has.device_memory) return {};
+  auto at = memory_.find(has.account);
+  if (at == memory_.end()) {
+    auto made = memory_account::make(*has.device_memory, settings_.boards);
+    if (!made.ok()) return std::move(made).error();
+    at = memory_.emplace(has.account, std::move(*made)).first;
+  }
+  at->second.set_most(*has.device_memory);  // read again since, maybe
+  const auto slot = at->second.take_slot();
+  if (!slot)
+    return failure("this identity has " + std::to_string(most_account_slots) +
+                   " sessions, which is the most");
+  w.account = has.account;
+  w.slot = slot;
+  return send_control(w.process.control.get(), control_kind::account, encode_slot(*slot),
+                      at->second.descriptor().get());
+}
+
+void workers::take_account_back(worker& w) {
+  if (!w.slot) return;
+  const auto at = memory_.find(w.account);
+  at->second.give_back(*std::exchange(w.slot, std::nullopt));
+  if (at->second.is_unused()) memory_.erase(at);
+}
+
+std::vector<std::uint64_t> workers::memory_of(const std::string& account) const {
+  const auto at = memory_.find(account);
+  if (at == memory_.end()) return {};
+  std::vector<std::uint64_t> held = at->second.held();
+  held.resize(settings_.boards.size());
+  return held;
 }
 
 }  // namespace outboard::backend

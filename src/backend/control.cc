@@ -159,6 +159,19 @@ result<client_message> decode_client(std::span<const std::byte> payload) {
   return finish(r, std::move(m), "client");
 }
 
+std::vector<std::byte> encode_slot(std::uint32_t slot) {
+  std::vector<std::byte> payload;
+  wire::writer w(payload);
+  w.put(slot);
+  return payload;
+}
+
+result<std::uint32_t> decode_slot(std::span<const std::byte> payload) {
+  wire::reader r(payload);
+  const auto slot = r.get<std::uint32_t>();
+  return finish(r, slot, "account");
+}
+
 std::vector<std::byte> encode(const ready_message& m) {
   std::vector<std::byte> out;
   wire::writer w(out);

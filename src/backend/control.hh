@@ -41,6 +41,8 @@ enum class control_kind : std::uint8_t {
   gate_ready,
   gate_arrival,  ///< with a client's socket
   gate_local,    ///< with the local socket for the client of the message before it
+  account,       ///< to the worker before `assign`, with the descriptor of what its identity holds
+                 ///< (shared_account.hh)
 };
 
 struct control_message {
@@ -99,6 +101,8 @@ std::vector<std::byte> encode(const client_message& m);
 std::vector<std::byte> encode(const ready_message& m);
 std::vector<std::byte> encode(const ended_message& m);
 std::vector<std::byte> encode(const facts_message& m);
+/// control_kind::account: which slot of the pages is the worker's.
+std::vector<std::byte> encode_slot(std::uint32_t slot);
 std::vector<std::byte> encode_text(const std::string& text);
 
 result<assign_message> decode_assign(std::span<const std::byte> payload);
@@ -107,6 +111,7 @@ result<client_message> decode_client(std::span<const std::byte> payload);
 result<ready_message> decode_ready(std::span<const std::byte> payload);
 result<ended_message> decode_ended(std::span<const std::byte> payload);
 result<facts_message> decode_facts(std::span<const std::byte> payload);
+result<std::uint32_t> decode_slot(std::span<const std::byte> payload);
 result<std::string> decode_text(std::span<const std::byte> payload);
 
 }  // namespace outboard::backend

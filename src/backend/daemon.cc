@@ -195,6 +195,7 @@ worker_settings daemon::settings_for_workers() const {
   s.command = settings_.command;
   s.device = device_.kind;
   s.uuids = uuids_of(device_.snapshot);
+  for (const auto& d : device_.snapshot.devices) s.boards.push_back(board_number(d.pci_bus_id));
   s.may_occupy_device = !exclusive_compute_mode(device_.snapshot);
   s.limits = settings_.configuration.limits;
   s.pool = settings_.configuration.pool;

@@ -2,7 +2,8 @@
 
 namespace outboard::backend {
 
-void device_tally::open(std::span<const std::uint64_t> boards, activity_page* page) {
+void device_tally::open(std::span<const std::uint64_t> boards, activity_page* page, account_share* account) {
+  account_ = account;
   if (page) boards_ = &page->boards;
   for (std::size_t i = 0; i < boards.size() && i < most_shown_boards; ++i)
     (*boards_)[i].board.store(boards[i], std::memory_order_relaxed);
@@ -13,6 +14,7 @@ void device_tally::change(std::int32_t device, std::uint64_t bytes, std::uint64_
   const auto at = static_cast<std::size_t>(device);
   (*boards_)[at].bytes.fetch_add(bytes, std::memory_order_relaxed);
   pooled_[at].fetch_add(pooled, std::memory_order_relaxed);
+  if (account_) account_->change(device, bytes);
 }
 
 std::uint64_t device_tally::bytes(std::int32_t device) const {

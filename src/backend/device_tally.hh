@@ -9,6 +9,7 @@
 #include <span>
 
 #include "backend/activity.hh"
+#include "backend/shared_account.hh"
 
 namespace outboard::backend {
 
@@ -16,7 +17,8 @@ class device_tally {
  public:
   /// Before anything is counted: the devices' boards (board_number(); 0: none), in their order. `page` may be
   /// null and outlives this object.
-  void open(std::span<const std::uint64_t> boards, activity_page* page);
+  /// `account`, likewise: what it counts is its identity's, too; its devices are set.
+  void open(std::span<const std::uint64_t> boards, activity_page* page, account_share* account = nullptr);
 
   /// Of a device that there is not: not counted.
   void add(std::int32_t device, std::uint64_t bytes) { change(device, bytes, 0); }
@@ -40,6 +42,7 @@ class device_tally {
 
   shown_boards own_{};
   shown_boards* boards_ = &own_;
+  account_share* account_ = nullptr;
   std::array<std::atomic<std::uint64_t>, most_shown_boards> pooled_{};
 };
 

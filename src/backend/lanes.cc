@@ -285,6 +285,7 @@ bool session_core::may_begin() {
 }
 
 void session_core::request_over() {
+  quota_.settle();
   if (request_.held_by_page && request_.activity) request_.activity->busy.fetch_sub(1);
 }
 

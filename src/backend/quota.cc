@@ -50,22 +50,23 @@ void quota::give_back(std::int32_t device) {
 }
 
 CUresult quota::admit(std::int32_t device, std::uint64_t bytes) {
-  if (!is_set() || fits(device, bytes)) return CUDA_SUCCESS;
+  if (!is_set() || (fits(device, bytes) && claims(device, bytes))) return CUDA_SUCCESS;
   give_back(device);
-  return fits(device, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  return fits(device, bytes) && claims(device, bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult quota::admit_pooled(std::int32_t device, std::uint64_t bytes) {
   if (!is_set()) return CUDA_SUCCESS;
   count_kept(device);
   const std::uint64_t held = held_.bytes(device) - kept_[device];
-  return bytes <= most_ && held <= most_ - bytes ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > most_ || held > most_ - bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  return !account_ || account_->claim(device, bytes, kept_[device]) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void quota::pools_changed(std::int32_t device) {
   if (!is_set()) return;
   count_kept(device);
-  if (!fits(device, 0)) give_back(device);
+  if (!fits(device, 0) || (account_ && !account_->left(device))) give_back(device);
 }
 
 CUresult quota::admit_graph() {
@@ -85,6 +86,7 @@ std::uint64_t quota::free_of(std::int32_t device, std::uint64_t free) {
   if (!is_set()) return free;
   count_kept(device);
   const std::uint64_t held = held_.bytes(device);
+  if (account_) free = std::min(free, account_->left(device).value_or(0));
   return std::min(free, held < most_ ? most_ - held : 0);
 }
 

@@ -1,6 +1,7 @@
-// How much memory of each device this session may hold, by the server's configuration. What is handed out and
-// mapped is in the tally; pools and graphs keep more than that, which is asked for where it matters and given
-// back before anything is refused, as a driver does it. With the session's turn.
+// How much memory of each device this session may hold, by the server's configuration, and all sessions of
+// its identity together. What is handed out and mapped is in the tally; pools and graphs keep more than that,
+// which is asked for where it matters and given back before anything is refused, as a driver does it. With
+// the session's turn.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +22,20 @@ class quota {
       : driver_(driver), objects_(objects), held_(held) {}
 
   /// `most` bytes of each device; 0: as much as there is, and nothing here costs anything.
-  void open(std::uint64_t most) { most_ = most; }
+  /// `account`, unless it is null, has a limit, too, and outlives this object; `most` is then no more than
+  /// that.
+  void open(std::uint64_t most, account_share* account) {
+    most_ = most;
+    account_ = account;
+  }
   bool is_set() const { return most_ != 0; }
 
-  /// CUDA_ERROR_OUT_OF_MEMORY: the session would hold more than it may.
+  /// The request of this thread is over, and has in the tally what it was admitted for, or does not need it.
+  void settle() {
+    if (account_) account_->settle();
+  }
+
+  /// CUDA_ERROR_OUT_OF_MEMORY: the session would hold more than it may, or its identity would.
   CUresult admit(std::int32_t device, std::uint64_t bytes);
   /// The same for an allocation from a pool, which uses first what the pool keeps.
   CUresult admit_pooled(std::int32_t device, std::uint64_t bytes);
@@ -46,6 +57,9 @@ class quota {
 
  private:
   bool fits(std::int32_t device, std::uint64_t bytes) const;
+  bool claims(std::int32_t device, std::uint64_t bytes) {
+    return !account_ || account_->claim(device, bytes);
+  }
   std::vector<CUmemoryPool> pools_of(std::int32_t device) const;
   void count_kept(std::int32_t device);
   void give_back(std::int32_t device);
@@ -54,6 +68,7 @@ class quota {
   object_tables& objects_;
   device_tally& held_;
   std::uint64_t most_ = 0;
+  account_share* account_ = nullptr;
   std::map<std::uint64_t, std::int32_t> pools_;  ///< by id, which is never used again
   std::set<std::int32_t> graph_devices_;
   std::map<std::int32_t, std::uint64_t> kept_;  ///< by device: in the tally beyond what was handed out

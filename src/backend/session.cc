@@ -122,8 +122,9 @@ result<std::vector<std::byte>> session_core::describe_devices() {
   std::vector<std::uint64_t> boards;
   for (const marshal::device_facts& device : facts_.devices)
     boards.push_back(board_number(device.pci_bus_id));
-  held_.open(boards, request_.activity);
-  quota_.open(request_.shape.memory);
+  if (request_.account) request_.account->set_devices(boards);
+  held_.open(boards, request_.activity, request_.account);
+  quota_.open(request_.shape.memory, request_.account);
   facts_.device_kind = request_.device->kind();
   facts_.device_description = request_.device->describe();
   facts_.window_base = request_.hello.window_base;

@@ -38,6 +38,7 @@ struct session_request {
   image_cache* images = nullptr;  ///< where module images are kept; null: nowhere
   image_terms image_access = {};
   shape_settings shape = {};          ///< what the client sees of the devices
+  account_share* account = nullptr;   ///< of its identity's memory; null: that has no limit. Outlives it
   activity_page* activity = nullptr;  ///< where the session tells what it holds; null: nowhere
   bool held_by_page = false;          ///< requests wait while the page says `held`; needs `activity`
   bool core_dumps = true;             ///< the device may write them

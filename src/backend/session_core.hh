@@ -93,6 +93,7 @@ class session_core {
   }
   /// For the other API: what it counts there, and what the configuration says. Null: nobody looks.
   activity_page* activity() const { return request_.activity; }
+  account_share* account() const { return request_.account; }
   const shape_settings& shape() const { return request_.shape; }
   object_tables& objects() { return objects_; }          ///< with the turn
   quota& limits() { return quota_; }                     ///< with the turn

@@ -140,6 +140,22 @@ result<std::unique_ptr<transport::connection>> share_memory(
 int serve(const worker_options& options, device::device* device, session_api* api, device_output* output) {
   auto message = receive_control(control, true);
   if (!message.ok() || !*message) return 0;  // the daemon has no use for this worker
+  std::optional<account_share> account;
+  shape_settings shape = options.shape;
+  if ((*message)->kind == control_kind::account) {
+    const auto slot = decode_slot((*message)->payload);
+    CHECK(slot.ok() && (*message)->descriptor);
+    auto opened = account_share::open((*message)->descriptor, *slot);
+    if (!opened) {
+      (void)send_control(control, control_kind::failed, encode_text("no limit for its identity's memory"))
+          .ok();
+      return 1;
+    }
+    account.emplace(std::move(*opened));
+    shape.memory = shape.memory == 0 ? account->most() : std::min(shape.memory, account->most());
+    message = receive_control(control, true);
+    if (!message.ok() || !*message) return 0;
+  }
   CHECK((*message)->kind == control_kind::assign);
   auto assign = decode_assign((*message)->payload);
   CHECK(assign.ok() && (*message)->descriptor);
@@ -189,7 +205,8 @@ int serve(const worker_options& options, device::device* device, session_api* ap
                                          .attach = attach,
                                          .images = images ? &*images : nullptr,
                                          .image_access = assign->images,
-                                         .shape = options.shape,
+                                         .shape = shape,
+                                         .account = account ? &*account : nullptr,
                                          .activity = options.page,
                                          .held_by_page = options.held_by_page,
                                          .core_dumps = options.confine_to.empty()});

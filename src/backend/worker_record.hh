@@ -42,6 +42,8 @@ struct workers::worker {
   std::string ended_because;  ///< not empty: we have ended it, and it does not begin again
   unique_fd activity;         ///< its page, once it serves
   std::optional<session_hold> hold;
+  std::string account;                ///< whose memory it counts in `slot`
+  std::optional<std::uint32_t> slot;  ///< none: its identity has no limit
 };
 
 }  // namespace outboard::backend

@@ -186,6 +186,7 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
 }
 
 status workers::assign(worker& w, accepted_session& session) {
+  OUTBOARD_TRY(give_account(w, *session.has));
   const assign_message m{next_session_, session.scheme, encode(session.hello), session.images, session.seal};
   // Only for its end: the bytes are the worker's.
   auto watch = loop_.watch(session.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
@@ -402,6 +403,7 @@ void workers::ended(worker& w, int wait_status) {
   broker_.forget(w.id);
   if (!w.folder.empty()) folders_.remove(w.folder);
   if (w.kept) compiler_caches_.give_back(std::move(*w.kept));
+  take_account_back(w);
   workers_.erase(w.id);
   if (!was_session) return tell_unsettled();
   call_next();

@@ -22,6 +22,7 @@
 #include "backend/pool.hh"
 #include "backend/seats.hh"
 #include "backend/session_folders.hh"
+#include "backend/shared_account.hh"
 #include "backend/waiting_line.hh"
 #include "backend/worker_environment.hh"
 #include "base/config.hh"
@@ -36,9 +37,10 @@ struct worker_command {
 
 struct worker_settings {
   worker_command command;
-  std::string device;              ///< "vendor", "cpu", "mock"
-  std::vector<std::string> uuids;  ///< of the devices, for CUDA_VISIBLE_DEVICES
-  bool may_occupy_device = true;   ///< false under exclusive compute mode: no warm workers
+  std::string device;                      ///< "vendor", "cpu", "mock"
+  std::vector<std::string> uuids;          ///< of the devices, for CUDA_VISIBLE_DEVICES
+  std::vector<std::uint64_t> boards = {};  ///< of them (board_number()), in their order
+  bool may_occupy_device = true;           ///< false under exclusive compute mode: no warm workers
   limit_settings limits;
   pool_settings pool;
   confine_choice confine = confine_choice::automatic;
@@ -108,6 +110,8 @@ class workers {
   /// Why no further session of this identity would be taken now; empty: it would.
   std::string refusal_of(const share& s) const { return seats_.refusal_of(s); }
   const seats& places() const { return seats_; }
+  /// What the sessions of an identity hold of each lent device; empty: it has no limit, and is not counted.
+  std::vector<std::uint64_t> memory_of(const std::string& account) const;
 
   /// No new sessions from now on, and no warm workers.
   void drain();
@@ -153,6 +157,8 @@ class workers {
                                           const std::optional<cache_lease>& kept) const;
   worker* find_warm(const std::string& key);
   status assign(worker& w, accepted_session& session);
+  status give_account(worker& w, const share& has);
+  void take_account_back(worker& w);
   std::size_t to_warm_up(const std::string& key) const;
   void warm_up(const std::string& key, const variables& driver);
   void warm_up_soon(const worker& like);
@@ -174,6 +180,7 @@ class workers {
   std::function<void()> changed_;
   pool pool_;
   seats seats_;
+  std::map<std::string, memory_account> memory_;  ///< by account, of those with a limit and sessions
   waiting_line waiting_;
   std::map<worker_id, std::unique_ptr<worker>> workers_;
   std::map<pid_t, worker_id> by_process_;

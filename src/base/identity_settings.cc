@@ -41,6 +41,14 @@ std::string number_text(const std::optional<std::uint32_t>& field) {
   return field ? std::to_string(*field) : "";
 }
 
+/// As of devices.memory: with less no program starts.
+bool set_memory(identity_settings& i, const given_value& v) {
+  const auto size = size_in(v);
+  if (!size || *size < (64u << 20) || *size > (1ull << 44)) return false;
+  i.device_memory = *size;
+  return true;
+}
+
 /// An empty list is one: whoever has no right is locked out.
 bool set_rights(identity_settings& i, const given_value& v) {
   const auto list = texts_in(v);
@@ -77,6 +85,10 @@ constexpr identity_key keys[]{
     {"waiting", "a number from 0 to 100000", "sessions that wait; more are refused", "8",
      [](auto& i, const given_value& v) { return set_number(i.waiting, v, 0); },
      [](const auto& i) { return number_text(i.waiting); }},
+    {"device_memory", "a size like \"8GiB\", from 64MiB to 16TiB",
+     "how much memory of each device its sessions hold together; each sees no more than that", "\"16GiB\"",
+     set_memory,
+     [](const auto& i) { return i.device_memory ? exact_size_text(*i.device_memory) : std::string(); }},
     {"devices", "a list of indices (\"0\") and beginnings of UUIDs (\"GPU-1a2b\"), each device once",
      "which of the lent devices CUDA programs get, in the order that they see; default: all", "[\"0\"]",
      [](auto& i, const given_value& v) { return set_names(i.devices, v); },

@@ -38,11 +38,12 @@ struct identity_settings {
   std::string name;
   // Who: of local sockets, by name or number; of named tokens, the name; of certificates, the subject.
   std::vector<std::string> users, groups, tokens, certificates;
-  std::optional<std::uint32_t> sessions;  ///< that run at once
-  std::optional<std::uint32_t> waiting;   ///< that wait for that
-  std::vector<std::string> devices;       ///< as shape_settings::visible, of those lent; empty: all
-  std::optional<rights> may;              ///< nothing: as without tables
-  std::string origin;                     ///< "FILE:LINE" that it begins at
+  std::optional<std::uint32_t> sessions;       ///< that run at once
+  std::optional<std::uint32_t> waiting;        ///< that wait for that
+  std::optional<std::uint64_t> device_memory;  ///< bytes of each device that its sessions hold together
+  std::vector<std::string> devices;            ///< as shape_settings::visible, of those lent; empty: all
+  std::optional<rights> may;                   ///< nothing: as without tables
+  std::string origin;                          ///< "FILE:LINE" that it begins at
 };
 
 /// A key of such a table.

@@ -23,7 +23,8 @@ TEST(identity_settings, reads_who_may_do_what_and_have_how_much) {
   config c;
   ASSERT_EQ(
       problem_of("[identity.lab-a]\nusers = [\"alice\", \"1002\"]\ngroups = \"lab\"\ntokens = [\"ci\"]\n"
-                 "certificates = [\"CN=alice,O=lab\"]\nsessions = 2\nwaiting = 0\ndevices = [\"1\"]\n"
+                 "certificates = [\"CN=alice,O=lab\"]\nsessions = 2\nwaiting = 0\ndevice_memory = "
+                 "\"8GiB\"\ndevices = [\"1\"]\n"
                  "rights = [\"run\", \"list-all\"]\n[identity.default]\nrights = []\n",
                  c),
       "");
@@ -36,6 +37,7 @@ TEST(identity_settings, reads_who_may_do_what_and_have_how_much) {
   EXPECT_EQ(at->certificates, (std::vector<std::string>{"CN=alice,O=lab"}));
   EXPECT_EQ(at->sessions, 2u);
   EXPECT_EQ(at->waiting, 0u);
+  EXPECT_EQ(at->device_memory, 8ull << 30);
   EXPECT_EQ(at->devices, (std::vector<std::string>{"1"}));
   EXPECT_EQ(rights_text(at->may.value()), "run, list-all");
   EXPECT_EQ(c.origins.at("identity.lab-a.sessions"), "f:6");
@@ -59,8 +61,8 @@ TEST(identity_settings, refuses_values_that_mean_nothing) {
   for (const std::string line :
        {"users = []", "users = [\"\"]", "users = [\"a\", \"a\"]", "users = 7", "tokens = true",
         "sessions = -1", "sessions = \"2\"", "waiting = 100001", "waiting = 1.5", "devices = []",
-        "rights = [\"root\"]", "rights = \"run,list-own\"", "rights = 1", "sessions = {}", "users = [[]]",
-        "rights = [1]"}) {
+        "rights = [\"root\"]", "rights = \"run,list-own\"", "rights = 1", "device_memory = \"1KiB\"",
+        "device_memory = -1", "device_memory = \"8GB\"", "sessions = {}", "users = [[]]", "rights = [1]"}) {
     EXPECT_NE(problem_of("[identity.a]\n" + line + "\n").find(" has a bad value, accepted: "),
               std::string::npos)
         << line;

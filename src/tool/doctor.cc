@@ -13,6 +13,7 @@
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/parts.hh"
+#include "tool/text.hh"
 #include "tool/verbs.hh"
 #include "tool/worker_command.hh"
 
@@ -211,11 +212,19 @@ void print_identity(const json& identity) {
     return most.is_null() ? std::string() : " of " + most.dump();
   };
   const std::string person = text_of(get(identity, "person")), name = text_of(get(identity, "name"));
-  std::printf("    you: %s%s; rights: %s; %s%s running, %s%s waiting%s\n", person.c_str(),
+  std::string memory;
+  if (const double most = number(identity, "device_memory_limit"); most > 0) {
+    double held = 0;
+    for (const json& device : get(identity, "device_memory_held")) {
+      if (device.is_number()) held = std::max(held, device.get<double>());
+    }
+    memory = "; memory " + size_text(held) + " of " + size_text(most);
+  }
+  std::printf("    you: %s%s; rights: %s; %s%s running, %s%s waiting%s%s\n", person.c_str(),
               name == person ? "" : (" of [identity." + name + "]").c_str(),
               text_of(get(identity, "rights")).c_str(), text_of(get(identity, "running")).c_str(),
               limit("sessions_limit").c_str(), text_of(get(identity, "waiting")).c_str(),
-              limit("waiting_limit").c_str(),
+              limit("waiting_limit").c_str(), memory.c_str(),
               get(identity, "shares_places") == true ? "; places are shared with others" : "");
 }
 

@@ -81,7 +81,6 @@ class Identities(DaemonTest):
         self.assertEqual(kind, WELCOME, payload)
         return json.loads(payload[payload.index(b"{" if question == "doctor" else b"["):-32])
 
-
     def lacks(self, right, client, **fields):
         reason, why = self.refusal_of(client, **fields)
         self.assertEqual(reason, "token")
@@ -279,8 +278,8 @@ class ReadAgain(Identities):
         self.begins(self.over_tcp(daemon), token=ann)
         waits = self.say(self.over_tcp(daemon), ann)
         self.assertTrue(wait_until(daemon.waiting))
-        self.rewrite(daemon, '[identity.ann]\ntokens = ["ann"]\nsessions = 2\n[pool]\nmost = 3\n[limits]\nsessions = 5\n',
-                     by_signal=False)
+        self.rewrite(daemon, '[identity.ann]\ntokens = ["ann"]\nsessions = 2\n[pool]\nmost = 3\n'
+                     '[limits]\nsessions = 5\n', by_signal=False)
         done = run("reload", "--server", daemon.unix)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("from its next start on count: pool.most\n", done.stdout)

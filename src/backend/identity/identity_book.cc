@@ -48,6 +48,7 @@ result<identity_book> identity_book::make(std::span<const identity_settings> tab
     t.has = {.account = "identity " + from.name,
              .sessions = from.sessions,
              .waiting = from.waiting,
+             .device_memory = from.device_memory,
              .may = from.may.value_or(0)};
     t.has_rights = from.may.has_value();
     if (!from.devices.empty()) {

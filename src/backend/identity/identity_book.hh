@@ -32,6 +32,8 @@ struct share {
   std::string account;  ///< counts are kept by it: "identity NAME" of a table, else the person
   /// Nothing: what is fair among all (seats.hh).
   std::optional<std::uint32_t> sessions = std::nullopt, waiting = std::nullopt;
+  /// Bytes of each device that its sessions hold together; nothing: no limit.
+  std::optional<std::uint64_t> device_memory = std::nullopt;
   /// UUIDs in the order that its programs see; nothing: all that are lent.
   std::optional<std::vector<std::string>> devices = std::nullopt;
   rights may = 0;

@@ -35,7 +35,13 @@ bool memory_ledger::fits(const places& on, std::uint64_t bytes) const {
 
 std::shared_ptr<memory_ledger::hold> memory_ledger::take(places on, std::uint64_t bytes) {
   if (!fits(on, bytes)) return nullptr;
-  for (const std::int32_t place : on) tally_.add(place, bytes);
+  const bool claimed =
+      !account_ || std::ranges::all_of(on, [&](std::int32_t place) { return account_->claim(place, bytes); });
+  for (const std::int32_t place : on) {
+    if (claimed) tally_.add(place, bytes);
+  }
+  if (account_) account_->settle();
+  if (!claimed) return nullptr;
   return std::make_shared<hold>(shared_from_this(), std::move(on), bytes);
 }
 

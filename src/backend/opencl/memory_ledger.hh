@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,13 +21,18 @@ class memory_ledger : public std::enable_shared_from_this<memory_ledger> {
  public:
   /// `most` bytes of each device; 0: as much as there is. `page` may be null and outlives the process's last
   /// object.
-  memory_ledger(std::uint64_t most, activity_page* page) : most_(most), page_(page) {}
+  /// `account`: what the session's identity holds; null: that has no limit.
+  memory_ledger(std::uint64_t most, activity_page* page, const account_share* account = nullptr)
+      : most_(most), page_(page), account_(account ? std::optional(*account) : std::nullopt) {}
 
   /// The host's next device, by its board's number (0: none). Parts of a device count as the whole.
   void add(cl_device_id device, std::uint64_t board);
   void add_part(cl_device_id part, cl_device_id whole);
   /// All of the host's are known.
-  void open() { tally_.open(boards_, page_); }
+  void open() {
+    if (account_) account_->set_devices(boards_);
+    tally_.open(boards_, page_, account_ ? &*account_ : nullptr);
+  }
 
   std::uint64_t most() const { return most_; }
   std::uint64_t bytes(cl_device_id device) const;
@@ -55,12 +61,14 @@ class memory_ledger : public std::enable_shared_from_this<memory_ledger> {
     std::atomic<bool> dying_{false};
   };
   bool fits(const places& on, std::uint64_t bytes) const;
-  /// nullptr: more than the session may hold. With the turn, so that nobody counts in between.
+  /// nullptr: more than the session may hold, or its identity. With the turn, so that nobody counts in
+  /// between.
   std::shared_ptr<hold> take(places on, std::uint64_t bytes);
 
  private:
   const std::uint64_t most_;
   activity_page* const page_;
+  std::optional<account_share> account_;
   device_tally tally_;
   std::vector<std::uint64_t> boards_;
   std::map<cl_device_id, std::int32_t> places_;

@@ -37,6 +37,29 @@ TEST(MemoryLedger, EachDeviceHasTheLimitForItself) {
   EXPECT_FALSE(take(*all, {device(2)}, ~std::uint64_t{0}));
 }
 
+TEST(MemoryLedger, SessionsOfOneIdentityHaveItsLimitTogether) {
+  auto account = std::move(*memory_account::make(1000, std::array<std::uint64_t, 1>{0x1b00 + 1}));
+  const auto session = [&](account_share& share) {
+    auto all = std::make_shared<memory_ledger>(most, nullptr, &share);
+    all->add(device(1), 0x1b00 + 1);
+    all->add(device(2), 0);
+    all->open();
+    return all;
+  };
+  auto mine = account_share::open(account.descriptor(), *account.take_slot());
+  auto others = account_share::open(account.descriptor(), *account.take_slot());
+  const auto a = session(*mine), b = session(*others);
+  auto held = take(*a, {device(1)}, 700);
+  ASSERT_TRUE(held);
+  EXPECT_FALSE(take(*b, {device(1), device(2)}, 400));
+  EXPECT_EQ(b->bytes(device(2)), 0u) << "nothing is left of what was refused";
+  EXPECT_TRUE(take(*b, {device(2)}, 1000)) << "one that has no board is counted, too";
+  const auto rest = take(*b, {device(1)}, 300);
+  EXPECT_TRUE(rest);
+  held.reset();
+  EXPECT_TRUE(take(*b, {device(1)}, 700));
+}
+
 TEST(MemoryLedger, PartsCountAsTheWhole) {
   const auto all = ledger_of_two();
   const auto held = take(*all, {device(3), device(2)}, 600);

@@ -144,7 +144,7 @@ session& own(call& c) { return static_cast<session&>(*c.session.other_api()); }
 result<std::vector<std::byte>> session::begin(session_core& core) {
   core_ = &core;
   if (core.passes_descriptors()) (void)pages_.open();
-  ledger_ = std::make_shared<memory_ledger>(core.shape().memory, core.activity());
+  ledger_ = std::make_shared<memory_ledger>(core.shape().memory, core.activity(), core.account());
   core.objects().set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
   marshal::opencl::snapshot s;
   std::array<char, 256> host{};
