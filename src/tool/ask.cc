@@ -165,7 +165,7 @@ std::string why_no_place(const server_answer& answer) {
   if (limit == 0 || running + waiting < limit) {
     const json& refusal = get(get(about, "identity"), "refusal");
     if (!refusal.is_string() || refusal == "") return "";
-    return "server " + answer.url + " takes no more: " + clean_line(refusal.get<std::string>());
+    return "server " + answer.url + " begins no session: " + clean_line(refusal.get<std::string>());
   }
   return "server " + answer.url + " is full: " + std::to_string(running) + " of its sessions run and " +
          std::to_string(waiting) + " wait, the limit of both is " + std::to_string(limit);
