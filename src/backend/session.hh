@@ -21,6 +21,7 @@
 
 namespace outboard::backend {
 
+class account_share;
 class session_api;
 
 struct session_request {

@@ -43,6 +43,7 @@ struct workers_test : testing::Test {
                                 .confine = confine_choice::off,
                                 .own_environment = [](const char*) -> const char* { return nullptr; }},
                 [] {});
+    seen.clear();  // without what its start says of confinement
     std::array<int, 2> ends{};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
     client.reset(ends[1]);
