@@ -13,6 +13,8 @@ from outboard_testing import (GONE_WITHIN, SANITIZED, Resources, SystemTest, arg
 KILLS = argument(20)
 HONEST = 3
 SEED = 20260
+# At its end a sanitized program looks for leaks: up to 3.4 s of 60 such ends while both cores had other work, 0.4 s without.
+HUNG_AFTER = 15.0 if SANITIZED else 5.0
 
 
 class Honest(threading.Thread):
@@ -64,7 +66,7 @@ class KillStorm(SystemTest):
         os.kill(session["worker"], signal.SIGKILL)
         killed = time.monotonic()
         out, err = client.communicate(timeout=30)
-        self.assertLess(time.monotonic() - killed, 5.0, "the client hung after its worker was killed")
+        self.assertLess(time.monotonic() - killed, HUNG_AFTER, "the client hung after its worker was killed")
         self.assertNotEqual(client.returncode, 0, out)
         self.assertIn("FAIL", out)
         self.assertEqual(len(err.splitlines()), 1, err)
