@@ -34,6 +34,10 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit, nullptr, 0);
 }
 
+/// In place of the process of the last recording: it could not lock its byte (no memory for locks, or another
+/// process holds that byte), so that nobody can see whether it lives.
+constexpr std::int32_t unknown = 0;
+
 /// A byte of the file for each process: numbers of processes are positive.
 struct flock byte_of(std::int32_t process, short type) {
   struct flock lock {};
@@ -103,17 +107,21 @@ CUipcEventHandle ipc_event::received_with(const CUipcEventHandle& handle, int de
 
 /// A worker that is locked in cannot ask whether another process is there; a lock on the file goes with it.
 bool ipc_event::is_gone(std::int32_t process) const {
-  if (process <= 0 || process == ::getpid()) return false;
+  if (process <= unknown || process == ::getpid()) return false;
   struct flock lock = byte_of(process, F_WRLCK);
   return ::fcntl(file_.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
+bool ipc_event::lock_own_byte() {
+  if (locked_.load(std::memory_order_relaxed)) return true;
+  struct flock lock = byte_of(::getpid(), F_RDLCK);
+  const bool locked = ::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0;
+  if (locked) locked_.store(true, std::memory_order_relaxed);
+  return locked;
+}
+
 std::uint64_t ipc_event::begin() {
-  if (!locked_.load(std::memory_order_relaxed)) {
-    struct flock lock = byte_of(::getpid(), F_RDLCK);
-    if (::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0) locked_.store(true, std::memory_order_relaxed);
-  }
-  page().recorder.store(::getpid());
+  page().recorder.store(lock_own_byte() ? ::getpid() : unknown);
   return page().recorded.fetch_add(1) + 1;
 }
 

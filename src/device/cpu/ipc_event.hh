@@ -37,7 +37,8 @@ class ipc_event {
   /// The last recording so far, 0: none.
   std::uint64_t last() const { return page().recorded.load(std::memory_order_acquire); }
   bool done(std::uint64_t number) const;
-  /// Waits until it is done, its recorder has died, or `given_up` says so (asked ten times a second).
+  /// Waits until it is done, its recorder has died, or `given_up` says so (asked ten times a second). A
+  /// recorder of which nobody can see whether it lives is waited for.
   void await(std::uint64_t number, const std::function<bool()>& given_up);
 
  private:
@@ -45,7 +46,7 @@ class ipc_event {
     std::array<std::uint8_t, 16> key{};
     std::atomic<std::uint64_t> recorded{0}, finished{0};
     std::atomic<std::uint32_t> changed{0};  ///< a futex
-    std::atomic<std::int32_t> recorder{0};  ///< process of the last recording
+    std::atomic<std::int32_t> recorder{0};  ///< process of the last recording, where it could lock its byte
   };
 
   ipc_event() = default;
@@ -53,6 +54,7 @@ class ipc_event {
     return *reinterpret_cast<struct page*>(mapping_.begin());
   }
   bool map();
+  bool lock_own_byte();
   bool is_gone(std::int32_t process) const;
 
   std::atomic<bool> locked_{false};  ///< this process's byte, which says that it lives

@@ -196,6 +196,45 @@ TEST(ipc_event, of_a_recorder_that_opened_it_is_waited_for_while_that_lives) {
   ::close(ready[0]), ::close(ready[1]);
 }
 
+TEST(ipc_event, of_a_recorder_that_cannot_say_that_it_lives_is_waited_for) {
+  const auto event = ipc_event::make();
+  ASSERT_TRUE(event);
+  const int own = ipc_event::descriptor_of(event->handle());
+  // Opened anew, it is somebody else for locks.
+  const unique_fd file(::open(("/proc/self/fd/" + std::to_string(own)).c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(file);
+  int go[2], begun[2];
+  ASSERT_TRUE(::pipe(go) == 0 && ::pipe(begun) == 0);
+  const pid_t child = ::fork();
+  char byte = 0;
+  if (child == 0) {
+    (void)!::read(go[0], &byte, 1);
+    const std::uint64_t number = event->begin();
+    (void)!::write(begun[1], "x", 1);
+    (void)!::read(go[0], &byte, 1);
+    event->finish(number);
+    ::_exit(0);
+  }
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = child;
+  lock.l_len = 1;
+  ASSERT_EQ(::fcntl(file.get(), F_OFD_SETLK, &lock), 0);
+  ASSERT_EQ(::write(go[1], "x", 1), 1);
+  ASSERT_EQ(::read(begun[0], &byte, 1), 1);
+  lock.l_type = F_UNLCK;
+  ASSERT_EQ(::fcntl(file.get(), F_OFD_SETLK, &lock), 0);
+  int asked = 0;
+  event->await(1, [&] { return ++asked > 2; });
+  EXPECT_FALSE(event->done(1)) << "its recorder lives and has not finished";
+  ASSERT_EQ(::write(go[1], "x", 1), 1);
+  event->await(1, never);
+  EXPECT_TRUE(event->done(1));
+  ::waitpid(child, nullptr, 0);
+  for (const int end : {go[0], go[1], begun[0], begun[1]}) ::close(end);
+}
+
 TEST(ipc_event, of_a_recorder_that_died_does_not_hang) {
   const auto event = ipc_event::make();
   ASSERT_TRUE(event);
