@@ -286,7 +286,17 @@ class Daemon:
 
 
 class DaemonTest(unittest.TestCase):
-    """A folder of its own; daemons made by serve() end with the test."""
+    """A folder of its own; daemons made by serve() end with the test. If it fails the end of their logs is printed: why a
+    server closed a connection stands nowhere else."""
+
+    def run(self, result=None):
+        self.logs = []
+        failed_before = 0 if result is None else len(result.failures) + len(result.errors)
+        result = super().run(result)
+        if len(result.failures) + len(result.errors) > failed_before:
+            for log in dict.fromkeys(self.logs):  # of one folder: the last one
+                print(f"--- {self.id()} failed; the end of its server's log:\n{log}---", flush=True)
+        return result
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="outboard-test-")
@@ -294,6 +304,7 @@ class DaemonTest(unittest.TestCase):
 
     def serve(self, *flags, **options):
         daemon = Daemon(self.folder, *flags, **options)
+        self.addCleanup(lambda: self.logs.append(daemon.log()[-4000:]))
         self.addCleanup(daemon.kill)
         return daemon
 
