@@ -19,11 +19,14 @@ constexpr std::size_t last_place = most_account_devices - 1;
 constexpr int most_tries = 40;
 constexpr std::chrono::microseconds first_pause{20}, longest_pause{1000};
 
+/// What a thread has claimed for the request that it carries out. A session carries out several requests at
+/// once, each on one thread from its beginning to its end, so a thread's claims are those of its request:
+/// nobody else settles them, and none of them needs a lock.
 struct claim_of_thread {
-  std::size_t place;
+  const account_slot* by;
+  std::atomic<std::uint64_t>* claimed;
   std::uint64_t bytes;
 };
-/// A worker has one session, and a request runs on one thread.
 thread_local std::vector<claim_of_thread> claims;
 
 account_pages* map(const unique_fd& descriptor) {
@@ -121,7 +124,7 @@ bool account_share::claim(std::int32_t device, std::uint64_t bytes, std::uint64_
     const std::uint64_t used = all.held - std::min(spare, all.held);
     // This one is among them.
     if (used + all.claimed <= most) {
-      claims.push_back({place, bytes});
+      claims.push_back({&own(), &claimed, bytes});
       return true;
     }
     claimed.fetch_sub(bytes);
@@ -133,8 +136,11 @@ bool account_share::claim(std::int32_t device, std::uint64_t bytes, std::uint64_
 }
 
 void account_share::settle() {
-  for (const claim_of_thread& each : claims) own().claimed[each.place].fetch_sub(each.bytes);
-  claims.clear();
+  std::erase_if(claims, [&](const claim_of_thread& each) {
+    if (each.by != &own()) return false;
+    each.claimed->fetch_sub(each.bytes);
+    return true;
+  });
 }
 
 std::optional<std::uint64_t> account_share::left(std::int32_t device) const {

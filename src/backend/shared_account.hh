@@ -77,9 +77,10 @@ class account_share {
   /// The session holds so much more (modulo 2^64: also less). Any thread.
   void change(std::int32_t device, std::uint64_t bytes);
   /// May the session take so much more? What it has in `spare` counts as free. If so it is claimed until the
-  /// calling thread settles. Any thread.
+  /// calling thread settles; a request that asks several times holds all that it has claimed. Any thread.
   bool claim(std::int32_t device, std::uint64_t bytes, std::uint64_t spare = 0);
-  /// The request of this thread is over: what it has taken is held by now, what it has not is free again.
+  /// The request of the calling thread is over: what it has taken is held by now, what it has not is free
+  /// again. Claims of other threads and other shares stay. On the thread that claimed.
   void settle();
   /// What may still be taken; nothing: more is held than may be.
   std::optional<std::uint64_t> left(std::int32_t device) const;

@@ -105,6 +105,58 @@ TEST_F(shared_account_test, a_slot_is_given_once_and_clean) {
   EXPECT_EQ(more, most_account_slots - 1);
 }
 
+TEST_F(shared_account_test, a_request_settles_what_it_has_claimed_itself) {
+  account_share a = member(), b = member();
+  EXPECT_TRUE(a.claim(0, 60 * MiB));
+  std::thread([&] {
+    EXPECT_TRUE(a.claim(0, 10 * MiB));
+    EXPECT_TRUE(a.claim(1, 10 * MiB));
+    a.settle();
+  }).join();
+  b.settle();
+  EXPECT_FALSE(b.claim(0, 41 * MiB)) << "the first request is still under way";
+  EXPECT_TRUE(b.claim(0, 40 * MiB));
+  a.settle();
+  EXPECT_FALSE(a.claim(0, 61 * MiB)) << "and so is this one";
+  EXPECT_TRUE(a.claim(0, 60 * MiB));
+  a.settle(), b.settle();
+  EXPECT_TRUE(take(a, 0, 100 * MiB) && take(a, 1, 100 * MiB)) << "nothing is left of any claim";
+}
+
+TEST_F(shared_account_test, requests_of_several_threads_and_sessions_hold_no_more_than_they_may) {
+  std::array<account_share, 2> sessions{member(), member()};
+  std::atomic<std::uint64_t> held_by_all{0};
+  std::atomic<int> too_much{0}, taken{0}, refused{0};
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  const auto lane = [&](account_share& session, unsigned seed) {
+    std::minstd_rand random(seed);
+    while (std::chrono::steady_clock::now() < until) {
+      // A request that asks twice, and lets go of the first if it does not get the second.
+      const std::uint64_t half = (random() % 30) * MiB;
+      if (!session.claim(0, half) || !session.claim(0, half)) {
+        session.settle();
+        ++refused;
+        continue;
+      }
+      std::this_thread::yield();
+      session.change(0, 2 * half);
+      if (held_by_all.fetch_add(2 * half) + 2 * half > 100 * MiB) ++too_much;
+      session.settle();
+      std::this_thread::yield();
+      held_by_all.fetch_sub(2 * half);
+      session.change(0, 0 - 2 * half);
+      ++taken;
+    }
+  };
+  std::vector<std::thread> lanes;
+  for (unsigned i = 0; i < 4; ++i) lanes.emplace_back(lane, std::ref(sessions[i % 2]), i + 1);
+  for (std::thread& each : lanes) each.join();
+  EXPECT_EQ(too_much, 0);
+  EXPECT_TRUE(taken > 0 && refused > 0) << taken << " and " << refused << ": they did not meet";
+  EXPECT_EQ(held(), 0u);
+  EXPECT_TRUE(take(sessions[0], 0, 100 * MiB)) << "nothing is left of any claim";
+}
+
 TEST_F(shared_account_test, opens_nothing_but_its_pages) {
   const unique_fd other(::open("/dev/zero", O_RDWR | O_CLOEXEC));
   EXPECT_FALSE(account_share::open(other, 0));
