@@ -37,10 +37,10 @@ std::shared_ptr<memory_ledger::hold> memory_ledger::take(places on, std::uint64_
   if (!fits(on, bytes)) return nullptr;
   const bool claimed =
       !account_ || std::ranges::all_of(on, [&](std::int32_t place) { return account_->claim(place, bytes); });
-  for (const std::int32_t place : on) {
-    if (claimed) tally_.add(place, bytes);
+  if (claimed) {
+    for (const std::int32_t place : on) tally_.add(place, bytes);
   }
-  if (account_) account_->settle();
+  if (account_) account_->settle();  // what was claimed of some devices, too, if the rest was not to be had
   if (!claimed) return nullptr;
   return std::make_shared<hold>(shared_from_this(), std::move(on), bytes);
 }
