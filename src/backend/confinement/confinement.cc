@@ -128,7 +128,7 @@ status confine(const std::string& folder, std::span<const place> places, filtere
   static const unique_fd own_folder(::open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (const int version = landlock_version(); version > 0)
     OUTBOARD_TRY(lock_files(version, places, who == filtered::driver_with_mps));
-  OUTBOARD_TRY(give_up_capabilities(who == filtered::driver || who == filtered::driver_with_mps));
+  OUTBOARD_TRY(give_up_capabilities(has_a_driver(who)));
   if (system_calls_can_be_refused()) OUTBOARD_TRY(refuse_system_calls(who, log::enabled(log::level::debug)));
   return {};
 }

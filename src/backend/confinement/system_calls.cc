@@ -114,8 +114,6 @@ std::vector<std::uint32_t> refused_options() {
   return {PR_SET_PDEATHSIG, PR_SET_DUMPABLE};
 }
 
-bool has_a_driver(filtered who) { return who == filtered::driver || who == filtered::driver_with_mps; }
-
 bool starts_no_processes(filtered who) { return who == filtered::gate && !under_asan; }
 
 /// Threads; and where programs may be started, processes.

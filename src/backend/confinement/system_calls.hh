@@ -23,6 +23,10 @@ enum class filtered : std::uint8_t {
   driver_with_mps,  ///< and one where it connects to one: whatever else listens on local sockets is open then
   gate,             ///< starts no process and makes no socket but pairs
 };
+/// Whether it has CUDA's driver.
+constexpr bool has_a_driver(filtered who) {
+  return who == filtered::driver || who == filtered::driver_with_mps;
+}
 
 /// The filter's program; signals may be sent to process `self` only.
 std::vector<sock_filter> refused_system_calls(filtered who, pid_t self);
