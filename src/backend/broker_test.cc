@@ -3,24 +3,17 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include "backend/control_body.hh"
 #include "base/log.hh"
 
 namespace outboard::backend {
 namespace {
 
 template <class Body>
-std::vector<std::byte> encoded(const Body& body) {
-  std::vector<std::byte> out;
-  wire::writer w(out);
-  marshal::put_body(w, body);
-  return out;
-}
-
-template <class Body>
-Body decoded(const std::optional<broker_answer>& a) {
-  EXPECT_TRUE(a);
-  wire::reader r(a ? std::span<const std::byte>(a->payload) : std::span<const std::byte>());
-  return marshal::take_body<Body>(r);
+Body told(const std::optional<broker_answer>& answer) {
+  const auto body = answer ? body_of<Body>(answer->payload) : std::nullopt;
+  EXPECT_TRUE(body);
+  return body.value_or(Body{});
 }
 
 control_message message(control_kind kind, std::vector<std::byte> payload, int fd = -1) {
@@ -36,10 +29,10 @@ class broker_of_two : public testing::Test {
   static constexpr std::uint64_t ada = 1, bob = 2;
 
   marshal::share_token offer(std::uint64_t owner, const std::string& who, std::uint64_t size = 4096) {
-    const auto reply = decoded<offered_message>(
+    const auto reply = told<offered_message>(
         broker_.answer(owner, who,
                        message(control_kind::offer,
-                               encoded(offer_message{share_class::memory, {2 * size, 512, size, {}, {}}}),
+                               payload_of(offer_message{share_class::memory, {2 * size, 512, size, {}, {}}}),
                                ::open("/dev/null", O_RDONLY | O_CLOEXEC))));
     EXPECT_TRUE(reply.taken);
     return reply.token;
@@ -47,12 +40,12 @@ class broker_of_two : public testing::Test {
   std::optional<broker_answer> seek(std::uint64_t who, const std::string& identity,
                                     const marshal::share_token& token,
                                     share_class what = share_class::memory) {
-    return broker_.answer(who, identity, message(control_kind::seek, encoded(seek_message{what, token})));
+    return broker_.answer(who, identity, message(control_kind::seek, payload_of(seek_message{what, token})));
   }
   bool finds(std::uint64_t who, const std::string& identity, const marshal::share_token& token,
              share_class what = share_class::memory) {
     const auto answer = seek(who, identity, token, what);
-    const bool found = decoded<sought_message>(answer).found;
+    const bool found = told<sought_message>(answer).found;
     EXPECT_EQ(answer->descriptor >= 0, found) << "never a descriptor with a refusal";
     return found;
   }
@@ -63,13 +56,13 @@ class broker_of_two : public testing::Test {
 TEST_F(broker_of_two, gives_what_was_offered_to_whoever_has_the_token) {
   const auto token = offer(ada, "user 7");
   const auto answer = seek(bob, "user 7", token);
-  const auto got = decoded<sought_message>(answer);
+  const auto got = told<sought_message>(answer);
   EXPECT_TRUE(got.found);
   EXPECT_FALSE(got.own);
   EXPECT_EQ(got.about.size, 4096u);
   EXPECT_EQ(got.about.offset, 512u);
   EXPECT_GE(answer->descriptor, 0);
-  EXPECT_TRUE(decoded<sought_message>(seek(ada, "user 7", token)).own);
+  EXPECT_TRUE(told<sought_message>(seek(ada, "user 7", token)).own);
 }
 
 TEST_F(broker_of_two, knows_no_token_of_another_identity_class_or_with_a_bit_changed) {
@@ -90,7 +83,8 @@ TEST_F(broker_of_two, forgets_with_the_owner_and_at_its_word_only) {
   const auto first = offer(ada, "user 7"), second = offer(ada, "user 7");
   const auto withdraw = [&](std::uint64_t who, const marshal::share_token& token) {
     EXPECT_TRUE(broker_.answer(
-        who, "user 7", message(control_kind::withdraw, encoded(seek_message{share_class::memory, token}))));
+        who, "user 7",
+        message(control_kind::withdraw, payload_of(seek_message{share_class::memory, token}))));
   };
   withdraw(bob, first);
   EXPECT_TRUE(finds(bob, "user 7", first)) << "not his to withdraw";
@@ -104,9 +98,9 @@ TEST_F(broker_of_two, forgets_with_the_owner_and_at_its_word_only) {
 
 TEST_F(broker_of_two, takes_no_more_than_its_limits) {
   const auto taken = [&](std::uint64_t who) {
-    return decoded<offered_message>(
+    return told<offered_message>(
                broker_.answer(who, "u",
-                              message(control_kind::offer, encoded(offer_message{share_class::memory, {}}),
+                              message(control_kind::offer, payload_of(offer_message{share_class::memory, {}}),
                                       ::open("/dev/null", O_RDONLY | O_CLOEXEC))))
         .taken;
   };
@@ -120,10 +114,10 @@ TEST_F(broker_of_two, takes_no_more_than_its_limits) {
 TEST(broker_for_all, an_identity_that_offers_all_it_may_keeps_no_other_from_sharing_nor_from_connecting) {
   broker all{{.per_session = 100, .descriptors = 120}};
   const auto offer = [&](std::uint64_t owner, const std::string& who) {
-    return decoded<offered_message>(
+    return told<offered_message>(
                all.answer(owner, who,
                           message(control_kind::offer,
-                                  encoded(offer_message{share_class::memory, {8, 0, 8, {}, {}}}),
+                                  payload_of(offer_message{share_class::memory, {8, 0, 8, {}, {}}}),
                                   ::open("/dev/null", O_RDONLY | O_CLOEXEC))))
         .taken;
   };
@@ -153,7 +147,7 @@ TEST_F(broker_of_two, a_session_that_meets_a_limit_again_and_again_has_one_line)
   const auto ask = [&](std::uint64_t owner) {
     for (int i = 0; i < 100; ++i)
       (void)broker_.answer(owner, "user 7",
-                           message(control_kind::offer, encoded(offer_message{share_class::event, {}})));
+                           message(control_kind::offer, payload_of(offer_message{share_class::event, {}})));
   };
   ask(ada), ask(bob);
   EXPECT_EQ(lines, 2) << "one for each session";
@@ -168,12 +162,12 @@ TEST_F(broker_of_two, answers_no_nonsense) {
   EXPECT_FALSE(broker_.answer(ada, "u", message(control_kind::offer, {})));
   EXPECT_FALSE(broker_.answer(ada, "u", message(control_kind::seek, std::vector<std::byte>(7))));
   EXPECT_FALSE(broker_.answer(ada, "u", message(control_kind::ready, {})));
-  EXPECT_FALSE(
-      broker_.answer(ada, "u", message(control_kind::offer, encoded(offer_message{share_class::memory, {}}))))
+  EXPECT_FALSE(broker_.answer(
+      ada, "u", message(control_kind::offer, payload_of(offer_message{share_class::memory, {}}))))
       << "memory without its descriptor";
   offer_message large{share_class::event, {}};
   large.about.native.resize(5000);
-  EXPECT_FALSE(broker_.answer(ada, "u", message(control_kind::offer, encoded(large))));
+  EXPECT_FALSE(broker_.answer(ada, "u", message(control_kind::offer, payload_of(large))));
 }
 
 }  // namespace
