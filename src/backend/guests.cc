@@ -353,18 +353,19 @@ accepted_session guests::session_of(guest& g) {
   const bool of_daemon = g.encrypted && hello.wanted == wire::purpose_checkpoint;
   const std::string_view handed_over_as =
       of_daemon ? scheme_with(&scheme_traits::has_socket_file).name : traits_of(g.scheme).handed_over_as;
-  accepted_session session{unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)),
-                           handed_over_as.empty() ? g.scheme : std::string(handed_over_as),
-                           g.from,
-                           g.peer,
-                           g.identity,
-                           g.process,
-                           std::move(hello),
-                           {g.shake.challenge(), scope_of(owner, rules_.tokens->secret())},
-                           g.shake.seal(),
-                           unique_fd(),
-                           g.user,
-                           g.groups};
+  accepted_session session{
+      .connection = unique_fd(::fcntl(g.socket.get(), F_DUPFD_CLOEXEC, 0)),
+      .scheme = handed_over_as.empty() ? g.scheme : std::string(handed_over_as),
+      .from = g.from,
+      .peer = g.peer,
+      .identity = g.identity,
+      .process = g.process,
+      .hello = std::move(hello),
+      .images = {g.shake.challenge(), scope_of(owner, rules_.tokens->secret())},
+      .seal = g.shake.seal(),
+      .user = g.user,
+      .groups = g.groups,
+  };
   if (!g.encrypted || of_daemon || !session.connection) return session;
   session.scheme = transport::tls::handed_over(g.scheme, g.key);
   session.answers = std::move(session.connection);
