@@ -5,7 +5,6 @@
 #include <charconv>
 #include <map>
 
-#include "api/cuda/visible_devices.hh"
 #include "base/joined.hh"
 #include "marshal/driver_variables.hh"
 
@@ -75,10 +74,11 @@ variables driver_environment(const variables& from_client, const variable_source
   return {chosen.begin(), chosen.end()};
 }
 
-bool names_device_twice(const variables& driver, std::span<const std::string> uuids) {
-  return std::any_of(driver.begin(), driver.end(), [&](const auto& variable) {
-    return variable.first == visible_devices && api::read_visible_devices(variable.second, uuids).twice;
-  });
+std::optional<api::visible_devices> visible_devices_of(const variables& driver,
+                                                       std::span<const std::string> uuids) {
+  const auto at = std::ranges::find(driver, visible_devices, &variables::value_type::first);
+  if (at == driver.end()) return std::nullopt;
+  return api::read_visible_devices(at->second, uuids);
 }
 
 variable_source within_devices(variable_source own, const std::vector<std::string>& uuids) {

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/cuda/visible_devices.hh"
+
 namespace outboard::backend {
 
 using variables = std::vector<std::pair<std::string, std::string>>;
@@ -46,7 +48,8 @@ std::optional<std::string> compose_visible_devices(std::optional<std::string_vie
                                                    std::optional<std::string_view> client,
                                                    std::span<const std::string> uuids);
 
-/// The client's list names a device twice: a driver gives CUDA_ERROR_INVALID_DEVICE.
-bool names_device_twice(const variables& driver, std::span<const std::string> uuids);
+/// What CUDA_VISIBLE_DEVICES among these means. nullopt: not set.
+std::optional<api::visible_devices> visible_devices_of(const variables& driver,
+                                                       std::span<const std::string> uuids);
 
 }  // namespace outboard::backend

@@ -76,7 +76,7 @@ TEST(driver_environment, tells_of_a_device_that_is_named_twice) {
   const auto nothing = [](const char*) -> const char* { return nullptr; };
   const auto restricted = [](const char*) { return "4,5,6"; };
   const auto twice = [&](const char* list, const variable_source& own) {
-    return names_device_twice(driver_environment({{"CUDA_VISIBLE_DEVICES", list}}, own, uuids), uuids);
+    return visible_devices_of(driver_environment({{"CUDA_VISIBLE_DEVICES", list}}, own, uuids), uuids)->twice;
   };
   for (const variable_source& own : {variable_source(nothing), variable_source(restricted)}) {
     EXPECT_TRUE(twice("0,0", own));
@@ -86,7 +86,23 @@ TEST(driver_environment, tells_of_a_device_that_is_named_twice) {
     EXPECT_FALSE(twice("0,7,0", own)) << "an index beyond ends the list";
     EXPECT_FALSE(twice("", own));
   }
-  EXPECT_FALSE(names_device_twice({{"CUDA_DEVICE_ORDER", "0,0"}}, uuids));
+  EXPECT_FALSE(visible_devices_of({{"CUDA_DEVICE_ORDER", "0,0"}}, uuids));
+}
+
+TEST(driver_environment, tells_of_a_list_that_names_no_device) {
+  const auto nothing = [](const char*) -> const char* { return nullptr; };
+  const auto restricted = [](const char*) { return "4,5,6"; };
+  for (const variable_source& own : {variable_source(nothing), variable_source(restricted)}) {
+    const auto named = [&](const char* list) {
+      const auto driver = driver_environment({{"CUDA_VISIBLE_DEVICES", list}}, own, uuids);
+      return visible_devices_of(driver, uuids)->ordinals.size();
+    };
+    for (const char* none : {"", "-1", "7", "7,0", "GPU-7", "none"}) EXPECT_EQ(named(none), 0u) << none;
+    EXPECT_EQ(named("0"), 1u);
+    EXPECT_EQ(named("2,0,7"), 2u);
+  }
+  EXPECT_FALSE(visible_devices_of(driver_environment({}, nothing, uuids), uuids)) << "all devices are seen";
+  EXPECT_EQ(visible_devices_of(driver_environment({}, restricted, uuids), uuids)->ordinals.size(), 3u);
 }
 
 TEST(worker_environment, is_clean) {

@@ -39,7 +39,7 @@ std::string describe_code(const api::driver_table& driver, const char* call, CUr
 /// A program that goes on after its failures does not fill its user's screen with them.
 constexpr unsigned most_failures_told = 16;
 
-/// `output` may be null and outlives the device.
+/// `output` may be null and outlives the device. The reason of an error is cuInit's code, if that is why.
 result<std::unique_ptr<device::device>> open_device(const worker_options& options, device_output* output) {
   // What goes wrong in a program is its user's matter: the server's log has it for information.
   const auto told = std::make_shared<std::atomic<unsigned>>(0);
@@ -53,7 +53,8 @@ result<std::unique_ptr<device::device>> open_device(const worker_options& option
   const api::driver_table& driver = (*device)->cuda();
   if (!driver.cuInit) return failure("the " + std::string((*device)->kind()) + " device has no cuInit");
   if (const CUresult code = driver.cuInit(0); code != CUDA_SUCCESS) {
-    return failure((*device)->describe() + ": " + describe_code(driver, "cuInit", code));
+    return outboard::error{action::fail, (*device)->describe() + ": " + describe_code(driver, "cuInit", code),
+                           code};
   }
   return device;
 }
@@ -245,9 +246,12 @@ status confine(const worker_options& options) {
   return confine_this_process(terms, [](const char* name) -> const char* { return std::getenv(name); });
 }
 
-/// What fails for being locked out looks like a fault of the driver's.
+/// What fails for being locked out looks like a fault of the driver's; so does a list of devices that hides
+/// all of them.
 error with_hint(const worker_options& options, error why) {
-  if (!options.confine_to.empty())
+  if (options.no_visible_device && why.reason == CUDA_ERROR_NO_DEVICE)
+    why.message += " (CUDA_VISIBLE_DEVICES names none of this server's devices)";
+  else if (!options.confine_to.empty())
     why.message +=
         " (the worker is confined: worker.reads and worker.writes open more to it, "
         "worker.confine = \"off\" shows whether that is why)";

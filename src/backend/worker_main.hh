@@ -24,6 +24,8 @@ struct worker_options {
   bool probe = false;  ///< answer with what the device is, and end
   bool tls = false;    ///< clients may come encrypted: what ends TLS is loaded before it confines itself
   bool warm = false;   ///< open the device and a context before there is a session
+  /// The session's CUDA_VISIBLE_DEVICES names none of the devices: its driver finds none, however open it is.
+  bool no_visible_device = false;
   /// For a session that does not speak CUDA: opens what it speaks, and no device.
   std::function<result<std::unique_ptr<session_api>>()> open_api = {};
   /// The function gets what the device says of work that failed.

@@ -81,7 +81,7 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
   const variables driver = driver_environment(
       session.hello.environment,
       devices ? within_devices(settings_.own_environment, uuids) : settings_.own_environment, uuids);
-  if (names_device_twice(driver, uuids))
+  if (const auto visible = visible_devices_of(driver, uuids); visible && visible->twice)
     return wire::refusal{wire::refusal_reason::devices, "CUDA_VISIBLE_DEVICES names a device twice"};
   const std::string key = key_of(driver);
   const bool cuda = session.hello.wanted != wire::purpose_opencl;
@@ -153,6 +153,8 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   auto w = std::make_unique<worker>();
   w->cuda = how != readiness::opencl;
   if (!w->cuda) arguments.push_back("--opencl");
+  if (const auto visible = visible_devices_of(driver, settings_.uuids); visible && visible->ordinals.empty())
+    arguments.push_back("--no-visible-device");
   if (settings_.confine != confine_choice::off) {
     auto folder = folders_.make();
     if (!folder.ok()) return std::move(folder).error();

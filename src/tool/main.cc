@@ -124,6 +124,7 @@ CLI::App* add_worker(CLI::App& app, worker_flags& worker) {
   verb->add_option("--parent", worker.parent)->required();
   verb->add_flag("--probe", worker.probe);
   verb->add_flag("--warm", worker.warm);
+  verb->add_flag("--no-visible-device", worker.no_visible_device);
   verb->add_flag("--opencl", worker.opencl);
   verb->add_option("--confine", worker.confine);
   verb->add_option("--remove-folders", worker.remove_folders);

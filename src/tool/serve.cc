@@ -261,6 +261,7 @@ int verb_worker(const worker_flags& flags) {
        .probe = flags.probe,
        .tls = flags.tls,
        .warm = flags.warm,
+       .no_visible_device = flags.no_visible_device,
        .open_api = std::move(open_api),
        .open_device = [&](device::failure_teller tell) { return open_device(*kind, c.cpu, std::move(tell)); },
        .confine_to = flags.confine,

@@ -30,6 +30,7 @@ struct worker_flags {
   pid_t parent = -1;
   std::string device;  ///< by name
   bool probe = false, warm = false;
+  bool no_visible_device = false;    ///< its CUDA_VISIBLE_DEVICES names none of the devices
   bool opencl = false;               ///< for a session that speaks OpenCL
   std::string confine;               ///< the folder in which it may write; empty: it is not confined
   std::string compilers;             ///< where its compilers keep what stays; empty: nowhere

@@ -4,9 +4,11 @@ longer do: src/backend/confinement/confinement_test.cc."""
 import os
 import pathlib
 import re
+import socket
+import subprocess
 import unittest
 
-from outboard_testing import CONFIG, SystemTest, program, run, run_program
+from outboard_testing import CONFIG, OUTBOARD, SystemTest, clean_environment, program, run, run_program
 
 OFF = CONFIG + '[worker]\nconfine = "off"\n'
 
@@ -67,6 +69,25 @@ class ConfinedWorkers(SystemTest):
         refused = run("serve", "--config", self.configuration('[worker]\nwrites = ["/"]\n'))
         self.assertNotEqual(refused.returncode, 0)
         self.assertIn('none of them "/"', refused.stderr)
+
+    def problem_of_worker(self, *flags, visible):
+        """What a worker that the test starts itself says when its driver finds no device."""
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with here, there:
+            command = [OUTBOARD, "worker", "--parent", str(os.getpid()), "--device", "cpu", "--confine", self.folder]
+            worker = subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{there.fileno()}', "sh", *command, *flags],
+                                      pass_fds=[there.fileno()], env=clean_environment(CUDA_VISIBLE_DEVICES=visible))
+            self.addCleanup(self.end, worker)
+            here.settimeout(20)
+            return here.recv(4096).decode(errors="replace")
+
+    def test_a_driver_that_finds_no_device_is_said_to_be_confined_unless_its_list_names_none(self):
+        hidden = self.problem_of_worker("--no-visible-device", visible="-1")
+        self.assertIn("CUDA_VISIBLE_DEVICES names none", hidden)
+        self.assertNotIn("worker.confine", hidden)
+        # The same failure of a worker that is not told so: its driver may be locked out.
+        locked_out = self.problem_of_worker(visible="-1")
+        self.assertIn('worker.confine = "off" shows whether that is why', locked_out)
 
     def configuration(self, text):
         path = os.path.join(self.folder, "wrong.toml")

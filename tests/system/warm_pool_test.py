@@ -165,6 +165,9 @@ class WarmPool(SystemTest):
                                 ("0", "0 0 1"), ("0,1", "0 0 1"), ("0x1", "0 0 1"), (f"{uuid},0", "0 0 1"), (uuid.upper(), "0 0 1"), (uuid, "0 0 1"), (uuid[:12], "0 0 1")):
             done = run_program(["python3", "-c", script], daemon.unix, CUDA_VISIBLE_DEVICES=visible)
             self.assertTrue(done.stdout.startswith(answer), (visible, done.stdout, done.stderr))
+            # It is the program's list, and no setting of the server's would open more to it.
+            self.assertNotIn("worker.confine", done.stderr, visible)
+            self.assertEqual("CUDA_VISIBLE_DEVICES" in done.stderr, answer != "0 0 1", (visible, done.stderr))
         self.nothing_is_left(daemon)
 
 
