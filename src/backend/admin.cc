@@ -66,12 +66,6 @@ json client_json(const std::vector<log::field>& fields) {
   return j;
 }
 
-/// Of a table its name, of anybody else the person, as `identity` says.
-std::string account_name(const std::string& account) {
-  constexpr std::string_view of_table = "identity ";
-  return account.starts_with(of_table) ? account.substr(of_table.size()) : account;
-}
-
 /// One that waits for a place: it has no number yet, and no worker.
 json waiting_json(const waiting_line::one& w, std::size_t before, const seats& places) {
   json j = client_json(client_fields(w.session));
@@ -81,7 +75,7 @@ json waiting_json(const waiting_line::one& w, std::size_t before, const seats& p
             {"state", "waiting"},
             {"waits_behind", before},
             {"waits_for", own_limit ? "its own" : "a place"},
-            {"identity", shown(account_name(has.account))},
+            {"identity", shown(has.name())},
             {"worker", json()},
             {"memory_bytes", json()},
             {"started", utc(w.since)},
@@ -93,7 +87,7 @@ json session_json(const session_info& s) {
   json j = client_json(client_fields(s));
   j.update({{"id", s.id},
             {"state", s.serving ? "running" : "starting"},
-            {"identity", shown(account_name(s.account))},
+            {"identity", shown(s.has->name())},
             {"worker", s.worker},
             {"warm", s.warm},
             {"memory_bytes", s.memory_bytes ? json(*s.memory_bytes) : json()},
@@ -119,7 +113,7 @@ json identity_json(const daemon_facts& facts, const workers& w) {
   const seats::held held = w.places().held_by(has.account);
   return {
       {"person", shown(facts.asker)},
-      {"name", shown(account_name(has.account))},
+      {"name", shown(has.name())},
       {"rights", rights_text(has.may)},
       {"running", held.running},
       {"waiting", held.waiting},

@@ -67,7 +67,7 @@ void workers::look_again(const std::function<result<share_ptr>(const proven_iden
     }
     seats_.ends(*w->has);
     w->has = std::move(*has);
-    w->session->account = w->has->account;
+    w->session->has = w->has;
     seats_.begins(*w->has);
     // One that counts already has the new limit; what is held stays.
     const bool counts = w->slot && w->account == w->has->account;

@@ -15,10 +15,7 @@ std::string run_and_wait(std::size_t running, std::size_t waiting) {
 }
 
 /// As its administrator knows it.
-std::string shown(const std::string& account) {
-  constexpr std::string_view of_table = "identity ";
-  return account.starts_with(of_table) ? "[identity." + account.substr(of_table.size()) + "]" : account;
-}
+std::string shown(const share& s) { return s.table.empty() ? s.account : "[identity." + s.table + "]"; }
 
 }  // namespace
 
@@ -39,7 +36,7 @@ std::string seats::refusal_of(const share& s) const {
     return run_and_wait(running_, waiting_) + "; the limit of both is " + std::to_string(most_.sessions);
   }
   const held mine = held_by(s.account);
-  const std::string of_mine = "of " + shown(s.account) + " " + run_and_wait(mine.running, mine.waiting);
+  const std::string of_mine = "of " + shown(s) + " " + run_and_wait(mine.running, mine.waiting);
   if (s.waiting && mine.waiting >= *s.waiting && !may_run(s)) {
     const std::string run =
         s.sessions ? "it may run " + std::to_string(*s.sessions) : "no further one may run now";

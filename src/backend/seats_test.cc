@@ -53,7 +53,7 @@ TEST(seats, the_refusal_says_whose_limit_was_met_and_what_to_do) {
       "configuration");
   EXPECT_EQ(s.refusal_of(plain("token bob")), "");
   seats t({.sessions = 16, .running = 0});
-  const share has{.account = "identity lab", .sessions = 1, .waiting = 1};
+  const share has{.account = "identity lab", .table = "lab", .sessions = 1, .waiting = 1};
   t.begins(has);
   EXPECT_EQ(t.refusal_of(has), "") << "it waits";
   EXPECT_FALSE(t.may_run(has));
@@ -67,7 +67,7 @@ TEST(seats, the_refusal_says_whose_limit_was_met_and_what_to_do) {
 TEST(seats, limits_of_its_own_count_in_the_place_of_the_fair_ones) {
   seats s({.sessions = 8, .running = 2});
   s.set_several(true);
-  const share own{.account = "identity a", .sessions = 2, .waiting = 6};
+  const share own{.account = "identity a", .table = "a", .sessions = 2, .waiting = 6};
   s.begins(own);
   EXPECT_TRUE(s.may_run(own)) << "the last seat, as its administrator wants";
   s.begins(own);

@@ -51,7 +51,8 @@ struct worker_settings {
 /// What is known of a session, for lists.
 struct session_info {
   std::uint64_t id = 0;
-  std::string from, peer, identity, account, host, user, program, client_product;
+  std::string from, peer, identity, host, user, program, client_product;
+  share_ptr has;                    ///< whose share it counts for
   std::int32_t client_process = 0;  ///< by the client's own word
   std::int32_t peer_process = -1;   ///< by the kernel's, where it vouches
   pid_t worker = -1;

@@ -44,8 +44,8 @@ result<identity_book> identity_book::make(std::span<const identity_settings> tab
   for (const identity_settings& from : tables) {
     const place at = made.tables_.size();
     table& t = made.tables_.emplace_back();
-    t.name = from.name;
     t.has = {.account = "identity " + from.name,
+             .table = from.name,
              .sessions = from.sessions,
              .waiting = from.waiting,
              .device_memory = from.device_memory,
@@ -74,8 +74,8 @@ result<std::optional<identity_book::place>> identity_book::place_of(const proven
     const auto at = by_group_.find(group);
     if (at == by_group_.end() || found == at->second) continue;
     if (found) {
-      return failure(who.person + " is in groups of [identity." + tables_[*found].name +
-                     "] and of [identity." + tables_[at->second].name +
+      return failure(who.person + " is in groups of [identity." + tables_[*found].has.table +
+                     "] and of [identity." + tables_[at->second].has.table +
                      "]; name it in `users` of the one that it belongs to");
     }
     found = at->second;
@@ -92,7 +92,7 @@ result<share_ptr> identity_book::find(const proven_identity& who, rights without
     has = tables_[*of].has;
     has_rights = tables_[*of].has_rights;
   }
-  if (!*at) has.account = who.person;
+  if (!*at) has.account = who.person, has.table.clear();
   if (!has_rights) has.may = without_tables;
   if (who.user && (*who.user == 0 || *who.user == ::geteuid())) has.may = all_rights;
   return std::make_shared<const share>(std::move(has));

@@ -29,7 +29,8 @@ struct proven_identity {
 
 /// What one identity may do and have. Persons of one table have one together.
 struct share {
-  std::string account;  ///< counts are kept by it: "identity NAME" of a table, else the person
+  std::string account;     ///< counts are kept by it, which no other table or person has
+  std::string table = {};  ///< the name of its table; empty: none names it
   /// Nothing: what is fair among all (seats.hh).
   std::optional<std::uint32_t> sessions = std::nullopt, waiting = std::nullopt;
   /// Bytes of each device that its sessions hold together; nothing: no limit.
@@ -37,6 +38,9 @@ struct share {
   /// UUIDs in the order that its programs see; nothing: all that are lent.
   std::optional<std::vector<std::string>> devices = std::nullopt;
   rights may = 0;
+
+  /// As lists show it: the table's name, else the person.
+  const std::string& name() const { return table.empty() ? account : table; }
 };
 using share_ptr = std::shared_ptr<const share>;
 
@@ -60,7 +64,6 @@ class identity_book {
 
  private:
   struct table {
-    std::string name;
     share has;  ///< `may` counts if `has_rights`
     bool has_rights = false;
   };

@@ -69,6 +69,14 @@ TEST_F(identity_book_test, finds_users_groups_tokens_and_certificates) {
   EXPECT_EQ(found({"certificate CN=bob"}).account, "identity b");
 }
 
+TEST_F(identity_book_test, a_share_has_its_tables_name) {
+  EXPECT_EQ(found(user(ann)).table, "a");
+  EXPECT_EQ(found(user(ann)).name(), "a");
+  tables.push_back(table("default"));
+  EXPECT_EQ(found(user(bob)).table, "") << "the default is everybody's, each for himself";
+  EXPECT_EQ(found(user(bob)).name(), "user " + std::to_string(bob));
+}
+
 TEST_F(identity_book_test, a_name_counts_before_a_group) {
   EXPECT_EQ(found(user(ann, {502})).account, "identity a");
 }
