@@ -111,23 +111,19 @@ json warm_json(const warm_info& w) {
 json identity_json(const daemon_facts& facts, const workers& w) {
   const share& has = facts.has;
   const seats::held held = w.places().held_by(has.account);
-  return {
-      {"person", shown(facts.asker)},
-      {"name", shown(has.name())},
-      {"rights", rights_text(has.may)},
-      {"running", held.running},
-      {"waiting", held.waiting},
-      {"sessions_limit", has.sessions ? json(*has.sessions) : json()},
-      {"waiting_limit", has.waiting ? json(*has.waiting) : json()},
-      {"device_memory_limit", has.device_memory ? json(*has.device_memory) : json()},
-      {"device_memory_held", w.memory_of(has.account)},
-      {"devices", has.devices ? json(*has.devices) : json()},
-      {"shares_places", facts.several},
-      {"refusal", allows(has.may, right::run)
-                      ? w.refusal_of(has)
-                      : shown(facts.asker) +
-                            " has not the right \"run\" here; `rights` of [identity.NAME] in the server's "
-                            "configuration gives it"}};
+  const status may_run = check_right(shown(facts.asker), has, right::run);
+  return {{"person", shown(facts.asker)},
+          {"name", shown(has.name())},
+          {"rights", rights_text(has.may)},
+          {"running", held.running},
+          {"waiting", held.waiting},
+          {"sessions_limit", has.sessions ? json(*has.sessions) : json()},
+          {"waiting_limit", has.waiting ? json(*has.waiting) : json()},
+          {"device_memory_limit", has.device_memory ? json(*has.device_memory) : json()},
+          {"device_memory_held", w.memory_of(has.account)},
+          {"devices", has.devices ? json(*has.devices) : json()},
+          {"shares_places", facts.several},
+          {"refusal", may_run.ok() ? w.refusal_of(has) : may_run.error().message}};
 }
 
 json json_of(const opencl_offer& opencl) {

@@ -22,18 +22,15 @@ result<identity_book> identities::read(const config& c, std::span<const std::str
 
 result<share_ptr> identities::find(const proven_identity& who) const {
   const rights usual = of(right::run) | of(right::list_own) | of(right::checkpoint_own);
-  return book_.find(who, several() ? usual : usual | of(right::list_all));
+  auto has = book_.find(who, several() ? usual : usual | of(right::list_all));
+  if (!has.ok()) return outboard::error{action::fail, has.error().message, no_right};
+  return has;
 }
 
 result<share_ptr> identities::allowed(const proven_identity& who, right wanted) const {
   auto has = find(who);
-  if (!has.ok()) return outboard::error{action::fail, has.error().message, no_right};
-  if (allows((*has)->may, wanted)) return has;
-  return outboard::error{action::fail,
-                         who.person + " has not the right \"" + std::string(name(wanted)) +
-                             "\" here, but: " + rights_text((*has)->may) +
-                             "; `rights` of [identity.NAME] in the server's configuration gives it",
-                         no_right};
+  if (has.ok()) OUTBOARD_TRY(check_right(who.person, **has, wanted));
+  return has;
 }
 
 }  // namespace outboard::backend

@@ -22,8 +22,9 @@ class identities {
   void set_apart(bool apart) { apart_ = apart; }
   bool several() const { return apart_ || book_.has_tables(); }
 
+  /// An error, with the reason `no_right`: its groups are in several tables.
   result<share_ptr> find(const proven_identity& who) const;
-  /// The same; an error with the reason `no_right`, too, where it lacks this right.
+  /// The same; an error with that reason, too, where it lacks this right.
   result<share_ptr> allowed(const proven_identity& who, right wanted) const;
 
  private:

@@ -203,7 +203,7 @@ class Rights(Identities):
             for right, question in (("list-own", "sessions"), ("administer", "reload")):
                 self.lacks(right, self.over_tcp(daemon), wanted=ADMIN, question=question, token=tokens[name])
         told = self.ask(self.over_tcp(daemon), "doctor", token=tokens["eve"])["identity"]
-        self.assertIn('has not the right "run"', told["refusal"])
+        self.assertEqual(told["refusal"], why, "as it is told when it comes")
         # The server's own user and root may do everything.
         self.assertEqual({s["program"] for s in daemon.sessions()}, {"ann", "bob"})
         path = self.token_file(tokens["bob"].decode(), name="bob")

@@ -30,6 +30,15 @@ status add_numbers(const identity_settings& from, std::string_view word,
 
 }  // namespace
 
+status check_right(const std::string& person, const share& has, right wanted) {
+  if (allows(has.may, wanted)) return {};
+  return outboard::error{action::fail,
+                         person + " has not the right \"" + std::string(name(wanted)) +
+                             "\" here, but: " + rights_text(has.may) +
+                             "; `rights` of [identity.NAME] in the server's configuration gives it",
+                         no_right};
+}
+
 status identity_book::add_persons(const identity_settings& from, place at) {
   OUTBOARD_TRY(add_numbers(from, "user", from.users, user_number, at, by_user_));
   OUTBOARD_TRY(add_numbers(from, "group", from.groups, group_number, at, by_group_));

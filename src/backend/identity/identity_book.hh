@@ -46,6 +46,9 @@ using share_ptr = std::shared_ptr<const share>;
 
 /// The reason of an error that says which right is missing.
 inline constexpr int no_right = 1;
+/// May `person`, whose share this is, do that? Else the error, with the reason `no_right`, says what it may
+/// do and where that is set.
+status check_right(const std::string& person, const share& has, right wanted);
 
 class identity_book {
  public:
