@@ -27,25 +27,37 @@ result<shared_answer> answers::get(const std::string& question, const build& mak
   if (const auto at = kept_.find(question); at != kept_.end()) return at->second.answer;
   const auto text = make();
   if (!text.ok()) return text.error();
-  std::vector<std::byte> frame = frame_of(*text);
-  const std::size_t size = frame.size();
+  auto answer = frame(*text);
+  if (!answer.ok()) return answer;
+  const auto now = clock::now();
+  const auto rest = std::max(rest_after_making * (now - began),
+                             std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(
+                                 static_cast<double>((*answer)->size()) / bytes_a_second)));
+  kept_[question] = {*answer, now + rest};
+  return answer;
+}
+
+result<shared_answer> answers::of_act(const build& act) {
+  const auto text = act();
+  if (!text.ok()) return text.error();
+  kept_.clear();
+  return frame(*text);
+}
+
+result<shared_answer> answers::frame(const std::string& text) {
+  std::vector<std::byte> bytes = frame_of(text);
+  const std::size_t size = bytes.size();
   if (*held_ != 0 && *held_ + size > most_bytes_) {
     return outboard::error{action::retry, "answers of " + std::to_string(most_bytes_ >> 20) +
                                               " MiB together have not been read yet by those who asked; ask "
                                               "again in a second"};
   }
   *held_ += size;
-  const shared_answer answer(new std::vector<std::byte>(std::move(frame)),
-                             [held = held_, size](const std::vector<std::byte>* done) {
-                               *held -= size;
-                               delete done;
-                             });
-  const auto now = clock::now();
-  const auto rest = std::max(rest_after_making * (now - began),
-                             std::chrono::duration_cast<clock::duration>(
-                                 std::chrono::duration<double>(static_cast<double>(size) / bytes_a_second)));
-  kept_[question] = {answer, now + rest};
-  return answer;
+  return shared_answer(new std::vector<std::byte>(std::move(bytes)),
+                       [held = held_, size](const std::vector<std::byte>* done) {
+                         *held -= size;
+                         delete done;
+                       });
 }
 
 }  // namespace outboard::backend

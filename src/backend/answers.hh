@@ -29,11 +29,17 @@ class answers {
   /// The answer to `question`; `make` gives its text where no fresh one is there. An error with
   /// action::retry: too much is unread.
   result<shared_answer> get(const std::string& question, const build& make);
+  /// What came of an act: `act` is done for each who asks, and nobody shares its answer. Once it is done what
+  /// was answered before is no longer fresh. An error changes nothing of that.
+  result<shared_answer> of_act(const build& act);
 
   /// Bytes of all answers that somebody still holds.
   std::size_t held() const { return *held_; }
 
  private:
+  /// A frame that counts as long as somebody holds it; an error with action::retry: too much is unread.
+  result<shared_answer> frame(const std::string& text);
+
   struct kept {
     shared_answer answer;
     clock::time_point fresh_until;

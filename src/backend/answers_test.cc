@@ -65,6 +65,26 @@ TEST(answers, of_a_question_that_has_none_are_not_kept) {
   EXPECT_TRUE(a.get("x", [] { return result<std::string>("known"); }).ok());
 }
 
+TEST(answers, of_acts_are_each_its_own_and_make_what_was_answered_before_stale) {
+  answers a;
+  int made = 0, done = 0;
+  const auto slow = [&]() -> result<std::string> {
+    std::this_thread::sleep_for(20ms);  // fresh for about 200
+    return std::to_string(++made);
+  };
+  ASSERT_TRUE(a.get("x", slow).ok());
+  EXPECT_FALSE(a.of_act([] { return result<std::string>(failure("no right")); }).ok());
+  EXPECT_TRUE(a.get("x", slow).ok());
+  EXPECT_EQ(made, 1) << "nothing was done";
+  const auto act = [&]() -> result<std::string> { return std::to_string(++done); };
+  const auto first = a.of_act(act), second = a.of_act(act);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(**first, **second);
+  EXPECT_EQ(done, 2);
+  EXPECT_TRUE(a.get("x", slow).ok());
+  EXPECT_EQ(made, 2);
+}
+
 TEST(answers, may_be_held_longer_than_the_daemon_lives) {
   shared_answer held;
   {

@@ -167,7 +167,9 @@ class daemon {
     return rules;
   }
   result<shared_answer> answer(const std::string& question, const proven_identity& who);
-  result<std::string> make_answer(const std::string& question, const proven_identity& who);
+  result<std::string> reload(const proven_identity& who, const share& has);
+  result<std::string> make_answer(const std::string& question, const proven_identity& who,
+                                  const share& has) const;
   std::vector<std::string> urls() const;
 
   daemon_settings settings_;
@@ -185,7 +187,6 @@ class daemon {
   gate_keeper gate_;
   std::vector<endpoint> endpoints_;
   std::vector<std::string> socket_files_;  ///< that we have made
-  std::uint64_t times_read_ = 0;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   bool draining_ = false, stopped_ = false;
 };
@@ -460,31 +461,28 @@ result<std::string> daemon::read_again() {
 }
 
 result<shared_answer> daemon::answer(const std::string& question, const proven_identity& who) {
-  // Whoever may ask gets the answer of all who may see as much.
-  std::string as = "of all";
-  if (question == "reload") {
-    as = "number " + std::to_string(++times_read_);
-  } else if (question != "devices" || identities_.several()) {
-    const auto has = identities_.find(who);
-    if (!has.ok()) return outboard::error{action::fail, has.error().message, no_right};
-    const bool of_all = question == "sessions" && allows((*has)->may, right::list_all);
-    if (!of_all) as = "of one " + who.person + '\0' + (*has)->account + '\0';
-  }
-  return answers_.get(as + " " + question, [&] { return make_answer(question, who); });
-}
-
-result<std::string> daemon::make_answer(const std::string& question, const proven_identity& who) {
-  if (question == "reload") {
-    if (const auto may = identities_.allowed(who, right::administer); !may.ok()) return may.error();
-    auto done = read_again();
-    return done.ok() ? std::move(*done) : problem_json(done.error().message);
-  }
   const auto has = identities_.find(who);
   if (!has.ok()) return has.error();
-  if (question == "devices") return devices_json(device_, **has);
+  if (question == "reload") return answers_.of_act([&] { return reload(who, **has); });
+  // Whoever may ask gets the answer of all who may see as much.
+  const bool of_all = question == "devices" ? !identities_.several()
+                                            : question == "sessions" && allows((*has)->may, right::list_all);
+  const std::string as = of_all ? "of all" : "of one " + who.person + '\0' + (*has)->account + '\0';
+  return answers_.get(as + " " + question, [&] { return make_answer(question, who, **has); });
+}
+
+result<std::string> daemon::reload(const proven_identity& who, const share& has) {
+  OUTBOARD_TRY(check_right(who.person, has, right::administer));
+  auto done = read_again();
+  return done.ok() ? std::move(*done) : problem_json(done.error().message);
+}
+
+result<std::string> daemon::make_answer(const std::string& question, const proven_identity& who,
+                                        const share& has) const {
+  if (question == "devices") return devices_json(device_, has);
   if (question == "sessions") {
-    if (allows((*has)->may, right::list_all)) return sessions_json(workers_, {});
-    if (const auto may = identities_.allowed(who, right::list_own); !may.ok()) return may.error();
+    if (allows(has.may, right::list_all)) return sessions_json(workers_, {});
+    OUTBOARD_TRY(check_right(who.person, has, right::list_own));
     return sessions_json(workers_, who.person);
   }
   if (question != "doctor")
@@ -504,7 +502,7 @@ result<std::string> daemon::make_answer(const std::string& question, const prove
                      .refused = guests_.refused(),
                      .started = started_,
                      .asker = who.person,
-                     .has = **has,
+                     .has = has,
                      .several = identities_.several()};
   for (const std::string_view scheme : settings_.transports->schemes()) facts.transports.emplace_back(scheme);
   return doctor_json(facts, workers_);
