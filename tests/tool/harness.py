@@ -286,8 +286,8 @@ class Daemon:
 
 
 class DaemonTest(unittest.TestCase):
-    """A folder of its own; daemons made by serve() end with the test. If it fails the end of their logs is printed: why a
-    server closed a connection stands nowhere else."""
+    """A folder of its own; daemons made by serve() end with the test. If it fails the end of their logs is printed:
+    why a server closed a connection stands nowhere else."""
 
     def run(self, result=None):
         self.logs = []
