@@ -12,7 +12,9 @@
 namespace outboard::backend {
 namespace {
 
-/// Each keeps a descriptor here for as long as it asks.
+/// Each keeps a descriptor here for as long as it asks: with that a client is ended at once, whatever the
+/// helper does. A message to the helper would wait while that opens a driver, and be no more than a request
+/// to a process that reads strangers' bytes; and the helper would have to report each client that leaves.
 constexpr std::size_t most_revocable = 512;
 
 }  // namespace
