@@ -1,4 +1,5 @@
 // Host functions and stream callbacks: order behind kernels and copies, what they may do, who waits for whom.
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -148,6 +149,53 @@ void held_stream() {
   MUST(cudaFree(b));
 }
 
+/// A copy from host to host, or to managed memory, waits for its own stream alone.
+void copies_beside_held_stream() {
+  constexpr int n = 64 << 10, side = 256;
+  int *from, *to, *managed;
+  std::vector<int> pageable(n);
+  MUST(cudaMallocManaged(&managed, side * sizeof(int)));
+  MUST(cudaMallocHost(&from, n * sizeof(int)));
+  MUST(cudaMallocHost(&to, n * sizeof(int)));
+  for (int i = 0; i < n; ++i) from[i] = i * 3, to[i] = 0;
+  cudaStream_t held, other;
+  MUST(cudaStreamCreateWithFlags(&held, cudaStreamNonBlocking));
+  MUST(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  door gate;
+  MUST(cudaLaunchHostFunc(held, pass_door, &gate));
+  MUST(cudaMemcpyAsync(to, from, n * sizeof(int), cudaMemcpyHostToHost, other));
+  MUST(cudaStreamSynchronize(other));
+  EXPECT(std::equal(from, from + n, to));
+  from[0] = 10;
+  MUST(cudaMemcpyAsync(pageable.data(), from, n * sizeof(int), cudaMemcpyHostToHost, other));
+  MUST(cudaStreamSynchronize(other));
+  EXPECT(std::equal(from, from + n, pageable.begin()));
+  from[1] = 11;
+  MUST(cudaMemcpy(pageable.data(), from, n * sizeof(int), cudaMemcpyHostToHost));
+  EXPECT(std::equal(from, from + n, pageable.begin()));
+  from[2] = 12;
+  MUST(cudaMemcpy2DAsync(pageable.data(), side, from, side, side, n * sizeof(int) / side,
+                         cudaMemcpyHostToHost, other));
+  EXPECT(std::equal(from, from + n, pageable.begin()));
+  MUST(cudaMemcpy(managed, pageable.data(), side * sizeof(int), cudaMemcpyHostToDevice));
+  EXPECT(std::equal(managed, managed + side, pageable.begin()));
+  gate.open();
+  MUST(cudaStreamSynchronize(held));
+  // In its own stream it comes behind the function, and is over when the call returns.
+  const auto write = [](void* data) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    *static_cast<int*>(data) = 13;
+  };
+  MUST(cudaLaunchHostFunc(held, write, from + 3));
+  MUST(cudaMemcpyAsync(to, from, n * sizeof(int), cudaMemcpyHostToHost, held));
+  EXPECT(to[3] == 13 && std::equal(from, from + n, to));
+  MUST(cudaStreamDestroy(held));
+  MUST(cudaStreamDestroy(other));
+  MUST(cudaFreeHost(from));
+  MUST(cudaFreeHost(to));
+  MUST(cudaFree(managed));
+}
+
 /// A synchronous copy stands behind a function of a blocking stream, and both come to their end.
 void copy_behind_function() {
   constexpr std::size_t n = 40u << 20;
@@ -193,6 +241,7 @@ int main(int argc, char**) {
   callbacks();
   silent_wait();
   held_stream();
+  copies_beside_held_stream();
   copy_behind_function();
   std::printf("PASS host_functions\n");
   return 0;

@@ -209,13 +209,12 @@ CUresult to_host(lane& own, const box& copy, const box_extent& size, CUstream st
   return later ? r.post({}, &land) : r.call({}, &land);
 }
 
-CUresult on_host(lane& own, const box& copy, const box_extent& size) {
+CUresult on_host(lane& own, const box& copy, const box_extent& size, CUstream stream, flavour how) {
   std::uint64_t to = 0, from = 0, bytes = 0, bytes_to = 0;
   if (!range_of(copy.to, size, to, bytes_to) || !range_of(copy.from, size, from, bytes))
     return CUDA_ERROR_INVALID_VALUE;
   bytes = std::max(bytes, bytes_to);
-  if (const CUresult code = request(api::opcode::cuCtxSynchronize, own).call(); code != CUDA_SUCCESS)
-    return code;
+  if (const CUresult code = wait_in_stream(stream, how); code != CUDA_SUCCESS) return code;
   for (const std::uint64_t end : {from, to}) {
     const CUresult code = settle(own, reinterpret_cast<const void*>(end), bytes);
     if (code != CUDA_SUCCESS) return code;
@@ -329,7 +328,7 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
   if (is_host(copy.from)) {
     if (is_host(copy.to) && marshal::on_stream(how) && any_capture_open())
       return copy_beside_capture(own, asked, stream, marshal::per_thread(how));
-    if (is_host(copy.to)) return on_host(own, copy, size);
+    if (is_host(copy.to)) return on_host(own, copy, size, stream, how);
     const CUresult code = from_host(own, copy, size, stream, how, good);
     return code == CUDA_SUCCESS && seen ? finish(own, how) : code;
   }

@@ -10,6 +10,10 @@ namespace outboard::frontend::cuda {
 /// Copies of the synchronous kind end before the program goes on; what they wrote comes back with the wait.
 CUresult finish(lane& own, marshal::flavour how);
 
+/// Waits for what a copy between two places of the program comes behind, which is over when its call returns:
+/// its stream, or the default one, and no other, whose work may wait for this thread.
+CUresult wait_in_stream(CUstream stream, marshal::flavour how);
+
 /// Device memory by our books, else host memory: every device address that a program can have is in them.
 bool on_device(std::uint64_t address);
 /// The same without managed memory: this process cannot touch it, whatever the program calls it.

@@ -12,6 +12,7 @@
 #include "frontend/cuda/remote.hh"
 #include "frontend/cuda/staged_copy.hh"
 #include "frontend/cuda/streamed_copy.hh"
+#include "frontend/live_memory.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -21,12 +22,6 @@ using marshal::flavour;
 /// Bytes of one frame; larger copies are cut. What is received is copied once more: it should still be in the
 /// cache then (tcp with one connection, H200: 2.7 GB/s; with 16 MiB 2.0).
 constexpr std::uint64_t piece = 1u << 20;
-
-/// The default stream of the calling thread's kind.
-CUresult wait_for_default_stream(bool per_thread) {
-  return per_thread ? remote<api::opcode::cuStreamSynchronize_ptsz>(CUstream{})
-                    : remote<api::opcode::cuStreamSynchronize>(CUstream{});
-}
 
 /// A copy of which the server has both ends. The synchronous kinds wait there.
 CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
@@ -47,7 +42,7 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
   r.names_copies_alone();
   marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how, 0, 0});
   const CUresult code = marshal::on_stream(how) && known ? r.post() : r.call();
-  return code == CUDA_SUCCESS && in_two ? wait_for_default_stream(per_thread) : code;
+  return code == CUDA_SUCCESS && in_two ? wait_in_stream(nullptr, how) : code;
 }
 
 /// Of the stream in which the copy takes its place.
@@ -215,8 +210,7 @@ CUresult on_host(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
     return stream_captures(own, stream, per_thread) ? capture_box(own, copy, stream, per_thread)
                                                     : copy_beside_capture(own, copy, stream, per_thread);
   }
-  if (const CUresult code = request(api::opcode::cuCtxSynchronize, own).call(); code != CUDA_SUCCESS)
-    return code;
+  if (const CUresult code = wait_in_stream(stream, how); code != CUDA_SUCCESS) return code;
   for (const CUdeviceptr end : {from, to}) {
     const CUresult code = settle(own, reinterpret_cast<const void*>(end), size);
     if (code != CUDA_SUCCESS) return code;
@@ -240,7 +234,26 @@ CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
 
 CUresult finish(lane& own, flavour how) {
   if (marshal::on_stream(how)) return CUDA_SUCCESS;
-  return request(api::opcode::cuCtxSynchronize, own).call();
+  // A wait for all of the context lets later waits look at nothing; but other streams may wait for this
+  // thread.
+  process& p = process::instance();
+  const bool may_wait_for_us = p.server()->callbacks_expected() || p.live().words_awaited();
+  if (!may_wait_for_us || any_capture_open()) return request(api::opcode::cuCtxSynchronize, own).call();
+  using enum api::opcode;
+  request r(marshal::per_thread(how) ? cuStreamSynchronize_ptsz : cuStreamSynchronize, own);
+  marshal::put_body(r.body(), marshal::handle_body{});
+  return r.call();  // also where it is known to be idle: what the copy wrote comes with the reply
+}
+
+CUresult wait_in_stream(CUstream stream, flavour how) {
+  const bool per_thread = marshal::per_thread(how);
+  if (!marshal::on_stream(how)) {
+    // In a capture the server says what it makes of the copy.
+    if (any_capture_open()) return request(api::opcode::cuCtxSynchronize, this_lane()).call();
+    stream = nullptr;
+  }
+  return per_thread ? remote<api::opcode::cuStreamSynchronize_ptsz>(stream)
+                    : remote<api::opcode::cuStreamSynchronize>(stream);
 }
 
 bool of_device_alone(std::uint64_t address) {
