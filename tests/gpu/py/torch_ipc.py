@@ -17,18 +17,19 @@ def worker(inbox, outbox):
         elif kind == "double":
             for t in payload:
                 t.mul_(2)
-            torch.cuda.synchronize()
+                torch.cuda.synchronize(t.device)
             outbox.put("done")
         elif kind == "make":
             made = [torch.full((n,), float(n), device=device) for n, device in payload]
-            torch.cuda.synchronize()
+            for t in made:
+                torch.cuda.synchronize(t.device)
             outbox.put(made)
             inbox.get()  # the taker has let go
             del made
         elif kind == "event":
             tensor, handle = payload
             event = torch.cuda.Event.from_ipc_handle(tensor.device, handle)
-            event.wait()
+            event.wait(torch.cuda.current_stream(tensor.device))  # a driver (580) ends who waits on another device
             outbox.put(float(tensor.double().sum()))
         del payload, job
 
@@ -70,7 +71,7 @@ def on_device(device, inbox, outbox):
 def main():
     mp.set_start_method("spawn")
     inbox, outbox = mp.Queue(), mp.Queue()
-    child = mp.Process(target=worker, args=(inbox, outbox))
+    child = mp.Process(target=worker, args=(inbox, outbox), daemon=True)
     child.start()
     for index in range(min(torch.cuda.device_count(), 2)):
         on_device(torch.device("cuda", index), inbox, outbox)
