@@ -1,11 +1,12 @@
 // The work on each changed line of 64 bytes: which bytes differ, their taking out and putting back. By
-// AVX-512 where the processor has what it takes (VBMI2: some ns a line), else eight bytes at a time
-// (byte_masks.hh). Any thread.
+// AVX-512 where the processor has what it takes (VBMI2: some ns a line), else by AVX2 and BMI2, else eight
+// bytes at a time (byte_masks.hh). Any thread.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace outboard::marshal {
 
@@ -32,8 +33,8 @@ struct line_work {
   void (*store)(const std::byte* line, std::uint64_t mask, std::byte* to);
 };
 
-/// Everywhere.
-extern const line_work work_by_words;
+/// All that this processor can do, the best last.
+std::vector<const line_work*> line_works();
 /// The best that this processor has.
 const line_work& best_line_work();
 

@@ -26,7 +26,7 @@ std::uint64_t random_mask(std::mt19937& random, int round) {
 
 /// Each way against a byte at a time.
 TEST(ChangedLines, every_way_does_the_same) {
-  for (const line_work* work : {&work_by_words, &best_line_work()}) {
+  for (const line_work* work : line_works()) {
     std::mt19937 random(7);
     for (int round = 0; round < 500; ++round) {
       const std::uint64_t mask = random_mask(random, round % 32);

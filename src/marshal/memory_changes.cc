@@ -17,17 +17,16 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::uint64_t all_ones = ~std::uint64_t{0};
 
-changed_line read_line(const line_work& work, const std::byte* memory, const std::byte* shadow,
-                       std::size_t n) {
-  changed_line l;
+/// Into where the line stays: a copy at once waits for the larger stores that it is made of (15 ns a line).
+void read_line(const line_work& work, const std::byte* memory, const std::byte* shadow, std::size_t n,
+               changed_line& l) {
   l.size = n;
   if (n == change_line) {
     l.mask = work.read(memory, shadow, l.bytes.data());
-    return l;
+    return;
   }
   std::memcpy(l.bytes.data(), memory, n);
   l.mask = different_bytes(l.bytes.data(), shadow, n);
-  return l;
 }
 
 /// Appends lines to the run at hand while they follow each other and are of one kind.
@@ -89,14 +88,20 @@ kind kind_of(const changed_line& l, const std::byte* before) {
 /// data, a number alone is a word that somebody may wait for.
 class page_of_lines {
  public:
-  void add(std::size_t offset, const changed_line& l, kind k) { lines_[count_++] = entry{offset, l, k}; }
+  /// Where the next line is read to; it is among them once it is kept.
+  changed_line& next() { return lines_[count_].l; }
+  void keep(std::size_t offset, kind k) {
+    entry& e = lines_[count_++];
+    e.offset = offset;
+    e.k = k;
+  }
 
   template <class Write>
   void write(const Write& to) {
     for (std::size_t i = 0; i < count_; ++i) {
-      const entry& e = *lines_[i];
+      const entry& e = lines_[i];
       const auto same = [&](std::size_t other, std::size_t offset) {
-        return other < count_ && lines_[other]->offset == offset && lines_[other]->k == e.k;
+        return other < count_ && lines_[other].offset == offset && lines_[other].k == e.k;
       };
       const bool of_many = same(i - 1, e.offset - change_line) || same(i + 1, e.offset + change_line);
       to(e.offset, e.l, of_many ? kind::data : e.k);
@@ -106,11 +111,11 @@ class page_of_lines {
 
  private:
   struct entry {
-    std::size_t offset;
+    std::size_t offset = 0;
+    kind k = kind::data;
     changed_line l;
-    kind k;
   };
-  std::array<std::optional<entry>, page / change_line> lines_;
+  std::array<entry, page / change_line> lines_;
   std::size_t count_ = 0;
 };
 
@@ -246,9 +251,9 @@ std::size_t find_changes(std::uint64_t address, std::span<const std::byte> memor
     }
     for (const std::size_t stop = at + here; at < stop; at += change_line) {
       const std::size_t size = std::min(change_line, stop - at);
-      const changed_line l = read_line(work, memory.data() + at, shadow.data() + at, size);
-      if (!l.mask) continue;
-      changed.add(at, l, kind_of(l, shadow.data() + at));
+      changed_line& l = changed.next();
+      read_line(work, memory.data() + at, shadow.data() + at, size, l);
+      if (l.mask) changed.keep(at, kind_of(l, shadow.data() + at));
     }
     changed.write(write);
     at = std::min(at, end);
