@@ -210,7 +210,11 @@ result<std::unique_ptr<connection>> socket_listener::accept(deadline until) {
     unique_fd socket;
     if (!wakeup_.raised()) {
       socket.reset(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (socket) return welcome(std::move(socket));
+      if (socket) {
+        auto made = welcome(std::move(socket));
+        if (made.ok() || made.error().next != action::reconnect) return made;
+        continue;  // that client is gone; the next
+      }
       switch (errno) {
         case EAGAIN:
         case EINTR:

@@ -12,6 +12,13 @@ error unsupported(const std::string& who, const char* what) {
 
 }  // namespace
 
+error gone(io status) {
+  const char* why = "the connection broke";
+  if (status == io::timed_out) why = "it did not answer in time";
+  if (status == io::closed) why = "it closed the connection";
+  return {action::reconnect, why, status == io::timed_out ? 0 : connection_broke};
+}
+
 io receive_whole(connection& from, std::span<std::byte> into, deadline until) {
   bool began = false;
   while (!into.empty()) {

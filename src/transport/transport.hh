@@ -117,6 +117,12 @@ class connection {
 /// end is lost.
 io receive_whole(connection& from, std::span<std::byte> into, deadline until = no_deadline);
 
+/// In error::reason: the connection stood and then broke, so that another one may fare better.
+inline constexpr int connection_broke = -1;
+
+/// The error of a peer that was expected to speak: "it closed the connection".
+error gone(io status);
+
 struct listen_options {
   int backlog = 512;
   bool allow_foreign_hosts =

@@ -30,7 +30,8 @@ void set_keepalive(int fd, std::chrono::milliseconds silence) {
 result<std::unique_ptr<connection>> tcp_connection::make(unique_fd socket, const make_options& options,
                                                          side own) {
   result<socket_address> peer = remote_address(socket.get());
-  if (!peer) return std::move(peer).error();
+  // A peer that has reset the connection has no address any more.
+  if (!peer) return outboard::error{action::reconnect, "the host reset the connection", connection_broke};
   result<unique_fd> event = wakeup::make_event();
   if (!event) return std::move(event).error();
   set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);

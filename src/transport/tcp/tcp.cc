@@ -59,14 +59,14 @@ error connect_error(const std::string& name, const std::string& tried, int code)
   std::string at = name + (tried.empty() ? "" : " (" + tried + ")");
   switch (code) {
     case ECONNREFUSED:
-      return {action::retry, at + ": connection refused; no back-end listens on that port"};
+      return {action::retry, at + ": connection refused; no back-end listens on that port", code};
     case ETIMEDOUT:
       return {action::retry, at + ": timed out; the host is down or a firewall drops the packets"};
     case EHOSTUNREACH:
     case ENETUNREACH:
       return {action::retry, at + ": no route to the host"};
     case ECONNRESET:
-      return {action::retry, at + ": the host reset the connection"};
+      return {action::retry, at + ": the host reset the connection", connection_broke};
     default:
       return failure(at + ": " + errno_text(code));
   }

@@ -30,13 +30,6 @@ bool lock_until(std::unique_lock<std::mutex>& lock, deadline until) {
   return true;
 }
 
-/// What is said of a peer that was waited for, and did not do its part.
-error gone(io status) {
-  if (status == io::timed_out) return {action::reconnect, "it did not answer in time"};
-  if (status == io::closed) return {action::reconnect, "it closed the connection"};
-  return {action::reconnect, "the connection broke"};
-}
-
 iovec as_part(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
