@@ -1,0 +1,107 @@
+// What a resumer does with a stream: takes a link away, brings another one, and looks after it meanwhile.
+#include <utility>
+
+#include "transport/resumable/stream.hh"
+
+namespace outboard::transport {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How often the peer hears that we are here.
+constexpr auto beat = 1500ms;
+
+}  // namespace
+
+void resumable_stream::cut_link() {
+  const std::lock_guard state(state_mutex_);
+  if (link_) link_->shutdown();
+}
+
+std::uint64_t resumable_stream::stop_link() {
+  std::shared_ptr<connection> old;
+  {
+    const std::lock_guard state(state_mutex_);
+    if (link_) link_->shutdown();
+    if (std::exchange(up_, false)) down_since_ = clock::now();
+  }
+  {
+    const std::lock_guard sending(send_mutex_);
+    writer_ = nullptr;
+    owed_ = {};  // the next header of the next link says it
+  }
+  {
+    const std::lock_guard reading(receive_mutex_);
+    // What is in our memory need not come again.
+    connection* const here = std::exchange(reader_, nullptr);
+    if (here) reader_ = here, stash_all(), reader_ = nullptr;
+    raw_begin_ = raw_end_ = 0;
+    left_ = 0;
+  }
+  const std::lock_guard state(state_mutex_);
+  old.swap(link_);
+  return arrived_.load();
+}
+
+bool resumable_stream::can_resume(std::uint64_t peer_has) const {
+  return peer_has >= acknowledged_.load() && peer_has <= sent_.load();
+}
+
+bool resumable_stream::resume(std::unique_ptr<connection> link, std::uint64_t peer_has) {
+  const std::lock_guard sending(send_mutex_);
+  if (!can_resume(peer_has)) return false;
+  acknowledged_.store(peer_has);
+  joined_.store(true, std::memory_order_relaxed);
+  kept_.forget_until(peer_has);
+  const std::shared_ptr<connection> made(std::move(link));
+  {
+    const std::lock_guard reading(receive_mutex_);
+    const std::lock_guard state(state_mutex_);
+    if (over_ || up_) return true;  // ended meanwhile
+    made->set_spin(spin_);
+    reader_ = made.get();
+    link_ = made;
+    name_ = made->describe();
+    up_ = true;
+    last_heard_ = last_news_ = clock::now();
+    if (interrupted_.load()) made->interrupt();
+    changed_.notify_all();
+  }
+  if (send_again(*made, peer_has)) {
+    writer_ = made.get();
+  } else {
+    lost(made.get());
+  }
+  return true;
+}
+
+void resumable_stream::tend() {
+  std::shared_ptr<connection> link;
+  {
+    const std::lock_guard state(state_mutex_);
+    if (over_ || !up_ || plain_.load() || farewell_.load()) return;
+    link = link_;
+  }
+  const auto now = clock::now();
+  bool alive = false;
+  if (const std::unique_lock reading(receive_mutex_, std::try_to_lock); reading) {
+    pump();
+    alive = stash_.size() >= options_.most_kept;  // more is there
+  }
+  alive = heard_.exchange(false) || alive;
+  bool silent = false, tell = false;
+  {
+    const std::lock_guard state(state_mutex_);
+    if (alive) last_heard_ = now;
+    silent = options_.silence.count() != 0 && now - last_heard_ > options_.silence;
+    tell = now - last_news_ >= beat;
+    if (tell) last_news_ = now;
+  }
+  if (silent) return lost(link.get());
+  const std::unique_lock sending(send_mutex_, std::try_to_lock);
+  if (!sending) return;
+  kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
+  if (tell || !owed_.empty()) send_news(record_kind::news);
+}
+
+}  // namespace outboard::transport
