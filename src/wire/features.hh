@@ -44,4 +44,8 @@ inline constexpr std::uint64_t feature_failure_lines = 512;
 /// profile_take, profile_stop). 1024 was the same with records that did not say for which request.
 inline constexpr std::uint64_t feature_profile = 2048;
 
+/// The session's connections are streams that other connections can resume (wire/resume.hh,
+/// transport/resumable).
+inline constexpr std::uint64_t feature_resume = 4096;
+
 }  // namespace outboard::wire

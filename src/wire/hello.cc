@@ -5,6 +5,7 @@
 #include "wire/data_connection.hh"
 #include "wire/monitor.hh"
 #include "wire/opencl_session.hh"
+#include "wire/resume.hh"
 
 namespace outboard::wire {
 namespace {
@@ -77,7 +78,8 @@ result<hello> decode_hello(std::span<const std::byte> payload) {
   m.features = r.get<std::uint64_t>();
   m.wanted = r.get<purpose>();
   if (m.wanted != purpose::session && m.wanted != purpose::admin && m.wanted != purpose_monitor &&
-      m.wanted != purpose_checkpoint && m.wanted != purpose_data && m.wanted != purpose_opencl)
+      m.wanted != purpose_checkpoint && m.wanted != purpose_data && m.wanted != purpose_opencl &&
+      m.wanted != purpose_resume)
     return failure("hello with unknown purpose");
   m.answer = r.get<proof>();
   m.token = r.get<token_id>();

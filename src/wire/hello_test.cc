@@ -140,7 +140,7 @@ TEST(Hello, PurposesAreTheListed) {
   hello m = sample_hello();
   for (int value = 0; value < 256; ++value) {
     m.wanted = static_cast<purpose>(value);
-    EXPECT_EQ(decode_hello(encode(m)).ok(), value >= 1 && value <= 6) << value;
+    EXPECT_EQ(decode_hello(encode(m)).ok(), value >= 1 && value <= 7) << value;
   }
 }
 
