@@ -83,10 +83,16 @@ json waiting_json(const waiting_line::one& w, std::size_t before, const seats& p
   return j;
 }
 
+const char* state_of(const session_info& s) {
+  if (s.ends_in) return "interrupted";
+  return s.serving ? "running" : "starting";
+}
+
 json session_json(const session_info& s) {
   json j = client_json(client_fields(s));
   j.update({{"id", s.id},
-            {"state", s.serving ? "running" : "starting"},
+            {"state", state_of(s)},
+            {"ends_in_seconds", s.ends_in ? json(*s.ends_in) : json()},
             {"identity", shown(s.has->name())},
             {"worker", s.worker},
             {"warm", s.warm},

@@ -10,13 +10,14 @@ namespace outboard::backend {
 std::optional<wire::refusal> workers::begin_session(accepted_session&& session) {
   if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};
   const share_ptr has = session.has;
-  if (const std::string full = seats_.refusal_of(*has); !full.empty())
+  if (const std::string full = seats_.refusal_of(*has); !full.empty() && !make_place_for(*has))
     return wire::refusal{wire::refusal_reason::busy, full};
   // Whoever waits may not run now.
   if (seats_.may_run(*has)) return give_worker(session);
   if (const status joined = waiting_.join(std::move(session)); !joined.ok())
     return wire::refusal{wire::refusal_reason::busy, joined.error().message};
   seats_.waits(*has);
+  make_way();
   return std::nullopt;
 }
 
@@ -26,7 +27,7 @@ void workers::call_next() {
     auto session = waiting_.next(
         [this](const accepted_session& one) { return seats_.may_run(*one.has); },
         [this](const accepted_session& one) { return seats_.held_by(one.has->account).running; });
-    if (!session) return;
+    if (!session) break;
     seats_.leaves(*session->has);
     if (const auto refusal = give_worker(*session)) {
       const log::with_fields fields(client_fields(*session));
@@ -34,6 +35,7 @@ void workers::call_next() {
       send_refusal(session->to_answer(), *refusal);
     }
   }
+  make_way();
 }
 
 void workers::end_identity(const std::string& identity, const std::string& why) {

@@ -5,6 +5,7 @@
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
+#include "backend/with_room.hh"
 #include "marshal/array_bodies.hh"
 
 namespace outboard::backend {
@@ -49,16 +50,22 @@ outcome make(call& c, bool mipmapped) {
   about.NumChannels = body.channels, about.Flags = body.flags;
   const std::uint64_t bytes = least_bytes(about, body.levels);
   CUdevice device = 0;
-  CUresult code = c.driver().cuCtxGetDevice(&device);
-  if (code == CUDA_SUCCESS) code = c.session.limits().admit(device, bytes);
-  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
+    return outcome::answer(code);
+  const auto make = [&](auto&& create) {
+    return with_room(c, device, bytes, [&] {
+      const CUresult admitted = c.session.limits().admit(device, bytes);
+      return admitted == CUDA_SUCCESS ? create() : admitted;
+    });
+  };
   if (mipmapped) {
     CUmipmappedArray made = nullptr;
-    code = call_driver(c.driver().cuMipmappedArrayCreate, &made, &about, body.levels);
+    const CUresult code =
+        make([&] { return call_driver(c.driver().cuMipmappedArrayCreate, &made, &about, body.levels); });
     return keep(c, body, code, made, bytes, device);
   }
   CUarray made = nullptr;
-  code = call_driver(c.driver().cuArray3DCreate_v2, &made, &about);
+  const CUresult code = make([&] { return call_driver(c.driver().cuArray3DCreate_v2, &made, &about); });
   return keep(c, body, code, made, bytes, device);
 }
 

@@ -46,6 +46,14 @@ std::optional<shared_thing> broker_link::take_back(share_class what, const marsh
   return found;
 }
 
+bool broker_link::make_room(bool own) {
+  if (ended_.load()) return false;
+  const std::byte which{own};
+  const auto answer = ask(control_kind::make_room, {&which, 1}, -1);
+  return answer && answer->kind == control_kind::room && answer->payload.size() == 1 &&
+         answer->payload.front() != std::byte{0};
+}
+
 void broker_link::withdraw(share_class what, const marshal::share_token& token) {
   if (!ended_.load()) (void)ask(control_kind::withdraw, payload_of(seek_message{what, token}), -1);
 }

@@ -28,6 +28,9 @@ class broker_link {
   std::optional<shared_thing> seek(share_class what, const marshal::share_token& token);
   /// The session's own offer, which ends with that.
   std::optional<shared_thing> take_back(share_class what, const marshal::share_token& token);
+  /// There is no memory left: a session whose client is away gives way, `own`: one of the same identity,
+  /// because its limit is what is reached. False: there is none.
+  bool make_room(bool own);
   /// The session is over: the daemon forgets its offers by itself.
   void end() { ended_.store(true); }
 

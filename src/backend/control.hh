@@ -43,6 +43,14 @@ enum class control_kind : std::uint8_t {
   gate_local,    ///< with the local socket for the client of the message before it
   account,       ///< to the worker before `assign`, with the descriptor of what its identity holds
                  ///< (shared_account.hh)
+  // About a session that can be resumed (resume_messages.hh):
+  door,         ///< to the worker, behind `assign`
+  knock,        ///< to the worker, over the door
+  interrupted,  ///< the worker cannot reach its client
+  restored,     ///< it can again
+  make_room,  ///< from a worker: memory is needed, a session whose client is away should give way; one byte:
+              ///< 1 if only one of its own identity helps
+  room,       ///< its answer, one byte: 1 if one has, 0 if there is none
 };
 
 struct control_message {

@@ -222,6 +222,7 @@ std::optional<wire::refusal> daemon::begin(accepted_session&& guest) {
   if (!has.ok()) return wire::refusal{wire::refusal_reason::token, has.error().message};
   guest.has = std::move(*has);
   if (checkpoints) return checkpoints_.begin(std::move(guest));
+  if (guest.hello.wanted == wire::purpose_resume) return workers_.resume(std::move(guest));
   if (guest.hello.wanted == wire::purpose_data) return workers_.add_data_connection(std::move(guest));
   if (guest.hello.wanted != wire::purpose_monitor) return workers_.begin_session(std::move(guest));
   if (draining_) return wire::refusal{wire::refusal_reason::busy, "the server is shutting down"};

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "marshal/data_bodies.hh"
+#include "transport/resumable/stream.hh"
 #include "wire/frame.hh"
 
 namespace outboard::backend {
@@ -304,7 +305,17 @@ void data_connections::send_all(link& own) {
   }
 }
 
-bool data_connections::send_one(link& own, const outgoing& piece) {
+/// Over a stream that can be resumed a piece stays until the client has it, so that it need not be copied.
+bool data_connections::send_frame(link& own, std::span<const iovec> parts, outgoing& piece) {
+  auto* const stream = transport::stream_of(*own.connection);
+  const bool whole = piece.piece && parts.size() == 2 && parts[1].iov_base == piece.piece->bytes().data();
+  if (!stream || !whole) return own.connection->send(parts).status == io::done;
+  const std::span<const std::byte> bytes = piece.piece->bytes();
+  return stream->send_lent(parts.first(1), bytes, std::shared_ptr<data_piece>(std::move(piece.piece)))
+             .status == io::done;
+}
+
+bool data_connections::send_one(link& own, outgoing& piece) {
   std::int32_t code = piece.code;
   if (code == 0 && piece.piece && !piece.complete) code = piece.piece->await();
   std::span<const std::byte> bytes;
@@ -326,7 +337,7 @@ bool data_connections::send_one(link& own, const outgoing& piece) {
   const std::array parts{iovec{raw.data(), raw.size()},
                          iovec{const_cast<std::byte*>(bytes.data()), bytes.size()}};
   const auto began = transport::clock::now();
-  if (own.connection->send(std::span(parts).first(bytes.empty() ? 1 : 2)).status != io::done) return false;
+  if (!send_frame(own, std::span(parts).first(bytes.empty() ? 1 : 2), piece)) return false;
   if (!own.packer || bytes.empty()) return true;
   // What fits into the buffers on the way has gone at once, but not arrived.
   const std::chrono::nanoseconds travel(std::uint64_t{piece.pace} * bytes.size() >> 20);

@@ -114,7 +114,8 @@ class data_connections {
   void send_all(link& own);
   bool next_to_send(link& own, outgoing& piece);
   void scout(const link& own, std::unique_lock<std::mutex>& lock);
-  bool send_one(link& own, const outgoing& piece);
+  bool send_one(link& own, outgoing& piece);
+  bool send_frame(link& own, std::span<const iovec> parts, outgoing& piece);
   bool may_bring(std::uint64_t context) const;
   static bool sends_later(const link& l, std::uint64_t context);
   struct arrival {

@@ -22,6 +22,7 @@
 #include "base/log.hh"
 #include "base/log_fields.hh"
 #include "base/schemes.hh"
+#include "transport/resumable/stream.hh"
 #include "transport/tls/handed_over.hh"
 #include "wire/checkpoint.hh"
 #include "wire/features.hh"
@@ -173,6 +174,7 @@ std::uint64_t guests::features_for(const transport::capabilities& can) const {
   if (can.passes_descriptors)
     return features | wire::feature_fine_grain | wire::feature_transfer_areas |
            (rules_.rings && can.same_host ? wire::feature_rings : 0);
+  if (rules_.limits.linger_seconds != 0 && transport::may_resume(can)) features |= wire::feature_resume;
   if (rules_.image_recall) features |= wire::feature_image_recall;
   if (rules_.data_connections)
     features |= wire::feature_data_connections | (rules_.compression ? wire::feature_packed_pieces : 0);

@@ -5,6 +5,7 @@
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
+#include "backend/with_room.hh"
 
 namespace outboard::backend::ends {
 namespace {
@@ -58,9 +59,14 @@ outcome cuMemAllocManaged(call& c) {
   CUdevice device = 0;
   CUresult code = c.driver().cuCtxGetDevice(&device);
   // As on a device without page faults (attributes 88, 89, 100): what is managed fits on it.
-  if (code == CUDA_SUCCESS) code = c.session.limits().admit(device, mirrors::managed_size(body.size));
-  if (code == CUDA_SUCCESS)
-    code = c.session.mirrors().allocate_managed(body, device, c.header.context, c.header.ticket, address);
+  const std::uint64_t bytes = mirrors::managed_size(body.size);
+  if (code == CUDA_SUCCESS) {
+    code = with_room(c, device, bytes, [&] {
+      const CUresult admitted = c.session.limits().admit(device, bytes);
+      if (admitted != CUDA_SUCCESS) return admitted;
+      return c.session.mirrors().allocate_managed(body, device, c.header.context, c.header.ticket, address);
+    });
+  }
   marshal::put_body(c.reply, marshal::address_reply{address});
   return outcome::answer(code);
 }

@@ -5,6 +5,7 @@
 #include "backend/any_thread.hh"
 #include "backend/session_core.hh"
 #include "base/log.hh"
+#include "transport/resumable/stream.hh"
 #include "wire/features.hh"
 #include "wire/output.hh"
 
@@ -153,9 +154,14 @@ bool session_core::read_into(frame& to) {
   const transport::io got = from_.fill(raw, true);
   if (got == transport::io::interrupted) return false;
   if (got != transport::io::done) {
-    end(false, got == transport::io::closed
-                   ? "the client left without a goodbye: it was killed, or ended by _exit"
-                   : "the connection broke");
+    const auto* const stream = transport::stream_of(connection_);
+    std::string why = stream ? stream->why_ended() : "";
+    if (why.empty()) {
+      why = got == transport::io::closed
+                ? "the client left without a goodbye: it was killed, or ended by _exit"
+                : "the connection broke";
+    }
+    end(false, std::move(why));
     return false;
   }
   auto header = wire::decode_header(raw, wire::max_frame_payload);

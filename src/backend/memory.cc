@@ -8,6 +8,7 @@
 #include "backend/ends.hh"
 #include "backend/memory_pools.hh"
 #include "backend/session_core.hh"
+#include "backend/with_room.hh"
 
 namespace outboard::backend {
 namespace {
@@ -36,9 +37,13 @@ outcome ends::cuMemAlloc_v2(call& c) {
   CUdevice device = 0;
   if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
     return outcome::answer(code);
-  CUresult code = c.session.limits().admit(device, body.size);
-  if (code == CUDA_SUCCESS)
-    code = c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
+  const std::uint64_t wanted = body.address;
+  const CUresult code = with_room(c, device, body.size, [&] {
+    body.address = wanted;
+    const CUresult admitted = c.session.limits().admit(device, body.size);
+    if (admitted != CUDA_SUCCESS) return admitted;
+    return c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
+  });
   c.reply.put(body.address);
   return outcome::answer(code);
 }

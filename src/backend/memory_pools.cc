@@ -6,6 +6,7 @@
 #include "backend/driver_call.hh"
 #include "backend/ends.hh"
 #include "backend/session_core.hh"
+#include "backend/with_room.hh"
 
 namespace outboard::backend {
 namespace {
@@ -96,8 +97,10 @@ outcome cuMemAllocAsync(call& c) {
   }
   CUdeviceptr address = 0;
   const std::int32_t device = device_of(c, body);
-  CUresult code = device >= 0 ? c.session.limits().admit_pooled(device, body.size) : CUDA_SUCCESS;
-  if (code == CUDA_SUCCESS) code = allocate(c, body, stream, address);
+  CUresult code = with_room(c, device, body.size, [&] {
+    const CUresult admitted = device >= 0 ? c.session.limits().admit_pooled(device, body.size) : CUDA_SUCCESS;
+    return admitted == CUDA_SUCCESS ? allocate(c, body, stream, address) : admitted;
+  });
   if (code == CUDA_SUCCESS && body.address != 0 && body.address != address) {
     // A record of another worker's: pointers to it lie in the program's memory.
     release(c, address, stream, body.per_thread);

@@ -30,6 +30,9 @@ class quota {
   }
   bool is_set() const { return most_ != 0; }
 
+  /// Whether the session's own limit would allow it, whatever its identity holds.
+  bool allows(std::int32_t device, std::uint64_t bytes) const { return !is_set() || fits(device, bytes); }
+
   /// The request of this thread is over, and has in the tally what it was admitted for, or does not need it.
   void settle() {
     if (account_) account_->settle();

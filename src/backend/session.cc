@@ -2,7 +2,9 @@
 
 #include "backend/device_shape.hh"
 #include "backend/patience.hh"
+#include "backend/resumption.hh"
 #include "backend/session_core.hh"
+#include "backend/shared_account.hh"
 #include "base/version.hh"
 #include "marshal/data_bodies.hh"
 #include "transport/spin.hh"
@@ -155,6 +157,7 @@ void session_core::welcome() {
   header.kind = wire::frame_kind::welcome;
   payload = wire::encode(w, request_.seal);
   send(header, payload);
+  if (request_.resuming) request_.resuming->welcomed();
 }
 
 session_end session_core::run() {
@@ -270,7 +273,21 @@ std::unique_ptr<transport::connection> session_core::take_data_connection(const 
   if (!kept) return nullptr;
   auto link =
       request_.attach({kept->about.native.begin(), kept->about.native.end()}, std::move(kept->descriptor));
-  return link.ok() ? std::move(*link) : nullptr;
+  if (!link.ok()) return nullptr;
+  return request_.resuming ? request_.resuming->adopt(token, std::move(*link)) : std::move(*link);
+}
+
+bool session_core::may_hold(std::int32_t device, std::uint64_t bytes) const {
+  const auto at = static_cast<std::size_t>(device);
+  if (at >= facts_.devices.size() || bytes > facts_.devices[at].total_memory) return false;
+  return quota_.allows(device, bytes);
+}
+
+bool session_core::make_room(std::int32_t device, std::uint64_t bytes) {
+  // Where its identity may hold no more, nobody else's memory would help.
+  const auto left = request_.account ? request_.account->left(device) : std::nullopt;
+  const bool own = request_.account && (!left || *left < bytes);
+  return request_.broker && request_.broker->make_room(own);
 }
 
 std::chrono::microseconds session_core::patience() const { return spin_budget(!others_ask()); }

@@ -22,6 +22,7 @@
 namespace outboard::backend {
 
 class account_share;
+class resumption;
 class session_api;
 
 struct session_request {
@@ -36,7 +37,8 @@ struct session_request {
   /// Continues a descriptor by the transport of that name; empty: there are no data connections.
   std::function<result<std::unique_ptr<transport::connection>>(const std::string& scheme, unique_fd)> attach =
       {};
-  image_cache* images = nullptr;  ///< where module images are kept; null: nowhere
+  resumption* resuming = nullptr;  ///< keeps the session's streams; null: it cannot be resumed
+  image_cache* images = nullptr;   ///< where module images are kept; null: nowhere
   image_terms image_access = {};
   shape_settings shape = {};          ///< what the client sees of the devices
   account_share* account = nullptr;   ///< of its identity's memory; null: that has no limit. Outlives it

@@ -95,8 +95,12 @@ class session_core {
   activity_page* activity() const { return request_.activity; }
   account_share* account() const { return request_.account; }
   const shape_settings& shape() const { return request_.shape; }
-  object_tables& objects() { return objects_; }          ///< with the turn
-  quota& limits() { return quota_; }                     ///< with the turn
+  object_tables& objects() { return objects_; }  ///< with the turn
+  quota& limits() { return quota_; }             ///< with the turn
+  /// Whether the session's own limit and the device would allow it. With the turn.
+  bool may_hold(std::int32_t device, std::uint64_t bytes) const;
+  /// A session whose client is away has ended so that there is more memory for this. False: there is none.
+  bool make_room(std::int32_t device, std::uint64_t bytes);
   memory_map& memory() { return memory_; }               ///< own lock
   virtual_ranges& virtual_memory() { return virtual_; }  ///< with the turn
   staging& stage() { return staging_; }                  ///< own lock

@@ -14,6 +14,7 @@
 #include "backend/confinement/confinement.hh"
 #include "backend/control.hh"
 #include "backend/device_output.hh"
+#include "backend/resumption.hh"
 #include "backend/session.hh"
 #include "backend/warm_device.hh"
 #include "base/log.hh"
@@ -137,6 +138,22 @@ result<std::unique_ptr<transport::connection>> share_memory(
   return rings->attach(std::move(*socket));
 }
 
+/// The daemon lets the client's later connections in there. Null: the session cannot be resumed.
+std::unique_ptr<resumption> open_door(const wire::hello& hello, std::uint64_t session,
+                                      const resumption::attach_link& attach) {
+  if ((hello.features & wire::feature_resume) == 0) return nullptr;
+  auto message = receive_control(control, true);
+  if (!message.ok() || !*message) return nullptr;  // the daemon is gone, and we are about to be
+  CHECK((*message)->kind == control_kind::door && (*message)->descriptor);
+  const auto about = decode_door((*message)->payload);
+  CHECK(about.ok());
+  return std::make_unique<resumption>(
+      session, std::move((*message)->descriptor), *about, attach, [](bool interrupted) {
+        (void)send_control(control, interrupted ? control_kind::interrupted : control_kind::restored, {})
+            .ok();
+      });
+}
+
 /// `device` is null for a session that speaks `api`.
 int serve(const worker_options& options, device::device* device, session_api* api, device_output* output) {
   auto message = receive_control(control, true);
@@ -181,6 +198,12 @@ int serve(const worker_options& options, device::device* device, session_api* ap
       return 0;
     }
   }
+  const auto attach = [&options](const std::string& scheme,
+                                 unique_fd fd) -> result<std::unique_ptr<transport::connection>> {
+    return transport::tls::attach(*options.transports, scheme, std::move(fd));
+  };
+  const auto resuming = open_door(*hello, assign->session, attach);
+  if (resuming) connection = resuming->begin_session(std::move(*connection));
   std::optional<image_cache> images;
   if (!api && (hello->features & wire::feature_image_recall) != 0) {
     auto opened = image_cache::open(options.cache.directory, options.cache.size);
@@ -191,10 +214,6 @@ int serve(const worker_options& options, device::device* device, session_api* ap
     }
   }
   broker_link broker(control);
-  const auto attach = [&options](const std::string& scheme,
-                                 unique_fd fd) -> result<std::unique_ptr<transport::connection>> {
-    return transport::tls::attach(*options.transports, scheme, std::move(fd));
-  };
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
@@ -204,6 +223,7 @@ int serve(const worker_options& options, device::device* device, session_api* ap
                                          .output = output,
                                          .broker = &broker,
                                          .attach = attach,
+                                         .resuming = resuming.get(),
                                          .images = images ? &*images : nullptr,
                                          .image_access = assign->images,
                                          .shape = shape,

@@ -39,6 +39,12 @@ struct workers::worker {
   event_loop::clock::time_point session_began;
   std::optional<ended_message> end;
   bool client_gone = false;
+  // For a session that can be resumed (worker_links.cc):
+  unique_fd door;  ///< connections for its streams go in there; empty: it cannot be resumed
+  wire::session_secret secret{};
+  std::chrono::seconds lingers{0};  ///< by the configuration that was in force when it began
+  std::optional<event_loop::clock::time_point> interrupted;  ///< since then its client cannot be reached
+  std::vector<worker_id> makes_room_for;                     ///< workers that wait for its end
   std::string ended_because;  ///< not empty: we have ended it, and it does not begin again
   unique_fd activity;         ///< its page, once it serves
   std::optional<session_hold> hold;

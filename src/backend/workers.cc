@@ -26,6 +26,9 @@ using namespace std::chrono_literals;
 /// A worker whose client is gone ends by itself; the two signals make sure that it is gone within a second.
 constexpr auto time_to_end_itself = 400ms;
 constexpr auto time_to_end_after_sigterm = 300ms;
+/// The worker of a session that can be resumed reports within this time that only the link is broken, even on
+/// a busy machine; else its client has left, and it hangs.
+constexpr auto time_to_report_interruption = 6s;
 /// The next warm worker is started once a session is served, and its first calls with it: not so that it
 /// slows them, but soon, because the next session may.
 constexpr auto warm_up_delay = 20ms;
@@ -187,18 +190,22 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   return &made;
 }
 
-status workers::assign(worker& w, accepted_session& session) {
+status workers::give(worker& w, const accepted_session& session) {
   OUTBOARD_TRY(give_account(w, *session.has));
   const assign_message m{next_session_, session.scheme, encode(session.hello), session.images, session.seal};
-  // Only for its end: the bytes are the worker's.
-  auto watch = loop_.watch(session.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
-                           [this, id = w.id](std::uint32_t) { on_client_gone(id); });
-  if (!watch.ok()) return std::move(watch).error();
-  if (status sent =
-          send_control(w.process.control.get(), control_kind::assign, encode(m), session.connection.get());
-      !sent.ok()) {
-    loop_.forget(*watch);
-    return sent;
+  OUTBOARD_TRY(watch_client(w));
+  OUTBOARD_TRY(send_control(w.process.control.get(), control_kind::assign, encode(m), w.connection.get()));
+  const status opened = open_door(w, session.hello);
+  if (!opened.ok()) kill_if_there(w.id, SIGKILL);  // it waits for its door
+  return opened;
+}
+
+status workers::assign(worker& w, accepted_session& session) {
+  w.connection = std::move(session.connection);
+  if (const status given = give(w, session); !given.ok()) {
+    loop_.forget(std::exchange(w.connection_watch, 0));
+    session.connection = std::move(w.connection);
+    return given;
   }
   const wire::hello& hello = session.hello;
   w.session = session_info{.id = next_session_++,
@@ -219,7 +226,6 @@ status workers::assign(worker& w, accepted_session& session) {
                            .started = std::chrono::system_clock::now(),
                            .environment = w.driver};
   w.session_began = event_loop::clock::now();
-  w.connection = std::move(session.connection);
   w.answers = std::move(session.answers);
   w.hello = std::move(session.hello);
   w.scheme = session.scheme;
@@ -227,7 +233,6 @@ status workers::assign(worker& w, accepted_session& session) {
   w.has = session.has;
   w.images = session.images;
   w.seal = session.seal;
-  w.connection_watch = *watch;
   seats_.begins(*w.has);
   ++totals_.sessions;
   return {};
@@ -303,6 +308,10 @@ status workers::on_message(worker& w, control_message& m) {
     if (!reply) return nonsense();
     return send_control(w.process.control.get(), reply->kind, reply->payload, reply->descriptor);
   }
+  if (m.kind == control_kind::interrupted || m.kind == control_kind::restored)
+    return w.session && w.door ? on_link(w, m.kind == control_kind::interrupted) : nonsense();
+  if (m.kind == control_kind::make_room)
+    return w.session && m.payload.size() == 1 ? make_room(w, m.payload.front() != std::byte{0}) : nonsense();
   if (m.kind == control_kind::ended) {
     auto end = decode_ended(m.payload);
     if (!end.ok()) return nonsense();
@@ -346,17 +355,25 @@ void workers::on_breach(worker& w, const std::string& why) {
   kill_if_there(w.id, SIGKILL);
 }
 
-void workers::on_client_gone(worker_id id) {
-  const auto at = workers_.find(id);
-  if (at == workers_.end()) return;
-  worker& w = *at->second;
-  w.client_gone = true;
-  w.timer = loop_.after(time_to_end_itself, [this, id] {
+void workers::end_soon(worker_id id, event_loop::clock::duration patience) {
+  worker& w = *workers_.at(id);
+  loop_.forget(std::exchange(w.timer, 0));
+  w.timer = loop_.after(patience, [this, id] {
     kill_if_there(id, SIGTERM);
     const auto still = workers_.find(id);
     if (still == workers_.end()) return;
     still->second->timer = loop_.after(time_to_end_after_sigterm, [this, id] { kill_if_there(id, SIGKILL); });
   });
+}
+
+void workers::on_client_gone(worker_id id) {
+  const auto at = workers_.find(id);
+  if (at == workers_.end()) return;
+  worker& w = *at->second;
+  if (w.interrupted || !w.ended_because.empty()) return;  // there is a timer already
+  if (w.door && w.session->serving) return end_soon(id, time_to_report_interruption);
+  w.client_gone = true;
+  end_soon(id, time_to_end_itself);
 }
 
 void workers::kill_if_there(worker_id id, int signal) {
@@ -403,6 +420,7 @@ void workers::ended(worker& w, int wait_status) {
   for (const event_loop::id id : {w.connection_watch, w.timer}) loop_.forget(id);
   by_process_.erase(w.process.process);
   broker_.forget(w.id);
+  answer_for_room(w);
   if (!w.folder.empty()) folders_.remove(w.folder);
   if (w.kept) compiler_caches_.give_back(std::move(*w.kept));
   take_account_back(w);
@@ -419,19 +437,19 @@ bool workers::begin_again(worker& w, int wait_status) {
   auto started = start_worker(w.driver, readiness::cold);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
-  accepted_session session{std::move(w.connection),
-                           w.scheme,
-                           w.session->from,
-                           w.session->peer,
-                           w.who.person,
-                           w.session->peer_process,
-                           std::move(w.hello),
-                           w.images,
-                           w.seal,
-                           std::move(w.answers),
-                           w.who.user,
-                           w.who.groups,
-                           w.has};
+  accepted_session session{.connection = std::move(w.connection),
+                           .scheme = w.scheme,
+                           .from = w.session->from,
+                           .peer = w.session->peer,
+                           .identity = w.who.person,
+                           .process = w.session->peer_process,
+                           .hello = std::move(w.hello),
+                           .images = w.images,
+                           .seal = w.seal,
+                           .answers = std::move(w.answers),
+                           .user = w.who.user,
+                           .groups = w.who.groups,
+                           .has = w.has};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
     w.connection = std::move(session.connection);
@@ -529,6 +547,7 @@ std::vector<session_info> workers::list_sessions() const {
     if (!w->session) continue;
     list.push_back(*w->session);
     if (const auto shown = shown_activity::open(w->activity)) list.back().memory_bytes = shown->held_bytes();
+    list.back().ends_in = time_left(*w);
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return list;

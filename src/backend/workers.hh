@@ -26,6 +26,7 @@
 #include "backend/waiting_line.hh"
 #include "backend/worker_environment.hh"
 #include "base/config.hh"
+#include "wire/resume.hh"
 
 namespace outboard::backend {
 
@@ -62,6 +63,8 @@ struct session_info {
   std::vector<std::pair<std::string, std::string>> environment;
   /// That it holds of all devices; nothing: it does not tell.
   std::optional<std::uint64_t> memory_bytes = std::nullopt;
+  /// Its client cannot be reached, and it has so many seconds to come back.
+  std::optional<double> ends_in = std::nullopt;
 };
 
 /// Hears of sessions and of children that are no workers. Owned by the daemon, as the workers are.
@@ -99,6 +102,9 @@ class workers {
   /// For a session of the same identity, encrypted if that is, whose worker asks for it by the token that the
   /// guest is told.
   std::optional<wire::refusal> add_data_connection(accepted_session&& guest);
+
+  /// The guest has a later connection for a stream of a session, or asks for its end; proven by its secret.
+  std::optional<wire::refusal> resume(accepted_session&& guest);
 
   /// Looks at every session, those that run and those that wait. What `look` gives is its share from now on;
   /// an error: it is ended at once, and what its client sends from then on is not executed.
@@ -158,6 +164,7 @@ class workers {
                                           const std::optional<cache_lease>& kept) const;
   worker* find_warm(const std::string& key);
   status assign(worker& w, accepted_session& session);
+  status give(worker& w, const accepted_session& session);
   status give_account(worker& w, const share& has);
   void take_account_back(worker& w);
   std::size_t to_warm_up(const std::string& key) const;
@@ -171,6 +178,22 @@ class workers {
   void begin_to_serve(worker& w, unique_fd activity);
   void on_breach(worker& w, const std::string& why);
   void on_client_gone(worker_id id);
+  void end_soon(worker_id id, event_loop::clock::duration patience);
+  // For sessions that can be resumed (worker_links.cc):
+  status watch_client(worker& w);
+  status open_door(worker& w, const wire::hello& hello);
+  status on_link(worker& w, bool interrupted);
+  std::optional<double> time_left(const worker& w) const;
+  worker* longest_away(const std::function<bool(const share&)>& fit) const;
+  void give_way(worker& w, const char* to);
+  seats places_soon() const;
+  bool give_place(seats& soon, const share& wanting, bool (*fits)(const seats&, const share&));
+  bool make_place_for(const share& wanting);
+  void make_way();
+  status make_room(worker& asking, bool own);
+  void answer_for_room(const worker& gone);
+  worker* find_proven(const accepted_session& guest, const wire::proven_question& asked);
+  std::optional<wire::refusal> pass_on(worker& w, accepted_session& guest, const wire::resume_question& m);
   void kill_if_there(worker_id id, int signal);
   void ended(worker& w, int wait_status);
   bool begin_again(worker& w, int wait_status);

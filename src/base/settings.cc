@@ -343,6 +343,9 @@ constexpr setting rows[]{
              "how many seconds a connection may take for its hello", [](auto& c) -> auto& { return c.limits.hello_seconds; }),
     number_row<0, 86400>({"limits", "drain_seconds", "", "--drain", of_server},
              "how many seconds SIGTERM waits for running sessions", [](auto& c) -> auto& { return c.limits.drain_seconds; }),
+    number_row<0, 86400>({"limits", "linger_seconds", "", "", of_server},
+             "how many seconds a session outlives the loss of its link to a client over a network, which may resume it; 0: it ends at once",
+             [](auto& c) -> auto& { return c.limits.linger_seconds; }),
     number_row<1, 86400>({"limits", "keepalive_seconds", "", "", of_worker},
              "after so many seconds of silence a dead peer of tcp: is noticed", [](auto& c) -> auto& { return c.limits.keepalive_seconds; }),
 

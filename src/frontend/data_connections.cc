@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "transport/resumable/stream.hh"
 #include "wire/frame.hh"
 
 namespace outboard::frontend {
@@ -60,9 +61,19 @@ bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte
   const std::array parts{iovec{raw.data(), raw.size()},
                          iovec{const_cast<std::byte*>(bytes.data()), bytes.size()}};
   const auto began = transport::clock::now();
-  if (over.connection->send(parts).status != io::done) return false;
+  auto* const stream =
+      header.kind == wire::frame_kind::data ? transport::stream_of(*over.connection) : nullptr;
+  const transport::io_result sent =
+      stream ? stream->send_lent(std::span(parts).first(1), bytes, nullptr) : over.connection->send(parts);
+  if (sent.status != io::done) return false;
   if (over.packer) over.packer->went(bytes.size(), transport::clock::now() - began);
   return true;
+}
+
+void settle_pieces(const data_connections::links& over) {
+  for (const auto& link : over) {
+    if (auto* const stream = transport::stream_of(*link->connection)) stream->settle();
+  }
 }
 
 std::optional<std::int32_t> receive_piece(data_link& over, std::uint64_t number,

@@ -1,11 +1,13 @@
 #include "frontend/data_dialer.hh"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/cores.hh"
 #include "base/log.hh"
 #include "base/version.hh"
 #include "frontend/copy_pieces.hh"
+#include "frontend/reconnector.hh"
 #include "wire/data_connection.hh"
 #include "wire/features.hh"
 
@@ -13,6 +15,9 @@ namespace outboard::frontend {
 namespace {
 
 constexpr std::chrono::seconds connect_patience{10};
+/// Of one connection whose link breaks while it is made.
+constexpr int most_tries = 3;
+constexpr std::chrono::milliseconds try_again_after{50};
 
 }  // namespace
 
@@ -22,26 +27,38 @@ data_dialer::data_dialer(const transport::registry& transports, const dialed& wi
       token_(s.token),
       encrypts_(s.encrypts),
       session_(with.welcome.session),
-      packs_((with.welcome.features & wire::feature_packed_pieces) != 0) {
+      packs_((with.welcome.features & wire::feature_packed_pieces) != 0),
+      reconnector_(with.reconnects) {
   // A thread here and one there for each (H200, 16 cores: 4, 6, 8, 12 carry 14, 21, 25, 24 GB/s).
   const auto most = static_cast<std::uint32_t>(std::max(4, usable_cores() / 2));
   const bool offered = (with.welcome.features & wire::feature_data_connections) != 0;
   count_ = offered ? std::min(s.data_connections, most) : 0;
 }
 
-bool data_dialer::dial(data_connections::links& links, std::vector<marshal::share_token>& tokens) const {
+/// A link that breaks meanwhile comes back, and then the next try succeeds.
+result<dialed> data_dialer::dial_one() const {
   wire::hello hello;
   hello.product = product;
   hello.wanted = wire::purpose_data;
   hello.admin_question = wire::encode_data_question(session_);
-  for (std::uint32_t i = 0; i < count_; ++i) {
+  for (int tries = 1;; ++tries) {
     auto made = frontend::dial(*transports_, url_, hello, token_, transport::clock::now() + connect_patience,
                                welcome_patience, encrypts_);
+    if (made.ok() || made.error().reason != 0 || !reconnector_ || tries == most_tries) return made;
+    std::this_thread::sleep_for(try_again_after);
+    if (!reconnector_->await_link()) return made;
+  }
+}
+
+bool data_dialer::dial(data_connections::links& links, std::vector<marshal::share_token>& tokens) const {
+  for (std::uint32_t i = 0; i < count_; ++i) {
+    auto made = dial_one();
     if (!made) return log::debug("no data connection: ", made.error().message), false;
     const auto token = wire::decode_data_answer(made->welcome.content);
     if (!token) return log::debug("no data connection: ", token.error().message), false;
     links.push_back(std::make_unique<data_link>());
-    links.back()->connection = std::move(made->connection);
+    links.back()->connection =
+        reconnector_ ? reconnector_->adopt(*token, std::move(made->connection)) : std::move(made->connection);
     if (packs_) links.back()->packer.emplace();
     tokens.push_back(*token);
   }

@@ -33,6 +33,8 @@ class data_dialer {
   bool open(data_connections& data, bool to_device, const ask& server) const;
 
  private:
+  result<dialed> dial_one() const;
+
   const transport::registry* transports_ = nullptr;
   std::string url_;
   std::vector<std::byte> token_;  ///< the configuration's
@@ -40,6 +42,7 @@ class data_dialer {
   std::uint64_t session_ = 0;
   std::uint32_t count_ = 0;
   bool packs_ = false;
+  std::shared_ptr<reconnector> reconnector_;  ///< null: the session's connections cannot be resumed
 };
 
 /// The connections that a copy of so many bytes may use, locked, if there are any. `open` makes them once

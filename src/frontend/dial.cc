@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <thread>
 
 #include "base/schemes.hh"
 #include "base/version.hh"
 #include "frontend/encryption.hh"
 #include "marshal/driver_variables.hh"
+#include "transport/resumable/stream.hh"
 #include "wire/checkpoint.hh"
 #include "wire/features.hh"
 #include "wire/frame.hh"
@@ -22,8 +24,14 @@
 namespace outboard::frontend {
 namespace {
 
+using transport::connection_broke;
 using transport::deadline;
+using transport::gone;
 using transport::io;
+
+/// A start whose connection breaks is begun again so often, after pauses that begin with this one and double.
+constexpr int fresh_starts = 4;
+constexpr std::chrono::milliseconds first_pause{50};
 
 outboard::error not_there(std::string message) { return {action::reconnect, std::move(message)}; }
 
@@ -32,27 +40,14 @@ struct frame {
   std::vector<std::byte> payload;
 };
 
-std::string_view why(io status) {
-  switch (status) {
-    case io::timed_out:
-      return "it did not answer in time";
-    case io::closed:
-      return "it closed the connection";
-    default:
-      return "the connection broke";
-  }
-}
-
 result<frame> receive_frame(transport::connection& from, std::uint32_t limit, deadline until) {
   std::array<std::byte, wire::header_size> raw;
   // Not a byte more: what follows the welcome belongs to the session.
-  if (const io got = transport::receive_whole(from, raw, until); got != io::done)
-    return not_there(std::string(why(got)));
+  if (const io got = transport::receive_whole(from, raw, until); got != io::done) return gone(got);
   auto header = wire::decode_header(raw, limit);
   if (!header.ok()) return not_there("it does not speak Outboard's protocol");
   frame f{*header, std::vector<std::byte>(header->size)};
-  if (const io got = transport::receive_whole(from, f.payload, until); got != io::done)
-    return not_there(std::string(why(got)));
+  if (const io got = transport::receive_whole(from, f.payload, until); got != io::done) return gone(got);
   return f;
 }
 
@@ -131,7 +126,7 @@ status send_frame(transport::connection& to, wire::frame_kind kind, std::span<co
   const std::array<iovec, 2> parts{iovec{raw.data(), raw.size()},
                                    iovec{const_cast<std::byte*>(payload.data()), payload.size()}};
   const transport::io_result sent = to.send(parts, until);
-  if (sent.status != io::done) return not_there(std::string(why(sent.status)));
+  if (sent.status != io::done) return gone(sent.status);
   return {};
 }
 
@@ -163,15 +158,28 @@ status begin_inner(const secured& over, wire::purpose wanted, deadline until) {
   return over.tls->begin_inner(std::move(inner), until);
 }
 
+/// Behind the welcome of a session that can be resumed.
+result<std::optional<wire::resume_terms>> receive_terms(transport::connection& from, std::uint64_t features,
+                                                        deadline until) {
+  if ((features & wire::feature_resume) == 0) return std::optional<wire::resume_terms>();
+  std::array<std::byte, wire::resume_terms_size> raw;
+  if (const io got = transport::receive_whole(from, raw, until); got != io::done) return gone(got);
+  auto terms = wire::decode_resume_terms(raw);
+  if (!terms.ok()) return std::move(terms).error();
+  return std::optional(*terms);
+}
+
 result<dialed> shake_hands(const transport::registry& transports, secured& over, wire::hello hello,
                            std::span<const std::byte> token, bool only_rings, deadline until,
-                           std::chrono::seconds wait, encryption& encrypts) {
+                           std::chrono::seconds wait, encryption& encrypts, const complete_hello& complete) {
   std::unique_ptr<transport::connection> link = std::move(over.link);
   auto greeting = receive_greeting(*link, until);
   if (!greeting.ok()) return std::move(greeting).error();
+  const auto greeted = transport::clock::now();
   OUTBOARD_TRY(answer_greeting(hello, greeting->content, token,
                                link->what().peer_identity || (over.tls && over.known),
                                over.shows_certificate));
+  if (complete && !complete(hello, greeting->content.challenge)) return not_there("it is no longer wanted");
   if (only_rings && (hello.features & wire::feature_rings) == 0)
     return failure("it shares no memory (`rings` is off there, or it is older than that); use " +
                    std::string(memory_scheme().handed_over_as) + ":");
@@ -192,7 +200,8 @@ result<dialed> shake_hands(const transport::registry& transports, secured& over,
     link = std::move(*prepared);
   }
   const bool opens = wire::opens_session(hello.wanted);
-  const deadline patience = opens ? transport::clock::now() + wait : until;
+  const deadline patience =
+      opens || hello.wanted == wire::purpose_resume ? transport::clock::now() + wait : until;
   auto reply = receive_frame(*link, wire::max_frame_payload, patience);
   if (!reply.ok() && sent.ok() && opens && transport::clock::now() >= patience) {
     return outboard::error{action::retry, "it has begun no session for us within " +
@@ -212,11 +221,15 @@ result<dialed> shake_hands(const transport::registry& transports, secured& over,
   if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);
   if (!wire::has_seal(reply->payload, seal)) return no_proof();
   if (proves || over.known) encrypts.remember(over);
-  return dialed{std::move(link),
-                std::move(*welcome),
-                {},
-                std::move(greeting->content.product),
-                greeting->content.challenge};
+  auto terms = receive_terms(*link, opens ? welcome->features : 0, patience);
+  if (!terms.ok()) return std::move(terms).error();
+  return dialed{.connection = std::move(link),
+                .welcome = std::move(*welcome),
+                .url = {},
+                .server_product = std::move(greeting->content.product),
+                .challenge = greeting->content.challenge,
+                .terms = *terms,
+                .greeted_after = greeted.time_since_epoch()};
 }
 
 std::string variable(const char* name) {
@@ -224,20 +237,23 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-}  // namespace
+/// For callers of dial(), to whom it makes no difference.
+int without_breaks(int reason) { return reason == connection_broke ? 0 : reason; }
 
-result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
-                    std::span<const std::byte> token, deadline until, std::chrono::seconds wait,
-                    const std::shared_ptr<encryption>& given) {
-  const std::shared_ptr<encryption> encrypts = given ? given : std::make_shared<encryption>();
-  encrypts->prepare(url);
+/// `broke`: whether a connection over a network stood and then broke, before it carried a session.
+result<dialed> dial_once(const transport::registry& transports, std::string_view url, wire::hello hello,
+                         std::span<const std::byte> token, deadline until, std::chrono::seconds wait,
+                         encryption& encrypts, const complete_hello& complete, bool& broke) {
+  const auto began = transport::clock::now();
   auto link = transports.connect(url, until);
   if (!link.ok()) {
+    broke = link.error().reason == connection_broke;
     // Some begin with the address, and with what a name in it stands for.
     const std::string& reason = link.error().message;
     return outboard::error{
         action::reconnect,
-        "no server at " + (reason.starts_with(url) ? "" : std::string(url) + ": ") + reason};
+        "no server at " + (reason.starts_with(url) ? "" : std::string(url) + ": ") + reason,
+        without_breaks(link.error().reason)};
   }
   const transport::capabilities can = (*link)->what();
   const bool by_rings = traits_of(url).shares_memory;
@@ -247,23 +263,49 @@ result<dialed> dial(const transport::registry& transports, std::string_view url,
     hello.features = 0;
   } else if (!may_share) {
     hello.features &= ~wire::feature_rings;
+    if (!transport::may_resume(can)) hello.features &= ~wire::feature_resume;
   } else if (by_rings) {
     hello.features |= wire::feature_rings;
   }
   const bool only_rings = by_rings && wire::opens_session(hello.wanted);
-  auto over = encrypts->secure(std::move(*link), url, !token.empty(), until);
-  auto done =
-      over.ok() ? shake_hands(transports, *over, std::move(hello), token, only_rings, until, wait, *encrypts)
-                : result<dialed>(over.error());
+  auto over = encrypts.secure(std::move(*link), url, !token.empty(), until);
+  auto done = over.ok() ? shake_hands(transports, *over, std::move(hello), token, only_rings, until, wait,
+                                      encrypts, complete)
+                        : result<dialed>(over.error());
   if (!done.ok()) {
+    broke = done.error().reason == connection_broke && transport::may_resume(can);
     const bool answered = done.error().next != action::reconnect;
     return outboard::error{done.error().next,
                            std::string(answered ? "server " : "no Outboard server at ") + std::string(url) +
                                ": " + done.error().message,
-                           done.error().reason};
+                           without_breaks(done.error().reason)};
   }
   done->url = url;
+  done->greeted_after -= began.time_since_epoch();
   return done;
+}
+
+}  // namespace
+
+result<dialed> dial(const transport::registry& transports, std::string_view url, wire::hello hello,
+                    std::span<const std::byte> token, deadline until, std::chrono::seconds wait,
+                    const std::shared_ptr<encryption>& given, const complete_hello& complete) {
+  const std::shared_ptr<encryption> encrypts = given ? given : std::make_shared<encryption>();
+  encrypts->prepare(url);
+  bool broke = false;
+  auto made = dial_once(transports, url, hello, token, until, wait, *encrypts, complete, broke);
+  // Nothing of the program has happened yet, and the server ends a session whose client never spoke.
+  const bool again = wire::opens_session(hello.wanted);
+  auto pause = first_pause;
+  for (int i = 0; again && broke && i < fresh_starts && !made && made.error().next == action::reconnect;
+       ++i) {
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+    broke = false;
+    until = std::max(until, transport::clock::now() + greeting_patience);  // it may have waited for a place
+    made = dial_once(transports, url, hello, token, until, wait, *encrypts, complete, broke);
+  }
+  return made;
 }
 
 wire::hello introduce_ourselves() {

@@ -2,14 +2,18 @@
 
 #include <array>
 
+#include "transport/resumable/stream.hh"
 #include "wire/cursor.hh"
 #include "wire/output.hh"
 
 namespace outboard::frontend {
 namespace {
 
-error lost_connection(transport::io why) {
-  return {action::reconnect, why == transport::io::closed ? "the server closed the connection"
+error lost_connection(transport::io how, transport::connection& which) {
+  const transport::resumable_stream* const stream = transport::stream_of(which);
+  const std::string why = stream ? stream->why_ended() : "";
+  if (!why.empty()) return {action::reconnect, why};
+  return {action::reconnect, how == transport::io::closed ? "the server closed the connection"
                                                           : "the connection to the server broke"};
 }
 
@@ -20,7 +24,7 @@ constexpr std::size_t data_prefix = 16;
 
 status receiver::fill(std::span<std::byte> into) {
   const transport::io got = from_.fill(into);
-  return got == transport::io::done ? status{} : lost_connection(got);
+  return got == transport::io::done ? status{} : lost_connection(got, connection_);
 }
 
 status receiver::receive_data(const wire::frame_header& header) {

@@ -9,6 +9,7 @@
 #include "base/overlap.hh"
 #include "frontend/call_watch.hh"
 #include "frontend/lane.hh"
+#include "transport/resumable/stream.hh"
 #include "transport/spin.hh"
 #include "wire/cursor.hh"
 
@@ -45,6 +46,7 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
 
 session::session(std::unique_ptr<transport::connection> connection, session_events events)
     : connection_(std::move(connection)),
+      stream_(transport::stream_of(*connection_)),
       events_(std::move(events)),
       drains_(frontend::drains::make(drain_threads())),
       receiver_(new receiver(*connection_, *this, received_)) {
@@ -87,25 +89,33 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
     if (outbox_.take({raw, request.payload, request.bulk}, request.how, now))
       return !outbox_.due(now) || write({}, false) ? header.ticket : 0;
   }
-  return write(std::span(parts).first(used), kind == wire::frame_kind::call) ? header.ticket : 0;
+  const bool waits = kind == wire::frame_kind::call;
+  // The caller's memory stays as it is until the answer is there: it need not be copied to be sent again.
+  if (waits && stream_ && used == 3)
+    return write(std::span(parts).first(2), true, request.bulk) ? header.ticket : 0;
+  return write(std::span(parts).first(used), waits) ? header.ticket : 0;
 }
 
-/// With the sender's lock: what is gathered, then the parts. `waits`: for an answer.
-bool session::write(std::span<const iovec> parts, bool waits) {
+/// With the sender's lock: what is gathered, then the parts. `waits`: for an answer. `lent` follows the parts
+/// and stays as it is until call_any() has the answer.
+bool session::write(std::span<const iovec> parts, bool waits, std::span<const std::byte> lent) {
   std::array<iovec, 4> all;
   std::size_t used = 0;
   if (!outbox_.gathered().empty()) all[used++] = part_of(outbox_.gathered());
   for (const iovec& part : parts) all[used++] = part;
   std::unique_lock<std::mutex> writing;  // from the outbox's thread; all others have the sender's lock
   if (outbox_.has_thread()) writing = locked_soon(write_mutex_);
-  const bool sent = write_to_connection(std::span(all).first(used));
+  const bool sent = write_to_connection(std::span(all).first(used), lent);
   if (used > parts.size() || gathers()) outbox_.clear(waits);
   return sent;
 }
 
-bool session::write_to_connection(std::span<const iovec> parts) {
-  if (connection_->send(parts).status == transport::io::done) return true;
-  lose("the connection to the server broke while sending");
+bool session::write_to_connection(std::span<const iovec> parts, std::span<const std::byte> lent) {
+  const transport::io_result sent =
+      lent.empty() ? connection_->send(parts) : stream_->send_lent(parts, lent, nullptr);
+  if (sent.status == transport::io::done) return true;
+  const std::string why = stream_ ? stream_->why_ended() : "";
+  lose(why.empty() ? "the connection to the server broke while sending" : why);
   return false;
 }
 
@@ -150,6 +160,8 @@ std::optional<std::int32_t> session::call_any(const outgoing& request, std::vect
     const std::lock_guard lock(state_mutex_);
     forget(own);
   }
+  // The answer acknowledges it, but that is the server's word.
+  if (stream_ && !request.bulk.empty()) stream_->settle();
   if (!own.done) return std::nullopt;
   std::int32_t code = 0;
   if (reply.size() < sizeof code) {
@@ -384,6 +396,7 @@ void session::resume_on(std::unique_ptr<transport::connection> connection) {
   outbox_.clear(true);
   receiver_.reset();
   connection_ = std::move(connection);
+  stream_ = transport::stream_of(*connection_);
   receiver_.reset(new receiver(*connection_, *this, received_));
   connection_->set_spin(transport::answer_spin());
   asides_.drop_all();

@@ -26,6 +26,10 @@
 #include "transport/transport.hh"
 #include "wire/frame.hh"
 
+namespace outboard::transport {
+class resumable_stream;
+}
+
 namespace outboard::frontend {
 
 /// One request as the stubs hand it over; the spans are read before post() or call() returns.
@@ -152,8 +156,8 @@ class session final : private frame_sink {
  private:
   std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);
   bool gathers() const { return connection_->what().send_is_a_call; }
-  bool write(std::span<const iovec> parts, bool waits);
-  bool write_to_connection(std::span<const iovec> parts);
+  bool write(std::span<const iovec> parts, bool waits, std::span<const std::byte> lent = {});
+  bool write_to_connection(std::span<const iovec> parts, std::span<const std::byte> lent = {});
   bool send_gathered();
   void send_plain(wire::frame_kind kind, std::uint64_t ticket, std::span<const std::byte> payload);
   void await(waiter& own);
@@ -178,6 +182,7 @@ class session final : private frame_sink {
   void descriptor(std::uint64_t ticket, unique_fd fd) override;
 
   std::unique_ptr<transport::connection> connection_;
+  transport::resumable_stream* stream_;  ///< of connection_, if that can be resumed
   session_events events_;
   asides asides_;
   const std::shared_ptr<frontend::drains> drains_;

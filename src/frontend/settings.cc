@@ -3,6 +3,7 @@
 #include "base/config.hh"
 #include "base/schemes.hh"
 #include "frontend/encryption.hh"
+#include "frontend/reconnector.hh"
 #include "wire/features.hh"
 
 namespace outboard::frontend {
@@ -40,7 +41,7 @@ result<settings> client_settings() {
 result<dialed> dial_any(const settings& s, const transport::registry& transports, wire::hello hello,
                         transport::deadline until) {
   hello.features |= wire::feature_lane_uploads | wire::feature_fine_grain | wire::feature_words |
-                    wire::feature_failure_lines;
+                    wire::feature_failure_lines | wire::feature_resume;
   hello.features |= wire::feature_profile;  // a profiler in the program may want it at any time
   if (s.rings) hello.features |= wire::feature_rings;
   if (s.data_connections) hello.features |= wire::feature_data_connections;
@@ -50,6 +51,10 @@ result<dialed> dial_any(const settings& s, const transport::registry& transports
   int reason = 0;
   for (const std::string& url : s.servers) {
     auto got = dial(transports, url, hello, s.token, until, s.wait, s.encrypts);
+    if (got && got->terms) {
+      got->reconnects = reconnector::make(transports, *got, s.token, s.encrypts);
+      got->connection = got->reconnects->adopt_session(std::move(got->connection));
+    }
     if (got) return got;
     if (!reasons.empty()) reasons += "; ";
     reasons += got.error().message;

@@ -166,6 +166,7 @@ std::optional<std::int32_t> stream_to_device(session& server, data_connections& 
     });
     if (code != 0) shared.lost.store(true);  // those who help would wait for ever
   }
+  settle_pieces(over.all());
   if (code != 0) over.abandon();  // pieces that nobody has asked for lie there
   server.add_aside({bytes.size(), 0});
   if (code == 0 && shared.lost.load()) return connection_lost(server);

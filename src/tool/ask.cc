@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -64,6 +65,8 @@ std::string devices_text(const json& list) {
 /// "waiting, 2 before it".
 std::string state_of(const json& s) {
   const json& before = get(s, "waits_behind");
+  if (const auto left = get(s, "ends_in_seconds"); left.is_number())
+    return text_of(s, "state") + ", " + std::to_string(std::lround(left.get<double>())) + " s left";
   if (!before.is_number_unsigned()) return text_of(s, "state");
   if (get(s, "waits_for") == "its own") return text_of(s, "state") + " for others of its identity";
   return text_of(s, "state") + (before == 0 ? ", next" : ", " + before.dump() + " before it");

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/errno_text.hh"
 #include "base/fd.hh"
@@ -17,6 +19,7 @@
 #include "base/settings.hh"
 #include "tool/ask.hh"
 #include "tool/child.hh"
+#include "tool/death_reports.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/opencl_vendors.hh"
@@ -41,6 +44,7 @@ struct surroundings {
   std::string opencl_vendors;  ///< folder of the OpenCL loader; empty: the usual one
   std::vector<std::string> servers;
   bool profilers = false;    ///< it may have one inside, which gets our libcupti
+  std::string reports;       ///< where it reports its sessions; empty: nowhere
   bool other_files = false;  ///< --config: the files that it will read are not those that were read
 };
 
@@ -60,6 +64,11 @@ void set_program_environment(const config& c, const surroundings& around) {
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);
   give_profilers(around.libraries, around.profilers, c.profile_summary || !c.profile.empty());
   ::setenv("OUTBOARD_SERVER", joined(around.servers, ",").c_str(), 1);
+  if (around.reports.empty()) {
+    ::unsetenv(frontend::run_variable);
+  } else {
+    ::setenv(frontend::run_variable, around.reports.c_str(), 1);
+  }
   if (!around.opencl_vendors.empty()) ::setenv("OCL_ICD_VENDORS", around.opencl_vendors.c_str(), 1);
   for (const setting& s : all_settings()) {
     // The program reads the usual files: what was set here counts before them, also where it is the default,
@@ -103,14 +112,27 @@ result<launched> launch(const config& c, const surroundings& around, const sigse
   return program;
 }
 
+/// Whether a signal has come; until then it serves the programs that report their sessions.
+bool wait_for_signal(int signals, death_reports& reports) {
+  std::vector<pollfd> list{{signals, POLLIN, 0}};
+  reports.add_to(list);
+  if (::poll(list.data(), list.size(), -1) < 0) return false;
+  reports.look();
+  return list.front().revents != 0;
+}
+
 /// Waits for the program, and passes on what others send to us. A terminal sends its signals to the whole
 /// group: the program has had them already.
-int wait_for(pid_t program, int signals) {
+int wait_for(pid_t program, int signals, death_reports* reports) {
   while (true) {
     int wait_status = 0;
     const pid_t got = ::waitpid(program, &wait_status, WNOHANG);
-    if (got == program) return status_of_child(wait_status);
+    if (got == program) {
+      if (reports) reports->ended(program);
+      return status_of_child(wait_status);
+    }
     if (got < 0 && errno != EINTR) return exit_run_failed;
+    if (reports && !wait_for_signal(signals, *reports)) continue;
     signalfd_siginfo info{};
     if (::read(signals, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
     const int number = static_cast<int>(info.ssi_signo);
@@ -158,24 +180,31 @@ int verb_run(const common_flags& common, const std::vector<std::string>& command
   if (!vendors.ok()) log::error("no OpenCL for the program: ", vendors.error().message);
   std::vector<std::string> servers = c->servers;
   std::optional<private_backend> backend;
+  std::optional<asking_means> means;
+  std::optional<death_reports> reports;
   if (!servers.empty()) {
     // Better one clear sentence now than a CUDA error later.
-    const auto means = prepare_to_ask(*c);
-    if (!means.ok()) return fail(exit_configuration, means.error().message);
+    auto prepared = prepare_to_ask(*c);
+    if (!prepared.ok()) return fail(exit_configuration, prepared.error().message);
+    means.emplace(std::move(*prepared));
     const status place = find_place(*means, servers);
     if (!place.ok()) return fail(status_of(place.error()), place.error().message);
+    auto made = death_reports::make(*means);
+    if (made.ok()) reports.emplace(std::move(*made));
+    if (!made.ok()) log::warn("sessions of a program that is killed will linger: ", made.error().message);
   } else {
     auto started = private_backend::start(c->device, common.config_file);
     if (!started.ok()) return fail(exit_failed, started.error().message);
     backend.emplace(std::move(*started));
     servers = {backend->url()};
   }
-  const auto program = launch(*c,
-                              {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers,
-                               c->cupti && !own_program, !common.config_file.empty()},
-                              before, command);
+  const auto program =
+      launch(*c,
+             {*libraries, vendors.ok() ? vendors->folder() : std::string(), servers, c->cupti && !own_program,
+              reports ? reports->name() : std::string(), !common.config_file.empty()},
+             before, command);
   if (!program.ok()) return fail(exit_failed, program.error().message);
-  const int status = wait_for(program->process, signals.get());
+  const int status = wait_for(program->process, signals.get(), reports ? &*reports : nullptr);
   return program->exec_error == 0 ? status : tell_why_it_did_not_start(command.front(), program->exec_error);
 }
 

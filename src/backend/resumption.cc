@@ -1,0 +1,199 @@
+#include "backend/resumption.hh"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+#include <utility>
+
+#include "base/version.hh"
+#include "wire/frame.hh"
+
+namespace outboard::backend {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How often the streams are looked after while nobody knocks.
+constexpr auto look_every = 100ms;
+/// What a client sends first fits into any socket's buffer, and so does our answer.
+constexpr auto answer_patience = 5s;
+/// How long a client may take to read why it was refused.
+constexpr auto parting_time = 1s;
+/// Pieces are large and many.
+constexpr std::size_t data_news = 4u << 20, data_kept = 16u << 20;
+/// A piece of a copy, whose sender may not go on before it has arrived.
+constexpr std::size_t awaited = 32u << 10;
+/// A client that has never said anything as part of the stream may lack the secret, and then cannot come
+/// back. One that has it notices a silent link after 5 s, and may need 5 s more to reach a busy server.
+constexpr std::chrono::milliseconds unheard = 15s;
+/// A context of a client has some dozen data connections.
+constexpr std::size_t most_past = 4096;
+/// A client knocks for one stream at a time, and for all of them when its link is back.
+constexpr std::size_t most_callers = 128;
+
+status send_frame(transport::connection& to, wire::frame_kind kind, std::span<const std::byte> payload) {
+  std::array<std::byte, wire::header_size> raw;
+  wire::encode_header({.size = static_cast<std::uint32_t>(payload.size()), .kind = kind}, raw);
+  const std::array parts{iovec{raw.data(), raw.size()},
+                         iovec{const_cast<std::byte*>(payload.data()), payload.size()}};
+  const auto sent = to.send(parts, transport::clock::now() + answer_patience);
+  return sent.status == transport::io::done ? status{} : failure("the client is gone");
+}
+
+}  // namespace
+
+resumption::resumption(std::uint64_t session, unique_fd door, const door_message& about, attach_link attach,
+                       report_link report)
+    : session_(session),
+      door_(std::move(door)),
+      terms_(about.terms),
+      attach_(std::move(attach)),
+      report_(std::move(report)),
+      thread_([this] { stand_at_door(); }) {}
+
+resumption::~resumption() {
+  stopped_.store(true);
+  ::shutdown(door_.get(), SHUT_RDWR);
+  thread_.join();
+}
+
+std::unique_ptr<transport::connection> resumption::keep(const wire::stream_name& name,
+                                                        std::unique_ptr<transport::connection> link,
+                                                        const transport::stream_options& options,
+                                                        bool plain) {
+  auto one = std::make_shared<kept>();
+  one->name = name;
+  one->stream = std::make_shared<transport::resumable_stream>(std::move(link), options, plain);
+  const std::lock_guard lock(mutex_);
+  if (plain) own_ = one;
+  streams_.push_back(one);
+  return transport::connection_of(one->stream);
+}
+
+std::unique_ptr<transport::connection> resumption::begin_session(
+    std::unique_ptr<transport::connection> link) {
+  return keep({}, std::move(link), {}, true);
+}
+
+std::unique_ptr<transport::connection> resumption::adopt(const wire::stream_name& name,
+                                                         std::unique_ptr<transport::connection> link) {
+  return keep(name, std::move(link),
+              {.read_ahead = 0, .news_every = data_news, .tell_at_once = awaited, .most_kept = data_kept},
+              false);
+}
+
+void resumption::welcomed() {
+  std::vector<std::byte> terms = wire::encode(terms_);
+  const iovec part{terms.data(), terms.size()};
+  (void)own_->stream->send({&part, 1});  // the reader notices a lost connection
+  own_->stream->begin();
+}
+
+void resumption::stand_at_door() {
+  ::prctl(PR_SET_NAME, "outboard-door");
+  while (!stopped_.load()) {
+    pollfd one{door_.get(), POLLIN, 0};
+    if (::poll(&one, 1, static_cast<int>(look_every.count())) > 0) {
+      auto message = receive_control(door_.get(), false);
+      if (message.ok() && *message) {
+        answer(**message);
+      } else if (message.ok() || message.error().next != action::retry) {
+        break;  // the session is over, or the daemon is gone
+      }
+    }
+    look_after_streams();
+  }
+  for (caller& c : callers_) c.thread.join();
+}
+
+void resumption::look_after_streams() {
+  callers_.remove_if([](caller& c) { return c.over.load() && (c.thread.join(), true); });
+  std::vector<std::shared_ptr<kept>> all, gone;
+  std::shared_ptr<kept> own;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto left = std::partition(streams_.begin(), streams_.end(), [](const auto& one) {
+      return one.use_count() > 1 || one->stream.use_count() > 1;  // else its owner has let it go
+    });
+    gone.assign(left, streams_.end());
+    streams_.erase(left, streams_.end());
+    for (const auto& one : gone) past_.push_back(one->name);
+    while (past_.size() > most_past) past_.pop_front();
+    all = streams_;
+    own = own_;
+  }
+  for (const auto& one : all) one->stream->tend();
+  if (!own) return;
+  const auto since = own->stream->down_since();
+  if (since.has_value() != interrupted_) report_(interrupted_ = since.has_value());
+  const std::chrono::milliseconds given(terms_.linger_milliseconds);
+  const auto linger = own->stream->peer_joined() ? given : std::min(given, unheard);
+  if (since && transport::clock::now() - *since >= linger) {
+    own->stream->give_up(
+        false, "the link to the client was interrupted and did not come back within " +
+                   std::to_string(linger.count() / 1000) + " s" +
+                   (linger == given ? " (limits.linger_seconds)" : ", and had never said anything"));
+  }
+}
+
+void resumption::answer(control_message& m) {
+  auto knock = decode_knock(m.payload);
+  CHECK(m.kind == control_kind::knock && knock.ok() && m.descriptor);
+  if (callers_.size() >= most_callers) return;  // the client tries again
+  caller& c = callers_.emplace_back();
+  try {
+    c.thread = std::thread([this, &c, about = std::move(*knock), fd = std::move(m.descriptor)]() mutable {
+      let_in(about, std::move(fd));
+      c.over.store(true);
+    });
+  } catch (const std::system_error&) {
+    callers_.pop_back();  // as above
+  }
+}
+
+std::pair<resumption::standing, std::shared_ptr<resumption::kept>> resumption::find(
+    const wire::stream_name& name) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(streams_, name, [](const auto& one) { return one->name; });
+  if (found != streams_.end() && !(*found)->stream->ended()) return {standing::kept, *found};
+  if (found != streams_.end() || std::ranges::find(past_, name) != past_.end()) return {standing::over, {}};
+  return {standing::unknown, {}};
+}
+
+void resumption::let_in(const knock_message& m, unique_fd descriptor) {
+  auto link = attach_(m.scheme, std::move(descriptor));
+  if (!link) return;
+  const auto [found, one] = find(m.stream);
+  // A data connection may break before the request that tells us of it.
+  if (found == standing::unknown)
+    return refuse(**link, wire::refusal_reason::busy, "the session does not know this connection yet");
+  if (found == standing::over || !one->stream->can_resume(m.arrived))
+    return refuse(**link, wire::refusal_reason::question, "there is nothing to resume");
+  one->stream->cut_link();  // ends an earlier knock that still sends
+  const std::lock_guard resuming(one->resuming);
+  if (!welcome(**link, m, one->stream->stop_link())) return;
+  (void)one->stream->resume(std::move(*link), m.arrived);
+}
+
+status resumption::welcome(transport::connection& link, const knock_message& m, std::uint64_t arrived) const {
+  wire::welcome w;
+  w.features = 0;
+  w.session = session_;
+  w.product = product;
+  w.content = wire::encode_resume_answer(arrived, terms_.secret, m.fresh);
+  return send_frame(link, wire::frame_kind::welcome, wire::encode(w, m.seal));
+}
+
+void resumption::refuse(transport::connection& link, wire::refusal_reason reason,
+                        const std::string& why) const {
+  if (!send_frame(link, wire::frame_kind::refusal, wire::encode(wire::refusal{reason, why})).ok()) return;
+  // The end of an encrypted handshake is still to come. Closed before that, the socket would reset the
+  // connection, and the client would not read why.
+  (void)link.wait_readable(transport::clock::now() + parting_time);
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,35 @@
+// What a program under `outboard run` tells it of a session that would outlive the program's death: how to
+// end it. The program holds a connection to `outboard run` for as long as the session lives; when it dies,
+// the kernel closes the connection, and `outboard run` ends the session (tool/death_reports.hh). Owned by the
+// reconnector; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.hh"
+#include "base/result.hh"
+#include "wire/resume.hh"
+
+namespace outboard::frontend {
+
+/// Names the abstract Unix socket of `outboard run` to its program.
+inline constexpr const char* run_variable = "OUTBOARD_RUN";
+
+struct run_message {
+  std::string url;
+  std::uint64_t session = 0;
+  wire::session_secret secret{};
+};
+std::vector<std::byte> encode(const run_message& m);
+result<run_message> decode_run_message(std::span<const std::byte> bytes);
+
+/// A connection to `outboard run`; empty without one, or if it belongs to another user.
+unique_fd report_to_run(const run_message& m);
+/// The session has ended: nothing is left to do for `outboard run`.
+void report_end(const unique_fd& held);
+
+}  // namespace outboard::frontend
