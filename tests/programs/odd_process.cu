@@ -43,8 +43,9 @@ void limit(int what, rlim_t to) {
   EXPECT(setrlimit(what, &r) == 0);
 }
 
-/// The numbers that were ours are the program's now: nothing of it is read or written.
-void closed_under_us(const std::string& folder) {
+/// The numbers that were ours are the program's now: nothing of it is read or written. `resumes`: the session
+/// goes on over another descriptor.
+void closed_under_us(const std::string& folder, bool resumes) {
   MUST(work());
   close_all();
   std::vector<int> files;
@@ -57,7 +58,7 @@ void closed_under_us(const std::string& folder) {
   EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
   EXPECT(send(pair[0], line, sizeof line, 0) == sizeof line &&
          send(pair[1], line, sizeof line, 0) == sizeof line);
-  for (int i = 0; i < 3; ++i) EXPECT(work() != cudaSuccess);
+  for (int i = 0; i < 3; ++i) EXPECT((work() == cudaSuccess) == resumes);
   struct stat s {};
   EXPECT(fstat(writer, &s) == 0 && s.st_size == sizeof line);
   for (int fd : files) EXPECT(lseek(fd, 0, SEEK_CUR) == 0);
@@ -172,7 +173,9 @@ int main(int count, char** values) {
     close_all();
     MUST(work());
   } else if (how == "closed under us") {
-    closed_under_us(folder);
+    closed_under_us(folder, false);
+  } else if (how == "closed and resumed") {
+    closed_under_us(folder, true);
   } else if (how == "low numbers") {
     low_numbers_are_the_programs();
   } else if (how == "few descriptors") {

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from outboard_testing import WELCOME, Client, SystemTest, program_environment, run_program
+from outboard_testing import AT_ONCE, WELCOME, Client, SystemTest, program_environment, run_program
 
 SUCCESS, INVALID_VALUE, NOT_INITIALIZED, OPERATING_SYSTEM, ILLEGAL_STATE, NOT_READY, NOT_SUPPORTED = 0, 1, 3, 304, 401, 600, 801
 RUNNING, LOCKED, CHECKPOINTED = 0, 1, 2
@@ -47,6 +47,8 @@ print(*codes)
 
 
 class Checkpoint(SystemTest):
+    config = AT_ONCE
+
     def setUp(self):
         super().setUp()
         self.targets = []

@@ -3,10 +3,12 @@ import signal
 import time
 import unittest
 
-from outboard_testing import GONE_WITHIN, SystemTest, is_alive, program, wait_until
+from outboard_testing import AT_ONCE, GONE_WITHIN, SystemTest, is_alive, program, wait_until
 
 
 class HostFunctions(SystemTest):
+    config = AT_ONCE
+
     def test_a_dead_client_releases_its_stream(self):
         daemon = self.serve()
         for how in (signal.SIGKILL, signal.SIGTERM):

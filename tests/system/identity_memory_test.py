@@ -8,6 +8,8 @@ from outboard_testing import SystemTest, run, wait_until
 
 MEMORY = 192 << 20
 CONFIG = f"""
+[limits]
+linger_seconds = 0
 [cpu]
 memory = "2GiB"
 [identity.lab]

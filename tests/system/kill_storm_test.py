@@ -7,7 +7,7 @@ import threading
 import time
 import unittest
 
-from outboard_testing import (GONE_WITHIN, SANITIZED, Resources, SystemTest, argument, is_alive, program, start_program,
+from outboard_testing import (AT_ONCE, GONE_WITHIN, SANITIZED, Resources, SystemTest, argument, is_alive, program, start_program,
                               wait_until)
 
 KILLS = argument(20)
@@ -36,6 +36,8 @@ class Honest(threading.Thread):
 
 
 class KillStorm(SystemTest):
+    config = AT_ONCE
+
     def setUp(self):
         super().setUp()
         self.random = random.Random(SEED)
@@ -88,7 +90,7 @@ class KillStorm(SystemTest):
         return Resources(daemon)
 
     def test_the_others_finish_right_and_nothing_is_left(self):
-        daemon = self.serve(config="[pool]\nper_key = 0\n")
+        daemon = self.serve(config="[pool]\nper_key = 0\n" + AT_ONCE)
         self.slowest = 0.0
         self.storm(daemon, 2)  # what is allocated once
         before = self.settled(daemon)

@@ -7,7 +7,7 @@ import sys
 import unittest
 
 from malformed_replies_test import OPCODES, SUCCESS, UNAVAILABLE, Liar
-from outboard_testing import CONFIG, SystemTest, run_program
+from outboard_testing import AT_ONCE, SystemTest, run_program
 
 SECRET = b"the secret of us"
 KERNEL = b"takes_two"
@@ -113,7 +113,7 @@ class LyingServer(SystemTest):
     AT_LOAD = [UNAVAILABLE] * 3
 
     def test_a_larger_parameter_gets_nothing(self):
-        daemon = self.serve(config=CONFIG)
+        daemon = self.serve(config=AT_ONCE)
         large = table_with((0, 4096), (4096, 4))
         self.refused(daemon, "by_module()", "cuModuleLoadData", large, self.AT_LAUNCH)
         self.refused(daemon, "in_a_graph()", "cuModuleLoadData", large, self.AT_LAUNCH)
@@ -121,7 +121,7 @@ class LyingServer(SystemTest):
         self.refused(daemon, "by_module()", "cuModuleLoadData", table_with((8, 8), (16, 4)), self.AT_LAUNCH)
 
     def test_a_server_that_says_less_changes_nothing(self):
-        daemon = self.serve(config=CONFIG)
+        daemon = self.serve(config=AT_ONCE)
         for change in (None, table_with((0, 8), (8, 4), known=0)):
             self.assertEqual(self.run_client(daemon, "by_module()", "cuModuleLoadData", change), ([SUCCESS] * 3, ""))
             self.assertNotIn(SECRET, self.sent)
@@ -134,16 +134,16 @@ class LyingServer(SystemTest):
             size, = struct.unpack_from("<Q", changed, at + 8)
             struct.pack_into("<Q", changed, at + 8, size + 4096)
             return bytes(changed)
-        self.refused(self.serve(config=CONFIG), "linked()", "cuLinkComplete", longer, self.AT_LOAD)
+        self.refused(self.serve(config=AT_ONCE), "linked()", "cuLinkComplete", longer, self.AT_LOAD)
 
     def test_a_linked_kernel_takes_what_its_inputs_take(self):
         def wider(payload):
             assert payload.count(b".u64 place") == 1, payload
             return payload.replace(b".u64 place", b".b8 p[999]")
-        self.refused(self.serve(config=CONFIG), "linked()", "cuLinkComplete", wider, self.AT_LOAD)
+        self.refused(self.serve(config=AT_ONCE), "linked()", "cuLinkComplete", wider, self.AT_LOAD)
 
     def test_what_a_driver_says_of_an_image_that_nobody_reads_has_limits(self):
-        daemon = self.serve(config=CONFIG, device="mock")
+        daemon = self.serve(config=AT_ONCE, device="mock")
         way = "by_module(unreadable)"
         self.assertEqual(self.run_client(daemon, way, "cuFuncGetParamInfo", None), ([SUCCESS] * 3, ""))
         for numbers in ((0, 8, 8, 65536), (0, 8, 4, 4), (0, 8, 1 << 40, 8)):

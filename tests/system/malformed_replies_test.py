@@ -5,7 +5,7 @@ import struct
 import sys
 import unittest
 
-from outboard_testing import CONFIG, HEADER, SystemTest, opcodes, run_program
+from outboard_testing import AT_ONCE, HEADER, SystemTest, opcodes, run_program
 from recording import Relay
 
 REPLY = 7  # a kind of frame
@@ -77,7 +77,7 @@ class MalformedReplies(SystemTest):
         return done.stdout.split(), done.stderr
 
     def test_a_reply_that_does_not_fit_ends_the_session(self):
-        daemon = self.serve(config=CONFIG)
+        daemon = self.serve(config=AT_ONCE)
         for name in CALLS:
             with self.subTest(name, more=0):
                 self.assertEqual(self.through(daemon, name, 0), ([SUCCESS, SUCCESS], ""))

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import unittest
 
-from outboard_testing import (LIBRARY, PRELOAD, SANITIZED, SystemTest, clean_environment, program, program_environment,
+from outboard_testing import (AT_ONCE, CONFIG, LIBRARY, PRELOAD, SANITIZED, SystemTest, clean_environment, program, program_environment,
                              run_program, through_run)
 
 
 class OddProcesses(SystemTest):
+    config = AT_ONCE
+
     def does(self, how, urls, *arguments):
         for url in urls:
             with self.subTest(how=how, url=url):
@@ -62,6 +64,13 @@ class OddProcesses(SystemTest):
         for done in self.does("closed under us", (daemon.unix, daemon.tcp), self.folder):
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
             self.assertIn("every CUDA call returns an error from now on", done.stderr)
+        self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
+
+    def test_a_link_that_is_resumed_gets_another_descriptor(self):
+        daemon = self.serve(config="[limits]\nlinger_seconds = 60\n" + CONFIG)
+        for done in self.does("closed and resumed", (daemon.tcp,), self.folder):
+            self.assertEqual(done.stderr, "")
         self.sessions_are_gone(daemon)
         self.nothing_is_left(daemon)
 

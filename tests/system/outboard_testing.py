@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
 os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
 
 from harness import (ADMIN, BUILD, GREETING, HEADER, HELLO, MAY_LOOK_INTO_SERVERS, OUTBOARD, REFUSAL,  # noqa: E402, F401
-                     SESSION, WELCOME, Client, Daemon, DaemonTest, clean_environment, descriptors_of, frame, greeting_payload, hello_payload, is_alive, opcodes,
+                     SESSION, WELCOME, Client, Daemon, DaemonTest, Token, clean_environment, descriptors_of, frame, greeting_payload, hello_payload, is_alive, opcodes,
                      processes_below, run, text, wait_until)
 
 PROGRAMS = BUILD / "programs"
@@ -24,6 +24,9 @@ GONE_WITHIN = 1.0
 
 # Device memory that the cpu device shows; small, so that a test of hundreds of clients fits anywhere.
 CONFIG = "[cpu]\nmemory = \"2GiB\"\n"
+# A session ends with its connection, also over a network: for tests whose clients die, and for those that read and change
+# what travels, because the records of connections that can be resumed are in their way.
+AT_ONCE = "[limits]\nlinger_seconds = 0\n" + CONFIG
 
 
 def argument(otherwise, convert=int):
@@ -61,14 +64,19 @@ def run_program(command, server, timeout=60, **more):
                           capture_output=True, text=True, timeout=timeout)
 
 
-def through_run(command, *flags, timeout=120, environment=None):
-    """`outboard run`, with what the program alone must have in its environment."""
+def run_command(command, *flags):
+    """The words of `outboard run FLAGS -- COMMAND`; what the program alone must have in its environment goes with it."""
     given = program_environment()
     prefix = ["env"] + [f"{key}={given[key]}" for key in ("LD_PRELOAD", "ASAN_OPTIONS") if key in given and PRELOAD]
+    return ["run", *flags, "--", *(prefix if len(prefix) > 1 else []), *command]
+
+
+def through_run(command, *flags, timeout=120, environment=None):
+    """`outboard run`, with what the program alone must have in its environment."""
     values = environment or clean_environment()
     if TOOLKIT:
         values = {**values, "LD_LIBRARY_PATH": f"{TOOLKIT}/lib64:{TOOLKIT}/lib"}
-    return run("run", *flags, "--", *(prefix if len(prefix) > 1 else []), *command, timeout=timeout, environment=values)
+    return run(*run_command(command, *flags), timeout=timeout, environment=values)
 
 
 def shared_memory():
@@ -92,8 +100,10 @@ class SystemTest(DaemonTest):
         super().setUp()
         self.shared_memory_before = shared_memory()
 
-    def serve(self, *flags, config=CONFIG, **options):
-        return super().serve(*flags, config=config, device=options.pop("device", os.environ["OUTBOARD_TEST_DEVICE"]), **options)
+    config = CONFIG
+
+    def serve(self, *flags, config=None, **options):
+        return super().serve(*flags, config=config or self.config, device=options.pop("device", os.environ["OUTBOARD_TEST_DEVICE"]), **options)
 
     def start(self, command, server, **more):
         process = start_program(command, server, **more)

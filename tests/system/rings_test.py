@@ -2,11 +2,13 @@
 import pathlib
 import unittest
 
-from outboard_testing import MAY_LOOK_INTO_SERVERS, SystemTest, program, run, run_program, wait_until
+from outboard_testing import AT_ONCE, MAY_LOOK_INTO_SERVERS, SystemTest, program, run, run_program, wait_until
 from recording import Recorder
 
 
 class Rings(SystemTest):
+    config = AT_ONCE
+
     def has_rings(self, daemon, url, **environment):
         """Of a session that has computed, when a client that is to have rings has them: does its worker have the
         memory? The client must agree."""

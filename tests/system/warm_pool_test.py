@@ -5,7 +5,7 @@ import statistics
 import time
 import unittest
 
-from outboard_testing import SANITIZED, SystemTest, program, run, run_program, wait_until
+from outboard_testing import AT_ONCE, SANITIZED, SystemTest, program, run, run_program, wait_until
 
 # A program that asks for the primary context's state and flags before and after it has made one.
 FLAGS_SCRIPT = ("import ctypes as c, sys; d = c.CDLL('libcuda.so.1'); x = c.c_void_p(); p = c.c_ulonglong();"
@@ -24,6 +24,8 @@ FREE_SCRIPT = ("import ctypes as c, time; d = c.CDLL('libcuda.so.1'); x = c.c_vo
 
 
 class Shown(SystemTest):
+    config = AT_ONCE
+
     def test_sessions_devices_and_doctor(self):
         daemon = self.serve()
         listed = json.loads(run("sessions", "--server", daemon.unix, "--json").stdout)
@@ -63,6 +65,8 @@ class Shown(SystemTest):
 
 
 class WarmPool(SystemTest):
+    config = AT_ONCE
+
     def warm(self, daemon, count=1):
         self.assertTrue(wait_until(lambda: sum(w["ready"] for w in daemon.doctor()["pool"]["warm"]) >= count, 20))
 
