@@ -74,6 +74,10 @@ class WarmPool(SystemTest):
         pool = daemon.doctor()["pool"]
         return pool["hits"], pool["misses"]
 
+    def counted(self, daemon, expected, about=None):
+        """An answer may be some milliseconds old, on a busy machine some dozen."""
+        self.assertTrue(wait_until(lambda: self.counts(daemon) == expected, 3), (self.counts(daemon), expected, about))
+
     def timed(self, url, **more):
         began = time.monotonic()
         done = run_program(program("vector_add", 1000), url, **more)
@@ -83,15 +87,15 @@ class WarmPool(SystemTest):
     def test_first_and_later_and_no_pool(self):
         daemon, rounds = self.serve(), 8
         missed, hit = [self.timed(daemon.unix)], []
-        self.assertEqual(self.counts(daemon), (0, 1))
+        self.counted(daemon, (0, 1))
         for _ in range(rounds):
             self.warm(daemon)
             hit.append(self.timed(daemon.unix))
-        self.assertEqual(self.counts(daemon), (rounds, 1))
+        self.counted(daemon, (rounds, 1))
         daemon.stop()
         daemon = self.serve(config="[pool]\nper_key = 0\n")
         off = [self.timed(daemon.unix) for _ in range(rounds)]
-        self.assertEqual(self.counts(daemon), (0, rounds))
+        self.counted(daemon, (0, rounds))
         self.assertEqual(daemon.doctor()["pool"]["warm"], [])
         print(f"vector_add as a whole: first {missed[0]:.0f} ms, pool hit {statistics.median(hit):.0f} ms, "
               f"pool off {statistics.median(off):.0f} ms")
@@ -107,11 +111,11 @@ class WarmPool(SystemTest):
             self.assertEqual((client.returncode, err), (0, ""), out)
         self.warm(daemon, 3)
         self.assertEqual(len(daemon.doctor()["pool"]["warm"]), 3)
+        self.assertTrue(wait_until(lambda: sum(self.counts(daemon)) == 8, 3), self.counts(daemon))
         hits, misses = self.counts(daemon)
-        self.assertEqual(hits + misses, 8)
         for _ in range(3):  # at once, one after the other
             self.timed(daemon.unix)
-        self.assertEqual(self.counts(daemon), (hits + 3, misses))
+        self.counted(daemon, (hits + 3, misses))
         self.nothing_is_left(daemon)
 
     def test_another_driver_environment_gets_a_cold_worker(self):
@@ -123,12 +127,12 @@ class WarmPool(SystemTest):
             self.warm(daemon)
             self.timed(daemon.unix, **more)
             expected[0 if warm else 1] += 1
-            self.assertEqual(self.counts(daemon), tuple(expected), more)
+            self.counted(daemon, tuple(expected), more)
         # Asked again, each kind has its own that waits.
         self.assertTrue(wait_until(lambda: any("CUDA_DEVICE_MAX_CONNECTIONS" in w["environment"]
                                                for w in daemon.doctor()["pool"]["warm"] if w["ready"]), 20))
         self.timed(daemon.unix, CUDA_DEVICE_MAX_CONNECTIONS="1")
-        self.assertEqual(self.counts(daemon), (expected[0] + 1, expected[1]))
+        self.counted(daemon, (expected[0] + 1, expected[1]))
         self.nothing_is_left(daemon)
 
     def test_free_memory_is_told_when_warm_workers_have_started(self):
@@ -156,7 +160,7 @@ class WarmPool(SystemTest):
             self.assertEqual(done.stderr, "")
             self.assertEqual(done.stdout.split(), ["0", "0", "0", "0", "0", "0", "0", "0", str(flags), "0", "0", "0"])
             self.warm(daemon)
-        self.assertEqual(self.counts(daemon), (3, 1))
+        self.counted(daemon, (3, 1))
         self.nothing_is_left(daemon)
 
     def test_a_device_that_the_program_does_not_want_to_see(self):
