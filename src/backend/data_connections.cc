@@ -299,9 +299,20 @@ bool data_connections::next_to_send(link& own, outgoing& piece) {
 }
 
 void data_connections::send_all(link& own) {
+  auto* const stream = transport::stream_of(*own.connection);
+  const auto has_work = [&] {
+    return ended_ || own.closing || !own.queue.empty() || (own.later && expected_ && !scouting_);
+  };
+  // The stream's lock is held: whoever ends the connection has ours and waits for that one.
+  const auto has_more = [&] {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    return lock && has_work();
+  };
   for (outgoing piece; next_to_send(own, piece);) {
     if (!send_one(own, piece)) return;  // the client closed it, or is gone
     piece.piece.reset();
+    // The memory of a piece that the client has is for the next copy, which may come at once.
+    if (stream) stream->let_go(has_more);
   }
 }
 

@@ -70,10 +70,8 @@ bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte
   return true;
 }
 
-void settle_pieces(const data_connections::links& over) {
-  for (const auto& link : over) {
-    if (auto* const stream = transport::stream_of(*link->connection)) stream->settle();
-  }
+void settle_pieces(data_link& over) {
+  if (auto* const stream = transport::stream_of(*over.connection)) stream->settle();
 }
 
 std::optional<std::int32_t> receive_piece(data_link& over, std::uint64_t number,

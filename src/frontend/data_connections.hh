@@ -70,8 +70,9 @@ class data_connections {
 /// the bytes stay as they are until settle_pieces().
 bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte> bytes);
 
-/// The memory of the pieces that were sent may be used for something else from now on.
-void settle_pieces(const data_connections::links& over);
+/// The memory of the pieces that were sent over the link, which the caller uses, may be used for something
+/// else from now on.
+void settle_pieces(data_link& over);
 
 /// The next piece of the link, which must be this one, into the runs one behind the other. Nothing: the
 /// connection is lost, or the server does not keep to the protocol. Else the code of its copy, 0 for success.

@@ -84,9 +84,18 @@ class sending {
       } else {
         shared_.lost.store(true);
       }
+      if (all_begun()) settle_pieces(*link);  // here, because each link has a thread at this moment
       return true;
     }
     return false;
+  }
+
+  /// After the last step of every thread.
+  void settle() {
+    for (const auto& link : links_) {
+      const std::lock_guard use(link->use);
+      settle_pieces(*link);
+    }
   }
 
  private:
@@ -166,7 +175,7 @@ std::optional<std::int32_t> stream_to_device(session& server, data_connections& 
     });
     if (code != 0) shared.lost.store(true);  // those who help would wait for ever
   }
-  settle_pieces(over.all());
+  out.settle();
   if (code != 0) over.abandon();  // pieces that nobody has asked for lie there
   server.add_aside({bytes.size(), 0});
   if (code == 0 && shared.lost.load()) return connection_lost(server);

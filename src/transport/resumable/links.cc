@@ -13,6 +13,10 @@ constexpr auto beat = 1500ms;
 
 }  // namespace
 
+stream_options options_for_pieces() {
+  return {.read_ahead = 0, .news_every = 4u << 20, .tell_at_once = 32u << 10, .most_kept = 16u << 20};
+}
+
 void resumable_stream::cut_link() {
   const std::lock_guard state(state_mutex_);
   if (link_) link_->shutdown();
@@ -75,12 +79,15 @@ bool resumable_stream::resume(std::unique_ptr<connection> link, std::uint64_t pe
   return true;
 }
 
-void resumable_stream::tend() {
+bool resumable_stream::tend() {
   std::shared_ptr<connection> link;
+  bool used = false;
   {
     const std::lock_guard state(state_mutex_);
-    if (over_ || !up_ || plain_.load() || farewell_.load()) return;
+    if (over_ || !up_ || plain_.load() || farewell_.load()) return false;
     link = link_;
+    const std::uint64_t now = sent_.load() + arrived_.load();
+    used = std::exchange(passed_, now) != now;
   }
   const auto now = clock::now();
   bool alive = false;
@@ -97,11 +104,12 @@ void resumable_stream::tend() {
     tell = now - last_news_ >= beat;
     if (tell) last_news_ = now;
   }
-  if (silent) return lost(link.get());
+  if (silent) return lost(link.get()), used;
   const std::unique_lock sending(send_mutex_, std::try_to_lock);
-  if (!sending) return;
+  if (!sending) return used;
   kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
   if (tell || !owed_.empty()) send_news(record_kind::news);
+  return used;
 }
 
 }  // namespace outboard::transport

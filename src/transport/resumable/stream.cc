@@ -13,14 +13,19 @@ using namespace std::chrono_literals;
 
 /// Larger receives go straight to their destination.
 constexpr std::size_t direct = 4096;
+/// Behind a record of this size another one is likely: it is not read ahead, so that it need not be copied.
+constexpr std::uint32_t large = 16u << 10;
 /// Small records cost their receiver more than their bytes say: the peer hears after so many.
 constexpr unsigned news_every_records = 1024;
 /// What is sent again travels in records of this size.
 constexpr std::size_t again_at_once = 256u << 10;
 /// While a link accepts no bytes, its sender looks so often whether some have come.
 constexpr auto look_every = 20ms;
-/// Copying what the peer may not have takes about as long for each of the pieces that are under way.
-constexpr auto worth_waiting = 500us;
+/// Bytes that are copied to new memory in a microsecond, about: news is worth waiting for as long as that
+/// takes.
+constexpr std::size_t copied_in_1us = 2000;
+/// But not for longer, nor does a sender wait longer that has nothing else to do.
+constexpr std::chrono::microseconds worth_waiting = 500us;
 /// Somebody who waits for room without being woken looks so often.
 constexpr auto room_look = 10ms;
 /// A sender passes so few parts at once.
@@ -196,18 +201,30 @@ void resumable_stream::send_news(record_kind kind) {
     lost(std::exchange(writer_, nullptr));
 }
 
+/// With the sender's lock: until the news that comes is `enough`, or has taken as long as it is worth.
+template <class Enough>
+void resumable_stream::await_news(std::chrono::microseconds at_most, Enough&& enough) {
+  for (const auto until = clock::now() + at_most;;) {
+    kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
+    if (enough() || !writer_ || clock::now() >= until) return;
+    const std::unique_lock reading(receive_mutex_, std::try_to_lock);
+    if (!reading) return;  // somebody waits for something else
+    pump(also::sends);
+  }
+}
+
 void resumable_stream::settle() {
   // Even if all is acknowledged: a server that lies says so while a resumer still sends it again.
   const std::lock_guard sending(send_mutex_);
   // Over a fast line the news comes sooner than the bytes are copied.
-  for (const auto until = clock::now() + worth_waiting;;) {
-    kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
-    if (kept_.is_settled() || !writer_ || clock::now() >= until) break;
-    const std::unique_lock reading(receive_mutex_, std::try_to_lock);
-    if (!reading) break;  // somebody waits for something else
-    pump(also::sends);
-  }
+  await_news(std::min(worth_waiting, std::chrono::microseconds(kept_.size() / copied_in_1us)),
+             [this] { return kept_.is_settled(); });
   kept_.settle();
+}
+
+void resumable_stream::let_go(const std::function<bool()>& other_work) {
+  const std::lock_guard sending(send_mutex_);
+  await_news(worth_waiting, [&] { return kept_.size() == 0 || other_work(); });
 }
 
 // ---- receiving ----
@@ -235,6 +252,7 @@ bool resumable_stream::parse_header() {
   raw_begin_ += record_header;
   left_ = r->size;
   awaited_ = r->size >= options_.tell_at_once;
+  if (r->size != 0) after_large_ = r->size >= large;
   ++records_;
   if (r->kind == record_kind::farewell) farewell_.store(true, std::memory_order_release);
   if (r->arrived > acknowledged_.load(std::memory_order_relaxed)) {
@@ -270,7 +288,8 @@ io resumable_stream::refill(std::size_t wanted, deadline until) {
     std::memmove(raw_.data(), raw_.data() + raw_begin_, raw_end_ - raw_begin_);
     raw_end_ -= std::exchange(raw_begin_, 0);
   }
-  const std::size_t limit = std::min(raw_.size() - raw_end_, std::max(wanted, options_.read_ahead));
+  const std::size_t ahead = after_large_ ? std::min(direct, options_.read_ahead) : options_.read_ahead;
+  const std::size_t limit = std::min(raw_.size() - raw_end_, std::max(wanted, ahead));
   const io_result got = reader_->receive(std::span(raw_).subspan(raw_end_, limit), until);
   raw_end_ += got.bytes;
   if (got.status == io::done) heard_.store(true, std::memory_order_relaxed);

@@ -44,6 +44,10 @@ struct stream_options {
   std::function<void()> changed = {};
 };
 
+/// For the pieces of large copies, at both ends of a data connection: large, many, and each sender may not go
+/// on before its piece has arrived.
+stream_options options_for_pieces();
+
 class resumable_stream final : public connection {
  public:
   /// `plain`: bytes pass through `link` as they are until begin().
@@ -61,6 +65,10 @@ class resumable_stream final : public connection {
                       std::shared_ptr<const void> owner, deadline until = no_deadline);
   /// The memory of what was lent without an owner is about to be used for something else.
   void settle();
+  /// For a sender that has nothing to send at the moment: waits shortly for the peer to have everything, so
+  /// that the owners of what was lent are let go now, not at the next send. Until `other_work`, which is
+  /// asked often with the stream locked, and waits for no lock under which the stream is used.
+  void let_go(const std::function<bool()>& other_work);
   /// Why the stream ended, if there is more to say than that it did; else empty.
   std::string why_ended() const;
 
@@ -85,8 +93,8 @@ class resumable_stream final : public connection {
   /// There will be no other link. `in_order`: receive() says closed, not broken.
   void give_up(bool in_order, std::string why);
   /// From time to time: tells the peer that we are here, takes what nobody receives, and notices a link that
-  /// is lost or silent.
-  void tend();
+  /// is lost or silent. True: bytes have passed since the last time.
+  bool tend();
 
   // As transport.hh says:
 
@@ -110,6 +118,8 @@ class resumable_stream final : public connection {
   bool write_all(connection& over, std::span<iovec> parts);
   void send_news(record_kind kind);
   io send_owed();
+  template <class Enough>
+  void await_news(std::chrono::microseconds at_most, Enough&& enough);
   std::array<std::byte, record_header> header(record_kind kind, std::size_t size);
 
   struct taken {
@@ -156,6 +166,7 @@ class resumable_stream final : public connection {
   std::size_t raw_begin_ = 0, raw_end_ = 0;
   std::uint32_t left_ = 0;        ///< bytes of the present record that are still to come
   unsigned records_ = 0;          ///< since the peer last heard
+  bool after_large_ = false;      ///< the last record was one
   bool awaited_ = false;          ///< the peer is to hear of the present record at once
   std::vector<std::byte> stash_;  ///< bytes of the stream that came before anybody asked for them
   std::size_t stash_begin_ = 0;
@@ -167,6 +178,7 @@ class resumable_stream final : public connection {
   bool finished_ = false;  ///< nothing is kept any more
   std::string why_, name_;
   std::chrono::microseconds spin_{0};
+  std::uint64_t passed_ = 0;  ///< bytes of both directions when tend() looked last
   clock::time_point down_since_{}, last_heard_ = clock::now(), last_news_ = clock::now();
 };
 

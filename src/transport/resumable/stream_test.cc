@@ -293,6 +293,23 @@ TEST(resumable_stream, has_no_second_link_before_it_begins) {
   EXPECT_EQ(send_all(server, patterned(5, 0)).status, io::broken);
 }
 
+// A sender that has nothing else to send gets back what it lent as soon as the peer has it.
+TEST(resumable_stream, lets_go_of_what_has_arrived) {
+  ends both(lossy_wire(1 << 20), options_for_pieces());
+  constexpr std::size_t size = 64 << 10;
+  auto bytes = std::make_shared<const std::vector<std::byte>>(patterned(size, 0));
+  const std::weak_ptr watching = bytes;
+  const std::span<const std::byte> lent(*bytes);
+  EXPECT_EQ(both.server->send_lent({}, lent, std::move(bytes)).status, io::done);
+  both.server->let_go([] { return true; });
+  EXPECT_FALSE(watching.expired());
+  std::thread receiver([&] { EXPECT_EQ(receive_pattern(*both.client, 0, size), ""); });
+  for (const deadline until = soon(); !watching.expired() && clock::now() < until;)
+    both.server->let_go([] { return false; });
+  EXPECT_TRUE(watching.expired());
+  receiver.join();
+}
+
 TEST(resumable_stream, notices_a_silent_link_and_no_busy_one) {
   ends both(lossy_wire{}, {.silence = 60ms});
   const auto until = clock::now() + 150ms;
