@@ -1,6 +1,7 @@
 #include "backend/resumption.hh"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -17,16 +18,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often the streams are looked after while nobody knocks.
-constexpr auto look_every = 100ms;
+/// How often the streams are looked after while nobody knocks and none changes: if they were used since the
+/// last look or the client's time runs out, and else, when a part of the time between two beats is enough.
+constexpr auto look_every = 100ms, look_at_idle_every = 500ms;
 /// What a client sends first fits into any socket's buffer, and so does our answer.
 constexpr auto answer_patience = 5s;
 /// How long a client may take to read why it was refused.
 constexpr auto parting_time = 1s;
-/// Pieces are large and many.
-constexpr std::size_t data_news = 4u << 20, data_kept = 16u << 20;
-/// A piece of a copy, whose sender may not go on before it has arrived.
-constexpr std::size_t awaited = 32u << 10;
 /// A client that has never said anything as part of the stream may lack the secret, and then cannot come
 /// back. One that has it notices a silent link after 5 s, and may need 5 s more to reach a busy server.
 constexpr std::chrono::milliseconds unheard = 15s;
@@ -50,6 +48,7 @@ resumption::resumption(std::uint64_t session, unique_fd door, const door_message
                        report_link report)
     : session_(session),
       door_(std::move(door)),
+      changed_(std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
       terms_(about.terms),
       attach_(std::move(attach)),
       report_(std::move(report)),
@@ -63,11 +62,11 @@ resumption::~resumption() {
 
 std::unique_ptr<transport::connection> resumption::keep(const wire::stream_name& name,
                                                         std::unique_ptr<transport::connection> link,
-                                                        const transport::stream_options& options,
-                                                        bool plain) {
+                                                        transport::stream_options options, bool plain) {
   auto one = std::make_shared<kept>();
   one->name = name;
-  one->stream = std::make_shared<transport::resumable_stream>(std::move(link), options, plain);
+  options.changed = [changed = changed_] { (void)::eventfd_write(changed->get(), 1); };
+  one->stream = std::make_shared<transport::resumable_stream>(std::move(link), std::move(options), plain);
   const std::lock_guard lock(mutex_);
   if (plain) own_ = one;
   streams_.push_back(one);
@@ -81,9 +80,7 @@ std::unique_ptr<transport::connection> resumption::begin_session(
 
 std::unique_ptr<transport::connection> resumption::adopt(const wire::stream_name& name,
                                                          std::unique_ptr<transport::connection> link) {
-  return keep(name, std::move(link),
-              {.read_ahead = 0, .news_every = data_news, .tell_at_once = awaited, .most_kept = data_kept},
-              false);
+  return keep(name, std::move(link), transport::options_for_pieces(), false);
 }
 
 void resumption::welcomed() {
@@ -95,9 +92,12 @@ void resumption::welcomed() {
 
 void resumption::stand_at_door() {
   ::prctl(PR_SET_NAME, "outboard-door");
+  bool used = false;
   while (!stopped_.load()) {
-    pollfd one{door_.get(), POLLIN, 0};
-    if (::poll(&one, 1, static_cast<int>(look_every.count())) > 0) {
+    std::array watched{pollfd{door_.get(), POLLIN, 0}, pollfd{changed_->get(), POLLIN, 0}};
+    const auto pause = used || interrupted_ ? look_every : look_at_idle_every;
+    if (::poll(watched.data(), watched.size(), static_cast<int>(pause.count())) > 0 &&
+        watched[0].revents != 0) {
       auto message = receive_control(door_.get(), false);
       if (message.ok() && *message) {
         answer(**message);
@@ -105,12 +105,14 @@ void resumption::stand_at_door() {
         break;  // the session is over, or the daemon is gone
       }
     }
-    look_after_streams();
+    eventfd_t changes = 0;
+    (void)::eventfd_read(changed_->get(), &changes);
+    used = look_after_streams();
   }
   for (caller& c : callers_) c.thread.join();
 }
 
-void resumption::look_after_streams() {
+bool resumption::look_after_streams() {
   callers_.remove_if([](caller& c) { return c.over.load() && (c.thread.join(), true); });
   std::vector<std::shared_ptr<kept>> all, gone;
   std::shared_ptr<kept> own;
@@ -126,10 +128,13 @@ void resumption::look_after_streams() {
     all = streams_;
     own = own_;
   }
-  for (const auto& one : all) one->stream->tend();
-  if (!own) return;
+  bool used = false;
+  for (const auto& one : all) used = one->stream->tend() || used;
+  if (!own) return used;
   const auto since = own->stream->down_since();
-  if (since.has_value() != interrupted_) report_(interrupted_ = since.has_value());
+  if (interrupted_ && since != interrupted_) report_(false);  // it came back, be it for a moment
+  if (since && since != interrupted_) report_(true);
+  interrupted_ = since;
   const std::chrono::milliseconds given(terms_.linger_milliseconds);
   const auto linger = own->stream->peer_joined() ? given : std::min(given, unheard);
   if (since && transport::clock::now() - *since >= linger) {
@@ -138,6 +143,7 @@ void resumption::look_after_streams() {
                    std::to_string(linger.count() / 1000) + " s" +
                    (linger == given ? " (limits.linger_seconds)" : ", and had never said anything"));
   }
+  return used;
 }
 
 void resumption::answer(control_message& m) {
@@ -177,6 +183,7 @@ void resumption::let_in(const knock_message& m, unique_fd descriptor) {
   const std::lock_guard resuming(one->resuming);
   if (!welcome(**link, m, one->stream->stop_link())) return;
   (void)one->stream->resume(std::move(*link), m.arrived);
+  (void)::eventfd_write(changed_->get(), 1);
 }
 
 status resumption::welcome(transport::connection& link, const knock_message& m, std::uint64_t arrived) const {

@@ -9,6 +9,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -57,9 +58,9 @@ class resumption {
 
   std::unique_ptr<transport::connection> keep(const wire::stream_name& name,
                                               std::unique_ptr<transport::connection> link,
-                                              const transport::stream_options& options, bool plain);
+                                              transport::stream_options options, bool plain);
   void stand_at_door();
-  void look_after_streams();
+  bool look_after_streams();
   void answer(control_message& m);
   void let_in(const knock_message& m, unique_fd descriptor);
   std::pair<standing, std::shared_ptr<kept>> find(const wire::stream_name& name);
@@ -68,13 +69,16 @@ class resumption {
 
   const std::uint64_t session_;
   const unique_fd door_;
+  /// To be read when a stream has lost its link, has another one, or has ended. Shared with the streams.
+  const std::shared_ptr<unique_fd> changed_;
   const wire::resume_terms terms_;
   const attach_link attach_;
   const report_link report_;
   std::atomic<bool> stopped_{false};
   std::thread thread_;
   std::list<caller> callers_;  // the thread's: one for each knock, because sending again takes time
-  bool interrupted_ = false;   // the thread's: as reported
+  /// The thread's: since when, as reported.
+  std::optional<transport::clock::time_point> interrupted_;
 
   std::mutex mutex_;  // guards what follows; never held while a stream is used
   std::shared_ptr<kept> own_;

@@ -18,15 +18,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How often the streams are looked after while nothing is reported.
-constexpr auto look_every = 100ms;
+/// How often the streams are looked after while nothing is reported: those that were used since the last
+/// look, and others, for which a part of the time between two beats is enough.
+constexpr auto look_every = 100ms, look_at_idle_every = 500ms;
 /// The server lets us hear from it every 1.5 s: a link over which nothing comes for so long is dead, whatever
 /// TCP says, for a relay may still acknowledge.
 constexpr auto silence = 5s;
-/// Pieces are large and many.
-constexpr std::size_t data_news = 4u << 20, data_kept = 16u << 20;
-/// A piece of a copy, whose sender may not go on before it has arrived.
-constexpr std::size_t awaited = 32u << 10;
 
 /// A server that is there greets within this time and three round trips. Trying again soon finds a link that
 /// has come back early; a busy server is found by a second thread with more patience.
@@ -67,12 +64,9 @@ std::unique_ptr<transport::connection> reconnector::adopt_session(
 
 std::unique_ptr<transport::connection> reconnector::adopt(const wire::stream_name& name,
                                                           std::unique_ptr<transport::connection> link) {
-  return watch(name, std::move(link),
-               {.read_ahead = 0,
-                .news_every = data_news,
-                .tell_at_once = awaited,
-                .most_kept = data_kept,
-                .silence = silence});
+  transport::stream_options options = transport::options_for_pieces();
+  options.silence = silence;
+  return watch(name, std::move(link), std::move(options));
 }
 
 std::unique_ptr<transport::connection> reconnector::watch(const wire::stream_name& name,
@@ -128,12 +122,14 @@ std::vector<std::shared_ptr<reconnector::watched>> reconnector::all() {
 void reconnector::look_after_all() {
   ::prctl(PR_SET_NAME, "outboard-links");
   while (!own_->stream->ended()) {
+    bool used = false;
     for (const auto& one : all()) {
-      one->stream->tend();
+      used = one->stream->tend() || used;
       if (one->stream->down_since()) bring_back(one);
     }
     std::unique_lock lock(mutex_);
-    wanted_.wait_for(lock, look_every, [this] { return std::exchange(changed_, false); });
+    wanted_.wait_for(lock, used ? look_every : look_at_idle_every,
+                     [this] { return std::exchange(changed_, false); });
   }
   // What the session's other streams wait for will not come.
   for (const auto& one : all()) one->stream->give_up(true, "");
