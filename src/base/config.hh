@@ -65,7 +65,7 @@ struct limit_settings {
   std::uint32_t unauthenticated = 256;
   std::uint32_t hello_seconds = 5;
   std::uint32_t drain_seconds = 30;
-  std::uint32_t linger_seconds = 0;      ///< how long a session outlives the loss of its link; 0: not at all
+  std::uint32_t linger_seconds = 60;     ///< how long a session outlives the loss of its link; 0: not at all
   std::uint32_t keepalive_seconds = 30;  ///< a silent dead peer is noticed after it
 };
 
