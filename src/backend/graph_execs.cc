@@ -5,6 +5,7 @@
 #include "backend/ends.hh"
 #include "backend/graph_handles.hh"
 #include "backend/relaxed_capture.hh"
+#include "device/node_names.hh"
 
 namespace outboard::backend {
 bool last_is_over(const api::driver_table& d, const exec_needs& needs) {
@@ -136,8 +137,29 @@ CUresult take_launch(call& c, const marshal::graph_launch_body& body, launch_ord
   return code;
 }
 
+/// For the device's recorder, while this lives.
+class names_of_nodes final : public device::node_names {
+ public:
+  explicit names_of_nodes(call& c) : objects_(c.objects()) { device::nodes_under_way = this; }
+  ~names_of_nodes() { device::nodes_under_way = nullptr; }
+  names_of_nodes(const names_of_nodes&) = delete;
+  names_of_nodes& operator=(const names_of_nodes&) = delete;
+
+  std::uint64_t name_of(CUgraphNode node) const override {
+    // A name that somebody has asked for has the graph for a parent; one that is new is taken back.
+    const std::uint64_t name = objects_.name_of(api::handle_kind::graph_node, node);
+    if (objects_.parent_of(name)) return name;
+    objects_.erase(name);
+    return 0;
+  }
+
+ private:
+  object_tables& objects_;
+};
+
 CUresult instantiate(call& c, const marshal::instantiate_body& body, CUgraphExec& exec, exec_needs& needs,
                      marshal::instantiate_reply& said) {
+  const names_of_nodes names(c);
   const api::driver_table& d = c.driver();
   CUgraph graph = needs.graph;
   const taught_graph taught(d, c.session.captured_copies(), needs);

@@ -13,6 +13,7 @@
 
 #include "api/cuda/work_calls.hh"
 #include "base/append_format.hh"
+#include "wire/handle.hh"
 
 namespace outboard::frontend::profile_events {
 namespace {
@@ -165,6 +166,13 @@ void add_call(std::string& out, std::int64_t process, const call& c) {
   if (tied) add_arrow(out, "s", process, c.thread, c.begin, c.number);
 }
 
+/// Viewers read numbers of up to 53 bits, and a handle has its kind beyond those.
+std::uint64_t shown_node(std::uint64_t node) {
+  const wire::handle h{node};
+  if (!h.well_formed() || !h.minted()) return node;
+  return std::uint64_t{h.generation()} << 28 | h.index();
+}
+
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
               std::int64_t at, std::int64_t end, std::uint32_t number) {
   const auto took = static_cast<std::int64_t>(w.end - w.begin);
@@ -188,7 +196,7 @@ void add_work(std::string& out, std::int64_t group, const api::work_record& w, s
     if (took > 0)
       append_format(out, ",\"GB/s\":%.2f", static_cast<double>(w.bytes) / static_cast<double>(took));
   }
-  if (w.graph_node) append_format(out, ",\"graph node id\":%" PRIu64, w.graph_node);
+  if (w.graph_node) append_format(out, ",\"graph node id\":%" PRIu64, shown_node(w.graph_node));
   if (number) append_format(out, ",\"correlation\":%u", number);
   out += "}}";
   if (number) add_arrow(out, "f", group, w.stream, at, number);

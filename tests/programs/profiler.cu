@@ -224,6 +224,37 @@ void beside_an_older_one(int* at) {
   EXPECT(kernels.size() == 100);
 }
 
+const char code[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() {\n  ret;\n}\n";
+std::vector<std::pair<uint32_t, uint32_t>> modules;  // what has happened, to which
+
+void CUPTIAPI module_told(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const void* about) {
+  const auto* resource = static_cast<const CUpti_ResourceData*>(about);
+  EXPECT(resource->context && resource->resourceDescriptor);
+  modules.emplace_back(id,
+                       static_cast<const CUpti_ModuleResourceData*>(resource->resourceDescriptor)->moduleId);
+}
+
+void modules_are_told_of() {
+  CUpti_SubscriberHandle subscriber = nullptr;
+  MUST(cuptiSubscribe(&subscriber, reinterpret_cast<CUpti_CallbackFunc>(module_told), nullptr));
+  for (const uint32_t id : {CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING})
+    MUST(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id));
+  CUmodule first = nullptr, second = nullptr;
+  CUfunction nothing = nullptr;
+  for (CUmodule* const module : {&first, &second}) {
+    MUST(cuModuleLoadData(module, code));
+    MUST(cuModuleGetFunction(&nothing, *module, "nothing"));
+    MUST(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  }
+  MUST(cuCtxSynchronize());
+  EXPECT(modules.size() == 2 && modules[0].second != modules[1].second);
+  MUST(cuModuleUnload(first));
+  EXPECT(modules.size() == 3 && modules[2].first == CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+  EXPECT(modules[2].second == modules[0].second);
+  MUST(cuModuleUnload(second));
+  MUST(cuptiUnsubscribe(subscriber));
+}
+
 int main() {
   uint32_t version = 0;
   MUST(cuptiGetVersion(&version));
@@ -391,6 +422,7 @@ int main() {
   MUST(cuptiUnsubscribe(subscriber));
   MUST(cudaMemset(at, 3, 256));
   EXPECT(callbacks.size() == 4);
+  modules_are_told_of();
   switched_off_inside_a_call(at);
   beside_an_older_one(at);
   MUST(cuptiFinalize());

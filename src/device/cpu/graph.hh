@@ -138,6 +138,7 @@ struct plan_step {
   node_work work;
   bool enabled = true;
   std::vector<std::shared_ptr<const struct plan>> bodies;  ///< of a child graph or conditional node
+  std::uint64_t shown = 0;                                 ///< what records of its work call the node
 };
 /// What a launch runs: steps one after the other, each after those it depends on. Never changed once shared.
 struct plan {

@@ -1,7 +1,9 @@
 // Running a graph: its nodes in an order that respects the edges, as one operation of the stream.
-#include "device/cpu/graph.hh"
+#include "device/cpu/graph_handles.hh"
 #include "device/cpu/machine.hh"
 #include "device/cpu/memory_operations.hh"
+#include "device/cpu/running_node.hh"
+#include "device/node_names.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -66,8 +68,10 @@ struct run_step {
 CUresult run_plan(const plan& p, launch_points& events) {
   for (const plan_step& step : p.steps) {
     if (!step.enabled) continue;
-    if (const CUresult result = std::visit(run_step{step, events}, step.work); result != CUDA_SUCCESS)
-      return result;
+    const std::uint64_t around = std::exchange(running_node(), step.shown);
+    const CUresult result = std::visit(run_step{step, events}, step.work);
+    running_node() = around;
+    if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
 }
@@ -138,7 +142,10 @@ std::shared_ptr<plan> make_plan(const graph_object& graph) {
   if (order.size() != graph.nodes.size()) return nullptr;
   for (const auto& [object, count] : graph.objects) made->objects.push_back(object);
   for (const graph_node* node : order) {
-    plan_step step{node->handle, node->type, node->work, true, {}};
+    plan_step step{node->handle, node->type, node->work, true, {}, node->handle};
+    if (const node_names* names = nodes_under_way) {
+      if (const std::uint64_t name = names->name_of(handle_of(*node))) step.shown = name;
+    }
     std::vector<graph_ptr> inside;
     if (const auto* child = std::get_if<child_work>(&node->work)) inside = {child->graph};
     if (const auto* conditional = std::get_if<conditional_work>(&node->work)) {

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "device/cpu/running_node.hh"
+
 namespace outboard::device::cpu {
 
 status recorder::start() {
@@ -21,6 +23,7 @@ void recorder::note(const api::work_record& done, std::string_view name) {
 recorded_span::~recorded_span() {
   if (begin_ == 0) return;
   what.stream = running_stream();
+  what.graph_node = running_node();
   what.request = request_under_way;
   what.begin = begin_;
   what.end = to_.now();
@@ -30,6 +33,11 @@ recorded_span::~recorded_span() {
 std::uint32_t& running_stream() {
   thread_local std::uint32_t number = 0;
   return number;
+}
+
+std::uint64_t& running_node() {
+  thread_local std::uint64_t node = 0;
+  return node;
 }
 
 }  // namespace outboard::device::cpu

@@ -5,6 +5,7 @@
 #include "base/blocked_signals.hh"
 #include "base/check.hh"
 #include "device/cpu/recorder.hh"
+#include "device/cpu/running_node.hh"
 
 namespace outboard::device::cpu {
 
@@ -215,6 +216,7 @@ void scheduler::run_front(std::unique_lock<std::mutex>& lock, stream& s) {
   s.state_ = stream::state::running;
   std::unique_ptr<task> body = std::move(s.queue_.front().body);
   const std::uint64_t before = std::exchange(request_under_way, s.queue_.front().request);
+  const std::uint64_t node = std::exchange(running_node(), 0);
   lock.unlock();
   std::atomic<int>& error = s.group_->error;
   if (error.load(std::memory_order_acquire) == CUDA_SUCCESS) {
@@ -226,6 +228,7 @@ void scheduler::run_front(std::unique_lock<std::mutex>& lock, stream& s) {
   }
   body.reset();
   request_under_way = before;  // the thread may wait for a stream in a request of its own
+  running_node() = node;       // or in a graph
   lock.lock();
   complete_front(s);
   if (!s.queue_.empty()) to_advance_.push_back(&s);

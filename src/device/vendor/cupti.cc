@@ -13,10 +13,12 @@
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <unordered_map>
 
 #include "api/cuda/work_calls.hh"
 #include "base/recent_numbers.hh"
 #include "base/steady.hh"
+#include "device/node_names.hh"
 #include "device/vendor/elf_symbols.hh"
 #include "device/vendor/library_search.hh"
 #include "device/vendor/vendor.hh"
@@ -37,6 +39,8 @@ constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY
 
 /// Calls of the driver that are remembered until their work's records are read.
 constexpr std::size_t remembered_calls = 1u << 20;
+/// Nodes of executable graphs whose names are remembered.
+constexpr std::size_t remembered_nodes = 1u << 20;
 
 struct cupti_table {
   decltype(&::cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
@@ -52,6 +56,7 @@ struct cupti_table {
   decltype(&::cuptiGetTimestamp) timestamp = nullptr;
   decltype(&::cuptiActivityRegisterTimestampCallback) register_clock = nullptr;  ///< may be missing
   decltype(&::cuptiGetResultString) result_text = nullptr;
+  decltype(&::cuptiGetGraphNodeId) node_number = nullptr;  ///< may be missing
 };
 
 memory_side side_of(unsigned kind) {
@@ -103,8 +108,11 @@ class cupti_recorder final : public work_recorder {
       ready_ = true;
     }
     // Where another tool is in this process, work goes without its requests.
-    if (cupti_.subscribe(&subscriber_, note_request, this) == CUPTI_SUCCESS) {
+    if (cupti_.subscribe(&subscriber_, called, this) == CUPTI_SUCCESS) {
       for_each_call_that_leaves_work(true);
+      if (cupti_.node_number)
+        (void)cupti_.enable_callback(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE,
+                                     CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
     } else {
       subscriber_ = nullptr;
     }
@@ -146,11 +154,36 @@ class cupti_recorder final : public work_recorder {
   /// CUPTI's own clock is the wall's, which somebody may set.
   static std::uint64_t CUPTIAPI steady_time() { return static_cast<std::uint64_t>(steady_nanoseconds()); }
 
-  /// On the thread that calls the driver, before the call.
-  static void CUPTIAPI note_request(void* self, CUpti_CallbackDomain, CUpti_CallbackId, const void* about) {
+  /// On the thread that calls the driver, before the call or in it.
+  static void CUPTIAPI called(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* about) {
+    auto& recorder = *static_cast<cupti_recorder*>(self);
+    if (domain == CUPTI_CB_DOMAIN_RESOURCE)
+      return recorder.note_node(*static_cast<const CUpti_ResourceData*>(about));
     const auto& call = *static_cast<const CUpti_CallbackData*>(about);
     if (call.callbackSite != CUPTI_API_ENTER || request_under_way == 0) return;
-    static_cast<cupti_recorder*>(self)->requests_.note(call.correlationId, request_under_way);
+    recorder.requests_.note(call.correlationId, request_under_way);
+  }
+
+  /// A node of an executable graph is made of one that the client may know, or of a copy of that one. Records
+  /// may have the number of either.
+  void note_node(const CUpti_ResourceData& about) {
+    const auto* graph = static_cast<const CUpti_GraphData*>(about.resourceDescriptor);
+    if (!nodes_under_way || !graph || !graph->node || !graph->originalNode) return;
+    std::uint64_t number = 0, original = 0;
+    if (cupti_.node_number(graph->node, &number) != CUPTI_SUCCESS ||
+        cupti_.node_number(graph->originalNode, &original) != CUPTI_SUCCESS)
+      return;
+    std::uint64_t name = nodes_under_way->name_of(graph->originalNode);
+    const std::lock_guard lock(nodes_mutex_);
+    if (const auto copied = nodes_.find(original); name == 0 && copied != nodes_.end()) name = copied->second;
+    if (name == 0) return;
+    if (nodes_.size() >= remembered_nodes) nodes_.clear();
+    nodes_[number] = nodes_[original] = name;
+  }
+  std::uint64_t name_of_node(std::uint64_t number) {
+    const std::lock_guard lock(nodes_mutex_);
+    const auto found = nodes_.find(number);
+    return found != nodes_.end() ? found->second : number;
   }
 
   void for_each_call_that_leaves_work(bool on) {
@@ -232,6 +265,7 @@ class cupti_recorder final : public work_recorder {
     }
     if (r.begin == 0 || r.end < r.begin) return;  // a forced flush brings work that is not complete
     r.request = requests_.find(correlation);
+    if (r.graph_node != 0) r.graph_node = name_of_node(r.graph_node);
     name ? backlog_.note_kernel(r, name) : backlog_.note(r);
   }
 
@@ -298,6 +332,7 @@ class cupti_recorder final : public work_recorder {
     find(cupti_.enable, "cuptiActivityEnable");
     const bool all = whole;
     find(cupti_.register_clock, "cuptiActivityRegisterTimestampCallback");  // since CUDA 12
+    find(cupti_.node_number, "cuptiGetGraphNodeId");
     whole = all;
     if (whole) return {};
     cupti_ = {};
@@ -319,6 +354,9 @@ class cupti_recorder final : public work_recorder {
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::atomic<bool> own_clock_{false};  ///< records have the times of std::chrono::steady_clock
   recent_numbers<std::uint64_t> requests_{remembered_calls};  ///< by CUPTI's numbers of calls
+
+  std::mutex nodes_mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> nodes_;  ///< names by CUPTI's numbers
 
   work_backlog backlog_;  // CUPTI's threads fill it
 };

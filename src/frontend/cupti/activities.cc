@@ -283,7 +283,9 @@ void activities::take_work(const device_work& w) {
   noted_work noted{kind, w.what, w.name, w.begin, w.end, w.call, unpacked(places_.find(w.call))};
   if (take_node(noted) || !wants(kind)) return;
   if (noted.what.graph_node != 0) {
-    if (const std::uint32_t graph = graphs_.find(w.call)) noted.what.graph = graph;
+    const std::uint32_t graph = graphs_.find(w.call);
+    if (graph != 0) noted.what.graph = graph;
+    noted.what.graph_node = numbers_.of_clone(graph, w.what.graph_node);
   }
   if (kind == CUPTI_ACTIVITY_KIND_MEMCPY && noted.where) {
     // What passes through blocks of ours is the program's one copy of its own memory.

@@ -23,6 +23,7 @@
 #include "frontend/annotations.hh"
 #include "frontend/call_watch.hh"
 #include "frontend/cupti/graph_traces.hh"
+#include "frontend/cupti/numbers.hh"
 #include "frontend/cupti/record_buffers.hh"
 #include "frontend/cupti/records.hh"
 #include "frontend/cupti/tool_clock.hh"
@@ -71,6 +72,8 @@ struct noted_name {
 
 class activities {
  public:
+  explicit activities(numbers& all) : numbers_(all) {}
+
   CUptiResult enable(CUpti_ActivityKind kind);
   CUptiResult disable(CUpti_ActivityKind kind);
   /// One function of the driver or the runtime alone, beside what its kind says.
@@ -172,6 +175,8 @@ class activities {
   const char* kept(std::string_view text);
   bool put(CUpti_ActivityKind kind, const void* record);
   void run();
+
+  numbers& numbers_;
 
   static constexpr std::size_t kind_count = CUPTI_ACTIVITY_KIND_COUNT;
   static constexpr std::size_t most_callbacks = 2048;

@@ -112,6 +112,11 @@ void callbacks::refresh() {
     return std::ranges::find(unwatched_domains, domain) == unwatched_domains.end() && any_of(domain);
   });
   nvtx_any_ = any_of(CUPTI_CB_DOMAIN_NVTX);
+  const auto graphs =
+      std::span(resources_)
+          .subspan(CUPTI_CBID_RESOURCE_GRAPH_CREATED,
+                   CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED - CUPTI_CBID_RESOURCE_GRAPH_CREATED + 1);
+  graphs_any_ = std::ranges::any_of(graphs, [](const flag& wanted) { return wanted.load(); });
 }
 
 void callbacks::tell(CUpti_CallbackDomain domain, std::uint32_t event, const void* about) const {
@@ -123,6 +128,22 @@ void callbacks::tell_resource(std::uint32_t event, CUcontext context, CUstream s
   CUpti_ResourceData data{};
   data.context = context;
   data.resourceHandle.stream = stream;
+  tell(CUPTI_CB_DOMAIN_RESOURCE, event, &data);
+}
+
+void callbacks::tell_resource(std::uint32_t event, CUcontext context, CUpti_GraphData about) const {
+  if (!wants_resource(event)) return;
+  CUpti_ResourceData data{};
+  data.context = context;
+  data.resourceDescriptor = &about;
+  tell(CUPTI_CB_DOMAIN_RESOURCE, event, &data);
+}
+
+void callbacks::tell_resource(std::uint32_t event, CUcontext context, CUpti_ModuleResourceData about) const {
+  if (!wants_resource(event)) return;
+  CUpti_ResourceData data{};
+  data.context = context;
+  data.resourceDescriptor = &about;
   tell(CUPTI_CB_DOMAIN_RESOURCE, event, &data);
 }
 

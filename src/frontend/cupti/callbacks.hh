@@ -34,11 +34,17 @@ class callbacks {
   bool wants_wait(std::uint32_t event) const {
     return event < waits_.size() && waits_[event].load(std::memory_order_relaxed);
   }
+  /// Of what happens to graphs.
+  bool wants_graphs() const { return graphs_any_.load(std::memory_order_relaxed); }
   bool wants_nvtx() const { return nvtx_any_.load(std::memory_order_relaxed); }
   /// A call of NVTX, by its name. On the thread that makes it.
   void tell_nvtx(const CUpti_NvtxData& about) const;
   /// `event`: CUpti_CallbackIdResource. On the thread whose call does it.
   void tell_resource(std::uint32_t event, CUcontext context, CUstream stream) const;
+  /// The same with what the event has more to say: CUpti_GraphData or CUpti_ModuleResourceData, as long as
+  /// the call lasts.
+  void tell_resource(std::uint32_t event, CUcontext context, CUpti_GraphData about) const;
+  void tell_resource(std::uint32_t event, CUcontext context, CUpti_ModuleResourceData about) const;
   /// `event`: CUpti_CallbackIdSync. On the thread that has waited.
   void tell_wait(std::uint32_t event, CUcontext context, CUstream stream) const;
   /// The profiler itself cannot do what it was asked for. `message` lasts as long as the call.
@@ -67,7 +73,7 @@ class callbacks {
   std::array<flag, CUPTI_CBID_SYNCHRONIZE_SIZE> waits_{};
   std::array<flag, CUPTI_CBID_STATE_SIZE> states_{};
   std::array<flag, CUPTI_CBID_NVTX_SIZE> nvtx_{};
-  std::atomic<bool> nvtx_any_{false};
+  std::atomic<bool> nvtx_any_{false}, graphs_any_{false};
 };
 
 }  // namespace outboard::frontend::cupti

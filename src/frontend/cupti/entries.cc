@@ -259,6 +259,11 @@ CUptiResult cuptiGetGraphId(CUgraph graph, std::uint32_t* number) {
   *number = tool().numbers.of_graph(graph);
   return CUPTI_SUCCESS;
 }
+CUptiResult cuptiGetGraphNodeId(CUgraphNode node, std::uint64_t* number) {
+  if (!node || !number) return answer(CUPTI_ERROR_INVALID_PARAMETER);
+  *number = tool().numbers.of_node(node);
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiGetGraphExecId(CUgraphExec graph, std::uint32_t* number) {
   if (!graph || !number) return answer(CUPTI_ERROR_INVALID_PARAMETER);
   *number = tool().numbers.of_graph(graph);

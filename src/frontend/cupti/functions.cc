@@ -39,6 +39,60 @@ std::uint8_t ends(std::string_view name) {
   return 0;
 }
 
+graph_change change_of_graphs(std::string_view name) {
+  struct beginning {
+    std::string_view with;
+    graph_change what;
+  };
+  // Of several that fit the first.
+  constexpr std::array known{beginning{"cuGraphCreate", graph_change::creates},
+                             beginning{"cuGraphClone", graph_change::clones},
+                             beginning{"cuGraphDestroyNode", graph_change::destroys_node},
+                             beginning{"cuGraphDestroy", graph_change::destroys},
+                             beginning{"cuGraphAddDependencies", graph_change::links},
+                             beginning{"cuGraphRemoveDependencies", graph_change::unlinks},
+                             beginning{"cuGraphAdd", graph_change::adds_node},
+                             beginning{"cuGraphInstantiate", graph_change::instantiates},
+                             beginning{"cuGraphExecDestroy", graph_change::destroys_exec},
+                             beginning{"cuStreamBeginCapture", graph_change::begins_capture},
+                             beginning{"cuStreamEndCapture", graph_change::ends_capture},
+                             beginning{"cuEventRecord", graph_change::may_be_captured},
+                             beginning{"cuLaunchHostFunc", graph_change::may_be_captured},
+                             beginning{"cuStreamBatchMemOp", graph_change::may_be_captured},
+                             beginning{"cuStreamWriteValue", graph_change::may_be_captured},
+                             beginning{"cuStreamWaitValue", graph_change::may_be_captured},
+                             beginning{"cuMemAllocAsync", graph_change::may_be_captured},
+                             beginning{"cuMemAllocFromPoolAsync", graph_change::may_be_captured},
+                             beginning{"cuMemFreeAsync", graph_change::may_be_captured}};
+  for (const beginning& one : known) {
+    if (name.starts_with(one.with)) return one.what;
+  }
+  return api::leaves_work(name) ? graph_change::may_be_captured : graph_change::none;
+}
+
+/// CUgraphNodeType + 1.
+std::uint8_t added_by(std::string_view name) {
+  struct kind {
+    std::string_view with;
+    CUgraphNodeType type;
+  };
+  constexpr std::array known{kind{"cuGraphAddKernelNode", CU_GRAPH_NODE_TYPE_KERNEL},
+                             kind{"cuGraphAddMemcpyNode", CU_GRAPH_NODE_TYPE_MEMCPY},
+                             kind{"cuGraphAddMemsetNode", CU_GRAPH_NODE_TYPE_MEMSET},
+                             kind{"cuGraphAddHostNode", CU_GRAPH_NODE_TYPE_HOST},
+                             kind{"cuGraphAddChildGraphNode", CU_GRAPH_NODE_TYPE_GRAPH},
+                             kind{"cuGraphAddEmptyNode", CU_GRAPH_NODE_TYPE_EMPTY},
+                             kind{"cuGraphAddEventRecordNode", CU_GRAPH_NODE_TYPE_EVENT_RECORD},
+                             kind{"cuGraphAddEventWaitNode", CU_GRAPH_NODE_TYPE_WAIT_EVENT},
+                             kind{"cuGraphAddMemAllocNode", CU_GRAPH_NODE_TYPE_MEM_ALLOC},
+                             kind{"cuGraphAddMemFreeNode", CU_GRAPH_NODE_TYPE_MEM_FREE},
+                             kind{"cuGraphAddBatchMemOpNode", CU_GRAPH_NODE_TYPE_BATCH_MEM_OP}};
+  for (const kind& one : known) {
+    if (name.starts_with(one.with)) return static_cast<std::uint8_t>(one.type + 1);
+  }
+  return 0;
+}
+
 // Addresses of CUDA's first version had 32 bits: `narrow` are its functions, which no program of 64 bits
 // calls.
 std::vector<function_traits> make_table() {
@@ -61,6 +115,13 @@ std::vector<function_traits> make_table() {
     t.begins = begins(f.name);
     t.ends = ends(f.name);
     t.synchronizes = synchronizes(f.name);
+    t.graph = change_of_graphs(f.name);
+    t.node_type = added_by(f.name);
+    const bool newer = f.name == "cuGraphAddNode_v2" || f.name == "cuGraphAddDependencies_v2" ||
+                       f.name == "cuGraphRemoveDependencies_v2";
+    t.edges = newer ? 1 : 0;
+    t.loads_module = starts("cuModuleLoad");
+    t.unloads_module = starts("cuModuleUnload");
   }
   return table;
 }

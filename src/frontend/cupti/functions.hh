@@ -5,6 +5,23 @@
 
 namespace outboard::frontend::cupti {
 
+/// What a call does to graphs.
+enum class graph_change : std::uint8_t {
+  none,
+  creates,         ///< its first argument points to the graph
+  clones,          ///< the same
+  destroys,        ///< the graph that is its first argument
+  adds_node,       ///< its first argument points to the node; the second is the graph
+  destroys_node,   ///< its first argument
+  links,           ///< the graph, nodes before, nodes behind them, [edges,] how many
+  unlinks,         ///< the same
+  instantiates,    ///< its first argument points to the executable graph; the second is the graph
+  destroys_exec,   ///< its first argument
+  begins_capture,  ///< of the stream that is its first argument
+  ends_capture,    ///< the same; its second one points to the graph
+  may_be_captured  ///< in its stream's capture it becomes a node
+};
+
 struct function_traits {
   std::uint32_t callback = 0;      ///< CUPTI's number; 0: it knows none
   bool leaves_work = false;        ///< the device's records may be of it
@@ -16,6 +33,11 @@ struct function_traits {
   bool releases = false;           ///< the memory at its first argument
   std::uint8_t begins = 0, ends = 0;  ///< CUpti_CallbackIdResource: of what it makes or destroys; 0: nothing
   std::uint8_t synchronizes = 0;      ///< CUpti_ActivitySynchronizationType; 0: it does not
+  graph_change graph = graph_change::none;
+  std::uint8_t edges = 0;       ///< of those that link or add: how many arguments stand for edges' data
+  std::uint8_t node_type = 0;   ///< CUgraphNodeType of what it adds, + 1; 0: its parameters say
+  bool loads_module = false;    ///< its first argument points to the module
+  bool unloads_module = false;  ///< its first argument
 };
 
 /// Of an opcode of api/cuda.

@@ -1,6 +1,8 @@
-// Contexts, streams and graphs as numbers, which is how profilers show them: from 1 on, as they are first
-// seen. Any thread.
+// Contexts, streams, graphs and their nodes as numbers, which is how profilers show them: from 1 on, as they
+// are first seen. Any thread.
 #pragma once
+
+#include "api/cuda/cupti_headers.hh"
 
 #include <cstdint>
 #include <map>
@@ -25,6 +27,31 @@ class numbers {
     return graphs_.try_emplace(handle, static_cast<std::uint32_t>(graphs_.size() + 1)).first->second;
   }
 
+  std::uint32_t of_module(const void* handle) {
+    const std::lock_guard lock(mutex_);
+    return modules_.try_emplace(handle, static_cast<std::uint32_t>(modules_.size() + 1)).first->second;
+  }
+
+  /// A stream's capture has ended: its graph has another handle from now on, and is the same.
+  void rename_graph(const void* before, const void* now) {
+    const std::uint32_t number = of_graph(before);
+    const std::lock_guard lock(mutex_);
+    graphs_[now] = number;
+  }
+
+  /// Of a node of a graph. A node of an executable graph, which the driver never gives out, has its number
+  /// for a handle (as_node()).
+  std::uint64_t of_node(CUgraphNode handle) {
+    const auto value = reinterpret_cast<std::uint64_t>(handle);
+    return value < first_handle ? value : of_clone(0, value);
+  }
+  /// Of the node that an executable graph has made of this one, by the worker's name of it.
+  std::uint64_t of_clone(std::uint32_t exec, std::uint64_t node) {
+    const std::lock_guard lock(mutex_);
+    return nodes_.try_emplace({exec, node}, nodes_.size() + 1).first->second;
+  }
+  static CUgraphNode as_node(std::uint64_t number) { return reinterpret_cast<CUgraphNode>(number); }
+
   /// True once: it has not been told of.
   bool is_new_context(std::uint64_t handle) {
     const std::lock_guard lock(mutex_);
@@ -41,9 +68,13 @@ class numbers {
   }
 
  private:
+  static constexpr std::uint64_t first_handle = std::uint64_t{1}
+                                                << 52;  // handles have their kind from there on
+
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint32_t> contexts_;
-  std::map<const void*, std::uint32_t> graphs_;
+  std::map<const void*, std::uint32_t> graphs_, modules_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> nodes_;  // by executable graph; 0: of none
   std::set<std::uint64_t> told_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> streams_;
 };

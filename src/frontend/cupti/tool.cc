@@ -100,6 +100,18 @@ void tool_of_program::entered(lane& own, tool_call& call) {
                             stream ? static_cast<CUstream>(const_cast<void*>(first)) : nullptr);
   }
   tell_of(own, call, f.callback);
+  if (callbacks.wants_graphs()) graph_events_.entered(own, call, f);
+  if (f.unloads_module) tell_of_module(own, call, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+}
+
+/// Of one that is there.
+void tool_of_program::tell_of_module(const lane& own, const tool_call& call, std::uint32_t event) {
+  if (!callbacks.wants_resource(event)) return;
+  const void* module = *static_cast<const void* const*>(call.parameters);
+  if (event == CUPTI_CBID_RESOURCE_MODULE_LOADED) module = *static_cast<const void* const*>(module);
+  CUpti_ModuleResourceData about{};
+  about.moduleId = numbers.of_module(module);
+  callbacks.tell_resource(event, current(own), about);
 }
 
 /// A context is told of when a thread has it first, a stream when it has been made.
@@ -166,6 +178,9 @@ void tool_of_program::left(lane& own, tool_call& call) {
   }
   if (callbacks.any()) {
     tell_of_new(own, call, f.begins);
+    if (callbacks.wants_graphs()) graph_events_.left(own, call, f);
+    if (f.loads_module && made.result == CUDA_SUCCESS)
+      tell_of_module(own, call, CUPTI_CBID_RESOURCE_MODULE_LOADED);
     if (f.synchronizes != 0 && made.result == CUDA_SUCCESS) tell_of_wait(own, call, f.synchronizes);
   }
   if (activities.wants_contexts()) note_context(own);

@@ -7,6 +7,7 @@
 #include "frontend/cuda/export_tables.hh"
 #include "frontend/cupti/activities.hh"
 #include "frontend/cupti/callbacks.hh"
+#include "frontend/cupti/graph_events.hh"
 #include "frontend/cupti/markers.hh"
 #include "frontend/cupti/numbers.hh"
 
@@ -18,7 +19,7 @@ class tool_of_program final : public call_observer {
 
   cupti::numbers numbers;
   cupti::callbacks callbacks;
-  cupti::activities activities;
+  cupti::activities activities{numbers};
 
   cupti::markers markers{activities, callbacks, numbers};
 
@@ -35,6 +36,7 @@ class tool_of_program final : public call_observer {
 
  private:
   tool_of_program();
+  void tell_of_module(const lane& own, const tool_call& call, std::uint32_t event);
   static void runtime_called(std::uint32_t function, const cuda::runtime_call& call);
   void runtime_entered(lane& own, std::uint32_t function, const cuda::runtime_call& call);
   void runtime_left(lane& own, std::uint32_t function, const cuda::runtime_call& call);
@@ -45,6 +47,8 @@ class tool_of_program final : public call_observer {
   void tell_of(const lane& own, tool_call& call, std::uint32_t function);
   void tell_of(const lane& own, const cuda::runtime_call& call, std::uint32_t function, std::uint32_t number);
   void tell(const lane& own, bool runtime, std::uint32_t function, CUpti_CallbackData data);
+
+  graph_events graph_events_{callbacks, numbers};
 };
 
 }  // namespace outboard::frontend::cupti
