@@ -3,16 +3,15 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/blocked_signals.hh"
 #include "base/log.hh"
 #include "frontend/profile_calls.hh"
-#include "frontend/profile_source.hh"
 #include "frontend/profile_writer.hh"
 #include "frontend/settings.hh"
+#include "frontend/work_feed.hh"
 
 namespace outboard::frontend::profile {
 namespace {
@@ -55,14 +54,13 @@ class recording {
       return;
     }
     server_ = &server;
-    source_.emplace(server);
-    const std::string refusal = offered ? source_->start() : "the server is older than profiles";
+    const std::string refusal =
+        offered ? work_feed::instance().join(server, writer_) : "the server is older than profiles";
     if (refusal.empty()) {
-      source_->fetch(false, writer_);
+      fetch(false);
     } else {
       log::error("the profile has the program's calls alone: ", refusal);
       writer_.note(refusal);
-      source_.reset();
     }
     const blocked_signals blocked;  // signals are the program's business
     thread_ = std::thread([this] { run(); });
@@ -108,11 +106,14 @@ class recording {
     return whole;
   }
 
+  /// Where the server tells nothing, nothing comes.
+  void fetch(bool all) { work_feed::instance().fetch(all, writer_); }
+
   void run() {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, pause, [this] { return ending_; })) {
       lock.unlock();
-      if (source_) source_->fetch(false, writer_);
+      fetch(false);
       writer_.add_calls(calls_.take());
       writer_.add_notes();
       writer_.add_traffic(server_->moved());
@@ -120,7 +121,7 @@ class recording {
       lock.lock();
     }
     lock.unlock();
-    if (source_) source_->fetch(true, writer_);
+    fetch(true);
     lock.lock();
     over_ = true;
     changed_.notify_all();
@@ -130,7 +131,6 @@ class recording {
 
   // Set before our thread begins, which alone asks from then on.
   session* server_ = nullptr;
-  std::optional<profile_source> source_;  ///< none: the server tells nothing
 
   std::atomic<open_ranges> open_ranges_{nullptr};  ///< none: the program has none
   std::atomic<std::int64_t> expected_since_{0};    ///< annotations came before the first call; 0: none did

@@ -25,6 +25,8 @@ FILLS = """if True:
     print("filled", flush=True)
     signal.sigwait({signal.SIGUSR1})
 """
+# What tests/programs/profiler.cu launches, whether its own profiler looks or not.
+IN_PROFILER = {"increment": 1 + 3 + 1 + 2000 + 1 + 100, "twice": 3, "nothing": 2}
 KERNELS = {"add(int*)": 12 + 5 * 3, "void twice<int>(int*)": 3}
 
 
@@ -92,6 +94,16 @@ class Profile(SystemTest):
             titles = [e["args"]["name"] for e in events if e["name"] == "process_name" and "device" in e["args"]["name"]]
             self.check_order(events, 1 + int(titles[-1].split("agree to ")[1].split(" us")[0]))
             self.assertTrue(any(e["ph"] == "C" and e["args"]["sent"] > 0 for e in events))
+        self.nothing_is_left(daemon)
+
+    @unittest.skipUnless((PROGRAMS / "profiler").exists(), "built without CUPTI")
+    def test_beside_a_profiler_in_the_program(self):
+        """Both see every record: the program checks its own, and all that it launched is in the file."""
+        daemon = self.serve()
+        done = run_program(program("profiler"), daemon.unix, OUTBOARD_PROFILE=str(self.file))
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1:]), (0, ["PASS profiler"]), done.stdout + done.stderr)
+        kernels = collections.Counter(e["name"].split("(")[0] for e in self.events() if e.get("cat") == "kernel")
+        self.assertEqual(kernels, IN_PROFILER)
         self.nothing_is_left(daemon)
 
     def test_by_run_with_a_summary(self):

@@ -10,7 +10,6 @@
 #include "base/blocked_signals.hh"
 #include "base/log.hh"
 #include "frontend/process.hh"
-#include "frontend/profile.hh"
 #include "frontend/session.hh"
 
 namespace outboard::frontend::cupti {
@@ -125,8 +124,7 @@ CUptiResult activities::disable(CUpti_ActivityKind kind) {
   }
   if (!wants_device()) {
     const std::lock_guard buffers_lock(deliver_mutex_);
-    if (source_) source_->stop();
-    source_.reset();
+    if (std::exchange(fed_, false)) work_feed::instance().leave(records_);
   }
   refresh();
   return CUPTI_SUCCESS;
@@ -152,12 +150,10 @@ std::string activities::begin_device(bool connected) {
   session* const server = connected || p.usable() ? p.server() : nullptr;
   if (!server || ended_) return {};
   const std::lock_guard lock(deliver_mutex_);
-  if (source_) return {};
-  if (profile::on()) return "`outboard run --profile` has them already, and the server tells them once";
+  if (fed_) return {};
   if (!p.records_work()) return "the server is older than profiles";
-  source_.emplace(*server);
-  std::string refusal = source_->start();
-  if (!refusal.empty()) source_.reset();
+  std::string refusal = work_feed::instance().join(*server, records_);
+  fed_ = refusal.empty();
   return refusal;
 }
 
@@ -259,8 +255,8 @@ CUpti_ActivityKind activities::kind_of(const api::work_record& w) const {
 void activities::fetch(bool all) {
   const std::lock_guard lock(deliver_mutex_);
   clock_.look();
-  if (!source_) return;
-  source_->fetch(all, records_);
+  if (!fed_) return;
+  work_feed::instance().fetch(all, records_);
   device_lost_ = records_.dropped();
   clock_.look();
 }

@@ -29,6 +29,7 @@
 #include "frontend/cupti/tool_clock.hh"
 #include "frontend/device_records.hh"
 #include "frontend/lane.hh"
+#include "frontend/work_feed.hh"
 
 namespace outboard::frontend::cupti {
 
@@ -198,7 +199,7 @@ class activities {
 
   std::mutex deliver_mutex_;  // guards what follows; held while the server is asked and buffers are filled
   tool_clock clock_;
-  std::optional<profile_source> source_;  ///< while the device records
+  bool fed_ = false;  ///< the device's work comes here
   device_records records_{[this](const device_work& w) { take_work(w); }};
   std::vector<noted_work> work_;
   graph_traces graph_traces_;
