@@ -1,5 +1,6 @@
 // A program with a profiler of its own inside that looks at its memory: CUPTI's records of allocations and
-// releases (kind MEMORY2). It prints PASS. Natively the same.
+// releases (kind MEMORY2), of whole lives (MEMORY) and of pools (MEMORY_POOL). It prints PASS. Natively the
+// same.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <cupti.h>
@@ -22,6 +23,8 @@ struct made {
 
 std::mutex mutex;
 std::vector<CUpti_ActivityMemory4> seen;
+std::vector<CUpti_ActivityMemory> lives;
+std::vector<CUpti_ActivityMemoryPool3> pools;
 std::map<uint32_t, made> calls;  // by correlation
 
 void give(uint8_t** buffer, size_t* bytes, size_t* most) {
@@ -36,6 +39,10 @@ void take(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
     if (record->kind == CUPTI_ACTIVITY_KIND_MEMORY2)
       seen.push_back(*reinterpret_cast<CUpti_ActivityMemory4*>(record));
+    if (record->kind == CUPTI_ACTIVITY_KIND_MEMORY)
+      lives.push_back(*reinterpret_cast<CUpti_ActivityMemory*>(record));
+    if (record->kind == CUPTI_ACTIVITY_KIND_MEMORY_POOL)
+      pools.push_back(*reinterpret_cast<CUpti_ActivityMemoryPool3*>(record));
     if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME || record->kind == CUPTI_ACTIVITY_KIND_DRIVER) {
       const auto* c = reinterpret_cast<CUpti_ActivityAPI*>(record);
       calls[c->correlationId] = {c->cbid, c->kind == CUPTI_ACTIVITY_KIND_RUNTIME, c->start, c->end};
@@ -81,6 +88,62 @@ void check(const expected& e, uint32_t stream) {
   EXPECT(allocation.timestamp < release.timestamp);
   const bool pool = allocation.memoryPoolConfig.memoryPoolType == CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
   EXPECT(pool == (e.stream != nullptr));
+}
+
+/// The one record of a pool that a call of this function of the runtime has left.
+const CUpti_ActivityMemoryPool3& pool_of(uint32_t function) {
+  const CUpti_ActivityMemoryPool3* found = nullptr;
+  for (const CUpti_ActivityMemoryPool3& p : pools) {
+    if (calls.count(p.correlationId) == 0 || calls[p.correlationId].function != function) continue;
+    EXPECT(!found);
+    found = &p;
+  }
+  EXPECT(found);
+  const made& call = calls[found->correlationId];
+  EXPECT(call.runtime && call.begin <= found->timestamp && found->timestamp <= call.end);
+  EXPECT(found->processId == static_cast<uint32_t>(getpid()) && found->deviceId == 0);
+  EXPECT(found->memoryPoolType == CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL);
+  return *found;
+}
+
+void pools_are_told_of(cudaStream_t side) {
+  MUST(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMORY_POOL));
+  cudaMemPoolProps wanted{};
+  wanted.allocType = cudaMemAllocationTypePinned;
+  wanted.location = {cudaMemLocationTypeDevice, 0};
+  cudaMemPool_t pool = nullptr;
+  void* block = nullptr;
+  MUST(cudaMemPoolCreate(&pool, &wanted));
+  MUST(cudaMallocFromPoolAsync(&block, size, pool, side));
+  MUST(cudaFreeAsync(block, side));
+  MUST(cudaStreamSynchronize(side));
+  MUST(cudaMemPoolTrimTo(pool, 4096));
+  MUST(cudaMemPoolDestroy(pool));
+  MUST(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  const auto& made = pool_of(CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolCreate_v11020);
+  const auto& trimmed = pool_of(CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolTrimTo_v11020);
+  const auto& gone = pool_of(CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolDestroy_v11020);
+  EXPECT(made.memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED);
+  EXPECT(trimmed.memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED);
+  EXPECT(gone.memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED);
+  EXPECT(trimmed.minBytesToKeep == 4096);
+  EXPECT(made.address != 0 && made.address == trimmed.address && made.address == gone.address);
+  MUST(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY_POOL));
+}
+
+void lives_are_told_of() {
+  MUST(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMORY));
+  uint64_t before = 0, after = 0;
+  void* block = nullptr;
+  MUST(cuptiGetTimestamp(&before));
+  MUST(cudaMalloc(&block, size));
+  MUST(cudaFree(block));
+  MUST(cuptiGetTimestamp(&after));
+  MUST(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  EXPECT(lives.size() == 1 && lives[0].address == reinterpret_cast<uint64_t>(block));
+  EXPECT(lives[0].bytes == size && lives[0].memoryKind == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
+  EXPECT(before <= lives[0].start && lives[0].start < lives[0].end && lives[0].end <= after);
+  MUST(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY));
 }
 
 int main() {
@@ -151,5 +214,7 @@ int main() {
   MUST(cudaFree(plain));
   MUST(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
   EXPECT(seen.empty());
+  pools_are_told_of(side);
+  lives_are_told_of();
   return pass("memory_records");
 }

@@ -38,7 +38,8 @@ const CUpti_ActivityKind wanted[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                      CUPTI_ACTIVITY_KIND_RUNTIME,
                                      CUPTI_ACTIVITY_KIND_DRIVER,
                                      CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
-                                     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
+                                     CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+                                     CUPTI_ACTIVITY_KIND_CUDA_EVENT};
 // Natively these come only to a profiler that wants them before the first call of CUDA.
 const CUpti_ActivityKind wanted_early[] = {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT};
 
@@ -46,7 +47,12 @@ std::mutex mutex;
 std::vector<work> kernels, copies, fills;
 std::map<uint32_t, made> calls;                        // by correlation
 std::map<uint32_t, std::map<int, uint64_t>> external;  // the same
-std::vector<std::pair<int, uint32_t>> waits;           // type, correlation
+struct wait {
+  int type;
+  uint32_t call, stream, event;
+};
+std::vector<wait> waits;
+std::vector<CUpti_ActivityCudaEvent2> events;
 std::map<uint32_t, CUpti_ActivityDevice5> devices;
 std::map<uint32_t, CUpti_ActivityContext3> contexts;
 std::atomic<int> asked{0};
@@ -98,9 +104,12 @@ void take(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t va
       }
       case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
         const auto* s = reinterpret_cast<CUpti_ActivitySynchronization2*>(record);
-        waits.emplace_back(s->type, s->correlationId);
+        waits.push_back({static_cast<int>(s->type), s->correlationId, s->streamId, s->cudaEventId});
         break;
       }
+      case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+        events.push_back(*reinterpret_cast<CUpti_ActivityCudaEvent2*>(record));
+        break;
       case CUPTI_ACTIVITY_KIND_DEVICE: {
         const auto* d = reinterpret_cast<CUpti_ActivityDevice5*>(record);
         devices[d->id] = *d;
@@ -173,6 +182,49 @@ const work& of_call(const std::vector<work>& all, uint32_t call) {
 void forget() {
   const std::lock_guard<std::mutex> lock(mutex);
   kernels.clear(), copies.clear(), fills.clear(), calls.clear(), external.clear(), waits.clear();
+  events.clear();
+}
+
+/// Who waits for an event names the one that was recorded.
+void events_are_told_of(cudaStream_t side) {
+  cudaEvent_t first = nullptr, second = nullptr;
+  MUST(cudaEventCreateWithFlags(&first, cudaEventDisableTiming));
+  MUST(cudaEventCreateWithFlags(&second, cudaEventDisableTiming));
+  forget();
+  MUST(cudaEventRecord(first, side));
+  MUST(cudaEventRecord(second, side));
+  MUST(cudaStreamWaitEvent(nullptr, second));
+  MUST(cudaEventSynchronize(first));
+  MUST(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  CUcontext context = nullptr;
+  uint32_t stream = 0;
+  MUST(cuCtxGetCurrent(&context));
+  MUST(cuptiGetStreamIdEx(context, side, 0, &stream));
+  EXPECT(events.size() == 2 && events[0].eventId != events[1].eventId);
+  EXPECT(events[0].streamId == stream && events[1].streamId == stream);
+  EXPECT(calls[events[0].correlationId].function == CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_v3020);
+  std::map<int, uint32_t> event_of;
+  for (const wait& w : waits) event_of[w.type] = w.event;
+  EXPECT(event_of[CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE] == events[0].eventId);
+  EXPECT(event_of[CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT] == events[1].eventId);
+}
+
+/// Kernels of one context alone are wanted.
+void one_context_is_looked_at(int* at, CUcontext here, CUcontext there) {
+  MUST(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+  MUST(cuptiActivityEnableContext(there, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+  forget();
+  for (const CUcontext context : {here, there, here}) {
+    MUST(cuCtxSetCurrent(context));
+    increment<<<1, 1>>>(at, 0);
+    MUST(cuCtxSynchronize());
+  }
+  MUST(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  uint32_t number = 0;
+  MUST(cuptiGetContextId(there, &number));
+  EXPECT(kernels.size() == 1 && kernels[0].context == number);
+  MUST(cuptiActivityDisableContext(there, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+  MUST(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
 }
 
 CUpti_SubscriberHandle switching = nullptr;
@@ -377,9 +429,12 @@ int main() {
   EXPECT(external[copy][CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0] == 1001);
   EXPECT(external.count(second) == 0);
   bool waited = false;
-  for (const auto& one : waits)
-    waited = waited || one.first == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
+  for (const wait& one : waits)
+    waited = waited || one.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
   EXPECT(waited);
+
+  events_are_told_of(side);
+  one_context_is_looked_at(at, first_one, other);
 
   // Nothing comes when nothing is wanted, and again when it is.
   for (const CUpti_ActivityKind kind :

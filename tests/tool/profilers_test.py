@@ -59,6 +59,31 @@ codes += [cupti.cuptiActivityRegisterCallbacks(*kept), cupti.cuptiActivityFlushA
 print(codes, kinds)
 """
 
+# Full buffers come back at the period that the program asks for, which here is longer than it runs, and else by themselves.
+PERIOD = """
+import ctypes, time
+driver, cupti = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libcupti.so.13")
+DRIVER, SIZE = 4, 4096
+room, back, at = ctypes.create_string_buffer(1 << 20), [], 0
+def give(buffer, size, most):
+    global at
+    buffer[0], size[0], most[0] = (ctypes.addressof(room) + 7) // 8 * 8 + at % (1 << 19), SIZE, 0
+    at += SIZE
+P = ctypes.POINTER
+kept = [ctypes.CFUNCTYPE(None, P(ctypes.c_void_p), P(ctypes.c_size_t), P(ctypes.c_size_t))(give),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)(
+            lambda *about: back.append(about[4]))]
+driver.cuInit(0)
+codes = [cupti.cuptiActivityRegisterCallbacks(*kept), cupti.cuptiActivityFlushPeriod(3600000), cupti.cuptiActivityEnable(DRIVER)]
+for i in range(1000): driver.cuDriverGetVersion(ctypes.byref(ctypes.c_int()))
+time.sleep(0.5)
+codes.append(len(back))
+codes.append(cupti.cuptiActivityFlushPeriod(0))
+end = time.monotonic() + 10
+while not back and time.monotonic() < end: time.sleep(0.01)
+print(codes, len(back) > 0)
+"""
+
 
 class Profilers(unittest.TestCase):
     def asks(self, *tables, **variables):
@@ -121,6 +146,11 @@ class Profilers(unittest.TestCase):
     def test_devices_wait_for_the_tools_buffers(self):
         done = self.runs([sys.executable, "-c", LATE], {})
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0, 0, 0, 0] [8]\n", ""))
+
+    @unittest.skipIf(PRELOAD, "the sanitizer's run time comes first")
+    def test_full_buffers_come_back_when_the_program_wants_them(self):
+        done = self.runs([sys.executable, "-c", PERIOD], {})
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0, 0, 0, 0, 0] True\n", ""))
 
     def test_doctor_says_it(self):
         done = run("doctor")

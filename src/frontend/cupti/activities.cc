@@ -36,7 +36,10 @@ constexpr std::array known_kinds{CUPTI_ACTIVITY_KIND_MEMCPY2,
                                  CUPTI_ACTIVITY_KIND_MARKER,
                                  CUPTI_ACTIVITY_KIND_MARKER_DATA,
                                  CUPTI_ACTIVITY_KIND_NAME,
+                                 CUPTI_ACTIVITY_KIND_MEMORY,
                                  CUPTI_ACTIVITY_KIND_MEMORY2,
+                                 CUPTI_ACTIVITY_KIND_MEMORY_POOL,
+                                 CUPTI_ACTIVITY_KIND_CUDA_EVENT,
                                  CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
                                  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
 constexpr std::array device_kinds{
@@ -73,11 +76,16 @@ bool activities::wants_device() const {
   return std::ranges::any_of(device_kinds, [this](CUpti_ActivityKind k) { return wants(k); });
 }
 
-CUptiResult activities::enable(CUpti_ActivityKind kind) {
+/// With the control mutex.
+void activities::wish(CUpti_ActivityKind kind, std::uint32_t context, bool on) {
+  context != 0 ? wishes_.set(kind, context, on) : wishes_.set(kind, on);
+}
+
+CUptiResult activities::enable(CUpti_ActivityKind kind, std::uint32_t context) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
     return CUPTI_ERROR_INVALID_KIND;
   if (std::ranges::find(known_kinds, kind) == known_kinds.end()) {
-    static std::array<std::atomic<bool>, kind_count> told{};
+    static std::array<std::atomic<bool>, wishes::kinds> told{};
     if (!told[static_cast<std::size_t>(kind)].exchange(true))
       log::warn("CUPTI's activities of kind ", static_cast<int>(kind),
                 " are not recorded: cuptiActivityEnable says CUPTI_ERROR_NOT_SUPPORTED");
@@ -93,11 +101,11 @@ CUptiResult activities::enable(CUpti_ActivityKind kind) {
     if (kind == CUPTI_ACTIVITY_KIND_CONTEXT) forget_contexts();
   }
   const bool had_device = wants_device();
-  kinds_[static_cast<std::size_t>(kind)] = true;
+  wish(kind, context, true);
   if (!had_device && wants_device()) {
     if (const std::string refusal = begin_device(false); !refusal.empty()) {
       log::error("no kernels and no copies for the program's profiler: ", refusal);
-      kinds_[static_cast<std::size_t>(kind)] = false;
+      wish(kind, context, false);
       return CUPTI_ERROR_NOT_SUPPORTED;
     }
   }
@@ -108,7 +116,7 @@ CUptiResult activities::enable(CUpti_ActivityKind kind) {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult activities::disable(CUpti_ActivityKind kind) {
+CUptiResult activities::disable(CUpti_ActivityKind kind, std::uint32_t context) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
     return CUPTI_ERROR_INVALID_KIND;
   const std::lock_guard lock(control_mutex_);
@@ -118,7 +126,9 @@ CUptiResult activities::disable(CUpti_ActivityKind kind) {
     const std::lock_guard buffers_lock(deliver_mutex_);
     graph_traces_.take_all(graphs_over_);
   }
-  kinds_[static_cast<std::size_t>(kind)] = false;
+  wish(kind, context, false);
+  if (wants(kind)) return CUPTI_SUCCESS;  // in another context
+  if (kind == CUPTI_ACTIVITY_KIND_MEMORY) end_lives();
   if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
     for (auto& wanted : calls_[kind == CUPTI_ACTIVITY_KIND_RUNTIME]) wanted = false;
   }
@@ -128,6 +138,12 @@ CUptiResult activities::disable(CUpti_ActivityKind kind) {
   }
   refresh();
   return CUPTI_SUCCESS;
+}
+
+void activities::disable_all() {
+  wishes_.forget_contexts();
+  for (int kind = CUPTI_ACTIVITY_KIND_INVALID + 1; kind < CUPTI_ACTIVITY_KIND_COUNT; ++kind)
+    (void)disable(static_cast<CUpti_ActivityKind>(kind));
 }
 
 CUptiResult activities::enable_call(bool runtime, std::uint32_t callback, bool on) {
@@ -186,6 +202,7 @@ void activities::ending() {
   {
     const std::lock_guard lock(control_mutex_);
     if (std::exchange(ended_, true)) return;
+    end_lives();
     ours = std::move(thread_);
   }
   if (!ours.joinable()) return;
@@ -197,9 +214,22 @@ void activities::ending() {
   whole ? ours.join() : ours.detach();
 }
 
+void activities::use_period(std::chrono::milliseconds period) {
+  const std::lock_guard lock(wake_mutex_);
+  period_ = period;
+  new_period_ = true;
+  wake_.notify_all();
+}
+
 void activities::run() {
   std::unique_lock lock(wake_mutex_);
-  while (!wake_.wait_for(lock, pause, [this] { return stopping_; })) {
+  for (;;) {
+    const auto next = std::chrono::steady_clock::now() + (period_.count() != 0 ? period_ : pause);
+    if (wake_.wait_until(lock, next, [this] { return stopping_ || new_period_; })) {
+      if (stopping_) break;
+      new_period_ = false;
+      continue;
+    }
     lock.unlock();
     fetch(false);
     const std::lock_guard buffers_lock(deliver_mutex_);
@@ -263,8 +293,9 @@ void activities::fetch(bool all) {
 
 /// True: it is part of a graph that is told of as a whole.
 bool activities::take_node(const noted_work& w) {
-  if (!wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) || w.call == 0) return false;
+  if (w.call == 0) return false;
   const place where = w.where.value_or(place{w.what.context, w.what.stream});
+  if (!wishes_.has(CUPTI_ACTIVITY_KIND_GRAPH_TRACE, w.where ? where.context : 0)) return false;
   graph_traces_.take_before(w.call, where.context, where.stream, graphs_over_);
   const std::uint32_t graph = graphs_.find(w.call);
   if (graph == 0) return false;
@@ -277,7 +308,7 @@ void activities::take_work(const device_work& w) {
   const CUpti_ActivityKind kind = kind_of(w.what);
   if (!wants(kind) && !wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;
   noted_work noted{kind, w.what, w.name, w.begin, w.end, w.call, unpacked(places_.find(w.call))};
-  if (take_node(noted) || !wants(kind)) return;
+  if (take_node(noted) || !wishes_.has(kind, noted.where ? noted.where->context : 0)) return;
   if (noted.what.graph_node != 0) {
     const std::uint32_t graph = graphs_.find(w.call);
     if (graph != 0) noted.what.graph = graph;
@@ -323,6 +354,10 @@ std::uint64_t activities::thread_number() const {
 }
 
 void activities::note_call(const lane& own, const made_call& call) {
+  const auto kind = call.runtime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER;
+  // Where single functions are wanted, nothing is said of the kind.
+  if (wishes_.differ() && wants(kind) && !wishes_.has(kind, numbers_.of_context(own.context_handle())))
+    return;
   const std::uint64_t thread = thread_number();
   ask_for_buffer();
   const std::lock_guard lock(stage_mutex_);
@@ -347,15 +382,23 @@ void activities::forget_contexts() {
 
 void activities::note_context(const shown_context& c) {
   const std::lock_guard lock(stage_mutex_);
-  if (noted_contexts_.insert(c.number).second) stage_.contexts.push_back(c);
+  if (wishes_.has(CUPTI_ACTIVITY_KIND_CONTEXT, c.number) && noted_contexts_.insert(c.number).second)
+    stage_.contexts.push_back(c);
 }
 
-void activities::note_wait(std::uint8_t type, const made_call& call, std::uint32_t context,
-                           std::uint32_t stream) {
-  if (!wants(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) return;
+void activities::note_wait(const noted_wait& wait) {
+  if (!wishes_.has(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, wait.context)) return;
   const std::lock_guard lock(stage_mutex_);
   if (stage_.size() >= most_staged) return ++lost_, void();
-  stage_.waits.push_back({type, call, context, stream});
+  stage_.waits.push_back(wait);
+}
+
+void activities::note_event(const shown_event& event) {
+  if (!wishes_.has(CUPTI_ACTIVITY_KIND_CUDA_EVENT, event.context)) return;
+  ask_for_buffer();
+  const std::lock_guard lock(stage_mutex_);
+  if (stage_.size() >= most_staged) return ++lost_, void();
+  stage_.events.push_back(event);
 }
 
 void activities::note_marker(noted_marker&& marker) {
@@ -370,7 +413,24 @@ void activities::note_memory(std::int64_t at, shown_memory&& memory) {
   ask_for_buffer();
   const std::lock_guard lock(stage_mutex_);
   if (stage_.size() >= most_staged) return ++lost_, void();
-  stage_.memory.emplace_back(at, std::move(memory));
+  if (wishes_.has(CUPTI_ACTIVITY_KIND_MEMORY, memory.context)) {
+    if (auto life = lives_.note(at, memory)) stage_.lives.push_back(std::move(*life));
+  }
+  if (wishes_.has(CUPTI_ACTIVITY_KIND_MEMORY2, memory.context))
+    stage_.memory.emplace_back(at, std::move(memory));
+}
+
+/// What is not released by now has a record all the same.
+void activities::end_lives() {
+  const std::lock_guard lock(stage_mutex_);
+  for (memory_life& life : lives_.take_open()) stage_.lives.push_back(std::move(life));
+}
+
+void activities::note_pool(std::int64_t at, const shown_pool& pool) {
+  ask_for_buffer();
+  const std::lock_guard lock(stage_mutex_);
+  if (stage_.size() >= most_staged) return ++lost_, void();
+  stage_.pools.emplace_back(at, pool);
 }
 
 void activities::note_name(noted_name&& name) {
@@ -422,25 +482,8 @@ void activities::deliver() {
     r.returnValue = c.result;
     put(r.kind, &r);
   }
-  for (const noted_wait& w : now.waits) {
-    CUpti_ActivitySynchronization2 r{};
-    r.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
-    r.type = static_cast<CUpti_ActivitySynchronizationType>(w.type);
-    r.start = clock_.of(w.call.begin);
-    r.end = clock_.of(w.call.end);
-    r.correlationId = w.call.number;
-    r.contextId = w.context;
-    r.streamId = w.stream;
-    r.cudaEventId = ~std::uint32_t{0};
-    r.returnValue = w.call.result;
-    put(r.kind, &r);
-  }
-  for (auto& [at, memory] : now.memory) {
-    memory.at = clock_.of(at);
-    memory.process = process_id;
-    const auto r = memory_record(memory);
-    put(r.kind, &r);
-  }
+  put_waits(now);
+  put_memory(now, process_id);
   for (const noted_name& n : now.names) {
     const auto r = name_record(n.kind, n.id, kept(n.name));
     put(r.kind, &r);
@@ -451,6 +494,49 @@ void activities::deliver() {
     put(r.kind, &r);
   }
   for (const noted_work& w : std::exchange(work_, {})) put_work(w);
+}
+
+/// With the deliver mutex: those that have waited, and the events that they may have waited for.
+void activities::put_waits(const staged& now) {
+  for (const noted_wait& w : now.waits) {
+    CUpti_ActivitySynchronization2 r{};
+    r.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
+    r.type = static_cast<CUpti_ActivitySynchronizationType>(w.type);
+    r.start = clock_.of(w.call.begin);
+    r.end = clock_.of(w.call.end);
+    r.correlationId = w.call.number;
+    r.contextId = w.context;
+    r.streamId = w.stream;
+    r.cudaEventId = w.event;
+    r.returnValue = w.call.result;
+    put(r.kind, &r);
+  }
+  for (const shown_event& e : now.events) {
+    const auto r = event_record(e);
+    put(r.kind, &r);
+  }
+}
+
+/// With the deliver mutex.
+void activities::put_memory(staged& now, std::uint32_t process_id) {
+  for (auto& [at, memory] : now.memory) {
+    memory.at = clock_.of(at);
+    memory.process = process_id;
+    const auto r = memory_record(memory);
+    put(r.kind, &r);
+  }
+  for (memory_life& life : now.lives) {
+    life.allocation.process = process_id;
+    const auto r =
+        memory_life_record(life.allocation, clock_.of(life.begin), life.end != 0 ? clock_.of(life.end) : 0);
+    put(r.kind, &r);
+  }
+  for (auto& [at, pool] : now.pools) {
+    pool.at = clock_.of(at);
+    pool.process = process_id;
+    const auto r = pool_record(pool);
+    put(r.kind, &r);
+  }
 }
 
 /// With the deliver mutex. Nobody says when a program has done with its records: a text stays.

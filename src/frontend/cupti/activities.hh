@@ -7,6 +7,7 @@
 
 #include <array>
 #include <bitset>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -23,10 +24,12 @@
 #include "frontend/annotations.hh"
 #include "frontend/call_watch.hh"
 #include "frontend/cupti/graph_traces.hh"
+#include "frontend/cupti/memory_lives.hh"
 #include "frontend/cupti/numbers.hh"
 #include "frontend/cupti/record_buffers.hh"
 #include "frontend/cupti/records.hh"
 #include "frontend/cupti/tool_clock.hh"
+#include "frontend/cupti/wishes.hh"
 #include "frontend/device_records.hh"
 #include "frontend/lane.hh"
 #include "frontend/work_feed.hh"
@@ -56,6 +59,14 @@ struct shown_context {
   std::uint32_t number = 0, device = 0, null_stream = 0;
 };
 
+/// A call that has waited for the device.
+struct noted_wait {
+  std::uint8_t type = 0;  ///< CUpti_ActivitySynchronizationType
+  made_call call;
+  std::uint32_t context = 0, stream = 0;
+  std::uint32_t event = ~std::uint32_t{0};  ///< that it waited for
+};
+
 /// A mark, or one end of a range of the program's own.
 struct noted_marker {
   std::uint32_t flags = 0;  ///< CUPTI_ACTIVITY_FLAG_MARKER_*
@@ -75,8 +86,12 @@ class activities {
  public:
   explicit activities(numbers& all) : numbers_(all) {}
 
-  CUptiResult enable(CUpti_ActivityKind kind);
-  CUptiResult disable(CUpti_ActivityKind kind);
+  /// `context`: CUPTI's number, whose records alone it is about; 0: it is about all contexts that nothing
+  /// else was said of.
+  CUptiResult enable(CUpti_ActivityKind kind, std::uint32_t context = 0);
+  CUptiResult disable(CUpti_ActivityKind kind, std::uint32_t context = 0);
+  /// All kinds, in all contexts.
+  void disable_all();
   /// One function of the driver or the runtime alone, beside what its kind says.
   CUptiResult enable_call(bool runtime, std::uint32_t callback, bool on);
   bool any() const { return any_.load(std::memory_order_relaxed); }
@@ -86,6 +101,8 @@ class activities {
   void use_buffers(int version, CUpti_BuffersCallbackRequestFunc give,
                    CUpti_BuffersCallbackCompleteFunc take);
   void use_clock(tool_clock::source own);
+  /// How often records are fetched and full buffers given back; 0: as we think best.
+  void use_period(std::chrono::milliseconds period);
   std::uint64_t now() const { return clock_.now(); }
   void use_thread_ids(bool of_system) { system_threads_ = of_system; }
   bool system_threads() const { return system_threads_; }
@@ -105,8 +122,9 @@ class activities {
   std::uint32_t context_round() const { return context_round_.load(std::memory_order_relaxed); }
   /// A thread has it now; there is one record of each.
   void note_context(const shown_context& c);
-  /// It waited for the device. `type`: CUpti_ActivitySynchronizationType.
-  void note_wait(std::uint8_t type, const made_call& call, std::uint32_t context, std::uint32_t stream);
+  void note_wait(const noted_wait& wait);
+  bool wants_events() const { return wants(CUPTI_ACTIVITY_KIND_CUDA_EVENT); }
+  void note_event(const shown_event& event);
 
   bool wants_markers() const { return wants(CUPTI_ACTIVITY_KIND_MARKER); }
   bool wants_names() const { return wants(CUPTI_ACTIVITY_KIND_NAME); }
@@ -114,9 +132,15 @@ class activities {
   void note_marker(noted_marker&& marker);
   void note_name(noted_name&& name);
 
-  bool wants_memory() const { return wants(CUPTI_ACTIVITY_KIND_MEMORY2); }
+  bool wants_memory() const {
+    return wants(CUPTI_ACTIVITY_KIND_MEMORY2) || wants(CUPTI_ACTIVITY_KIND_MEMORY);
+  }
   /// `at`: the call's begin, on our clock; of the rest the process is not known yet.
   void note_memory(std::int64_t at, shown_memory&& memory);
+
+  bool wants_pools() const { return wants(CUPTI_ACTIVITY_KIND_MEMORY_POOL); }
+  /// The same of a pool.
+  void note_pool(std::int64_t at, const shown_pool& pool);
 
   /// There is a session now. Returns why the device records nothing of what is wanted; empty: it does.
   std::string connected();
@@ -129,11 +153,6 @@ class activities {
   };
   struct marker_of_thread : noted_marker {
     std::uint32_t thread = 0;
-  };
-  struct noted_wait {
-    std::uint8_t type = 0;
-    made_call call;
-    std::uint32_t context = 0, stream = 0;
   };
   struct noted_work {
     CUpti_ActivityKind kind = CUPTI_ACTIVITY_KIND_INVALID;
@@ -151,14 +170,20 @@ class activities {
     std::vector<marker_of_thread> markers;
     std::vector<noted_name> names;
     std::vector<std::pair<std::int64_t, shown_memory>> memory;
+    std::vector<memory_life> lives;
+    std::vector<std::pair<std::int64_t, shown_pool>> pools;
+    std::vector<shown_event> events;
     std::size_t size() const {
-      return calls.size() + external.size() + waits.size() + markers.size() + names.size() + memory.size();
+      return calls.size() + external.size() + waits.size() + markers.size() + names.size() + memory.size() +
+             lives.size() + pools.size() + events.size();
     }
   };
 
-  bool wants(CUpti_ActivityKind kind) const {
-    return kinds_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
-  }
+  bool wants(CUpti_ActivityKind kind) const { return wishes_.has(kind); }
+  void wish(CUpti_ActivityKind kind, std::uint32_t context, bool on);
+  void put_waits(const staged& now);
+  void put_memory(staged& now, std::uint32_t process_id);
+  void end_lives();
   std::uint64_t thread_number() const;
   bool wants_device() const;
   CUpti_ActivityKind kind_of(const api::work_record& w) const;
@@ -179,11 +204,10 @@ class activities {
 
   numbers& numbers_;
 
-  static constexpr std::size_t kind_count = CUPTI_ACTIVITY_KIND_COUNT;
   static constexpr std::size_t most_callbacks = 2048;
 
   std::atomic<bool> any_{false}, system_threads_{false};
-  std::array<std::atomic<bool>, kind_count> kinds_{};
+  wishes wishes_;
   /// By domain and function: wanted.
   std::array<std::array<std::atomic<bool>, most_callbacks>, 2> calls_{};
 
@@ -194,6 +218,7 @@ class activities {
   std::mutex stage_mutex_;  // guards what threads of the program leave here
   staged stage_;
   std::set<std::uint32_t> noted_contexts_;
+  memory_lives lives_;
   std::atomic<std::uint32_t> context_round_{1};
   std::atomic<std::uint64_t> lost_{0}, device_lost_{0}, told_lost_{0};
 
@@ -215,6 +240,8 @@ class activities {
   std::mutex wake_mutex_;
   std::condition_variable wake_;
   bool stopping_ = false, last_fetched_ = false;
+  std::chrono::milliseconds period_{0};
+  bool new_period_ = false;
 };
 
 }  // namespace outboard::frontend::cupti

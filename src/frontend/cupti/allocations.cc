@@ -1,5 +1,7 @@
 #include "frontend/cupti/allocations.hh"
 
+#include "frontend/cuda/objects.hh"
+#include "frontend/cuda/requests.hh"
 #include "frontend/process.hh"
 
 namespace outboard::frontend::cupti {
@@ -20,6 +22,11 @@ std::optional<memory_block> allocated_by(const tool_call& call) {
 
 std::optional<memory_block> released_by(const tool_call& call) {
   return block_at(*static_cast<const std::uint64_t*>(call.parameters));
+}
+
+known_pool known_pool_at(std::uint64_t handle) {
+  const auto* const pool = cuda::find_object<cuda::pool_info>(reinterpret_cast<CUmemoryPool>(handle));
+  return pool ? known_pool{pool->device, pool->imported} : known_pool{};
 }
 
 }  // namespace outboard::frontend::cupti

@@ -16,4 +16,12 @@ std::optional<memory_block> allocated_by(const tool_call& call);
 /// Before a call that releases. Nothing: the books have no such block.
 std::optional<memory_block> released_by(const tool_call& call);
 
+/// A pool of memory.
+struct known_pool {
+  std::int32_t device = 0;
+  bool imported = false;
+};
+/// Of one that is gone or never was, nothing.
+known_pool known_pool_at(std::uint64_t handle);
+
 }  // namespace outboard::frontend::cupti

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -84,8 +85,7 @@ CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType* type) {
 }
 
 CUptiResult cuptiFinalize() {
-  for (int kind = 1; kind < CUPTI_ACTIVITY_KIND_COUNT; ++kind)
-    (void)tool().activities.disable(static_cast<CUpti_ActivityKind>(kind));
+  tool().activities.disable_all();
   (void)tool().callbacks.unsubscribe(reinterpret_cast<CUpti_SubscriberHandle>(&tool().callbacks));
   return changed(CUPTI_SUCCESS);
 }
@@ -109,12 +109,15 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) { return changed(tool().activities.enable(kind)); }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) { return changed(tool().activities.disable(kind)); }
 
-// Of one context: the others' records come, too.
 CUptiResult cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind) {
-  return context ? ends::cuptiActivityEnable(kind) : answer(CUPTI_ERROR_INVALID_CONTEXT);
+  if (!context) return answer(CUPTI_ERROR_INVALID_CONTEXT);
+  return changed(
+      tool().activities.enable(kind, tool().numbers.of_context(reinterpret_cast<std::uint64_t>(context))));
 }
 CUptiResult cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind kind) {
-  return context ? ends::cuptiActivityDisable(kind) : answer(CUPTI_ERROR_INVALID_CONTEXT);
+  if (!context) return answer(CUPTI_ERROR_INVALID_CONTEXT);
+  return changed(
+      tool().activities.disable(kind, tool().numbers.of_context(reinterpret_cast<std::uint64_t>(context))));
 }
 
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId callback, std::uint8_t on) {
@@ -131,8 +134,10 @@ CUptiResult cuptiActivityFlushAll(std::uint32_t how) {
 CUptiResult cuptiActivityFlush(CUcontext, std::uint32_t, std::uint32_t how) {
   return ends::cuptiActivityFlushAll(how);
 }
-// Ours comes to the program's buffers ten times a second anyway.
-CUptiResult cuptiActivityFlushPeriod(std::uint32_t) { return CUPTI_SUCCESS; }
+CUptiResult cuptiActivityFlushPeriod(std::uint32_t milliseconds) {
+  tool().activities.use_period(std::chrono::milliseconds(milliseconds));
+  return CUPTI_SUCCESS;
+}
 
 template <int major>
 CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** record) {

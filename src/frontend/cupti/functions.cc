@@ -39,6 +39,14 @@ std::uint8_t ends(std::string_view name) {
   return 0;
 }
 
+pool_change change_of_pools(std::string_view name) {
+  if (name == "cuMemPoolCreate") return pool_change::creates;
+  if (name == "cuMemPoolImportFromShareableHandle") return pool_change::imports;
+  if (name == "cuMemPoolDestroy") return pool_change::destroys;
+  if (name == "cuMemPoolTrimTo") return pool_change::trims;
+  return pool_change::none;
+}
+
 graph_change change_of_graphs(std::string_view name) {
   struct beginning {
     std::string_view with;
@@ -120,6 +128,10 @@ std::vector<function_traits> make_table() {
     const bool newer = f.name == "cuGraphAddNode_v2" || f.name == "cuGraphAddDependencies_v2" ||
                        f.name == "cuGraphRemoveDependencies_v2";
     t.edges = newer ? 1 : 0;
+    t.pool = change_of_pools(f.name);
+    t.records_event = starts("cuEventRecord");
+    if (starts("cuEventSynchronize")) t.waited_event = 1;
+    if (starts("cuStreamWaitEvent")) t.waited_event = 2;
     t.loads_module = starts("cuModuleLoad");
     t.unloads_module = starts("cuModuleUnload");
   }

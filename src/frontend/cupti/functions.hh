@@ -22,6 +22,15 @@ enum class graph_change : std::uint8_t {
   may_be_captured  ///< in its stream's capture it becomes a node
 };
 
+/// What a call does to a pool of memory.
+enum class pool_change : std::uint8_t {
+  none,
+  creates,   ///< its first argument points to the pool
+  imports,   ///< the same
+  destroys,  ///< its first argument
+  trims      ///< its first argument; the second is how many bytes stay
+};
+
 struct function_traits {
   std::uint32_t callback = 0;      ///< CUPTI's number; 0: it knows none
   bool leaves_work = false;        ///< the device's records may be of it
@@ -34,10 +43,13 @@ struct function_traits {
   std::uint8_t begins = 0, ends = 0;  ///< CUpti_CallbackIdResource: of what it makes or destroys; 0: nothing
   std::uint8_t synchronizes = 0;      ///< CUpti_ActivitySynchronizationType; 0: it does not
   graph_change graph = graph_change::none;
-  std::uint8_t edges = 0;       ///< of those that link or add: how many arguments stand for edges' data
-  std::uint8_t node_type = 0;   ///< CUgraphNodeType of what it adds, + 1; 0: its parameters say
-  bool loads_module = false;    ///< its first argument points to the module
-  bool unloads_module = false;  ///< its first argument
+  std::uint8_t edges = 0;      ///< of those that link or add: how many arguments stand for edges' data
+  std::uint8_t node_type = 0;  ///< CUgraphNodeType of what it adds, + 1; 0: its parameters say
+  pool_change pool = pool_change::none;
+  bool records_event = false;     ///< its first argument
+  std::uint8_t waited_event = 0;  ///< which argument is the event that it waits for, from 1 on; 0: none
+  bool loads_module = false;      ///< its first argument points to the module
+  bool unloads_module = false;    ///< its first argument
 };
 
 /// Of an opcode of api/cuda.

@@ -27,6 +27,11 @@ class numbers {
     return graphs_.try_emplace(handle, static_cast<std::uint32_t>(graphs_.size() + 1)).first->second;
   }
 
+  std::uint32_t of_event(const void* handle) {
+    const std::lock_guard lock(mutex_);
+    return events_.try_emplace(handle, static_cast<std::uint32_t>(events_.size() + 1)).first->second;
+  }
+
   std::uint32_t of_module(const void* handle) {
     const std::lock_guard lock(mutex_);
     return modules_.try_emplace(handle, static_cast<std::uint32_t>(modules_.size() + 1)).first->second;
@@ -73,7 +78,7 @@ class numbers {
 
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint32_t> contexts_;
-  std::map<const void*, std::uint32_t> graphs_, modules_;
+  std::map<const void*, std::uint32_t> graphs_, modules_, events_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> nodes_;  // by executable graph; 0: of none
   std::set<std::uint64_t> told_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> streams_;

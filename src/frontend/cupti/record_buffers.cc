@@ -65,6 +65,12 @@ std::size_t record_buffers::size_of(int version, CUpti_ActivityKind kind) {
       return old ? sizeof(CUpti_ActivityMarkerData) : sizeof(CUpti_ActivityMarkerData2);
     case CUPTI_ACTIVITY_KIND_MEMORY2:
       return old ? sizeof(CUpti_ActivityMemory3) : sizeof(CUpti_ActivityMemory4);
+    case CUPTI_ACTIVITY_KIND_MEMORY:
+      return sizeof(CUpti_ActivityMemory);
+    case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
+      return old ? sizeof(CUpti_ActivityMemoryPool2) : sizeof(CUpti_ActivityMemoryPool3);
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      return old ? sizeof(CUpti_ActivityCudaEvent) : sizeof(CUpti_ActivityCudaEvent2);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return old ? sizeof(CUpti_ActivityGraphTrace) : sizeof(CUpti_ActivityGraphTrace2);
     case CUPTI_ACTIVITY_KIND_NAME:

@@ -71,6 +71,18 @@ Record copy(CUpti_ActivityKind kind, const api::work_record& w, const shown_work
   return r;
 }
 
+CUpti_ActivityMemoryKind kind_of(memory_kind kind) {
+  switch (kind) {
+    case memory_kind::pinned:
+    case memory_kind::registered:
+      return CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
+    case memory_kind::managed:
+      return CUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
+    default:
+      return CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  }
+}
+
 }  // namespace
 
 CUpti_ActivityKernel10 kernel_record(CUpti_ActivityKind kind, const api::work_record& w,
@@ -227,17 +239,6 @@ CUpti_ActivityName name_record(CUpti_ActivityObjectKind kind, const CUpti_Activi
 }
 
 CUpti_ActivityMemory4 memory_record(const shown_memory& m) {
-  const auto kind_of = [](memory_kind kind) {
-    switch (kind) {
-      case memory_kind::pinned:
-      case memory_kind::registered:
-        return CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
-      case memory_kind::managed:
-        return CUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
-      default:
-        return CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-    }
-  };
   CUpti_ActivityMemory4 r{};
   r.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
   r.memoryOperationType = m.release ? CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
@@ -256,6 +257,46 @@ CUpti_ActivityMemory4 memory_record(const shown_memory& m) {
     r.memoryPoolConfig.memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
     r.memoryPoolConfig.address = m.block.pool;
   }
+  return r;
+}
+
+CUpti_ActivityMemory memory_life_record(const shown_memory& m, std::uint64_t begin, std::uint64_t end) {
+  CUpti_ActivityMemory r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMORY;
+  r.memoryKind = kind_of(m.block.kind);
+  r.address = m.block.base;
+  r.bytes = m.block.size;
+  r.start = begin;
+  r.end = end;
+  r.processId = m.process;
+  r.deviceId = static_cast<std::uint32_t>(m.block.device);
+  r.contextId = m.context != 0 ? m.context : CUPTI_INVALID_CONTEXT_ID;
+  return r;
+}
+
+CUpti_ActivityMemoryPool3 pool_record(const shown_pool& p) {
+  CUpti_ActivityMemoryPool3 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL;
+  r.memoryPoolOperationType = p.operation;
+  r.memoryPoolType =
+      p.imported ? CUPTI_ACTIVITY_MEMORY_POOL_TYPE_IMPORTED : CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+  r.correlationId = p.call;
+  r.processId = p.process;
+  r.deviceId = static_cast<std::uint32_t>(p.device);
+  r.minBytesToKeep = p.kept;
+  r.address = p.handle;
+  r.timestamp = p.at;
+  return r;
+}
+
+CUpti_ActivityCudaEvent2 event_record(const shown_event& e) {
+  CUpti_ActivityCudaEvent2 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+  r.correlationId = e.call;
+  r.contextId = e.context;
+  r.streamId = e.stream;
+  r.eventId = e.event;
+  r.deviceId = e.device;
   return r;
 }
 

@@ -55,6 +55,27 @@ struct shown_memory {
 /// The counter of the program's is 0, and so are a pool's sizes.
 CUpti_ActivityMemory4 memory_record(const shown_memory& m);
 
+/// From its allocation to its release; `end` 0: it was not released.
+CUpti_ActivityMemory memory_life_record(const shown_memory& m, std::uint64_t begin, std::uint64_t end);
+
+/// A pool that a call has made, destroyed or trimmed.
+struct shown_pool {
+  CUpti_ActivityMemoryPoolOperationType operation = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_INVALID;
+  bool imported = false;
+  std::int32_t device = 0;
+  std::uint64_t handle = 0, kept = 0;  ///< kept: how much it was trimmed to
+  std::uint64_t at = 0;                ///< the call's begin
+  std::uint32_t call = 0, process = 0;
+};
+/// Its sizes are 0, its address is its handle.
+CUpti_ActivityMemoryPool3 pool_record(const shown_pool& p);
+
+/// An event that a call has recorded, by CUPTI's numbers.
+struct shown_event {
+  std::uint32_t call = 0, context = 0, stream = 0, event = 0, device = 0;
+};
+CUpti_ActivityCudaEvent2 event_record(const shown_event& e);
+
 /// `begin`, `end`: on the program's clock.
 CUpti_ActivityGraphTrace2 graph_record(const graph_trace& t, std::uint64_t begin, std::uint64_t end);
 

@@ -19,6 +19,8 @@ CUcontext current(const lane& own) { return reinterpret_cast<CUcontext>(own.cont
 
 /// Of the release that this thread's call is about to do.
 thread_local std::optional<memory_block> releasing;
+/// The same of a pool that it destroys.
+thread_local known_pool destroyed_pool;
 
 bool per_thread(std::string_view name) { return name.ends_with("_ptsz") || name.ends_with("_ptds"); }
 
@@ -93,6 +95,8 @@ void tool_of_program::entered(lane& own, tool_call& call) {
     activities.note_work(call.number, where);
   }
   if (f.releases && activities.wants_memory()) releasing = released_by(call);
+  if (f.pool == pool_change::destroys && activities.wants_pools())
+    destroyed_pool = known_pool_at(*static_cast<const std::uint64_t*>(call.parameters));
   if (f.ends != 0 && callbacks.wants_resource(f.ends)) {
     const bool stream = f.ends == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING;
     const void* const first = *static_cast<void* const*>(call.parameters);
@@ -143,6 +147,46 @@ void tool_of_program::note_memory(const lane& own, const tool_call& call, const 
   activities.note_memory(made.begin, std::move(shown));
 }
 
+void tool_of_program::note_wait(const lane& own, const tool_call& call, const made_call& made) {
+  const function_traits& f = traits_of(call.function);
+  noted_wait wait;
+  wait.type = f.synchronizes;
+  wait.call = made;
+  wait.context = numbers.of_context(own.context_handle());
+  const bool whole = f.synchronizes == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
+  wait.stream =
+      whole ? ~std::uint32_t{0} : numbers.of_stream(wait.context, call.stream, per_thread(call.name));
+  if (f.waited_event != 0)
+    wait.event = numbers.of_event(static_cast<const void* const*>(call.parameters)[f.waited_event - 1]);
+  activities.note_wait(wait);
+}
+
+void tool_of_program::note_pool(const tool_call& call, const made_call& made, pool_change what) {
+  const auto* const arguments = static_cast<const std::uint64_t*>(call.parameters);
+  shown_pool shown;
+  shown.call = made.number;
+  switch (what) {
+    case pool_change::creates:
+    case pool_change::imports:
+      shown.operation = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED;
+      shown.handle = *reinterpret_cast<const std::uint64_t*>(arguments[0]);
+      break;
+    case pool_change::destroys:
+      shown.operation = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED;
+      shown.handle = arguments[0];
+      break;
+    default:
+      shown.operation = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED;
+      shown.handle = arguments[0];
+      shown.kept = arguments[1];
+  }
+  const auto pool = what == pool_change::destroys ? std::exchange(destroyed_pool, known_pool{})
+                                                  : known_pool_at(shown.handle);
+  shown.device = pool.device;
+  shown.imported = pool.imported;
+  activities.note_pool(made.begin, shown);
+}
+
 void tool_of_program::note_context(lane& own) {
   const context_state* const context = own.owner();
   const std::uint32_t round = activities.context_round();
@@ -163,13 +207,16 @@ void tool_of_program::left(lane& own, tool_call& call) {
                        steady_nanoseconds(call.end),
                        static_cast<std::uint32_t>(*static_cast<const CUresult*>(call.result))};
   if (runtime_call_of(own) == 0 && activities.wants_call(false, f.callback)) activities.note_call(own, made);
-  if (f.synchronizes != 0 && activities.any()) {
+  if (f.synchronizes != 0 && activities.any()) note_wait(own, call, made);
+  if (f.records_event && made.result == CUDA_SUCCESS && activities.wants_events()) {
     const std::uint32_t context = numbers.of_context(own.context_handle());
-    const bool whole = f.synchronizes == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
-    const std::uint32_t stream =
-        whole ? ~std::uint32_t{0} : numbers.of_stream(context, call.stream, per_thread(call.name));
-    activities.note_wait(f.synchronizes, made, context, stream);
+    activities.note_event({made.number, context,
+                           numbers.of_stream(context, call.stream, per_thread(call.name)),
+                           numbers.of_event(*static_cast<const void* const*>(call.parameters)),
+                           own.owner() ? static_cast<std::uint32_t>(own.owner()->device) : 0});
   }
+  if (f.pool != pool_change::none && made.result == CUDA_SUCCESS && activities.wants_pools())
+    note_pool(call, made, f.pool);
   if ((f.allocates || f.releases) && activities.wants_memory()) {
     const auto block = f.allocates && made.result == CUDA_SUCCESS ? allocated_by(call)
                        : f.releases                               ? std::exchange(releasing, std::nullopt)

@@ -7,6 +7,7 @@
 #include "frontend/cuda/export_tables.hh"
 #include "frontend/cupti/activities.hh"
 #include "frontend/cupti/callbacks.hh"
+#include "frontend/cupti/functions.hh"
 #include "frontend/cupti/graph_events.hh"
 #include "frontend/cupti/markers.hh"
 #include "frontend/cupti/numbers.hh"
@@ -41,6 +42,8 @@ class tool_of_program final : public call_observer {
   void runtime_entered(lane& own, std::uint32_t function, const cuda::runtime_call& call);
   void runtime_left(lane& own, std::uint32_t function, const cuda::runtime_call& call);
   void note_memory(const lane& own, const tool_call& call, const made_call& made, const memory_block& block);
+  void note_pool(const tool_call& call, const made_call& made, pool_change what);
+  void note_wait(const lane& own, const tool_call& call, const made_call& made);
   void tell_of_wait(const lane& own, const tool_call& call, std::uint8_t type);
   void note_context(lane& own);
   void tell_of_new(const lane& own, const tool_call& call, std::uint8_t begins);
