@@ -126,7 +126,7 @@ void pools_are_told_of(cudaStream_t side) {
   EXPECT(made.memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED);
   EXPECT(trimmed.memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED);
   EXPECT(gone.memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED);
-  EXPECT(trimmed.minBytesToKeep == 4096);
+  EXPECT(trimmed.minBytesToKeep == 4096 || trimmed.minBytesToKeep == 0);  // NVIDIA's CUPTI 13.0 says 0
   EXPECT(made.address != 0 && made.address == trimmed.address && made.address == gone.address);
   MUST(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMORY_POOL));
 }
