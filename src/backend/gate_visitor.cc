@@ -11,6 +11,7 @@
 #include "backend/handshake.hh"
 #include "base/errno_text.hh"
 #include "wire/cursor.hh"
+#include "wire/make_frame.hh"
 
 namespace outboard::backend {
 namespace {

@@ -26,6 +26,7 @@
 #include "transport/tls/handed_over.hh"
 #include "wire/checkpoint.hh"
 #include "wire/features.hh"
+#include "wire/make_frame.hh"
 
 namespace outboard::backend {
 namespace {

@@ -3,16 +3,9 @@
 #include <utility>
 
 #include "base/version.hh"
+#include "wire/make_frame.hh"
 
 namespace outboard::backend {
-
-std::vector<std::byte> make_frame(wire::frame_kind kind, std::span<const std::byte> payload) {
-  std::vector<std::byte> frame(wire::header_size);
-  wire::encode_header({.size = static_cast<std::uint32_t>(payload.size()), .kind = kind},
-                      std::span(frame).first<wire::header_size>());
-  frame.insert(frame.end(), payload.begin(), payload.end());
-  return frame;
-}
 
 handshake::handshake(const token_finder* tokens, const wire::nonce& challenge, std::uint64_t features)
     : tokens_(tokens), challenge_(challenge), features_(features) {}

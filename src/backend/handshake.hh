@@ -66,8 +66,6 @@ class handshake {
   wire::refusal refusal_;
 };
 
-/// A whole frame of the handshake: header and payload.
-std::vector<std::byte> make_frame(wire::frame_kind kind, std::span<const std::byte> payload);
 /// The frame that accepts a client, and answers the question of one that asks nothing more.
 std::vector<std::byte> make_welcome(const wire::seal& seal, std::vector<std::byte> content,
                                     std::uint64_t session = 0);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "wire/features.hh"
+#include "wire/make_frame.hh"
 
 namespace outboard::backend {
 namespace {

@@ -6,12 +6,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <system_error>
 #include <utility>
 
-#include "base/version.hh"
-#include "wire/frame.hh"
+#include "backend/handshake.hh"
+#include "transport/send_whole.hh"
+#include "wire/make_frame.hh"
 
 namespace outboard::backend {
 namespace {
@@ -32,15 +32,6 @@ constexpr std::chrono::milliseconds unheard = 15s;
 constexpr std::size_t most_past = 4096;
 /// A client knocks for one stream at a time, and for all of them when its link is back.
 constexpr std::size_t most_callers = 128;
-
-status send_frame(transport::connection& to, wire::frame_kind kind, std::span<const std::byte> payload) {
-  std::array<std::byte, wire::header_size> raw;
-  wire::encode_header({.size = static_cast<std::uint32_t>(payload.size()), .kind = kind}, raw);
-  const std::array parts{iovec{raw.data(), raw.size()},
-                         iovec{const_cast<std::byte*>(payload.data()), payload.size()}};
-  const auto sent = to.send(parts, transport::clock::now() + answer_patience);
-  return sent.status == transport::io::done ? status{} : failure("the client is gone");
-}
 
 }  // namespace
 
@@ -187,17 +178,15 @@ void resumption::let_in(const knock_message& m, unique_fd descriptor) {
 }
 
 status resumption::welcome(transport::connection& link, const knock_message& m, std::uint64_t arrived) const {
-  wire::welcome w;
-  w.features = 0;
-  w.session = session_;
-  w.product = product;
-  w.content = wire::encode_resume_answer(arrived, terms_.secret, m.fresh);
-  return send_frame(link, wire::frame_kind::welcome, wire::encode(w, m.seal));
+  auto content = wire::encode_resume_answer(arrived, terms_.secret, m.fresh);
+  return transport::send_whole(link, make_welcome(m.seal, std::move(content), session_),
+                               transport::clock::now() + answer_patience);
 }
 
 void resumption::refuse(transport::connection& link, wire::refusal_reason reason,
                         const std::string& why) const {
-  if (!send_frame(link, wire::frame_kind::refusal, wire::encode(wire::refusal{reason, why})).ok()) return;
+  const auto frame = wire::make_frame(wire::frame_kind::refusal, wire::encode(wire::refusal{reason, why}));
+  if (!transport::send_whole(link, frame, transport::clock::now() + answer_patience).ok()) return;
   // The end of an encrypted handshake is still to come. Closed before that, the socket would reset the
   // connection, and the client would not read why.
   (void)link.wait_readable(transport::clock::now() + parting_time);

@@ -7,7 +7,7 @@
 
 #include "backend/session_fields.hh"
 #include "base/log.hh"
-#include "wire/frame.hh"
+#include "wire/make_frame.hh"
 
 namespace outboard::backend {
 

@@ -15,9 +15,11 @@
 #include "frontend/encryption.hh"
 #include "marshal/driver_variables.hh"
 #include "transport/resumable/stream.hh"
+#include "transport/send_whole.hh"
 #include "wire/checkpoint.hh"
 #include "wire/features.hh"
 #include "wire/frame.hh"
+#include "wire/make_frame.hh"
 #include "wire/opencl_session.hh"
 #include "wire/token_proof.hh"
 
@@ -119,17 +121,6 @@ outboard::error no_proof() {
       "what it says; ask who runs it");
 }
 
-status send_frame(transport::connection& to, wire::frame_kind kind, std::span<const std::byte> payload,
-                  deadline until) {
-  std::array<std::byte, wire::header_size> raw;
-  wire::encode_header({.size = static_cast<std::uint32_t>(payload.size()), .kind = kind}, raw);
-  const std::array<iovec, 2> parts{iovec{raw.data(), raw.size()},
-                                   iovec{const_cast<std::byte*>(payload.data()), payload.size()}};
-  const transport::io_result sent = to.send(parts, until);
-  if (sent.status != io::done) return gone(sent.status);
-  return {};
-}
-
 /// The same connection by the transport of rings, once the server has seen that it reaches us without a
 /// relay.
 result<std::unique_ptr<transport::connection>> prepare_for_rings(
@@ -192,7 +183,7 @@ result<dialed> shake_hands(const transport::registry& transports, secured& over,
                    std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
   }
   // A refusal that came early makes sending fail; its reason is still there to be read.
-  status sent = send_frame(*link, wire::frame_kind::hello, payload, until);
+  status sent = transport::send_whole(*link, wire::make_frame(wire::frame_kind::hello, payload), until);
   if (sent.ok()) sent = begin_inner(over, hello.wanted, until);
   if (sent.ok() && (hello.features & wire::feature_rings) != 0) {
     auto prepared = prepare_for_rings(transports, std::move(link));

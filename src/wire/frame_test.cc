@@ -7,6 +7,7 @@
 #include "wire/cursor.hh"
 #include "wire/document_testing.hh"
 #include "wire/handle.hh"
+#include "wire/make_frame.hh"
 
 namespace outboard::wire {
 namespace {
@@ -17,15 +18,6 @@ raw_header encoded(const frame_header& header) {
   raw_header raw;
   encode_header(header, raw);
   return raw;
-}
-
-std::vector<std::byte> frame_of(frame_header header, std::span<const std::byte> payload = {}) {
-  header.size = static_cast<std::uint32_t>(payload.size());
-  std::vector<std::byte> frame;
-  writer w(frame);
-  w.bytes(encoded(header));
-  w.bytes(payload);
-  return frame;
 }
 
 // Of the document's examples: cuStreamSynchronize (13043) of a stream, by the third thread, in a context.
@@ -110,25 +102,25 @@ TEST(Frame, ExamplesOfTheDocument) {
     (w.put(values), ...);
     return std::span<const std::byte>(body);
   };
-  testing::expect_example("call", frame_of(sample, payload(stream)));
-  testing::expect_example("reply", frame_of({.kind = frame_kind::reply,
-                                             .opcode = sample.opcode,
-                                             .lane = sample.lane,
-                                             .ticket = sample.ticket,
-                                             .ack = sample.ticket},
-                                            payload(std::int32_t{0})));
-  testing::expect_example("notice", frame_of({.kind = frame_kind::notice, .ack = 9, .context = context},
-                                             payload(std::int32_t{700})));
+  testing::expect_example("call", make_frame(sample, payload(stream)));
+  testing::expect_example("reply", make_frame({.kind = frame_kind::reply,
+                                               .opcode = sample.opcode,
+                                               .lane = sample.lane,
+                                               .ticket = sample.ticket,
+                                               .ack = sample.ticket},
+                                              payload(std::int32_t{0})));
+  testing::expect_example("notice", make_frame({.kind = frame_kind::notice, .ack = 9, .context = context},
+                                               payload(std::int32_t{700})));
   payload(std::uint64_t{5}, std::uint64_t{4096});
   writer(body).bytes(std::as_bytes(std::span("abc", 3)));
-  testing::expect_example("data", frame_of({.kind = frame_kind::data, .ack = 5}, body));
-  testing::expect_example(
-      "data_failed", frame_of({.kind = frame_kind::data, .ack = 5}, payload(std::uint64_t{5}, copy_failed)));
+  testing::expect_example("data", make_frame({.kind = frame_kind::data, .ack = 5}, body));
+  testing::expect_example("data_failed", make_frame({.kind = frame_kind::data, .ack = 5},
+                                                    payload(std::uint64_t{5}, copy_failed)));
   testing::expect_example("output",
-                          frame_of({.kind = frame_kind::output}, std::as_bytes(std::span("\1hi\n", 4))));
+                          make_frame({.kind = frame_kind::output}, std::as_bytes(std::span("\1hi\n", 4))));
   testing::expect_example("lane_end",
-                          frame_of({.kind = frame_kind::lane_end, .lane = 3, .ticket = 12, .ack = 9}));
-  testing::expect_example("goodbye", frame_of({.kind = frame_kind::goodbye, .ticket = 13, .ack = 9}));
+                          make_frame({.kind = frame_kind::lane_end, .lane = 3, .ticket = 12, .ack = 9}));
+  testing::expect_example("goodbye", make_frame({.kind = frame_kind::goodbye, .ticket = 13, .ack = 9}));
 }
 
 }  // namespace

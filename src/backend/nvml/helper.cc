@@ -16,9 +16,11 @@
 #include "backend/nvml/visitor.hh"
 #include "base/log.hh"
 #include "transport/buffered.hh"
+#include "transport/send_whole.hh"
 #include "transport/tls/handed_over.hh"
 #include "wire/frame.hh"
 #include "wire/hello.hh"
+#include "wire/make_frame.hh"
 
 namespace outboard::backend::nvml {
 namespace {
@@ -38,10 +40,9 @@ struct client {
 };
 
 bool send_all(transport::connection& to, std::span<const std::byte> bytes) {
-  const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   // A client that takes nothing for this long is stuck: its thread is worth more.
   const auto until = transport::clock::now() + std::chrono::seconds(30);
-  return to.send(std::span(&part, 1), until).status == transport::io::done;
+  return transport::send_whole(to, bytes, until).ok();
 }
 
 void refuse(transport::connection& to, wire::refusal_reason reason, const std::string& why) {

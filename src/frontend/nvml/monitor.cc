@@ -9,7 +9,8 @@
 #include "frontend/dial.hh"
 #include "frontend/settings.hh"
 #include "marshal/nvml/question.hh"
-#include "wire/frame.hh"
+#include "transport/send_whole.hh"
+#include "wire/make_frame.hh"
 #include "wire/monitor.hh"
 
 namespace outboard::frontend::nvml {
@@ -26,25 +27,6 @@ constexpr std::size_t most_kept = 4096;
 /// The longest that the server's helper lets a question wait, and what a real driver was seen to take (67 ms
 /// for an inforom's checksum), with room.
 constexpr std::chrono::seconds answer_patience{60};
-
-bool receive_all(transport::connection& from, std::span<std::byte> into, deadline until) {
-  while (!into.empty()) {
-    const transport::io_result got = from.receive(into, until);
-    if (got.status == io::interrupted) continue;
-    if (got.status != io::done) return false;
-    into = into.subspan(got.bytes);
-  }
-  return true;
-}
-
-bool send_frame(transport::connection& to, const wire::frame_header& header,
-                std::span<const std::byte> payload) {
-  std::array<std::byte, wire::header_size> raw;
-  wire::encode_header(header, raw);
-  const std::array<iovec, 2> parts{iovec{raw.data(), raw.size()},
-                                   iovec{const_cast<std::byte*>(payload.data()), payload.size()}};
-  return to.send(parts, transport::clock::now() + answer_patience).status == io::done;
-}
 
 }  // namespace
 
@@ -120,8 +102,12 @@ nvmlReturn_t monitor::connect() {
 }
 
 void monitor::disconnect(bool orderly) {
-  if (connection_ && orderly)
-    send_frame(*connection_, {.kind = wire::frame_kind::goodbye, .ticket = ++last_ticket_}, {});
+  if (connection_ && orderly) {
+    const wire::frame_header goodbye{.kind = wire::frame_kind::goodbye, .ticket = ++last_ticket_};
+    (void)transport::send_whole(*connection_, wire::make_frame(goodbye),
+                                transport::clock::now() + answer_patience)
+        .ok();
+  }
   connection_.reset();
   kept_.clear();
 }
@@ -129,21 +115,15 @@ void monitor::disconnect(bool orderly) {
 bool monitor::exchange(std::uint32_t opcode, const std::vector<std::byte>& question,
                        std::vector<std::byte>& answer) {
   const std::uint64_t ticket = ++last_ticket_;
-  if (!send_frame(*connection_,
-                  {.size = static_cast<std::uint32_t>(question.size()),
-                   .kind = wire::frame_kind::call,
-                   .opcode = opcode,
-                   .ticket = ticket},
-                  question)) {
-    return false;
-  }
+  const wire::frame_header asked{.kind = wire::frame_kind::call, .opcode = opcode, .ticket = ticket};
   const deadline until = transport::clock::now() + answer_patience;
+  if (!transport::send_whole(*connection_, wire::make_frame(asked, question), until).ok()) return false;
   std::array<std::byte, wire::header_size> raw;
-  if (!receive_all(*connection_, raw, until)) return false;
+  if (transport::receive_whole(*connection_, raw, until) != io::done) return false;
   const auto header = wire::decode_header(raw, marshal::nvml::max_bytes);
   if (!header.ok() || header->kind != wire::frame_kind::reply || header->ticket != ticket) return false;
   answer.resize(header->size);
-  return receive_all(*connection_, answer, until);
+  return transport::receive_whole(*connection_, answer, until) == io::done;
 }
 
 nvmlReturn_t monitor::lost(const std::string& why) {
