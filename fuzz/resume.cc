@@ -102,8 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       (void)wire::decode_resume_terms(bytes).ok();
       break;
     case 3:
-      (void)backend::decode_door(bytes).ok();
-      (void)backend::decode_knock(bytes).ok();
+      (void)backend::body_of<backend::knock_message>(bytes);
       break;
     case 4:
       (void)frontend::decode_run_message(bytes).ok();

@@ -44,7 +44,7 @@ enum class control_kind : std::uint8_t {
   account,       ///< to the worker before `assign`, with the descriptor of what its identity holds
                  ///< (shared_account.hh)
   // About a session that can be resumed (resume_messages.hh):
-  door,         ///< to the worker, behind `assign`
+  door,         ///< to the worker, behind `assign`: wire::resume_terms, with its end of the door
   knock,        ///< to the worker, over the door
   interrupted,  ///< the worker cannot reach its client
   restored,     ///< it can again

@@ -35,12 +35,12 @@ constexpr std::size_t most_callers = 128;
 
 }  // namespace
 
-resumption::resumption(std::uint64_t session, unique_fd door, const door_message& about, attach_link attach,
-                       report_link report)
+resumption::resumption(std::uint64_t session, unique_fd door, const wire::resume_terms& terms,
+                       attach_link attach, report_link report)
     : session_(session),
       door_(std::move(door)),
       changed_(std::make_shared<unique_fd>(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))),
-      terms_(about.terms),
+      terms_(terms),
       attach_(std::move(attach)),
       report_(std::move(report)),
       thread_([this] { stand_at_door(); }) {}
@@ -138,8 +138,8 @@ bool resumption::look_after_streams() {
 }
 
 void resumption::answer(control_message& m) {
-  auto knock = decode_knock(m.payload);
-  CHECK(m.kind == control_kind::knock && knock.ok() && m.descriptor);
+  auto knock = body_of<knock_message>(m.payload);
+  CHECK(m.kind == control_kind::knock && knock && m.descriptor);
   if (callers_.size() >= most_callers) return;  // the client tries again
   caller& c = callers_.emplace_back();
   try {

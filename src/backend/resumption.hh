@@ -29,7 +29,7 @@ class resumption {
   /// Reports that the client cannot be reached, or can be again.
   using report_link = std::function<void(bool interrupted)>;
 
-  resumption(std::uint64_t session, unique_fd door, const door_message& about, attach_link attach,
+  resumption(std::uint64_t session, unique_fd door, const wire::resume_terms& terms, attach_link attach,
              report_link report);
   /// The session is over.
   ~resumption();

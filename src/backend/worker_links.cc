@@ -58,7 +58,7 @@ status workers::open_door(worker& w, const wire::hello& hello) {
   const unique_fd theirs(ends[1]);
   w.secret = fresh_secret();
   w.lingers = std::chrono::seconds(settings_.limits.linger_seconds);
-  const door_message m{{w.secret, settings_.limits.linger_seconds * 1000}};
+  const wire::resume_terms m{w.secret, settings_.limits.linger_seconds * 1000};
   return send_control(w.process.control.get(), control_kind::door, encode(m), theirs.get());
 }
 
@@ -190,7 +190,7 @@ std::optional<wire::refusal> workers::pass_on(worker& w, accepted_session& guest
                                               const wire::resume_question& m) {
   const knock_message knock{
       guest.scheme, m.stream, m.arrived, {guest.images.challenge, guest.hello.challenge}, guest.seal};
-  if (!send_control(w.door.get(), control_kind::knock, encode(knock), guest.connection.get()).ok())
+  if (!send_control(w.door.get(), control_kind::knock, payload_of(knock), guest.connection.get()).ok())
     return wire::refusal{wire::refusal_reason::busy, "the session cannot take another connection now"};
   if (m.stream != wire::stream_name{}) return std::nullopt;
   // The worker may not have noticed the interruption, and then does not report its end.

@@ -145,10 +145,10 @@ std::unique_ptr<resumption> open_door(const wire::hello& hello, std::uint64_t se
   auto message = receive_control(control, true);
   if (!message.ok() || !*message) return nullptr;  // the daemon is gone, and we are about to be
   CHECK((*message)->kind == control_kind::door && (*message)->descriptor);
-  const auto about = decode_door((*message)->payload);
-  CHECK(about.ok());
+  const auto terms = wire::decode_resume_terms((*message)->payload);
+  CHECK(terms.ok());
   return std::make_unique<resumption>(
-      session, std::move((*message)->descriptor), *about, attach, [](bool interrupted) {
+      session, std::move((*message)->descriptor), *terms, attach, [](bool interrupted) {
         (void)send_control(control, interrupted ? control_kind::interrupted : control_kind::restored, {})
             .ok();
       });

@@ -8,8 +8,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <string_view>
-
-#include "wire/cursor.hh"
+#include <vector>
 
 namespace outboard::frontend {
 namespace {
@@ -32,21 +31,9 @@ unique_fd connect_to(std::string_view name) {
 
 }  // namespace
 
-std::vector<std::byte> encode(const run_message& m) {
-  std::vector<std::byte> out;
-  wire::writer w(out);
-  w.text(m.url);
-  w.put(m.session);
-  w.bytes(m.secret);
-  return out;
-}
-
 result<run_message> decode_run_message(std::span<const std::byte> bytes) {
   wire::reader r(bytes);
-  run_message m;
-  m.url = r.text(4096);
-  m.session = r.get<std::uint64_t>();
-  m.secret = r.get<wire::session_secret>();
+  auto m = marshal::take_body<run_message>(r);
   if (!r.finished()) return failure("a program sent a malformed report of its session");
   return m;
 }
@@ -54,7 +41,9 @@ result<run_message> decode_run_message(std::span<const std::byte> bytes) {
 unique_fd report_to_run(const run_message& m) {
   const char* const name = std::getenv(run_variable);
   unique_fd held = name ? connect_to(name) : unique_fd();
-  const std::vector<std::byte> bytes = encode(m);
+  std::vector<std::byte> bytes;
+  wire::writer w(bytes);
+  marshal::put_body(w, m);
   if (held && ::send(held.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) return {};
   return held;
 }

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "base/fd.hh"
 #include "base/result.hh"
+#include "marshal/fields.hh"
 #include "wire/resume.hh"
 
 namespace outboard::frontend {
@@ -23,8 +23,8 @@ struct run_message {
   std::string url;
   std::uint64_t session = 0;
   wire::session_secret secret{};
+  OUTBOARD_FIELDS(url, session, secret)
 };
-std::vector<std::byte> encode(const run_message& m);
 result<run_message> decode_run_message(std::span<const std::byte> bytes);
 
 /// A connection to `outboard run`; empty without one, or if it belongs to another user.
