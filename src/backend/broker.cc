@@ -1,7 +1,6 @@
 #include "backend/broker.hh"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "backend/control_body.hh"
 #include "base/log.hh"
+#include "base/random.hh"
 
 namespace outboard::backend {
 namespace {
@@ -20,13 +20,6 @@ constexpr std::size_t most_native = 256;
 bool needs_descriptor(share_class what) {
   return what == share_class::memory || what == share_class::allocation || what == share_class::pool ||
          what == share_class::connection;
-}
-
-marshal::share_token fresh_token() {
-  marshal::share_token token;
-  // Below 256 bytes getrandom(2) is neither short nor interrupted.
-  CHECK(::getrandom(token.data(), token.size(), 0) == static_cast<ssize_t>(token.size()));
-  return token;
 }
 
 }  // namespace
@@ -82,7 +75,7 @@ offered_message broker::take(owner_id owner, const std::string& identity, offer_
     made.descriptor = unique_fd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
     if (!made.descriptor) return give_places_back(identity, what, true), offered_message{};
   }
-  const marshal::share_token token = fresh_token();
+  const auto token = random_value<marshal::share_token>();
   offers_.emplace(token, std::move(made));
   own.tokens.push_back(token);
   if (what == share_class::connection) ++own.connections;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "base/hex.hh"
 #include "base/log.hh"
 #include "base/log_fields.hh"
+#include "base/random.hh"
 #include "base/schemes.hh"
 #include "transport/resumable/stream.hh"
 #include "transport/tls/handed_over.hh"
@@ -54,13 +54,6 @@ std::string environment_problem(const decltype(wire::hello::environment)& enviro
          std::to_string(most_environment) + "; shorten them, " + longest->first + " above all";
 }
 
-wire::nonce fresh_challenge() {
-  wire::nonce challenge;
-  // Below 256 bytes getrandom(2) is neither short nor interrupted.
-  CHECK(::getrandom(challenge.data(), challenge.size(), 0) == static_cast<ssize_t>(challenge.size()));
-  return challenge;
-}
-
 /// Of a local socket: who is at the other end by the kernel's word, or why it does not say.
 std::optional<result<transport::peer_identity>> peer_by_kernel(const transport::connection& connection) {
   if (!connection.what().peer_identity) return std::nullopt;
@@ -92,7 +85,10 @@ constexpr std::string_view user_without_number = "user 65534";
 
 struct guests::guest {
   guest(guest_id i, std::string s, std::string f, const token_finder* tokens, std::uint64_t features)
-      : id(i), scheme(std::move(s)), from(std::move(f)), shake(tokens, fresh_challenge(), features) {}
+      : id(i),
+        scheme(std::move(s)),
+        from(std::move(f)),
+        shake(tokens, random_value<wire::nonce>(), features) {}
 
   /// Who it is: the kernel vouches for the user and process of a local socket; others are named by the token
   /// that their hello proves, and until then could be anyone.

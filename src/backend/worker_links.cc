@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "backend/worker_record.hh"
 #include "base/errno_text.hh"
 #include "base/log.hh"
+#include "base/random.hh"
 #include "wire/features.hh"
 
 namespace outboard::backend {
@@ -24,13 +24,6 @@ using namespace std::chrono_literals;
 
 /// The worker ends a session whose client stays away; this is for one that does not get to run.
 constexpr auto overdue = 2s;
-
-wire::session_secret fresh_secret() {
-  wire::session_secret secret;
-  // Below 256 bytes getrandom(2) is neither short nor interrupted.
-  CHECK(::getrandom(secret.data(), secret.size(), 0) == static_cast<ssize_t>(secret.size()));
-  return secret;
-}
 
 /// Says the same whatever is wrong: who guesses learns nothing.
 wire::refusal nothing_to_resume() {
@@ -56,7 +49,7 @@ status workers::open_door(worker& w, const wire::hello& hello) {
     return failure("socketpair: " + errno_text(errno));
   w.door.reset(ends[0]);
   const unique_fd theirs(ends[1]);
-  w.secret = fresh_secret();
+  w.secret = random_value<wire::session_secret>();
   w.lingers = std::chrono::seconds(settings_.limits.linger_seconds);
   const wire::resume_terms m{w.secret, settings_.limits.linger_seconds * 1000};
   return send_control(w.process.control.get(), control_kind::door, encode(m), theirs.get());

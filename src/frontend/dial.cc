@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/random.hh"
 #include "base/schemes.hh"
 #include "base/version.hh"
 #include "frontend/encryption.hh"
@@ -78,13 +78,6 @@ result<received_greeting> receive_greeting(transport::connection& from, deadline
   return received_greeting{std::move(*greeting), std::move(first->payload)};
 }
 
-wire::nonce fresh_nonce() {
-  wire::nonce fresh{};
-  // Below 256 bytes it is neither short nor interrupted. Should it fail, the server's nonce still differs.
-  (void)!::getrandom(fresh.data(), fresh.size(), 0);
-  return fresh;
-}
-
 /// Fills in what depends on the greeting, or refuses the server by name. `peer_known`: the kernel says who
 /// listens there, or its key is known. `shows_certificate`: of ours, which may stand for a token.
 status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::span<const std::byte> token,
@@ -98,7 +91,7 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::
                    std::to_string(wire::protocol_max) + "; install the same version on both sides");
   }
   hello.features &= greeting.features;
-  hello.challenge = fresh_nonce();
+  hello.challenge = random_value<wire::nonce>();
   if (!greeting.token_required) {
     if (token.empty() || peer_known) return {};
     return failure(

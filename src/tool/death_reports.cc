@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,7 +11,9 @@
 #include <cstddef>
 
 #include "base/errno_text.hh"
+#include "base/hex.hh"
 #include "base/log.hh"
+#include "base/random.hh"
 #include "base/version.hh"
 
 namespace outboard::tool {
@@ -24,11 +25,7 @@ constexpr std::chrono::milliseconds patience{700};
 constexpr std::size_t most_holders = 4096;
 constexpr int backlog = 128;
 
-std::string fresh_name() {
-  std::array<unsigned char, 16> random{};
-  CHECK(::getrandom(random.data(), random.size(), 0) == static_cast<ssize_t>(random.size()));
-  return fmt::format("outboard-run-{:02x}", fmt::join(random, ""));
-}
+std::string fresh_name() { return "outboard-run-" + hex(random_value<std::array<std::byte, 16>>()); }
 
 }  // namespace
 

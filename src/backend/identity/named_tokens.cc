@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,11 +12,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/check.hh"
 #include "base/errno_text.hh"
 #include "base/fd.hh"
 #include "base/file_bytes.hh"
 #include "base/hex.hh"
+#include "base/random.hh"
 #include "base/utc_text.hh"
 
 namespace outboard::backend {
@@ -157,9 +156,7 @@ result<std::string> create_named_token(const std::string& path, std::string_view
   if (std::ranges::any_of(*tokens, named(name)))
     return failure("there is a token \"" + std::string(name) +
                    "\" already; end it first with `outboard token revoke " + std::string(name) + "`");
-  std::array<std::byte, 32> random{};
-  CHECK(::getrandom(random.data(), random.size(), 0) == static_cast<ssize_t>(random.size()));
-  std::string text = "ob-" + hex(random);
+  std::string text = "ob-" + hex(random_value<std::array<std::byte, 32>>());
   const std::int64_t now = seconds_now();
   tokens->push_back({std::string(name), wire::verifier_of(std::as_bytes(std::span(text))), now,
                      lifetime.count() ? now + lifetime.count() : 0});

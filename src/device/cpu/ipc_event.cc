@@ -1,10 +1,8 @@
 #include "device/cpu/ipc_event.hh"
-#include "base/sealed_file.hh"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,6 +10,9 @@
 #include <ctime>
 #include <new>
 #include <string>
+
+#include "base/random.hh"
+#include "base/sealed_file.hh"
 
 namespace outboard::device::cpu {
 namespace {
@@ -60,8 +61,7 @@ std::shared_ptr<ipc_event> ipc_event::make() {
   made->file_ = make_shared_file(file_size, "outboard-shared-event");
   if (!made->file_ || !made->map()) return nullptr;
   auto* fresh = new (&made->page()) struct page;
-  if (::getrandom(fresh->key.data(), fresh->key.size(), 0) != static_cast<ssize_t>(fresh->key.size()))
-    return nullptr;
+  fill_random(std::as_writable_bytes(std::span(fresh->key)));
   return made;
 }
 

@@ -1,11 +1,11 @@
 // Pools that several processes have: all memory of one is in a file, which each process maps whole. The maker
 // allocates; the others only get blocks of it by name.
 #include <fcntl.h>
-#include <sys/random.h>
 
 #include <cstring>
 #include <new>
 
+#include "base/random.hh"
 #include "base/sealed_file.hh"
 #include "device/cpu/pool.hh"
 
@@ -32,8 +32,7 @@ bool pool::share() {
   mapping_ = shared_mapping::of(file_.get(), size, quiet);
   if (mapping_.begin() == 0) return false;
   auto* fresh = new (&head()) pool_file_head;
-  if (::getrandom(fresh->key.data(), fresh->key.size(), 0) != static_cast<ssize_t>(fresh->key.size()))
-    return false;
+  fill_random(std::as_writable_bytes(std::span(fresh->key)));
   // Chunks begin at whole granules of the file; the first is the head's.
   room_.add(mapping_.begin() + memory::granularity, size - memory::granularity);
   return true;
