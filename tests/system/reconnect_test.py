@@ -133,9 +133,10 @@ class Cuts(Links):
         return mixed
 
     @staticmethod
-    def begun(daemon):
-        """A start that breaks begins again a few times only, and one that nobody answers waits as long as one in a queue."""
-        return any(s["memory_bytes"] for s in daemon.sessions())
+    def begun(daemon, process):
+        """A start that breaks begins again a few times only, and one that nobody answers waits as long as one in a queue. The
+        session of the program before may still be there."""
+        return any(s["memory_bytes"] for s in daemon.sessions() if s["process"] == process.pid)
 
     def run_through_cuts(self, daemon, link, command, kinds, done, **environment):
         """Runs the program again and again until all cuts have happened to it."""
@@ -146,7 +147,7 @@ class Cuts(Links):
             try:
                 while kinds and process.poll() is None:
                     time.sleep(self.random.uniform(0.02, 0.25))
-                    ready = process.poll() is None and link.alive() and self.begun(daemon)
+                    ready = process.poll() is None and link.alive() and self.begun(daemon, process)
                     if ready and self.cut(link, kinds[-1]):
                         done[kinds.pop()] += 1
                 out, err = process.communicate(timeout=120)
