@@ -8,7 +8,13 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "base/errno_text.hh"
 #include "base/hex.hh"
@@ -24,10 +30,98 @@ constexpr std::chrono::milliseconds patience{700};
 /// Programs of one run that have sessions.
 constexpr std::size_t most_holders = 4096;
 constexpr int backlog = 128;
+/// A part of the connections that a server lets be while their handshakes last.
+constexpr std::size_t most_at_once = 32;
 
 std::string fresh_name() { return "outboard-run-" + hex(random_value<std::array<std::byte, 16>>()); }
 
+/// False: the server has not answered in time.
+bool end_session(const asking_means& means, const frontend::run_message& m) {
+  wire::hello hello;
+  hello.product = product;
+  hello.wanted = wire::purpose_resume;
+  const auto complete = [&](wire::hello& h, const wire::nonce& server) {
+    h.admin_question = wire::encode_resume_question(
+        {.session = m.session, .wish = wire::resume_wish::end_session}, m.secret, {server, h.challenge});
+    return true;
+  };
+  const auto until = transport::clock::now() + patience;
+  const auto done = frontend::dial(means.transports, m.url, std::move(hello), means.token, until,
+                                   std::chrono::seconds(1), means.encrypts, complete);
+  if (done.ok()) return true;
+  log::debug("session ", m.session, " of ", m.url, " could not be ended: ", done.error().message);
+  return transport::clock::now() < until;
+}
+
 }  // namespace
+
+/// Ends sessions in threads of its own: a far server takes some round trips for each, and programs die at any
+/// time. Those that are left are ended before this object goes.
+class death_reports::endings {
+ public:
+  explicit endings(const asking_means& means) : means_(means) {}
+  ~endings() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    more_.notify_all();
+  }
+  void add(frontend::run_message m) {
+    std::unique_lock lock(mutex_);
+    left_.push_back({std::move(m), transport::clock::now()});
+    try {
+      if (idle_ < left_.size() && helpers_.size() < most_at_once) helpers_.emplace_back([this] { help(); });
+    } catch (const std::system_error&) {
+      // Those that there are do it, else we.
+      if (helpers_.empty()) end_next(lock);
+    }
+    more_.notify_one();
+  }
+
+ private:
+  struct dead {
+    frontend::run_message session;
+    transport::clock::time_point since;
+  };
+
+  void help() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      ++idle_;
+      more_.wait(lock, [this] { return stopping_ || !left_.empty(); });
+      --idle_;
+      if (left_.empty()) return;
+      end_next(lock);
+    }
+  }
+
+  /// A server that lets one of them wait in vain would do so with all that died before that.
+  void end_next(std::unique_lock<std::mutex>& lock) {
+    const dead next = std::move(left_.front());
+    left_.pop_front();
+    const auto silent = silent_since_.find(next.session.url);
+    if (silent != silent_since_.end() && next.since < silent->second) return;
+    lock.unlock();
+    const bool answers = end_session(means_, next.session);
+    lock.lock();
+    if (!answers) silent_since_[next.session.url] = transport::clock::now();
+  }
+
+  const asking_means& means_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable more_;
+  std::deque<dead> left_;
+  std::map<std::string, transport::clock::time_point> silent_since_;
+  std::size_t idle_ = 0;  ///< helpers that wait
+  bool stopping_ = false;
+  std::vector<std::jthread> helpers_;  ///< the last member: they end before the others go
+};
+
+death_reports::death_reports(const asking_means& means, unique_fd socket, std::string name)
+    : socket_(std::move(socket)), name_(std::move(name)), endings_(std::make_unique<endings>(means)) {}
+death_reports::death_reports(death_reports&&) noexcept = default;
+death_reports::~death_reports() = default;
 
 result<death_reports> death_reports::make(const asking_means& means) {
   std::string name = fresh_name();
@@ -81,42 +175,19 @@ bool death_reports::read(holder& from) {
   }
 }
 
-void death_reports::look() {
+void death_reports::look() { reap(-1); }
+
+void death_reports::ended(pid_t process) { reap(process); }
+
+void death_reports::reap(pid_t dead) {
   admit();
   for (auto at = holders_.begin(); at != holders_.end();) {
     const auto here = at++;
-    if (read(*here)) continue;
-    if (here->session && !here->over) end_session(*here->session);
+    if (read(*here) && here->process != dead) continue;
+    if (here->session && !here->over) endings_->add(std::move(*here->session));
     holders_.erase(here);
     full_ = false;
   }
-}
-
-void death_reports::ended(pid_t process) {
-  look();
-  for (auto at = holders_.begin(); at != holders_.end();) {
-    const auto here = at++;
-    if (here->process != process) continue;
-    if (here->session && !here->over) end_session(*here->session);
-    holders_.erase(here);
-    full_ = false;
-  }
-}
-
-void death_reports::end_session(const frontend::run_message& m) const {
-  wire::hello hello;
-  hello.product = product;
-  hello.wanted = wire::purpose_resume;
-  const auto complete = [&](wire::hello& h, const wire::nonce& server) {
-    h.admin_question = wire::encode_resume_question(
-        {.session = m.session, .wish = wire::resume_wish::end_session}, m.secret, {server, h.challenge});
-    return true;
-  };
-  const auto done =
-      frontend::dial(means_->transports, m.url, std::move(hello), means_->token,
-                     transport::clock::now() + patience, std::chrono::seconds(1), means_->encrypts, complete);
-  if (!done.ok())
-    log::debug("session ", m.session, " of ", m.url, " could not be ended: ", done.error().message);
 }
 
 }  // namespace outboard::tool

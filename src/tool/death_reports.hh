@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,13 +23,17 @@ class death_reports {
  public:
   /// `means` outlive this object.
   static result<death_reports> make(const asking_means& means);
+  death_reports(death_reports&& other) noexcept;
+  /// Waits until the sessions of all that are dead have been ended, or their servers do not answer.
+  ~death_reports();
 
   /// For the program's environment.
   const std::string& name() const { return name_; }
 
   /// What to wait for, besides what the caller waits for.
   void add_to(std::vector<pollfd>& list) const;
-  /// Takes what has come, and ends the sessions of processes that are dead.
+  /// Takes what has come, and has the sessions of processes that are dead ended, all at once: that takes as
+  /// long as one of them. Does not wait for it.
   void look();
   /// The process is dead: so are its sessions, even if another process inherited its connections.
   void ended(pid_t process);
@@ -41,17 +46,18 @@ class death_reports {
     bool over = false;
   };
 
-  death_reports(const asking_means& means, unique_fd socket, std::string name)
-      : means_(&means), socket_(std::move(socket)), name_(std::move(name)) {}
+  class endings;
+
+  death_reports(const asking_means& means, unique_fd socket, std::string name);
   void admit();
   bool read(holder& from);
-  void end_session(const frontend::run_message& m) const;
+  void reap(pid_t dead);
 
-  const asking_means* means_;
   unique_fd socket_;
   std::string name_;
   std::list<holder> holders_;
   bool full_ = false;  ///< no descriptor is left for a further one
+  std::unique_ptr<endings> endings_;
 };
 
 }  // namespace outboard::tool

@@ -63,6 +63,7 @@ class FaultyLink:
         self.backs = []         # how long it took from there until a connection was resumed
         self.early_cuts = []    # the next connections' limits, the first one first
         self.greets = True      # else new connections wait for the server's greeting
+        self.lateness = 0       # a far server: so many seconds pass before it greets
         self.stopping = False
         self.listener = self.listen(0)
         self.port = self.listener.getsockname()[1]
@@ -170,7 +171,7 @@ class FaultyLink:
         self.links.append(Relayed(client, server, self.count))
         if self.early_cuts:
             self.links[-1].limit = self.early_cuts.pop(0)
-        if not self.greets:
+        if not self.greets or self.lateness:
             self.links[-1].hold(server)
         self.count += 1
 
@@ -213,6 +214,9 @@ class FaultyLink:
         while not self.stopping:
             with self.lock:
                 self.links = [link for link in self.links if link.open]
+                for link in self.links:
+                    if link.held and self.lateness and link.born < time.monotonic() - self.lateness:
+                        link.release()
                 ends = {end: link for link in self.links for end in link.open - link.held}
                 watched = [] if self.dark else [*ends, *([self.listener] if self.listener else [])]
             try:

@@ -343,6 +343,24 @@ class Ends(Links):
         self.sessions_are_gone(daemon)
         self.assertIn("its program has ended", daemon.log())
 
+    def test_run_reports_many_deaths_at_once(self):
+        daemon = self.serve(config=RESUMED)
+        link = self.link_to(daemon)
+        many = ["sh", "-c", 'for i in 1 2 3 4 5 6 7 8 9 10; do "$@" & done; wait', "sh", *program("interrupted", 100000, 0)]
+        runner = subprocess.Popen([OUTBOARD, *run_command(many, "--server", link.url)], env={**clean_environment(), **self.client()},
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(runner.wait)
+        self.addCleanup(lambda: runner.poll() is None and os.killpg(runner.pid, signal.SIGKILL))
+        self.assertTrue(wait_until(lambda: sum(bool(s["memory_bytes"]) for s in daemon.sessions()) == 10, 60), daemon.sessions())
+        link.lateness = 0.25
+        sessions, before = daemon.sessions(), time.monotonic()
+        for session in sessions:
+            os.kill(session["process"], signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: not any(is_alive(s["worker"]) for s in sessions), 10))
+        self.assertLess(time.monotonic() - before, 1.0)
+        self.sessions_are_gone(daemon)
+        self.assertEqual(daemon.log().count("its program has ended"), 10)
+
     def test_an_absent_client_gives_way(self):
         daemon = self.serve(config="[limits]\nlinger_seconds = 60\nrunning = 1\n[pool]\nper_key = 0\n" + CONFIG)
         link, client = self.client_behind_a_link(daemon)
