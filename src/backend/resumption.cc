@@ -11,6 +11,7 @@
 
 #include "backend/handshake.hh"
 #include "transport/send_whole.hh"
+#include "transport/tls/handed_over.hh"
 #include "wire/make_frame.hh"
 
 namespace outboard::backend {
@@ -161,7 +162,19 @@ std::pair<resumption::standing, std::shared_ptr<resumption::kept>> resumption::f
   return {standing::unknown, {}};
 }
 
+/// Over TLS our answer has to wait for the client's next message, which it sends right behind its hello.
+/// Waiting for it here keeps no later knock waiting if that link has broken, too.
+bool resumption::has_spoken(const unique_fd& client) const {
+  const auto until = transport::clock::now() + answer_patience;
+  pollfd one{client.get(), POLLIN, 0};
+  while (!stopped_.load() && transport::clock::now() < until) {
+    if (::poll(&one, 1, static_cast<int>(look_every.count())) > 0) return true;
+  }
+  return false;
+}
+
 void resumption::let_in(const knock_message& m, unique_fd descriptor) {
+  if (transport::tls::is_encrypted(m.scheme) && !has_spoken(descriptor)) return;
   auto link = attach_(m.scheme, std::move(descriptor));
   if (!link) return;
   const auto [found, one] = find(m.stream);

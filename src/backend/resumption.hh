@@ -62,6 +62,7 @@ class resumption {
   void stand_at_door();
   bool look_after_streams();
   void answer(control_message& m);
+  bool has_spoken(const unique_fd& client) const;
   void let_in(const knock_message& m, unique_fd descriptor);
   std::pair<standing, std::shared_ptr<kept>> find(const wire::stream_name& name);
   void refuse(transport::connection& link, wire::refusal_reason reason, const std::string& why) const;

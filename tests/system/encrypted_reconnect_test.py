@@ -184,6 +184,19 @@ class Attackers(TlsTest):
         self.assertIn("its key has changed", err)
         self.assertIn("when this program first reached it", err)
 
+    def test_a_link_that_breaks_within_its_handshake_keeps_no_later_one_waiting(self):
+        daemon, link, process = self.served_behind_a_link(60)
+        link.inner_passes = False
+        link.reset_all()
+        self.assertTrue(wait_until(lambda: any(one.handshakes == 2 for one in link.links), 5), "nobody has dialled again")
+        time.sleep(0.3)  # the worker has the connection
+        link.inner_passes = True
+        link.half_open("server")
+        before = time.monotonic()
+        self.assertTrue(wait_until(lambda: any(one.from_server >= link.welcomed and not one.swallows for one in link.links), 10))
+        self.assertLess(time.monotonic() - before, 2)
+        self.assertIsNone(process.poll())
+
     def test_a_new_gate_has_a_part_in_no_session(self):
         daemon, link, process = self.served_behind_a_link(60)
         (gate,) = self.gates(daemon)

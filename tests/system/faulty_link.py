@@ -25,9 +25,23 @@ class Relayed:
         self.limit = None  # the connection breaks behind so many bytes of the server
         self.held = set()  # ends from which nothing is read for now
         self.one_piece = False  # what comes next from the server passes, and nothing of it behind that
+        self.said, self.handshakes = b"", 0  # over TLS, by the client, as far as before_inner() looked at it
 
     def hold(self, end):
         self.held = {end}
+
+    def before_inner(self, data):
+        """What the client says before it begins its inner handshake, which is behind its hello."""
+        self.said += data
+        passes = b""
+        while len(self.said) >= 5 and self.handshakes < 2:
+            size = 5 + int.from_bytes(self.said[3:5], "big")
+            if len(self.said) < size:
+                break
+            self.handshakes += self.said[0] == 22
+            if self.handshakes < 2:
+                passes, self.said = passes + self.said[:size], self.said[size:]
+        return passes
 
     def release(self, one_piece=False):
         self.held, self.one_piece = set(), one_piece
@@ -64,6 +78,7 @@ class FaultyLink:
         self.early_cuts = []    # the next connections' limits, the first one first
         self.greets = True      # else new connections wait for the server's greeting
         self.lateness = 0       # a far server: so many seconds pass before it greets
+        self.inner_passes = True  # else nothing of the clients' inner handshakes
         self.stopping = False
         self.listener = self.listen(0)
         self.port = self.listener.getsockname()[1]
@@ -187,6 +202,8 @@ class FaultyLink:
         if not data:
             link.close(end)
             return link.close(other)
+        if end is link.client and not self.inner_passes:
+            data = link.before_inner(data)
         limited = end is link.server and link.limit is not None
         if limited:
             data = data[:link.limit - link.from_server]
