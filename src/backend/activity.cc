@@ -59,11 +59,11 @@ session_hold::~session_hold() {
 }
 
 std::uint64_t shown_activity::bytes_on(std::uint64_t board) const {
+  std::uint64_t sum = 0;
   for (const shown_board& b : page_->boards) {
-    if (board != 0 && b.board.load(std::memory_order_relaxed) == board)
-      return b.bytes.load(std::memory_order_relaxed);
+    if (b.board.load(std::memory_order_relaxed) == board) sum += b.bytes.load(std::memory_order_relaxed);
   }
-  return 0;
+  return sum;
 }
 
 std::uint64_t shown_activity::held_bytes() const {

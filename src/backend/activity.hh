@@ -57,7 +57,7 @@ class shown_activity {
   shown_activity& operator=(shown_activity&&) = delete;
   ~shown_activity();
 
-  /// Of the session's ledger; 0 for a board that it does not use.
+  /// Of the session's ledger; 0 for a board that it does not use. Boards without a number count together.
   std::uint64_t bytes_on(std::uint64_t board) const;
   /// The same of all of them, those without a number too.
   std::uint64_t held_bytes() const;

@@ -52,12 +52,7 @@ outcome make(call& c, bool mipmapped) {
   CUdevice device = 0;
   if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
     return outcome::answer(code);
-  const auto make = [&](auto&& create) {
-    return with_room(c, device, bytes, [&] {
-      const CUresult admitted = c.session.limits().admit(device, bytes);
-      return admitted == CUDA_SUCCESS ? create() : admitted;
-    });
-  };
+  const auto make = [&](auto&& create) { return with_room(c, device, bytes, &quota::admit, create); };
   if (mipmapped) {
     CUmipmappedArray made = nullptr;
     const CUresult code =

@@ -46,10 +46,9 @@ std::optional<shared_thing> broker_link::take_back(share_class what, const marsh
   return found;
 }
 
-bool broker_link::make_room(bool own) {
+bool broker_link::make_room(const room_message& needed) {
   if (ended_.load()) return false;
-  const std::byte which{own};
-  const auto answer = ask(control_kind::make_room, {&which, 1}, -1);
+  const auto answer = ask(control_kind::make_room, payload_of(needed), -1);
   return answer && answer->kind == control_kind::room && answer->payload.size() == 1 &&
          answer->payload.front() != std::byte{0};
 }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "backend/broker.hh"
+#include "backend/resume_messages.hh"
 
 namespace outboard::backend {
 
@@ -28,9 +29,8 @@ class broker_link {
   std::optional<shared_thing> seek(share_class what, const marshal::share_token& token);
   /// The session's own offer, which ends with that.
   std::optional<shared_thing> take_back(share_class what, const marshal::share_token& token);
-  /// There is no memory left: a session whose client is away gives way, `own`: one of the same identity,
-  /// because its limit is what is reached. False: there is none.
-  bool make_room(bool own);
+  /// There is no memory left: a session whose client is away gives way. False: there is none.
+  bool make_room(const room_message& needed);
   /// The session is over: the daemon forgets its offers by itself.
   void end() { ended_.store(true); }
 

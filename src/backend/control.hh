@@ -48,9 +48,8 @@ enum class control_kind : std::uint8_t {
   knock,        ///< to the worker, over the door
   interrupted,  ///< the worker cannot reach its client
   restored,     ///< it can again
-  make_room,  ///< from a worker: memory is needed, a session whose client is away should give way; one byte:
-              ///< 1 if only one of its own identity helps
-  room,       ///< its answer, one byte: 1 if one has, 0 if there is none
+  make_room,    ///< from a worker: memory is needed, a session whose client is away should give way
+  room,         ///< its answer, one byte: 1 if one has, 0 if there is none
 };
 
 struct control_message {

@@ -61,9 +61,7 @@ outcome cuMemAllocManaged(call& c) {
   // As on a device without page faults (attributes 88, 89, 100): what is managed fits on it.
   const std::uint64_t bytes = mirrors::managed_size(body.size);
   if (code == CUDA_SUCCESS) {
-    code = with_room(c, device, bytes, [&] {
-      const CUresult admitted = c.session.limits().admit(device, bytes);
-      if (admitted != CUDA_SUCCESS) return admitted;
+    code = with_room(c, device, bytes, &quota::admit, [&] {
       return c.session.mirrors().allocate_managed(body, device, c.header.context, c.header.ticket, address);
     });
   }

@@ -38,10 +38,8 @@ outcome ends::cuMemAlloc_v2(call& c) {
   if (const CUresult code = c.driver().cuCtxGetDevice(&device); code != CUDA_SUCCESS)
     return outcome::answer(code);
   const std::uint64_t wanted = body.address;
-  const CUresult code = with_room(c, device, body.size, [&] {
+  const CUresult code = with_room(c, device, body.size, &quota::admit, [&] {
     body.address = wanted;
-    const CUresult admitted = c.session.limits().admit(device, body.size);
-    if (admitted != CUDA_SUCCESS) return admitted;
     return c.session.memory().map(body.address, body.size, device, c.header.context, c.header.ticket);
   });
   c.reply.put(body.address);

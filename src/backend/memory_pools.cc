@@ -97,10 +97,8 @@ outcome cuMemAllocAsync(call& c) {
   }
   CUdeviceptr address = 0;
   const std::int32_t device = device_of(c, body);
-  CUresult code = with_room(c, device, body.size, [&] {
-    const CUresult admitted = device >= 0 ? c.session.limits().admit_pooled(device, body.size) : CUDA_SUCCESS;
-    return admitted == CUDA_SUCCESS ? allocate(c, body, stream, address) : admitted;
-  });
+  CUresult code = with_room(c, device, body.size, &quota::admit_pooled,
+                            [&] { return allocate(c, body, stream, address); });
   if (code == CUDA_SUCCESS && body.address != 0 && body.address != address) {
     // A record of another worker's: pointers to it lie in the program's memory.
     release(c, address, stream, body.per_thread);

@@ -277,17 +277,16 @@ std::unique_ptr<transport::connection> session_core::take_data_connection(const 
   return request_.resuming ? request_.resuming->adopt(token, std::move(*link)) : std::move(*link);
 }
 
-bool session_core::may_hold(std::int32_t device, std::uint64_t bytes) const {
+std::optional<room_message> session_core::room_for(std::int32_t device, std::uint64_t bytes) const {
   const auto at = static_cast<std::size_t>(device);
-  if (at >= facts_.devices.size() || bytes > facts_.devices[at].total_memory) return false;
-  return quota_.allows(device, bytes);
+  if (at >= facts_.devices.size() || bytes > facts_.devices[at].total_memory) return std::nullopt;
+  if (!quota_.allows(device, bytes)) return std::nullopt;
+  return room_message{request_.account && request_.account->lacks(device, bytes),
+                      {board_number(facts_.devices[at].pci_bus_id)}};
 }
 
-bool session_core::make_room(std::int32_t device, std::uint64_t bytes) {
-  // Where its identity may hold no more, nobody else's memory would help.
-  const auto left = request_.account ? request_.account->left(device) : std::nullopt;
-  const bool own = request_.account && (!left || *left < bytes);
-  return request_.broker && request_.broker->make_room(own);
+bool session_core::make_room(const room_message& needed) const {
+  return request_.broker && request_.broker->make_room(needed);
 }
 
 std::chrono::microseconds session_core::patience() const { return spin_budget(!others_ask()); }

@@ -97,10 +97,11 @@ class session_core {
   const shape_settings& shape() const { return request_.shape; }
   object_tables& objects() { return objects_; }  ///< with the turn
   quota& limits() { return quota_; }             ///< with the turn
-  /// Whether the session's own limit and the device would allow it. With the turn.
-  bool may_hold(std::int32_t device, std::uint64_t bytes) const;
-  /// A session whose client is away has ended so that there is more memory for this. False: there is none.
-  bool make_room(std::int32_t device, std::uint64_t bytes);
+  /// What has to be freed for so much more of a device; nothing: no other session's memory would help,
+  /// because the session's own limit or the device does not allow it. With the turn.
+  std::optional<room_message> room_for(std::int32_t device, std::uint64_t bytes) const;
+  /// A session whose client is away has ended so that there is more memory. False: there is none.
+  bool make_room(const room_message& needed) const;
   memory_map& memory() { return memory_; }               ///< own lock
   virtual_ranges& virtual_memory() { return virtual_; }  ///< with the turn
   staging& stage() { return staging_; }                  ///< own lock

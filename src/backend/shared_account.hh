@@ -84,6 +84,11 @@ class account_share {
   void settle();
   /// What may still be taken; nothing: more is held than may be.
   std::optional<std::uint64_t> left(std::int32_t device) const;
+  /// Less than that is left, and nobody else's memory would help.
+  bool lacks(std::int32_t device, std::uint64_t bytes) const {
+    const auto rest = left(device);
+    return !rest || *rest < bytes;
+  }
 
  private:
   struct sum {

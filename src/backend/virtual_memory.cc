@@ -56,10 +56,8 @@ outcome cuMemCreate(call& c) {
       static_cast<CUmemAllocationHandleType>(body.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CUmemGenericAllocationHandle made = 0;
   const std::int32_t device = body.location_type == CU_MEM_LOCATION_TYPE_DEVICE ? body.location : -1;
-  const CUresult code = with_room(c, device, body.size, [&] {
-    const CUresult admitted = device >= 0 ? c.session.limits().admit(device, body.size) : CUDA_SUCCESS;
-    return admitted == CUDA_SUCCESS ? call_driver(c.driver().cuMemCreate, &made, body.size, &prop, 0)
-                                    : admitted;
+  const CUresult code = with_room(c, device, body.size, &quota::admit, [&] {
+    return call_driver(c.driver().cuMemCreate, &made, body.size, &prop, 0);
   });
   const bool kept = code == CUDA_SUCCESS
                         ? c.objects().create(body.handle, reinterpret_cast<void*>(made), c.as_record())

@@ -81,11 +81,11 @@ std::optional<double> workers::time_left(const worker& w) const {
 }
 
 /// The session whose client has been away for longest, of those that `fit`.
-workers::worker* workers::longest_away(const std::function<bool(const share&)>& fit) const {
+workers::worker* workers::longest_away(const std::function<bool(const worker&)>& fit) const {
   worker* longest = nullptr;
   for (const auto& [id, w] : workers_) {
     const bool away = w->session && w->interrupted && w->ended_because.empty();
-    if (!away || !fit(*w->has)) continue;
+    if (!away || !fit(*w)) continue;
     if (!longest || *w->interrupted < *longest->interrupted) longest = w.get();
   }
   return longest;
@@ -110,12 +110,13 @@ seats workers::places_soon() const {
 /// own identity's limit keeps waiting ends nobody else's session. One of the same identity goes first. False:
 /// there is none that would help.
 bool workers::give_place(seats& soon, const share& wanting, bool (*fits)(const seats&, const share&)) {
-  const auto helps = [&](const share& of) {
+  const auto helps = [&](const worker& away) {
     seats then = soon;
-    then.ends(of);
+    then.ends(*away.has);
     return fits(then, wanting);
   };
-  worker* longest = longest_away([&](const share& of) { return of.account == wanting.account && helps(of); });
+  worker* longest =
+      longest_away([&](const worker& away) { return away.has->account == wanting.account && helps(away); });
   if (!longest) longest = longest_away(helps);
   if (!longest) return false;
   give_way(*longest, "place");
@@ -132,7 +133,7 @@ bool workers::make_place_for(const share& wanting) {
 
 /// For the sessions that wait.
 void workers::make_way() {
-  if (waiting_.length() == 0 || !longest_away([](const share&) { return true; })) return;
+  if (waiting_.length() == 0 || !longest_away([](const worker&) { return true; })) return;
   constexpr auto fits = [](const seats& all, const share& s) { return all.may_run(s); };
   seats soon = places_soon();
   for (const waiting_line::one& one : waiting_.all()) {
@@ -141,11 +142,15 @@ void workers::make_way() {
   }
 }
 
-/// A worker has no memory left. It is answered when another one has ended. `own`: only what its identity
-/// holds is in its way.
-status workers::make_room(worker& asking, bool own) {
-  worker* const longest =
-      longest_away([&](const share& of) { return !own || (asking.slot && of.account == asking.account); });
+/// A worker has no memory left. It is answered when another one has ended, which had some where it is needed:
+/// a full device ends nobody who has memory of another one only.
+status workers::make_room(worker& asking, const room_message& needed) {
+  worker* const longest = longest_away([&](const worker& away) {
+    if (needed.own && !(asking.slot && away.has->account == asking.account)) return false;
+    const auto shown = shown_activity::open(away.activity);
+    return !shown || std::ranges::any_of(needed.boards,
+                                         [&](std::uint64_t board) { return shown->bytes_on(board) != 0; });
+  });
   if (longest && longest != &asking) {
     give_way(*longest, "memory");
     longest->makes_room_for.push_back(asking.id);

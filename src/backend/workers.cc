@@ -12,6 +12,7 @@
 
 #include "backend/confinement/confinement.hh"
 #include "backend/control_reader.hh"
+#include "backend/resume_messages.hh"
 #include "backend/session_fields.hh"
 #include "backend/worker_record.hh"
 #include "base/log.hh"
@@ -310,8 +311,10 @@ status workers::on_message(worker& w, control_message& m) {
   }
   if (m.kind == control_kind::interrupted || m.kind == control_kind::restored)
     return w.session && w.door ? on_link(w, m.kind == control_kind::interrupted) : nonsense();
-  if (m.kind == control_kind::make_room)
-    return w.session && m.payload.size() == 1 ? make_room(w, m.payload.front() != std::byte{0}) : nonsense();
+  if (m.kind == control_kind::make_room) {
+    const auto needed = body_of<room_message>(m.payload);
+    return w.session && needed ? make_room(w, *needed) : nonsense();
+  }
   if (m.kind == control_kind::ended) {
     auto end = decode_ended(m.payload);
     if (!end.ok()) return nonsense();
@@ -420,10 +423,10 @@ void workers::ended(worker& w, int wait_status) {
   for (const event_loop::id id : {w.connection_watch, w.timer}) loop_.forget(id);
   by_process_.erase(w.process.process);
   broker_.forget(w.id);
-  answer_for_room(w);
   if (!w.folder.empty()) folders_.remove(w.folder);
   if (w.kept) compiler_caches_.give_back(std::move(*w.kept));
   take_account_back(w);
+  answer_for_room(w);  // what it held is free now
   workers_.erase(w.id);
   if (!was_session) return tell_unsettled();
   call_next();

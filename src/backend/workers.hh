@@ -30,6 +30,8 @@
 
 namespace outboard::backend {
 
+struct room_message;
+
 /// How to start a worker: our own binary and what every worker is told. More is put behind `arguments`.
 struct worker_command {
   std::string program;
@@ -184,13 +186,13 @@ class workers {
   status open_door(worker& w, const wire::hello& hello);
   status on_link(worker& w, bool interrupted);
   std::optional<double> time_left(const worker& w) const;
-  worker* longest_away(const std::function<bool(const share&)>& fit) const;
+  worker* longest_away(const std::function<bool(const worker&)>& fit) const;
   void give_way(worker& w, const char* to);
   seats places_soon() const;
   bool give_place(seats& soon, const share& wanting, bool (*fits)(const seats&, const share&));
   bool make_place_for(const share& wanting);
   void make_way();
-  status make_room(worker& asking, bool own);
+  status make_room(worker& asking, const room_message& needed);
   void answer_for_room(const worker& gone);
   worker* find_proven(const accepted_session& guest, const wire::proven_question& asked);
   std::optional<wire::refusal> pass_on(worker& w, accepted_session& guest, const wire::resume_question& m);

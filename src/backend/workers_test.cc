@@ -10,7 +10,9 @@
 #include <fstream>
 #include <optional>
 
+#include "base/check.hh"
 #include "base/log.hh"
+#include "wire/features.hh"
 #include "wire/frame.hh"
 
 namespace outboard::backend {
@@ -34,25 +36,33 @@ struct workers_test : testing::Test {
   }
 
   void begin(const std::string& script) {
+    start(script);
+    client = add_session();
+  }
+  void start(const std::string& script) {
     all.emplace(loop,
                 worker_settings{.command = {"/bin/sh", {"sh", "-c", script}},
                                 .device = "mock",
                                 .uuids = {},
-                                .limits = {},
+                                .limits = {.linger_seconds = 60},
                                 .pool = {.per_key = 0},
                                 .confine = confine_choice::off,
                                 .own_environment = [](const char*) -> const char* { return nullptr; }},
                 [] {});
     seen.clear();  // without what its start says of confinement
+  }
+  /// The client's end of it.
+  unique_fd add_session(std::uint64_t features = 0) {
     std::array<int, 2> ends{};
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-    client.reset(ends[1]);
+    CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
     accepted_session session;
     session.connection.reset(ends[0]);
+    session.hello.features = features;
     session.scheme = "unix";
     session.from = session.peer = session.identity = "user 1";
     session.has = std::make_shared<const share>(share{.account = "user 1"});
-    ASSERT_FALSE(all->begin_session(std::move(session)));
+    CHECK(!all->begin_session(std::move(session)));
+    return unique_fd(ends[1]);
   }
   /// Runs the loop as the daemon does; returns the longest time between two timers that should be 5 ms apart.
   clock::duration run_for(clock::duration time) {
@@ -70,6 +80,11 @@ struct workers_test : testing::Test {
       all->reap();
     }
     return longest;
+  }
+  bool run_until_logged(std::string_view word) {
+    const auto until = clock::now() + 10s;
+    while (lines_with(word) == 0 && clock::now() < until) run_for(10ms);
+    return lines_with(word) != 0;
   }
   std::string refusal() {
     std::array<std::byte, 4096> room{};
@@ -152,6 +167,51 @@ TEST_F(workers_test, one_that_closes_its_control_socket_costs_nothing) {
   client.reset();
   run_for(10s);
   EXPECT_EQ(all->sessions(), 0u);
+}
+
+/// Sessions 1 and 2 each hold memory of the board with their number, and their clients are away. Session 3
+/// asks for room on board 2, and on board 7, of which nobody has anything.
+constexpr const char* holder = R"(
+import fcntl, os, socket, struct, sys, time
+control = socket.socket(fileno=3)
+(session,) = struct.unpack_from('<Q', control.recv(1 << 18), 1)
+control.recv(1 << 18)  # the door
+page = os.memfd_create('page', os.MFD_ALLOW_SEALING)
+os.ftruncate(page, 4096)
+fcntl.fcntl(page, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+os.pwrite(page, struct.pack('<QQQ', 0, session, 1 << 20), 0)
+serving, ended, interrupted, make_room = (bytes([int(kind)]) for kind in sys.argv[1:5])
+socket.send_fds(control, [serving], [page])
+if session < 3:
+    control.send(interrupted)
+    time.sleep(100)
+answers = []
+for board in (2, 7):
+    control.send(make_room + struct.pack('<BQQ', 0, 1, board))
+    answers.append(str(control.recv(100)[1]))
+why = ('answers ' + ' '.join(answers)).encode()
+control.send(ended + struct.pack('<BQ', 0, len(why)) + why)
+)";
+
+TEST_F(workers_test, a_full_device_ends_no_session_that_has_memory_of_another_one_only) {
+  const std::string file = testing::TempDir() + "workers_test.holder";
+  std::ofstream(file) << holder;
+  std::string command = "exec python3 -B " + file;
+  for (const control_kind kind :
+       {control_kind::serving, control_kind::ended, control_kind::interrupted, control_kind::make_room})
+    command += ' ' + std::to_string(static_cast<int>(kind));
+  start(command);
+  std::vector<unique_fd> clients;
+  for (const char* state : {"session 1 is interrupted", "session 2 is interrupted", "answers"}) {
+    clients.push_back(add_session(wire::feature_resume));
+    ASSERT_TRUE(run_until_logged(state)) << state;
+  }
+  EXPECT_EQ(lines_with("answers 1 0"), 1u);
+  EXPECT_EQ(lines_with("another session needed its memory"), 1u);
+  std::vector<std::uint64_t> left;
+  for (const session_info& s : all->list_sessions()) left.push_back(s.id);
+  EXPECT_EQ(left, std::vector<std::uint64_t>{1}) << "which has been away for longer";
+  std::remove(file.c_str());
 }
 
 }  // namespace

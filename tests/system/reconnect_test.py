@@ -372,6 +372,35 @@ class Ends(Links):
         self.assertIn("another session needed its place", daemon.log())
 
 
+class Memory(Links):
+    # Reads sizes and answers each with the code of its allocation.
+    TAKER = ("import ctypes as c, sys\n"
+             "d, x, p = c.CDLL('libcuda.so.1'), c.c_void_p(), c.c_uint64()\n"
+             "assert [d.cuInit(0), d.cuDevicePrimaryCtxRetain(c.byref(x), 0), d.cuCtxSetCurrent(x)] == [0, 0, 0]\n"
+             "for line in sys.stdin: print(d.cuMemAlloc_v2(c.byref(p), c.c_size_t(int(line))), flush=True)\n")
+    OUT_OF_MEMORY = 2
+
+    def take(self, process, size):
+        process.stdin.write(f"{size}\n")
+        process.stdin.flush()
+        return int(process.stdout.readline())
+
+    def test_an_absent_client_gives_way_to_an_allocation(self):
+        most = 192 << 20
+        daemon = self.serve(config=RESUMED + f"[identity.default]\ndevice_memory = {most}\n")
+        absent, other = (self.start(["python3", "-c", self.TAKER], daemon.tcp, stdin=subprocess.PIPE, **self.client()) for _ in range(2))
+        self.assertEqual(self.take(absent, most // 4 * 3), 0)
+        self.assertEqual(self.take(other, most // 2), self.OUT_OF_MEMORY)
+        absent.kill()
+        self.assertTrue(wait_until(lambda: any(s["state"] == "interrupted" for s in daemon.sessions()), 5), daemon.sessions())
+        # What nobody's memory would make possible ends nobody.
+        self.assertEqual(self.take(other, most + 1), self.OUT_OF_MEMORY)
+        self.assertEqual(len(daemon.sessions()), 2)
+        self.assertEqual(self.take(other, most // 2), 0)
+        self.assertEqual([s["process"] for s in daemon.sessions()], [other.pid])
+        self.assertIn("another session needed its memory", daemon.log())
+
+
 class Places(SystemTest):
     def test_a_session_gives_way_only_to_one_that_gets_its_place_by_that(self):
         tokens = pathlib.Path(self.folder, "tokens")
