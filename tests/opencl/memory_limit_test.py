@@ -23,6 +23,10 @@ class MemoryLimit(OpenClClient, SystemTest):
     def limited(self):
         return self.serve(config=f"[devices]\nmemory = {LIMIT}\n")
 
+    def buffer(self, client, index, size):
+        # flags, size, no shared memory; upload, bytes, none present
+        return self.ask(client, "clCreateBufferWithProperties", handle(MEM, index), handle(CONTEXT), 1, size, 0, 0, 0, tail=b"\0")[0]
+
     def test_a_program_gets_so_much_and_no_more(self):
         daemon = self.limited()
         for url in (daemon.unix, daemon.tcp):
@@ -42,6 +46,23 @@ class MemoryLimit(OpenClClient, SystemTest):
             process.kill()
         self.sessions_are_gone(daemon)
 
+    def test_a_session_whose_client_is_away_gives_way(self):
+        daemon = self.serve(config=f"[limits]\nlinger_seconds = 60\n[identity.default]\ndevice_memory = {LIMIT}\n")
+        absent = self.start(program("opencl_memory_limit", LIMIT, "hold"), daemon.tcp, **ICD)
+        self.assertEqual(absent.stdout.readline(), f"0 {REFUSED}\n")
+        self.assertTrue(wait_until(lambda: [s["memory_bytes"] for s in daemon.sessions()] == [LIMIT // 4 * 3]), daemon.sessions())
+        client = self.client(daemon.tcp)
+        self.assertEqual(self.ask(client, "clCreateContext", handle(CONTEXT), PLATFORM, 1, DEVICE, 0)[0], 0)
+
+        self.assertEqual(self.buffer(client, 0, LIMIT // 2), REFUSED)
+        absent.kill()
+        self.assertTrue(wait_until(lambda: any(s["state"] == "interrupted" for s in daemon.sessions())), daemon.sessions())
+        self.assertEqual(self.buffer(client, 1, LIMIT * 2), REFUSED)
+        self.assertEqual(len(daemon.sessions()), 2)
+        self.assertEqual(self.buffer(client, 2, LIMIT // 2), 0)
+        self.assertEqual(len(daemon.sessions()), 1)
+        self.assertIn("another session needed its memory", daemon.log())
+
     def test_nothing_waits_for_it(self):
         daemon = self.limited()
         file = os.path.join(self.folder, "trace")
@@ -59,9 +80,7 @@ class MemoryLimit(OpenClClient, SystemTest):
             block = LIMIT // 4
 
             def buffer(index, size):
-                # flags, size, no shared memory; upload, bytes, none present
-                return self.ask(client, "clCreateBufferWithProperties", handle(MEM, index), handle(CONTEXT), 1, size, 0, 0, 0,
-                                tail=b"\0")[0]
+                return self.buffer(client, index, size)
 
             codes = [buffer(i, block) for i in range(5)]
             self.assertEqual(codes, [0, 0, 0, 0, REFUSED])

@@ -5,6 +5,7 @@
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/places.hh"
 #include "backend/opencl/questions.hh"
+#include "backend/opencl/with_room.hh"
 
 namespace outboard::backend::opencl {
 namespace {
@@ -51,6 +52,24 @@ std::optional<std::size_t> bytes_of(const cl_image_desc& about, std::size_t elem
   return bytes;
 }
 
+/// One that shows no buffer. How much it takes is known once it is there, until then the least that it may.
+cl_int create_counted(call& c, cl_context context, cl_mem_flags flags, const cl_image_format& format,
+                      const cl_image_desc& about, cl_mem& made, std::shared_ptr<memory_ledger::hold>& held) {
+  const api::opencl::function_table& table = own(c).table();
+  const cl_int full = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  std::uint64_t bytes = bytes_of(about, 1).value_or(~std::uint64_t{0});
+  const auto attempt = [&] {
+    cl_int code = CL_SUCCESS;
+    made = table.clCreateImage(context, flags, &format, &about, nullptr, &code);
+    if (code != CL_SUCCESS) return code;
+    bytes = bytes_held(table, made);
+    if ((held = own(c).count(context, bytes))) return code;
+    table.clReleaseMemObject(made);
+    return full;
+  };
+  return backend::with_room(c.session, full, attempt, [&] { return own(c).room_for(context, bytes); });
+}
+
 }  // namespace
 
 namespace ends {
@@ -82,15 +101,14 @@ outcome clCreateImageWithProperties(call& c) {
   const cl_mem_flags flags =
       body.flags & ~static_cast<cl_mem_flags>(CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR);
   cl_mem made = nullptr;
-  if (code == CL_SUCCESS && !table.clCreateImage) code = CL_INVALID_OPERATION;
-  if (code == CL_SUCCESS) made = table.clCreateImage(context, flags, &format, &about, nullptr, &code);
-  if (code == CL_SUCCESS && body.memory && (code = check_shown(table, made, about)) != CL_SUCCESS)
-    table.clReleaseMemObject(made);
-  // How much it takes is known once it is there. One that shows a buffer takes nothing.
   std::shared_ptr<memory_ledger::hold> held;
-  if (code == CL_SUCCESS && !body.memory && !(held = own(c).count(context, bytes_held(table, made)))) {
-    code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
-    table.clReleaseMemObject(made);
+  if (code == CL_SUCCESS && !table.clCreateImage) code = CL_INVALID_OPERATION;
+  if (code == CL_SUCCESS && body.memory) {
+    made = table.clCreateImage(context, flags, &format, &about, nullptr, &code);
+    if (code == CL_SUCCESS && (code = check_shown(table, made, about)) != CL_SUCCESS)
+      table.clReleaseMemObject(made);
+  } else if (code == CL_SUCCESS) {
+    code = create_counted(c, context, flags, format, about, made, held);
   }
   if (code == CL_SUCCESS && body.contents.present) {
     const auto wanted = bytes_of(about, size_of(table, made, CL_IMAGE_ELEMENT_SIZE));

@@ -4,9 +4,10 @@
 
 namespace outboard::backend::opencl {
 
-void memory_ledger::add(cl_device_id device, std::uint64_t board) {
+void memory_ledger::add(cl_device_id device, std::uint64_t board, std::uint64_t memory) {
   places_[device] = static_cast<std::int32_t>(boards_.size());
   boards_.push_back(board);
+  memory_.push_back(memory);
 }
 
 void memory_ledger::add_part(cl_device_id part, cl_device_id whole) {
@@ -43,6 +44,19 @@ std::shared_ptr<memory_ledger::hold> memory_ledger::take(places on, std::uint64_
   if (account_) account_->settle();  // what was claimed of some devices, too, if the rest was not to be had
   if (!claimed) return nullptr;
   return std::make_shared<hold>(shared_from_this(), std::move(on), bytes);
+}
+
+std::optional<room_message> memory_ledger::room_for(const places& on, std::uint64_t bytes) const {
+  if (!fits(on, bytes)) return std::nullopt;
+  std::vector<std::uint64_t> full, all;  // by the identity's limit, which comes first
+  for (const std::int32_t place : on) {
+    const auto at = static_cast<std::size_t>(place);
+    if (bytes > memory_[at]) return std::nullopt;
+    all.push_back(boards_[at]);
+    if (account_ && account_->lacks(place, bytes)) full.push_back(boards_[at]);
+  }
+  const bool own = !full.empty();
+  return room_message{own, own ? std::move(full) : std::move(all)};
 }
 
 memory_ledger::hold::~hold() {

@@ -14,6 +14,7 @@
 
 #include "api/opencl/headers.hh"
 #include "backend/device_tally.hh"
+#include "backend/resume_messages.hh"
 
 namespace outboard::backend::opencl {
 
@@ -25,8 +26,9 @@ class memory_ledger : public std::enable_shared_from_this<memory_ledger> {
   memory_ledger(std::uint64_t most, activity_page* page, const account_share* account = nullptr)
       : most_(most), page_(page), account_(account ? std::optional(*account) : std::nullopt) {}
 
-  /// The host's next device, by its board's number (0: none). Parts of a device count as the whole.
-  void add(cl_device_id device, std::uint64_t board);
+  /// The host's next device, by its board's number (0: none), with all of its memory. Parts of a device count
+  /// as the whole.
+  void add(cl_device_id device, std::uint64_t board, std::uint64_t memory);
   void add_part(cl_device_id part, cl_device_id whole);
   /// All of the host's are known.
   void open() {
@@ -64,13 +66,16 @@ class memory_ledger : public std::enable_shared_from_this<memory_ledger> {
   /// nullptr: more than the session may hold, or its identity. With the turn, so that nobody counts in
   /// between.
   std::shared_ptr<hold> take(places on, std::uint64_t bytes);
+  /// What has to be freed for so much more; nothing: no other session's memory would help, because the
+  /// session's own limit or a device does not allow it.
+  std::optional<room_message> room_for(const places& on, std::uint64_t bytes) const;
 
  private:
   const std::uint64_t most_;
   activity_page* const page_;
   std::optional<account_share> account_;
   device_tally tally_;
-  std::vector<std::uint64_t> boards_;
+  std::vector<std::uint64_t> boards_, memory_;
   std::map<cl_device_id, std::int32_t> places_;
   std::atomic<std::uint64_t> dying_{0};
 };

@@ -7,14 +7,15 @@
 namespace outboard::backend::opencl {
 namespace {
 
-constexpr std::uint64_t most = 1000;
+constexpr std::uint64_t most = 1000, memory = 1500;
 
 cl_device_id device(std::uintptr_t number) { return reinterpret_cast<cl_device_id>(number * 16); }
 
-std::shared_ptr<memory_ledger> ledger_of_two(std::uint64_t limit = most, activity_page* page = nullptr) {
-  auto all = std::make_shared<memory_ledger>(limit, page);
-  all->add(device(1), 0x1b00 + 1);
-  all->add(device(2), 0);
+std::shared_ptr<memory_ledger> ledger_of_two(std::uint64_t limit = most, activity_page* page = nullptr,
+                                             account_share* account = nullptr) {
+  auto all = std::make_shared<memory_ledger>(limit, page, account);
+  all->add(device(1), 0x1b00 + 1, memory);
+  all->add(device(2), 0, memory);
   all->add_part(device(3), device(2));
   all->open();
   return all;
@@ -39,13 +40,7 @@ TEST(MemoryLedger, EachDeviceHasTheLimitForItself) {
 
 TEST(MemoryLedger, SessionsOfOneIdentityHaveItsLimitTogether) {
   auto account = std::move(*memory_account::make(1000, std::array<std::uint64_t, 1>{0x1b00 + 1}));
-  const auto session = [&](account_share& share) {
-    auto all = std::make_shared<memory_ledger>(most, nullptr, &share);
-    all->add(device(1), 0x1b00 + 1);
-    all->add(device(2), 0);
-    all->open();
-    return all;
-  };
+  const auto session = [](account_share& share) { return ledger_of_two(most, nullptr, &share); };
   auto mine = account_share::open(account.descriptor(), *account.take_slot());
   auto others = account_share::open(account.descriptor(), *account.take_slot());
   const auto a = session(*mine), b = session(*others);
@@ -91,6 +86,28 @@ TEST(MemoryLedger, WithoutALimitItCountsAllTheSame) {
   const auto held = take(*all, {device(1)}, 1ull << 40);
   ASSERT_TRUE(held);
   EXPECT_EQ(all->bytes(device(1)), 1ull << 40);
+}
+
+TEST(MemoryLedger, RoomIsWantedWhereOthersMemoryHelps) {
+  using boards = std::vector<std::uint64_t>;
+  const auto room_for = [](memory_ledger& all, std::vector<cl_device_id> on, std::uint64_t bytes) {
+    return all.room_for(all.places_of(on), bytes);
+  };
+  auto account = std::move(*memory_account::make(1000, std::array<std::uint64_t, 1>{0x1b00 + 1}));
+  auto mine = account_share::open(account.descriptor(), *account.take_slot());
+  auto others = account_share::open(account.descriptor(), *account.take_slot());
+  const auto a = ledger_of_two(900, nullptr, &*mine), b = ledger_of_two(900, nullptr, &*others);
+  auto room = room_for(*a, {device(1), device(2)}, 800);
+  ASSERT_TRUE(room);
+  EXPECT_FALSE(room->own);
+  EXPECT_EQ(room->boards, (boards{0x1b00 + 1, 0}));
+  const auto held = take(*b, {device(2)}, 700);
+  room = room_for(*a, {device(1), device(3)}, 800);
+  ASSERT_TRUE(room);
+  EXPECT_TRUE(room->own) << "only its identity's other session can help, on this device";
+  EXPECT_EQ(room->boards, boards{0});
+  EXPECT_FALSE(room_for(*a, {device(1)}, 901)) << "more than the session may hold";
+  EXPECT_FALSE(room_for(*ledger_of_two(0), {device(1)}, memory + 1)) << "more than there is";
 }
 
 TEST(MemoryLedger, TheActivityPageSaysWhatIsHeldOfABoard) {

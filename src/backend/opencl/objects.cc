@@ -4,6 +4,7 @@
 
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/places.hh"
+#include "backend/opencl/with_room.hh"
 #include "marshal/opencl/bodies.hh"
 
 namespace outboard::backend::opencl::ends {
@@ -14,11 +15,6 @@ namespace {
 
 /// How long a client waits for memory that it has released: commands that use it may take any time.
 constexpr std::chrono::seconds patience{2};
-
-cl_int count(call& c, cl_context context, std::uint64_t bytes, std::shared_ptr<memory_ledger::hold>& held) {
-  held = own(c).count(context, bytes);
-  return held ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
-}
 
 }  // namespace
 
@@ -144,10 +140,11 @@ outcome clCreateBufferWithProperties(call& c) {
   if (body.shared) flags |= CL_MEM_USE_HOST_PTR, host = reinterpret_cast<void*>(body.shared);
   cl_mem made = nullptr;
   std::shared_ptr<memory_ledger::hold> held;
-  if (code == CL_SUCCESS && !body.shared) code = count(c, context, body.size, held);
-  if (code == CL_SUCCESS) {
+  const auto create = [&] {
     made = own(c).table().clCreateBuffer(context, flags, body.size, host, &code);
-  }
+    return code;
+  };
+  if (code == CL_SUCCESS) code = body.shared ? create() : with_room(c, context, body.size, held, create);
   return keep_counted(c, body.handle, made, code, std::move(held));
 }
 
@@ -173,8 +170,12 @@ outcome clCreatePipe(call& c) {
   cl_int code = resolve(c, body.context, context);
   if (code == CL_SUCCESS && !create) code = CL_INVALID_OPERATION;
   std::shared_ptr<memory_ledger::hold> held;
-  if (code == CL_SUCCESS) code = count(c, context, std::uint64_t{body.packet_size} * body.packets, held);
-  if (code == CL_SUCCESS) made = create(context, body.flags, body.packet_size, body.packets, nullptr, &code);
+  if (code == CL_SUCCESS) {
+    code = with_room(c, context, std::uint64_t{body.packet_size} * body.packets, held, [&] {
+      made = create(context, body.flags, body.packet_size, body.packets, nullptr, &code);
+      return code;
+    });
+  }
   return keep_counted(c, body.handle, made, code, std::move(held));
 }
 

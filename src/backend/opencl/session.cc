@@ -167,7 +167,12 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
 }
 
 marshal::opencl::device_facts session::introduce(cl_device_id device, cl_device_id whole) {
-  whole ? ledger_->add_part(device, whole) : ledger_->add(device, board_of(table_, device));
+  if (whole) {
+    ledger_->add_part(device, whole);
+  } else {
+    ledger_->add(device, board_of(table_, device),
+                 value_of_device<cl_ulong>(table_, device, CL_DEVICE_GLOBAL_MEM_SIZE));
+  }
   const std::uint64_t id = id_of(api::handle_kind::cl_device, devices_++);
   CHECK(core_->objects().create(id, device, {}));
   marshal::opencl::device_facts facts{id, ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)};
@@ -178,6 +183,10 @@ marshal::opencl::device_facts session::introduce(cl_device_id device, cl_device_
 
 std::shared_ptr<memory_ledger::hold> session::count(cl_context context, std::uint64_t bytes) {
   return ledger_->take(ledger_->places_of(opencl::devices_of(table_, context)), bytes);
+}
+
+std::optional<room_message> session::room_for(cl_context context, std::uint64_t bytes) const {
+  return ledger_->room_for(ledger_->places_of(opencl::devices_of(table_, context)), bytes);
 }
 
 cl_int session::take_failure(cl_command_queue queue) {

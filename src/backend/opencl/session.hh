@@ -69,6 +69,8 @@ class session final : public session_api {
   /// Counts an object of so many bytes on every device of the context. nullptr: more than the session may
   /// hold.
   std::shared_ptr<memory_ledger::hold> count(cl_context context, std::uint64_t bytes);
+  /// What has to be freed for such an object; nothing: no other session's memory would help.
+  std::optional<room_message> room_for(cl_context context, std::uint64_t bytes) const;
   std::shared_ptr<memory_ledger> ledger() { return ledger_; }
 
   /// A posted command of this queue could not be given to the device: the queue's next clFinish says so.

@@ -5,6 +5,7 @@
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
+#include "backend/opencl/with_room.hh"
 #include "backend/session_core.hh"
 #include "base/log.hh"
 #include "base/pages.hh"
@@ -65,7 +66,7 @@ cl_int allocate_fine(call& c, const shared_memory_body& body, shared_memory::blo
   }
   log::warn("no fine-grained memory of ", body.size, " bytes: what the device gave is no ordinary memory");
   table.clSVMFree(made.context, pointer(made.native));
-  return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  return CL_OUT_OF_RESOURCES;
 }
 
 /// Those of one kernel: the null pointer is nobody's.
@@ -89,16 +90,13 @@ outcome clSVMAlloc(call& c) {
   if (code == CL_SUCCESS && (!table.clSVMAlloc || !table.clSVMFree)) code = CL_INVALID_OPERATION;
   if (code != CL_SUCCESS) return outcome::answer_code(code);
   const bool fine = (body.flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) != 0;
-  auto held = own(c).count(context, fine ? page_up(body.size) : body.size);
-  if (!held) return outcome::answer_code(CL_MEM_OBJECT_ALLOCATION_FAILURE);
-  shared_memory::block made{body.size, context, 0, std::move(held)};
+  shared_memory::block made{body.size, context, 0};
   address_body reply;
-  if (fine) {
-    code = allocate_fine(c, body, made, reply.address);
-  } else {
+  code = with_room(c, context, fine ? page_up(body.size) : body.size, made.held, [&]() -> cl_int {
+    if (fine) return allocate_fine(c, body, made, reply.address);
     reply.address = number(table.clSVMAlloc(context, body.flags, body.size, body.alignment));
-    if (!reply.address) code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
-  }
+    return reply.address ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  });
   if (code != CL_SUCCESS) return outcome::answer_code(code);
   table.clRetainContext(context);
   own(c).shared().add(reply.address, std::move(made));
