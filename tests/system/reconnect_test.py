@@ -361,6 +361,22 @@ class Ends(Links):
         self.sessions_are_gone(daemon)
         self.assertEqual(daemon.log().count("its program has ended"), 10)
 
+    def test_links_come_back_to_a_server_that_drains(self):
+        daemon = self.serve(config=RESUMED)
+        link = self.link_to(daemon)
+        client = self.start(program("interrupted", 3000, 0), link.url, **self.client())
+        self.assertTrue(wait_until(lambda: [s for s in daemon.sessions() if s["memory_bytes"]], 20))
+        daemon.process.send_signal(signal.SIGTERM)
+        self.assertTrue(wait_until(lambda: "waiting up to" in daemon.log(), 5))
+        backs = len(link.backs)
+        link.reset_all()
+        self.assertTrue(wait_until(lambda: len(link.backs) > backs, 5), "the link does not come back")
+        late = run_program(program("vector_add", 64), daemon.tcp, **self.client())
+        self.assertIn("the server is shutting down", late.stderr)
+        out, err = client.communicate(timeout=60)
+        self.assertEqual((client.returncode, err), (0, ""), out)
+        self.assertEqual(daemon.process.wait(10), 0)
+
     def test_an_absent_client_gives_way(self):
         daemon = self.serve(config="[limits]\nlinger_seconds = 60\nrunning = 1\n[pool]\nper_key = 0\n" + CONFIG)
         link, client = self.client_behind_a_link(daemon)
