@@ -8,6 +8,7 @@
 #include <climits>
 
 #include "base/errno_text.hh"
+#include "base/log.hh"
 
 namespace outboard::backend {
 
@@ -35,8 +36,11 @@ void event_loop::change(id watch, std::uint32_t events) {
   epoll_event event{};
   event.events = events;
   event.data.u64 = watch;
-  // Needs no memory, unlike EPOLL_CTL_ADD.
-  CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, at->second.fd, &event) == 0);
+  // Needs no memory, unlike EPOLL_CTL_ADD: it fails for a descriptor that is closed, which never has events.
+  // Whoever closed it too soon has its own timer, or waits for ever; all others go on.
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, at->second.fd, &event) == 0) return;
+  log::error("the server no longer watches descriptor ", at->second.fd, ": ", errno_text(errno));
+  watches_.erase(at);
 }
 
 void event_loop::forget(id which) {
