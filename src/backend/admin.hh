@@ -48,9 +48,10 @@ struct daemon_facts {
   std::size_t guests = 0;
   std::uint64_t refused = 0;
   std::chrono::system_clock::time_point started;
-  std::string asker;     ///< who asks
-  const share& has;      ///< and what is its share
-  bool several = false;  ///< do identities share the places?
+  std::string asker;       ///< who asks
+  const share& has;        ///< and what is its share
+  bool several = false;    ///< do identities share the places?
+  std::string audit_file;  ///< shown to administrators alone; empty: there is none
 };
 
 /// One object for each device; the second: for each that an identity gets.

@@ -32,10 +32,31 @@ void workers::call_next() {
     if (const auto refusal = give_worker(*session)) {
       const log::with_fields fields(client_fields(*session));
       log::info("refused ", session->from, ": ", refusal->message);
+      audit_refusal(*session, refusal->message);
       send_refusal(session->to_answer(), *refusal);
     }
   }
   make_way();
+}
+
+void workers::audit_begin(const worker& w) const {
+  audit_fields fields = proven_fields(*w.session);
+  fields.insert(fields.end(), {{"api", std::string(w.cuda ? "CUDA" : "OpenCL")},
+                               {"worker", static_cast<std::int64_t>(w.process.process)}});
+  settings_.audit.write("session-began", fields, claimed_fields(*w.session));
+}
+
+void workers::audit_end(const worker& w, double seconds, const std::string& why) const {
+  audit_fields fields = proven_fields(*w.session);
+  fields.insert(fields.end(), {{"seconds", seconds}, {"reason", why}});
+  settings_.audit.write("session-ended", fields, claimed_fields(*w.session));
+}
+
+/// It costs who waits nothing.
+void workers::audit_refusal(const accepted_session& session, const std::string& why) const {
+  audit_fields fields = proven_fields(session);
+  fields.emplace_back("reason", why);
+  settings_.audit.write_some(session.identity, "refused", fields, claimed_fields(session));
 }
 
 void workers::end_identity(const std::string& identity, const std::string& why) {

@@ -13,12 +13,18 @@ namespace {
 /// Stands for the sources that have no count of their own.
 constexpr std::string_view others = "other addresses";
 
-void report_left_out(std::uint64_t count, std::string_view source) {
+void log_left_out(std::uint64_t count, std::string_view source) {
   log::info(count, count == 1 ? " more line about " : " more lines about ", source,
             count == 1 ? " is left out" : " are left out");
 }
 
 }  // namespace
+
+bounded_log::bounded_log(event_loop& loop, line_limits limits, report_left_out report)
+    : loop_(loop),
+      limits_(limits),
+      tell_(report ? std::move(report) : report_left_out(log_left_out)),
+      all_(limits.at_once_of_all, limits.per_second_of_all) {}
 
 bounded_log::~bounded_log() {
   loop_.forget(timer_);
@@ -48,12 +54,12 @@ void bounded_log::report() {
   std::uint64_t rest = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (i < limits_.named) {
-      report_left_out(counts[i].first, counts[i].second);
+      tell_(counts[i].first, counts[i].second);
     } else {
       rest += counts[i].first;
     }
   }
-  if (rest != 0) report_left_out(rest, others);
+  if (rest != 0) tell_(rest, others);
 }
 
 void bounded_log::each_second() {

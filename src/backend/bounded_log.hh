@@ -6,8 +6,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "backend/bucket.hh"
 #include "backend/event_loop.hh"
@@ -27,14 +29,18 @@ struct line_limits {
 
 class bounded_log {
  public:
-  /// `loop` outlives this object.
-  explicit bounded_log(event_loop& loop, line_limits limits = {})
-      : loop_(loop), limits_(limits), all_(limits.at_once_of_all, limits.per_second_of_all) {}
+  /// How many lines were left out since the last report.
+  using report_left_out = std::function<void(std::uint64_t count, std::string_view source)>;
+
+  /// `loop` outlives this object. `report`: nothing: into the log.
+  explicit bounded_log(event_loop& loop, line_limits limits = {}, report_left_out report = nullptr);
   /// Reports what was left out.
   ~bounded_log();
   bounded_log(const bounded_log&) = delete;
   bounded_log& operator=(const bounded_log&) = delete;
 
+  /// Whether a line about it may be written; else it is counted.
+  bool may_write(const std::string& source);
   /// Writes the line, or counts it. Formats nothing in the second case.
   template <class... Parts>
   void info(const std::string& source, const Parts&... parts) {
@@ -47,12 +53,12 @@ class bounded_log {
     std::uint64_t left_out = 0;
   };
 
-  bool may_write(const std::string& source);
   void report();
   void each_second();
 
   event_loop& loop_;
   line_limits limits_;
+  report_left_out tell_;
   bucket all_;
   std::map<std::string, account> accounts_;
   event_loop::id timer_ = 0;

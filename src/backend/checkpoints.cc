@@ -45,6 +45,7 @@ const char* word_of(checkpoint_step step) {
 struct checkpoints::waiting {
   unique_fd connection;
   std::string from, peer;
+  proven_identity who;
   wire::checkpoint_question question;
   wire::seal seal{};
   std::uint64_t session = 0;
@@ -68,7 +69,7 @@ std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
     send_answer(asker.connection.get(), asker.seal, {});
     return std::nullopt;
   }
-  if (settings_.device == "vendor") return ask_driver(asker, *q, session->worker);
+  if (settings_.device == "vendor") return ask_driver(asker, *q, *session);
   if (!workers_.hold_of(session->id)) {
     send_answer(asker.connection.get(), asker.seal, {true, CUDA_ERROR_NOT_SUPPORTED, 0});
     return std::nullopt;
@@ -80,6 +81,7 @@ std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
   a->connection = std::move(asker.connection);
   a->from = asker.from;
   a->peer = asker.peer;
+  a->who = asker.who();
   a->until = q->milliseconds ? event_loop::clock::now() + std::chrono::milliseconds(q->milliseconds)
                              : event_loop::clock::time_point::max();
   a->question = std::move(*q);
@@ -92,12 +94,13 @@ std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
 
 /// The connection goes to a process that may call the driver, as this one never does.
 std::optional<wire::refusal> checkpoints::ask_driver(accepted_session& asker,
-                                                     const wire::checkpoint_question& q, pid_t worker) {
+                                                     const wire::checkpoint_question& q,
+                                                     const session_info& session) {
   if (!places_.take(asker.identity))
     return wire::refusal{wire::refusal_reason::busy, "too many questions about checkpoints are asked"};
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device,
-                                     "--checkpoint", std::to_string(worker)});
+                                     "--checkpoint", std::to_string(session.worker)});
   auto started =
       start_child(settings_.command.program, arguments, worker_environment({}, settings_.own_environment));
   if (!started.ok()) {
@@ -119,8 +122,21 @@ std::optional<wire::refusal> checkpoints::ask_driver(accepted_session& asker,
     forget_helper(id);  // without its control socket it ends
     return wire::refusal{wire::refusal_reason::busy, asked.error().message};
   }
-  log_.info(asker.peer, "worker ", worker, " is to be ", word_of(q.step), ", asked from ", asker.from);
+  log_.info(asker.peer, "worker ", session.worker, " is to be ", word_of(q.step), ", asked from ",
+            asker.from);
+  audit(asker.who(), asker.from, session.id, q.step);
   return std::nullopt;
+}
+
+/// Of the acts, not of looks.
+void checkpoints::audit(const proven_identity& who, const std::string& from, std::uint64_t session,
+                        checkpoint_step step) const {
+  if (step == checkpoint_step::state) return;
+  settings_.audit.write_some(who.person, "checkpoint",
+                             {{"by", who.person},
+                              {"from", from},
+                              {"session", static_cast<std::int64_t>(session)},
+                              {"step", std::string(word_of(step))}});
 }
 
 void checkpoints::forget_helper(asker_id id) {
@@ -146,6 +162,7 @@ void checkpoints::step(asker_id id) {
     if (hold->state != from) return answer(id, CUDA_ERROR_ILLEGAL_STATE);
     hold->state = to;
     log_.info(a.peer, "session ", a.session, " is ", word_of(a.question.step), ", asked from ", a.from);
+    audit(a.who, a.from, a.session, a.question.step);
     answer(id, CUDA_SUCCESS);
   };
   switch (a.question.step) {
@@ -176,6 +193,7 @@ void checkpoints::look_again(asker_id id) {
   if (hold->at_rest()) {
     hold->state = CU_PROCESS_STATE_LOCKED;
     log_.info(a.peer, "session ", a.session, " is locked, asked from ", a.from);
+    audit(a.who, a.from, a.session, checkpoint_step::lock);
     return answer(id, CUDA_SUCCESS);
   }
   char nothing = 0;

@@ -21,6 +21,7 @@ struct checkpoint_settings {
   worker_command command;
   std::string device;  ///< "vendor", "cpu", "mock"
   variable_source own_environment;
+  auditor audit = {};
 };
 
 class checkpoints {
@@ -45,8 +46,10 @@ class checkpoints {
   };
 
   std::optional<wire::refusal> ask_driver(accepted_session& asker, const wire::checkpoint_question& q,
-                                          pid_t worker);
+                                          const session_info& session);
   void forget_helper(asker_id id);
+  void audit(const proven_identity& who, const std::string& from, std::uint64_t session,
+             wire::checkpoint_step step) const;
   void step(asker_id id);
   void look_again(asker_id id);
   void answer(asker_id id, std::int32_t code, std::int32_t state = 0);

@@ -1,19 +1,16 @@
 #include "backend/daemon.hh"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 
 #include "backend/answers.hh"
+#include "backend/audit.hh"
 #include "backend/checkpoints.hh"
 #include "backend/daemon_start.hh"
 #include "backend/device_shape.hh"
@@ -43,50 +40,6 @@ constexpr std::chrono::milliseconds look_at_tokens_every{300};
 /// Programs that renew certificates only replace the files.
 constexpr std::chrono::seconds look_at_certificates_every{1};
 
-/// Four descriptors a session, and room for the rest; most systems start programs with 1,024.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-result<unique_fd> take_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&set, number);
-  CHECK(::sigprocmask(SIG_BLOCK, &set, nullptr) == 0);
-  unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!fd) return failure("signalfd: " + errno_text(errno));
-  return fd;
-}
-
-struct passed_socket {
-  std::string_view scheme;
-  bool foreign = false;  ///< other hosts can reach it
-};
-
-result<passed_socket> inspect_passed_socket(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return failure("descriptor " + std::to_string(fd) +
-                   " that was passed is no socket: " + errno_text(errno));
-  }
-  if (address.ss_family == AF_UNIX)
-    return passed_socket{scheme_with(&scheme_traits::has_socket_file).name, false};
-  const std::string_view far = scheme_with(&scheme_traits::leaves_host).name;
-  if (address.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    return passed_socket{far, (ntohl(v4.sin_addr.s_addr) >> 24) != 127};
-  }
-  if (address.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-    return passed_socket{far, !IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr)};
-  }
-  return failure("a socket was passed that no transport uses; known are " + url_forms());
-}
-
 /// Which clients of a listener may speak without TLS; nothing: all do, and the gate has no part in it.
 std::optional<plain_clients> plain_clients_of(const config& c, const std::string& url) {
   if (!traits_of(url).leaves_host || c.tls == tls_choice::off) return std::nullopt;
@@ -112,12 +65,14 @@ class daemon {
       : settings_(std::move(settings)),
         device_(std::move(device)),
         loop_(std::move(loop)),
+        audit_(loop_),
         signals_(std::move(signals)),
         tokens_(std::move(tokens)),
         any_local_user_(rules.any_peer_user || !rules.peer_users.empty()),
         workers_(loop_, settings_for_workers(), [this] { session_ended(); }),
         monitor_(loop_, settings_for_monitor(), workers_),
-        checkpoints_(loop_, {settings_.command, device_.kind, settings_.own_environment}, workers_),
+        checkpoints_(loop_, {settings_.command, device_.kind, settings_.own_environment, auditor(audit_)},
+                     workers_),
         guests_(
             loop_, with_tokens(std::move(rules)),
             [this](accepted_session&& s) { return begin(std::move(s)); },
@@ -130,6 +85,7 @@ class daemon {
     set_places();
   }
 
+  void begin_audit(unique_fd file);
   status watch_signals();
   status listen_everywhere();
   void serve();
@@ -141,7 +97,7 @@ class daemon {
     event_loop::id watch = 0;
   };
 
-  worker_settings settings_for_workers() const;
+  worker_settings settings_for_workers();
   monitor_settings settings_for_monitor() const;
   std::optional<wire::refusal> begin(accepted_session&& guest);
   void set_places();
@@ -159,11 +115,13 @@ class daemon {
   void accept_from(std::size_t index);
   void pause(std::size_t index, const std::string& why);
   void on_signal();
+  void audit_signal(const char* event, const signalfd_siginfo& info);
   void begin_to_stop();
   void session_ended();
   void look_at_tokens();
-  guest_rules with_tokens(guest_rules rules) const {
+  guest_rules with_tokens(guest_rules rules) {
     rules.tokens = &tokens_;
+    rules.audit = auditor(audit_);
     return rules;
   }
   result<shared_answer> answer(const std::string& question, const proven_identity& who);
@@ -175,6 +133,7 @@ class daemon {
   daemon_settings settings_;
   probed_device device_;
   event_loop loop_;
+  audit_file audit_;
   unique_fd signals_;
   token_book tokens_;
   identities identities_;
@@ -191,7 +150,7 @@ class daemon {
   bool draining_ = false, stopped_ = false;
 };
 
-worker_settings daemon::settings_for_workers() const {
+worker_settings daemon::settings_for_workers() {
   worker_settings s;
   s.command = settings_.command;
   s.device = device_.kind;
@@ -203,6 +162,7 @@ worker_settings daemon::settings_for_workers() const {
   s.confine = settings_.configuration.confine;
   s.compiler_cache = settings_.configuration.compiler_cache;
   s.own_environment = settings_.own_environment;
+  s.audit = auditor(audit_);
   return s;
 }
 
@@ -362,6 +322,7 @@ void daemon::on_signal() {
         break;
       case SIGTERM:
       case SIGINT:
+        audit_signal(draining_ ? "ended-at-once" : "drain", info);
         if (draining_) {
           log::warn("second signal: ending ", workers_.sessions(), " sessions at once");
           stopped_ = true;
@@ -370,10 +331,25 @@ void daemon::on_signal() {
         }
         break;
       default:  // SIGHUP, which a terminal that closes sends, too
+        audit_signal("reload", info);
         (void)read_again().ok();
         break;
     }
   }
+}
+
+/// The kernel says whose process sent it; where it did so itself, it was the terminal.
+void daemon::audit_signal(const char* event, const signalfd_siginfo& info) {
+  const bool by_process = info.ssi_code == SI_USER || info.ssi_code == SI_QUEUE;
+  audit_.write(event, {{"by", by_process ? person_of(info.ssi_uid) : "kernel"},
+                       {"process", static_cast<std::int64_t>(by_process ? info.ssi_pid : 0)}});
+}
+
+void daemon::begin_audit(unique_fd file) {
+  audit_.take(settings_.configuration.audit_file, std::move(file));
+  audit_.write(
+      "server-began",
+      {{"process", std::int64_t{::getpid()}}, {"product", std::string(product)}, {"device", device_.kind}});
 }
 
 void daemon::begin_to_stop() {
@@ -398,15 +374,17 @@ void daemon::session_ended() {
 
 /// A token that was revoked ends what runs by it. Looking at the file's times costs microseconds.
 void daemon::look_at_tokens() {
-  std::string problem;
-  for (const std::string& gone : tokens_.reload(problem)) {
+  const token_changes changes = tokens_.reload();
+  for (const std::string& made : changes.made) audit_.write("token-made", {{"of", made}});
+  for (const std::string& gone : changes.gone) {
     log::info("the ", gone, " was revoked");
+    audit_.write("token-revoked", {{"of", gone}});
     workers_.end_identity(gone, "its token was revoked");
     monitor_.end_some([&](const proven_identity& who) { return who.person == gone; });
   }
   set_places();
   gate_.require_certificates(needs_certificates());
-  if (!problem.empty()) log::warn("named tokens stay as they were: ", problem);
+  if (!changes.problem.empty()) log::warn("named tokens stay as they were: ", changes.problem);
   loop_.after(look_at_tokens_every, [this] { look_at_tokens(); });
 }
 
@@ -444,7 +422,10 @@ result<std::string> daemon::read_again() {
     return refuse(known.error().message);
   auto book = identities::read(*read, uuids_of(device_.snapshot));
   if (!book.ok()) return refuse(book.error().message);
+  auto audit = audit_file::open(read->audit_file);
+  if (!audit.ok()) return refuse(audit.error().message);
 
+  audit_.take(read->audit_file, std::move(*audit));
   take_what_counts_now(settings_.configuration, *read);
   const std::vector<std::string> later = changed_for_the_next_start(settings_.as_read, *read);
   log::set_level(read->log);
@@ -474,6 +455,7 @@ result<shared_answer> daemon::answer(const std::string& question, const proven_i
 
 result<std::string> daemon::reload(const proven_identity& who, const share& has) {
   OUTBOARD_TRY(check_right(who.person, has, right::administer));
+  audit_.write("reload", {{"by", who.person}, {"identity", has.name()}});
   auto done = read_again();
   return done.ok() ? std::move(*done) : problem_json(done.error().message);
 }
@@ -504,7 +486,8 @@ result<std::string> daemon::make_answer(const std::string& question, const prove
                      .started = started_,
                      .asker = who.person,
                      .has = has,
-                     .several = identities_.several()};
+                     .several = identities_.several(),
+                     .audit_file = settings_.configuration.audit_file};
   for (const std::string_view scheme : settings_.transports->schemes()) facts.transports.emplace_back(scheme);
   return doctor_json(facts, workers_);
 }
@@ -530,6 +513,7 @@ void daemon::serve() {
   while (!stopped_) loop_.run_once();
   notify_manager("STOPPING=1");
   workers_.stop();
+  audit_.write("server-ended", {{"process", std::int64_t{::getpid()}}});
   log::info("stopped");
 }
 
@@ -568,11 +552,14 @@ status run_daemon(daemon_settings settings) {
   if (!signals.ok()) return std::move(signals).error();
   auto book = identities::read(settings.configuration, uuids_of(device->snapshot));
   if (!book.ok()) return std::move(book).error();
+  auto audit = audit_file::open(settings.configuration.audit_file);
+  if (!audit.ok()) return std::move(audit).error();
   auto loop = event_loop::make();
   if (!loop.ok()) return std::move(loop).error();
   if (needs_tls(settings)) settings.command.arguments.emplace_back("--tls");
   daemon d(std::move(settings), std::move(*tokens), std::move(*book), std::move(*device), std::move(rules),
            std::move(*loop), std::move(*signals));
+  d.begin_audit(std::move(*audit));
   OUTBOARD_TRY(d.watch_signals());
   OUTBOARD_TRY(d.listen_everywhere());
   log::info(serves);

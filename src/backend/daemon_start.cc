@@ -1,13 +1,59 @@
 #include "backend/daemon_start.hh"
 
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 
 #include "backend/device_shape.hh"
 #include "backend/image_cache.hh"
+#include "base/errno_text.hh"
 #include "base/log.hh"
 #include "base/schemes.hh"
 
 namespace outboard::backend {
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+result<unique_fd> take_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&set, number);
+  CHECK(::sigprocmask(SIG_BLOCK, &set, nullptr) == 0);
+  unique_fd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return failure("signalfd: " + errno_text(errno));
+  return fd;
+}
+
+result<passed_socket> inspect_passed_socket(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return failure("descriptor " + std::to_string(fd) +
+                   " that was passed is no socket: " + errno_text(errno));
+  }
+  if (address.ss_family == AF_UNIX)
+    return passed_socket{scheme_with(&scheme_traits::has_socket_file).name, false};
+  const std::string_view far = scheme_with(&scheme_traits::leaves_host).name;
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return passed_socket{far, (ntohl(v4.sin_addr.s_addr) >> 24) != 127};
+  }
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    return passed_socket{far, !IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr)};
+  }
+  return failure("a socket was passed that no transport uses; known are " + url_forms());
+}
 
 std::string default_cache_directory(const variable_source& own, const std::string& name) {
   const auto absolute = [&](const char* variable) -> std::string {

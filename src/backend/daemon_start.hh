@@ -3,11 +3,25 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "backend/daemon.hh"
 #include "marshal/snapshot.hh"
 
 namespace outboard::backend {
+
+/// Four descriptors a session, and room for the rest; most systems start programs with 1,024.
+void raise_descriptor_limit();
+
+/// From where the daemon reads its signals, which do nothing else from now on.
+result<unique_fd> take_signals();
+
+struct passed_socket {
+  std::string_view scheme;
+  bool foreign = false;  ///< other hosts can reach it
+};
+/// What the manager of services has opened for us.
+result<passed_socket> inspect_passed_socket(int fd);
 
 /// Where a cache of that name lies, of this service or user; empty: no one says.
 std::string default_cache_directory(const variable_source& own, const std::string& name);

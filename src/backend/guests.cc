@@ -73,15 +73,14 @@ std::string name_of_user(std::uint32_t user) {
   return "uid " + std::to_string(user);
 }
 
-/// Without what differs between two connections of one peer.
-std::string without_port(const std::string& from) { return from.substr(0, from.rfind(':')); }
-
 constexpr std::string_view anyone = "anyone";
 
 /// For the kernel everybody of another user name space who has no number here (overflowuid; "nobody").
 constexpr std::string_view user_without_number = "user 65534";
 
 }  // namespace
+
+std::string without_port(const std::string& from) { return from.substr(0, from.rfind(':')); }
 
 struct guests::guest {
   guest(guest_id i, std::string s, std::string f, const token_finder* tokens, std::uint64_t features)
@@ -191,6 +190,8 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   const std::uint64_t features = features_for(connection->what());
   auto socket = connection->detach();
   if (!socket.ok()) {
+    rules_.audit.write_some(without_port(from), "refused",
+                            {{"from", from}, {"reason", socket.error().message}});
     log_.info(without_port(from), "refused ", from, ": ", socket.error().message);
     ++refused_;
     return;
@@ -388,8 +389,9 @@ void guests::answer_admin(guest& g) {
   leave(g, *answer);
 }
 
-void guests::tell_of_refusal(const guest& g, std::string_view why) {
-  const log::with_fields fields({{"from", g.from}, {"reason", std::string(why)}});
+void guests::tell_of_refusal(const guest& g, const std::string& why) {
+  rules_.audit.write_some(g.source, "refused", {{"by", g.identity}, {"from", g.from}, {"reason", why}});
+  const log::with_fields fields({{"from", g.from}, {"reason", why}});
   log_.info(g.source, "refused ", g.from, ": ", why);
 }
 
@@ -447,7 +449,7 @@ void guests::read_rest(guest& g) {
   erase(g.id);
 }
 
-void guests::drop(guest& g, std::string_view why) {
+void guests::drop(guest& g, const std::string& why) {
   // One that was answered has its line in the log already.
   if (!g.leaving) {
     tell_of_refusal(g, why);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/answers.hh"
+#include "backend/audit.hh"
 #include "backend/bounded_log.hh"
 #include "backend/event_loop.hh"
 #include "backend/guest_sources.hh"
@@ -56,6 +57,9 @@ struct accepted_session {
   bool may_join(const std::string& of, const std::string& begun_by) const;
 };
 
+/// Without what differs between two connections of one peer.
+std::string without_port(const std::string& from);
+
 struct guest_rules {
   const token_book* tokens = nullptr;     ///< outlives the guests
   std::vector<std::uint32_t> peer_users;  ///< user ids besides root and ours that unix: serves
@@ -65,6 +69,7 @@ struct guest_rules {
   bool compression = true;       ///< of what they carry, likewise
   bool image_recall = false;     ///< offered likewise: module images are kept
   limit_settings limits;
+  auditor audit = {};
 };
 
 class guests {
@@ -107,12 +112,12 @@ class guests {
   void read_rest(guest& g);
   void write_answer(guest& g);
   void finish_hello(guest& g);
-  void tell_of_refusal(const guest& g, std::string_view why);
+  void tell_of_refusal(const guest& g, const std::string& why);
   static std::span<const std::byte> left_to_send(const guest& g);
   void answer_admin(guest& g);
   void refuse(guest& g, const wire::refusal& why);
   void leave(guest& g, shared_answer last_words);
-  void drop(guest& g, std::string_view why);
+  void drop(guest& g, const std::string& why);
   void erase(guest_id id);
 
   event_loop& loop_;

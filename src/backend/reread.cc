@@ -10,13 +10,14 @@ namespace outboard::backend {
 namespace {
 
 /// Beside the tables [identity.NAME].
-constexpr std::array<std::string_view, 5> count_now{"allow_users", "limits.drain_seconds", "limits.running",
-                                                    "limits.sessions", "log"};
+constexpr std::array<std::string_view, 6> count_now{
+    "allow_users", "audit_file", "limits.drain_seconds", "limits.running", "limits.sessions", "log"};
 
 }  // namespace
 
 void take_what_counts_now(config& running, const config& read) {
   running.allow_users = read.allow_users;
+  running.audit_file = read.audit_file;
   running.limits.drain_seconds = read.limits.drain_seconds;
   running.limits.running = read.limits.running;
   running.limits.sessions = read.limits.sessions;

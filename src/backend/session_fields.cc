@@ -7,6 +7,15 @@ namespace {
 
 std::string api_name(bool cuda) { return cuda ? "CUDA" : "OpenCL"; }
 
+audit_fields proven(const std::string& person, const share_ptr& has, const std::string& from) {
+  return {{"by", person}, {"identity", has ? has->name() : person}, {"from", from}};
+}
+
+audit_fields claimed(const std::string& host, std::int32_t process, const std::string& program,
+                     const std::string& user) {
+  return {{"host", host}, {"process", process}, {"program", program}, {"user", user}};
+}
+
 }  // namespace
 
 std::vector<log::field> client_fields(const accepted_session& waiting) {
@@ -31,6 +40,26 @@ std::vector<log::field> session_fields(const session_info& session) {
   fields.insert(fields.end(), {{"session", static_cast<std::int64_t>(session.id)},
                                {"worker", static_cast<std::int64_t>(session.worker)}});
   return fields;
+}
+
+audit_fields proven_fields(const accepted_session& session) {
+  return proven(session.identity, session.has, session.from);
+}
+
+audit_fields proven_fields(const session_info& session) {
+  audit_fields fields{{"session", static_cast<std::int64_t>(session.id)}};
+  for (log::field& each : proven(session.identity, session.has, session.from))
+    fields.push_back(std::move(each));
+  return fields;
+}
+
+audit_fields claimed_fields(const accepted_session& session) {
+  const wire::hello& hello = session.hello;
+  return claimed(hello.host, hello.process, hello.program, hello.user);
+}
+
+audit_fields claimed_fields(const session_info& session) {
+  return claimed(session.host, session.client_process, session.program, session.user);
 }
 
 }  // namespace outboard::backend

@@ -24,7 +24,7 @@ status waiting_line::join(accepted_session&& session) {
       loop_.watch(place->session.connection.get(), EPOLLRDHUP | EPOLLONESHOT, [this, place](std::uint32_t) {
         const log::with_fields about(client_fields(place->session));
         log_.info(place->session.peer, place->session.from, " left while it waited");
-        left_(take(place));
+        left_(take(place), nullptr);
       });
   if (!watch.ok()) {
     line_.erase(place);
@@ -68,7 +68,7 @@ void waiting_line::refuse_some(const std::function<std::optional<wire::refusal>(
     const auto here = at++;
     if (const auto refusal = why(here->session)) {
       const accepted_session session = take(here);
-      left_(session);
+      left_(session, &*refusal);
       send_refusal(session.to_answer(), *refusal);
     }
   }

@@ -17,9 +17,10 @@ namespace outboard::backend {
 
 class waiting_line {
  public:
-  /// `left` hears of each that leaves the line by itself, or is refused.
-  waiting_line(event_loop& loop, std::function<void(const accepted_session&)> left)
-      : loop_(loop), left_(std::move(left)), log_(loop) {}
+  /// Hears of each that leaves the line by itself, and of each that is refused, and why.
+  using on_left = std::function<void(const accepted_session& session, const wire::refusal* why)>;
+
+  waiting_line(event_loop& loop, on_left left) : loop_(loop), left_(std::move(left)), log_(loop) {}
   ~waiting_line() { refuse_all("the server is shutting down"); }
 
   waiting_line(const waiting_line&) = delete;
@@ -50,7 +51,7 @@ class waiting_line {
   accepted_session take(std::list<one>::iterator at);
 
   event_loop& loop_;
-  std::function<void(const accepted_session&)> left_;
+  on_left left_;
   bounded_log log_;      // whoever may come in can join and leave as often as they like
   std::list<one> line_;  // places keep their addresses: watches name them
 };

@@ -26,7 +26,9 @@ struct waiting_line_test : testing::Test {
   event_loop loop = std::move(*event_loop::make());
   std::vector<unique_fd> clients;
   std::vector<std::string> left;
-  waiting_line line{loop, [this](const accepted_session& one) { left.push_back(one.from); }};
+  waiting_line line{loop, [this](const accepted_session& one, const wire::refusal* why) {
+                      left.push_back(one.from + (why ? " (refused: " + why->message + ")" : ""));
+                    }};
   std::optional<accepted_session> next() {
     return line.next([](const accepted_session&) { return true; }, [](const accepted_session&) { return 0; });
   }
@@ -71,7 +73,7 @@ TEST_F(waiting_line_test, lets_some_go_and_others_stay) {
   line.refuse_some([](const accepted_session& one) {
     return one.from == "a" ? std::optional(wire::refusal{wire::refusal_reason::token, "no"}) : std::nullopt;
   });
-  EXPECT_EQ(left, (std::vector<std::string>{"a", "a"}));
+  EXPECT_EQ(left, (std::vector<std::string>(2, "a (refused: no)")));
   EXPECT_EQ(next()->from, "b");
   EXPECT_FALSE(next());
 }

@@ -193,6 +193,11 @@ std::optional<wire::refusal> workers::pass_on(worker& w, accepted_session& guest
   if (m.stream != wire::stream_name{}) return std::nullopt;
   // The worker may not have noticed the interruption, and then does not report its end.
   if (!w.interrupted) loop_.forget(std::exchange(w.timer, 0));
+  if (without_port(w.session->from) != without_port(guest.from)) {
+    audit_fields fields = proven_fields(*w.session);
+    fields.emplace_back("to", guest.from);
+    settings_.audit.write_some(w.who.person, "session-moved", fields, claimed_fields(*w.session));
+  }
   w.session->from = guest.from;
   w.session->peer = guest.peer;
   w.connection = std::move(guest.connection);

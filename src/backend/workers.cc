@@ -51,7 +51,11 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
              .most = settings_.pool.most,
              .idle = std::chrono::minutes(settings_.pool.idle_minutes)}),
       seats_({settings_.limits.sessions, settings_.limits.running}),
-      waiting_(loop, [this](const accepted_session& gone) { seats_.leaves(*gone.has); }),
+      waiting_(loop,
+               [this](const accepted_session& gone, const wire::refusal* why) {
+                 seats_.leaves(*gone.has);
+                 if (why) audit_refusal(gone, why->message);
+               }),
       broker_(limits_for_this_process()),
       folders_([this](const std::string& above) {
         return start_helper({"--remove-folders", above});
@@ -114,6 +118,7 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
   log::info("session ", w->session->id, " began: ", w->session->user, "@", w->session->host, " ",
             w->session->program, "[", w->session->client_process, "] from ", w->session->from, ", worker ",
             w->process.process, w->warm ? " (warm)" : "", w->cuda ? "" : ", OpenCL");
+  audit_begin(*w);
   return std::nullopt;
 }
 
@@ -461,6 +466,8 @@ bool workers::begin_again(worker& w, int wait_status) {
   }
   seats_.ends(*w.has);
   --totals_.sessions;
+  audit_end(w, 0, "it goes on as session " + std::to_string((*started)->session->id));
+  audit_begin(**started);
   log::warn("session ", w.session->id, " goes on as ", (*started)->session->id, ": its warm worker ended (",
             describe_exit(wait_status), ")");
   return true;
@@ -493,6 +500,7 @@ void workers::ended_session(worker& w, int wait_status) {
   ::shutdown(w.connection.get(), SHUT_RDWR);
   std::vector<log::field> fields = session_fields(*w.session);
   fields.insert(fields.end(), {{"seconds", seconds}, {"reason", why}});
+  audit_end(w, seconds, why);
   const log::with_fields with(std::move(fields));
   log::info("session ", w.session->id, " ended after ", seconds_text(seconds), ": ", why, "; ",
             w.session->user, "@", w.session->host, " ", w.session->program, "[", w.session->client_process,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/activity.hh"
+#include "backend/audit.hh"
 #include "backend/broker.hh"
 #include "backend/child.hh"
 #include "backend/compiler_caches.hh"
@@ -49,6 +50,7 @@ struct worker_settings {
   confine_choice confine = confine_choice::automatic;
   compiler_cache_settings compiler_cache = {};
   variable_source own_environment;
+  auditor audit = {};
 };
 
 /// What is known of a session, for lists.
@@ -156,6 +158,10 @@ class workers {
   struct worker;
 
   std::optional<wire::refusal> give_worker(accepted_session& session);
+  /// In the audit file: a session that begins; one that ends; one that is refused after it has waited.
+  void audit_begin(const worker& w) const;
+  void audit_end(const worker& w, double seconds, const std::string& why) const;
+  void audit_refusal(const accepted_session& session, const std::string& why) const;
   void call_next();
   /// What a worker does before it has a session: nothing, make a context, or open OpenCL for one that waits.
   enum class readiness : std::uint8_t { cold, warm, opencl };

@@ -135,6 +135,7 @@ struct config {
   std::string tokens_file;               ///< of named tokens; empty: where this user's or service's state is
   std::vector<std::string> allow_users;  ///< further users of unix: sockets, by name or number; "*": all
   log_format format = log_format::console;
+  std::string audit_file;  ///< who did what; empty: none
   limit_settings limits;
   pool_settings pool;
   cache_settings cache;

@@ -332,6 +332,9 @@ constexpr setting rows[]{
     row({"", "log_format", "", "--log-format", of_worker}, "console, json", "how `serve` writes its log", value_form::text,
         [](config& c, const given_value& v) { return set_format(c, v); },
         [](const config& c) { return std::string(c.format == log_format::json ? "json" : "console"); }),
+    path_row({"", "audit_file", "", "--audit-file", of_server},
+             "file that gets a line of JSON for each session that begins or ends, each refusal, and what administrators do; default: none",
+             [](auto& c) -> auto& { return c.audit_file; }),
 
     number_row<1, 100000>({"limits", "sessions", "", "", of_server},
              "sessions that run or wait for a place; more are refused", [](auto& c) -> auto& { return c.limits.sessions; }),

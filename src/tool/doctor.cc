@@ -190,6 +190,14 @@ void print_confinement(const json& workers, const char* indent) {
   }
 }
 
+void print_audit(const json& audit) {
+  if (!audit.is_object()) return;  // a server of an earlier version does not say it
+  const json& file = get(audit, "file");
+  std::printf("    audit: %s\n", get(audit, "on") != true ? "none (audit_file names no file)"
+                                 : file.is_string()       ? text_of(file).c_str()
+                                                          : "on, its administrators see where");
+}
+
 void print_pool(const json& pool) {
   std::printf("    warm pool: %s hits, %s misses, %s dropped; %s per kind of session, for %s minutes\n",
               text_of(get(pool, "hits")).c_str(), text_of(get(pool, "misses")).c_str(),
@@ -246,6 +254,7 @@ void print_server(const json& server) {
       !warning.empty() && warning != "null")
     std::printf("    TLS: %s\n", warning.c_str());
   print_confinement(get(a, "confinement"), "    ");
+  print_audit(get(a, "audit"));
   std::printf("    listening on:");
   for (const json& url : get(a, "listening")) std::printf(" %s", text_of(url).c_str());
   std::printf(

@@ -83,7 +83,7 @@ void add_server(CLI::App& verb, common_flags& common) {
 CLI::App* add_serve(CLI::App& app, common_flags& common, serve_flags& serve) {
   CLI::App* verb = app.add_subcommand("serve", "lend this machine's GPUs to other machines");
   for (const char* key : {"listen", "device", "token_file", "tokens_file", "tls", "insecure", "log",
-                          "log_format", "limits.drain_seconds"})
+                          "log_format", "audit_file", "limits.drain_seconds"})
     add_setting(*verb, common, key);
   add_config(*verb, common);
   verb->add_option("--private", serve.private_folder)->group("");

@@ -38,6 +38,7 @@ void make_private(config& c, const std::string& folder) {
   c.token_file.clear();
   c.tokens_file.clear();
   c.allow_users.clear();
+  c.audit_file.clear();
   c.identities.clear();
   c.limits.drain_seconds = 0;
   c.pool.per_key = 0;

@@ -4,9 +4,11 @@ import argparse
 import collections
 import hashlib
 import hmac
+import json
 import os
 import pathlib
 import random
+import re
 import signal
 import statistics
 import struct
@@ -198,12 +200,13 @@ class Cuts(Links):
         self.nothing_is_left(daemon)
 
     def test_an_idle_program_comes_back(self):
-        daemon = self.serve(config=RESUMED)
+        audit = pathlib.Path(self.folder, "audit.jsonl")
+        daemon = self.serve("--audit-file", audit, config=RESUMED)
         link = self.link_to(daemon)
         client = self.start(program("interrupted", 100000, 0), link.url, **self.client())
         self.assertTrue(wait_until(lambda: [s for s in daemon.sessions() if s["memory_bytes"]], 20))
         os.kill(client.pid, signal.SIGSTOP)
-        link.close_all()
+        link.move("127.0.0.9")
         state = wait_until(lambda: daemon.sessions()[0]["state"] == "interrupted", 5)
         self.assertTrue(state, daemon.sessions())
         listed = daemon.sessions()[0]
@@ -214,6 +217,10 @@ class Cuts(Links):
         os.kill(client.pid, signal.SIGCONT)
         self.assertTrue(wait_until(lambda: daemon.sessions()[0]["state"] == "running", 5), daemon.sessions())
         self.assertIsNone(daemon.sessions()[0]["ends_in_seconds"])
+        moved = [line for line in map(json.loads, audit.read_text().splitlines()) if line["event"] == "session-moved"]
+        self.assertEqual([[re.sub(r":\d+$", "", line[key]) for key in ("from", "to")] for line in moved],
+                         [["tcp:127.0.0.1", "tcp:127.0.0.9"]])
+        self.assertEqual(moved[0]["session"], daemon.sessions()[0]["id"])
 
 
 class Late(Links):

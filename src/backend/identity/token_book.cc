@@ -8,6 +8,20 @@ namespace {
 
 std::string identity_named(const std::string& name) { return "token " + name; }
 
+/// The identities of those that are not in the other list. A token that was made anew under its name is
+/// another one, and its owner another person.
+std::vector<std::string> missing_in(const std::vector<named_token>& other,
+                                    const std::vector<named_token>& list) {
+  std::vector<std::string> missing;
+  for (const named_token& one : list) {
+    const auto same = [&](const named_token& t) {
+      return t.verifier.id == one.verifier.id && t.name == one.name;
+    };
+    if (std::ranges::none_of(other, same)) missing.push_back(identity_named(one.name));
+  }
+  return missing;
+}
+
 }  // namespace
 
 result<token_book> token_book::open(const std::optional<wire::token_verifier>& shared, std::string path) {
@@ -52,29 +66,23 @@ std::string token_book::problem_of(const wire::token_id& id, std::time_t now) co
          "; ask the server's administrator for a new one";
 }
 
-std::vector<std::string> token_book::reload(std::string& problem) {
+token_changes token_book::reload() {
   const file_stamp now = stamp_of(path_);
   if (now == read_) return {};
   auto fresh = read_named_tokens(path_);
   if (!fresh.ok()) {
     // It is tried again at the next look: what keeps it from being read may pass, and a token may have been
     // revoked.
-    if (std::exchange(told_, fresh.error().message) != fresh.error().message) problem = told_;
-    return {};
+    const bool told = std::exchange(told_, fresh.error().message) == fresh.error().message;
+    return {.gone = {}, .made = {}, .problem = told ? "" : told_};
   }
   read_ = now;
   told_.clear();
-  std::vector<std::string> gone;
-  for (const named_token& old : named_) {
-    // A token that was made anew under its name is another one, and its owner another person.
-    const auto same = [&](const named_token& t) {
-      return t.verifier.id == old.verifier.id && t.name == old.name;
-    };
-    if (std::ranges::none_of(*fresh, same)) gone.push_back(identity_named(old.name));
-  }
+  token_changes changes{
+      .gone = missing_in(*fresh, named_), .made = missing_in(named_, *fresh), .problem = {}};
   named_ = std::move(*fresh);
   had_named_ = had_named_ || now != file_stamp{};
-  return gone;
+  return changes;
 }
 
 }  // namespace outboard::backend

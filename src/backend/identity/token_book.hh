@@ -13,6 +13,12 @@
 
 namespace outboard::backend {
 
+/// What came of reading the file again, as identities.
+struct token_changes {
+  std::vector<std::string> gone, made;  ///< a token that was made anew is in both
+  std::string problem;                  ///< why it cannot be read, once; empty: it can, or that was said
+};
+
 class token_book {
  public:
   token_book() = default;
@@ -36,9 +42,9 @@ class token_book {
   std::span<const std::byte> secret() const { return secret_; }
   std::size_t named() const { return named_.size(); }
 
-  /// Reads the file again if it has changed. Returns the identities that are no more: their sessions must
-  /// end. While the file cannot be read, what was known stays, and `problem` says why, once.
-  std::vector<std::string> reload(std::string& problem);
+  /// Reads the file again if it has changed. Sessions of identities that are no more must end. While the file
+  /// cannot be read, what was known stays.
+  token_changes reload();
 
  private:
   const named_token* find_named(const wire::token_id& id) const;

@@ -41,7 +41,6 @@ class tokens : public folder_test {
   }
 
   const std::string path_ = base + "/state/tokens";
-  std::string problem_;
 };
 
 TEST_F(tokens, a_token_is_known_by_name_and_its_text_is_nowhere) {
@@ -64,15 +63,17 @@ TEST_F(tokens, network_clients_are_asked_for_one_even_when_all_were_revoked) {
   EXPECT_FALSE(open().asks(false));
   token_book book = open();
   create("a");
-  EXPECT_TRUE(book.reload(problem_).empty());
+  const token_changes first = book.reload();
+  EXPECT_TRUE(first.gone.empty());
+  EXPECT_EQ(first.made, std::vector<std::string>{"token a"});
   EXPECT_TRUE(book.asks(false));
   EXPECT_FALSE(book.asks(true)) << "the kernel vouches for them";
   ASSERT_TRUE(revoke_named_token(path_, "a").ok());
-  EXPECT_EQ(book.reload(problem_), std::vector<std::string>{"token a"});
+  EXPECT_EQ(book.reload().gone, std::vector<std::string>{"token a"});
   EXPECT_EQ(book.named(), 0u);
   EXPECT_TRUE(book.asks(false));
   ::unlink(path_.c_str());
-  EXPECT_TRUE(book.reload(problem_).empty());
+  EXPECT_TRUE(book.reload().gone.empty());
   EXPECT_TRUE(book.asks(false)) << "a lost file opens no door";
   EXPECT_TRUE(open("the shared token, long").asks(true));
 }
@@ -82,10 +83,12 @@ TEST_F(tokens, a_token_made_anew_is_another_one) {
   token_book book = open();
   ASSERT_TRUE(revoke_named_token(path_, "a").ok());
   const std::string fresh = create("a");
-  EXPECT_EQ(book.reload(problem_), std::vector<std::string>{"token a"});
+  const token_changes changes = book.reload();
+  EXPECT_EQ(changes.gone, std::vector<std::string>{"token a"});
+  EXPECT_EQ(changes.made, changes.gone);
   EXPECT_FALSE(book.find(id_of(old)));
   EXPECT_TRUE(book.find(id_of(fresh)));
-  EXPECT_TRUE(book.reload(problem_).empty()) << "nothing has changed since";
+  EXPECT_TRUE(book.reload().gone.empty()) << "nothing has changed since";
 }
 
 TEST_F(tokens, expired_ones_say_so_and_let_nobody_in) {
@@ -103,12 +106,13 @@ TEST_F(tokens, a_damaged_file_changes_nothing_and_is_reported_once) {
   token_book book = open();
   const std::string good = content();
   std::ofstream(path_) << good << "b 12 34\n";
-  EXPECT_TRUE(book.reload(problem_).empty());
-  EXPECT_NE(problem_.find("tokens:4: this line"), std::string::npos) << problem_;
+  const token_changes none = book.reload();
+  EXPECT_TRUE(none.gone.empty());
+  EXPECT_NE(none.problem.find("tokens:4: this line"), std::string::npos) << none.problem;
   EXPECT_TRUE(book.find(id_of(text)));
-  problem_.clear();
-  EXPECT_TRUE(book.reload(problem_).empty());
-  EXPECT_EQ(problem_, "");
+  const token_changes again = book.reload();
+  EXPECT_TRUE(again.gone.empty());
+  EXPECT_EQ(again.problem, "");
   EXPECT_FALSE(token_book::open({}, path_).ok()) << "a server does not start with half of its tokens";
   EXPECT_FALSE(create_named_token(path_, "c", 0s).ok());
 }
@@ -121,14 +125,12 @@ TEST_F(tokens, a_revocation_is_seen_even_if_the_file_could_not_be_read_at_first)
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const auto gone = book.reload(problem_);
-  std::string again;
-  (void)book.reload(again);
+  const token_changes first = book.reload(), again = book.reload();
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_TRUE(gone.empty());
-  EXPECT_NE(problem_, "");
-  EXPECT_EQ(again, "") << "it is said once";
-  EXPECT_EQ(book.reload(again), std::vector<std::string>{"token a"});
+  EXPECT_TRUE(first.gone.empty());
+  EXPECT_NE(first.problem, "");
+  EXPECT_EQ(again.problem, "") << "it is said once";
+  EXPECT_EQ(book.reload().gone, std::vector<std::string>{"token a"});
 }
 
 TEST_F(tokens, users_that_the_kernel_vouches_for_show_the_shared_one_alone) {
