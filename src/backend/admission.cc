@@ -103,6 +103,7 @@ void workers::set_places(const limit_settings& limits, bool several) {
   settings_.limits = limits;
   seats_.set({limits.sessions, limits.running});
   seats_.set_several(several);
+  several_ = several;
   call_next();
 }
 

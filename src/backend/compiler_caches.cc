@@ -39,11 +39,10 @@ compiler_caches::compiler_caches(event_loop& loop, compiler_cache_settings setti
       start_tidier_(std::move(start_tidier)),
       pause_(least_pause) {}
 
-std::optional<cache_lease> compiler_caches::lease(const accepted_session& session,
-                                                  const variable_source& variable) {
+std::optional<cache_lease> compiler_caches::lease(const cache_owner& owner, const variable_source& variable) {
   if (most_of_one() == 0) return std::nullopt;
-  if (!is_known(session.identity)) {
-    log::debug("what compilers keep of ", session.from, " goes with its session: it could be anybody");
+  if (!is_known(owner.identity)) {
+    log::debug("what compilers keep of ", owner.from, " goes with its session: it could be anybody");
     return std::nullopt;
   }
   if (const std::string lacks = confinement_lacks(); !lacks.empty())
@@ -52,17 +51,17 @@ std::optional<cache_lease> compiler_caches::lease(const accepted_session& sessio
   if (!around_) around_ = place_around(settings_.directory, variable);
   if (!around_->empty())
     return without(settings_.directory + " lies in " + *around_ + ", which every session may read");
-  auto lease = lease_compiler_cache(settings_, session.images.scope);
+  auto lease = lease_compiler_cache(settings_, owner.scope);
   if (!std::exchange(looked_, true)) tidy_soon();  // what lies there may be of a daemon with other limits
   if (lease.ok()) return std::move(*lease);
   if (lease.error().next != action::retry) return without(lease.error().message);
-  log::debug("no compiler cache for ", session.from, ": ", lease.error().message);
+  log::debug("no compiler cache for ", owner.from, ": ", lease.error().message);
   return std::nullopt;
 }
 
 std::optional<cache_lease> compiler_caches::without(const std::string& why) {
   if (std::exchange(told_, why) != why)
-    log::warn("no compiler cache: ", why, "; what OpenCL's compilers keep goes with its session");
+    log::warn("no compiler cache: ", why, "; what compilers keep goes with its session");
   return std::nullopt;
 }
 

@@ -18,15 +18,22 @@
 
 namespace outboard::backend {
 
+/// Whose sessions share a folder.
+struct cache_owner {
+  std::string identity;
+  image_scope scope{};
+  std::string from;  ///< for logs
+};
+
 class compiler_caches {
  public:
   /// `start_tidier` starts a process that calls tidy_compiler_cache().
   compiler_caches(event_loop& loop, compiler_cache_settings settings,
                   std::function<result<child>()> start_tidier);
 
-  /// For a session whose worker will be confined. Nothing: its compilers keep what they keep in its own
-  /// folder; the log says so once where something is wrong.
-  std::optional<cache_lease> lease(const accepted_session& session, const variable_source& variable);
+  /// For a worker that will be confined. Nothing: its compilers keep what they keep in its own folder; the
+  /// log says so once where something is wrong.
+  std::optional<cache_lease> lease(const cache_owner& owner, const variable_source& variable);
 
   /// Its session is over, with all that it has started.
   void give_back(cache_lease lease);

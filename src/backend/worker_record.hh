@@ -24,7 +24,9 @@ struct workers::worker {
   std::optional<ready_message> ready;
   std::string problem;              ///< why the device could not be opened
   std::string folder;               ///< where it may write, if it is confined
-  std::optional<cache_lease> kept;  ///< and where its compilers keep what they keep, if that stays
+  /// Whose sessions may use what its compilers keep; nothing: they keep it where all do.
+  std::optional<cache_owner> owner;
+  std::optional<cache_lease> kept;  ///< and where, if that stays after the session
   // With a session:
   std::optional<session_info> session;
   wire::hello hello;

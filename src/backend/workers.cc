@@ -91,8 +91,8 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
       devices ? within_devices(settings_.own_environment, uuids) : settings_.own_environment, uuids);
   if (const auto visible = visible_devices_of(driver, uuids); visible && visible->twice)
     return wire::refusal{wire::refusal_reason::devices, "CUDA_VISIBLE_DEVICES names a device twice"};
-  const std::string key = key_of(driver);
   const bool cuda = session.hello.wanted != wire::purpose_opencl;
+  const auto owner = owner_of_cache(session, cuda);
   if (!can_be_served(settings_.confine, settings_.device, cuda)) {
     return wire::refusal{wire::refusal_reason::device,
                          std::string(cuda ? "CUDA" : "OpenCL") +
@@ -100,13 +100,10 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
                              std::string(name(settings_.confine)) +
                              "\"; \"try\" serves them): this kernel lacks " + confinement_lacks()};
   }
-  worker* w = cuda ? find_warm(key) : nullptr;
+  worker* w = cuda ? find_warm(key_of(driver, owner)) : nullptr;
   // A warm worker that has just died must not cost a client its session.
   if (!w || !assign(*w, session).ok()) {
-    const bool keeps = !cuda && settings_.confine != confine_choice::off;
-    auto started =
-        start_worker(driver, cuda ? readiness::cold : readiness::opencl,
-                     keeps ? compiler_caches_.lease(session, settings_.own_environment) : std::nullopt);
+    auto started = start_worker(driver, cuda ? readiness::cold : readiness::opencl, owner);
     if (!started.ok()) return wire::refusal{wire::refusal_reason::busy, started.error().message};
     w = *started;
     if (const status given = assign(*w, session); !given.ok()) {
@@ -143,19 +140,8 @@ workers::worker* workers::find_warm(const std::string& key) {
   return id ? workers_.at(*id).get() : nullptr;
 }
 
-std::vector<std::string> workers::environment_of(const worker& w, const variables& driver,
-                                                 const std::optional<cache_lease>& kept) const {
-  const variable_source& own = settings_.own_environment;
-  if (w.folder.empty()) return worker_environment(driver, own);
-  if (w.cuda) return worker_environment(driver, within_folder_but_for_the_driver(own, w.folder));
-  if (!kept) return worker_environment(driver, within_folder(own, w.folder, w.folder));
-  // The rest is for other compilers.
-  return worker_environment(within_cache_size(driver, compiler_caches_.most_of_one() / 2),
-                            within_folder(own, w.folder, kept->folder));
-}
-
 result<workers::worker*> workers::start_worker(const variables& driver, readiness how,
-                                               std::optional<cache_lease> kept) {
+                                               const std::optional<cache_owner>& owner) {
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
   if (how == readiness::warm) arguments.push_back("--warm");
@@ -170,8 +156,10 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
     w->folder = std::move(*folder);
     arguments.insert(arguments.end(), {"--confine", w->folder});
   }
-  if (kept) arguments.insert(arguments.end(), {"--compilers", kept->folder});
-  auto process = start_child(settings_.command.program, arguments, environment_of(*w, driver, kept));
+  w->owner = owner;
+  if (owner) w->kept = compiler_caches_.lease(*owner, settings_.own_environment);
+  if (w->kept) arguments.insert(arguments.end(), {"--compilers", w->kept->folder});
+  auto process = start_child(settings_.command.program, arguments, environment_of(*w, driver));
   if (!process.ok()) {
     if (!w->folder.empty()) folders_.remove(w->folder);
     return std::move(process).error();
@@ -179,9 +167,8 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   if (!w->folder.empty()) folders_.give(w->folder, process->process);
   w->id = next_worker_++;
   w->process = std::move(*process);
-  w->kept = std::move(kept);
   w->driver = driver;
-  w->key = key_of(driver);
+  w->key = key_of(driver, owner);
   w->warm = how == readiness::warm;
   const worker_id id = w->id;
   worker& made = *workers_.emplace(id, std::move(w)).first->second;
@@ -255,10 +242,11 @@ std::size_t workers::to_warm_up(const std::string& key) const {
   return any([](const worker& w) { return !w.session && !w.ready; }) ? 0 : std::min<std::size_t>(wanted, 1);
 }
 
-void workers::warm_up(const std::string& key, const variables& driver) {
+void workers::warm_up(const std::string& key, const variables& driver,
+                      const std::optional<cache_owner>& owner) {
   if (draining_) return;
   for (std::size_t left = to_warm_up(key); left > 0; --left) {
-    const auto started = start_worker(driver, readiness::warm);
+    const auto started = start_worker(driver, readiness::warm, owner);
     if (!started.ok()) return log::warn("no warm worker: ", started.error().message);
     pool_.add(key, (*started)->id);
   }
@@ -268,9 +256,9 @@ void workers::warm_up(const std::string& key, const variables& driver) {
 
 void workers::warm_up_soon(const worker& like) {
   ++warm_ups_due_;
-  loop_.after(warm_up_delay, [this, key = like.key, driver = like.driver] {
+  loop_.after(warm_up_delay, [this, key = like.key, driver = like.driver, owner = like.owner] {
     --warm_ups_due_;
-    warm_up(key, driver);
+    warm_up(key, driver, owner);
     tell_unsettled();
   });
   tell_unsettled();
@@ -442,7 +430,7 @@ void workers::ended(worker& w, int wait_status) {
 /// may have it. False where that is not so, or does not work.
 bool workers::begin_again(worker& w, int wait_status) {
   if (!w.warm || w.session->serving || w.client_gone || !w.ended_because.empty() || draining_) return false;
-  auto started = start_worker(w.driver, readiness::cold);
+  auto started = start_worker(w.driver, readiness::cold, w.owner);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
   accepted_session session{.connection = std::move(w.connection),

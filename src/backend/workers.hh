@@ -166,17 +166,20 @@ class workers {
   /// What a worker does before it has a session: nothing, make a context, or open OpenCL for one that waits.
   enum class readiness : std::uint8_t { cold, warm, opencl };
   result<worker*> start_worker(const variables& driver, readiness how,
-                               std::optional<cache_lease> kept = std::nullopt);
+                               const std::optional<cache_owner>& owner);
   result<child> start_helper(std::vector<std::string> what);
-  std::vector<std::string> environment_of(const worker& w, const variables& driver,
-                                          const std::optional<cache_lease>& kept) const;
+  // What drivers and compilers keep on the disk (worker_caches.cc):
+  std::optional<cache_owner> owner_of_cache(const accepted_session& session, bool cuda) const;
+  static std::string key_of(const variables& driver, const std::optional<cache_owner>& owner);
+  variables within_limits(const worker& w, variables driver) const;
+  std::vector<std::string> environment_of(const worker& w, const variables& driver) const;
   worker* find_warm(const std::string& key);
   status assign(worker& w, accepted_session& session);
   status give(worker& w, const accepted_session& session);
   status give_account(worker& w, const share& has);
   void take_account_back(worker& w);
   std::size_t to_warm_up(const std::string& key) const;
-  void warm_up(const std::string& key, const variables& driver);
+  void warm_up(const std::string& key, const variables& driver, const std::optional<cache_owner>& owner);
   void warm_up_soon(const worker& like);
   /// Free memory that sessions see stands still meanwhile (activity_page::unsettled).
   void tell_unsettled();
@@ -226,6 +229,7 @@ class workers {
   compiler_caches compiler_caches_;
   event_loop::id drop_timer_ = 0;
   bool draining_ = false;
+  bool several_ = false;  ///< are there identities beside each other?
   session_watcher* watcher_ = nullptr;
 };
 
