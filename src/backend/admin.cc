@@ -147,16 +147,22 @@ opencl_offer look_at_opencl(confine_choice confine, const variable_source& own_e
   offer.lacks = confinement_lacks();
   for (auto& [file, library] : icd_files(own_environment("OCL_ICD_VENDORS")))
     offer.platforms.push_back(std::move(library));
-  offer.served = can_be_served(confine, "", false);
+  offer.served = can_be_served(confine, {.device = "", .cuda = false});
   return offer;
 }
 
-confinement_state look_at_confinement(const config& c, std::string_view device) {
-  confinement_state state{std::string(name(c.confine)), "", "", true, c.confined_reads, c.confined_writes};
+confinement_state look_at_confinement(const config& c, const probed_device& device) {
+  confinement_state state{.confine = std::string(name(c.confine)),
+                          .has = "",
+                          .lacks = "",
+                          .reads = c.confined_reads,
+                          .writes = c.confined_writes,
+                          .reaches_all_memory = reaches_all_memory(device.snapshot)};
   if (c.confine == confine_choice::off) return state;
   state.has = confinement_has();
   state.lacks = confinement_lacks();
-  state.served = can_be_served(c.confine, device, true);
+  state.served =
+      can_be_served(c.confine, {.device = device.kind, .reaches_all_memory = state.reaches_all_memory});
   return state;
 }
 
@@ -229,6 +235,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                  {"has", facts.workers.has},
                  {"lacks", facts.workers.lacks},
                  {"served", facts.workers.served},
+                 {"reaches_all_memory", facts.workers.reaches_all_memory},
                  {"reads", facts.workers.reads},
                  {"writes", facts.workers.writes}}},
                {"listening", facts.listening},

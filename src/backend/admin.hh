@@ -29,9 +29,10 @@ struct confinement_state {
   std::string lacks;                       ///< what it cannot do
   bool served = true;                      ///< false: CUDA sessions are refused
   std::vector<std::string> reads, writes;  ///< what the operator has opened beside what workers need
+  bool reaches_all_memory = false;         ///< probe.hh
 };
 
-confinement_state look_at_confinement(const config& c, std::string_view device);
+confinement_state look_at_confinement(const config& c, const probed_device& device);
 
 struct daemon_facts {
   const probed_device& device;

@@ -157,6 +157,7 @@ worker_settings daemon::settings_for_workers() {
   s.uuids = uuids_of(device_.snapshot);
   for (const auto& d : device_.snapshot.devices) s.boards.push_back(board_number(d.pci_bus_id));
   s.may_occupy_device = !exclusive_compute_mode(device_.snapshot);
+  s.reaches_all_memory = reaches_all_memory(device_.snapshot);
   s.limits = settings_.configuration.limits;
   s.pool = settings_.configuration.pool;
   s.confine = settings_.configuration.confine;
@@ -472,7 +473,7 @@ result<std::string> daemon::make_answer(const std::string& question, const prove
     return failure("unknown question \"" + question + "\"; known: devices, sessions, doctor, reload");
   daemon_facts facts{.device = device_,
                      .opencl = look_at_opencl(settings_.configuration.confine, settings_.own_environment),
-                     .workers = look_at_confinement(settings_.configuration, device_.kind),
+                     .workers = look_at_confinement(settings_.configuration, device_),
                      .listening = urls(),
                      .transports = {},
                      .token_required = tokens_.asks(false),

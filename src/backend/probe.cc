@@ -99,12 +99,27 @@ std::vector<std::string> uuids_of(const marshal::snapshot& snapshot) {
   return list;
 }
 
-bool exclusive_compute_mode(const marshal::snapshot& snapshot) {
-  return std::any_of(snapshot.devices.begin(), snapshot.devices.end(), [](const marshal::device_facts& d) {
-    const std::size_t id = CU_DEVICE_ATTRIBUTE_COMPUTE_MODE;
+namespace {
+
+/// What devices answer of an attribute, of those that know it.
+bool any_answers(const marshal::snapshot& snapshot, CUdevice_attribute which, bool (*wanted)(int value)) {
+  return std::ranges::any_of(snapshot.devices, [&](const marshal::device_facts& d) {
+    const auto id = static_cast<std::size_t>(which);
     return id < d.attributes.size() && d.attributes[id].result == CUDA_SUCCESS &&
-           d.attributes[id].value != CU_COMPUTEMODE_DEFAULT;
+           wanted(d.attributes[id].value);
   });
+}
+
+}  // namespace
+
+bool exclusive_compute_mode(const marshal::snapshot& snapshot) {
+  return any_answers(snapshot, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
+                     [](int value) { return value != CU_COMPUTEMODE_DEFAULT; });
+}
+
+bool reaches_all_memory(const marshal::snapshot& snapshot) {
+  return any_answers(snapshot, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
+                     [](int value) { return value != 0; });
 }
 
 }  // namespace outboard::backend

@@ -37,4 +37,8 @@ std::vector<std::string> uuids_of(const marshal::snapshot& snapshot);
 /// True where a device refuses a second process, so that no warm worker may hold a context.
 bool exclusive_compute_mode(const marshal::snapshot& snapshot);
 
+/// True where kernels of a device read and write all memory of their process, not only what it gave them:
+/// HMM, or ATS (Grace). NVIDIA's driver for the one, hardware for the other.
+bool reaches_all_memory(const marshal::snapshot& snapshot);
+
 }  // namespace outboard::backend

@@ -65,7 +65,8 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
         return start_helper({"--tidy", cache.directory, "--tidy-size", std::to_string(cache.size),
                              "--tidy-per-identity", std::to_string(cache.per_identity)});
       }) {
-  tell_of_confinement(settings_.confine, settings_.device);
+  tell_of_confinement(settings_.confine,
+                      {.device = settings_.device, .reaches_all_memory = settings_.reaches_all_memory});
   if (settings_.confine == confine_choice::off) return;
   // No session has to wait for that, nor who waits for this start: a child keeps what it inherits.
   loop_.after(0ms, [this] {
@@ -93,7 +94,7 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
     return wire::refusal{wire::refusal_reason::devices, "CUDA_VISIBLE_DEVICES names a device twice"};
   const bool cuda = session.hello.wanted != wire::purpose_opencl;
   const auto owner = owner_of_cache(session, cuda);
-  if (!can_be_served(settings_.confine, settings_.device, cuda)) {
+  if (!can_be_served(settings_.confine, {settings_.device, cuda, settings_.reaches_all_memory})) {
     return wire::refusal{wire::refusal_reason::device,
                          std::string(cuda ? "CUDA" : "OpenCL") +
                              " sessions cannot be confined here (worker.confine is \"" +

@@ -45,6 +45,7 @@ struct worker_settings {
   std::vector<std::string> uuids;          ///< of the devices, for CUDA_VISIBLE_DEVICES
   std::vector<std::uint64_t> boards = {};  ///< of them (board_number()), in their order
   bool may_occupy_device = true;           ///< false under exclusive compute mode: no warm workers
+  bool reaches_all_memory = false;         ///< probe.hh
   limit_settings limits;
   pool_settings pool;
   confine_choice confine = confine_choice::automatic;

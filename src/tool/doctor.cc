@@ -174,6 +174,9 @@ void print_opencl(const json& opencl, const char* indent) {
 
 void print_confinement(const json& workers, const char* indent) {
   if (!workers.is_object()) return;  // a server of an earlier version does not say it
+  if (get(workers, "reaches_all_memory") == true)
+    std::printf("%skernels reach all memory of their worker (HMM or ATS); what keeps them from the rest:\n",
+                indent);
   if (get(workers, "confine") == "off") return std::printf("%sworkers: not confined\n", indent), void();
   const std::string has = text_of(get(workers, "has")), lacks = text_of(get(workers, "lacks"));
   std::string how = "confined: " + has;

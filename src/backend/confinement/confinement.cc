@@ -80,22 +80,33 @@ status give_up_capabilities(bool cuda_driver) {
 
 }  // namespace
 
-bool must_confine(confine_choice choice, std::string_view device, bool cuda) {
-  if (choice == confine_choice::automatic) return cuda && device == "cpu";
+bool must_confine(confine_choice choice, const session_kind& kind) {
+  if (choice == confine_choice::automatic)
+    return kind.cuda && (kind.device == "cpu" || kind.reaches_all_memory);
   return choice == confine_choice::required;
 }
 
-bool can_be_served(confine_choice choice, std::string_view device, bool cuda) {
-  return !must_confine(choice, device, cuda) || confinement_lacks().empty();
+bool can_be_served(confine_choice choice, const session_kind& kind) {
+  return !must_confine(choice, kind) || confinement_lacks().empty();
 }
 
-void tell_of_confinement(confine_choice choice, std::string_view device) {
+void tell_of_confinement(confine_choice choice, const session_kind& cuda) {
+  const bool as_far_as_it_goes = choice == confine_choice::off || !confinement_lacks().empty();
+  if (cuda.reaches_all_memory && as_far_as_it_goes) {
+    log::warn(
+        "kernels on this GPU read and write all memory of their worker (HMM or ATS), so a client's code can "
+        "take "
+        "it over; worker.confine = \"require\" serves nobody unconfined, and where the driver has HMM, "
+        "`options "
+        "nvidia-uvm uvm_disable_hmm=1` for its module switches that off");
+  }
   if (choice == confine_choice::off) return log::info("workers are not confined (worker.confine is \"off\")");
   const std::string lacks = confinement_lacks(), has = confinement_has();
   if (lacks.empty()) return log::info("workers are confined: ", has);
   std::string refused;
-  if (!can_be_served(choice, device, true)) refused = "CUDA";
-  if (!can_be_served(choice, device, false)) refused += refused.empty() ? "OpenCL" : " and OpenCL";
+  if (!can_be_served(choice, cuda)) refused = "CUDA";
+  if (!can_be_served(choice, {.device = cuda.device, .cuda = false}))
+    refused += refused.empty() ? "OpenCL" : " and OpenCL";
   if (!refused.empty()) refused = "; refused are sessions of " + refused;
   log::warn("workers are not wholly confined: this kernel lacks ", lacks, refused);
 }

@@ -23,15 +23,22 @@ struct confinement_terms {
   bool cuda_driver = false;
 };
 
-/// Whether a session is refused that could not be confined wholly: of CUDA on that kind of device, or of
-/// OpenCL.
-bool must_confine(confine_choice choice, std::string_view device, bool cuda);
+/// On what a session's programs run.
+struct session_kind {
+  std::string_view device;  ///< "vendor", "cpu", "mock"
+  bool cuda = true;         ///< false: OpenCL
+  /// CUDA kernels reach all memory of their worker (HMM, ATS): nothing else stands between them and it.
+  bool reaches_all_memory = false;
+};
+
+/// Whether such a session is refused that could not be confined wholly.
+bool must_confine(confine_choice choice, const session_kind& kind);
 
 /// Whether this kernel can do what it takes.
-bool can_be_served(confine_choice choice, std::string_view device, bool cuda);
+bool can_be_served(confine_choice choice, const session_kind& kind);
 
-/// Logs what holds and what does not.
-void tell_of_confinement(confine_choice choice, std::string_view device);
+/// Logs what holds and what does not, of CUDA sessions of this kind and OpenCL's.
+void tell_of_confinement(confine_choice choice, const session_kind& cuda);
 
 /// What this kernel cannot do of it: "", or words for a sentence.
 std::string confinement_lacks();

@@ -416,13 +416,23 @@ TEST_P(confined_worker_test, of_a_driver_leaves_what_it_does_with_files_of_its_o
 
 TEST(must_confine, is_for_the_cpu_device_where_nothing_else_is_said) {
   using enum confine_choice;
-  EXPECT_TRUE(must_confine(automatic, "cpu", true));
-  EXPECT_FALSE(must_confine(automatic, "vendor", true));
-  EXPECT_FALSE(must_confine(automatic, "cpu", false));
-  EXPECT_TRUE(must_confine(required, "vendor", true));
-  EXPECT_TRUE(must_confine(required, "vendor", false));
-  EXPECT_FALSE(must_confine(possible, "cpu", true));
-  EXPECT_FALSE(must_confine(off, "cpu", true));
+  EXPECT_TRUE(must_confine(automatic, {"cpu"}));
+  EXPECT_FALSE(must_confine(automatic, {"vendor"}));
+  EXPECT_FALSE(must_confine(automatic, {.device = "cpu", .cuda = false}));
+  EXPECT_TRUE(must_confine(required, {"vendor"}));
+  EXPECT_TRUE(must_confine(required, {.device = "vendor", .cuda = false}));
+  EXPECT_FALSE(must_confine(possible, {"cpu"}));
+  EXPECT_FALSE(must_confine(off, {"cpu"}));
+}
+
+TEST(must_confine, is_for_gpus_whose_kernels_reach_their_worker) {
+  using enum confine_choice;
+  EXPECT_TRUE(must_confine(automatic, {.device = "vendor", .reaches_all_memory = true}));
+  EXPECT_FALSE(must_confine(automatic, {.device = "vendor", .cuda = false, .reaches_all_memory = true}))
+      << "OpenCL's have their own rule";
+  EXPECT_FALSE(must_confine(possible, {.device = "vendor", .reaches_all_memory = true}))
+      << "the operator's wish";
+  EXPECT_FALSE(must_confine(off, {.device = "vendor", .reaches_all_memory = true}));
 }
 
 TEST_P(confined_worker_test, is_refused_where_a_thread_would_go_free) {
