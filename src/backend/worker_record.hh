@@ -22,8 +22,8 @@ struct workers::worker {
   event_loop::id connection_watch = 0, timer = 0;
   std::optional<control_reader> reader;  ///< of what it says
   std::optional<ready_message> ready;
-  std::string problem;              ///< why the device could not be opened
-  std::string folder;               ///< where it may write, if it is confined
+  std::string problem;  ///< why the device could not be opened
+  std::string folder;   ///< where it may write, if it is confined
   /// Whose sessions may use what its compilers keep; nothing: they keep it where all do.
   std::optional<cache_owner> owner;
   std::optional<cache_lease> kept;  ///< and where, if that stays after the session
