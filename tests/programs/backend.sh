@@ -69,23 +69,22 @@ through_outboard() {
 }
 
 start_backend() {
-  local kind=$1 device=$2 try
-  if [ "$kind" != tcp ]; then
-    server=$kind:$scratch/socket
-    # unix: alone would share memory, as shm: does and a private back-end does.
-    if [ "$kind" = unix ]; then export OUTBOARD_RINGS=0; fi
-  else
-    server=tcp:127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  fi
-  CACHE_DIRECTORY=$scratch/cache "${backend_as[@]}" "$outboard" serve --listen "$server" --device "$device" >"$log" 2>&1 &
+  local kind=$1 device=$2 listening
+  server=$kind:$scratch/socket
+  if [ "$kind" = tcp ]; then server=tcp:127.0.0.1:0; fi
+  # unix: alone would share memory, as shm: does and a private back-end does.
+  if [ "$kind" = unix ]; then export OUTBOARD_RINGS=0; fi
+  # It says where it listens once it does: no port is looked for that another test may take, and nobody asks in vain.
+  rm -f "$scratch/ready"
+  mkfifo "$scratch/ready"
+  CACHE_DIRECTORY=$scratch/cache "${backend_as[@]}" "$outboard" serve --listen "$server" --device "$device" --ready-fd 9 \
+    9>"$scratch/ready" >"$log" 2>&1 &
   backend=$!
-  for try in $(seq 100); do
-    if "$outboard" devices --server "$server" >/dev/null 2>&1; then return; fi
-    kill -0 "$backend" 2>/dev/null || break
-    sleep 0.05
-  done
-  echo "FAIL: the back-end did not come up at $server (try $try)"
-  exit 1
+  if ! read -r listening <"$scratch/ready"; then
+    echo "FAIL: the back-end did not come up at $server"
+    exit 1
+  fi
+  if [ "$kind" = tcp ]; then server=$listening; fi
 }
 
 # The workers of a session that has just ended may need a moment to go.
