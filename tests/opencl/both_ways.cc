@@ -2,6 +2,7 @@
 // asks for what it reads, and writes, and looks at neither before all is asked for.
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 
 #include "program.hh"
@@ -12,10 +13,13 @@ constexpr std::size_t size = 24u << 20;
 constexpr int rounds = 3;
 using bytes = std::vector<std::uint8_t>;
 
+/// Four bytes at a time: with a number for each byte they took half of the test.
 bytes pattern(std::uint32_t seed) {
   bytes made(size);
-  for (std::uint8_t& each : made)
-    each = static_cast<std::uint8_t>((seed = seed * 1664525 + 1013904223) >> 24);
+  for (std::size_t at = 0; at < size; at += sizeof seed) {
+    seed = seed * 1664525 + 1013904223;
+    std::memcpy(made.data() + at, &seed, sizeof seed);
+  }
   return made;
 }
 
