@@ -14,10 +14,11 @@ option(OUTBOARD_PRECOMPILE "read the headers of a large folder once" ON)
 set(OUTBOARD_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <functional> <map> <memory> <mutex>
     <optional> <set> <span> <string> <string_view> <thread> <utility> <vector>)
 
-# outboard_precompile(TARGET header...): below src/, or <of the system>
+# outboard_precompile(TARGET header...): below src/, or <of the system>. What CMake writes of them names no checkout, so that
+# the compiler's cache knows it in every one.
 function(outboard_precompile target)
   if(OUTBOARD_PRECOMPILE AND NOT CMAKE_CROSSCOMPILING)
-    list(TRANSFORM ARGN REPLACE "^([^<].*)$" "${CMAKE_SOURCE_DIR}/src/\\1" OUTPUT_VARIABLE headers)
+    list(TRANSFORM ARGN REPLACE "^([^<].*)$" "<\\1>" OUTPUT_VARIABLE headers)
     target_precompile_headers(${target} PRIVATE ${OUTBOARD_STANDARD_HEADERS} ${headers})
   endif()
 endfunction()
