@@ -1,7 +1,8 @@
 // How long each kind of OpenCL command takes, one kind over and over, and CLBlast's matrix product. Takes a
 // platform of Outboard's where there is one, else the first with a GPU, else any; so `bench/compare` can run
 // it natively and through a back-end. Prints rows: name, value, unit, with tabs between; the median of single
-// calls. usage: opencl_paces [quick].
+// calls. usage: opencl_paces [quick [product]]; quick is few of each, and the matrix product, for which PoCL
+// compiles half a minute, only if it is asked for.
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
@@ -198,8 +199,12 @@ void product() {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count > 1 && !std::strcmp(words[1], "quick"))
-    rounds = 40, launches = 600, most = 16u << 20, matrix = 128;
+  const std::vector<std::string> given(words + 1, words + count);
+  const auto asked = [&](const char* word) {
+    return std::find(given.begin(), given.end(), word) != given.end();
+  };
+  const bool quick = asked("quick");
+  if (quick) rounds = 40, launches = 600, most = 16u << 20, matrix = 128;
   choose();
   prepare();
   for (int i = 0; i < 300; ++i) launch();
@@ -210,5 +215,5 @@ int main(int count, char** words) {
   transfers(1u << 20, "1M");
   transfers(16u << 20, "16M");
   if (most > 16u << 20) transfers(most, "256M");
-  product();
+  if (!quick || asked("product")) product();
 }
