@@ -36,7 +36,9 @@ class ManyClients(SystemTest):
         self.together(2, "--server", daemon.unix)
         self.assertTrue(wait_until(lambda: not daemon.workers()))
         before = Resources(daemon)
-        counts = sorted({max(1, CLIENTS // 8), max(1, CLIENTS // 4), max(1, CLIENTS // 2), CLIENTS})
+        # The times of fewer are for whoever reads them; a sanitized client takes a second of a core to start.
+        fewer = () if SANITIZED else (8, 4, 2)
+        counts = sorted({*(max(1, CLIENTS // part) for part in fewer), CLIENTS})
         for count in counts:
             for url in (daemon.unix, daemon.tcp):
                 if count != CLIENTS and url == daemon.tcp:
@@ -50,6 +52,7 @@ class ManyClients(SystemTest):
         self.assertEqual(daemon.doctor()["sessions"]["crashed"], 0)
         self.nothing_is_left(daemon)
 
+    @unittest.skipIf(SANITIZED, "what is measured is measured without sanitizers")
     def test_one_back_end_costs_no_more_than_private_ones(self):
         daemon = self.serve()
         self.together(2, "--server", daemon.unix)
