@@ -21,6 +21,11 @@ if(OUTBOARD_SANITIZE MATCHES "thread" OR OUTBOARD_FUZZ)
   set(OUTBOARD_SYSTEM_TESTS OFF)
 endif()
 
+# Python by its own name: pyenv's is a script that looks for it, a tenth of a second in each test.
+find_package(Python3 COMPONENTS Interpreter REQUIRED)
+execute_process(COMMAND ${Python3_EXECUTABLE} -c "import sys; print(sys.executable)"
+                OUTPUT_VARIABLE Python3_EXECUTABLE OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+
 function(outboard_system_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})
   if(NOT OUTBOARD_SYSTEM_TESTS)
