@@ -172,7 +172,8 @@ class Cuts(Links):
         for at, command in enumerate(commands):
             kinds = all_kinds[at * share:(at + 1) * share]
             runs += self.run_through_cuts(daemon, link, command, kinds, done, **self.client(OUTBOARD_DATA_CONNECTIONS="2"))
-        self.sessions_are_gone(daemon, 20)  # a start that broke is waited for that long
+        # A start that broke is waited for 20 s, and a program that ended while its link was silent for as long as one that is away.
+        self.sessions_are_gone(daemon, 70)
         backs = sorted(link.backs)
         print(f"{sum(done.values())} cuts {dict(done)} in {runs} runs, {time.monotonic() - began:.0f} s; back after the link: "
               f"median {1e3 * statistics.median(backs):.1f} ms, 99 of 100 within {1e3 * backs[int(len(backs) * 0.99)]:.1f} ms, "
