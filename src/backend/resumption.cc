@@ -123,6 +123,9 @@ bool resumption::look_after_streams() {
   bool used = false;
   for (const auto& one : all) used = one->stream->tend() || used;
   if (!own) return used;
+  // While a link is exchanged for another one there is none for a moment.
+  const std::unique_lock settled(own->resuming, std::try_to_lock);
+  if (!settled) return true;
   const auto since = own->stream->down_since();
   if (interrupted_ && since != interrupted_) report_(false);  // it came back, be it for a moment
   if (since && since != interrupted_) report_(true);

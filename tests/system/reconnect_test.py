@@ -487,7 +487,7 @@ class Strangers(SystemTest):
         self.assertEqual(daemon.sessions()[0]["state"], "running")
         # The client is kept: without it its connection would close.
         resumed = self.resumed(ask(self, daemon.tcp, lambda c: resume_hello(c, own.session, own.secret)))
-        self.assertEqual(daemon.sessions()[0]["state"], "running")
+        self.assertTrue(wait_until(lambda: daemon.sessions()[0]["state"] == "running", 1))
         resumed.close()
 
     def test_a_replayed_hello_resumes_nothing(self):
