@@ -1,7 +1,6 @@
 #include "frontend/cupti/graph_events.hh"
 
 #include <algorithm>
-#include <ranges>
 #include <string_view>
 #include <utility>
 
@@ -294,7 +293,8 @@ void graph_events::look_at_capture(const lane& own, const tool_call& call) {
     added.push_back({now.graph, node, type_of(node), nodes_before(node)});
     open.insert(open.end(), added.back().before.begin(), added.back().before.end());
   }
-  for (const added_node& node : std::views::reverse(added)) tell_node(own, node);
+  std::ranges::reverse(added);
+  for (const added_node& node : added) tell_node(own, node);
 }
 
 }  // namespace outboard::frontend::cupti
