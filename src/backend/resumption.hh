@@ -76,7 +76,6 @@ class resumption {
   const attach_link attach_;
   const report_link report_;
   std::atomic<bool> stopped_{false};
-  std::thread thread_;
   std::list<caller> callers_;  // the thread's: one for each knock, because sending again takes time
   /// The thread's: since when, as reported.
   std::optional<transport::clock::time_point> interrupted_;
@@ -85,6 +84,8 @@ class resumption {
   std::shared_ptr<kept> own_;
   std::vector<std::shared_ptr<kept>> streams_;
   std::deque<wire::stream_name> past_;  ///< names of streams that have ended, the latest ones
+
+  std::thread thread_;  ///< the last member: it begins when all others are there
 };
 
 }  // namespace outboard::backend
