@@ -66,6 +66,7 @@ std::unique_ptr<transport::connection> reconnector::adopt(const wire::stream_nam
                                                           std::unique_ptr<transport::connection> link) {
   transport::stream_options options = transport::options_for_pieces();
   options.silence = silence;
+  options.delivers = true;
   return watch(name, std::move(link), std::move(options));
 }
 

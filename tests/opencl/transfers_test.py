@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import CONFIG, LIBRARY, SystemTest, program, run_program, wait_until  # noqa: E402
+from outboard_testing import AT_ONCE, CONFIG, LIBRARY, SystemTest, program, run_program, wait_until  # noqa: E402
 from recording import Relay  # noqa: E402
 
 MIB = 1 << 20
@@ -91,7 +91,7 @@ class Transfers(SystemTest):
         self.nothing_is_left(daemon)
 
     def test_one_that_breaks_ends_the_session(self):
-        daemon = self.serve()
+        daemon = self.serve(config=AT_ONCE)  # else it would come back
         relay = self.relay_to(daemon)
         client = self.start(program("opencl_transfers", "much", 100000), relay.url, OUTBOARD_DATA_CONNECTIONS="3", **ICD)
         self.assertTrue(wait_until(lambda: len(relay.carried) == 7 and sum(map(sum, relay.carried[1:])) > 200 * MIB, 60),

@@ -26,6 +26,8 @@ constexpr auto look_every = 20ms;
 constexpr std::size_t copied_in_1us = 2000;
 /// But not for longer, nor does a sender wait longer that has nothing else to do.
 constexpr std::chrono::microseconds worth_waiting = 500us;
+/// A peer that does not read is not waited for longer.
+constexpr auto parting_time = 5s;
 /// Somebody who waits for room without being woken looks so often.
 constexpr auto room_look = 10ms;
 /// A sender passes so few parts at once.
@@ -465,6 +467,16 @@ void resumable_stream::finish(bool in_order, std::string why) {
 
 void resumable_stream::give_up(bool in_order, std::string why) { finish(in_order, std::move(why)); }
 
+/// With the sender's lock, behind our farewell: the peer says its own when it has read ours.
+void resumable_stream::await_farewell() {
+  const auto until = clock::now() + parting_time;
+  while (writer_ && !farewell_.load() && !ended() && !down_since() && clock::now() < until) {
+    if (!owed_.empty() && send_owed() == io::done) parted_.store(true);
+    if (const std::unique_lock reading(receive_mutex_, std::try_to_lock); reading) pump(also::sends);
+    std::this_thread::sleep_for(20us);
+  }
+}
+
 void resumable_stream::shutdown() {
   {
     const std::lock_guard state(state_mutex_);
@@ -477,6 +489,7 @@ void resumable_stream::shutdown() {
     // A socket that is closed with bytes in it throws away what it has not sent yet.
     if (const std::unique_lock reading(receive_mutex_, std::try_to_lock); reading) pump(also::sends);
     send_news(record_kind::farewell);
+    if (options_.delivers) await_farewell();
     sending.unlock();
   }
   finish(false, "");

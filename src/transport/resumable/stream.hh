@@ -39,6 +39,9 @@ struct stream_options {
   std::size_t most_kept = 32u << 20;
   /// A link over which nothing comes for so long is lost; 0: only the link itself says so.
   std::chrono::milliseconds silence{0};
+  /// shutdown() waits shortly until the peer has everything. Else what is on the way may be lost: a socket
+  /// that is closed and still gets news throws away what it has not sent.
+  bool delivers = false;
   /// The link was lost, or the stream has ended. Any thread; must return soon, and may ask the stream for
   /// nothing but ended() and down_since().
   std::function<void()> changed = {};
@@ -117,6 +120,7 @@ class resumable_stream final : public connection {
   bool send_again(connection& over, std::uint64_t from);
   bool write_all(connection& over, std::span<iovec> parts);
   void send_news(record_kind kind);
+  void await_farewell();
   io send_owed();
   template <class Enough>
   void await_news(std::chrono::microseconds at_most, Enough&& enough);
