@@ -5,7 +5,7 @@ import struct
 import subprocess
 import unittest
 
-from outboard_testing import BUILD, CONFIG, REFUSAL, SESSION, WELCOME, Client, SystemTest, program, run_program, wait_until
+from outboard_testing import AT_ONCE, BUILD, REFUSAL, SESSION, WELCOME, Client, SystemTest, program, run_program, wait_until
 from recording import Relay
 
 DATA = 5
@@ -14,6 +14,8 @@ FEATURE = 2
 
 
 class DataConnections(SystemTest):
+    config = AT_ONCE  # clients are killed, and connections cut
+
     def threads_of(self, worker):
         """How many connections the worker serves beside the session's own."""
         names = []
@@ -82,11 +84,11 @@ class DataConnections(SystemTest):
         self.assertLess(packed["small_numbers"], plain["small_numbers"] * 0.8)
         self.assertLess(packed["random"], plain["random"] * 1.2)
         self.nothing_is_left(daemon)
-        unpacked = self.copied_over_a_line(self.serve(config="compression = false\n" + CONFIG), 0.5)
+        unpacked = self.copied_over_a_line(self.serve(config="compression = false\n" + AT_ONCE), 0.5)
         self.assertGreater(unpacked["small_numbers"], plain["small_numbers"] * 0.8)
 
     def test_a_server_may_have_none(self):
-        daemon = self.serve(config="data_connections = 0\n[cpu]\nmemory = \"2GiB\"\n")
+        daemon = self.serve(config="data_connections = 0\n" + AT_ONCE)
         self.assertEqual(self.most_connections(daemon, daemon.tcp, 0), 0)
         done = run_program(program("large_copies"), daemon.tcp)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
