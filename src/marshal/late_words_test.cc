@@ -189,12 +189,12 @@ void exchange_rounds(unsigned seed, std::uint64_t step, bool known) {
 }
 
 TEST(LateWords, whoever_sees_a_flag_that_counts_sees_the_data) {
-  for (unsigned seed = 0; seed < 200; ++seed) exchange_rounds(seed, 1, false);
+  for (unsigned seed = 0; seed < 80; ++seed) exchange_rounds(seed, 1, false);
 }
 
 /// A stream may write any number into its word.
 TEST(LateWords, whoever_sees_a_named_word_sees_the_data) {
-  for (unsigned seed = 0; seed < 200; ++seed) exchange_rounds(seed, 4711, true);
+  for (unsigned seed = 0; seed < 80; ++seed) exchange_rounds(seed, 4711, true);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class Checkpoint(SystemTest):
         self.targets = []
 
     def target(self, url):
-        process = self.start_with_input(["python3", "-c", TARGET], url)
+        process = self.start_with_input([sys.executable, "-c", TARGET], url)
         self.assertEqual(process.stdout.readline().split()[0], "ready", "the target did not start")
         return process
 
@@ -82,7 +82,7 @@ class Checkpoint(SystemTest):
         return bool(select.select([process.stdout], [], [], seconds)[0])
 
     def steps(self, url, *words):
-        done = run_program(["python3", "-c", CONTROLLER, *words], url)
+        done = run_program([sys.executable, "-c", CONTROLLER, *words], url)
         self.assertEqual(done.stderr, "")
         return [int(code) for code in done.stdout.split()]
 

@@ -5,6 +5,7 @@ import collections
 import random
 import re
 import struct
+import sys
 import threading
 import time
 import unittest
@@ -196,7 +197,7 @@ class Hostile(SystemTest):
                   "[(d.cuLibraryLoadData(c.byref(m), image, None, None, 0, None, None, 0), d.cuLibraryGetKernel(c.byref(f), m, b'k'),"
                   "d.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, None, None, None), d.cuCtxSynchronize()) for _ in range(500)];"
                   "print('tried')")
-        done = run_program(["python3", "-c", script], daemon.unix)
+        done = run_program([sys.executable, "-c", script], daemon.unix)
         self.assertEqual(done.stdout.strip(), "tried")
         told = done.stderr.splitlines()  # its own user's screen: neither empty nor full
         self.assertEqual([line for line in told if not line.startswith("outboard: ")], [])

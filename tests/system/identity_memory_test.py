@@ -41,7 +41,7 @@ OUT_OF_MEMORY = 2
 
 class IdentityMemory(SystemTest):
     def program(self, url):
-        process = self.start(["python3", "-c", SCRIPT], url, stdin=-1)
+        process = self.start([sys.executable, "-c", SCRIPT], url, stdin=-1)
         self.wait_for_line(process, "ready")
         return process
 

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import sys
 import tempfile
 import unittest
 
@@ -129,7 +130,7 @@ class Profile(SystemTest):
     def test_a_hung_server_does_not_hold_up_the_end(self):
         daemon = self.serve()
         both = [(self.file, daemon.unix), (self.file.with_name("other.json"), daemon.tcp)]
-        clients = [self.start(["python3", "-c", FILLS], url, OUTBOARD_PROFILE=str(file), OUTBOARD_PROFILE_SUMMARY="1")
+        clients = [self.start([sys.executable, "-c", FILLS], url, OUTBOARD_PROFILE=str(file), OUTBOARD_PROFILE_SUMMARY="1")
                    for file, url in both]
         for client, (file, _) in zip(clients, both):
             self.wait_for_line(client, "filled")
@@ -235,7 +236,7 @@ class Profile(SystemTest):
 
     def test_a_device_that_cannot_tell(self):
         daemon = self.serve(device="mock")
-        ask = ["python3", "-c", "import ctypes; d, c = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p(); "
+        ask = [sys.executable, "-c", "import ctypes; d, c = ctypes.CDLL('libcuda.so.1'), ctypes.c_void_p(); "
                "print(d.cuInit(0), d.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0))"]
         done = run_program(ask, daemon.unix, OUTBOARD_PROFILE=str(self.file))
         self.assertEqual((done.returncode, done.stdout), (0, "0 0\n"), done.stderr)

@@ -412,7 +412,7 @@ class Memory(Links):
     def test_an_absent_client_gives_way_to_an_allocation(self):
         most = 192 << 20
         daemon = self.serve(config=RESUMED + f"[identity.default]\ndevice_memory = {most}\n")
-        absent, other = (self.start(["python3", "-c", self.TAKER], daemon.tcp, stdin=subprocess.PIPE, **self.client()) for _ in range(2))
+        absent, other = (self.start([sys.executable, "-c", self.TAKER], daemon.tcp, stdin=subprocess.PIPE, **self.client()) for _ in range(2))
         self.assertEqual(self.take(absent, most // 4 * 3), 0)
         self.assertEqual(self.take(other, most // 2), self.OUT_OF_MEMORY)
         absent.kill()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The server's configuration shapes what clients see: name, memory, which devices. Driver, NVML and the lists agree, the
 limit holds for each session alone, and values that make no sense stop the server at its start."""
+import sys
 import unittest
 
 from outboard_testing import SystemTest, clean_environment, program, run, run_program
@@ -34,7 +35,7 @@ class ShapedDevices(SystemTest):
                   "r = [d.cuInit(0), d.cuDevicePrimaryCtxRetain(c.byref(x), 0), d.cuCtxSetCurrent(x),"
                   f"d.cuMemAlloc_v2(c.byref(p), c.c_size_t({MEMORY} * 3 // 4)), d.cuMemAlloc_v2(c.byref(p), c.c_size_t({MEMORY} // 2))];"
                   "print(*r, flush=True); sys.stdin.read()")
-        held = [self.start(["python3", "-c", script], daemon.unix) for _ in range(2)]
+        held = [self.start([sys.executable, "-c", script], daemon.unix) for _ in range(2)]
         for process in held:
             self.assertEqual(process.stdout.readline(), "0 0 0 0 2\n")
         self.nothing_is_left(daemon)

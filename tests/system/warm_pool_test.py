@@ -2,6 +2,7 @@
 import json
 import signal
 import statistics
+import sys
 import time
 import unittest
 
@@ -142,7 +143,7 @@ class WarmPool(SystemTest):
         self.timed(daemon.unix)
         for _ in range(10):
             self.warm(daemon)
-            done = run_program(["python3", "-c", FREE_SCRIPT], daemon.unix)
+            done = run_program([sys.executable, "-c", FREE_SCRIPT], daemon.unix)
             self.assertEqual(done.stderr, "")
             code, first, second = done.stdout.split()
             self.assertEqual(code, "0")
@@ -156,7 +157,7 @@ class WarmPool(SystemTest):
         """The context that waited is given up for one with the flags that the program asks for; it cannot tell."""
         daemon = self.serve()
         for flags in (0, BLOCKING_SYNC, 0, YIELD):
-            done = run_program(["python3", "-c", FLAGS_SCRIPT, str(flags)], daemon.unix)
+            done = run_program([sys.executable, "-c", FLAGS_SCRIPT, str(flags)], daemon.unix)
             self.assertEqual(done.stderr, "")
             self.assertEqual(done.stdout.split(), ["0", "0", "0", "0", "0", "0", "0", "0", str(flags), "0", "0", "0"])
             self.warm(daemon)
@@ -171,7 +172,7 @@ class WarmPool(SystemTest):
         for visible, answer in (("-1", "100"), ("", "100"), ("1", "100"), ("GPU-ffffffffff", "100"), ("1,0", "100"),
                                 (f" {uuid}", "100"), ("0,0", "101"), (f"{uuid},{uuid[:12]}", "101"), ("0,1,0", "0 0 1"),
                                 ("0", "0 0 1"), ("0,1", "0 0 1"), ("0x1", "0 0 1"), (f"{uuid},0", "0 0 1"), (uuid.upper(), "0 0 1"), (uuid, "0 0 1"), (uuid[:12], "0 0 1")):
-            done = run_program(["python3", "-c", script], daemon.unix, CUDA_VISIBLE_DEVICES=visible)
+            done = run_program([sys.executable, "-c", script], daemon.unix, CUDA_VISIBLE_DEVICES=visible)
             self.assertTrue(done.stdout.startswith(answer), (visible, done.stdout, done.stderr))
             # It is the program's list, and no setting of the server's would open more to it.
             self.assertNotIn("worker.confine", done.stderr, visible)

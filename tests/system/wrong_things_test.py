@@ -5,6 +5,7 @@ import http.server
 import pathlib
 import socket
 import subprocess
+import sys
 import threading
 import unittest
 
@@ -113,7 +114,7 @@ class WrongThings(SystemTest):
                   "d.cuMemsetD8_v2(p, 7, c.c_size_t(1 << 62)), d.cuMemsetD8_v2(p, 7, c.c_size_t(1 << 20)),"
                   "d.cuMemFree_v2(p), d.cuCtxSynchronize())")
         daemon = self.serve()
-        done = run_program(["python3", "-c", script], daemon.unix)
+        done = run_program([sys.executable, "-c", script], daemon.unix)
         self.assertEqual(done.stdout.split(), ["0", "0", "0", "2", "2", "2", "0", "1", "0", "0", "0"], done.stderr)
         self.assertEqual(done.stderr, "")
         self.nothing_is_left(daemon)

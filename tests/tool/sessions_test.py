@@ -6,6 +6,7 @@ import pwd
 import signal
 import socket
 import subprocess
+import sys
 import time
 import unittest
 
@@ -133,7 +134,7 @@ class Sessions(DaemonTest):
         script = ("import os, sys; sys.path.insert(0, sys.argv[2]); from harness import *; c = Client(sys.argv[1]);"
                   "c.say_hello(); print('in', flush=True); time.sleep(60)")
         for _ in range(5):
-            children = [subprocess.Popen(["python3", "-B", "-c", script, url, os.path.dirname(__file__)],
+            children = [subprocess.Popen([sys.executable, "-B", "-c", script, url, os.path.dirname(__file__)],
                                          stdout=subprocess.PIPE) for url in (daemon.unix, daemon.tcp)]
             for child in children:
                 child.stdout.readline()
