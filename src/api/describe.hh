@@ -167,10 +167,11 @@ constexpr bool parse_word(std::string_view word, description& d) {
 template <class Opcode>
 inline constexpr bool integers_travel_wide = false;
 
-/// function<opcode>::prototype, ::name, ::about, for the opcodes of every API whose tables describe what
-/// travels; only for lines that need the prototype (not later, refused).
+/// A line as the table has it: ::prototype, ::how, ::name and ::text, what stands behind the symbol. For the
+/// opcodes of every API whose tables describe what travels; only for lines that need the prototype (not
+/// later, refused).
 template <auto>
-struct function;
+struct line;
 
 /// Parses what stands behind the symbol in a table line (without the leading comma).
 constexpr description parse(kind how, std::string_view text) {
@@ -196,5 +197,14 @@ constexpr description parse(kind how, std::string_view text) {
   }
   return d;
 }
+
+/// function<opcode>::prototype, ::name, ::about of a line<opcode>. Each file parses the lines that it asks
+/// about and no other ones: there are hundreds, and most files need none.
+template <auto Op>
+struct function {
+  using prototype = typename line<Op>::prototype;
+  static constexpr std::string_view name = line<Op>::name;
+  static constexpr description about = parse(line<Op>::how, line<Op>::text);
+};
 
 }  // namespace outboard::api

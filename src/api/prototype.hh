@@ -102,14 +102,22 @@ constexpr bool generated(kind how) { return how == kind::call || how == kind::po
 
 }  // namespace detail
 
-/// Defines function<opcode::symbol> of a line with a prototype, for the tables' expansion.
-#define OUTBOARD_DESCRIBE_FUNCTION(opcode_, prototype_, kind_, symbol, text_)                                \
-  template <>                                                                                                \
-  struct function<opcode_::symbol> {                                                                         \
-    using prototype = prototype_;                                                                            \
-    static constexpr std::string_view name = #symbol;                                                        \
-    static constexpr description about = parse(kind::kind_, text_);                                          \
-    using shape = detail::signature<prototype>;                                                              \
+/// Defines line<opcode::symbol> of a line with a prototype, for the tables' expansion.
+#define OUTBOARD_DESCRIBE_FUNCTION(opcode_, prototype_, kind_, symbol, text_) \
+  template <>                                                                 \
+  struct line<opcode_::symbol> {                                              \
+    using prototype = prototype_;                                             \
+    static constexpr kind how = kind::kind_;                                  \
+    static constexpr const char* name = #symbol;                              \
+    static constexpr const char* text = text_;                                \
+  };
+
+/// Checks that line against the prototype. In one file, the one that has the table of all functions: for all
+/// of them it takes a compiler seconds.
+#define OUTBOARD_CHECK_FUNCTION(opcode_, symbol)                                                             \
+  struct check_##symbol {                                                                                    \
+    static constexpr const description& about = function<opcode_::symbol>::about;                            \
+    using shape = detail::signature<function<opcode_::symbol>::prototype>;                                   \
     static_assert(about.error == parse_error::none, #symbol ": the annotation does not follow the grammar"); \
     static_assert(about.arity == shape::arity, #symbol ": wrong number of parameters");                      \
     static_assert(!detail::generated(about.how) || shape::directions(about),                                 \

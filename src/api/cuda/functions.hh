@@ -1,5 +1,6 @@
 // What derives from the tables for every function: opcode, name, prototype, description. A misfit between a
-// line and the vendor's prototype is a compile error here that names the function. Compile-time only.
+// line and the vendor's prototype is a compile error of functions.cc that names the function. Compile-time
+// only.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,27 @@ constexpr description refused_description = parse(kind::refused, "");
 #define OUTBOARD_INFO_later(symbol) later_description
 #define OUTBOARD_INFO_refused(symbol) refused_description
 
+// Every line with a prototype, against it.
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_CHECK_##how(symbol)
+#define OUTBOARD_CHECK_later(symbol)
+#define OUTBOARD_CHECK_refused(symbol)
+#define OUTBOARD_CHECK_call(symbol)                                                                          \
+  struct check_##symbol {                                                                                    \
+    static constexpr const description& about = function<opcode::symbol>::about;                             \
+    using shape = detail::signature<function<opcode::symbol>::prototype>;                                    \
+    static_assert(about.error == parse_error::none, #symbol ": the annotation does not follow the grammar"); \
+    static_assert(about.arity == shape::arity, #symbol ": wrong number of parameters");                      \
+    static_assert(about.how != kind::call || shape::directions(about),                                       \
+                  #symbol ": out or inout on a value or a const pointer, or a count on a value");            \
+    static_assert(about.how != kind::call || shape::counts(about), #symbol ": a count that is none");        \
+  };
+#define OUTBOARD_CHECK_custom OUTBOARD_CHECK_call
+#define OUTBOARD_CHECK_local OUTBOARD_CHECK_call
+#include "api/nvml/expand.def"
+#undef OUTBOARD_LINE
+#undef CHAPTER
+
 // In opcode order, because chapters stand in the order of their numbers.
 constexpr function_info table[] = {
 #define CHAPTER(number, file)

@@ -1,7 +1,7 @@
 // What derives from the NVML tables for every function: opcode, name, prototype, description. A line reads as
 // in api/describe.hh, with one word of its own behind the semicolon: fixed (the answer stays the same while
 // the server runs, so the front-end keeps it). A misfit between a line and the prototype is a compile error
-// here that names the function. Compile-time only.
+// of functions.cc that names the function. Compile-time only.
 #pragma once
 
 #include <cstdint>
@@ -93,9 +93,9 @@ concept handle_type = kind_of<T>
 template <class T>
 concept pointer_parameter = std::is_pointer_v<T> && !handle_type<T>;
 
-/// function<opcode::nvmlX>::prototype, ::name, ::about, ::fixed: of lines that are neither later nor refused.
+/// As in api/describe.hh: a line as the table has it.
 template <opcode>
-struct function;
+struct line;
 
 namespace detail {
 
@@ -138,6 +138,16 @@ struct signature<R(A...)> {
 
 }  // namespace detail
 
+/// function<opcode::nvmlX>::prototype, ::name, ::about, ::fixed: of lines that are neither later nor refused.
+/// Each file parses those that it asks about.
+template <opcode Op>
+struct function {
+  using prototype = typename line<Op>::prototype;
+  static constexpr std::string_view name = line<Op>::name;
+  static constexpr description about = parse(line<Op>::how, detail::without_own_word(line<Op>::text));
+  static constexpr bool fixed = std::string_view(line<Op>::text).ends_with(detail::own_word);
+};
+
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_DESCRIBE_##how(how, symbol, #__VA_ARGS__)
 #define OUTBOARD_DESCRIBE_later(how, symbol, text)
@@ -145,19 +155,13 @@ struct signature<R(A...)> {
 #define OUTBOARD_DESCRIBE_call OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_custom OUTBOARD_DESCRIBE
 #define OUTBOARD_DESCRIBE_local OUTBOARD_DESCRIBE
-#define OUTBOARD_DESCRIBE(kind_, symbol, text_)                                                              \
-  template <>                                                                                                \
-  struct function<opcode::symbol> {                                                                          \
-    using prototype = decltype(prototypes::symbol);                                                          \
-    static constexpr std::string_view name = #symbol;                                                        \
-    static constexpr description about = parse(kind::kind_, detail::without_own_word(text_));                \
-    static constexpr bool fixed = std::string_view(text_).ends_with(detail::own_word);                       \
-    using shape = detail::signature<prototype>;                                                              \
-    static_assert(about.error == parse_error::none, #symbol ": the annotation does not follow the grammar"); \
-    static_assert(about.arity == shape::arity, #symbol ": wrong number of parameters");                      \
-    static_assert(about.how != kind::call || shape::directions(about),                                       \
-                  #symbol ": out or inout on a value or a const pointer, or a count on a value");            \
-    static_assert(about.how != kind::call || shape::counts(about), #symbol ": a count that is none");        \
+#define OUTBOARD_DESCRIBE(kind_, symbol, text_)     \
+  template <>                                       \
+  struct line<opcode::symbol> {                     \
+    using prototype = decltype(prototypes::symbol); \
+    static constexpr kind how = kind::kind_;        \
+    static constexpr const char* name = #symbol;    \
+    static constexpr const char* text = text_;      \
   };
 #include "api/nvml/expand.def"
 #undef OUTBOARD_DESCRIBE_later

@@ -27,6 +27,18 @@ constexpr std::string_view chapter_of(opcode code) {
 #define OUTBOARD_ABOUT_local OUTBOARD_ABOUT_call
 #define OUTBOARD_ABOUT_later(symbol) later_description
 
+// Every line with a prototype, against it.
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_CHECK_##how(symbol)
+#define OUTBOARD_CHECK_later(symbol)
+#define OUTBOARD_CHECK_call(symbol) OUTBOARD_CHECK_FUNCTION(opcode, symbol)
+#define OUTBOARD_CHECK_post OUTBOARD_CHECK_call
+#define OUTBOARD_CHECK_custom OUTBOARD_CHECK_call
+#define OUTBOARD_CHECK_local OUTBOARD_CHECK_call
+#include "api/opencl/expand.def"
+#undef OUTBOARD_LINE
+#undef CHAPTER
+
 // In opcode order, because chapters stand in the order of their numbers.
 constexpr function_info table[] = {
 #define CHAPTER(number, file)

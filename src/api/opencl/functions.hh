@@ -1,6 +1,6 @@
 // What derives from the OpenCL tables for every function: opcode, name, prototype, description. A misfit
-// between a line and the headers' prototype is a compile error here that names the function. Compile-time
-// only.
+// between a line and the headers' prototype is a compile error of functions.cc that names the function.
+// Compile-time only.
 #pragma once
 
 #include <cstdint>
