@@ -12,6 +12,7 @@
 #include "base/joined.hh"
 #include "base/schemes.hh"
 #include "tool/exit_status.hh"
+#include "tool/json_text.hh"
 #include "tool/locate.hh"
 #include "tool/parts.hh"
 #include "tool/text.hh"
@@ -36,7 +37,7 @@ void add_default_server(config& c) {
 std::string text_of(const json& j, const char* key) {
   const json& value = get(j, key);
   if (value.is_null()) return "-";
-  return clean_line(value.is_string() ? value.get<std::string>() : value.dump());
+  return clean_line(value.is_string() ? value.get<std::string>() : json_text(value));
 }
 
 std::string number_of(const json& j, const char* key, std::string (*as_text)(double)) {
@@ -47,7 +48,7 @@ std::string number_of(const json& j, const char* key, std::string (*as_text)(dou
 int print_list(const std::string& text, bool as_json, std::string (*text_of_list)(const json&)) {
   const json list = parse(text);
   if (!list.is_array()) return complain(exit_failed, "the server's answer was not understood");
-  return print(as_json ? list.dump(2, ' ', false, json::error_handler_t::replace) + "\n"
+  return print(as_json ? json_text(list, 2, nlohmann::json::error_handler_t::replace) + "\n"
                        : text_of_list(list));
 }
 
@@ -69,7 +70,7 @@ std::string state_of(const json& s) {
     return text_of(s, "state") + ", " + std::to_string(std::lround(left.get<double>())) + " s left";
   if (!before.is_number_unsigned()) return text_of(s, "state");
   if (get(s, "waits_for") == "its own") return text_of(s, "state") + " for others of its identity";
-  return text_of(s, "state") + (before == 0 ? ", next" : ", " + before.dump() + " before it");
+  return text_of(s, "state") + (before == 0 ? ", next" : ", " + json_text(before) + " before it");
 }
 
 std::string sessions_text(const json& list) {
@@ -239,7 +240,7 @@ int verb_reload(const common_flags& common) {
   if (!done.is_object()) return complain(exit_failed, "the server's answer was not understood");
   std::string later;
   for (const json& key : get(done, "next_start"))
-    later.append(later.empty() ? "" : ", ").append(key.is_string() ? key.get<std::string>() : key.dump());
+    later.append(later.empty() ? "" : ", ").append(key.is_string() ? key.get<std::string>() : json_text(key));
   return print("server " + answer.url + " has read its configuration again: " + text_of(done, "identities") +
                " identities\n" +
                (later.empty() ? "" : "from its next start on count: " + clean_line(later) + "\n"));

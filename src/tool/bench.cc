@@ -26,6 +26,7 @@
 #include "tool/bench_page.hh"
 #include "tool/child_output.hh"
 #include "tool/exit_status.hh"
+#include "tool/json_text.hh"
 #include "tool/locate.hh"
 #include "tool/private_backend.hh"
 #include "tool/text.hh"
@@ -84,7 +85,7 @@ std::optional<stop> run_once(const way& w, double seconds, std::uint64_t bulk, j
   if (get(said, "ours") != w.ours) {
     return stop{exit_failed, std::string("the program that was to run ") +
                                  (w.ours ? "through Outboard" : "natively") + " found " +
-                                 clean_line(get(said, "library").dump())};
+                                 clean_line(json_text(get(said, "library")))};
   }
   return std::nullopt;
 }
@@ -230,7 +231,7 @@ result<bench_server> describe_server(const asking_means& means, const config& c,
   s.product = clean_line(answer->product);
   if (machine.is_object()) {
     s.host = fmt::format("{}: {}, {} cores, {}", text_of(machine, "host"), text_of(machine, "cpu"),
-                         get(machine, "cores").dump(), text_of(machine, "kernel"));
+                         json_text(get(machine, "cores")), text_of(machine, "kernel"));
     // On one machine it is the same load.
     if (text_of(machine, "host") != look_at_machine().host)
       loads.push_back(

@@ -8,6 +8,7 @@
 #include "base/clean_line.hh"
 #include "base/version.hh"
 #include "tool/ask.hh"
+#include "tool/json_text.hh"
 #include "tool/text.hh"
 
 namespace outboard::tool {
@@ -226,7 +227,7 @@ std::string json_page(const bench_page& page) {
                    {"device", page.server.device}};
   }
   if (has_native(page)) j["native"] = {{"device", page.native.device}, {"source", page.native.source}};
-  return j.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return json_text(j, 2, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 result<earlier_native> read_native(const std::string& text) {

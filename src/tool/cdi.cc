@@ -11,6 +11,7 @@
 #include "base/schemes.hh"
 #include "tool/ask.hh"
 #include "tool/exit_status.hh"
+#include "tool/json_text.hh"
 #include "tool/locate.hh"
 #include "tool/text.hh"
 #include "tool/verbs.hh"
@@ -114,7 +115,7 @@ int verb_cdi(const common_flags& common, const std::string& action, const std::s
   if (!libraries.ok()) return complain(exit_failed, libraries.error().message);
   const std::vector<std::string> servers = c->servers.empty() ? std::vector{default_endpoint()} : c->servers;
   const std::size_t devices = devices_of(*c, servers);
-  const std::string text = description(*c, *libraries, servers, devices).dump(2) + "\n";
+  const std::string text = json_text(description(*c, *libraries, servers, devices), 2) + "\n";
   if (output == "-") return print(text);
   std::error_code problem;
   std::filesystem::create_directories(std::filesystem::path(output).parent_path(), problem);

@@ -11,6 +11,7 @@
 #include "tool/ask.hh"
 #include "tool/cure.hh"
 #include "tool/exit_status.hh"
+#include "tool/json_text.hh"
 #include "tool/locate.hh"
 #include "tool/parts.hh"
 #include "tool/text.hh"
@@ -128,7 +129,7 @@ double number(const json& j, const char* key) {
   return value.is_number() ? value.get<double>() : 0;
 }
 
-std::string text_of(const json& j) { return j.is_string() ? clean_line(j.get<std::string>()) : j.dump(); }
+std::string text_of(const json& j) { return j.is_string() ? clean_line(j.get<std::string>()) : json_text(j); }
 
 std::string driver_version(const json& device) {
   const int v = static_cast<int>(number(device, "driver_version"));
@@ -220,7 +221,7 @@ void print_identity(const json& identity) {
   if (!identity.is_object()) return;  // a server of an earlier version does not say it
   const auto limit = [&](const char* key) {
     const json& most = get(identity, key);
-    return most.is_null() ? std::string() : " of " + most.dump();
+    return most.is_null() ? std::string() : " of " + json_text(most);
   };
   const std::string person = text_of(get(identity, "person")), name = text_of(get(identity, "name"));
   std::string memory;
@@ -348,7 +349,7 @@ int verb_doctor(const common_flags& common, bool only_cure) {
     }
     f.facts["wrong"] = sentences;
     f.facts["cures"] = cures;
-    std::printf("%s\n", f.facts.dump(2, ' ', false, json::error_handler_t::replace).c_str());
+    std::printf("%s\n", json_text(f.facts, 2, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     print_findings(f);
   }

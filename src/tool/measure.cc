@@ -7,6 +7,7 @@
 #include "bench/program.hh"
 #include "device/vendor/vendor.hh"
 #include "tool/exit_status.hh"
+#include "tool/json_text.hh"
 #include "tool/text.hh"
 #include "tool/verbs.hh"
 
@@ -38,7 +39,7 @@ int verb_measure(const measure_flags& flags) {
                          {"device", ran->device},           {"driver_version", ran->driver_version},
                          {"free_memory", ran->free_memory}, {"values", ran->values},
                          {"missing", ran->missing}};
-  return print(j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return print(json_text(j, -1, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace outboard::tool

@@ -7,6 +7,7 @@
 #include "api/opencl/headers.hh"
 #include "base/clean_line.hh"
 #include "tool/exit_status.hh"
+#include "tool/json_text.hh"
 #include "tool/text.hh"
 #include "tool/verbs.hh"
 
@@ -79,7 +80,7 @@ std::string list_text(const json& list) {
   for (const json& d : list) {
     rows.push_back({d["platform"].get<std::string>(), d["name"].get<std::string>(),
                     d["kind"].get<std::string>(), size_text(d["memory_bytes"].get<double>()),
-                    d["compute_units"].dump(), d["version"].get<std::string>(),
+                    json_text(d["compute_units"]), d["version"].get<std::string>(),
                     d["driver"].get<std::string>()});
   }
   return table(rows);
@@ -101,7 +102,8 @@ int verb_opencl_list(const std::string& library, bool as_json) {
     if (get_platforms(count, platforms.data(), nullptr) != CL_SUCCESS) platforms.clear();
     for (cl_platform_id platform : platforms) add_devices(platform, list);
   }
-  return print(as_json ? list.dump(2, ' ', false, json::error_handler_t::replace) + "\n" : list_text(list));
+  return print(as_json ? json_text(list, 2, nlohmann::json::error_handler_t::replace) + "\n"
+                       : list_text(list));
 }
 
 }  // namespace outboard::tool

@@ -11,6 +11,7 @@
 
 #include "base/clean_line.hh"
 #include "base/log_fields.hh"
+#include "tool/json_text.hh"
 
 namespace outboard::tool {
 namespace {
@@ -46,7 +47,7 @@ void write_line(log::level l, std::string_view line) {
     object["who"] = speaker;
     object["level"] = log::name(l);
     object["text"] = text;
-    text = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    text = json_text(object, -1, nlohmann::json::error_handler_t::replace);
     text.erase(0, 1);  // the pattern opens the object with the time
   } else if (form == shape::journal) {
     text = priorities[index] + text;

@@ -6,6 +6,7 @@
 
 #include "base/identity_settings.hh"
 #include "base/settings.hh"
+#include "tool/json_text.hh"
 #include "tool/text.hh"
 #include "tool/verbs.hh"
 
@@ -165,7 +166,7 @@ std::string values_text(const config& c) {
   return table(rows);
 }
 
-std::string json_text(const config& c) {
+std::string json_list(const config& c) {
   nlohmann::json list = nlohmann::json::array();
   for (const setting& s : all_settings()) {
     list.push_back(
@@ -173,7 +174,7 @@ std::string json_text(const config& c) {
   }
   for (const identity_value& v : identity_values(c))
     list.push_back({{"key", v.key}, {"value", v.text}, {"from", v.origin}, {"meaning", v.meaning}});
-  return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(list, 2, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -182,7 +183,7 @@ int verb_settings(const common_flags& common, bool example, bool document) {
   if (example || document) return print(example ? example_text() : document_text());
   const auto c = load_with_flags(common);
   if (!c.ok()) return complain_of_configuration(c.error());
-  return print(common.json ? json_text(*c) : values_text(*c));
+  return print(common.json ? json_list(*c) : values_text(*c));
 }
 
 }  // namespace outboard::tool

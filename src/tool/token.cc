@@ -9,6 +9,7 @@
 
 #include "backend/identity/named_tokens.hh"
 #include "tool/exit_status.hh"
+#include "tool/json_text.hh"
 #include "tool/parts.hh"
 #include "tool/text.hh"
 #include "tool/verbs.hh"
@@ -48,7 +49,7 @@ int list(const std::string& path, bool json) {
                      {"expires", t.expires ? nlohmann::json(t.expires) : nullptr},
                      {"state", state(t)}});
     }
-    return print(out.dump(2) + "\n");
+    return print(json_text(out, 2) + "\n");
   }
   if (tokens->empty()) return print("no named tokens in " + path + "\n");
   std::vector<std::vector<std::string>> rows{{"NAME", "CREATED", "EXPIRES", "STATE"}};
