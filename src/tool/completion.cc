@@ -97,7 +97,7 @@ complete -o filenames -F _outboard outboard
 }
 
 /// In single quotes, for zsh and fish.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out;
   for (const char letter : text) out += letter == '\'' ? std::string("’") : std::string(1, letter);
   return out;
@@ -105,7 +105,7 @@ std::string quoted(std::string_view text) {
 
 std::string zsh_text(std::string_view text) {
   std::string out;
-  for (const char letter : quoted(text)) {
+  for (const char letter : in_quotes(text)) {
     if (letter == '[' || letter == ']' || letter == ':') out += '\\';
     out += letter;
   }
@@ -159,7 +159,7 @@ std::string fish(const described_command& c) {
       "complete -c outboard -f\n";
   for (const described_verb& verb : c.verbs) {
     out += fmt::format("complete -c outboard -n __fish_use_subcommand -a {} -d '{}'\n", verb.name,
-                       quoted(verb.about));
+                       in_quotes(verb.about));
     for (const described_flag& flag : verb.flags) {
       const std::string words = words_of(flag.value);
       out += fmt::format("complete -c outboard -n '__fish_seen_subcommand_from {}'", verb.name);
@@ -168,7 +168,7 @@ std::string fish(const described_command& c) {
                                       : fmt::format(" -s {}", name.substr(1));
       if (!flag.value.empty()) out += is_path(flag) ? " -r -F" : " -x";
       if (!words.empty()) out += fmt::format(" -a '{}'", words);
-      out += fmt::format(" -d '{}'\n", quoted(flag.about));
+      out += fmt::format(" -d '{}'\n", in_quotes(flag.about));
     }
   }
   for (const described_verb& verb : c.verbs) {
