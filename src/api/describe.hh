@@ -10,16 +10,20 @@
 // default stream), unsafe (the driver may refuse it while any stream is capturing, so it then waits for the
 // server's word), fence (ordered after everything of the session), waits (may block on device work), deferred
 // (may carry an earlier post's error), creates P / destroys P (handle parameter P is born / dies), returns
-// (the function's value is the handle that is born, its last parameter where the error goes). A line without
-// parameters says `SYMBOL(cuX, ; words)`. For a refused function the text names the family whose reason
-// docs/coverage.md gives. Anything odder is CUSTOM. noctx and unsafe were measured on driver 580.159.
-// Everything here is constexpr and has no state.
+// (the function's value is the handle that is born, its last parameter where the error goes), work (leaves
+// the device work that profilers show: kernels, graphs, copies, fills; in a capture it becomes a node), graph
+// W, pool W, adds W (what it does to graphs and pools of memory, and which node it adds: changes.hh has the
+// words). A line without parameters says `SYMBOL(cuX, ; words)`. For a refused function the text names the
+// family whose reason docs/coverage.md gives. Anything odder is CUSTOM. noctx and unsafe were measured on
+// driver 580.159. Everything here is constexpr and has no state.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "api/changes.hh"
 
 namespace outboard::api {
 
@@ -64,6 +68,10 @@ struct description {
   std::size_t destroys = no_parameter;  ///< index of the handle parameter that dies
   bool preinit = false, noctx = false, unsafe = false, fence = false, waits = false, deferred = false;
   bool returns = false;  ///< its value is a handle that is born
+  bool work = false;     ///< it leaves the device work that profilers show
+  graph_change graph = graph_change::none;
+  pool_change pool = pool_change::none;
+  added_node adds = added_node::none;
   parse_error error = parse_error::none;
 };
 
@@ -157,6 +165,10 @@ constexpr bool parse_word(std::string_view word, description& d) {
   if (word == "waits") return d.waits = true;
   if (word == "deferred") return d.deferred = true;
   if (word == "returns") return d.returns = true;
+  if (word == "work") return d.graph = graph_change::may_be_captured, d.work = true;
+  if (take_word(word, "graph")) return find_word(graph_words, word, d.graph);
+  if (take_word(word, "pool")) return find_word(pool_words, word, d.pool);
+  if (take_word(word, "adds")) return d.graph = graph_change::adds_node, find_word(node_words, word, d.adds);
   return false;
 }
 

@@ -70,6 +70,22 @@ TEST(describe, words) {
   EXPECT_TRUE(early.preinit && early.noctx) << "what works before init needs no context";
 }
 
+TEST(describe, what_profilers_are_told_of) {
+  constexpr description none = parse(kind::call, "in p");
+  static_assert(!none.work && none.graph == graph_change::none && none.pool == pool_change::none &&
+                none.adds == added_node::none);
+  constexpr description work = parse(kind::post, "in p; deferred, work");
+  static_assert(work.work && work.graph == graph_change::may_be_captured);
+  constexpr description record = parse(kind::post, "in p; graph captured");
+  static_assert(!record.work && record.graph == graph_change::may_be_captured);
+  constexpr description into = parse(kind::custom, "in p; graph captures_into");
+  static_assert(into.graph == graph_change::captures_into);
+  constexpr description trims = parse(kind::call, "in p; noctx, pool trims");
+  static_assert(trims.pool == pool_change::trims && trims.graph == graph_change::none);
+  constexpr description adds = parse(kind::custom, "out p; adds event_wait");
+  static_assert(adds.graph == graph_change::adds_node && adds.adds == added_node::event_wait);
+}
+
 TEST(describe, line_breaks_of_a_long_table_line_are_spaces) {
   const description d = parse(kind::call, "out p,\n  in q;\n  unsafe");
   ASSERT_EQ(d.error, parse_error::none);
@@ -100,6 +116,9 @@ TEST(describe, bad_words) {
   EXPECT_EQ(error_of("in p; often"), parse_error::word);
   EXPECT_EQ(error_of("in p; creates q"), parse_error::word);
   EXPECT_EQ(error_of("in p; destroys"), parse_error::word);
+  EXPECT_EQ(error_of("in p; graph grows"), parse_error::word);
+  EXPECT_EQ(error_of("in p; pool clones"), parse_error::word);
+  EXPECT_EQ(error_of("in p; adds"), parse_error::word);
   EXPECT_EQ(error_of("in p; unsafe; fence"), parse_error::word);
   EXPECT_EQ(error_of("in p; unsafe,,fence"), parse_error::word);
 }

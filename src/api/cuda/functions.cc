@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "api/cuda/work_calls.hh"
+
 namespace outboard::api {
 namespace {
 
@@ -80,6 +82,11 @@ const function_info* find_function(std::string_view symbol) {
   static const by_name names;
   const auto at = std::ranges::lower_bound(names.order, symbol, {}, &function_info::name);
   return at != names.order.end() && (*at)->name == symbol ? *at : nullptr;
+}
+
+bool leaves_work(std::string_view name) {
+  const function_info* const known = find_function(name == "cuMemcpy_v2" ? "cuMemcpy" : name);
+  return known && known->about.work;
 }
 
 }  // namespace outboard::api

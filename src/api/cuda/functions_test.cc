@@ -10,6 +10,7 @@
 
 #include "api/cuda/driver_table.hh"
 #include "api/cuda/handles.hh"
+#include "api/cuda/work_calls.hh"
 #include "base/testing/places.hh"
 
 namespace outboard::api {
@@ -91,6 +92,18 @@ TEST(functions, what_is_born_or_dies_is_named_sensibly) {
   }
 }
 
+// Profilers tie records of the device's work to the calls that these leave it with.
+TEST(functions, what_leaves_work_says_so_in_each_version) {
+  for (const char* name :
+       {"cuLaunchKernel", "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel", "cuGraphLaunch_ptsz",
+        "cuMemcpyHtoD_v2", "cuMemcpyBatchAsync", "cuMemsetD2D32Async_ptsz"})
+    EXPECT_TRUE(leaves_work(name)) << name;
+  EXPECT_TRUE(leaves_work("cuMemcpy_v2")) << "CUPTI's name of cuMemcpy";
+  for (const char* name :
+       {"cuEventRecord", "cuGraphUpload", "cuMemAlloc_v2", "cuMemPrefetchAsync", "nobody's", ""})
+    EXPECT_FALSE(leaves_work(name)) << name;
+}
+
 // A deferred error may not be carried by a call with out-handles nor by one that frees (design: errors).
 TEST(functions, births_and_deaths_carry_no_deferred_error) {
   for (const function_info& f : functions()) {
@@ -113,8 +126,10 @@ TEST(functions, per_thread_entries_match_their_legacy_line) {
       EXPECT_EQ(a.parameters[i].name, b.parameters[i].name) << f.name;
       EXPECT_EQ(a.parameters[i].dir, b.parameters[i].dir) << f.name;
     }
-    EXPECT_EQ(std::tie(a.creates, a.destroys, a.preinit, a.noctx, a.fence, a.waits, a.deferred),
-              std::tie(b.creates, b.destroys, b.preinit, b.noctx, b.fence, b.waits, b.deferred))
+    EXPECT_EQ(std::tie(a.creates, a.destroys, a.preinit, a.noctx, a.fence, a.waits, a.deferred, a.work,
+                       a.graph, a.pool, a.adds),
+              std::tie(b.creates, b.destroys, b.preinit, b.noctx, b.fence, b.waits, b.deferred, b.work,
+                       b.graph, b.pool, b.adds))
         << f.name;
     EXPECT_FALSE(b.unsafe && !a.unsafe) << f.name;
   }

@@ -2,13 +2,10 @@
 
 #include "api/cuda/cupti_headers.hh"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 #include <vector>
 
 #include "api/cuda/functions.hh"
-#include "api/cuda/work_calls.hh"
 #include "api/cupti/names.hh"
 
 namespace outboard::frontend::cupti {
@@ -39,66 +36,51 @@ std::uint8_t ends(std::string_view name) {
   return 0;
 }
 
-pool_change change_of_pools(std::string_view name) {
-  if (name == "cuMemPoolCreate") return pool_change::creates;
-  if (name == "cuMemPoolImportFromShareableHandle") return pool_change::imports;
-  if (name == "cuMemPoolDestroy") return pool_change::destroys;
-  if (name == "cuMemPoolTrimTo") return pool_change::trims;
-  return pool_change::none;
-}
-
-graph_change change_of_graphs(std::string_view name) {
-  struct beginning {
-    std::string_view with;
-    graph_change what;
-  };
-  // Of several that fit the first.
-  constexpr std::array known{beginning{"cuGraphCreate", graph_change::creates},
-                             beginning{"cuGraphClone", graph_change::clones},
-                             beginning{"cuGraphDestroyNode", graph_change::destroys_node},
-                             beginning{"cuGraphDestroy", graph_change::destroys},
-                             beginning{"cuGraphAddDependencies", graph_change::links},
-                             beginning{"cuGraphRemoveDependencies", graph_change::unlinks},
-                             beginning{"cuGraphAdd", graph_change::adds_node},
-                             beginning{"cuGraphInstantiate", graph_change::instantiates},
-                             beginning{"cuGraphExecDestroy", graph_change::destroys_exec},
-                             beginning{"cuStreamBeginCapture", graph_change::begins_capture},
-                             beginning{"cuStreamEndCapture", graph_change::ends_capture},
-                             beginning{"cuEventRecord", graph_change::may_be_captured},
-                             beginning{"cuLaunchHostFunc", graph_change::may_be_captured},
-                             beginning{"cuStreamBatchMemOp", graph_change::may_be_captured},
-                             beginning{"cuStreamWriteValue", graph_change::may_be_captured},
-                             beginning{"cuStreamWaitValue", graph_change::may_be_captured},
-                             beginning{"cuMemAllocAsync", graph_change::may_be_captured},
-                             beginning{"cuMemAllocFromPoolAsync", graph_change::may_be_captured},
-                             beginning{"cuMemFreeAsync", graph_change::may_be_captured}};
-  for (const beginning& one : known) {
-    if (name.starts_with(one.with)) return one.what;
-  }
-  return api::leaves_work(name) ? graph_change::may_be_captured : graph_change::none;
-}
-
-/// CUgraphNodeType + 1.
-std::uint8_t added_by(std::string_view name) {
-  struct kind {
-    std::string_view with;
-    CUgraphNodeType type;
-  };
-  constexpr std::array known{kind{"cuGraphAddKernelNode", CU_GRAPH_NODE_TYPE_KERNEL},
-                             kind{"cuGraphAddMemcpyNode", CU_GRAPH_NODE_TYPE_MEMCPY},
-                             kind{"cuGraphAddMemsetNode", CU_GRAPH_NODE_TYPE_MEMSET},
-                             kind{"cuGraphAddHostNode", CU_GRAPH_NODE_TYPE_HOST},
-                             kind{"cuGraphAddChildGraphNode", CU_GRAPH_NODE_TYPE_GRAPH},
-                             kind{"cuGraphAddEmptyNode", CU_GRAPH_NODE_TYPE_EMPTY},
-                             kind{"cuGraphAddEventRecordNode", CU_GRAPH_NODE_TYPE_EVENT_RECORD},
-                             kind{"cuGraphAddEventWaitNode", CU_GRAPH_NODE_TYPE_WAIT_EVENT},
-                             kind{"cuGraphAddMemAllocNode", CU_GRAPH_NODE_TYPE_MEM_ALLOC},
-                             kind{"cuGraphAddMemFreeNode", CU_GRAPH_NODE_TYPE_MEM_FREE},
-                             kind{"cuGraphAddBatchMemOpNode", CU_GRAPH_NODE_TYPE_BATCH_MEM_OP}};
-  for (const kind& one : known) {
-    if (name.starts_with(one.with)) return static_cast<std::uint8_t>(one.type + 1);
+/// CUgraphNodeType + 1; 0: its parameters say.
+std::uint8_t type_of(api::added_node added) {
+  using enum api::added_node;
+  const auto one_more = [](CUgraphNodeType type) { return static_cast<std::uint8_t>(type + 1); };
+  switch (added) {
+    case none:
+    case any:
+      return 0;
+    case kernel:
+      return one_more(CU_GRAPH_NODE_TYPE_KERNEL);
+    case memcpy:
+      return one_more(CU_GRAPH_NODE_TYPE_MEMCPY);
+    case memset:
+      return one_more(CU_GRAPH_NODE_TYPE_MEMSET);
+    case host:
+      return one_more(CU_GRAPH_NODE_TYPE_HOST);
+    case graph:
+      return one_more(CU_GRAPH_NODE_TYPE_GRAPH);
+    case empty:
+      return one_more(CU_GRAPH_NODE_TYPE_EMPTY);
+    case event_wait:
+      return one_more(CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+    case event_record:
+      return one_more(CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+    case semaphores_signal:
+      return one_more(CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
+    case semaphores_wait:
+      return one_more(CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
+    case mem_alloc:
+      return one_more(CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    case mem_free:
+      return one_more(CU_GRAPH_NODE_TYPE_MEM_FREE);
+    case batch_mem_op:
+      return one_more(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
   }
   return 0;
+}
+
+/// How many arguments of a call that adds a node or links some stand for edges' data: the nodes that it
+/// names are counted by the argument behind them.
+std::uint8_t edges_of(const api::description& about) {
+  const std::size_t nodes = about.graph == graph_change::adds_node ? 2 : 1;
+  const bool named = about.graph == graph_change::adds_node || about.graph == graph_change::links ||
+                     about.graph == graph_change::unlinks;
+  return named ? static_cast<std::uint8_t>(about.parameters[nodes].count_index - 3) : 0;
 }
 
 // Addresses of CUDA's first version had 32 bits: `narrow` are its functions, which no program of 64 bits
@@ -111,7 +93,7 @@ std::vector<function_traits> make_table() {
     const auto starts = [&](std::string_view with) { return f.name.starts_with(with); };
     function_traits& t = table[code];
     if (f.name != untold) t.callback = api::cupti::callback_of(api::cupti::domain::driver, f.name);
-    t.leaves_work = api::leaves_work(f.name);
+    t.leaves_work = f.about.work;
     t.launches_graph = starts("cuGraphLaunch");
     t.one_copy = starts("cuMemcpy") && !starts("cuMemcpyBatch") && !starts("cuMemcpy3DBatch");
     if (starts("cuMemcpyHtoD")) t.host_argument = 2;
@@ -123,12 +105,10 @@ std::vector<function_traits> make_table() {
     t.begins = begins(f.name);
     t.ends = ends(f.name);
     t.synchronizes = synchronizes(f.name);
-    t.graph = change_of_graphs(f.name);
-    t.node_type = added_by(f.name);
-    const bool newer = f.name == "cuGraphAddNode_v2" || f.name == "cuGraphAddDependencies_v2" ||
-                       f.name == "cuGraphRemoveDependencies_v2";
-    t.edges = newer ? 1 : 0;
-    t.pool = change_of_pools(f.name);
+    t.graph = f.about.graph;
+    t.node_type = type_of(f.about.adds);
+    t.edges = edges_of(f.about);
+    t.pool = f.about.pool;
     t.records_event = starts("cuEventRecord");
     if (starts("cuEventSynchronize")) t.waited_event = 1;
     if (starts("cuStreamWaitEvent")) t.waited_event = 2;

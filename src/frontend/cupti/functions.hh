@@ -3,33 +3,12 @@
 
 #include <cstdint>
 
+#include "api/changes.hh"
+
 namespace outboard::frontend::cupti {
 
-/// What a call does to graphs.
-enum class graph_change : std::uint8_t {
-  none,
-  creates,         ///< its first argument points to the graph
-  clones,          ///< the same
-  destroys,        ///< the graph that is its first argument
-  adds_node,       ///< its first argument points to the node; the second is the graph
-  destroys_node,   ///< its first argument
-  links,           ///< the graph, nodes before, nodes behind them, [edges,] how many
-  unlinks,         ///< the same
-  instantiates,    ///< its first argument points to the executable graph; the second is the graph
-  destroys_exec,   ///< its first argument
-  begins_capture,  ///< of the stream that is its first argument
-  ends_capture,    ///< the same; its second one points to the graph
-  may_be_captured  ///< in its stream's capture it becomes a node
-};
-
-/// What a call does to a pool of memory.
-enum class pool_change : std::uint8_t {
-  none,
-  creates,   ///< its first argument points to the pool
-  imports,   ///< the same
-  destroys,  ///< its first argument
-  trims      ///< its first argument; the second is how many bytes stay
-};
+using api::graph_change;
+using api::pool_change;
 
 struct function_traits {
   std::uint32_t callback = 0;      ///< CUPTI's number; 0: it knows none

@@ -1,6 +1,7 @@
 #include "frontend/cupti/graph_events.hh"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -33,13 +34,21 @@ std::vector<CUgraphNode> nodes_of(CUgraph graph) {
   return nodes;
 }
 
+/// In one question, unless there are many.
 std::vector<CUgraphNode> nodes_before(CUgraphNode node) {
-  std::size_t count = 0;
-  if (cuda::ends::cuGraphNodeGetDependencies_v2(node, nullptr, nullptr, &count) != CUDA_SUCCESS) return {};
-  std::vector<CUgraphNode> nodes(count);
-  std::vector<CUgraphEdgeData> edges(count);
-  if (cuda::ends::cuGraphNodeGetDependencies_v2(node, nodes.data(), edges.data(), &count) != CUDA_SUCCESS)
-    return {};
+  std::vector<CUgraphNode> nodes(8);
+  std::size_t count = nodes.size();
+  const auto ask = [&] {
+    std::vector<CUgraphEdgeData> edges(nodes.size());
+    return cuda::ends::cuGraphNodeGetDependencies_v2(node, nodes.data(), edges.data(), &count);
+  };
+  if (ask() != CUDA_SUCCESS) return {};
+  // The driver fills what there is room for, and says how much it has filled.
+  if (count >= nodes.size()) {
+    if (cuda::ends::cuGraphNodeGetDependencies_v2(node, nullptr, nullptr, &count) != CUDA_SUCCESS) return {};
+    nodes.resize(count);
+    if (ask() != CUDA_SUCCESS) return {};
+  }
   nodes.resize(std::min(count, nodes.size()));
   return nodes;
 }
@@ -146,8 +155,9 @@ void graph_events::left(const lane& own, const tool_call& call, const function_t
       return tell_links(own, call, f, CUPTI_CBID_RESOURCE_GRAPHNODE_DEPENDENCY_CREATED);
     case graph_change::instantiates:
       return tell_instantiated(own, call);
-    case graph_change::begins_capture:
-      return begin_capture(own, call);
+    case graph_change::captures:
+    case graph_change::captures_into:
+      return begin_capture(own, call, f);
     case graph_change::ends_capture:
       return end_capture(argument_as<const CUgraph*>(call, 1));
     case graph_change::may_be_captured:
@@ -249,17 +259,15 @@ void graph_events::tell_end_of_node(const lane& own, CUgraphNode node) {
   tell(own, CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING, about);
 }
 
-void graph_events::begin_capture(const lane& own, const tool_call& call) {
+void graph_events::begin_capture(const lane& own, const tool_call& call, const function_traits& f) {
   CUpti_GraphData about{};
   about.graph = capture_of(call).graph;
   if (!about.graph) return;
-  if (!std::string_view(call.name).starts_with("cuStreamBeginCaptureToGraph"))
-    return tell(own, CUPTI_CBID_RESOURCE_GRAPH_CREATED, about);
+  if (f.graph == graph_change::captures) return tell(own, CUPTI_CBID_RESOURCE_GRAPH_CREATED, about);
   // What is in the program's graph already is not of this capture.
-  for (const CUgraphNode node : nodes_of(about.graph)) {
-    const std::lock_guard lock(mutex_);
-    nodes_[about.graph].try_emplace(node, CU_GRAPH_NODE_TYPE_EMPTY);
-  }
+  const std::vector<CUgraphNode> there = nodes_of(about.graph);
+  const std::lock_guard lock(mutex_);
+  for (const CUgraphNode node : there) nodes_[about.graph].try_emplace(node, CU_GRAPH_NODE_TYPE_EMPTY);
 }
 
 /// The graph has the handle by which the program knows it.
@@ -274,27 +282,35 @@ void graph_events::end_capture(const CUgraph* graph) {
   }
 }
 
+/// Those of them that nobody has been told of.
+std::vector<CUgraphNode> graph_events::untold(CUgraph graph, std::span<const CUgraphNode> nodes) {
+  std::vector<CUgraphNode> found;
+  const std::lock_guard lock(mutex_);
+  const auto known = nodes_.find(graph);
+  for (const CUgraphNode node : nodes) {
+    if (known == nodes_.end() || !known->second.contains(node)) found.push_back(node);
+  }
+  return found;
+}
+
 /// The nodes that this call has become: those behind which the capture stands now, and others before them
-/// that nobody has been told of; the first ones first.
+/// that nobody has been told of; the first ones first. What was told of is where the look ends.
 void graph_events::look_at_capture(const lane& own, const tool_call& call) {
   if (!cuda::any_capture_open()) return;
   const capture now = capture_of(call);
-  std::vector<added_node> added;
-  const auto is_new = [&](CUgraphNode node) {
-    const auto same = [&](const added_node& other) { return other.node == node; };
-    const std::lock_guard lock(mutex_);
-    return !nodes_[now.graph].contains(node) && std::ranges::none_of(added, same);
-  };
-  std::vector<CUgraphNode> open = now.last;
+  std::map<CUgraphNode, std::vector<CUgraphNode>> before;
+  std::vector<CUgraphNode> open = untold(now.graph, now.last);
   while (!open.empty()) {
     const CUgraphNode node = open.back();
+    const auto [at, is_new] = before.try_emplace(node);
+    if (is_new) {
+      at->second = nodes_before(node);
+      for (const CUgraphNode earlier : untold(now.graph, at->second)) open.push_back(earlier);
+      continue;
+    }
     open.pop_back();
-    if (!is_new(node)) continue;
-    added.push_back({now.graph, node, type_of(node), nodes_before(node)});
-    open.insert(open.end(), added.back().before.begin(), added.back().before.end());
+    tell_node(own, {now.graph, node, type_of(node), at->second});
   }
-  std::ranges::reverse(added);
-  for (const added_node& node : added) tell_node(own, node);
 }
 
 }  // namespace outboard::frontend::cupti

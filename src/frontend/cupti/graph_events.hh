@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "frontend/call_watch.hh"
@@ -41,8 +42,9 @@ class graph_events {
   void tell_instantiated(const lane& own, const tool_call& call);
   void tell_end(const lane& own, CUgraph graph);
   void tell_end_of_node(const lane& own, CUgraphNode node);
-  void begin_capture(const lane& own, const tool_call& call);
+  void begin_capture(const lane& own, const tool_call& call, const function_traits& f);
   void end_capture(const CUgraph* graph);
+  std::vector<CUgraphNode> untold(CUgraph graph, std::span<const CUgraphNode> nodes);
   void look_at_capture(const lane& own, const tool_call& call);
 
   const callbacks& callbacks_;
