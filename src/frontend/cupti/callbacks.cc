@@ -132,18 +132,18 @@ void callbacks::tell_resource(std::uint32_t event, CUcontext context, CUstream s
 }
 
 void callbacks::tell_resource(std::uint32_t event, CUcontext context, CUpti_GraphData about) const {
-  if (!wants_resource(event)) return;
-  CUpti_ResourceData data{};
-  data.context = context;
-  data.resourceDescriptor = &about;
-  tell(CUPTI_CB_DOMAIN_RESOURCE, event, &data);
+  tell_described(event, context, &about);
 }
 
 void callbacks::tell_resource(std::uint32_t event, CUcontext context, CUpti_ModuleResourceData about) const {
+  tell_described(event, context, &about);
+}
+
+void callbacks::tell_described(std::uint32_t event, CUcontext context, void* descriptor) const {
   if (!wants_resource(event)) return;
   CUpti_ResourceData data{};
   data.context = context;
-  data.resourceDescriptor = &about;
+  data.resourceDescriptor = descriptor;
   tell(CUPTI_CB_DOMAIN_RESOURCE, event, &data);
 }
 

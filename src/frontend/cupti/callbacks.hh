@@ -61,6 +61,8 @@ class callbacks {
   std::span<const flag> flags_of(CUpti_CallbackDomain domain) const;
   std::span<flag> flags_of(CUpti_CallbackDomain domain);
   void tell(CUpti_CallbackDomain domain, std::uint32_t event, const void* about) const;
+  /// A resource's event with what it has more to say; of the type that the event's descriptor has.
+  void tell_described(std::uint32_t event, CUcontext context, void* descriptor) const;
   CUptiResult set(bool on, CUpti_CallbackDomain domain, std::uint32_t first, std::uint32_t last);
 
   mutable std::mutex mutex_;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "api/cupti/names.hh"
 #include "base/steady.hh"
@@ -17,10 +18,16 @@ namespace {
 
 CUcontext current(const lane& own) { return reinterpret_cast<CUcontext>(own.context_handle()); }
 
-/// Of the release that this thread's call is about to do.
-thread_local std::optional<memory_block> releasing;
-/// The same of a pool that it destroys.
-thread_local known_pool destroyed_pool;
+/// What this thread's call is about to release or destroy, remembered until it returns, because the books
+/// have it no more then.
+thread_local std::variant<std::monostate, memory_block, known_pool> ending_here;
+
+template <class T>
+std::optional<T> take_ended() {
+  auto ended = std::exchange(ending_here, {});
+  T* const wanted = std::get_if<T>(&ended);
+  return wanted ? std::optional<T>(std::move(*wanted)) : std::nullopt;
+}
 
 bool per_thread(std::string_view name) { return name.ends_with("_ptsz") || name.ends_with("_ptds"); }
 
@@ -94,9 +101,11 @@ void tool_of_program::entered(lane& own, tool_call& call) {
     if (f.launches_graph) where.graph = numbers.of_graph(*static_cast<void* const*>(call.parameters));
     activities.note_work(call.number, where);
   }
-  if (f.releases && activities.wants_memory()) releasing = released_by(call);
+  if (f.releases && activities.wants_memory()) {
+    if (auto block = released_by(call)) ending_here = std::move(*block);
+  }
   if (f.pool == pool_change::destroys && activities.wants_pools())
-    destroyed_pool = known_pool_at(*static_cast<const std::uint64_t*>(call.parameters));
+    ending_here = known_pool_at(*static_cast<const std::uint64_t*>(call.parameters));
   if (f.ends != 0 && callbacks.wants_resource(f.ends)) {
     const bool stream = f.ends == CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING;
     const void* const first = *static_cast<void* const*>(call.parameters);
@@ -180,7 +189,7 @@ void tool_of_program::note_pool(const tool_call& call, const made_call& made, po
       shown.handle = arguments[0];
       shown.kept = arguments[1];
   }
-  const auto pool = what == pool_change::destroys ? std::exchange(destroyed_pool, known_pool{})
+  const auto pool = what == pool_change::destroys ? take_ended<known_pool>().value_or(known_pool{})
                                                   : known_pool_at(shown.handle);
   shown.device = pool.device;
   shown.imported = pool.imported;
@@ -219,7 +228,7 @@ void tool_of_program::left(lane& own, tool_call& call) {
     note_pool(call, made, f.pool);
   if ((f.allocates || f.releases) && activities.wants_memory()) {
     const auto block = f.allocates && made.result == CUDA_SUCCESS ? allocated_by(call)
-                       : f.releases                               ? std::exchange(releasing, std::nullopt)
+                       : f.releases                               ? take_ended<memory_block>()
                                                                   : std::nullopt;
     if (block && made.result == CUDA_SUCCESS) note_memory(own, call, made, *block);
   }
