@@ -146,15 +146,11 @@ class names_of_nodes final : public device::node_names {
   names_of_nodes& operator=(const names_of_nodes&) = delete;
 
   std::uint64_t name_of(CUgraphNode node) const override {
-    // A name that somebody has asked for has the graph for a parent; one that is new is taken back.
-    const std::uint64_t name = objects_.name_of(api::handle_kind::graph_node, node);
-    if (objects_.parent_of(name)) return name;
-    objects_.erase(name);
-    return 0;
+    return objects_.minted_name_of(api::handle_kind::graph_node, node);
   }
 
  private:
-  object_tables& objects_;
+  const object_tables& objects_;
 };
 
 CUresult instantiate(call& c, const marshal::instantiate_body& body, CUgraphExec& exec, exec_needs& needs,

@@ -180,10 +180,15 @@ void* object_tables::parent_of(std::uint64_t id) const {
   return found ? found->parent : nullptr;
 }
 
+std::uint64_t object_tables::minted_name_of(api::handle_kind kind, void* native) const {
+  const auto& names = minted_by_native_[static_cast<std::size_t>(kind)];
+  const auto known = names.find(native);
+  return known != names.end() ? known->second : 0;
+}
+
 std::uint64_t object_tables::minted_name(api::handle_kind kind, void* native) {
+  if (const std::uint64_t known = minted_name_of(kind, native)) return known;
   const auto k = static_cast<std::size_t>(kind);
-  if (const auto known = minted_by_native_[k].find(native); known != minted_by_native_[k].end())
-    return known->second;
   table& t = minted_[k];
   std::uint32_t index = static_cast<std::uint32_t>(t.size());
   if (!minted_free_[k].empty()) {

@@ -55,6 +55,8 @@ class object_tables final : public marshal::handle_resolver {
   /// What the client knows the object by: the id that it chose, else a minted one, which dies with `parent`
   /// (the native graph; null: with the session).
   std::uint64_t name_of(api::handle_kind kind, void* native, void* parent = nullptr);
+  /// The id of a server-born object that has one; 0: nobody has asked for it.
+  std::uint64_t minted_name_of(api::handle_kind kind, void* native) const;
   /// The native graph that a minted node was named with.
   void* parent_of(std::uint64_t id) const;
 
