@@ -59,7 +59,7 @@ T* kept(T* made) {
 
 template <class Character>
 nvtxStringHandle_t register_string(const Character* text) {
-  return reinterpret_cast<nvtxStringHandle_t>(kept(new registered_string{text_of(text)}));
+  return reinterpret_cast<nvtxStringHandle_t>(kept(new std::string(text_of(text)))->data());
 }
 template <class Character>
 nvtxDomainHandle_t create_domain(const Character* name) {

@@ -159,6 +159,15 @@ TEST_F(nvtx_injection, names_come_as_they_are_given) {
   EXPECT_EQ(annotation_domain::unnamed().category_name(4), nullptr);
 }
 
+// A message of the type of plain text may name one, as NVIDIA's sample of CUPTI does.
+TEST_F(nvtx_injection, a_registered_string_is_read_by_its_handle_and_as_text) {
+  const auto create = core2<nvtxDomainRegisterStringW_impl_fntype>(NVTX_CBID_CORE2_DomainRegisterStringW);
+  const nvtxStringHandle_t name = create(nullptr, L"registered \u00e4");
+  EXPECT_EQ(message(NVTX_MESSAGE_TYPE_REGISTERED, name), "registered \u00e4");
+  EXPECT_EQ(message(NVTX_MESSAGE_TYPE_ASCII, name), "registered \u00e4");
+  EXPECT_EQ(message(NVTX_MESSAGE_TYPE_REGISTERED, nullptr), "");
+}
+
 TEST_F(nvtx_injection, is_refused_by_what_has_no_tables) {
   EXPECT_EQ(attach(nullptr), 0);
   EXPECT_EQ(attach([](std::uint32_t) -> const void* { return nullptr; }), 0);

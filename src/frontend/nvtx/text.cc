@@ -54,10 +54,9 @@ std::string text_of(const wchar_t* text) {
 }
 
 std::string message(std::int32_t type, const void* value) {
-  if (type == NVTX_MESSAGE_TYPE_ASCII) return text_of(static_cast<const char*>(value));
   if (type == NVTX_MESSAGE_TYPE_UNICODE) return text_of(static_cast<const wchar_t*>(value));
-  const bool registered = type == NVTX_MESSAGE_TYPE_REGISTERED && value;
-  return registered ? static_cast<const registered_string*>(value)->text : std::string();
+  const bool characters = type == NVTX_MESSAGE_TYPE_ASCII || type == NVTX_MESSAGE_TYPE_REGISTERED;
+  return characters ? text_of(static_cast<const char*>(value)) : std::string();
 }
 
 annotation read(const nvtxEventAttributes_v2* attributes, const annotation_domain& domain) {
