@@ -30,7 +30,7 @@ class work_feed::splitter final : public profile_receiver {
     for (auto& [receiver, m] : feed_.members_) {
       if (!m.joined) continue;
       m.names = feed_.names_.size();
-      if (receiver != one_ && news) keep(m, {reply, asked, answered});
+      if (receiver != one_ && news) keep(m, reply, asked, answered);
     }
     if (!one_) return;
     reply.dropped += feed_.members_.at(one_).lost;
@@ -42,13 +42,16 @@ class work_feed::splitter final : public profile_receiver {
   }
 
  private:
-  static void keep(member& m, answer&& a) {
-    const std::size_t count = a.reply.records.size();
-    if (m.records + count > most_waiting) {
-      m.lost += count;
-      a.reply.records.clear();
+  /// A copy of what this one has room for; of the names all, because later records count them.
+  static void keep(member& m, const marshal::profile_take_reply& reply, std::int64_t asked,
+                   std::int64_t answered) {
+    answer a{{reply.came, reply.left, reply.dropped, reply.more, reply.names, {}}, asked, answered};
+    if (m.records + reply.records.size() > most_waiting) {
+      m.lost += reply.records.size();
+    } else {
+      a.reply.records = reply.records;
+      m.records += reply.records.size();
     }
-    m.records += a.reply.records.size();
     a.reply.dropped += m.lost;
     m.waiting.push_back(std::move(a));
   }

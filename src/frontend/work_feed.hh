@@ -51,7 +51,8 @@ class work_feed {
 
   std::mutex mutex_;  // guards what follows; held while the server is asked
   std::unique_ptr<profile_source> source_;
-  std::vector<std::string> names_;  ///< of all replies: those who join later need them, too
+  /// Of all replies, because those who join later need them, too; each kernel's is told once.
+  std::vector<std::string> names_;
   std::map<profile_receiver*, member> members_;
 };
 
