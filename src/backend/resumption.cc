@@ -29,6 +29,9 @@ constexpr auto parting_time = 1s;
 /// A client that has never said anything as part of the stream may lack the secret, and then cannot come
 /// back. One that has it notices a silent link after 5 s, and may need 5 s more to reach a busy server.
 constexpr std::chrono::milliseconds unheard = 15s;
+/// For a client that is still there to hear the end of a session that we end. It looks every 0.5 s, and a
+/// worker has to be gone soon.
+constexpr auto last_words = 1s;
 /// A context of a client has some dozen data connections.
 constexpr std::size_t most_past = 4096;
 /// A client knocks for one stream at a time, and for all of them when its link is back.
@@ -82,6 +85,15 @@ void resumption::welcomed() {
   own_->stream->begin();
 }
 
+void resumption::await_end() {
+  std::shared_ptr<kept> own;
+  {
+    const std::lock_guard lock(mutex_);
+    own = own_;
+  }
+  if (own) own->stream->await_end(transport::clock::now() + last_words);
+}
+
 void resumption::stand_at_door() {
   ::prctl(PR_SET_NAME, "outboard-door");
   bool used = false;
@@ -111,7 +123,8 @@ bool resumption::look_after_streams() {
   {
     const std::lock_guard lock(mutex_);
     const auto left = std::partition(streams_.begin(), streams_.end(), [](const auto& one) {
-      return one.use_count() > 1 || one->stream.use_count() > 1;  // else its owner has let it go
+      // Else its owner has let it go, and nothing is on the way.
+      return one.use_count() > 1 || one->stream.use_count() > 1 || one->stream->leaving();
     });
     gone.assign(left, streams_.end());
     streams_.erase(left, streams_.end());
@@ -121,8 +134,14 @@ bool resumption::look_after_streams() {
     own = own_;
   }
   bool used = false;
-  for (const auto& one : all) used = one->stream->tend() || used;
-  if (!own) return used;
+  const std::chrono::milliseconds given(terms_.linger_milliseconds);
+  for (const auto& one : all) {
+    used = one->stream->tend() || one->stream->leaving() || used;
+    const auto since = one->stream->down_since();
+    if (since && one->stream->leaving() && transport::clock::now() - *since >= given)
+      one->stream->give_up(false, "");
+  }
+  if (!own || own->stream->leaving()) return used;
   // While a link is exchanged for another one there is none for a moment.
   const std::unique_lock settled(own->resuming, std::try_to_lock);
   if (!settled) return true;
@@ -130,7 +149,6 @@ bool resumption::look_after_streams() {
   if (interrupted_ && since != interrupted_) report_(false);  // it came back, be it for a moment
   if (since && since != interrupted_) report_(true);
   interrupted_ = since;
-  const std::chrono::milliseconds given(terms_.linger_milliseconds);
   const auto linger = own->stream->peer_joined() ? given : std::min(given, unheard);
   if (since && transport::clock::now() - *since >= linger) {
     own->stream->give_up(

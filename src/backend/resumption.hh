@@ -40,6 +40,8 @@ class resumption {
   std::unique_ptr<transport::connection> begin_session(std::unique_ptr<transport::connection> link);
   /// The welcome has been sent, and nothing else: the client gets its secret, and the stream begins.
   void welcomed();
+  /// The session has ended its connection: waits shortly for the client to have what was said last.
+  void await_end();
   /// A data connection that the client knows by this name.
   std::unique_ptr<transport::connection> adopt(const wire::stream_name& name,
                                                std::unique_ptr<transport::connection> link);

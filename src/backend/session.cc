@@ -20,6 +20,8 @@ namespace {
 /// How often the stand-by looks whether the client is still there while a lane holds the turn inside the
 /// driver.
 constexpr auto watch_interval = 100ms;
+/// The same where a client that ends waits for us to have heard it.
+constexpr auto farewell_interval = 10ms;
 
 /// The same while the client is to run a host function: whoever is inside the driver may be waiting for it.
 constexpr auto ahead_interval = 1ms;
@@ -169,6 +171,7 @@ session_end session_core::run() {
     const auto interval = host_.waiting()                          ? ahead_interval
                           : mirrors_.in_use() && executing_.load() ? ahead_interval
                           : mirrors_.in_use()                      ? look_interval
+                          : request_.resuming                      ? farewell_interval
                                                                    : watch_interval;
     const std::uint64_t before = executed_.load(std::memory_order_relaxed);
     if (turn_.await_free(standby_, now + interval)) {

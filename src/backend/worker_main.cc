@@ -231,6 +231,7 @@ int serve(const worker_options& options, device::device* device, session_api* ap
                                          .activity = options.page,
                                          .held_by_page = options.held_by_page,
                                          .core_dumps = options.confine_to.empty()});
+  if (resuming) resuming->await_end();
   (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
   if (end.stuck) ::_exit(0);
   return 0;

@@ -18,6 +18,7 @@
 #include "frontend/profile.hh"
 #include "frontend/settings.hh"
 #include "frontend/trace.hh"
+#include "transport/resumable/stream.hh"
 #include "wire/features.hh"
 #include "wire/output.hh"
 
@@ -90,6 +91,7 @@ void process::shut_down() {
   managed_->stop();
   live_->stop();
   functions_.end();
+  if (session_) session_->await_goodbye(transport::clock::now() + transport::parting_time);
 }
 
 void process::open_arena(std::uint64_t base, std::uint64_t size) {

@@ -66,7 +66,6 @@ std::unique_ptr<transport::connection> reconnector::adopt(const wire::stream_nam
                                                           std::unique_ptr<transport::connection> link) {
   transport::stream_options options = transport::options_for_pieces();
   options.silence = silence;
-  options.delivers = true;
   return watch(name, std::move(link), std::move(options));
 }
 
@@ -80,7 +79,7 @@ std::unique_ptr<transport::connection> reconnector::watch(const wire::stream_nam
     const auto what = watching.lock();
     if (!here || !what) return;
     const std::lock_guard lock(here->mutex_);
-    // Without a word to the server, `outboard run` ends the session when it learns that the program is dead.
+    // Else `outboard run` ends the session when it learns that the program is dead.
     if (what == here->own_ && what->stream->parted()) report_end(here->run_);
     here->changed_ = true;
     here->wanted_.notify_all();
@@ -113,7 +112,8 @@ std::vector<std::shared_ptr<reconnector::watched>> reconnector::all() {
   std::vector<std::shared_ptr<watched>> gone;  // they go without the lock
   const std::lock_guard lock(mutex_);
   const auto left = std::partition(watched_.begin(), watched_.end(), [](const auto& one) {
-    return one->stream.use_count() > 1 || one->redialing.load();  // else its owner has let it go
+    // Else its owner has let it go, and nothing is on the way.
+    return one->stream.use_count() > 1 || one->redialing.load() || one->stream->leaving();
   });
   gone.assign(left, watched_.end());
   watched_.erase(left, watched_.end());
@@ -125,7 +125,7 @@ void reconnector::look_after_all() {
   while (!own_->stream->ended()) {
     bool used = false;
     for (const auto& one : all()) {
-      used = one->stream->tend() || used;
+      used = one->stream->tend() || one->stream->leaving() || used;
       if (one->stream->down_since()) bring_back(one);
     }
     std::unique_lock lock(mutex_);

@@ -447,8 +447,13 @@ void session::goodbye() {
     connection_->send(parts, transport::clock::now() + std::chrono::milliseconds(100));
   }
   connection_->shutdown();
+  goodbye_said_.store(true);
   const std::lock_guard lock(state_mutex_);
   attend_.notify_one();
+}
+
+void session::await_goodbye(transport::deadline until) {
+  if (stream_ && goodbye_said_.load()) stream_->await_end(until);
 }
 
 }  // namespace outboard::frontend

@@ -114,6 +114,8 @@ class session final : private frame_sink {
 
   /// Orderly end; never blocks for long. Later requests fail as after a loss, silently.
   void goodbye();
+  /// Behind goodbye(): waits until the server has it; at most until then.
+  void await_goodbye(transport::deadline until);
 
   /// Posted copies to host memory whose bytes have not come yet.
   bool copies_pending() const {
@@ -211,7 +213,7 @@ class session final : private frame_sink {
   bool attendant_asleep_ = false;
   std::atomic<std::uint64_t> expected_{0};  ///< callbacks announced and not yet over
   std::atomic<std::size_t> landings_pending_{0};
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, goodbye_said_{false};
 
   outbox outbox_{[this] { return send_gathered(); }};  // with send_mutex_; its thread uses what stands above
 };

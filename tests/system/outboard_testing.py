@@ -27,6 +27,8 @@ CONFIG = "[cpu]\nmemory = \"2GiB\"\n"
 # A session ends with its connection, also over a network: for tests whose clients die, and for those that read and change
 # what travels, because the records of connections that can be resumed are in their way.
 AT_ONCE = "[limits]\nlinger_seconds = 0\n" + CONFIG
+# It waits for a client that is away, whatever the default is.
+RESUMED = "[limits]\nlinger_seconds = 60\n" + CONFIG
 
 
 def argument(otherwise, convert=int):

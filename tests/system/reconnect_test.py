@@ -19,7 +19,7 @@ import time
 import unittest
 
 from faulty_link import SAID_HELLO, FaultyLink
-from outboard_testing import (CONFIG, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client, SystemTest, Token, clean_environment,
+from outboard_testing import (CONFIG, HELLO, OUTBOARD, REFUSAL, RESUMED, SESSION, WELCOME, Client, SystemTest, Token, clean_environment,
                               frame, hello_payload, is_alive, program, run_command, run_program, start_program, wait_until)
 
 OPTIONS = argparse.ArgumentParser()
@@ -59,8 +59,18 @@ def hello_payload_with(hello, question):
     return hello[:at + 8] + question + hello[at + 8 + 81:]
 
 
-# Lingering is off unless it is asked for.
-RESUMED = "[limits]\nlinger_seconds = 60\n" + CONFIG
+# Reads sizes and answers each with the code of its allocation.
+TAKER = ("import ctypes as c, sys\n"
+         "d, x, p = c.CDLL('libcuda.so.1'), c.c_void_p(), c.c_uint64()\n"
+         "assert [d.cuInit(0), d.cuDevicePrimaryCtxRetain(c.byref(x), 0), d.cuCtxSetCurrent(x)] == [0, 0, 0]\n"
+         "for line in sys.stdin: print(d.cuMemAlloc_v2(c.byref(p), c.c_size_t(int(line))), flush=True)\n")
+
+
+def take(process, size):
+    """What the TAKER answers."""
+    process.stdin.write(f"{size}\n")
+    process.stdin.flush()
+    return int(process.stdout.readline())
 
 
 class Resumable:
@@ -333,6 +343,24 @@ class Ends(Links):
             self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
             self.sessions_are_gone(daemon, 1.0)
 
+    def test_a_goodbye_arrives_though_its_link_breaks(self):
+        """Else the session would wait for its client as for one that is away."""
+        daemon = self.serve(config=RESUMED)
+        link = self.link_to(daemon)
+        client = self.start([sys.executable, "-c", TAKER], link.url, stdin=subprocess.PIPE, **self.client())
+        self.assertEqual(take(client, 1 << 20), 0)
+        with link.lock:
+            for one in link.links:
+                one.hold(one.client)
+        time.sleep(0.1)  # for the relay to hold them
+        client.stdin.close()
+        time.sleep(0.3)  # it has said goodbye, and nothing of that has passed
+        self.assertIsNone(client.poll())
+        link.reset_all()
+        self.assertEqual((client.wait(5), client.stderr.read()), (0, ""))
+        self.sessions_are_gone(daemon, 1.0)
+        self.nothing_is_left(daemon)
+
     def test_run_reports_its_programs_death(self):
         daemon = self.serve(config=RESUMED)
         runner = subprocess.Popen([OUTBOARD, *run_command(program("interrupted", 100000, 0), "--server", daemon.tcp)],
@@ -397,30 +425,20 @@ class Ends(Links):
 
 
 class Memory(Links):
-    # Reads sizes and answers each with the code of its allocation.
-    TAKER = ("import ctypes as c, sys\n"
-             "d, x, p = c.CDLL('libcuda.so.1'), c.c_void_p(), c.c_uint64()\n"
-             "assert [d.cuInit(0), d.cuDevicePrimaryCtxRetain(c.byref(x), 0), d.cuCtxSetCurrent(x)] == [0, 0, 0]\n"
-             "for line in sys.stdin: print(d.cuMemAlloc_v2(c.byref(p), c.c_size_t(int(line))), flush=True)\n")
     OUT_OF_MEMORY = 2
-
-    def take(self, process, size):
-        process.stdin.write(f"{size}\n")
-        process.stdin.flush()
-        return int(process.stdout.readline())
 
     def test_an_absent_client_gives_way_to_an_allocation(self):
         most = 192 << 20
         daemon = self.serve(config=RESUMED + f"[identity.default]\ndevice_memory = {most}\n")
-        absent, other = (self.start([sys.executable, "-c", self.TAKER], daemon.tcp, stdin=subprocess.PIPE, **self.client()) for _ in range(2))
-        self.assertEqual(self.take(absent, most // 4 * 3), 0)
-        self.assertEqual(self.take(other, most // 2), self.OUT_OF_MEMORY)
+        absent, other = (self.start([sys.executable, "-c", TAKER], daemon.tcp, stdin=subprocess.PIPE, **self.client()) for _ in range(2))
+        self.assertEqual(take(absent, most // 4 * 3), 0)
+        self.assertEqual(take(other, most // 2), self.OUT_OF_MEMORY)
         absent.kill()
         self.assertTrue(wait_until(lambda: any(s["state"] == "interrupted" for s in daemon.sessions()), 5), daemon.sessions())
         # What nobody's memory would make possible ends nobody.
-        self.assertEqual(self.take(other, most + 1), self.OUT_OF_MEMORY)
+        self.assertEqual(take(other, most + 1), self.OUT_OF_MEMORY)
         self.assertEqual(len(daemon.sessions()), 2)
-        self.assertEqual(self.take(other, most // 2), 0)
+        self.assertEqual(take(other, most // 2), 0)
         self.assertEqual([s["process"] for s in daemon.sessions()], [other.pid])
         self.assertIn("another session needed its memory", daemon.log())
 

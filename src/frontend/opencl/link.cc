@@ -10,6 +10,7 @@
 #include "base/log.hh"
 #include "frontend/opencl/shown.hh"
 #include "frontend/trace.hh"
+#include "transport/resumable/stream.hh"
 #include "wire/features.hh"
 #include "wire/opencl_session.hh"
 
@@ -51,6 +52,8 @@ void link::shut_down() {
   if (life_.exchange(life::ended) != life::running) return;
   for (const auto& each : peers_) each->server->goodbye();
   for (const auto& each : peers_) each->functions.end();
+  const auto until = transport::clock::now() + transport::parting_time;
+  for (const auto& each : peers_) each->server->await_goodbye(until);
 }
 
 session* link::server() {

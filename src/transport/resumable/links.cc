@@ -14,7 +14,8 @@ constexpr auto beat = 1500ms;
 }  // namespace
 
 stream_options options_for_pieces() {
-  return {.read_ahead = 0, .news_every = 4u << 20, .tell_at_once = 32u << 10, .most_kept = 16u << 20};
+  return {
+      .read_ahead = 0, .news_every = 4u << 20, .tell_at_once = piece_told_at_once, .most_kept = 16u << 20};
 }
 
 void resumable_stream::cut_link() {
@@ -33,6 +34,7 @@ std::uint64_t resumable_stream::stop_link() {
     const std::lock_guard sending(send_mutex_);
     writer_ = nullptr;
     owed_ = {};  // the next header of the next link says it
+    said_ = false;
   }
   {
     const std::lock_guard reading(receive_mutex_);
@@ -73,6 +75,7 @@ bool resumable_stream::resume(std::unique_ptr<connection> link, std::uint64_t pe
   }
   if (send_again(*made, peer_has)) {
     writer_ = made.get();
+    if (leaving_.load()) say_farewell();
   } else {
     lost(made.get());
   }
@@ -84,7 +87,7 @@ bool resumable_stream::tend() {
   bool used = false;
   {
     const std::lock_guard state(state_mutex_);
-    if (over_ || !up_ || plain_.load() || farewell_.load()) return false;
+    if (over_ || !up_ || plain_.load()) return false;
     link = link_;
     const std::uint64_t now = sent_.load() + arrived_.load();
     used = std::exchange(passed_, now) != now;
@@ -104,11 +107,18 @@ bool resumable_stream::tend() {
     tell = now - last_news_ >= beat;
     if (tell) last_news_ = now;
   }
-  if (silent) return lost(link.get()), used;
-  const std::unique_lock sending(send_mutex_, std::try_to_lock);
-  if (!sending) return used;
-  kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
-  if (tell || !owed_.empty()) send_news(record_kind::news);
+  if (silent && !parted()) return lost(link.get()), used;
+  {
+    const std::unique_lock sending(send_mutex_, std::try_to_lock);
+    if (!sending) return used;
+    kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
+    if (leaving_.load() || parted()) {
+      say_farewell();
+    } else if (tell || !owed_.empty()) {
+      send_news(record_kind::news);
+    }
+  }
+  if (leaving_.load() && parted()) finish(false, "");
   return used;
 }
 

@@ -21,13 +21,8 @@ constexpr unsigned news_every_records = 1024;
 constexpr std::size_t again_at_once = 256u << 10;
 /// While a link accepts no bytes, its sender looks so often whether some have come.
 constexpr auto look_every = 20ms;
-/// Bytes that are copied to new memory in a microsecond, about: news is worth waiting for as long as that
-/// takes.
-constexpr std::size_t copied_in_1us = 2000;
-/// But not for longer, nor does a sender wait longer that has nothing else to do.
+/// News is not waited for longer, by who would else copy what was lent and by who has nothing else to do.
 constexpr std::chrono::microseconds worth_waiting = 500us;
-/// A peer that does not read is not waited for longer.
-constexpr auto parting_time = 5s;
 /// Somebody who waits for room without being woken looks so often.
 constexpr auto room_look = 10ms;
 /// A sender passes so few parts at once.
@@ -56,8 +51,6 @@ resumable_stream::resumable_stream(std::unique_ptr<connection> link, stream_opti
   raw_.resize(record_header + std::max<std::size_t>(options_.read_ahead, direct));
 }
 
-resumable_stream::~resumable_stream() { shutdown(); }
-
 void resumable_stream::begin() { plain_.store(false, std::memory_order_release); }
 
 // ---- sending ----
@@ -84,7 +77,10 @@ io_result resumable_stream::send_lent(std::span<const iovec> parts, std::span<co
   sent_.store(kept_.end(), std::memory_order_release);
   if (!writer_) return {io::done, size};  // sent when there is a link again
   const io_result went = transmit(parts, lent, size, until);
-  if (went.status == io::done) return went;
+  if (went.status == io::done) {
+    if (farewell_.load(std::memory_order_relaxed)) say_farewell();  // the peer's came meanwhile
+    return went;
+  }
   lost(std::exchange(writer_, nullptr));
   return {went.status == io::timed_out ? io::timed_out : io::done, size};
 }
@@ -126,7 +122,8 @@ bool resumable_stream::has_room(std::size_t size) {
 
 io resumable_stream::await_room(std::unique_lock<std::mutex>& sending, std::size_t size, deadline until) {
   while (true) {
-    if (farewell_.load(std::memory_order_relaxed)) return io::broken;
+    if (leaving_.load(std::memory_order_relaxed)) return io::broken;
+    if (farewell_.load(std::memory_order_relaxed)) return say_farewell(), io::broken;
     const bool room = has_room(size);
     std::unique_lock state(state_mutex_);
     if (over_) return io::broken;
@@ -193,20 +190,19 @@ io resumable_stream::send_owed() {
 void resumable_stream::send_news(record_kind kind) {
   if (!writer_ || plain_.load(std::memory_order_relaxed)) return;
   io went = send_owed();
-  if (went == io::done) {
+  if (went == io::done && !said_) {  // nothing follows a farewell
+    said_ = kind == record_kind::farewell;
     news_ = header(kind, 0);
     owed_ = news_;
     went = send_owed();
-    if (went == io::done && kind == record_kind::farewell) parted_.store(true);
   }
-  if (went != io::done && went != io::timed_out && kind == record_kind::news)
-    lost(std::exchange(writer_, nullptr));
+  if (went != io::done && went != io::timed_out) lost(std::exchange(writer_, nullptr));
 }
 
 /// With the sender's lock: until the news that comes is `enough`, or has taken as long as it is worth.
 template <class Enough>
-void resumable_stream::await_news(std::chrono::microseconds at_most, Enough&& enough) {
-  for (const auto until = clock::now() + at_most;;) {
+void resumable_stream::await_news(Enough&& enough) {
+  for (const auto until = clock::now() + worth_waiting;;) {
     kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
     if (enough() || !writer_ || clock::now() >= until) return;
     const std::unique_lock reading(receive_mutex_, std::try_to_lock);
@@ -219,14 +215,13 @@ void resumable_stream::settle() {
   // Even if all is acknowledged: a server that lies says so while a resumer still sends it again.
   const std::lock_guard sending(send_mutex_);
   // Over a fast line the news comes sooner than the bytes are copied.
-  await_news(std::min(worth_waiting, std::chrono::microseconds(kept_.size() / copied_in_1us)),
-             [this] { return kept_.is_settled(); });
+  await_news([this] { return kept_.is_settled(); });
   kept_.settle();
 }
 
 void resumable_stream::let_go(const std::function<bool()>& other_work) {
   const std::lock_guard sending(send_mutex_);
-  await_news(worth_waiting, [&] { return kept_.size() == 0 || other_work(); });
+  await_news([&] { return kept_.size() == 0 || other_work(); });
 }
 
 // ---- receiving ----
@@ -355,6 +350,7 @@ void resumable_stream::stash_all(also holding) {
     stash_.resize(at + there);
     more += copy_out(std::span(stash_).subspan(at));
   }
+  if (leaving_.load()) stash_.clear(), stash_begin_ = 0;  // nobody will ask for it
   if (more != 0) arrived(more, holding);
 }
 
@@ -369,6 +365,7 @@ void resumable_stream::pump(also holding) {
     if (got != io::done) return lost(std::exchange(reader_, nullptr));
     stash_all(holding);
   }
+  if (holding == also::nothing) answer_farewell();
 }
 
 io_result resumable_stream::receive(std::span<std::byte> into, deadline until) {
@@ -378,7 +375,9 @@ io_result resumable_stream::receive(std::span<std::byte> into, deadline until) {
       const std::lock_guard reading(receive_mutex_);
       if (plain_.load(std::memory_order_acquire))
         return reader_ ? reader_->receive(into, until) : io_result{io::broken, 0};
-      const taken got = take(into, until);
+      const taken got = leaving_.load() ? taken{} : take(into, until);
+      if (got.result.status == io::closed) answer_farewell();
+      if (leaving_.load() && got.result.status != io::done) return {io::broken, 0};
       if (!got.no_link) return got.result;
     }
     if (const io found = await_link(until); found != io::done) return {found, 0};
@@ -391,13 +390,14 @@ io resumable_stream::wait_readable(deadline until) {
       const std::lock_guard reading(receive_mutex_);
       if (plain_.load(std::memory_order_acquire)) return reader_ ? reader_->wait_readable(until) : io::broken;
       while (true) {
+        if (leaving_.load()) return io::broken;
         stash_all();
         if (stash_begin_ != stash_.size()) return io::done;
-        if (farewell_.load(std::memory_order_relaxed)) return io::closed;
+        if (farewell_.load(std::memory_order_relaxed)) return answer_farewell(), io::closed;
         if (!reader_) break;
         const io seen = reader_->wait_readable(until);
         if (seen == io::interrupted) interrupted_.store(false);
-        if (seen == io::interrupted || seen == io::timed_out) return seen;
+        if ((seen == io::interrupted && !leaving_.load()) || seen == io::timed_out) return seen;
         pump();
       }
     }
@@ -409,12 +409,13 @@ io resumable_stream::await_link(deadline until) {
   std::unique_lock state(state_mutex_);
   while (true) {
     if (over_) return in_order_ ? io::closed : io::broken;
+    if (leaving_.load()) return io::broken;
     if (interrupted_.exchange(false)) return io::interrupted;
     if (up_) return io::done;
     if (until == no_deadline) {
       changed_.wait(state);
     } else if (until <= clock::now() || changed_.wait_until(state, until) == std::cv_status::timeout) {
-      if (!over_ && !up_) return io::timed_out;
+      if (!over_ && !up_ && !leaving_.load()) return io::timed_out;
     }
   }
 }
@@ -450,9 +451,9 @@ void resumable_stream::fail(const connection* link, std::string why) {
 void resumable_stream::finish(bool in_order, std::string why) {
   {
     const std::lock_guard state(state_mutex_);
+    if (std::exchange(finished_, true)) return;
     if (!over_) over_ = true, in_order_ = in_order, why_ = std::move(why);
     up_ = false;
-    finished_ = true;
     if (link_) link_->shutdown();
     changed_.notify_all();
   }
@@ -466,48 +467,6 @@ void resumable_stream::finish(bool in_order, std::string why) {
 }
 
 void resumable_stream::give_up(bool in_order, std::string why) { finish(in_order, std::move(why)); }
-
-/// With the sender's lock, behind our farewell: the peer says its own when it has read ours.
-void resumable_stream::await_farewell() {
-  const auto until = clock::now() + parting_time;
-  while (writer_ && !farewell_.load() && !ended() && !down_since() && clock::now() < until) {
-    if (!owed_.empty() && send_owed() == io::done) parted_.store(true);
-    if (const std::unique_lock reading(receive_mutex_, std::try_to_lock); reading) pump(also::sends);
-    std::this_thread::sleep_for(20us);
-  }
-}
-
-void resumable_stream::shutdown() {
-  {
-    const std::lock_guard state(state_mutex_);
-    if (finished_) return;
-  }
-  // Who only looks after the stream is done in a moment; who is in the middle of a send may never be.
-  std::unique_lock sending(send_mutex_, std::defer_lock);
-  for (int tries = 0; !sending.try_lock() && tries < 50; ++tries) std::this_thread::sleep_for(100us);
-  if (sending) {
-    // A socket that is closed with bytes in it throws away what it has not sent yet.
-    if (const std::unique_lock reading(receive_mutex_, std::try_to_lock); reading) pump(also::sends);
-    send_news(record_kind::farewell);
-    if (options_.delivers) await_farewell();
-    sending.unlock();
-  }
-  finish(false, "");
-}
-
-bool resumable_stream::peer_gone() {
-  std::shared_ptr<connection> link;
-  {
-    const std::lock_guard state(state_mutex_);
-    if (over_ || farewell_.load()) return true;
-    if (!up_) return false;
-    link = link_;
-  }
-  if (!link->peer_gone()) return false;
-  if (plain_.load()) return true;
-  if (const std::unique_lock reading(receive_mutex_, std::try_to_lock); reading) pump();
-  return farewell_.load();
-}
 
 void resumable_stream::interrupt() {
   const std::lock_guard state(state_mutex_);
@@ -537,8 +496,6 @@ std::optional<clock::time_point> resumable_stream::down_since() const {
   const std::lock_guard state(state_mutex_);
   return up_ || over_ ? std::nullopt : std::optional(down_since_);
 }
-
-bool resumable_stream::parted() const { return parted_.load() || farewell_.load(); }
 
 bool resumable_stream::ended() const {
   const std::lock_guard state(state_mutex_);

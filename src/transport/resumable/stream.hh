@@ -3,6 +3,10 @@
 // layers see a connection on which sending is buffered and receiving pauses meanwhile. Shared by the owner of
 // connection() and the resumer (frontend: reconnector; worker: resumption). Threads: as transport.hh says for
 // the functions of a connection; those of the resumer by one thread at a time, while all others may run.
+//
+// A stream ends by two farewells. shutdown() ends it for its owner at once, says ours, and leaves the rest to
+// the resumer: the stream is leaving. It keeps what the peer may lack, and has its links brought back, until
+// the peer's farewell says that all has arrived. Who gets a farewell answers with one.
 #pragma once
 
 #include <array>
@@ -39,13 +43,16 @@ struct stream_options {
   std::size_t most_kept = 32u << 20;
   /// A link over which nothing comes for so long is lost; 0: only the link itself says so.
   std::chrono::milliseconds silence{0};
-  /// shutdown() waits shortly until the peer has everything. Else what is on the way may be lost: a socket
-  /// that is closed and still gets news throws away what it has not sent.
-  bool delivers = false;
-  /// The link was lost, or the stream has ended. Any thread; must return soon, and may ask the stream for
-  /// nothing but ended() and down_since().
+  /// The link was lost, the owner has ended the stream, or it has ended. Any thread; must return soon, and
+  /// may ask the stream for nothing but ended(), leaving(), parted() and down_since().
   std::function<void()> changed = {};
 };
+
+/// A program's end waits so long for what it has sent to arrive: in a hole nothing answers.
+inline constexpr std::chrono::seconds parting_time{5};
+
+/// The receiver of a piece of at least this size says at once that it is there.
+inline constexpr std::size_t piece_told_at_once = 32u << 10;
 
 /// For the pieces of large copies, at both ends of a data connection: large, many, and each sender may not go
 /// on before its piece has arrived.
@@ -80,8 +87,13 @@ class resumable_stream final : public connection {
   /// Since when there has been no link; nothing: there is one, or the stream has ended.
   std::optional<clock::time_point> down_since() const;
   bool ended() const;
-  /// One end has told the other that the stream ends.
-  bool parted() const;
+  /// Its owner has ended it, the peer may not have everything: it is to be looked after until it has ended.
+  bool leaving() const;
+  /// The peer has said farewell: if it is the answer to ours, it has everything.
+  bool parted() const { return farewell_.load(); }
+  /// After shutdown(): waits for the peer's farewell, receiving in the caller's thread while another one
+  /// brings links. At the latest at `until` the stream has ended.
+  void await_end(deadline until);
   /// The peer has sent a record or has come back, so it knows what it needs to come back.
   bool peer_joined() const { return joined_.load(std::memory_order_relaxed); }
   /// The present link, if any, is of no use: whoever uses it comes back soon.
@@ -120,10 +132,11 @@ class resumable_stream final : public connection {
   bool send_again(connection& over, std::uint64_t from);
   bool write_all(connection& over, std::span<iovec> parts);
   void send_news(record_kind kind);
-  void await_farewell();
+  void say_farewell();
+  void answer_farewell();
   io send_owed();
   template <class Enough>
-  void await_news(std::chrono::microseconds at_most, Enough&& enough);
+  void await_news(Enough&& enough);
   std::array<std::byte, record_header> header(record_kind kind, std::size_t size);
 
   struct taken {
@@ -151,7 +164,7 @@ class resumable_stream final : public connection {
   std::atomic<std::uint64_t> sent_{0}, acknowledged_{0};  // of what we send
   std::atomic<std::uint64_t> arrived_{0}, reported_{0};   // of what we receive
   std::atomic<bool> farewell_{false};                     // the peer has ended the stream
-  std::atomic<bool> parted_{false};                       // the peer has been told that it ends
+  std::atomic<bool> leaving_{false};                      // our owner has
   std::atomic<bool> joined_{false};                       // as peer_joined() says
   std::atomic<bool> heard_{true}, awaits_room_{false}, interrupted_{false};
 
@@ -160,6 +173,7 @@ class resumable_stream final : public connection {
   unacknowledged kept_;
   std::size_t look_at_ = 0;  ///< size of `kept_` at which a sender looks for acknowledgements
   std::array<std::byte, record_header> news_{};
+  bool said_ = false;  ///< our farewell is the last on this link, some of it may be owed
   /// The rest of news_, which the link has begun to send or may have encrypted: goes before all that follows.
   std::span<const std::byte> owed_;
 

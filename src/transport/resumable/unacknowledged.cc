@@ -71,12 +71,12 @@ bool unacknowledged::is_settled() const {
   return std::ranges::none_of(pieces_, [](const piece& one) { return one.lent && !one.owner; });
 }
 
-void unacknowledged::settle() {
-  if (is_settled()) return;
-  std::deque<piece> all;
+void unacknowledged::settle(bool all) {
+  if (!all && is_settled()) return;
+  std::deque<piece> settled;
   for (piece& one : pieces_) {
-    if (!one.lent || one.owner) {
-      all.push_back(std::move(one));
+    if (!one.lent || (one.owner && !all)) {
+      settled.push_back(std::move(one));
       continue;
     }
     // Its beginning may have arrived.
@@ -86,10 +86,10 @@ void unacknowledged::settle() {
       copy.size = std::min(one.size - done, chunk);
       std::memcpy(copy.own.get(), one.lent + done, copy.size);
       done += copy.size;
-      all.push_back(std::move(copy));
+      settled.push_back(std::move(copy));
     }
   }
-  pieces_ = std::move(all);
+  pieces_ = std::move(settled);
 }
 
 void unacknowledged::drop() {

@@ -31,8 +31,9 @@ class unacknowledged {
   void forget_until(std::uint64_t position);
   /// Whether nothing is lent without an owner.
   bool is_settled() const;
-  /// Copies what was lent without an owner: its memory is about to be used for something else.
-  void settle();
+  /// Copies what was lent without an owner: its memory is about to be used for something else. `all`: with
+  /// one, too, which is let go.
+  void settle(bool all = false);
   /// Forgets everything, sent or not.
   void drop();
 
