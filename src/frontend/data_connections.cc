@@ -61,8 +61,9 @@ bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte
   const std::array parts{iovec{raw.data(), raw.size()},
                          iovec{const_cast<std::byte*>(bytes.data()), bytes.size()}};
   const auto began = transport::clock::now();
-  auto* const stream =
-      header.kind == wire::frame_kind::data ? transport::stream_of(*over.connection) : nullptr;
+  // A small piece is sooner copied than its arrival is heard of.
+  const bool lent = header.kind == wire::frame_kind::data && bytes.size() >= transport::piece_told_at_once;
+  auto* const stream = lent ? transport::stream_of(*over.connection) : nullptr;
   const transport::io_result sent =
       stream ? stream->send_lent(std::span(parts).first(1), bytes, nullptr) : over.connection->send(parts);
   if (sent.status != io::done) return false;

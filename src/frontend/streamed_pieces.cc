@@ -84,7 +84,6 @@ class sending {
       } else {
         shared_.lost.store(true);
       }
-      if (all_begun()) settle_pieces(*link);  // here, because each link has a thread at this moment
       return true;
     }
     return false;
