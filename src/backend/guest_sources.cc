@@ -76,4 +76,6 @@ std::string source_of(int socket, const std::string& otherwise) {
   return otherwise;
 }
 
+std::string without_port(const std::string& from) { return from.substr(0, from.rfind(':')); }
+
 }  // namespace outboard::backend

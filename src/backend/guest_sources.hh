@@ -45,4 +45,7 @@ class guest_sources {
 /// The source at the other end of a connected socket; `otherwise` if the socket's kind has none.
 std::string source_of(int socket, const std::string& otherwise);
 
+/// A connection's name without what differs between two connections of one peer.
+std::string without_port(const std::string& from);
+
 }  // namespace outboard::backend

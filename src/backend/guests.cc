@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "backend/gate_messages.hh"
+#include "backend/guest_sources.hh"
 #include "backend/identity/unix_names.hh"
 #include "base/errno_text.hh"
 #include "base/hex.hh"
@@ -79,8 +80,6 @@ constexpr std::string_view anyone = "anyone";
 constexpr std::string_view user_without_number = "user 65534";
 
 }  // namespace
-
-std::string without_port(const std::string& from) { return from.substr(0, from.rfind(':')); }
 
 struct guests::guest {
   guest(guest_id i, std::string s, std::string f, const token_finder* tokens, std::uint64_t features)

@@ -57,9 +57,6 @@ struct accepted_session {
   bool may_join(const std::string& of, const std::string& begun_by) const;
 };
 
-/// Without what differs between two connections of one peer.
-std::string without_port(const std::string& from);
-
 struct guest_rules {
   const token_book* tokens = nullptr;     ///< outlives the guests
   std::vector<std::uint32_t> peer_users;  ///< user ids besides root and ours that unix: serves

@@ -7,8 +7,8 @@ namespace {
 
 std::string api_name(bool cuda) { return cuda ? "CUDA" : "OpenCL"; }
 
-audit_fields proven(const std::string& person, const share_ptr& has, const std::string& from) {
-  return {{"by", person}, {"identity", has ? has->name() : person}, {"from", from}};
+std::string identity_name(const std::string& person, const share_ptr& has) {
+  return has ? has->name() : person;
 }
 
 audit_fields claimed(const std::string& host, std::int32_t process, const std::string& program,
@@ -43,14 +43,16 @@ std::vector<log::field> session_fields(const session_info& session) {
 }
 
 audit_fields proven_fields(const accepted_session& session) {
-  return proven(session.identity, session.has, session.from);
+  return {{"by", session.identity},
+          {"identity", identity_name(session.identity, session.has)},
+          {"from", session.from}};
 }
 
 audit_fields proven_fields(const session_info& session) {
-  audit_fields fields{{"session", static_cast<std::int64_t>(session.id)}};
-  for (log::field& each : proven(session.identity, session.has, session.from))
-    fields.push_back(std::move(each));
-  return fields;
+  return {{"session", static_cast<std::int64_t>(session.id)},
+          {"by", session.identity},
+          {"identity", identity_name(session.identity, session.has)},
+          {"from", session.from}};
 }
 
 audit_fields claimed_fields(const accepted_session& session) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <utility>
 
+#include "backend/guest_sources.hh"
 #include "backend/resume_messages.hh"
 #include "backend/session_fields.hh"
 #include "backend/worker_record.hh"
