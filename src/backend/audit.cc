@@ -50,10 +50,6 @@ std::string line_of(std::string_view event, const audit_fields& fields, const au
   return line.dump(-1, ' ', true, ordered_json::error_handler_t::replace);
 }
 
-bool is_the_same(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 }  // namespace
 
 audit_file::audit_file(event_loop& loop)
@@ -82,6 +78,10 @@ result<unique_fd> audit_file::open(const std::string& path) {
 void audit_file::take(std::string path, unique_fd file) {
   path_ = std::move(path);
   file_ = std::move(file);
+  struct stat ours {};
+  (void)::fstat(file_.get(), &ours);  // of one that open() made it cannot fail
+  device_ = ours.st_dev;
+  inode_ = ours.st_ino;
   torn_ = false;
   told_.clear();
 }
@@ -97,10 +97,8 @@ void audit_file::write_some(const std::string& source, std::string_view event, c
 
 /// Programs that rotate logs move the file away; what comes next belongs into a new one.
 void audit_file::begin_anew_if_moved() {
-  struct stat ours {
-  }, there{};
-  if (::fstat(file_.get(), &ours) != 0) return;
-  if (::lstat(path_.c_str(), &there) == 0 && is_the_same(ours, there)) return;
+  struct stat there {};
+  if (::lstat(path_.c_str(), &there) == 0 && there.st_dev == device_ && there.st_ino == inode_) return;
   auto fresh = open(path_);
   if (fresh.ok()) return take(path_, std::move(*fresh));
   // Lines are better in the old one than nowhere.

@@ -44,6 +44,8 @@ class audit_file {
 
   std::string path_;
   unique_fd file_;
+  dev_t device_ = 0;  ///< of file_
+  ino_t inode_ = 0;
   bool torn_ = false;       ///< the last line was written in part
   std::uint64_t lost_ = 0;  ///< lines that could not be written since one was
   std::string told_;        ///< why, as the log has it
