@@ -5,10 +5,12 @@ import pathlib
 import re
 import socket
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import AT_ONCE, CONFIG, LIBRARY, SystemTest, program, run_program, wait_until  # noqa: E402
+from faulty_link import FaultyLink  # noqa: E402
+from outboard_testing import AT_ONCE, CONFIG, LIBRARY, RESUMED, SystemTest, program, run_program, wait_until  # noqa: E402
 from recording import Relay  # noqa: E402
 
 MIB = 1 << 20
@@ -88,6 +90,23 @@ class Transfers(SystemTest):
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         self.assertGreater(len(relay.carried), 1)
         self.assertGreater(min(relay.carried[0]), 2 * 32 * MIB)
+        self.nothing_is_left(daemon)
+
+    def test_those_that_break_come_back(self):
+        """Each in turn, in the middle of what it carries, and the program finds all bytes where they belong."""
+        daemon = self.serve(config=RESUMED)
+        link = FaultyLink(daemon.tcp)
+        self.addCleanup(link.close)
+        client = self.start(program("opencl_transfers", "much", 3), link.url, OUTBOARD_DATA_CONNECTIONS="3", **ICD)
+        cuts = 0
+        while client.poll() is None:
+            cuts += link.reset_busiest(8 * MIB)
+            time.sleep(0.01)
+        out, err = client.communicate(timeout=60)
+        print(f"{cuts} cuts, {len(link.backs)} came back")
+        self.assertEqual((client.returncode, err), (0, ""), out)
+        self.assertGreater(cuts, 5)
+        self.sessions_are_gone(daemon, 2)
         self.nothing_is_left(daemon)
 
     def test_one_that_breaks_ends_the_session(self):

@@ -120,6 +120,18 @@ class FaultyLink:
             self.opened()
             return True
 
+    def reset_busiest(self, least):
+        """Of those that have carried so many bytes. A data connection, where the program moves much. False: there is none."""
+        with self.lock:
+            busy = [link for link in self.links if len(link.open) == 2 and link.from_client + link.from_server >= least]
+            if not busy:
+                return False
+            victim = max(busy, key=lambda link: link.from_client + link.from_server)
+            victim.close(victim.client, reset=True)
+            victim.close(victim.server, reset=True)
+            self.opened()
+            return True
+
     def close_all(self):
         with self.lock:
             for link in self.links:
