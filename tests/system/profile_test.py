@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-from outboard_testing import LIBRARY, PROGRAMS, SystemTest, program, run_program, through_run, wait_until
+from outboard_testing import LIBRARY, PROGRAMS, SystemTest, is_alive, program, run_program, through_run, wait_until
 
 # Fills memory, says so, and ends when it gets SIGUSR1.
 FILLS = """if True:
@@ -136,7 +136,7 @@ class Profile(SystemTest):
             self.wait_for_line(client, "filled")
             self.assertTrue(wait_until(lambda: '"gpu_memset"' in file.read_text()))
         for worker in daemon.workers():
-            self.addCleanup(os.kill, worker, signal.SIGKILL)
+            self.addCleanup(lambda worker=worker: is_alive(worker) and os.kill(worker, signal.SIGKILL))
             os.kill(worker, signal.SIGSTOP)
         for client in clients:
             client.send_signal(signal.SIGUSR1)
