@@ -5,6 +5,7 @@ to nobody, to another identity or only by the client's own word lead nowhere."""
 import os
 import select
 import subprocess
+import sys
 import time
 import unittest
 

@@ -2,6 +2,7 @@
 """`device_memory` of a table [identity.NAME]: its sessions hold no more of a device together, each sees what is left,
 and what a dead one held is free at once."""
 import os
+import sys
 import unittest
 
 from outboard_testing import SystemTest, run, wait_until
