@@ -115,7 +115,8 @@ void look(const char* visible, int count) {
   EXPECT(kernels["on_first"] == std::set<uint32_t>{0});
   EXPECT(kernels.size() == static_cast<size_t>(count));
   for (const auto& [name, on] : kernels) EXPECT(name == "on_first" || on == std::set<uint32_t>{1});
-  EXPECT(contexts == all && devices.size() == all.size());
+  // NVIDIA's CUPTI tells of the hidden ones, too, behind those that the program sees.
+  EXPECT(contexts == all && devices.size() >= all.size());
 }
 
 /// What a process of its own, which alone may have looked at CUDA, ends with.
