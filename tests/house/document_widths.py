@@ -16,7 +16,6 @@ EXEMPT = {
     "docs/coverage.md": "printed by outboard_coverage, with the names of functions of a chapter in one line",
     "docs/coverage-nvml.md": "printed by outboard_coverage nvml, likewise",
     "docs/coverage-opencl.md": "printed by outboard_coverage opencl, likewise",
-    "docs/performance.md": "not wrapped yet",
 }
 FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 BEFORE = re.compile(r"(?:\s*(?:>|[-+*]\s|\d+[.)]\s))*\s*")  # marks of quotations and items of lists
