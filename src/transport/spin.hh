@@ -13,7 +13,7 @@ namespace outboard::transport {
 std::chrono::microseconds default_spin();
 
 /// The same for whoever has asked and waits for the answer, 1 ms: a driver's own waits look for ever, and to
-/// sleep at both ends makes a wait of 0.6 ms a tenth longer (measured, docs/performance.md).
+/// sleep at both ends makes a wait of 0.6 ms a tenth longer (docs/results/2026-11-22-h200-waits.md).
 inline std::chrono::microseconds answer_spin() { return 20 * default_spin(); }
 
 inline void spin_pause() {
