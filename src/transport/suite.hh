@@ -14,11 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include "transport/pattern_testing.hh"
 #include "transport/transport.hh"
 
 namespace outboard::transport::suite {
 
 using namespace std::chrono_literals;
+using testing::pattern;
+using testing::patterned;
 
 /// A transport under test, and fresh addresses to listen at.
 struct medium {
@@ -62,14 +65,6 @@ inline std::string receive_text(connection& c, std::size_t size, deadline until)
   std::string text(size, '?');
   io_result r = receive_all(c, std::as_writable_bytes(std::span(text)), until);
   return r.status == io::done ? text : "status " + std::to_string(static_cast<int>(r.status));
-}
-
-/// Byte i of a stream that shows loss, doubling and reordering.
-inline std::byte pattern(std::uint64_t i) { return static_cast<std::byte>((i * 2654435761u) >> 13); }
-inline std::vector<std::byte> patterned(std::size_t size, std::uint64_t from = 0) {
-  std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = pattern(from + i);
-  return bytes;
 }
 
 /// Fills one direction until it takes nothing for a while; the bytes that went in, patterned with a period of

@@ -4,6 +4,7 @@
 #include <random>
 #include <thread>
 
+#include "transport/pattern_testing.hh"
 #include "transport/resumable/lossy_link_testing.hh"
 #include "transport/resumable/stream.hh"
 #include "transport/tls/connection.hh"
@@ -17,8 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 using testing::lossy_pipe;
 using testing::lossy_wire;
-
-std::byte pattern(std::uint64_t i) { return static_cast<std::byte>((i * 2654435761u) >> 13); }
+using testing::pattern;
+using testing::patterned;
 
 /// Links with a new key each, as a server's worker and its client make them.
 class encrypted_streams : public ::testing::Test {
@@ -69,9 +70,8 @@ class encrypted_streams : public ::testing::Test {
 bool send_pattern(connection& to, std::uint64_t size, unsigned seed) {
   std::mt19937 random(seed);
   for (std::uint64_t at = 0; at < size;) {
-    std::vector<std::byte> piece(
-        std::min<std::uint64_t>(size - at, 1 + random() % (random() % 8 ? 200 : 40'000)));
-    for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = pattern(at + i);
+    const auto most = 1 + random() % (random() % 8 ? 200 : 40'000);
+    std::vector<std::byte> piece = patterned(std::min<std::uint64_t>(size - at, most), at);
     const iovec part{piece.data(), piece.size()};
     if (to.send({&part, 1}, no_deadline).status != io::done) return false;
     at += piece.size();

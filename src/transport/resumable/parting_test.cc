@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fd.hh"
+#include "transport/pattern_testing.hh"
 #include "transport/resumable/stream.hh"
 #include "transport/tcp/tcp.hh"
 
@@ -17,16 +18,9 @@ namespace outboard::transport {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::patterned;
 
 deadline soon() { return clock::now() + 20s; }
-
-std::byte pattern(std::uint64_t i) { return static_cast<std::byte>((i * 2654435761u) >> 13); }
-
-std::vector<std::byte> patterned(std::size_t size) {
-  std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = pattern(i);
-  return bytes;
-}
 
 /// What its relay passes before it resets both connections.
 struct passing {

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "transport/pattern_testing.hh"
 #include "transport/resumable/lossy_link_testing.hh"
 
 namespace outboard::transport {
@@ -15,16 +16,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing::lossy_pipe;
 using testing::lossy_wire;
+using testing::patterned;
 
 deadline soon() { return clock::now() + 20s; }
-
-std::byte pattern(std::uint64_t i) { return static_cast<std::byte>((i * 2654435761u) >> 13); }
-
-std::vector<std::byte> patterned(std::size_t size, std::uint64_t from) {
-  std::vector<std::byte> bytes(size);
-  for (std::size_t i = 0; i < size; ++i) bytes[i] = pattern(from + i);
-  return bytes;
-}
 
 io_result send_all(connection& c, std::span<const std::byte> bytes) {
   const iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
