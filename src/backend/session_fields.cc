@@ -11,6 +11,10 @@ std::string identity_name(const std::string& person, const share_ptr& has) {
   return has ? has->name() : person;
 }
 
+audit_fields proven(const std::string& person, const share_ptr& has, const std::string& from) {
+  return {{"by", person}, {"identity", identity_name(person, has)}, {"from", from}};
+}
+
 audit_fields claimed(const std::string& host, std::int32_t process, const std::string& program,
                      const std::string& user) {
   return {{"host", host}, {"process", process}, {"program", program}, {"user", user}};
@@ -43,16 +47,13 @@ std::vector<log::field> session_fields(const session_info& session) {
 }
 
 audit_fields proven_fields(const accepted_session& session) {
-  return {{"by", session.identity},
-          {"identity", identity_name(session.identity, session.has)},
-          {"from", session.from}};
+  return proven(session.identity, session.has, session.from);
 }
 
 audit_fields proven_fields(const session_info& session) {
-  return {{"session", static_cast<std::int64_t>(session.id)},
-          {"by", session.identity},
-          {"identity", identity_name(session.identity, session.has)},
-          {"from", session.from}};
+  audit_fields fields = proven(session.identity, session.has, session.from);
+  fields.insert(fields.begin(), {"session", static_cast<std::int64_t>(session.id)});
+  return fields;
 }
 
 audit_fields claimed_fields(const accepted_session& session) {
