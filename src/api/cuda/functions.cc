@@ -4,6 +4,7 @@
 #include <array>
 
 #include "api/cuda/work_calls.hh"
+#include "api/line_checks.hh"
 
 namespace outboard::api {
 namespace {
@@ -23,12 +24,7 @@ constexpr description refused_description = parse(kind::refused, "");
 // Every line with a prototype, against it.
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_CHECK_##how(symbol)
-#define OUTBOARD_CHECK_later(symbol)
-#define OUTBOARD_CHECK_refused(symbol)
 #define OUTBOARD_CHECK_call(symbol) OUTBOARD_CHECK_FUNCTION(opcode, symbol)
-#define OUTBOARD_CHECK_post OUTBOARD_CHECK_call
-#define OUTBOARD_CHECK_custom OUTBOARD_CHECK_call
-#define OUTBOARD_CHECK_local OUTBOARD_CHECK_call
 #include "api/cuda/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER
@@ -85,7 +81,7 @@ const function_info* find_function(std::string_view symbol) {
 }
 
 bool leaves_work(std::string_view name) {
-  const function_info* const known = find_function(name == "cuMemcpy_v2" ? "cuMemcpy" : name);
+  const function_info* const known = find_function(name);
   return known && known->about.work;
 }
 

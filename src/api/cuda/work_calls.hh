@@ -6,8 +6,7 @@
 
 namespace outboard::api {
 
-/// `name`: of a function of the driver's, in any of its versions, or what CUPTI calls it (cuMemcpy:
-/// cuMemcpy_v2).
+/// `name`: of a function of the driver's, in any of its versions.
 bool leaves_work(std::string_view name);
 
 }  // namespace outboard::api

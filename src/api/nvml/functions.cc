@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "api/line_checks.hh"
+
 namespace outboard::api::nvml {
 namespace {
 
@@ -18,8 +20,6 @@ constexpr description refused_description = parse(kind::refused, "");
 // Every line with a prototype, against it.
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_CHECK_##how(symbol)
-#define OUTBOARD_CHECK_later(symbol)
-#define OUTBOARD_CHECK_refused(symbol)
 #define OUTBOARD_CHECK_call(symbol)                                                                          \
   struct check_##symbol {                                                                                    \
     static constexpr const description& about = function<opcode::symbol>::about;                             \
@@ -30,8 +30,6 @@ constexpr description refused_description = parse(kind::refused, "");
                   #symbol ": out or inout on a value or a const pointer, or a count on a value");            \
     static_assert(about.how != kind::call || shape::counts(about), #symbol ": a count that is none");        \
   };
-#define OUTBOARD_CHECK_custom OUTBOARD_CHECK_call
-#define OUTBOARD_CHECK_local OUTBOARD_CHECK_call
 #include "api/nvml/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER

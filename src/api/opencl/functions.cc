@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "api/line_checks.hh"
+
 namespace outboard::api::opencl {
 namespace {
 
@@ -30,11 +32,7 @@ constexpr std::string_view chapter_of(opcode code) {
 // Every line with a prototype, against it.
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_CHECK_##how(symbol)
-#define OUTBOARD_CHECK_later(symbol)
 #define OUTBOARD_CHECK_call(symbol) OUTBOARD_CHECK_FUNCTION(opcode, symbol)
-#define OUTBOARD_CHECK_post OUTBOARD_CHECK_call
-#define OUTBOARD_CHECK_custom OUTBOARD_CHECK_call
-#define OUTBOARD_CHECK_local OUTBOARD_CHECK_call
 #include "api/opencl/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER

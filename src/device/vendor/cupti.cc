@@ -186,11 +186,15 @@ class cupti_recorder final : public work_recorder {
     return found != nodes_.end() ? found->second : number;
   }
 
+  /// What the driver calls a function of which CUPTI tells.
+  static std::string_view driver_name(std::string_view cuptis) {
+    return cuptis == "cuMemcpy_v2" ? "cuMemcpy" : cuptis;
+  }
   void for_each_call_that_leaves_work(bool on) {
     for (CUpti_CallbackId id = 1; id < CUPTI_DRIVER_TRACE_CBID_SIZE; ++id) {
       const char* text = nullptr;
       if (cupti_.callback_name(CUPTI_CB_DOMAIN_DRIVER_API, id, &text) != CUPTI_SUCCESS || !text) continue;
-      if (api::leaves_work(text))
+      if (api::leaves_work(driver_name(text)))
         (void)cupti_.enable_callback(on, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
     }
   }
