@@ -48,8 +48,7 @@ std::string number_of(const json& j, const char* key, std::string (*as_text)(dou
 int print_list(const std::string& text, bool as_json, std::string (*text_of_list)(const json&)) {
   const json list = parse(text);
   if (!list.is_array()) return complain(exit_failed, "the server's answer was not understood");
-  return print(as_json ? json_text(list, 2, nlohmann::json::error_handler_t::replace) + "\n"
-                       : text_of_list(list));
+  return print(as_json ? printed_json(list) : text_of_list(list));
 }
 
 std::string devices_text(const json& list) {

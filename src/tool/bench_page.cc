@@ -227,7 +227,7 @@ std::string json_page(const bench_page& page) {
                    {"device", page.server.device}};
   }
   if (has_native(page)) j["native"] = {{"device", page.native.device}, {"source", page.native.source}};
-  return json_text(j, 2, nlohmann::json::error_handler_t::replace) + "\n";
+  return printed_json(j);
 }
 
 result<earlier_native> read_native(const std::string& text) {

@@ -115,7 +115,7 @@ int verb_cdi(const common_flags& common, const std::string& action, const std::s
   if (!libraries.ok()) return complain(exit_failed, libraries.error().message);
   const std::vector<std::string> servers = c->servers.empty() ? std::vector{default_endpoint()} : c->servers;
   const std::size_t devices = devices_of(*c, servers);
-  const std::string text = json_text(description(*c, *libraries, servers, devices), 2) + "\n";
+  const std::string text = printed_json(description(*c, *libraries, servers, devices));
   if (output == "-") return print(text);
   std::error_code problem;
   std::filesystem::create_directories(std::filesystem::path(output).parent_path(), problem);

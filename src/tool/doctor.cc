@@ -349,7 +349,7 @@ int verb_doctor(const common_flags& common, bool only_cure) {
     }
     f.facts["wrong"] = sentences;
     f.facts["cures"] = cures;
-    std::printf("%s\n", json_text(f.facts, 2, nlohmann::json::error_handler_t::replace).c_str());
+    std::fputs(printed_json(f.facts).c_str(), stdout);
   } else {
     print_findings(f);
   }

@@ -12,4 +12,7 @@ namespace outboard::tool {
 std::string json_text(const nlohmann::json& j, int indent = -1,
                       nlohmann::json::error_handler_t otherwise = nlohmann::json::error_handler_t::strict);
 
+/// What the tool prints of it: indented, a line break at the end. Bytes that are no UTF-8 become U+FFFD.
+std::string printed_json(const nlohmann::json& j);
+
 }  // namespace outboard::tool

@@ -102,8 +102,7 @@ int verb_opencl_list(const std::string& library, bool as_json) {
     if (get_platforms(count, platforms.data(), nullptr) != CL_SUCCESS) platforms.clear();
     for (cl_platform_id platform : platforms) add_devices(platform, list);
   }
-  return print(as_json ? json_text(list, 2, nlohmann::json::error_handler_t::replace) + "\n"
-                       : list_text(list));
+  return print(as_json ? printed_json(list) : list_text(list));
 }
 
 }  // namespace outboard::tool

@@ -174,7 +174,7 @@ std::string json_list(const config& c) {
   }
   for (const identity_value& v : identity_values(c))
     list.push_back({{"key", v.key}, {"value", v.text}, {"from", v.origin}, {"meaning", v.meaning}});
-  return json_text(list, 2, nlohmann::json::error_handler_t::replace) + "\n";
+  return printed_json(list);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ int list(const std::string& path, bool json) {
                      {"expires", t.expires ? nlohmann::json(t.expires) : nullptr},
                      {"state", state(t)}});
     }
-    return print(json_text(out, 2) + "\n");
+    return print(printed_json(out));
   }
   if (tokens->empty()) return print("no named tokens in " + path + "\n");
   std::vector<std::vector<std::string>> rows{{"NAME", "CREATED", "EXPIRES", "STATE"}};
