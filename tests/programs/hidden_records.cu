@@ -29,6 +29,12 @@ void give(uint8_t** buffer, size_t* bytes, size_t* most) {
   *most = 0;
 }
 
+template <class Record>
+void note(const CUpti_Activity* record, std::map<uint32_t, std::set<uint32_t>>& by_bytes) {
+  const auto* r = reinterpret_cast<const Record*>(record);
+  by_bytes[static_cast<uint32_t>(r->bytes)].insert(r->deviceId);
+}
+
 void take(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   const std::lock_guard<std::mutex> lock(mutex);
   CUpti_Activity* record = nullptr;
@@ -39,21 +45,15 @@ void take(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
         kernels[std::strstr(k->name, "on_first") ? "on_first" : k->name].insert(k->deviceId);
         break;
       }
-      case CUPTI_ACTIVITY_KIND_MEMSET: {
-        const auto* m = reinterpret_cast<CUpti_ActivityMemset4*>(record);
-        fills[static_cast<uint32_t>(m->bytes)].insert(m->deviceId);
+      case CUPTI_ACTIVITY_KIND_MEMSET:
+        note<CUpti_ActivityMemset4>(record, fills);
         break;
-      }
-      case CUPTI_ACTIVITY_KIND_MEMCPY: {
-        const auto* m = reinterpret_cast<CUpti_ActivityMemcpy6*>(record);
-        copies[static_cast<uint32_t>(m->bytes)].insert(m->deviceId);
+      case CUPTI_ACTIVITY_KIND_MEMCPY:
+        note<CUpti_ActivityMemcpy6>(record, copies);
         break;
-      }
-      case CUPTI_ACTIVITY_KIND_MEMORY2: {
-        const auto* m = reinterpret_cast<CUpti_ActivityMemory4*>(record);
-        blocks[static_cast<uint32_t>(m->bytes)].insert(m->deviceId);
+      case CUPTI_ACTIVITY_KIND_MEMORY2:
+        note<CUpti_ActivityMemory4>(record, blocks);
         break;
-      }
       case CUPTI_ACTIVITY_KIND_DEVICE: {
         const auto* d = reinterpret_cast<CUpti_ActivityDevice5*>(record);
         devices[d->id] = d->uuid;
