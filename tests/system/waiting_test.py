@@ -38,9 +38,12 @@ class Waiting(SystemTest):
             watching.join()
         self.assertIn(most[0], (1, 2))
         self.sessions_are_gone(daemon)
-        sessions = daemon.doctor()["sessions"]
-        self.assertEqual([sessions[what] for what in ("running", "waiting", "total", "crashed", "not_orderly")],
-                         [0, 0, 16, 0, 0])
+
+        def counts():
+            sessions = daemon.doctor()["sessions"]
+            return [sessions[what] for what in ("running", "waiting", "total", "crashed", "not_orderly")]
+
+        self.assertTrue(wait_until(lambda: counts() == [0, 0, 16, 0, 0]), counts())
         self.nothing_is_left(daemon)
 
     def test_who_cannot_have_a_place_is_told_so(self):
