@@ -136,7 +136,7 @@ bool resumption::look_after_streams() {
   bool used = false;
   const std::chrono::milliseconds given(terms_.linger_milliseconds);
   for (const auto& one : all) {
-    used = one->stream->tend() || one->stream->leaving() || used;
+    used = one->stream->tend() || used;
     const auto since = one->stream->down_since();
     if (since && one->stream->leaving() && transport::clock::now() - *since >= given)
       one->stream->give_up(false, "");

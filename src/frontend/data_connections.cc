@@ -71,8 +71,8 @@ bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte
   return true;
 }
 
-void settle_pieces(data_link& over) {
-  if (auto* const stream = transport::stream_of(*over.connection)) stream->settle();
+void settle_pieces(data_link& over, transport::deadline until) {
+  if (auto* const stream = transport::stream_of(*over.connection)) stream->settle(until);
 }
 
 std::optional<std::int32_t> receive_piece(data_link& over, std::uint64_t number,

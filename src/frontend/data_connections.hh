@@ -71,8 +71,8 @@ class data_connections {
 bool send_piece(data_link& over, std::uint64_t number, std::span<const std::byte> bytes);
 
 /// The memory of the pieces that were sent over the link, which the caller uses, may be used for something
-/// else from now on.
-void settle_pieces(data_link& over);
+/// else from now on. Waits until `until` for the server to say that it has them, and copies the rest.
+void settle_pieces(data_link& over, transport::deadline until);
 
 /// The next piece of the link, which must be this one, into the runs one behind the other. Nothing: the
 /// connection is lost, or the server does not keep to the protocol. Else the code of its copy, 0 for success.

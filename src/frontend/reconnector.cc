@@ -125,7 +125,7 @@ void reconnector::look_after_all() {
   while (!own_->stream->ended()) {
     bool used = false;
     for (const auto& one : all()) {
-      used = one->stream->tend() || one->stream->leaving() || used;
+      used = one->stream->tend() || used;
       if (one->stream->down_since()) bring_back(one);
     }
     std::unique_lock lock(mutex_);

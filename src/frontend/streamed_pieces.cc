@@ -7,6 +7,7 @@
 #include "frontend/copy_crew.hh"
 #include "frontend/copy_pieces.hh"
 #include "marshal/data_bodies.hh"
+#include "transport/resumable/stream.hh"
 
 namespace outboard::frontend {
 namespace {
@@ -91,9 +92,10 @@ class sending {
 
   /// After the last step of every thread.
   void settle() {
+    const auto until = transport::resumable_stream::news_is_worth();
     for (const auto& link : links_) {
       const std::lock_guard use(link->use);
-      settle_pieces(*link);
+      settle_pieces(*link, until);
     }
   }
 

@@ -84,13 +84,14 @@ bool resumable_stream::resume(std::unique_ptr<connection> link, std::uint64_t pe
 
 bool resumable_stream::tend() {
   std::shared_ptr<connection> link;
-  bool used = false;
+  bool used = leaving_.load();
   {
     const std::lock_guard state(state_mutex_);
-    if (over_ || !up_ || plain_.load()) return false;
+    if (over_ || plain_.load()) return false;
+    if (!up_) return used;
     link = link_;
     const std::uint64_t now = sent_.load() + arrived_.load();
-    used = std::exchange(passed_, now) != now;
+    used = std::exchange(passed_, now) != now || used;
   }
   const auto now = clock::now();
   bool alive = false;

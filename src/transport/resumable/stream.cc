@@ -199,10 +199,10 @@ void resumable_stream::send_news(record_kind kind) {
   if (went != io::done && went != io::timed_out) lost(std::exchange(writer_, nullptr));
 }
 
-/// With the sender's lock: until the news that comes is `enough`, or has taken as long as it is worth.
+/// With the sender's lock: until the news that comes is `enough`.
 template <class Enough>
-void resumable_stream::await_news(Enough&& enough) {
-  for (const auto until = clock::now() + worth_waiting;;) {
+void resumable_stream::await_news(Enough&& enough, deadline until) {
+  while (true) {
     kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
     if (enough() || !writer_ || clock::now() >= until) return;
     const std::unique_lock reading(receive_mutex_, std::try_to_lock);
@@ -211,17 +211,19 @@ void resumable_stream::await_news(Enough&& enough) {
   }
 }
 
-void resumable_stream::settle() {
+deadline resumable_stream::news_is_worth() { return clock::now() + worth_waiting; }
+
+void resumable_stream::settle(deadline until) {
   // Even if all is acknowledged: a server that lies says so while a resumer still sends it again.
   const std::lock_guard sending(send_mutex_);
   // Over a fast line the news comes sooner than the bytes are copied.
-  await_news([this] { return kept_.is_settled(); });
+  await_news([this] { return kept_.is_settled(); }, until);
   kept_.settle();
 }
 
 void resumable_stream::let_go(const std::function<bool()>& other_work) {
   const std::lock_guard sending(send_mutex_);
-  await_news([&] { return kept_.size() == 0 || other_work(); });
+  await_news([&] { return kept_.size() == 0 || other_work(); }, news_is_worth());
 }
 
 // ---- receiving ----

@@ -73,8 +73,11 @@ class resumable_stream final : public connection {
   /// without an owner, until the peer has them or settle() was called.
   io_result send_lent(std::span<const iovec> parts, std::span<const std::byte> lent,
                       std::shared_ptr<const void> owner, deadline until = no_deadline);
-  /// The memory of what was lent without an owner is about to be used for something else.
-  void settle();
+  /// The memory of what was lent without an owner is about to be used for something else. What the peer has
+  /// not reported as arrived by `until` is copied.
+  void settle(deadline until = news_is_worth());
+  /// Until when it is cheaper to wait for that report than to copy.
+  static deadline news_is_worth();
   /// For a sender that has nothing to send at the moment: waits shortly for the peer to have everything, so
   /// that the owners of what was lent are let go now, not at the next send. Until `other_work`, which is
   /// asked often with the stream locked, and waits for no lock under which the stream is used.
@@ -108,7 +111,7 @@ class resumable_stream final : public connection {
   /// There will be no other link. `in_order`: receive() says closed, not broken.
   void give_up(bool in_order, std::string why);
   /// From time to time: tells the peer that we are here, takes what nobody receives, and notices a link that
-  /// is lost or silent. True: bytes have passed since the last time.
+  /// is lost or silent. True: bytes have passed since the last time, or it is leaving.
   bool tend();
 
   // As transport.hh says:
@@ -136,7 +139,7 @@ class resumable_stream final : public connection {
   void answer_farewell();
   io send_owed();
   template <class Enough>
-  void await_news(Enough&& enough);
+  void await_news(Enough&& enough, deadline until);
   std::array<std::byte, record_header> header(record_kind kind, std::size_t size);
 
   struct taken {
