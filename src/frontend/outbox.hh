@@ -6,6 +6,7 @@
 // to any thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -64,7 +65,7 @@ class outbox {
   /// answer.
   void clear(bool waits) {
     gathered_.clear();
-    if (waits) in_a_row_ = 0;
+    if (waits) answered();
   }
   /// What is gathered, for the thread to send; valid until it asks again.
   std::span<const std::byte> leave() {
@@ -78,6 +79,12 @@ class outbox {
 
   // Any thread:
 
+  /// What the program has waited for has come: what it sends next is waited for anew.
+  void answered() { in_a_row_.store(0, std::memory_order_relaxed); }
+
+  /// The next post will be waited for: it leaves at once, and takes along what is gathered.
+  void hurry() { hurried_.store(true, std::memory_order_relaxed); }
+
   /// Nothing is to be gathered any more. Does not wait for the thread.
   void stop();
 
@@ -90,8 +97,9 @@ class outbox {
   std::vector<std::byte> leaving_;   // of the thread; leave() fills it
   std::vector<std::byte> gathered_;  // with the sender's lock, as what follows
   clock::time_point oldest_{}, last_work_{};
-  unsigned in_a_row_ = 0;  ///< work that was sent by itself, each soon after the one before
-  bool given_up_ = false;  ///< the process may have no more threads
+  std::atomic<bool> hurried_{false};
+  std::atomic<unsigned> in_a_row_{0};  ///< work that was sent by itself, each soon after the one before
+  bool given_up_ = false;              ///< the process may have no more threads
 
   std::mutex mutex_;  // guards what follows; taken after the sender's lock, never before
   std::condition_variable wanted_;

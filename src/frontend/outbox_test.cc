@@ -33,6 +33,21 @@ TEST_F(Outbox, the_first_posts_after_an_answer_are_sent_at_once_and_those_of_a_b
   EXPECT_EQ(sent_singly(100), alone);
 }
 
+TEST_F(Outbox, an_answer_that_came_without_a_question_ends_a_burst) {
+  const unsigned alone = sent_singly(100);
+  box.clear(false);
+  box.answered();
+  EXPECT_EQ(sent_singly(100), alone);
+}
+
+TEST_F(Outbox, one_that_is_waited_for_does_not_wait_in_a_burst) {
+  sent_singly(100);
+  box.hurry();
+  EXPECT_FALSE(post());
+  EXPECT_EQ(box.gathered().size(), frame.size()) << "it takes along what is gathered";
+  EXPECT_TRUE(post());
+}
+
 TEST_F(Outbox, what_begins_no_work_waits_for_what_does) {
   EXPECT_TRUE(post(pace::light));
   EXPECT_FALSE(post());
