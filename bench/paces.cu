@@ -7,6 +7,7 @@
 #include <barrier>
 #include <cstdio>
 #include <cstring>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -162,6 +163,25 @@ void graph() {
   });
 }
 
+/** The program learns from a host function that its work has ended, as JAX's do: the driver is asked nothing.
+ */
+void host_functions() {
+  std::binary_semaphore ended(0);
+  const CUhostFn say = [](void* to) { static_cast<std::binary_semaphore*>(to)->release(); };
+  const auto await = [&] {
+    MUST(cuLaunchHostFunc(stream, say, &ended));
+    ended.acquire();
+  };
+  pace("launch_host_function", rounds, [&] {
+    launch();
+    await();
+  });
+  pace("launch_20_host_function", rounds, [&] {
+    for (int i = 0; i < 20; ++i) launch();
+    await();
+  });
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -181,4 +201,5 @@ int main(int count, char** words) {
   many_launches();
   copies();
   graph();
+  host_functions();
 }
