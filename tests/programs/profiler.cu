@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <cupti.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -53,6 +54,7 @@ struct wait {
 };
 std::vector<wait> waits;
 std::vector<CUpti_ActivityCudaEvent2> events;
+std::vector<CUpti_ActivityOverhead3> overheads;
 std::map<uint32_t, CUpti_ActivityDevice5> devices;
 std::map<uint32_t, CUpti_ActivityContext3> contexts;
 std::atomic<int> asked{0};
@@ -107,6 +109,9 @@ void take(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t va
         waits.push_back({static_cast<int>(s->type), s->correlationId, s->streamId, s->cudaEventId});
         break;
       }
+      case CUPTI_ACTIVITY_KIND_OVERHEAD:
+        overheads.push_back(*reinterpret_cast<CUpti_ActivityOverhead3*>(record));
+        break;
       case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
         events.push_back(*reinterpret_cast<CUpti_ActivityCudaEvent2*>(record));
         break;
@@ -207,6 +212,29 @@ void events_are_told_of(cudaStream_t side) {
   for (const wait& w : waits) event_of[w.type] = w.event;
   EXPECT(event_of[CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE] == events[0].eventId);
   EXPECT(event_of[CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT] == events[1].eventId);
+}
+
+/// What the profiler itself takes: its flushes.
+void overhead_is_told_of(int* at) {
+  MUST(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_OVERHEAD));
+  uint64_t before = 0, after = 0;
+  MUST(cuptiGetTimestamp(&before));
+  for (int i = 0; i < 2; ++i) {
+    increment<<<1, 1>>>(at, 0);
+    MUST(cudaDeviceSynchronize());
+    MUST(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  }
+  MUST(cuptiGetTimestamp(&after));
+  MUST(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_OVERHEAD));
+  int flushes = 0;
+  for (const CUpti_ActivityOverhead3& o : overheads) {
+    if (o.overheadKind != CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH) continue;
+    ++flushes;
+    EXPECT(o.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD && o.start >= before && o.start <= o.end &&
+           o.end <= after);
+    EXPECT(o.objectId.pt.processId == static_cast<uint32_t>(getpid()));
+  }
+  EXPECT(flushes > 0);
 }
 
 /// Kernels of one context alone are wanted.
@@ -434,6 +462,7 @@ int main() {
   EXPECT(waited);
 
   events_are_told_of(side);
+  overhead_is_told_of(at);
   one_context_is_looked_at(at, first_one, other);
 
   // Nothing comes when nothing is wanted, and again when it is.

@@ -182,6 +182,7 @@ class activities {
   bool wants(CUpti_ActivityKind kind) const { return wishes_.has(kind); }
   void wish(CUpti_ActivityKind kind, std::uint32_t context, bool on);
   void put_waits(const staged& now);
+  void put_flush(std::int64_t began);
   void put_memory(staged& now, std::uint32_t process_id);
   void end_lives();
   std::uint64_t thread_number() const;

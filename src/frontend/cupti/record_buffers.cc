@@ -73,6 +73,8 @@ std::size_t record_buffers::size_of(int version, CUpti_ActivityKind kind) {
       return old ? sizeof(CUpti_ActivityCudaEvent) : sizeof(CUpti_ActivityCudaEvent2);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
       return old ? sizeof(CUpti_ActivityGraphTrace) : sizeof(CUpti_ActivityGraphTrace2);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return old ? sizeof(CUpti_ActivityOverhead2) : sizeof(CUpti_ActivityOverhead3);
     case CUPTI_ACTIVITY_KIND_NAME:
       return sizeof(CUpti_ActivityName);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:

@@ -228,6 +228,17 @@ CUpti_ActivityMarkerData2 marker_data_record(std::uint32_t id, const annotation&
   return r;
 }
 
+CUpti_ActivityOverhead3 flush_record(const shown_thread& where, std::uint64_t begin, std::uint64_t end) {
+  CUpti_ActivityOverhead3 r{};
+  r.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+  r.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+  r.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  r.objectId.pt = {where.process, where.thread};
+  r.start = begin;
+  r.end = end;
+  return r;
+}
+
 CUpti_ActivityName name_record(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKindId& id,
                                const char* name) {
   CUpti_ActivityName r{};
