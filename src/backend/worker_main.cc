@@ -16,6 +16,7 @@
 #include "backend/device_output.hh"
 #include "backend/resumption.hh"
 #include "backend/session.hh"
+#include "backend/shared_account.hh"
 #include "backend/warm_device.hh"
 #include "base/log.hh"
 #include "base/log_fields.hh"
