@@ -45,8 +45,8 @@ namespace ends {
 template <int major>
 CUptiResult cuptiGetVersion(std::uint32_t* version) {
   if (!version) return answer(CUPTI_ERROR_INVALID_PARAMETER);
-  // Of CUDA 12's versions the first: all of them read its records.
-  *version = major < 13 ? 18 : CUPTI_API_VERSION;
+  // Of CUDA 12's versions 12.8, whose records come (record_buffers::size_of).
+  *version = major < 13 ? 26 : CUPTI_API_VERSION;
   return CUPTI_SUCCESS;
 }
 
@@ -106,18 +106,35 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) { return changed(tool().activities.enable(kind)); }
-CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) { return changed(tool().activities.disable(kind)); }
+/// In CUDA 12 recorded events come with what waits, and nobody may ask for them alone (12.8, observed).
+template <int major, class Change>
+CUptiResult change_kind(CUpti_ActivityKind kind, Change&& change) {
+  if constexpr (major < 13) {
+    if (kind == CUPTI_ACTIVITY_KIND_CUDA_EVENT) return answer(CUPTI_ERROR_INVALID_KIND);
+    if (kind == CUPTI_ACTIVITY_KIND_SYNCHRONIZATION) (void)change(CUPTI_ACTIVITY_KIND_CUDA_EVENT);
+  }
+  return changed(change(kind));
+}
+template <int major>
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  return change_kind<major>(kind, [](CUpti_ActivityKind k) { return tool().activities.enable(k); });
+}
+template <int major>
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  return change_kind<major>(kind, [](CUpti_ActivityKind k) { return tool().activities.disable(k); });
+}
 
+template <int major>
 CUptiResult cuptiActivityEnableContext(CUcontext context, CUpti_ActivityKind kind) {
   if (!context) return answer(CUPTI_ERROR_INVALID_CONTEXT);
-  return changed(
-      tool().activities.enable(kind, tool().numbers.of_context(reinterpret_cast<std::uint64_t>(context))));
+  const std::uint32_t number = tool().numbers.of_context(reinterpret_cast<std::uint64_t>(context));
+  return change_kind<major>(kind, [&](CUpti_ActivityKind k) { return tool().activities.enable(k, number); });
 }
+template <int major>
 CUptiResult cuptiActivityDisableContext(CUcontext context, CUpti_ActivityKind kind) {
   if (!context) return answer(CUPTI_ERROR_INVALID_CONTEXT);
-  return changed(
-      tool().activities.disable(kind, tool().numbers.of_context(reinterpret_cast<std::uint64_t>(context))));
+  const std::uint32_t number = tool().numbers.of_context(reinterpret_cast<std::uint64_t>(context));
+  return change_kind<major>(kind, [&](CUpti_ActivityKind k) { return tool().activities.disable(k, number); });
 }
 
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId callback, std::uint8_t on) {

@@ -38,6 +38,7 @@ void record_buffers::flush() {
   if (done && take_) take_(nullptr, 0, done, size_, used_);
 }
 
+// Those of 12.8, or of 13.0. A program of an earlier 12 has structs that are the beginnings of these.
 std::size_t record_buffers::size_of(int version, CUpti_ActivityKind kind) {
   const bool old = version < 13;
   switch (kind) {
@@ -45,7 +46,7 @@ std::size_t record_buffers::size_of(int version, CUpti_ActivityKind kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       return old ? sizeof(CUpti_ActivityKernel9) : sizeof(CUpti_ActivityKernel10);
     case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return old ? sizeof(CUpti_ActivityMemcpy5) : sizeof(CUpti_ActivityMemcpy6);
+      return sizeof(CUpti_ActivityMemcpy6);
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
       return sizeof(CUpti_ActivityMemcpyPtoP4);
     case CUPTI_ACTIVITY_KIND_MEMSET:
@@ -64,21 +65,21 @@ std::size_t record_buffers::size_of(int version, CUpti_ActivityKind kind) {
     case CUPTI_ACTIVITY_KIND_MARKER_DATA:
       return old ? sizeof(CUpti_ActivityMarkerData) : sizeof(CUpti_ActivityMarkerData2);
     case CUPTI_ACTIVITY_KIND_MEMORY2:
-      return old ? sizeof(CUpti_ActivityMemory3) : sizeof(CUpti_ActivityMemory4);
+      return sizeof(CUpti_ActivityMemory4);
     case CUPTI_ACTIVITY_KIND_MEMORY:
       return sizeof(CUpti_ActivityMemory);
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL:
       return old ? sizeof(CUpti_ActivityMemoryPool2) : sizeof(CUpti_ActivityMemoryPool3);
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-      return old ? sizeof(CUpti_ActivityCudaEvent) : sizeof(CUpti_ActivityCudaEvent2);
+      return sizeof(CUpti_ActivityCudaEvent2);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-      return old ? sizeof(CUpti_ActivityGraphTrace) : sizeof(CUpti_ActivityGraphTrace2);
+      return sizeof(CUpti_ActivityGraphTrace2);
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return old ? sizeof(CUpti_ActivityOverhead2) : sizeof(CUpti_ActivityOverhead3);
+      return sizeof(CUpti_ActivityOverhead3);
     case CUPTI_ACTIVITY_KIND_NAME:
       return sizeof(CUpti_ActivityName);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return old ? sizeof(CUpti_ActivitySynchronization) : sizeof(CUpti_ActivitySynchronization2);
+      return sizeof(CUpti_ActivitySynchronization2);
     default:
       return 0;
   }

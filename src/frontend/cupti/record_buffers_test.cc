@@ -95,6 +95,7 @@ TEST(record_sizes, are_those_of_the_program_s_version) {
             sizeof(CUpti_ActivityKernel9));
   EXPECT_EQ(record_buffers::size_of(13, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL),
             sizeof(CUpti_ActivityKernel10));
+  EXPECT_EQ(record_buffers::size_of(12, CUPTI_ACTIVITY_KIND_MEMCPY), sizeof(CUpti_ActivityMemcpy6));
   EXPECT_EQ(record_buffers::size_of(12, CUPTI_ACTIVITY_KIND_MARKER_DATA), sizeof(CUpti_ActivityMarkerData));
   EXPECT_EQ(record_buffers::size_of(13, CUPTI_ACTIVITY_KIND_MARKER_DATA), sizeof(CUpti_ActivityMarkerData2));
   EXPECT_EQ(record_buffers::size_of(13, CUPTI_ACTIVITY_KIND_JIT), 0u);

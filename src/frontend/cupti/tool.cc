@@ -12,6 +12,7 @@
 #include "frontend/cupti/allocations.hh"
 #include "frontend/cupti/functions.hh"
 #include "frontend/lane.hh"
+#include "frontend/process.hh"
 
 namespace outboard::frontend::cupti {
 namespace {
@@ -21,6 +22,10 @@ CUcontext current(const lane& own) { return reinterpret_cast<CUcontext>(own.cont
 /// What this thread's call is about to release or destroy, remembered until it returns, because the books
 /// have it no more then.
 thread_local std::variant<std::monostate, memory_block, known_pool> ending_here;
+
+/// This thread's call began after the driver's start: of earlier ones, cuInit among them, CUPTI records
+/// nothing (12.8 and 13.0, observed).
+thread_local constinit bool driver_was_there = false;
 
 template <class T>
 std::optional<T> take_ended() {
@@ -89,6 +94,7 @@ void tool_of_program::tell_of(const lane& own, const cuda::runtime_call& call, s
 
 void tool_of_program::entered(lane& own, tool_call& call) {
   const function_traits& f = traits_of(call.function);
+  driver_was_there = process::instance().usable();
   if (f.leaves_work && activities.any()) {
     const std::uint32_t context = numbers.of_context(own.context_handle());
     const std::uint32_t stream = numbers.of_stream(context, call.stream, per_thread(call.name));
@@ -215,7 +221,8 @@ void tool_of_program::left(lane& own, tool_call& call) {
                        steady_nanoseconds(call.begin),
                        steady_nanoseconds(call.end),
                        static_cast<std::uint32_t>(*static_cast<const CUresult*>(call.result))};
-  if (runtime_call_of(own) == 0 && activities.wants_call(false, f.callback)) activities.note_call(own, made);
+  if (driver_was_there && runtime_call_of(own) == 0 && activities.wants_call(false, f.callback))
+    activities.note_call(own, made);
   if (f.synchronizes != 0 && activities.any()) note_wait(own, call, made);
   if (f.records_event && made.result == CUDA_SUCCESS && activities.wants_events()) {
     const std::uint32_t context = numbers.of_context(own.context_handle());
