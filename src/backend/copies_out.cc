@@ -10,7 +10,7 @@ namespace outboard::backend {
 void copies_out::add(std::uint64_t ticket, std::uint64_t offset, std::size_t size, staging::block block) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back({ticket, offset, size, block});
-  count_.store(waiting_.size(), std::memory_order_release);
+  count();
 }
 
 std::vector<staging::block> copies_out::take_out(std::uint64_t context) {
@@ -22,21 +22,25 @@ std::vector<staging::block> copies_out::take_out(std::uint64_t context) {
     blocks.push_back(copy.block);
     return true;
   });
-  count_.store(waiting_.size(), std::memory_order_release);
+  count();
   return blocks;
 }
 
 bool copies_out::flush() {
   // The lock is held while sending: another lane's reply must not overtake these bytes.
   const std::lock_guard lock(mutex_);
-  return flush_locked(send_);
+  const bool any = flush_locked(send_);
+  count();
+  return any;
 }
 
-std::unique_lock<std::mutex> copies_out::flush_with(const send_bytes& together) {
+copies_out::departure copies_out::flush_with(const send_bytes& together) {
   std::unique_lock lock(mutex_);
-  if (!flush_locked(together)) lock.unlock();
-  return lock;
+  if (!flush_locked(together)) return {};
+  return {*this, std::move(lock)};
 }
+
+/// With the lock. The caller counts what is left once all has been sent.
 
 bool copies_out::flush_locked(const send_bytes& small) {
   if (waiting_.empty()) return false;
@@ -71,7 +75,6 @@ bool copies_out::flush_locked(const send_bytes& small) {
     if (!gone) staging_.give_back(at->block);
     at = waiting_.erase(at);
   }
-  count_.store(waiting_.size(), std::memory_order_release);
   return any;
 }
 

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "backend/staging.hh"
@@ -38,9 +39,28 @@ class copies_out {
 
   /// Sends what is finished. True: there was something.
   bool flush();
-  /// The same, but what is small goes to `together`, which sends it while the lock that comes back is held:
+  /// Bytes that are put together with a reply: those of the copies count until this ends.
+  class departure {
+   public:
+    departure() = default;
+    departure(copies_out& from, std::unique_lock<std::mutex> lock) : from_(&from), lock_(std::move(lock)) {}
+    departure(departure&& other) noexcept
+        : from_(std::exchange(other.from_, nullptr)), lock_(std::move(other.lock_)) {}
+    departure& operator=(departure&& other) noexcept {
+      std::swap(from_, other.from_), std::swap(lock_, other.lock_);
+      return *this;
+    }
+    ~departure() {
+      if (from_) from_->count();
+    }
+
+   private:
+    copies_out* from_ = nullptr;
+    std::unique_lock<std::mutex> lock_;
+  };
+  /// The same, but what is small goes to `together`, and is sent by the caller before what comes back ends:
   /// over sockets each send costs as much as all the rest of a reply.
-  [[nodiscard]] std::unique_lock<std::mutex> flush_with(const send_bytes& together);
+  [[nodiscard]] departure flush_with(const send_bytes& together);
   /// Costs no lock. A copy counts until its bytes have left.
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
@@ -52,6 +72,7 @@ class copies_out {
   };
 
   bool flush_locked(const send_bytes& small);
+  void count() { count_.store(waiting_.size(), std::memory_order_release); }
 
   const api::driver_table& driver_;
   staging& staging_;

@@ -48,6 +48,23 @@ TEST_F(copies_out_test, those_of_a_context_that_ends_fail_and_are_asked_for_no_m
   EXPECT_EQ(stage_.take(1000, 8).data, other.data);
 }
 
+/// Nothing that stands for the bytes may leave before them: neither another reply nor a host function.
+TEST_F(copies_out_test, bytes_that_leave_with_a_reply_count_until_it_has_left) {
+  wait_for(1, 7);
+  int together = 0;
+  {
+    const auto leaving = copies_.flush_with([&](auto...) { ++together; });
+    EXPECT_EQ(together, 1);
+    EXPECT_FALSE(copies_.empty());
+  }
+  EXPECT_TRUE(copies_.empty());
+  {
+    const auto none = copies_.flush_with([&](auto...) { ++together; });
+  }
+  EXPECT_EQ(together, 1);
+  wait_for(2, 7);  // the lock was given back
+}
+
 /// The client's copy ends with its last byte; what came later would be nobody's.
 TEST_F(copies_out_test, bytes_of_one_copy_leave_in_their_order) {
   for (const std::uint64_t offset : {0, 1000}) wait_for(1, 7, offset);

@@ -373,7 +373,7 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
     return;
   }
   const api::function_info* function = api::find_function(header.opcode);
-  std::unique_lock<std::mutex> finished;  // no other reply overtakes these bytes
+  copies_out::departure finished;  // nothing else that is sent overtakes these bytes
   if (function && function->about.deferred) {
     if (!copies_.empty())
       finished =

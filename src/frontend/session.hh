@@ -103,9 +103,6 @@ class session final : private frame_sink {
   /// More callbacks may come: the attendant reads while nobody else does. Each announcement ends with a
   /// callback that says `last`.
   void expect_callbacks(std::uint64_t count);
-  /// The same of one that the next request brings and that the program may be waiting for, where we do not
-  /// see it: the request leaves at once.
-  void expect_function();
   bool callbacks_expected() const { return expected_.load(std::memory_order_relaxed) != 0; }
   /// For the one thread that runs callbacks: the next one, waiting for it. Without one the session is over.
   std::optional<callback_order> next_callback();
@@ -216,7 +213,7 @@ class session final : private frame_sink {
   bool attendant_asleep_ = false;
   std::atomic<std::uint64_t> expected_{0};  ///< callbacks announced and not yet over
   std::atomic<std::size_t> landings_pending_{0};
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, goodbye_said_{false};
 
   outbox outbox_{[this] { return send_gathered(); }};  // with send_mutex_; its thread uses what stands above
 };
