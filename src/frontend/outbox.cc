@@ -54,8 +54,7 @@ bool outbox::has_help() {
 bool outbox::take(std::initializer_list<std::span<const std::byte>> frame, pace how, clock::time_point now) {
   std::size_t size = 0;
   for (const auto& part : frame) size += part.size();
-  if (hurried_.load(std::memory_order_relaxed) && hurried_.exchange(false)) return false;
-  if (size > small) return false;
+  if (size > small || how == pace::awaited) return false;
   if (now - std::exchange(last_work_, now) >= quiet) answered();
   if (how == pace::work && in_a_row_.load(std::memory_order_relaxed) < burst) {
     in_a_row_.fetch_add(1, std::memory_order_relaxed);

@@ -25,6 +25,7 @@ enum class pace : std::uint8_t {
   work,      ///< the device may be idle until it comes: only in a burst
   light,     ///< it begins nothing that anybody waits for: a moment
   followed,  ///< the same thread sends another request at once: until then
+  awaited,   ///< the program may wait for what it brings, where we do not see it: not at all
 };
 
 class outbox {
@@ -82,9 +83,6 @@ class outbox {
   /// What the program has waited for has come: what it sends next is waited for anew.
   void answered() { in_a_row_.store(0, std::memory_order_relaxed); }
 
-  /// The next post will be waited for: it leaves at once, and takes along what is gathered.
-  void hurry() { hurried_.store(true, std::memory_order_relaxed); }
-
   /// Nothing is to be gathered any more. Does not wait for the thread.
   void stop();
 
@@ -97,7 +95,6 @@ class outbox {
   std::vector<std::byte> leaving_;   // of the thread; leave() fills it
   std::vector<std::byte> gathered_;  // with the sender's lock, as what follows
   clock::time_point oldest_{}, last_work_{};
-  std::atomic<bool> hurried_{false};
   std::atomic<unsigned> in_a_row_{0};  ///< work that was sent by itself, each soon after the one before
   bool given_up_ = false;              ///< the process may have no more threads
 

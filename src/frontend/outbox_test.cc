@@ -42,8 +42,7 @@ TEST_F(Outbox, an_answer_that_came_without_a_question_ends_a_burst) {
 
 TEST_F(Outbox, one_that_is_waited_for_does_not_wait_in_a_burst) {
   sent_singly(100);
-  box.hurry();
-  EXPECT_FALSE(post());
+  EXPECT_FALSE(post(pace::awaited));
   EXPECT_EQ(box.gathered().size(), frame.size()) << "it takes along what is gathered";
   EXPECT_TRUE(post());
 }

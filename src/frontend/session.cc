@@ -223,13 +223,8 @@ void session::expect_callbacks(std::uint64_t count) {
   if (attendant_asleep_ && !leading_) attend_.notify_one();
 }
 
-void session::expect_function() {
-  outbox_.hurry();
-  expect_callbacks(1);
-}
-
 void session::callback(std::uint64_t number, const marshal::callback_body& errand) {
-  outbox_.answered();
+  if (errand.what == marshal::errand::run) outbox_.answered();
   const std::lock_guard lock(state_mutex_);
   orders_.push_back({number, errand});
   if (attendant_asleep_) attend_.notify_one();
@@ -453,12 +448,13 @@ void session::goodbye() {
     connection_->send(parts, transport::clock::now() + std::chrono::milliseconds(100));
   }
   connection_->shutdown();
+  goodbye_said_.store(true);
   const std::lock_guard lock(state_mutex_);
   attend_.notify_one();
 }
 
 void session::await_goodbye(transport::deadline until) {
-  if (stream_ && stream_->leaving()) stream_->await_end(until);
+  if (stream_ && goodbye_said_.load()) stream_->await_end(until);
 }
 
 }  // namespace outboard::frontend

@@ -98,13 +98,9 @@ CUresult launch(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {
   if (!info->sources.empty()) {
     if (const CUresult code = feed(own, exec, info->sources); code != CUDA_SUCCESS) return code;
   }
-  session& server = *process::instance().server();
-  if (info->functions) {
-    server.expect_function();
-  } else if (!info->targets.empty()) {
-    server.expect_callbacks(1);
-  }
+  if (info->functions || !info->targets.empty()) process::instance().server()->expect_callbacks(1);
   request r(api::opcode::cuGraphLaunch, own);
+  if (info->functions) r.awaited();
   marshal::put_body(r.body(), marshal::graph_launch_body{value_of(exec), value_of(stream), per_thread});
   return any_capture_open() || process::instance().graph_memory_in_use() ? r.call() : r.post();
 }

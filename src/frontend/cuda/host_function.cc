@@ -20,8 +20,8 @@ CUresult enqueue(lane& own, const host_order& order, host_functions::function ru
   request r(api::opcode::cuLaunchHostFunc, own);
   marshal::put_body(
       r.body(), marshal::host_function_body{value_of(order.stream), id, order.per_thread, order.callback});
-  p.server()->expect_function();
-  if (!any_capture_open()) return r.post();
+  p.server()->expect_callbacks(1);
+  if (!any_capture_open()) return r.awaited().post();
   // A captured one waits in its graph for launches; a refused one never comes: then the server says so.
   return r.call();
 }

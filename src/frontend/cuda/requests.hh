@@ -37,6 +37,9 @@ class request {
   /// For requests that run in another context than the lane's current one.
   request& in_context(std::uint64_t handle) { return context_ = handle, *this; }
 
+  /// It brings a function of the program's, for which that may wait.
+  request& awaited() { return how_ = pace::awaited, *this; }
+
   /// Addresses of page-locked memory in it are ends of copies: no kernel learns of them by it.
   request& names_copies_alone() { return copies_alone_ = true, *this; }
 
@@ -102,7 +105,7 @@ class request {
     }
   }
   outgoing outgoing_request(std::span<const std::byte> bulk) const {
-    return {static_cast<std::uint32_t>(code_), own_.id, context_, own_.request, bulk, pace_of(code_)};
+    return {static_cast<std::uint32_t>(code_), own_.id, context_, own_.request, bulk, how_};
   }
   void note(answered how) {
     if (own_.how < how) own_.how = how;
@@ -112,6 +115,7 @@ class request {
   lane& own_;
   session& server_;
   std::uint64_t context_ = own_.running_context();
+  pace how_ = pace_of(code_);
   bool copies_alone_ = false;
   wire::writer writer_;
 };

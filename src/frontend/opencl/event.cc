@@ -101,9 +101,10 @@ cl_int clSetEventCallback(cl_event event, cl_int status,
   if (!server) return CL_DEVICE_NOT_AVAILABLE;
   const std::uint64_t number = l.functions().add(
       *server, [=, kept = needed(event)](std::int32_t reached) { pfn_notify(event, reached, user_data); });
-  server->expect_function();
-  return post_body(opcode::clSetEventCallback,
-                   marshal::opencl::event_callback_body{id_of(event), number, status});
+  server->expect_callbacks(1);
+  message m(opcode::clSetEventCallback);
+  marshal::put_body(m.body(), marshal::opencl::event_callback_body{id_of(event), number, status});
+  return m.awaited().post();
 }
 
 /// The times are there once the command is complete, and stay: they are asked for together.

@@ -22,7 +22,8 @@ message::message(std::uint32_t code)
 cl_int message::post(std::span<const std::byte> bulk, const landing* land) {
   if (link::instance().synchronous()) return call(bulk, land);
   own_.how = std::max(own_.how, answered::posted);
-  return server_ && server_->post_any({code_, own_.id, 0, own_.request, bulk}, land) ? CL_SUCCESS : lost;
+  return server_ && server_->post_any({code_, own_.id, 0, own_.request, bulk, how_}, land) ? CL_SUCCESS
+                                                                                           : lost;
 }
 
 cl_int message::call(std::span<const std::byte> bulk, const landing* land, unique_fd* descriptor) {

@@ -22,6 +22,8 @@ class message {
 
   wire::writer& body() { return writer_; }
 
+  /// It brings a function of the program's, for which that may wait.
+  message& awaited() { return how_ = pace::awaited, *this; }
   cl_int post(std::span<const std::byte> bulk = {}, const landing* land = nullptr);
   /// `descriptor`: takes the one that the server sends with its answer, if any.
   cl_int call(std::span<const std::byte> bulk = {}, const landing* land = nullptr,
@@ -38,6 +40,7 @@ class message {
   lane& own_;
   session* server_;
   wire::writer writer_;
+  pace how_ = pace::work;
 };
 
 /// A hand-written request with this body.
