@@ -16,13 +16,18 @@ struct host_calls::shared {
   struct errand {
     std::uint64_t number = 0;  ///< 0: nobody waits
     marshal::callback_body body;
-    std::vector<boxed_bytes> first;  ///< sent before it
+    std::vector<boxed_bytes> first = {};    ///< sent before it
+    std::shared_ptr<const void> held = {};  ///< has them
   };
 
   std::mutex mutex;
   std::condition_variable changed;  // an errand to serve, an answer, the end
   std::deque<errand> errands;
-  std::map<std::uint64_t, std::vector<boxed_bytes>> unanswered;  // with what the answer brings
+  struct waiting {
+    bool asked = false;               ///< the client; else it is only told
+    std::vector<boxed_bytes> brings;  ///< by its answer
+  };
+  std::map<std::uint64_t, waiting> unanswered;
   std::uint64_t last_number = 0;
   bool ended = false;
   bool served = false;              // the serving thread has been started
@@ -42,7 +47,7 @@ struct host_calls::shared {
     if (ended) return;
     const std::uint64_t number = e.number = wait ? ++last_number : 0;
     for (const boxed_bytes& b : wanted) e.body.wanted.push_back(b.id);
-    if (wait) unanswered[number] = std::move(wanted);
+    if (wait) unanswered[number] = {e.body.what == marshal::errand::run, std::move(wanted)};
     errands.push_back(std::move(e));
     changed.notify_all();
     if (wait) changed.wait(lock, [&] { return ended || !unanswered.contains(number); });
@@ -105,14 +110,14 @@ void CUDA_CB host_calls::run_callback(CUstream, CUresult status, void* data) {
 void CUDA_CB host_calls::run_destructor(void* data) {
   const std::unique_ptr<function> f(static_cast<function*>(data));
   std::unique_lock lock(f->state->mutex);
-  f->state->add(lock, {0, {errand::run, f->id, 0, true, {}}, {}}, false);
+  f->state->add(lock, {0, {errand::run, f->id, 0, true, {}}}, false);
 }
 
 void CUDA_CB host_calls::destroyed(void* data) {
   const std::unique_ptr<function> f(static_cast<function*>(data));
   if (!f->named) return;
   std::unique_lock lock(f->state->mutex);
-  f->state->add(lock, {0, {errand::forget, f->id, 0, false, {}}, {}}, false);
+  f->state->add(lock, {0, {errand::forget, f->id, 0, false, {}}}, false);
 }
 
 void* host_calls::make_end(std::vector<boxed_bytes> targets, std::shared_ptr<const void> held) {
@@ -127,22 +132,22 @@ void CUDA_CB host_calls::run_end(void* data) {
   std::unique_lock lock(e->state->mutex);
   std::vector<boxed_bytes> left = e->state->take_unsent(e->targets);
   for (const boxed_bytes& b : e->targets) e->state->sent.erase(b.data);  // the next launch writes them anew
-  e->state->add(lock, {0, {errand::keep, 0, 0, true, {}}, std::move(left)}, true);
+  e->state->add(lock, {0, {errand::keep, 0, 0, true, {}}, std::move(left), e->held}, true);
 }
 
 std::function<void(const marshal::callback_body&)> host_calls::messenger() {
   start();
   return [state = state_](const marshal::callback_body& body) {
     std::unique_lock lock(state->mutex);
-    state->add(lock, {0, body, {}}, false);
+    state->add(lock, {0, body}, false);
   };
 }
 
 bool host_calls::answered(std::uint64_t number, std::span<const std::byte> bytes) {
   const std::lock_guard lock(state_->mutex);
   const auto found = state_->unanswered.find(number);
-  if (found == state_->unanswered.end()) return false;
-  for (const boxed_bytes& b : found->second) {
+  if (found == state_->unanswered.end() || !found->second.asked) return false;
+  for (const boxed_bytes& b : found->second.brings) {
     if (bytes.size() < b.size) return false;
     std::memcpy(b.data, bytes.data(), b.size);
     bytes = bytes.subspan(b.size);

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <thread>
 
 namespace outboard::backend {
 namespace {
@@ -34,8 +35,12 @@ class host_calls_test : public testing::Test {
   std::deque<question> asked_;
   std::vector<std::uint64_t> sent_;
   std::atomic<int> flushes_{0};
+  std::mutex sending_;  // held by a test: no block is sent
+  std::atomic<bool> sends_{false};
   host_calls calls_{{[this] { ++flushes_; },
                      [this](const boxed_bytes& b) {
+                       sends_ = true;
+                       const std::lock_guard sending(sending_);
                        const std::lock_guard lock(mutex_);
                        sent_.push_back(b.id);
                      },
@@ -114,6 +119,21 @@ TEST_F(host_calls_test, the_end_of_a_launch_sends_what_was_written) {
   const question q = next();
   EXPECT_EQ(q.number, 0u);
   EXPECT_TRUE(q.body.last);
+}
+
+TEST_F(host_calls_test, what_is_only_told_has_no_answer) {
+  std::array<std::byte, 4> written{};
+  std::atomic<bool> over{false};
+  sending_.lock();  // the end of the launch is under way
+  std::thread stream([&] {
+    host_calls::run_end(calls_.make_end({{21, 4, 4, written.data()}}, nullptr));
+    over = true;
+  });
+  while (!sends_) std::this_thread::yield();
+  EXPECT_FALSE(calls_.answered(1, {}));
+  EXPECT_FALSE(over);
+  sending_.unlock();
+  stream.join();
 }
 
 /// The function may have changed the place meanwhile.
