@@ -202,12 +202,14 @@ void resumable_stream::send_news(record_kind kind) {
 /// With the sender's lock: until the news that comes is `enough`.
 template <class Enough>
 void resumable_stream::await_news(Enough&& enough, deadline until) {
-  while (true) {
-    kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
-    if (enough() || !writer_ || clock::now() >= until) return;
+  kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
+  while (!enough() && writer_) {
+    const bool last = clock::now() >= until;  // what has come by now is looked at all the same
     const std::unique_lock reading(receive_mutex_, std::try_to_lock);
     if (!reading) return;  // somebody waits for something else
     pump(also::sends);
+    kept_.forget_until(acknowledged_.load(std::memory_order_acquire));
+    if (last) return;
   }
 }
 
