@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "common.hh"
@@ -28,7 +29,8 @@ static const char* text = R"(.version 7.0
   ret;
 })";
 
-static std::map<int, std::vector<std::vector<std::uint8_t>>> records;  // by kind
+static std::map<int, std::vector<std::vector<std::uint8_t>>> records;  // by kind, with the mutex
+static std::mutex mutex;                                               // CUPTI's thread takes some
 
 static std::size_t size_of(CUpti_ActivityKind kind) {
   switch (kind) {
@@ -69,6 +71,7 @@ static void give(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
 
 /// Records lie one behind the other: what is between two of them, or behind the last, is one record.
 static void take(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+  const std::lock_guard<std::mutex> lock(mutex);
   std::size_t at = 0;
   CUpti_Activity* record = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
@@ -85,6 +88,7 @@ static void take(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, st
 template <class Record>
 static std::vector<Record> all(CUpti_ActivityKind kind) {
   std::vector<Record> of_kind;
+  const std::lock_guard<std::mutex> lock(mutex);
   for (const auto& bytes : records[kind]) std::memcpy(&of_kind.emplace_back(), bytes.data(), sizeof(Record));
   return of_kind;
 }

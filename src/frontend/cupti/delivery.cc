@@ -10,14 +10,13 @@
 
 namespace outboard::frontend::cupti {
 
-/// With the deliver mutex.
 bool activities::put(CUpti_ActivityKind kind, const void* record) {
   if (buffers_.put(kind, record)) return true;
   ++lost_;
   return false;
 }
 
-/// With the deliver mutex: all that is known goes into buffers.
+/// All that is known.
 void activities::deliver() {
   staged now;
   {
@@ -66,7 +65,7 @@ void activities::deliver() {
   for (const noted_work& w : std::exchange(work_, {})) put_work(w);
 }
 
-/// With the deliver mutex: those that have waited, and the events that they may have waited for.
+/// Those that have waited, and the events that they may have waited for.
 void activities::put_waits(const staged& now) {
   for (const noted_wait& w : now.waits) {
     CUpti_ActivitySynchronization2 r{};
@@ -87,7 +86,7 @@ void activities::put_waits(const staged& now) {
   }
 }
 
-/// With the deliver mutex: how long this thread of the program has been here, most of it to ask the server.
+/// How long this thread of the program has been here, most of it to ask the server.
 void activities::put_flush(std::int64_t began) {
   if (!wants(CUPTI_ACTIVITY_KIND_OVERHEAD) || !buffers_.is_open()) return;
   const shown_thread here{static_cast<std::uint32_t>(::getpid()),
@@ -96,7 +95,6 @@ void activities::put_flush(std::int64_t began) {
   put(r.kind, &r);
 }
 
-/// With the deliver mutex.
 void activities::put_memory(staged& now, std::uint32_t process_id) {
   for (auto& [at, memory] : now.memory) {
     memory.at = clock_.of(at);
@@ -118,7 +116,7 @@ void activities::put_memory(staged& now, std::uint32_t process_id) {
   }
 }
 
-/// With the deliver mutex. Nobody says when a program has done with its records: a text stays.
+/// Nobody says when a program has done with its records: a text stays.
 const char* activities::kept(std::string_view text) {
   const auto known = texts_.find(text);
   return (known != texts_.end() ? known : texts_.emplace(text).first)->c_str();
@@ -134,7 +132,7 @@ void activities::put_marker(const marker_of_thread& m, std::uint32_t process_id)
   put(more.kind, &more);
 }
 
-/// With the deliver mutex: once, as soon as they are known.
+/// Once, as soon as they are known.
 void activities::put_devices() {
   if (devices_shown_ || !wants(CUPTI_ACTIVITY_KIND_DEVICE) || !buffers_.in_use()) return;
   if (!process::instance().usable()) return;

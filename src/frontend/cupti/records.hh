@@ -42,7 +42,7 @@ CUpti_ActivityMarker2 marker_record(std::uint32_t flags, std::uint32_t id, std::
                                     const shown_thread& where, const annotation_domain& domain,
                                     const char* name);
 CUpti_ActivityMarkerData2 marker_data_record(std::uint32_t id, const annotation& about);
-/// That the thread gave records to the program meanwhile.
+/// How long a flush by this thread took, until its records go to the program.
 CUpti_ActivityOverhead3 flush_record(const shown_thread& where, std::uint64_t begin, std::uint64_t end);
 CUpti_ActivityName name_record(CUpti_ActivityObjectKind kind, const CUpti_ActivityObjectKindId& id,
                                const char* name);
