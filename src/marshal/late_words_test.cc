@@ -197,5 +197,41 @@ TEST(LateWords, whoever_sees_a_named_word_sees_the_data) {
   for (unsigned seed = 0; seed < 80; ++seed) exchange_rounds(seed, 4711, true);
 }
 
+/// Copies, fills and words, one over the other, while looks go over the memory: a line that several looks
+/// have met, in part and whole, arrives as the last one saw it.
+TEST(LateWords, a_line_that_is_written_again_and_again_arrives_as_it_is) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    bytes here(4 * page), shadow(here.size()), there(here.size()), there_shadow(here.size());
+    late_words late;
+    const auto write = [&] {
+      const std::size_t begin = random() % here.size(), end = begin + random() % (here.size() - begin);
+      const unsigned first = random(), step = random() % 3;
+      for (std::size_t i = begin; i < end; ++i) here[i] = std::byte(first + step * 7 * i);
+    };
+    const auto write_word = [&] { here[random() % here.size() / 8 * 8] ^= std::byte(random() % 255 + 1); };
+    const auto exchange = [&](bool written) {
+      bytes out;
+      late.begin_looks();
+      do {
+        for (std::size_t at = 0; at < here.size();) {
+          if (written && random() % 4 == 0) random() % 4 ? write_word() : write();
+          at = find_changes(base, here, shadow, at, no_limit, page, out, {}, &late);
+        }
+      } while (late.another_look());
+      append_words(late, out);
+      const auto target = [&](std::uint64_t address) -> std::optional<change_target> {
+        return change_target{std::span(there).subspan(address - base),
+                             std::span(there_shadow).subspan(address - base)};
+      };
+      return apply_changes(out, target);
+    };
+    for (int n = 0; n < 5; ++n) ASSERT_TRUE(exchange(true));
+    ASSERT_TRUE(exchange(false));
+    ASSERT_TRUE(there == here) << "seed " << seed;
+    ASSERT_TRUE(there_shadow == shadow) << "seed " << seed;
+  }
+}
+
 }  // namespace
 }  // namespace outboard::marshal

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <unordered_map>
 
 #include "marshal/byte_masks.hh"
 #include "marshal/changed_lines.hh"
@@ -197,24 +198,52 @@ void pass_by(wire::reader& from, bool masked) {
   from.bytes(masked ? static_cast<std::uint64_t>(std::popcount(from.get<std::uint64_t>())) : change_line);
 }
 
+/// Lines that a list names more than once, because memory was gone over while somebody wrote it: what is
+/// whole is stored first, so bytes of an earlier look must not come over it.
+class whole_again {
+ public:
+  void next_run(std::uint64_t address, std::uint32_t lines) {
+    again_ |= address < end_;
+    end_ = address + std::uint64_t{lines} * change_line;
+  }
+  /// In the run at this place of the list. Only what does not ascend can name a line again.
+  void stored(std::uint64_t line, std::size_t run) {
+    if (again_) runs_[line] = run;
+  }
+  bool behind(std::uint64_t line, std::size_t run) const {
+    if (runs_.empty()) return false;
+    const auto found = runs_.find(line);
+    return found != runs_.end() && found->second > run;
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, std::size_t> runs_;  // by line, the last that has it whole
+  std::uint64_t end_ = 0;
+  bool again_ = false;
+};
+
 /// Stores the lines of one pass, and looks at all.
 bool apply_runs(std::span<const std::byte> changes, pass now, std::span<const std::uint64_t> last,
+                whole_again& again,
                 const std::function<std::optional<change_target>(std::uint64_t)>& target) {
   wire::reader from(changes);
   while (!from.rest().empty()) {
+    const std::size_t run = changes.size() - from.rest().size();
     const auto address = from.get<std::uint64_t>();
     const auto lines = from.get<std::uint32_t>();
     const bool masked = from.flag();
     if (!from.ok() || lines == 0) return false;
     const auto to = target(address);
     if (!to) return false;
+    if (now == pass::whole) again.next_run(address, lines);
     for (std::uint32_t i = 0; to->gone && i < lines && from.ok(); ++i) pass_by(from, masked);
     for (std::uint32_t i = 0; !to->gone && i < lines; ++i) {
       const std::size_t offset = std::size_t{i} * change_line;
-      const pass its = holds_one_of(last, address + offset) ? pass::last
-                       : masked                             ? pass::masked
-                                                            : pass::whole;
-      if (!apply_line(from, masked, *to, offset, its == now)) return false;
+      const std::uint64_t line = address + offset;
+      const pass its = holds_one_of(last, line) ? pass::last : masked ? pass::masked : pass::whole;
+      const bool store = its == now && !(now == pass::masked && again.behind(line, run));
+      if (!apply_line(from, masked, *to, offset, store)) return false;
+      if (store && now == pass::whole) again.stored(line, run);
     }
   }
   return from.ok();
@@ -279,9 +308,10 @@ bool apply_changes(std::span<const std::byte> changes,
                    std::span<const std::uint64_t> last) {
   // Who polls a flag finds what it stands for: flags are words that changed alone, the rest comes first.
   // Other processors than x86 would reorder the stores.
+  whole_again again;
   for (const pass now : {pass::whole, pass::masked, pass::last}) {
     if (now == pass::last && last.empty()) break;
-    if (!apply_runs(changes, now, last, target)) return false;
+    if (!apply_runs(changes, now, last, again, target)) return false;
     std::atomic_thread_fence(std::memory_order_release);
   }
   return true;

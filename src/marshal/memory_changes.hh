@@ -55,9 +55,10 @@ struct change_target {
 void for_each_run(std::span<const std::byte> changes,
                   const std::function<void(std::uint64_t address, std::uint32_t lines)>& tell);
 
-/// Applies changes: whole lines first, then masked ones, then those that hold one of `last` (ascending).
-/// `target` gives nothing for an address that is in no block. False: not a list of changes, or one that
-/// leaves its block; what came before the fault is done.
+/// Applies changes: whole lines first, then masked ones, then those that hold one of `last` (ascending). A
+/// line that is named more than once ends as the last one says. `target` gives nothing for an address that is
+/// in no block. False: not a list of changes, or one that leaves its block; what came before the fault is
+/// done.
 bool apply_changes(std::span<const std::byte> changes,
                    const std::function<std::optional<change_target>(std::uint64_t address)>& target,
                    std::span<const std::uint64_t> last = {});
