@@ -69,5 +69,16 @@ TEST_F(control_test, no_descriptor_stays_open_that_nobody_asked_for) {
   }
 }
 
+TEST_F(control_test, last_words_arrive_though_their_sender_has_read_nothing) {
+  ASSERT_TRUE(send_control(ours.get(), control_kind::assign, {}).ok());
+  ASSERT_TRUE(send_control(theirs.get(), control_kind::failed, encode_text("why")).ok());
+  theirs.reset();
+  const auto got = receive_control(ours.get(), false);
+  ASSERT_TRUE(got.ok() && *got);
+  EXPECT_EQ((*got)->kind, control_kind::failed);
+  const auto end = receive_control(ours.get(), false);
+  EXPECT_TRUE(end.ok() && !*end);
+}
+
 }  // namespace
 }  // namespace outboard::backend
