@@ -83,8 +83,8 @@ result<std::optional<control_message>> receive_control(int socket, bool wait) {
   header.msg_controllen = CMSG_LEN(sizeof(int));
   ssize_t got;
   while ((got = ::recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT))) < 0) {
-    // Whoever closes with messages unread resets the other end, which hears that once, before what was sent to
-    // it: a worker that refuses its session says why and ends.
+    // Whoever closes with messages unread resets the other end, which hears that once, before what was sent
+    // to it: a worker that refuses its session says why and ends.
     if (errno == EINTR || errno == ECONNRESET) continue;
     if (errno == EAGAIN) return outboard::error{action::retry, "nothing there"};
     return failure("control socket: " + errno_text(errno));

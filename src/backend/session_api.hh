@@ -10,6 +10,7 @@
 #include "backend/call.hh"
 #include "backend/data_piece.hh"
 #include "base/result.hh"
+#include "device/work_recorder.hh"
 
 namespace outboard::backend {
 
@@ -25,6 +26,8 @@ class session_api {
   virtual std::int32_t unknown_function() const = 0;
   /// What the bytes of large copies pass through.
   virtual piece_memory& pieces() = 0;
+  /// Of what the device does for the session, if a program is profiled; null: it tells nothing.
+  virtual device::work_recorder* recorder() = 0;
   /// A reply is about to leave: what it tells about must be on the client's side first. Any lane's thread,
   /// perhaps without the turn.
   virtual void before_reply() = 0;

@@ -82,7 +82,10 @@ class session_core {
   const api::driver_table& driver() const { return driver_; }
   session_api* other_api() { return request_.api; }
   /// What tells a profiler of the device's work; nullptr: nothing does.
-  device::work_recorder* recorder() { return request_.device ? request_.device->recorder() : nullptr; }
+  device::work_recorder* recorder() {
+    if (request_.api) return request_.api->recorder();
+    return request_.device ? request_.device->recorder() : nullptr;
+  }
 
   /// As the device has them.
   int descriptor_behind(const CUipcEventHandle& event) const {

@@ -48,14 +48,14 @@ class recording {
     annotations_expected = true;
   }
 
-  void attach(session& server, bool offered) {
+  void attach(session& server, bool offered, profile_services services) {
     if (!on()) {
       if (annotations_expected.exchange(false)) (void)notes().take();
       return;
     }
     server_ = &server;
     const std::string refusal =
-        offered ? work_feed::instance().join(server, writer_) : "the server is older than profiles";
+        offered ? work_feed::instance().join(server, writer_, services) : "the server is older than profiles";
     if (refusal.empty()) {
       fetch(false);
     } else {
@@ -72,16 +72,20 @@ class recording {
     const clock::time_point since = clock::now();
     if (thread_.joinable() && !fetched_in_time()) {
       const auto waited = std::chrono::round<std::chrono::seconds>(clock::now() - since);
-      const std::string lack =
-          "the profile lacks what the device did last: the server has not told it within " +
-          std::to_string(waited.count()) + " s";
-      log::error(lack);
-      writer_.note(lack);
+      lacks("what the device did last: the server has not told it within " + std::to_string(waited.count()) +
+            " s");
     }
     writer_.add_calls(calls_.take());
     if (const open_ranges open = open_ranges_)
       for (annotated& range : open()) writer_.notes().note(std::move(range));
     writer_.end(moved);
+  }
+
+  void lacks(const std::string& what) {
+    if (!on()) return;
+    const std::string line = "the profile lacks " + what;
+    log::error(line);
+    writer_.note(line);
   }
 
   profile_calls& calls() { return calls_; }
@@ -147,7 +151,10 @@ class recording {
 }  // namespace
 
 void start(const profile_settings& how) { recording::instance().start(how); }
-void attach(session& server, bool offered) { recording::instance().attach(server, offered); }
+void attach(session& server, bool offered, profile_services services) {
+  recording::instance().attach(server, offered, services);
+}
+void lacks(const std::string& what) { recording::instance().lacks(what); }
 void finish(const traffic& moved) { recording::instance().finish(moved); }
 void forked() {
   watch_calls(call_watcher::profile, false);

@@ -14,6 +14,7 @@
 #include "frontend/annotations.hh"
 #include "frontend/call_watch.hh"
 #include "frontend/lane.hh"
+#include "frontend/profile_services.hh"
 
 namespace outboard::frontend {
 
@@ -32,8 +33,10 @@ inline bool on() { return calls_watched_by(call_watcher::profile); }
 
 /// Opens the file. Once a process; a second time nothing happens.
 void start(const profile_settings& how);
-/// From now on the server is asked. `offered`: it can tell. The session must outlive finish().
-void attach(session& server, bool offered);
+/// From now on the server is asked. `offered`: it can tell. The session must outlive finish(). Once.
+void attach(session& server, bool offered, profile_services services = cuda_profiles);
+/// What the profile lacks: on stderr and in the file.
+void lacks(const std::string& what);
 /// Fetches what is left, writes the end. Before the session says goodbye.
 void finish(const traffic& moved);
 /// In a forked child: the profile is the parent's.

@@ -160,7 +160,9 @@ void add_call(std::string& out, std::int64_t process, const call& c) {
   out += ',';
   put_time(out, "dur", c.end - c.begin);
   append_format(out, ",\"args\":{\"answer\":\"%s\"", answers[static_cast<std::size_t>(c.how)]);
-  const bool tied = c.number != 0 && api::leaves_work(c.name);
+  // In OpenCL all that leaves work, and little else, is called so.
+  const bool leaves_work = api::leaves_work(c.name) || c.name.starts_with("clEnqueue");
+  const bool tied = c.number != 0 && leaves_work;
   if (tied) append_format(out, ",\"correlation\":%u", c.number);
   out += "}}";
   if (tied) add_arrow(out, "s", process, c.thread, c.begin, c.number);

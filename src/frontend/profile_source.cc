@@ -15,7 +15,7 @@ constexpr int further_questions = 4;
 
 std::string profile_source::start() {
   request_.clear();
-  if (!ask(marshal::service::profile_start)) return "the session is lost";
+  if (!ask(services_.start)) return "the server has no answer to the question for it";
   wire::reader from(reply_);
   auto reply = marshal::take_body<marshal::profile_start_reply>(from);
   if (from.finished()) return std::move(reply.refusal);
@@ -25,7 +25,7 @@ std::string profile_source::start() {
 
 void profile_source::stop() {
   request_.clear();
-  (void)ask(marshal::service::profile_stop);
+  (void)ask(services_.stop);
 }
 
 void profile_source::fetch(bool all, profile_receiver& into) {
@@ -43,7 +43,7 @@ bool profile_source::take(bool all, profile_receiver& into, bool& more) {
   wire::writer w(request_);
   marshal::put_body(w, marshal::profile_take_body{all});
   const std::int64_t asked = profile_clock::now();
-  if (!ask(marshal::service::profile_take)) return false;
+  if (!ask(services_.take)) return false;
   const std::int64_t answered = profile_clock::now();
   wire::reader from(reply_);
   auto reply = marshal::take_body<marshal::profile_take_reply>(from);
@@ -54,8 +54,8 @@ bool profile_source::take(bool all, profile_receiver& into, bool& more) {
 }
 
 /// The request is written; the reply is there if this is true.
-bool profile_source::ask(marshal::service what) {
-  const outgoing question{static_cast<std::uint32_t>(what), this_lane().id, 0, request_, {}};
+bool profile_source::ask(std::uint32_t what) {
+  const outgoing question{what, this_lane().id, 0, request_, {}};
   return server_.call(question, reply_) == CUDA_SUCCESS;
 }
 

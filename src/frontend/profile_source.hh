@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "frontend/profile_services.hh"
 #include "frontend/session.hh"
-#include "marshal/bodies.hh"
 #include "marshal/profile_bodies.hh"
 
 namespace outboard::frontend {
@@ -28,7 +28,7 @@ class profile_receiver {
 class profile_source {
  public:
   /// The session outlives this.
-  explicit profile_source(session& server) : server_(server) {}
+  profile_source(session& server, profile_services services) : server_(server), services_(services) {}
 
   /// From now on the device records. Why it does not, or nothing.
   std::string start();
@@ -39,9 +39,10 @@ class profile_source {
 
  private:
   bool take(bool all, profile_receiver& into, bool& more);
-  bool ask(marshal::service what);
+  bool ask(std::uint32_t what);
 
   session& server_;
+  const profile_services services_;
   std::vector<std::byte> request_, reply_;
 };
 

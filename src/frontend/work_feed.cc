@@ -70,9 +70,9 @@ bool work_feed::anybody() const {
   return std::ranges::any_of(members_, [](const auto& one) { return one.second.joined; });
 }
 
-std::string work_feed::join(session& server, profile_receiver& one) {
+std::string work_feed::join(session& server, profile_receiver& one, profile_services services) {
   const std::lock_guard lock(mutex_);
-  if (!source_) source_ = std::make_unique<profile_source>(server);
+  if (!source_) source_ = std::make_unique<profile_source>(server, services);
   if (anybody()) {
     // What was done before is for those that were here.
     splitter others(*this, nullptr);

@@ -22,7 +22,7 @@ class work_feed {
 
   /// From now on the device records, and this one gets what comes. Returns why it does not; empty: it does.
   /// Both live as long as the process; the session is the same for all.
-  std::string join(session& server, profile_receiver& one);
+  std::string join(session& server, profile_receiver& one, profile_services services = cuda_profiles);
   /// No more for this one, which may join again. What the device recorded and was not fetched is lost to it.
   /// When the last one has left the device records no more.
   void leave(profile_receiver& one);

@@ -35,6 +35,7 @@ struct decode_state {
   std::pmr::memory_resource& scratch;
   std::int32_t code = 0;        ///< first refusal
   std::uint64_t created = 0;    ///< id chosen by the front-end for the created handle
+  bool creates_anyway = false;  ///< the handle is wanted though the front-end may have chosen no id
   std::uint64_t destroyed = 0;  ///< id in the `destroys` parameter
 };
 
@@ -92,7 +93,7 @@ struct argument<T, Wide> {
   void take(decode_state& s, const api::parameter& p, bool created, bool) {
     if (created) {
       s.created = s.from.get<std::uint64_t>();
-      present = s.created != 0 || !p.may_be_null;
+      present = s.created != 0 || s.creates_anyway || !p.may_be_null;
       if (present) native_elements = allocate(s, 1);
       return;
     }

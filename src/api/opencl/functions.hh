@@ -36,6 +36,9 @@ enum class service : std::uint32_t {
   write_piece = 200009,    ///< post: clEnqueueWriteBuffer, whose bytes came over one of them
   read_piece = 200010,     ///< post: clEnqueueReadBuffer, whose bytes go over one of them
   catch_up = 200011,       ///< call: the bytes of reads that are complete come before the reply
+  profile_start = 200012,  ///< call: what commands do is recorded from now on, as marshal::service has it
+  profile_stop = 200013,   ///< call: no more
+  profile_take = 200014,   ///< call: the records of those that are over
 };
 
 struct function_info {

@@ -2,6 +2,7 @@
 #include <type_traits>
 #include <unordered_map>
 
+#include "backend/opencl/command_work.hh"
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/extensions.hh"
 #include "backend/opencl/places.hh"
@@ -98,6 +99,7 @@ void note(call& c, const Execution& e, cl_int code) {
   if constexpr (Op == opcode::clReleaseCommandQueue) {
     (void)own(c).take_failure(e.template argument<0>());
     own(c).newest(e.template argument<0>(), nullptr);
+    own(c).records().forget(e.template argument<0>());
   } else if constexpr (Op == opcode::clReleaseKernel) {
     own(c).arguments().forget(e.template argument<0>());
   } else if constexpr (Op == opcode::clReleaseContext) {
@@ -106,6 +108,28 @@ void note(call& c, const Execution& e, cl_int code) {
     if (Op != opcode::clFlush && Op != opcode::clFinish) own(c).newest(e.template argument<0>(), nullptr);
     const bool posted = c.header.kind == wire::frame_kind::post;
     if (posted && code != CL_SUCCESS) own(c).note_failure(e.template argument<0>(), code);
+  }
+}
+
+/// Gives a command to the device, and keeps its event for a profile. `wanted`: the client has an id for it.
+template <opcode Op, class Execution, class Entry>
+cl_int give(call& c, Execution& e, Entry* entry, bool wanted) {
+  if constexpr (!leaves_work<Op>) {
+    return e.run(entry);
+  } else {
+    const api::opencl::function_table& table = own(c).table();
+    command_records& records = own(c).records();
+    const std::uint64_t since = records.about_to_give();
+    const cl_int code = e.run(entry);
+    auto* const done = static_cast<cl_event>(e.created());
+    if (code != CL_SUCCESS || !done) return code;
+    std::string kernel;
+    if constexpr (Op == opcode::clEnqueueNDRangeKernel)
+      if (since) kernel = name_of(table, e.template argument<1>());
+    if (since)
+      records.given(since, e.template argument<0>(), done, work_of<Op>(table, e, c.header.ticket), kernel);
+    if (!wanted) table.clReleaseEvent(done);
+    return code;
   }
 }
 
@@ -123,6 +147,7 @@ outcome generated(call& c) {
   constexpr const api::description& about = api::function<Op>::about;
   marshal::execution<Op> execution;
   marshal::decode_state state{c.body, c.objects(), c.scratch};
+  if constexpr (leaves_work<Op>) state.creates_anyway = own(c).records().on();
   if (execution.decode(state) == marshal::decode_status::malformed) return outcome::malformed();
   cl_int code = state.code;
   if constexpr (Op == opcode::clWaitForEvents) {
@@ -149,7 +174,7 @@ outcome generated(call& c) {
       if constexpr (about.waits) {
         code = wait<Op>(c, execution);
       } else {
-        code = execution.run(entry);
+        code = give<Op>(c, execution, entry, state.created != 0);
       }
     }
     // Of these lines' objects all are events.

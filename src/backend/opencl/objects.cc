@@ -16,6 +16,17 @@ namespace {
 /// How long a client waits for memory that it has released: commands that use it may take any time.
 constexpr std::chrono::seconds patience{2};
 
+/// To what a queue of a profiled program is asked for. The client answers for its program whether the queue
+/// has profiling. (Those on the device run what kernels give them, which no event tells of.)
+void add_profiling(ids& properties) {
+  for (std::size_t i = 0; i + 1 < properties.size(); i += 2) {
+    if (properties[i] != CL_QUEUE_PROPERTIES) continue;
+    if ((properties[i + 1] & CL_QUEUE_ON_DEVICE) == 0) properties[i + 1] |= CL_QUEUE_PROFILING_ENABLE;
+    return;
+  }
+  properties.insert(properties.end(), {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE});
+}
+
 }  // namespace
 
 /// Other lanes go on; nothing of this one's is named after the turn was given up.
@@ -106,6 +117,7 @@ outcome clCreateCommandQueueWithProperties(call& c) {
   cl_int code = resolve(c, body.context, context);
   if (code == CL_SUCCESS) code = resolve(c, body.device, device);
   cl_command_queue made = nullptr;
+  if (own(c).records().on()) add_profiling(body.properties);
   const bool plain = body.properties.empty() ||
                      (body.properties.size() == 2 && body.properties[0] == CL_QUEUE_PROPERTIES &&
                       (body.properties[1] & (CL_QUEUE_ON_DEVICE | CL_QUEUE_ON_DEVICE_DEFAULT)) == 0);

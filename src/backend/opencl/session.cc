@@ -173,6 +173,7 @@ marshal::opencl::device_facts session::introduce(cl_device_id device, cl_device_
     ledger_->add(device, board_of(table_, device),
                  value_of_device<cl_ulong>(table_, device, CL_DEVICE_GLOBAL_MEM_SIZE));
   }
+  records_.add(device);
   const std::uint64_t id = id_of(api::handle_kind::cl_device, devices_++);
   CHECK(core_->objects().create(id, device, {}));
   marshal::opencl::device_facts facts{id, ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)};

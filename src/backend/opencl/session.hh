@@ -15,6 +15,7 @@
 #include "api/opencl/table.hh"
 #include "backend/opencl/block_pool.hh"
 #include "backend/opencl/build_folder.hh"
+#include "backend/opencl/command_records.hh"
 #include "backend/opencl/data_pieces.hh"
 #include "backend/opencl/kernel_arguments.hh"
 #include "backend/opencl/memory_ledger.hh"
@@ -50,7 +51,11 @@ class session final : public session_api {
     send_finished_reads();
     drop_kept();
   }
-  void end() override { teller_.end(); }
+  device::work_recorder* recorder() override { return &records_; }
+  void end() override {
+    teller_.end();
+    records_.drop();
+  }
 
   const api::opencl::function_table& table() const { return table_; }
   shared_memory& shared() { return shared_; }
@@ -78,6 +83,7 @@ class session final : public session_api {
   /// The first since it was asked last; the queue may be about to go.
   cl_int take_failure(cl_command_queue queue);
   kernel_arguments& arguments() { return arguments_; }
+  command_records& records() { return records_; }  ///< own lock
 
   /// Bytes that come before the request that needs them. False: more than a session may have.
   bool upload(std::uint64_t number, std::span<const std::byte> bytes);
@@ -136,6 +142,7 @@ class session final : public session_api {
   std::map<cl_command_queue, cl_int> failures_;
   std::map<cl_command_queue, cl_event> newest_;
   kernel_arguments arguments_{table_};
+  command_records records_{table_};
   std::map<std::uint64_t, std::vector<std::byte>> uploads_;
   std::uint64_t uploaded_ = 0;
   std::map<std::uint32_t, files_of_build> expected_files_;  // by lane

@@ -1,7 +1,9 @@
 // Shared virtual memory: blocks at addresses of the device's choice. The client names addresses; only those
 // in its own blocks reach the device.
 #include <algorithm>
+#include <optional>
 
+#include "backend/opencl/command_work.hh"
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
@@ -19,14 +21,18 @@ using api::opencl::function_table;
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
 /// A command on shared memory; `enqueue` gives it to the device once its addresses are known to be good.
+/// `work`: what a profile shows of it.
 template <class Enqueue>
-outcome run(call& c, const command_body& body, bool good, bool there, bool blocking, Enqueue&& enqueue) {
+outcome run(call& c, const command_body& body, bool good, bool there, bool blocking, Enqueue&& enqueue,
+            const std::optional<api::work_record>& work = std::nullopt) {
   const native_command command(c, body);
   cl_int code = command.code;
   if (code == CL_SUCCESS && !there) code = CL_INVALID_OPERATION;
   if (code == CL_SUCCESS && !good) code = CL_INVALID_VALUE;
   cl_event done = nullptr;
+  const std::uint64_t since = work ? own(c).records().about_to_give() : 0;
   if (code == CL_SUCCESS) code = enqueue(command, &done);
+  if (code == CL_SUCCESS && since) own(c).records().given(since, command.queue, done, *work);
   if (!given(c, command, body.event, done, code)) return outcome::malformed();
   if (code != CL_SUCCESS) return outcome::answer_code(code);
   const function_table& table = own(c).table();
@@ -122,11 +128,13 @@ outcome clEnqueueSVMMemcpy(call& c) {
   const shared_memory& all = own(c).shared();
   const bool good = all.holds(body.to, body.size) && all.holds(body.from, body.size);
   auto* const copy = own(c).table().clEnqueueSVMMemcpy;
-  return run(c, body.command, good, copy != nullptr, body.blocking,
-             [&](const native_command& command, cl_event* done) {
-               return copy(command.queue, CL_FALSE, pointer(body.to), pointer(body.from), body.size,
-                           command.count(), command.list(), done);
-             });
+  return run(
+      c, body.command, good, copy != nullptr, body.blocking,
+      [&](const native_command& command, cl_event* done) {
+        return copy(command.queue, CL_FALSE, pointer(body.to), pointer(body.from), body.size, command.count(),
+                    command.list(), done);
+      },
+      copy_of(api::memory_side::device, api::memory_side::device, body.size, c.header.ticket));
 }
 
 outcome clEnqueueSVMMemFill(call& c) {
@@ -135,11 +143,13 @@ outcome clEnqueueSVMMemFill(call& c) {
   const std::size_t unit = body.pattern.size();
   const bool sized = unit && unit <= 128 && (unit & (unit - 1)) == 0 && body.size % unit == 0;
   auto* const fill = own(c).table().clEnqueueSVMMemFill;
-  return run(c, body.command, sized && own(c).shared().holds(body.address, body.size), fill != nullptr, false,
-             [&](const native_command& command, cl_event* done) {
-               return fill(command.queue, pointer(body.address), body.pattern.data(), unit, body.size,
-                           command.count(), command.list(), done);
-             });
+  return run(
+      c, body.command, sized && own(c).shared().holds(body.address, body.size), fill != nullptr, false,
+      [&](const native_command& command, cl_event* done) {
+        return fill(command.queue, pointer(body.address), body.pattern.data(), unit, body.size,
+                    command.count(), command.list(), done);
+      },
+      fill_of(api::memory_side::device, body.size, c.header.ticket));
 }
 
 /// Of memory that the client has, too: nothing moves, and the device puts its commands in order.

@@ -2,6 +2,7 @@
 // kept until the device has them, bytes that were read leave before a reply says that they are there.
 #include <memory>
 
+#include "backend/opencl/command_work.hh"
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/places.hh"
 #include "backend/opencl/questions.hh"
@@ -55,6 +56,7 @@ constexpr std::size_t no_origin[3] = {};
 /// The way of the bytes: the functions of a row, a box and an image take the same places either way.
 struct to_device {
   const std::byte* host;
+  static constexpr bool writes = true;
   static constexpr auto row = &function_table::clEnqueueWriteBuffer;
   static constexpr auto box = &function_table::clEnqueueWriteBufferRect;
   static constexpr auto image = &function_table::clEnqueueWriteImage;
@@ -63,6 +65,7 @@ struct to_device {
 };
 struct to_host {
   std::byte* host;
+  static constexpr bool writes = false;
   static constexpr auto row = &function_table::clEnqueueReadBuffer;
   static constexpr auto box = &function_table::clEnqueueReadBufferRect;
   static constexpr auto image = &function_table::clEnqueueReadImage;
@@ -93,17 +96,31 @@ cl_int enqueue(const function_table& table, const native_command& command, cl_me
                            place.slice_pitch, 0, 0, way.host, command.count(), command.list(), done);
 }
 
+/// The same, for a profile too, which shows the bytes as the client's: in memory of its own.
+template <class Way>
+cl_int give(call& c, const native_command& command, cl_mem memory, const place_body& place, std::size_t size,
+            Way way, cl_event* done) {
+  command_records& records = own(c).records();
+  const std::uint64_t since = records.about_to_give();
+  const cl_int code = enqueue(own(c).table(), command, memory, place, way, done);
+  if (since == 0 || code != CL_SUCCESS) return code;
+  const auto there = place.form == place_form::image ? api::memory_side::array : api::memory_side::device;
+  const auto here = api::memory_side::pageable;
+  records.given(since, command.queue, *done,
+                copy_of(Way::writes ? here : there, Way::writes ? there : here, size, c.header.ticket));
+  return code;
+}
+
 /// A write whose bytes lie in this process; those of an area (or null) from this offset on.
 outcome write(call& c, const command_body& about, const native_command& command, const place_body& to,
               host_bytes bytes, transfer_area* area = nullptr, std::uint64_t offset = 0) {
-  const function_table& table = own(c).table();
   cl_mem memory = nullptr;
   std::size_t size = 0;
   cl_int code = command.code;
   if (code == CL_SUCCESS) code = resolve_place(c, to, memory, size);
   if (code == CL_SUCCESS && size != bytes.size) code = CL_INVALID_VALUE;
   cl_event done = nullptr;
-  if (code == CL_SUCCESS) code = enqueue(table, command, memory, to, to_device{bytes.data}, &done);
+  if (code == CL_SUCCESS) code = give(c, command, memory, to, size, to_device{bytes.data}, &done);
   if (area) area->used(offset, done, code);
   const bool well_formed = given(c, command, about.event, done, code);
   if (code == CL_SUCCESS) own(c).keep(command.queue, done, std::move(bytes.owner));
@@ -131,7 +148,7 @@ outcome read(call& c, const read_body& body, const area_place& into) {
     read.bytes = std::move(*place);
   }
   if (code == CL_SUCCESS)
-    code = enqueue(table, command, memory, body.from, to_host{read.bytes.data}, &read.done);
+    code = give(c, command, memory, body.from, size, to_host{read.bytes.data}, &read.done);
   if (area) area->used(into.offset, read.done, code);
   if (!given(c, command, body.command.event, read.done, code)) {
     // The device fills the bytes all the same.
@@ -216,8 +233,7 @@ outcome read_piece(call& c) {
   host_bytes block;
   cl_event done = nullptr;
   if (code == CL_SUCCESS) block = mine.blocks().take(context_of(c, command.queue), size);
-  if (code == CL_SUCCESS)
-    code = enqueue(mine.table(), command, memory, body.from, to_host{block.data}, &done);
+  if (code == CL_SUCCESS) code = give(c, command, memory, body.from, size, to_host{block.data}, &done);
   const std::uint64_t event = body.command.event;
   const bool well_formed = code == CL_SUCCESS ? given(c, command, event, done, code)
                                               : event == 0 || keep(c, event, done, code).well_formed;

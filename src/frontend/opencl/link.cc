@@ -9,6 +9,7 @@
 #include "api/opencl/own_library.hh"
 #include "base/log.hh"
 #include "frontend/opencl/shown.hh"
+#include "frontend/profile.hh"
 #include "frontend/trace.hh"
 #include "transport/resumable/stream.hh"
 #include "wire/features.hh"
@@ -33,6 +34,7 @@ link& link::instance() {
 void link::boot(const boot_options& options) {
   options_ = options;
   on_lane_end([](lane& ended) {
+    profile::end_lane(ended);
     if (instance().life_.load(std::memory_order_acquire) != life::running) return;
     for (const auto& each : instance().peers_) each->server->end_lane(ended.id);
   });
@@ -43,6 +45,7 @@ void link::boot(const boot_options& options) {
 /// by itself.
 void link::forked_child() {
   trace::forked();
+  profile::forked();
   if (!touched.load(std::memory_order_acquire)) return;
   life_.store(life::ended, std::memory_order_release);
   for (const auto& each : peers_) each->functions.forked();
@@ -50,6 +53,7 @@ void link::forked_child() {
 
 void link::shut_down() {
   if (life_.exchange(life::ended) != life::running) return;
+  profile::finish(moved());
   for (const auto& each : peers_) each->server->goodbye();
   for (const auto& each : peers_) each->functions.end();
   const auto until = transport::clock::now() + transport::parting_time;
@@ -103,7 +107,7 @@ void link::connect() {
   synchronous_ = settings->synchronous;
   if (settings->log) log::set_level(*settings->log);
   if (!settings->trace_file.empty()) trace::start(settings->trace_file.c_str());
-  if (settings->profile.on()) log::error("no profile: what OpenCL programs do is not recorded");
+  if (settings->profile.on()) profile::start(settings->profile);
   if (auto added = options_.add_transports(transports_, settings->plugins); !added)
     return log::error(added.error().message);
   // Not the first that welcomes us, as for CUDA: a program chooses among platforms.
@@ -118,6 +122,10 @@ void link::connect() {
   if (peers_.empty()) return;
   this_lane().how = answered::waited;  // the hello counts as a round trip
   (void)std::atexit([] { instance().shut_down(); });
+  profile::attach(*peers_.front()->server, peers_.front()->records_work,
+                  profile_services::of<api::opencl::service>());
+  for (std::size_t i = 1; i < peers_.size(); ++i)
+    profile::lacks("what the devices of " + peers_[i]->url + " do: it asks one server, the first");
   life_.store(life::running, std::memory_order_release);
 }
 
@@ -143,6 +151,8 @@ status link::connect_to(const settings& only) {
   made.server->session_id = dialed->welcome.session;
   made.takes_files = (dialed->welcome.features & wire::feature_build_files) != 0;
   made.has_areas = (dialed->welcome.features & wire::feature_transfer_areas) != 0;
+  made.records_work = (dialed->welcome.features & wire::feature_profile) != 0;
+  made.url = dialed->url;
   if (!synchronous_) made.dialer = data_dialer(transports_, *dialed, only);
   const at_home here(&made);
   const bool offered = (dialed->welcome.features & wire::feature_fine_grain) != 0;

@@ -50,9 +50,11 @@ struct platform_info : object {
 /// One of the program's back-ends. It lives as long as the process.
 struct peer {
   std::unique_ptr<session> server;
-  bool takes_files = false;  ///< for builds
-  bool has_areas = false;    ///< for transfers
-  data_dialer dialer;        ///< of data connections
+  bool takes_files = false;   ///< for builds
+  bool has_areas = false;     ///< for transfers
+  bool records_work = false;  ///< for profiles
+  std::string url;
+  data_dialer dialer;  ///< of data connections
   sent_files files;
   host_functions functions;  ///< of the program, that this back-end may ask for
   /// Bytes of objects that were released and may be in use still. Too much at most, until the back-end is

@@ -1,12 +1,12 @@
-// The layer between a slot of the dispatch table and its end: counts how the call was answered and, if a
-// trace is on, writes it. Any thread; with the trace off it costs a load.
+// The layer between a slot of the dispatch table and its end: where a trace or a profile is made, it tells of
+// the call, how it was answered and how long it took. Any thread; else it costs a load.
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <type_traits>
 
 #include "api/opencl/functions.hh"
+#include "frontend/call_watch.hh"
 #include "frontend/lane.hh"
 #include "frontend/trace.hh"
 
@@ -35,19 +35,16 @@ std::int32_t shown_result(const R& result) {
 
 template <api::opencl::opcode Op, class R, class End, class... A>
 R traced(End&& end, A... arguments) {
-  if (!frontend::trace::on()) [[likely]]
+  if (!frontend::calls_watched()) [[likely]]
     return end(arguments...);
-  frontend::lane& own = frontend::this_lane();
-  const bool outermost = own.depth++ == 0;
-  if (outermost) own.how = frontend::answered::locally;
-  const auto begin = std::chrono::steady_clock::now();
+  frontend::watched_call watched({static_cast<std::uint32_t>(Op), api::function<Op>::name.data()});
   const auto done = [&](std::int32_t result) {
-    --own.depth;
-    if (!outermost) return;
+    watched.over(&result);
+    if (!watched.outermost() || !frontend::trace::on()) return;
     const std::array<frontend::trace::argument, sizeof...(A) + 1> seen{view(arguments)..., {}};
     frontend::trace::record(api::function<Op>::name, api::function<Op>::about,
-                            std::span(seen).first(sizeof...(A)), result, own.how,
-                            std::chrono::steady_clock::now() - begin, own.id);
+                            std::span(seen).first(sizeof...(A)), result, watched.own().how, watched.took(),
+                            watched.own().id);
   };
   if constexpr (std::is_void_v<R>) {
     end(arguments...);
