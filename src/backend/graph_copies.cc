@@ -141,9 +141,10 @@ namespace {
 
 struct copy_ends {
   std::vector<boxed_bytes> sources, targets;
+  std::vector<boxed_bytes> silent;  ///< targets of copies that are switched off
   void add(const copy_ends& more) {
-    sources.insert(sources.end(), more.sources.begin(), more.sources.end());
-    targets.insert(targets.end(), more.targets.begin(), more.targets.end());
+    for (const auto list : {&copy_ends::sources, &copy_ends::targets, &copy_ends::silent})
+      (this->*list).insert((this->*list).end(), (more.*list).begin(), (more.*list).end());
   }
 };
 
@@ -158,6 +159,18 @@ void once_each(std::vector<boxed_bytes>& blocks) {
   std::erase_if(blocks, [&](const boxed_bytes& b) { return !seen.insert(b.data).second; });
 }
 
+/// In the order of the last copy to each: what an earlier one wrote is not there any more.
+void by_last(std::vector<boxed_bytes>& blocks) {
+  std::vector<boxed_bytes> kept;
+  std::map<const std::byte*, std::size_t> places;
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    const auto [place, fresh] = places.try_emplace(blocks[i].data, kept.size());
+    fresh ? kept.push_back(blocks[i]) : void(kept[place->second].times += blocks[i].times);
+  }
+  std::ranges::reverse(kept);
+  blocks = std::move(kept);
+}
+
 class walker {
  public:
   walker(const exec_place& of, exec_needs& needs)
@@ -169,8 +182,10 @@ class walker {
     walk(needs_.graph, {}, {});
     copy_ends found = all(needs_.graph);
     once_each(found.sources);
-    once_each(found.targets);
+    by_last(found.targets);
+    once_each(found.silent);
     needs_.sources = std::move(found.sources), needs_.targets = std::move(found.targets);
+    needs_.silent = std::move(found.silent);
   }
 
   /// Of a graph and those inside it.
@@ -181,6 +196,16 @@ class walker {
       if (const auto e = inside.copies.find(node); e != inside.copies.end()) found.add(e->second);
     }
     return found;
+  }
+
+  /// Is the node a copy to the client, switched on or off?
+  bool is_for_client(CUgraphNode node) const {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    if (call_driver(driver_.cuGraphNodeGetType, node, &type) != CUDA_SUCCESS ||
+        type != CU_GRAPH_NODE_TYPE_MEMCPY)
+      return false;
+    const copy_ends ends = of_copy(node);
+    return !ends.targets.empty() || !ends.silent.empty();
   }
 
   bool taken() const { return taken_; }
@@ -260,7 +285,7 @@ class walker {
     if (const auto changed = needs_.changed.copies.find(node); changed != needs_.changed.copies.end()) {
       if (changed->second.source) ends.sources.push_back(*changed->second.source);
       if (changed->second.target) ends.targets.push_back(*changed->second.target);
-      return ends;
+      return written_by(node, std::move(ends));
     }
     if (call_driver(driver_.cuGraphMemcpyNodeGetParams, node, &p) != CUDA_SUCCESS) return ends;
     // The driver may call host memory what it likes: our blocks are known by their address.
@@ -270,6 +295,12 @@ class walker {
     };
     if (const auto source = look(p.srcHost, p.srcDevice)) ends.sources.push_back(*source);
     if (const auto target = look(p.dstHost, p.dstDevice)) ends.targets.push_back(*target);
+    return written_by(node, std::move(ends));
+  }
+
+  /// One that is switched off writes nothing. (What it would read is still sent along.)
+  copy_ends written_by(CUgraphNode node, copy_ends ends) const {
+    if (needs_.changed.off.contains(node)) ends.silent = std::exchange(ends.targets, {});
     return ends;
   }
 
@@ -310,7 +341,7 @@ class walker {
     exec_changes& changed = needs_.changed;
     const auto known = changed.told.find(node);
     if (!function || (before.targets.empty() && after.sources.empty() && known == changed.told.end())) return;
-    once_each(before.targets);
+    by_last(before.targets);
     once_each(after.sources);
     std::uint64_t bytes = 0;
     for (const boxed_bytes& b : after.sources) bytes += b.size;
@@ -357,6 +388,15 @@ bool learn_change(const exec_place& of, exec_needs& needs) {
   walker w(of, needs);
   w.learn();
   return w.taken();
+}
+
+bool switch_copy(const exec_place& of, exec_needs& needs, CUgraphNode node, bool on) {
+  on ? void(needs.changed.off.erase(node)) : void(needs.changed.off.insert(node));
+  return learn_change(of, needs);
+}
+
+bool is_for_client(const exec_place& of, exec_needs& needs, CUgraphNode node) {
+  return of.copies.any() && walker(of, needs).is_for_client(node);
 }
 
 bool has_blocks(const api::driver_table& driver, const graph_copies& copies, CUgraph graph) {

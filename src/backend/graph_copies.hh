@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "api/cuda/driver_table.hh"
@@ -65,6 +66,7 @@ struct copy_blocks {
 struct exec_changes {
   std::map<CUgraphNode, copy_blocks> copies;  ///< in place of what the graph's node says
   std::map<CUgraphNode, host_calls::function*> functions;
+  std::set<CUgraphNode> off;  ///< copies of client's memory that are switched off
   /// Host functions with the bytes that this graph's launches bring them: a launch under way, and another
   /// executable graph of the same graph, may go with others.
   std::map<CUgraphNode, host_calls::function*> told;
@@ -79,6 +81,7 @@ struct exec_changes {
 /// What launches of one executable graph need of the client.
 struct exec_needs {
   std::vector<boxed_bytes> sources, targets;
+  std::vector<boxed_bytes> silent;  ///< targets of copies that are switched off
   std::uint64_t functions = 0;
   std::vector<std::byte> fed;  ///< for the next launch
   CUevent last = nullptr;      ///< end of the latest launch: the blocks are one launch's at a time
@@ -89,7 +92,9 @@ struct exec_needs {
   std::uint64_t graph_id = 0;  ///< the client's; 0: it was updated from another graph since
   std::uint64_t change = 0;    ///< the latest of that graph then
 
-  bool empty() const { return sources.empty() && targets.empty() && functions == 0; }
+  /// The client waits for the end of a launch.
+  bool has_end() const { return !targets.empty() || !silent.empty() || functions != 0; }
+  bool empty() const { return sources.empty() && !has_end(); }
 };
 
 /// Learns what launches of an executable graph need that is made or updated from `needs.graph`. While it
@@ -123,6 +128,11 @@ struct exec_place {
 /// The same behind a change of the executable graph alone. Its graph must be what it was made from. False: as
 /// above.
 [[nodiscard]] bool learn_change(const exec_place& of, exec_needs& needs);
+/// Is the graph's node a copy to the client's memory? Its graph as above.
+bool is_for_client(const exec_place& of, exec_needs& needs, CUgraphNode node);
+/// Such a copy was switched off in the executable graph, or on again: launches send what it wrote, or do not.
+/// Result as of learn_change().
+[[nodiscard]] bool switch_copy(const exec_place& of, exec_needs& needs, CUgraphNode node, bool on);
 /// Does a copy of this graph, or of one inside it, work on a block?
 bool has_blocks(const api::driver_table& driver, const graph_copies& copies, CUgraph graph);
 

@@ -119,7 +119,7 @@ CUresult launch_with(call& c, const launch_order& o, exec_needs& needs) {
     code = call_driver(d.cuEventCreate, &needs.last, CU_EVENT_DISABLE_TIMING);
   if (code != CUDA_SUCCESS) return code;
   code = start(o.exec, o.stream);
-  if (code == CUDA_SUCCESS && (needs.functions || !needs.targets.empty())) {
+  if (code == CUDA_SUCCESS && needs.has_end()) {
     void* end = c.session.host().make_end(needs.targets, c.session.captured_copies().use(needs.targets));
     code = function(o.stream, host_calls::run_end, end);
     if (code != CUDA_SUCCESS) host_calls::drop_end(end);
@@ -187,6 +187,7 @@ void take_over(exec_needs& needs, exec_needs&& next) {
   needs.fed.clear();
   needs.graph = next.graph, needs.functions = next.functions;
   needs.sources = std::move(next.sources), needs.targets = std::move(next.targets);
+  needs.silent = std::move(next.silent);
   needs.changed.told = std::move(next.changed.told);
 }
 
@@ -254,8 +255,7 @@ outcome cuGraphLaunch(call& c) {
     code = launch_with(c, o, needs);
   }
   // The client waits for the end of a launch that has one.
-  if (code != CUDA_SUCCESS && (needs.functions || !needs.targets.empty()))
-    c.session.host().tell({marshal::errand::keep, 0, 0, true, {}});
+  if (code != CUDA_SUCCESS && needs.has_end()) c.session.host().tell({marshal::errand::keep, 0, 0, true, {}});
   return outcome::answer(code);
 }
 
@@ -297,6 +297,10 @@ outcome cuGraphExecUpdate_v2(call& c) {
   if (code == CUDA_SUCCESS && !needs) code = CUDA_ERROR_INVALID_VALUE;
   exec_needs next;
   next.graph = graph;
+  // What is switched off stays so; in another graph the driver alone knows which node that is.
+  if (code == CUDA_SUCCESS && !needs->changed.off.empty() && body.graph != needs->graph_id)
+    code = CUDA_ERROR_NOT_SUPPORTED;
+  if (code == CUDA_SUCCESS) next.changed.off = needs->changed.off;
   if (code == CUDA_SUCCESS) {
     c.objects().note_change(exec, c.header.ticket);
     code = update(c, exec, next, info);
@@ -339,9 +343,16 @@ outcome cuGraphNodeSetEnabled(call& c) {
   CUgraphNode node = nullptr;
   CUresult code = find(c, body.exec, exec);
   if (code == CUDA_SUCCESS) code = find(c, body.graph, node);
-  if (code == CUDA_SUCCESS)
-    code = call_driver(c.driver().cuGraphNodeSetEnabled, exec, node, static_cast<unsigned>(body.flags));
-  if (code == CUDA_SUCCESS) c.objects().note_change(exec, c.header.ticket);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  exec_needs& needs = *needs_of(c, body.exec);
+  const exec_place place{c.driver(), c.session.captured_copies(), exec};
+  const bool learn = is_for_client(place, needs, node);
+  if (learn && !can_be_learned(c, needs)) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
+  code = call_driver(c.driver().cuGraphNodeSetEnabled, exec, node, static_cast<unsigned>(body.flags));
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  c.objects().note_change(exec, c.header.ticket);
+  if (learn && !switch_copy(place, needs, node, body.flags != 0)) code = CUDA_ERROR_NOT_SUPPORTED;
+  if (last_is_over(c.driver(), needs)) drop_old(c, needs.changed);
   return outcome::answer(code);
 }
 

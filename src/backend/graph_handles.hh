@@ -2,6 +2,7 @@
 // the turn.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 
 #include "backend/driver_call.hh"
@@ -54,10 +55,15 @@ inline marshal::instantiate_reply needs_reply(const exec_needs& needs) {
   marshal::instantiate_reply reply;
   for (const boxed_bytes& b : needs.sources) reply.sources.push_back(b.id);
   for (const boxed_bytes& b : needs.targets) reply.targets.push_back(b.id);
+  for (const boxed_bytes& b : needs.silent)
+    if (std::ranges::find(reply.targets, b.id) == reply.targets.end()) reply.targets.push_back(b.id);
   reply.functions = needs.functions;
   return reply;
 }
 
+/// Is the graph that it was made from there, and what it was then? The driver tells nothing of an executable
+/// graph itself. graph_nodes.cc
+bool can_be_learned(call& c, const exec_needs& needs);
 /// No launch of it is under way. graph_execs.cc
 bool last_is_over(const api::driver_table& d, const exec_needs& needs);
 /// What only launches use that are over.

@@ -214,14 +214,6 @@ bool changes_needs(call& c, const node_parameters& from) {
          c.session.captured_copies().any();
 }
 
-/// Is the graph that it was made from there, and what it was then? The driver tells nothing of an executable
-/// graph itself.
-bool can_be_learned(call& c, const exec_needs& needs) {
-  CUgraph graph = nullptr;
-  return needs.graph_id && find(c, needs.graph_id, graph) == CUDA_SUCCESS && graph == needs.graph &&
-         c.objects().last_change(graph) == needs.change;
-}
-
 /// Another graph in the place of a child is not walked: it may be changed or gone when that is needed again.
 bool child_needs_nothing(call& c, const native_node& n, const exec_needs& needs) {
   return n.p.type != CU_GRAPH_NODE_TYPE_GRAPH ||
@@ -396,6 +388,12 @@ void keep_with_graph(call& c, CUgraph graph, host_calls::function* function) {
       create(&object, function, host_calls::destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) != CUDA_SUCCESS)
     return;
   retain(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+}
+
+bool can_be_learned(call& c, const exec_needs& needs) {
+  CUgraph graph = nullptr;
+  return needs.graph_id && find(c, needs.graph_id, graph) == CUDA_SUCCESS && graph == needs.graph &&
+         c.objects().last_change(graph) == needs.change;
 }
 
 namespace ends {

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 namespace outboard::backend {
@@ -30,15 +29,18 @@ struct host_calls::shared {
   std::map<std::uint64_t, waiting> unanswered;
   std::uint64_t last_number = 0;
   bool ended = false;
-  bool served = false;              // the serving thread has been started
-  std::set<const std::byte*> sent;  // blocks that launches under way have sent already
+  bool served = false;  // the serving thread has been started
+  std::map<const std::byte*, unsigned>
+      sent;  // blocks that launches under way have sent: behind how many copies
 
-  /// With the lock. Those that were not sent yet: sent again, they would undo what the client has made of
-  /// them.
+  /// With the lock. Those that were not sent since they were written: sent again, they would undo what the
+  /// client has made of them.
   std::vector<boxed_bytes> take_unsent(const std::vector<boxed_bytes>& blocks) {
     std::vector<boxed_bytes> left;
-    std::ranges::copy_if(blocks, std::back_inserter(left),
-                         [&](const boxed_bytes& b) { return sent.insert(b.data).second; });
+    std::ranges::copy_if(blocks, std::back_inserter(left), [&](const boxed_bytes& b) {
+      unsigned& behind = sent[b.data];
+      return b.times > std::exchange(behind, std::max(behind, b.times));
+    });
     return left;
   }
 

@@ -23,6 +23,7 @@ struct boxed_bytes {
   std::uint64_t id = 0, size = 0, row = 0;
   std::byte* data = nullptr;
   bool page_locked = false;
+  unsigned times = 1;  ///< in a list of what copies write: so many of them write this
 };
 
 class host_calls {

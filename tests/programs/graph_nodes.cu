@@ -366,6 +366,81 @@ void children_and_clones(cudaStream_t s) {
   MUST(cudaFree(x));
 }
 
+/// A copy that is switched off leaves the program's memory alone, in an updated graph too, and a function
+/// behind it sees what is there.
+void copies_that_are_off(cudaStream_t s) {
+  int* x;
+  MUST(cudaMalloc(&x, bytes));
+  std::vector<int> place(n, -1);
+  seen_by_function seen{place.data()};
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  MUST(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t fill = add_fill(graph, {}, x, 7);
+  cudaGraphNode_t down = add_copy(graph, {fill}, place.data(), x), look = nullptr;
+  const cudaHostNodeParams function{look_at_place, &seen};
+  MUST(cudaGraphAddHostNode(&look, graph, &down, 1, &function));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  const auto is_left = [&] {
+    place.assign(n, -2);
+    all_are(launch(exec, s, x), 7);
+    return place == std::vector<int>(n, -2) && seen.value == -2;
+  };
+  MUST(cudaGraphNodeSetEnabled(exec, down, 0));
+  EXPECT(is_left());
+  MUST(cudaGraphNodeSetEnabled(exec, down, 1));
+  EXPECT(!is_left() && place == std::vector<int>(n, 7) && seen.value == 7);
+  MUST(cudaGraphNodeSetEnabled(exec, down, 0));
+  EXPECT(is_left());
+  cudaGraphExecUpdateResultInfo info;
+  MUST(cudaGraphExecUpdate(exec, graph, &info));
+  EXPECT(is_left());
+  MUST(cudaGraphNodeSetEnabled(exec, down, 1));
+  EXPECT(!is_left() && place == std::vector<int>(n, 7));
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaFree(x));
+}
+
+/// One graph inside another twice: its copy moves twice in a launch, behind a function between them and
+/// behind another copy to the same place.
+void the_same_child_twice(cudaStream_t s) {
+  int *x, *y;
+  MUST(cudaMalloc(&x, bytes));
+  MUST(cudaMalloc(&y, bytes));
+  std::vector<int> place(n, -1);
+  seen_by_function seen{place.data()};
+  cudaGraph_t inner, outer;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t first = nullptr, between = nullptr, second = nullptr;
+  MUST(cudaGraphCreate(&inner, 0));
+  add_copy(inner, {add_kernel(inner, {}, x, 2, 1)}, place.data(), x);
+  for (const bool function : {true, false}) {
+    MUST(cudaMemset(x, 0, bytes));
+    MUST(cudaMemset(y, 0, bytes));
+    MUST(cudaGraphCreate(&outer, 0));
+    MUST(cudaGraphAddChildGraphNode(&first, outer, nullptr, 0, inner));
+    if (function) {
+      const cudaHostNodeParams look{look_at_place, &seen};
+      MUST(cudaGraphAddHostNode(&between, outer, &first, 1, &look));
+    } else {
+      between = add_copy(outer, {first}, place.data(), y);
+    }
+    MUST(cudaGraphAddChildGraphNode(&second, outer, &between, 1, inner));
+    MUST(cudaGraphInstantiate(&exec, outer, 0));
+    for (const int twice : {3, 15}) {
+      all_are(launch(exec, s, x), twice);
+      EXPECT(place == std::vector<int>(n, twice));
+      EXPECT(!function || seen.value == twice / 2);
+    }
+    MUST(cudaGraphExecDestroy(exec));
+    MUST(cudaGraphDestroy(outer));
+  }
+  MUST(cudaGraphDestroy(inner));
+  MUST(cudaFree(x));
+  MUST(cudaFree(y));
+}
+
 void events(cudaStream_t s) {
   int* x;
   cudaEvent_t begin, end;
@@ -490,6 +565,8 @@ int main() {
   updated_from_another(s);
   destroyed_under_way(s);
   children_and_clones(s);
+  copies_that_are_off(s);
+  the_same_child_twice(s);
   events(s);
   user_objects(s);
   memory_left_by_a_graph(s);
