@@ -40,6 +40,8 @@ struct lane {
       0;                     ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
   bool in_callback = false;  ///< runs a host function of the program: CUDA calls are not permitted
   std::uint64_t managed_work = 0;  ///< of the request under way that may touch managed memory
+  std::uint64_t results_mark = 0;  ///< mirrors::work_mark, up to which copies that wait have brought results
+  std::uint64_t mirrors_work = 0;  ///< context of the one that may touch memory of both sides
   std::optional<work_flow>
       live_work;             ///< of the request under way whose work may look at memory of both sides
   bool awaits_word = false;  ///< of live_work: a stream waits for a word then

@@ -13,6 +13,8 @@ __global__ void slowly(unsigned* out, int rounds) {
   if (x == 0) *out = x;
 }
 
+__global__ void set(unsigned* out, unsigned value) { *out = value; }
+
 namespace {
 
 constexpr int words = 1024, bytes = words * 4, rows = 16, row = bytes / rows;
@@ -88,6 +90,33 @@ void behind_slow_work(const context& other) {
   EXPECT(a == filled(5) && b == filled(6));
 }
 
+/// A free of another context's memory says nothing of what the current one has at work.
+void freed_elsewhere(const context& current, const context& other) {
+  for (const bool managed : {true, false}) {
+    CUdeviceptr theirs = 0, device = 0;
+    MUST(cuCtxSetCurrent(other.self));
+    MUST(cuMemAlloc(&theirs, 4 << 20));
+    MUST(cuCtxSetCurrent(current.self));
+    void* host = nullptr;
+    if (managed) {
+      MUST(cuMemAllocManaged(&device, bytes, CU_MEM_ATTACH_GLOBAL));
+      host = reinterpret_cast<void*>(device);
+    } else {
+      MUST(cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+      MUST(cuMemHostGetDevicePointer(&device, host, 0));
+    }
+    auto* const word = static_cast<volatile unsigned*>(host);
+    *word = 1;
+    slowly<<<1, 1, 0, current.stream>>>(reinterpret_cast<unsigned*>(current.a), 1 << 20);
+    set<<<1, 1, 0, current.stream>>>(reinterpret_cast<unsigned*>(device), 7);
+    MUST(cudaGetLastError());
+    MUST(cuMemFree(theirs));
+    current.wait();
+    EXPECT(*word == 7);
+    MUST(managed ? cuMemFree(device) : cuMemFreeHost(host));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -103,6 +132,7 @@ int main() {
       MUST(cuCtxSetCurrent(current->self));
       every_shape(foreign, pinned);
       behind_slow_work(foreign);
+      freed_elsewhere(*current, foreign);
       CUcontext now = nullptr;
       MUST(cuCtxGetCurrent(&now));
       EXPECT(now == current->self);

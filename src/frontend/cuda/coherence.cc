@@ -55,7 +55,10 @@ bool learns_of_completion(const api::function_info& about) {
 work_flow flow_in(const lane& own, std::uint64_t stream, bool per_thread) {
   const std::uint64_t context = own.context_handle();
   if (stream == 2 || (stream == 0 && per_thread)) return {context, work_flow::of_lane(own.id)};
-  return {context, stream == 1 ? 0 : stream};
+  if (stream <= 1) return {context, 0};
+  // A stream of another context than the current one does its own context's work.
+  const auto* const known = find_object<object>(reinterpret_cast<CUstream>(stream));
+  return {known && known->context ? known->context : context, stream};
 }
 
 /// The flow of a request that begins work. Nothing: it is over when the call returns, or is no work yet.
@@ -189,6 +192,8 @@ completion_mark take_mark() {
 void tell_left(lane& own) {
   process& p = process::instance();
   if (own.managed_work) p.managed().left(std::exchange(own.managed_work, 0));
+  // Once more: a call that was answered meanwhile may have taken this work for a part of what is over.
+  if (const std::uint64_t context = std::exchange(own.mirrors_work, 0)) p.mirrors().work_begins(context);
   if (const auto flow = std::exchange(own.live_work, {}))
     p.live().begins(*p.server(), *flow, std::exchange(own.awaits_word, false));
 }
@@ -292,7 +297,10 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
       return after_leaving(own), sent;
   } while (p.managed().started() && p.managed().reach(flow.value_or(work_flow{}), own.managed_work));
   const bool touches = !of_kernels_alone(*about) || p.mirrors().any_for_kernels();
-  if (works && touches && !only_reads(*about)) p.mirrors().work_begins(own.context_handle());
+  if (works && touches && !only_reads(*about)) {
+    own.mirrors_work = flow ? flow->context : own.context_handle();
+    p.mirrors().work_begins(own.mirrors_work);
+  }
   if (flow && may_look(*about) && p.mirrors().any_live()) {
     if (names_words(*about) && payload.size() >= 2 * sizeof(std::uint64_t)) {
       wire::reader from(payload.subspan(sizeof(std::uint64_t)));
@@ -305,25 +313,26 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   return CUDA_SUCCESS;
 }
 
-CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payload,
+CUresult after_call(lane& own, api::opcode code, std::uint64_t context, std::span<const std::byte> payload,
                     const completion_mark& mark) {
   process& p = process::instance();
   if (!p.mirrors().any() || !p.mirrors().fetch_needed()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
-  // A free waits for all work of the context, too.
+  // A free waits for all work of the context, too. (A green one's wait is for a part of what its owner has at
+  // work, which is known by the owner: that tells of nothing.)
   const bool of_context = code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2;
   const bool of_event = code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery;
   const std::uint64_t event = of_event ? wire::reader(payload).get<std::uint64_t>() : 0;
   const auto flow = of_context || of_event ? std::nullopt : asked_flow(own, code, payload);
-  if (of_context) p.live().context_over(own.context_handle(), mark.live);
+  if (of_context) p.live().context_over(context, mark.live);
   if (of_event) p.live().event_over(event);
   if (flow) p.live().over(*flow, mark.live);
   const CUresult fetched = p.mirrors().fetch(*p.server(), own, p.live().any());
   if (fetched != CUDA_SUCCESS) return fetched;
-  if (of_context) p.mirrors().work_is_done(own.context_handle(), mark.mirrors);
+  if (of_context) p.mirrors().work_is_done(context, mark.mirrors);
   if (!mark.managed) return CUDA_SUCCESS;
-  if (of_context) p.managed().complete_context(own.context_handle(), mark.managed);
+  if (of_context) p.managed().complete_context(context, mark.managed);
   if (of_event) p.managed().complete_event(event);
   if (flow) p.managed().complete(*flow, mark.managed);
   return CUDA_SUCCESS;

@@ -29,14 +29,15 @@ completion_mark take_mark();
 /// The request has left, or never will.
 void tell_left(lane& own);
 inline void after_leaving(lane& own) {
-  if (own.managed_work || own.live_work) tell_left(own);
+  if (own.managed_work || own.live_work || own.mirrors_work) tell_left(own);
 }
 
 /// What threads of ours ask the session about the program's work.
 work_questions questions();
 
-/// After a call that succeeded; `mark` was taken before it.
-CUresult after_call(lane& own, api::opcode code, std::span<const std::byte> payload,
+/// After a call that succeeded; `mark` was taken before it. `context`: that it ran in, which need not be the
+/// lane's own.
+CUresult after_call(lane& own, api::opcode code, std::uint64_t context, std::span<const std::byte> payload,
                     const completion_mark& mark);
 
 /// Makes the pinned block that holds the address visible to kernels, or (`to_kernels` false) gives it a place

@@ -78,7 +78,7 @@ class request {
     const completion_mark mark = take_mark();
     code = server_.call(outgoing_request(bulk), own_.reply, land);
     after_leaving(own_);
-    return code == CUDA_SUCCESS ? after_call(own_, code_, own_.request, mark) : code;
+    return code == CUDA_SUCCESS ? after_call(own_, code_, context_, own_.request, mark) : code;
   }
   void send_frees() {
     freed_blocks& freed = process::instance().freed();
