@@ -41,7 +41,6 @@ copies_out::departure copies_out::flush_with(const send_bytes& together) {
 }
 
 /// With the lock. The caller counts what is left once all has been sent.
-
 bool copies_out::flush_locked(const send_bytes& small) {
   if (waiting_.empty()) return false;
   bool any = false;

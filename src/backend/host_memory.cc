@@ -140,7 +140,7 @@ outcome memory_fetch(call& c) {
   std::vector<std::byte> changes;
   const CUresult code = c.session.mirrors().answer(question, c.header.context, changes);
   // A copy may have come between, and a word behind it.
-  if (question.live && !changes.empty()) c.session.outgoing_copies().flush();
+  if (!changes.empty()) c.session.outgoing_copies().flush();
   marshal::put_body(c.reply, question.at);
   c.reply.bytes(changes);
   return outcome::answer(code);

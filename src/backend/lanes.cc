@@ -374,17 +374,18 @@ void session_core::answer(lane& own, lane& asking, const wire::frame_header& hea
   }
   const api::function_info* function = api::find_function(header.opcode);
   copies_out::departure finished;  // nothing else that is sent overtakes these bytes
-  if (function && function->about.deferred) {
-    if (!copies_.empty())
-      finished =
-          copies_.flush_with([&](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> b) {
-            const std::array<std::uint64_t, 2> prefix{ticket, offset};
-            wire::frame_header data;
-            data.kind = wire::frame_kind::data;
-            send_with_reply(own, data, std::as_bytes(std::span(prefix)), b);
-          });
-    if (code == CUDA_SUCCESS) code = static_cast<CUresult>(std::exchange(asking.deferred, 0));
+  // A free waits for the device, too: what has come is in its place then.
+  if (function && (function->about.deferred || function->about.waits) && !copies_.empty()) {
+    finished =
+        copies_.flush_with([&](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> b) {
+          const std::array<std::uint64_t, 2> prefix{ticket, offset};
+          wire::frame_header data;
+          data.kind = wire::frame_kind::data;
+          send_with_reply(own, data, std::as_bytes(std::span(prefix)), b);
+        });
   }
+  if (function && function->about.deferred && code == CUDA_SUCCESS)
+    code = static_cast<CUresult>(std::exchange(asking.deferred, 0));
   const auto number = static_cast<std::int32_t>(code);
   std::memcpy(own.reply.data(), &number, sizeof number);
   if (what.code != 0 && !keep_outputs) own.reply.resize(sizeof number);

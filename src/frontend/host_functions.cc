@@ -27,6 +27,11 @@ bool host_box::gapless() const {
   return (height * depth == 1 || pitch == width) && (depth == 1 || slice == pitch * height);
 }
 
+std::span<const std::byte> host_box::extent() const {
+  if (size() == 0) return {};
+  return {base, gapless() ? size() : (depth - 1) * slice + (height - 1) * pitch + width};
+}
+
 std::uint64_t host_functions::add(session& from, function run, std::pair<void*, void*> pointers) {
   return keep(from, {std::make_shared<const function>(std::move(run)), pointers, {}});
 }
@@ -46,6 +51,15 @@ std::optional<host_box> host_functions::box(std::uint64_t id) const {
   const auto found = entries_.find(id);
   if (found == entries_.end() || !found->second.box.base) return std::nullopt;
   return found->second.box;
+}
+
+bool host_functions::in_a_box(std::span<const std::byte> memory) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(entries_, [&](const auto& one) {
+    const std::span<const std::byte> its = one.second.box.extent();
+    return !its.empty() && its.data() < memory.data() + memory.size() &&
+           memory.data() < its.data() + its.size();
+  });
 }
 
 std::uint64_t host_functions::keep(session& from, entry e) {

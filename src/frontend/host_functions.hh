@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <unordered_map>
 
@@ -24,6 +25,7 @@ struct host_box {
   /// The program's place of bytes [offset, offset + size); nullptr: not in one row.
   std::byte* place(std::uint64_t offset, std::uint64_t size) const;
   bool gapless() const;
+  std::span<const std::byte> extent() const;  ///< from its first byte to its last
 };
 
 class host_functions {
@@ -40,6 +42,8 @@ class host_functions {
 
   std::pair<void*, void*> pointers(std::uint64_t id) const;  ///< null: no such function
   std::optional<host_box> box(std::uint64_t id) const;
+  /// Does a graph's copy read or write there?
+  bool in_a_box(std::span<const std::byte> memory) const;
 
   /// The process ends: waits a moment for the thread, unless it is inside the program's code.
   void end();

@@ -40,6 +40,7 @@ status receiver::receive_data(const wire::frame_header& header) {
   if (!sink_.landing_places(ticket, offset, size, places_)) return failure("bytes for no copy of ours");
   OUTBOARD_TRY(sink_.before_landing(places_));
   for (const std::span<std::byte> place : places_) OUTBOARD_TRY(fill(place));
+  sink_.landed(ticket, offset + size);
   return {};
 }
 
@@ -51,7 +52,9 @@ status receiver::receive_aside() {
       !sink_.landing_places(piece.ticket, piece.offset, piece.size, places_))
     return failure("bytes aside for no copy of ours");
   OUTBOARD_TRY(sink_.before_landing(places_));
-  return sink_.aside(piece, places_);
+  OUTBOARD_TRY(sink_.aside(piece, places_));
+  sink_.landed(piece.ticket, piece.offset + piece.size);
+  return {};
 }
 
 /// What it is, then the bytes.

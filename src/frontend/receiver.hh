@@ -27,6 +27,8 @@ class frame_sink {
   /// such copy, or beyond its end.
   virtual bool landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
                               std::vector<std::span<std::byte>>& places) = 0;
+  /// Those bytes, up to `end`, are in their place, or known to come aside.
+  virtual void landed(std::uint64_t ticket, std::uint64_t end) = 0;
   /// Bytes are about to be written there: those of earlier copies that come another way must be there first.
   virtual status before_landing(std::span<const std::span<std::byte>> places) = 0;
   /// The copy with this ticket will bring no (more) bytes: it failed on the server.

@@ -314,17 +314,22 @@ bool session::landing_places(std::uint64_t ticket, std::uint64_t offset, std::ui
   if (found == landings_.end()) return false;
   const landing place = found->second;
   if (offset > place.size || size > place.size - offset) return false;
-  // Bytes of one copy come in order: the last ones end it, unless a call waits for it (then forget() does).
-  if (offset + size == place.size && !waiters_.find(ticket)) {
-    landings_.erase(found);
-    landings_pending_.fetch_sub(1, std::memory_order_relaxed);
-  }
   const auto begin = static_cast<std::size_t>(offset), all = static_cast<std::size_t>(size);
   for (std::size_t done = 0; done < all;) {
     places.push_back(place.run_at(begin + done, all - done));
     done += places.back().size();
   }
   return true;
+}
+
+/// Bytes of one copy come in order: the last ones end it, unless a call waits for it (then forget() does).
+/// Not before they are there: whoever sees no copy under way reads its memory, or gives it away.
+void session::landed(std::uint64_t ticket, std::uint64_t end) {
+  const std::lock_guard lock(state_mutex_);
+  const auto found = landings_.find(ticket);
+  if (found == landings_.end() || end != found->second.size || waiters_.find(ticket)) return;
+  landings_.erase(found);
+  landings_pending_.fetch_sub(1, std::memory_order_release);
 }
 
 bool session::copies_pending_by_frames(std::span<const std::byte> memory) {
@@ -345,10 +350,12 @@ bool session::lands_in(std::span<const std::byte> memory) {
                              [&](const auto& entry) { return overlap(entry.second.extent(), memory); });
 }
 
+/// A graph's copies come by frames, whatever way those before them in its stream went.
 status session::before_landing(std::span<const std::span<std::byte>> places) {
-  const bool crosses = asides_.pending() &&
-                       std::ranges::any_of(places, [&](const auto& place) { return asides_.touch(place); });
-  return crosses ? collect_asides() : status{};
+  const auto crosses = [&](std::span<const std::byte> place) {
+    return (asides_.pending() && asides_.touch(place)) || (drains_->pending() && drains_->touch(place));
+  };
+  return std::ranges::any_of(places, crosses) ? collect_asides() : status{};
 }
 
 void session::copy_failed(std::uint64_t ticket) {

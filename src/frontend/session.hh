@@ -119,7 +119,7 @@ class session final : private frame_sink {
 
   /// Posted copies to host memory whose bytes have not come yet.
   bool copies_pending() const {
-    return landings_pending_.load(std::memory_order_relaxed) != 0 || asides_.pending() || drains_->pending();
+    return landings_pending_.load(std::memory_order_acquire) != 0 || asides_.pending() || drains_->pending();
   }
   /// Are there some whose bytes will come into this memory?
   bool copies_pending_to(std::span<const std::byte> memory) {
@@ -174,6 +174,7 @@ class session final : private frame_sink {
   void reply_arrived(std::uint64_t ticket) override;
   bool landing_places(std::uint64_t ticket, std::uint64_t offset, std::uint64_t size,
                       std::vector<std::span<std::byte>>& places) override;
+  void landed(std::uint64_t ticket, std::uint64_t end) override;
   status before_landing(std::span<const std::span<std::byte>> places) override;
   void copy_failed(std::uint64_t ticket) override;
   status aside(const marshal::aside_body& piece, std::span<const std::span<std::byte>> places) override;

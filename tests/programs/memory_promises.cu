@@ -51,7 +51,10 @@ void seen_by_every_way() {
     }
     MUST(state);
   };
-  int small = 0;
+  int small = 0, *small_locked;
+  MUST(cudaMallocHost(&small_locked, 64));
+  std::vector<int*> gone(3);
+  for (int*& each : gone) MUST(cudaMalloc(&each, 64));
   struct look {
     const int* host;
     int value;
@@ -75,6 +78,16 @@ void seen_by_every_way() {
        }},
       {blocking, [&](int) { MUST(cudaMemcpy(&small, other_device, 4, cudaMemcpyDeviceToHost)); }},
       {blocking, [&](int) { MUST(cudaStreamSynchronize(nullptr)); }},
+      // Copies to the device that the program waits for, and a free, come behind what was to be done before.
+      {blocking, [&](int) { MUST(cudaMemcpy(other_device, &small, 4, cudaMemcpyHostToDevice)); }},
+      {blocking, [&](int) { MUST(cudaMemcpy(other_device, small_locked, 64, cudaMemcpyHostToDevice)); }},
+      {blocking,
+       [&](int) { MUST(cudaMemcpy2D(other_device, 8, small_locked, 16, 4, 3, cudaMemcpyHostToDevice)); }},
+      {blocking,
+       [&](int) {
+         MUST(cudaFree(gone.back()));
+         gone.pop_back();
+       }},
       {s, [&](int) { std::thread([&] { MUST(cudaEventSynchronize(e)); }).join(); }},
       {s,
        [&](int value) {
@@ -104,8 +117,31 @@ void seen_by_every_way() {
   }
   MUST(cudaEventDestroy(e));
   MUST(cudaFreeHost(host));
+  MUST(cudaFreeHost(small_locked));
   MUST(cudaFree(device));
   MUST(cudaFree(other_device));
+}
+
+/// The same of what a kernel wrote to memory of the host.
+void written_before_a_copy(bool managed) {
+  int *host, *seen, *device, value = 0;
+  if (managed) {
+    MUST(cudaMallocManaged(&host, bytes));
+    seen = host;
+  } else {
+    MUST(cudaHostAlloc(&host, bytes, cudaHostAllocMapped));
+    MUST(cudaHostGetDevicePointer(&seen, host, 0));
+  }
+  MUST(cudaMalloc(&device, 64));
+  const stream blocking(cudaStreamDefault);
+  for (int round = 0; round < 3; ++round) {
+    value += n;
+    fill<<<n / 256, 256, 0, blocking>>>(seen, n, value);
+    MUST(cudaMemcpy(device, &value, sizeof value, cudaMemcpyHostToDevice));
+    EXPECT(is(host, value));
+  }
+  MUST(managed ? cudaFree(host) : cudaFreeHost(host));
+  MUST(cudaFree(device));
 }
 
 /// A copy from page-locked memory reads it when its turn comes: behind a function that writes there.
@@ -330,6 +366,8 @@ void refused_copies() {
 
 int main() {
   seen_by_every_way();
+  written_before_a_copy(false);
+  written_before_a_copy(true);
   written_by_a_host_function(false);
   written_by_a_host_function(true);
   read_during_the_call(false);

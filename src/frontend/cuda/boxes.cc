@@ -175,6 +175,7 @@ namespace {
 
 CUresult from_host(lane& own, const box& copy, const box_extent& size, CUstream stream, flavour how,
                    bool may_post) {
+  const earlier_results earlier(own);
   std::uint64_t begin = 0, bytes = 0, all = 0;
   if (!range_of(copy.from, size, begin, bytes) || !size.bytes(all)) return CUDA_ERROR_INVALID_VALUE;
   const auto* first = reinterpret_cast<const std::byte*>(begin);
@@ -192,7 +193,7 @@ CUresult from_host(lane& own, const box& copy, const box_extent& size, CUstream 
     if (const CUresult code = may_post ? r.post(part) : r.call(part); code != CUDA_SUCCESS) return code;
     done += p.bytes();
   }
-  return CUDA_SUCCESS;
+  return earlier.bring(how);
 }
 
 CUresult to_host(lane& own, const box& copy, const box_extent& size, CUstream stream, flavour how,

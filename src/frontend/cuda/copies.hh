@@ -10,6 +10,21 @@ namespace outboard::frontend::cuda {
 /// Copies of the synchronous kind end before the program goes on; what they wrote comes back with the wait.
 CUresult finish(lane& own, marshal::flavour how);
 
+/// What the stream of a synchronous copy to the device had to do before: kernels' changes of memory of both
+/// sides, later copies. The driver returns from such a copy when all of that is over (measured: 580, every
+/// size, pageable and page-locked), so the program may look at it; the copy itself need not be waited for.
+class earlier_results {
+ public:
+  /// Before the copy.
+  explicit earlier_results(lane& own);
+  /// Behind it: waits where something comes, in its default stream and those that this one waits for.
+  CUresult bring(marshal::flavour how) const;
+
+ private:
+  lane& own_;
+  bool changes_ = false;  ///< work began since somebody last looked for them
+};
+
 /// Waits for what a copy between two places of the program comes behind, which is over when its call returns:
 /// its stream, or the default one, and no other, whose work may wait for this thread.
 CUresult wait_in_stream(CUstream stream, marshal::flavour how);

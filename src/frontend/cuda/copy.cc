@@ -71,7 +71,7 @@ std::optional<CUresult> land(lane& own, void* to, CUdeviceptr from, size_t size,
   return code;
 }
 
-CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
+CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own); code != CUDA_SUCCESS) return code;
@@ -90,7 +90,7 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   }
   if (context_state* there = owner_elsewhere(own, to); there && may_go_elsewhere(how))
     return over_there(own, *there, stream, how,
-                      [&](CUstream side) { return to_device(to, from, size, side, how); });
+                      [&](CUstream side) { return give_to_device(to, from, size, side, how); });
   const server_place there = place_behind_functions(own, source, size);
   if (there.code != CUDA_SUCCESS) return there.code;
   if (there.address) return on_server(to, there.address, size, stream, how);
@@ -126,6 +126,12 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
     done += n;
   }
   return shown(to) ? finish(own, how) : CUDA_SUCCESS;
+}
+
+CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
+  const earlier_results earlier(this_lane());
+  const CUresult code = give_to_device(to, from, size, stream, how);
+  return code == CUDA_SUCCESS ? earlier.bring(how) : code;
 }
 
 CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
@@ -179,7 +185,10 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   }
   staged_copy copy{from, static_cast<std::byte*>(to), size, stream, how};
   if (later && size >= least_streamed) stream_later(own, copy);
-  if (later && !shown(from) && !p.server()->copies_pending_by_frames({copy.host, size})) {
+  // What comes by frames for a graph's copy to the same place may come later than it was carried out.
+  const bool behind_graph =
+      later && p.server()->callbacks_expected() && p.functions().in_a_box({copy.host, size});
+  if (later && !behind_graph && !shown(from) && !p.server()->copies_pending_by_frames({copy.host, size})) {
     const drained got = drain_later(own, copy);
     if (got.code != CUDA_SUCCESS || got.done == size) return got.code;
     copy.host += got.done, copy.device += got.done, copy.size -= got.done;
@@ -231,6 +240,20 @@ CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
 }
 
 }  // namespace
+
+earlier_results::earlier_results(lane& own) : own_(own) {
+  const mirrors& shown = process::instance().mirrors();
+  changes_ = shown.any() && shown.fetch_needed() && shown.work_mark() != own.results_mark;
+}
+
+CUresult earlier_results::bring(flavour how) const {
+  process& p = process::instance();
+  // The server says what a capture makes of the copy.
+  if (marshal::on_stream(how) || !p.server() || any_capture_open()) return CUDA_SUCCESS;
+  const bool come = changes_ || p.server()->copies_pending();
+  own_.results_mark = p.mirrors().work_mark();
+  return come ? wait_in_stream(nullptr, how) : CUDA_SUCCESS;
+}
 
 CUresult finish(lane& own, flavour how) {
   if (marshal::on_stream(how)) return CUDA_SUCCESS;

@@ -4,6 +4,7 @@
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/gate.hh"
 #include "frontend/cuda/graph_nodes.hh"
+#include "frontend/cuda/host_order.hh"
 
 namespace outboard::frontend::cuda {
 namespace {
@@ -75,6 +76,7 @@ CUresult feed(lane& own, CUgraphExec exec, const std::vector<std::uint64_t>& sou
   for (const std::uint64_t id : sources) {
     const auto box = process::instance().functions().box(id);
     if (!box) return CUDA_ERROR_UNKNOWN;
+    if (const CUresult code = settle(own, box->base, box->extent().size()); code != CUDA_SUCCESS) return code;
     const std::uint64_t row = box->gapless() ? box->size() : box->width;
     for (std::uint64_t at = 0; at < box->size();) {
       const std::uint64_t n =
