@@ -21,6 +21,8 @@ using marshal::host_block;
 /// Of memory looked at for one reply: a worker must not be deaf for long.
 constexpr std::size_t look_bytes = 256u << 20;
 constexpr std::uint64_t most_addresses = 1ull << 47;
+/// A place to go on from that is lower than any block.
+constexpr marshal::fetch_body from_the_beginning{1, 0, 0};
 
 bool takes(const marshal::device_facts& device, CUdevice_attribute id) {
   const auto at = static_cast<std::size_t>(id);
@@ -429,7 +431,6 @@ CUresult mirrors::find(marshal::fetch_body& at, std::uint64_t context, std::vect
 /// One look may take several questions; what it has found of words goes with the last reply.
 CUresult mirrors::find_live(marshal::fetch_body& at, std::uint64_t context, std::vector<std::byte>& changes,
                             std::span<const marshal::address_range> only) {
-  constexpr marshal::fetch_body from_the_beginning{1, 0, 0};  // lower than any block
   const std::lock_guard one(looking_);
   finding found{changes, late_};
   if (at.address == 0) late_.begin_looks();
@@ -503,8 +504,12 @@ bool mirrors::moved(std::span<const marshal::address_range> places) const {
 
 CUresult mirrors::answer(marshal::memory_question& q, std::uint64_t context,
                          std::vector<std::byte>& changes) {
-  if (!q.watch || q.places.empty() || moved(q.places)) return find(q.at, context, changes, q.only, q.live);
-  q.at = {};
+  if (q.watch && !q.places.empty() && !moved(q.places)) return q.at = {}, CUDA_SUCCESS;
+  const marshal::fetch_body from = q.at;
+  const CUresult code = find(q.at, context, changes, q.only, q.live);
+  if (code == CUDA_SUCCESS || changes.empty()) return code;
+  // What was found before the device refused counts as sent: it goes, and the next question is refused.
+  q.at = from.address != 0 ? from : marshal::fetch_body{from_the_beginning.address, 0, from.end};
   return CUDA_SUCCESS;
 }
 

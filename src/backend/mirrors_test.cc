@@ -300,5 +300,26 @@ TEST_F(MirrorsTest, ManagedMemoryIsReadByTheDriversCopies) {
   EXPECT_TRUE(blocks_.drop(address));
 }
 
+/// It is known here as sent.
+TEST_F(MirrorsTest, WhatWasFoundBeforeTheDeviceRefusedIsTold) {
+  std::uint64_t address = 0;
+  ASSERT_EQ(blocks_.allocate_managed({page, 0, CU_MEM_ATTACH_GLOBAL}, 0, 1, 1, address), CUDA_SUCCESS);
+  const std::uint64_t lower = address - (64u << 20);
+  ASSERT_EQ(map(lower, page), CUDA_SUCCESS);
+  here(lower + 8) = 4;
+  device_->fail("cuMemcpyDtoHAsync_v2", CUDA_ERROR_LAUNCH_FAILED, 2);
+  marshal::memory_question question;
+  std::vector<std::byte> changes;
+  ASSERT_EQ(blocks_.answer(question, 1, changes), CUDA_SUCCESS);
+  EXPECT_EQ(changes, one_byte(lower, page, 8, std::byte{4}));
+  EXPECT_NE(question.at.address, 0u);
+  changes.clear();
+  EXPECT_EQ(blocks_.answer(question, 1, changes), CUDA_ERROR_LAUNCH_FAILED);
+  question = {};
+  EXPECT_EQ(blocks_.answer(question, 1, changes), CUDA_SUCCESS);
+  EXPECT_TRUE(changes.empty());
+  EXPECT_EQ(question.at.address, 0u);
+}
+
 }  // namespace
 }  // namespace outboard::backend
