@@ -242,6 +242,41 @@ void from_several_threads() {
   for (auto& t : threads) t.join();
 }
 
+/// A graph's copy to memory that was page-locked after the graph was made, before and behind later copies to
+/// the same place: it comes another way than they do.
+void around_a_graph() {
+  constexpr std::size_t at = words / 2, few = 1024;
+  buffers b(true);
+  MUST(cudaHostUnregister(b.own.data()));
+  std::uint32_t* small;
+  MUST(cudaMalloc(&small, few * sizeof *small));
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaGraphNode_t node;
+  MUST(cudaGraphCreate(&graph, 0));
+  MUST(cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, b.host + at, small, few * sizeof *small,
+                                cudaMemcpyDeviceToHost));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  MUST(cudaHostRegister(b.own.data(), b.own.size() * sizeof b.own[0], cudaHostRegisterDefault));
+  for (std::uint32_t turn = 0; turn < 10; ++turn) {
+    MUST(cudaMemsetAsync(small, 0xa0 + static_cast<int>(turn), few * sizeof *small, b.stream));
+    b.copy(turn);
+    MUST(cudaGraphLaunch(exec, b.stream));
+    MUST(cudaStreamSynchronize(b.stream));
+    const std::uint32_t mark = 0x01010101u * (0xa0 + turn);
+    EXPECT(std::all_of(b.host + at, b.host + at + few, [&](std::uint32_t x) { return x == mark; }));
+    EXPECT(numbered(b.host, turn, at) && numbered(b.host + at + few, turn + at + few, words - at - few));
+    MUST(cudaGraphLaunch(exec, b.stream));
+    b.copy(turn + 1);
+    MUST(cudaStreamSynchronize(b.stream));
+    EXPECT(numbered(b.host, turn + 1));
+  }
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaFree(small));
+  b.release();
+}
+
 /// What is freed or reset is not written any more; memory that is freed may be used again at once.
 void soon_gone() {
   for (std::uint32_t turn = 0; turn < 4; ++turn) {
@@ -279,6 +314,7 @@ int main() {
   much_and_no_question();
   rows();
   from_several_threads();
+  around_a_graph();
   soon_gone();
   static buffers last;
   for (int i = 0; i < 4; ++i) last.copy(i);
