@@ -11,6 +11,8 @@ namespace {
 
 /// That wait for somebody who takes them, and that one reply has.
 constexpr std::size_t most_under_way = std::size_t{1} << 18, most_taken = 4096;
+/// That are passed by, one question after the other, before a look ends: the rest is younger.
+constexpr std::size_t most_waiting = 1024;
 
 template <class Map, class Key>
 std::uint32_t numbered(Map& all, const Key& key, std::uint32_t first) {
@@ -67,15 +69,24 @@ void command_records::given(std::uint64_t since, cl_command_queue queue, cl_even
   under_way_.push_back({done, what, since, after});
 }
 
-/// With the lock.
-std::vector<command_records::command> command_records::over() {
-  std::vector<command> all;
-  std::erase_if(under_way_, [&](const command& one) {
-    if (all.size() == most_taken || !is_over(table_, one.done)) return false;
-    all.push_back(one);
-    return true;
+/// Those that are over; the others stay for the next time. `all`: however many of those stand before them.
+std::vector<command_records::command> command_records::over(bool all) {
+  std::deque<command> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    asked.swap(under_way_);
+  }
+  // Without the lock: who gives commands does not wait for as many questions.
+  std::vector<command> found;
+  std::size_t waiting = 0;
+  std::erase_if(asked, [&](const command& one) {
+    if (found.size() == most_taken || (!all && waiting == most_waiting)) return false;
+    if (!is_over(table_, one.done)) return ++waiting, false;
+    return found.push_back(one), true;
   });
-  return all;
+  const std::lock_guard lock(mutex_);
+  under_way_.insert(under_way_.begin(), asked.begin(), asked.end());
+  return found;
 }
 
 /// False: it was not carried out, or its queue has no profiling.
@@ -90,11 +101,12 @@ bool command_records::time(command& one) {
          ask(CL_PROFILING_COMMAND_QUEUED, one.queued) && one.queued != 0;
 }
 
-device::recorded_work command_records::take(bool) {
-  const std::lock_guard lock(mutex_);
+device::recorded_work command_records::take(bool all) {
+  const std::lock_guard one_at_a_time(taking_);
   device::recorded_work taken;
   std::vector<command> timed;
-  const std::vector<command> finished = over();
+  const std::vector<command> finished = over(all);
+  const std::lock_guard lock(mutex_);
   for (command one : finished) {
     if (time(one)) {
       clocks_[one.what.device].note(one.queued, one.before, one.after);
@@ -112,14 +124,14 @@ device::recorded_work command_records::take(bool) {
     taken.records.push_back(one.what);
   }
   taken.names = std::exchange(untold_, {});
-  taken.dropped = dropped_;
+  taken.dropped = dropped_ + (all ? under_way_.size() : 0);
   taken.more = finished.size() == most_taken;
   return taken;
 }
 
 void command_records::drop() {
   stop();
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock locks(taking_, mutex_);
   for (const command& one : std::exchange(under_way_, {})) table_.clReleaseEvent(one.done);
 }
 

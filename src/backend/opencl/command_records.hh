@@ -24,7 +24,8 @@ class command_records final : public device::work_recorder {
 
   status start() override { return on_ = true, status(); }
   void stop() override { on_ = false; }
-  /// A command that is not over has no record yet, `all` or not: it may wait for the program.
+  /// A command that is not over has no record yet; with `all`, which nobody asks but at the end, it counts as
+  /// lost: it may wait for the program.
   device::recorded_work take(bool all) override;
   std::uint64_t now() override;
 
@@ -57,12 +58,13 @@ class command_records final : public device::work_recorder {
 
   place place_of(cl_command_queue queue);
   std::uint32_t number_of(std::string_view kernel);
-  std::vector<command> over();
+  std::vector<command> over(bool all);
   bool time(command& one);
 
   const api::opencl::function_table& table_;
   std::atomic<bool> on_{false};
-  std::mutex mutex_;  // guards what follows
+  std::mutex taking_;  // held by who takes; before mutex_
+  std::mutex mutex_;   // guards what follows
   std::deque<command> under_way_;
   std::map<cl_device_id, std::uint32_t> devices_;
   std::map<cl_context, std::uint32_t> contexts_;

@@ -107,7 +107,6 @@ void link::connect() {
   synchronous_ = settings->synchronous;
   if (settings->log) log::set_level(*settings->log);
   if (!settings->trace_file.empty()) trace::start(settings->trace_file.c_str());
-  if (settings->profile.on()) profile::start(settings->profile);
   if (auto added = options_.add_transports(transports_, settings->plugins); !added)
     return log::error(added.error().message);
   // Not the first that welcomes us, as for CUDA: a program chooses among platforms.
@@ -122,10 +121,14 @@ void link::connect() {
   if (peers_.empty()) return;
   this_lane().how = answered::waited;  // the hello counts as a round trip
   (void)std::atexit([] { instance().shut_down(); });
+  // A program that finds no server of ours, and asks for platforms only, leaves its other profile alone.
+  if (settings->profile.on()) profile::start(settings->profile);
   profile::attach(*peers_.front()->server, peers_.front()->records_work,
                   profile_services::of<api::opencl::service>());
-  for (std::size_t i = 1; i < peers_.size(); ++i)
+  for (std::size_t i = 1; i < peers_.size(); ++i) {
+    peers_[i]->server->notes_calls = false;
     profile::lacks("what the devices of " + peers_[i]->url + " do: it asks one server, the first");
+  }
   life_.store(life::running, std::memory_order_release);
 }
 
