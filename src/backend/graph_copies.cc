@@ -390,11 +390,6 @@ bool learn_change(const exec_place& of, exec_needs& needs) {
   return w.taken();
 }
 
-bool switch_copy(const exec_place& of, exec_needs& needs, CUgraphNode node, bool on) {
-  on ? void(needs.changed.off.erase(node)) : void(needs.changed.off.insert(node));
-  return learn_change(of, needs);
-}
-
 bool is_for_client(const exec_place& of, exec_needs& needs, CUgraphNode node) {
   return of.copies.any() && walker(of, needs).is_for_client(node);
 }

@@ -66,7 +66,7 @@ struct copy_blocks {
 struct exec_changes {
   std::map<CUgraphNode, copy_blocks> copies;  ///< in place of what the graph's node says
   std::map<CUgraphNode, host_calls::function*> functions;
-  std::set<CUgraphNode> off;  ///< copies of client's memory that are switched off
+  std::set<CUgraphNode> off;  ///< nodes that are switched off
   /// Host functions with the bytes that this graph's launches bring them: a launch under way, and another
   /// executable graph of the same graph, may go with others.
   std::map<CUgraphNode, host_calls::function*> told;
@@ -130,9 +130,11 @@ struct exec_place {
 [[nodiscard]] bool learn_change(const exec_place& of, exec_needs& needs);
 /// Is the graph's node a copy to the client's memory? Its graph as above.
 bool is_for_client(const exec_place& of, exec_needs& needs, CUgraphNode node);
-/// Such a copy was switched off in the executable graph, or on again: launches send what it wrote, or do not.
-/// Result as of learn_change().
-[[nodiscard]] bool switch_copy(const exec_place& of, exec_needs& needs, CUgraphNode node, bool on);
+/// A node was switched off in the executable graph, or on again: launches send what it wrote, or do not, once
+/// that is learned.
+inline void switch_copy(exec_needs& needs, CUgraphNode node, bool on) {
+  on ? void(needs.changed.off.erase(node)) : void(needs.changed.off.insert(node));
+}
 /// Does a copy of this graph, or of one inside it, work on a block?
 bool has_blocks(const api::driver_table& driver, const graph_copies& copies, CUgraph graph);
 

@@ -298,7 +298,7 @@ outcome cuGraphExecUpdate_v2(call& c) {
   exec_needs next;
   next.graph = graph;
   // What is switched off stays so; in another graph the driver alone knows which node that is.
-  if (code == CUDA_SUCCESS && !needs->changed.off.empty() && body.graph != needs->graph_id)
+  if (code == CUDA_SUCCESS && !needs->silent.empty() && body.graph != needs->graph_id)
     code = CUDA_ERROR_NOT_SUPPORTED;
   if (code == CUDA_SUCCESS) next.changed.off = needs->changed.off;
   if (code == CUDA_SUCCESS) {
@@ -346,12 +346,20 @@ outcome cuGraphNodeSetEnabled(call& c) {
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   exec_needs& needs = *needs_of(c, body.exec);
   const exec_place place{c.driver(), c.session.captured_copies(), exec};
-  const bool learn = is_for_client(place, needs, node);
+  const bool on = body.flags != 0, learn = is_for_client(place, needs, node);
   if (learn && !can_be_learned(c, needs)) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
-  code = call_driver(c.driver().cuGraphNodeSetEnabled, exec, node, static_cast<unsigned>(body.flags));
+  const auto set = [&](unsigned to) { return call_driver(c.driver().cuGraphNodeSetEnabled, exec, node, to); };
+  code = set(on);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   c.objects().note_change(exec, c.header.ticket);
-  if (learn && !switch_copy(place, needs, node, body.flags != 0)) code = CUDA_ERROR_NOT_SUPPORTED;
+  // Also of one that is none of the client's now: it may become one while it is off.
+  switch_copy(needs, node, on);
+  if (learn && !learn_change(place, needs)) {
+    (void)set(!on);
+    switch_copy(needs, node, !on);
+    (void)learn_change(place, needs);
+    code = CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (last_is_over(c.driver(), needs)) drop_old(c, needs.changed);
   return outcome::answer(code);
 }

@@ -217,7 +217,7 @@ bool changes_needs(call& c, const node_parameters& from) {
 /// Another graph in the place of a child is not walked: it may be changed or gone when that is needed again.
 bool child_needs_nothing(call& c, const native_node& n, const exec_needs& needs) {
   return n.p.type != CU_GRAPH_NODE_TYPE_GRAPH ||
-         (needs.sources.empty() && needs.targets.empty() &&
+         (needs.sources.empty() && needs.targets.empty() && needs.silent.empty() &&
           !has_blocks(c.driver(), c.session.captured_copies(), n.p.graph.graph));
 }
 

@@ -435,7 +435,8 @@ CUresult mirrors::find_live(marshal::fetch_body& at, std::uint64_t context, std:
   finding found{changes, late_};
   if (at.address == 0) late_.begin_looks();
   for (;;) {
-    if (const CUresult code = find_once(at, context, found, only); code != CUDA_SUCCESS) return code;
+    if (const CUresult code = find_once(at, context, found, only); code != CUDA_SUCCESS)
+      return append_words(late_, changes), code;
     const bool again = at.address == 0 && late_.another_look();
     if (again) at = from_the_beginning;
     if (!again && (at.address == 0 || late_.size() >= marshal::most_late_changes))
@@ -504,11 +505,14 @@ bool mirrors::moved(std::span<const marshal::address_range> places) const {
 
 CUresult mirrors::answer(marshal::memory_question& q, std::uint64_t context,
                          std::vector<std::byte>& changes) {
+  const auto refused = static_cast<CUresult>(refused_.exchange(CUDA_SUCCESS));
+  if (refused != CUDA_SUCCESS && q.at.address != 0) return refused;
   if (q.watch && !q.places.empty() && !moved(q.places)) return q.at = {}, CUDA_SUCCESS;
   const marshal::fetch_body from = q.at;
   const CUresult code = find(q.at, context, changes, q.only, q.live);
   if (code == CUDA_SUCCESS || changes.empty()) return code;
-  // What was found before the device refused counts as sent: it goes, and the next question is refused.
+  // What was found before counts as sent: it goes, and the next question of this look is refused.
+  refused_.store(code);
   q.at = from.address != 0 ? from : marshal::fetch_body{from_the_beginning.address, 0, from.end};
   return CUDA_SUCCESS;
 }

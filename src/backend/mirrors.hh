@@ -131,6 +131,7 @@ class mirrors {
   bool one_memory_ = false;                    // the device's memory is this machine's
   bool touch_while_busy_ = false;              // managed memory may be touched while kernels run
   std::atomic<bool> in_use_{false};
+  std::atomic<int> refused_{CUDA_SUCCESS};  // what the next question of a look is answered
   std::atomic<std::size_t> managed_blocks_{0}, variables_{0};
   std::uint64_t pinned_ = 0, managed_ = 0, most_pinned_ = 0;
 };

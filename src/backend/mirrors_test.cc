@@ -306,19 +306,22 @@ TEST_F(MirrorsTest, WhatWasFoundBeforeTheDeviceRefusedIsTold) {
   ASSERT_EQ(blocks_.allocate_managed({page, 0, CU_MEM_ATTACH_GLOBAL}, 0, 1, 1, address), CUDA_SUCCESS);
   const std::uint64_t lower = address - (64u << 20);
   ASSERT_EQ(map(lower, page), CUDA_SUCCESS);
-  here(lower + 8) = 4;
-  device_->fail("cuMemcpyDtoHAsync_v2", CUDA_ERROR_LAUNCH_FAILED, 2);
-  marshal::memory_question question;
-  std::vector<std::byte> changes;
-  ASSERT_EQ(blocks_.answer(question, 1, changes), CUDA_SUCCESS);
-  EXPECT_EQ(changes, one_byte(lower, page, 8, std::byte{4}));
-  EXPECT_NE(question.at.address, 0u);
-  changes.clear();
-  EXPECT_EQ(blocks_.answer(question, 1, changes), CUDA_ERROR_LAUNCH_FAILED);
-  question = {};
-  EXPECT_EQ(blocks_.answer(question, 1, changes), CUDA_SUCCESS);
-  EXPECT_TRUE(changes.empty());
-  EXPECT_EQ(question.at.address, 0u);
+  for (const bool live : {false, true}) {
+    here(lower + 8) = live ? 5 : 4;
+    device_->fail("cuMemcpyDtoHAsync_v2", CUDA_ERROR_LAUNCH_FAILED, 1);
+    marshal::memory_question question;
+    question.live = live;
+    std::vector<std::byte> changes;
+    ASSERT_EQ(blocks_.answer(question, 1, changes), CUDA_SUCCESS);
+    EXPECT_EQ(changes, one_byte(lower, page, 8, std::byte(live ? 5 : 4)));
+    EXPECT_NE(question.at.address, 0u);
+    changes.clear();
+    EXPECT_EQ(blocks_.answer(question, 1, changes), CUDA_ERROR_LAUNCH_FAILED);
+    question.at = {};
+    EXPECT_EQ(blocks_.answer(question, 1, changes), CUDA_SUCCESS);
+    EXPECT_TRUE(changes.empty());
+    EXPECT_EQ(question.at.address, 0u);
+  }
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ std::optional<host_box> host_functions::box(std::uint64_t id) const {
 }
 
 bool host_functions::in_a_box(std::span<const std::byte> memory) const {
+  if (boxes_.load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(entries_, [&](const auto& one) {
     const std::span<const std::byte> its = one.second.box.extent();
@@ -71,6 +72,7 @@ std::uint64_t host_functions::keep(session& from, entry e) {
     const blocked_signals blocked;
     std::thread([this, &from] { work(from); }).detach();
   }
+  if (e.box.base) boxes_.fetch_add(1, std::memory_order_relaxed);
   entries_[++last_] = std::move(e);
   return last_;
 }
@@ -83,7 +85,8 @@ void host_functions::surround(std::function<void()> before, std::function<void()
 
 void host_functions::forget(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  entries_.erase(id);
+  const auto gone = entries_.extract(id);
+  if (!gone.empty() && gone.mapped().box.base) boxes_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 /// As they are now, behind the function that ran.

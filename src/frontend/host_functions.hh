@@ -66,6 +66,7 @@ class host_functions {
   std::uint64_t last_ = 0;
   std::unordered_map<std::uint64_t, entry> entries_;
   bool started_ = false;
+  std::atomic<std::size_t> boxes_{0};  ///< among them
   std::atomic<bool> gone_{true};
   std::atomic<bool> in_program_{false};
 };

@@ -30,6 +30,14 @@ struct tool_of_lane {
   std::int64_t runtime_begin = 0;
 };
 
+/// What a copy that waits for a default stream has brought: of what context and kind of stream, and
+/// mirrors::results_mark then.
+struct results_seen {
+  std::uint64_t context = 0, mark = 0;
+  bool per_thread = false;
+  bool operator==(const results_seen&) const = default;
+};
+
 struct lane {
   std::uint32_t id = 0;
   std::vector<context_state*> contexts;   ///< back() is current; may hold nullptr
@@ -40,7 +48,7 @@ struct lane {
       0;                     ///< CUstreamCaptureMode, exchanged by the program; the driver starts with global
   bool in_callback = false;  ///< runs a host function of the program: CUDA calls are not permitted
   std::uint64_t managed_work = 0;  ///< of the request under way that may touch managed memory
-  std::uint64_t results_mark = 0;  ///< mirrors::work_mark, up to which copies that wait have brought results
+  results_seen results;
   std::uint64_t mirrors_work = 0;  ///< context of the one that may touch memory of both sides
   std::optional<work_flow>
       live_work;             ///< of the request under way whose work may look at memory of both sides

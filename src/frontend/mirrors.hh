@@ -100,6 +100,10 @@ class mirrors {
   void unshut(std::uint64_t base);
   void work_begins(std::uint64_t context);  ///< kernels or copies may write from now on
   std::uint64_t work_mark() const { return work_mark_.load(std::memory_order_relaxed); }
+  /// Something begins that may change memory of both sides, or one stream waits for another that does; how
+  /// often so far.
+  void results_may_come() { results_mark_.fetch_add(1, std::memory_order_relaxed); }
+  std::uint64_t results_mark() const { return results_mark_.load(std::memory_order_relaxed); }
   /// All that was submitted in it before `mark` was taken; fetch() first. What began since keeps it at work.
   void work_is_done(std::uint64_t context, std::uint64_t mark);
   bool fetch_needed() const { return working_.load(std::memory_order_acquire); }
@@ -150,7 +154,7 @@ class mirrors {
   std::size_t lazy_ = 0;  // so many are
   std::atomic<std::size_t> count_{0}, for_kernels_{0}, live_{0};
   std::atomic<bool> working_{false};
-  std::atomic<std::uint64_t> work_mark_{0};
+  std::atomic<std::uint64_t> work_mark_{0}, results_mark_{0};
 };
 
 }  // namespace outboard::frontend

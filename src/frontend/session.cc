@@ -82,7 +82,7 @@ std::uint64_t session::send(const outgoing& request, wire::frame_kind kind, wait
   const std::size_t used = request.bulk.empty() ? (request.payload.empty() ? 1 : 2) : 3;
   add(sent_, raw.size() + header.size);
   last_ticket_ = header.ticket;
-  if (calls_watched()) [[unlikely]]
+  if (calls_watched() && notes_calls) [[unlikely]]
     note_request(header.ticket, this_lane().call);
   if (kind == wire::frame_kind::post && gathers()) {
     const auto now = outbox::clock::now();
@@ -334,7 +334,7 @@ void session::landed(std::uint64_t ticket, std::uint64_t end) {
 
 bool session::copies_pending_by_frames(std::span<const std::byte> memory) {
   if (asides_.pending()) return true;
-  if (landings_pending_.load(std::memory_order_relaxed) == 0) return false;
+  if (landings_pending_.load(std::memory_order_acquire) == 0) return false;
   constexpr std::size_t few = 1000;  // to look through
   {
     const std::lock_guard lock(state_mutex_);
@@ -344,18 +344,33 @@ bool session::copies_pending_by_frames(std::span<const std::byte> memory) {
 }
 
 bool session::lands_in(std::span<const std::byte> memory) {
-  if (landings_pending_.load(std::memory_order_relaxed) == 0) return false;
+  if (landings_pending_.load(std::memory_order_acquire) == 0) return false;
   const std::lock_guard lock(state_mutex_);
   return std::ranges::any_of(landings_,
                              [&](const auto& entry) { return overlap(entry.second.extent(), memory); });
 }
 
+namespace {
+
+/// From the first byte of them to the last.
+std::span<const std::byte> around(std::span<const std::span<std::byte>> places) {
+  const std::byte *first = places[0].data(), *end = first;
+  for (const std::span<std::byte> place : places) {
+    first = std::min<const std::byte*>(first, place.data());
+    end = std::max<const std::byte*>(end, place.data() + place.size());
+  }
+  return {first, end};
+}
+
+}  // namespace
+
 /// A graph's copies come by frames, whatever way those before them in its stream went.
 status session::before_landing(std::span<const std::span<std::byte>> places) {
-  const auto crosses = [&](std::span<const std::byte> place) {
-    return (asides_.pending() && asides_.touch(place)) || (drains_->pending() && drains_->touch(place));
-  };
-  return std::ranges::any_of(places, crosses) ? collect_asides() : status{};
+  const bool crosses = asides_.pending() &&
+                       std::ranges::any_of(places, [&](const auto& place) { return asides_.touch(place); });
+  return crosses || (drains_->pending() && !places.empty() && drains_->touch(around(places)))
+             ? collect_asides()
+             : status{};
 }
 
 void session::copy_failed(std::uint64_t ticket) {

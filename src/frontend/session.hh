@@ -154,6 +154,9 @@ class session final : private frame_sink {
   /// A data connection was lost: the session is no good without it.
   void lose_data_connection() { lose("a data connection to the server broke"); }
   std::uint64_t session_id = 0;
+  /// Its requests are known by the calls that send them (call_watch.hh). One session in a process: tickets
+  /// are each session's own.
+  bool notes_calls = true;
 
  private:
   std::uint64_t send(const outgoing& request, wire::frame_kind kind, waiter* waiting, const landing* land);

@@ -44,6 +44,13 @@ bool of_kernels_alone(const api::function_info& about) {
 /// Reads memory of the device only, for ordinary memory of the program.
 bool only_reads(const api::function_info& about) { return about.name.starts_with("cuMemcpyDtoH"); }
 
+/// A stream that waits for another one's event comes behind its kernels. (Copies from the program's memory
+/// to the device's own change nothing of both sides; those to managed memory are waited for.)
+bool brings_results(const api::function_info& about, api::opcode code) {
+  if (about.name.starts_with("cuStreamWaitEvent")) return true;
+  return begins_work(about) && !only_reads(about) && code != api::opcode::cuMemcpyHtoD_v2;
+}
+
 /// Launches and fills may carry the error of an earlier one, but say nothing of what is complete.
 bool learns_of_completion(const api::function_info& about) {
   for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuGraphUpload", "cuMemset"}) {
@@ -193,7 +200,8 @@ void tell_left(lane& own) {
   process& p = process::instance();
   if (own.managed_work) p.managed().left(std::exchange(own.managed_work, 0));
   // Once more: a call that was answered meanwhile may have taken this work for a part of what is over.
-  if (const std::uint64_t context = std::exchange(own.mirrors_work, 0)) p.mirrors().work_begins(context);
+  const std::uint64_t context = std::exchange(own.mirrors_work, 0);
+  if (context && p.find_context(context)) p.mirrors().work_begins(context);
   if (const auto flow = std::exchange(own.live_work, {}))
     p.live().begins(*p.server(), *flow, std::exchange(own.awaits_word, false));
 }
@@ -284,6 +292,7 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   if (!about) return CUDA_SUCCESS;
   note_event(own, code, payload);
   const bool works = begins_work(*about);
+  if (brings_results(*about, code)) p.mirrors().results_may_come();
   if (!works && !learns_of_completion(*about)) return CUDA_SUCCESS;
   const auto flow = works && !only_reads(*about) ? flow_of(own, code, payload) : std::nullopt;
   if (!bulk.empty() && p.managed().started()) p.managed().uploaded(bulk);

@@ -16,13 +16,13 @@ CUresult finish(lane& own, marshal::flavour how);
 class earlier_results {
  public:
   /// Before the copy.
-  explicit earlier_results(lane& own);
+  explicit earlier_results(lane& own) : own_(own), mark_(process::instance().mirrors().results_mark()) {}
   /// Behind it: waits where something comes, in its default stream and those that this one waits for.
   CUresult bring(marshal::flavour how) const;
 
  private:
   lane& own_;
-  bool changes_ = false;  ///< work began since somebody last looked for them
+  const std::uint64_t mark_;
 };
 
 /// Waits for what a copy between two places of the program comes behind, which is over when its call returns:

@@ -131,7 +131,7 @@ CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream 
 CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
   const earlier_results earlier(this_lane());
   const CUresult code = give_to_device(to, from, size, stream, how);
-  return code == CUDA_SUCCESS ? earlier.bring(how) : code;
+  return code == CUDA_SUCCESS && size != 0 ? earlier.bring(how) : code;
 }
 
 CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
@@ -241,18 +241,16 @@ CUresult unified(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream,
 
 }  // namespace
 
-earlier_results::earlier_results(lane& own) : own_(own) {
-  const mirrors& shown = process::instance().mirrors();
-  changes_ = shown.any() && shown.fetch_needed() && shown.work_mark() != own.results_mark;
-}
-
 CUresult earlier_results::bring(flavour how) const {
   process& p = process::instance();
   // The server says what a capture makes of the copy.
   if (marshal::on_stream(how) || !p.server() || any_capture_open()) return CUDA_SUCCESS;
-  const bool come = changes_ || p.server()->copies_pending();
-  own_.results_mark = p.mirrors().work_mark();
-  return come ? wait_in_stream(nullptr, how) : CUDA_SUCCESS;
+  const results_seen now{own_.context_handle(), mark_, marshal::per_thread(how)};
+  const bool changes = mark_ != 0 && p.mirrors().any() && p.mirrors().fetch_needed() && own_.results != now;
+  if (!changes && !p.server()->copies_pending()) return CUDA_SUCCESS;
+  const CUresult code = wait_in_stream(nullptr, how);
+  if (code == CUDA_SUCCESS) own_.results = now;
+  return code;
 }
 
 CUresult finish(lane& own, flavour how) {

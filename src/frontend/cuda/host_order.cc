@@ -65,8 +65,10 @@ CUresult settle(lane& own, const void* source, std::uint64_t size) {
   if (!process::instance().arena().chunk_of(chunk) && (!block || !is_host(block->kind))) return CUDA_SUCCESS;
   const std::span<const std::byte> memory(static_cast<const std::byte*>(source), size);
   if (!server.copies_pending_to(memory)) return CUDA_SUCCESS;
-  // A wait would end a capture; and other contexts may have copies under way, too.
-  CUresult code = any_capture_open() ? catch_up(own) : wait_for_current(own);
+  // A wait would end a capture, and streams may wait for what this thread does next; and other contexts may
+  // have copies under way, too.
+  const bool may_wait_for_us = server.callbacks_expected() || process::instance().live().words_awaited();
+  CUresult code = any_capture_open() || may_wait_for_us ? catch_up(own) : wait_for_current(own);
   while (code == CUDA_SUCCESS && server.copies_pending_to(memory)) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     code = catch_up(own);
