@@ -128,6 +128,10 @@ class process {
   std::mutex& showing() { return showing_; }  ///< held while a block becomes visible to kernels
   bool host_memory_in_use() const { return host_memory_in_use_.load(std::memory_order_relaxed); }
   void use_host_memory() { host_memory_in_use_.store(true, std::memory_order_relaxed); }
+  /// The program has page-locked memory that it means kernels to write: it has said so, or asked what they
+  /// call it.
+  bool host_memory_mapped() const { return host_memory_mapped_.load(std::memory_order_relaxed); }
+  void map_host_memory() { host_memory_mapped_.store(true, std::memory_order_relaxed); }
   /// Graphs allocate or free memory: a launch may be refused for what an earlier one has left.
   void use_graph_memory() { graph_memory_in_use_.store(true, std::memory_order_relaxed); }
   bool graph_memory_in_use() const { return graph_memory_in_use_.load(std::memory_order_relaxed); }
@@ -177,7 +181,7 @@ class process {
   std::atomic<bool> told_of_addresses_{false};
   activity work_;
   std::mutex showing_;
-  std::atomic<bool> host_memory_in_use_{false};
+  std::atomic<bool> host_memory_in_use_{false}, host_memory_mapped_{false};
   std::atomic<bool> graph_memory_in_use_{false};
   claimed_range window_;
   std::vector<std::unique_ptr<slot_addresses>> slots_;

@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
-from outboard_testing import LIBRARY, SystemTest, program, run_program, through_run  # noqa: E402
+from outboard_testing import LIBRARY, SystemTest, clean_environment, program, run_program, through_run  # noqa: E402
 
 ICD = {"OCL_ICD_VENDORS": str(LIBRARY / "libOutboardOpenCL.so.1")}
 SIZES = (16, 64, 192)  # of the matrices in tests/opencl/matmul.cc
@@ -62,13 +62,17 @@ class Profile(SystemTest):
         self.nothing_is_left(daemon)
 
     def test_by_run_with_a_summary(self):
-        done = through_run(program("opencl_vector_add"), "--profile-summary")
+        done = through_run(program("opencl_vector_add"), "--profile-summary",
+                           environment=clean_environment(OPENCL_TEST_PLATFORM="outboard"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, r"calls: [1-9]\d* answered here, [1-9]\d* sent without waiting, [1-9]\d* waited for")
         self.assertRegex(done.stderr, r"(?m)^ *100\.0 .* add$")
 
     def test_of_several_servers_the_first_tells(self):
-        first, second = self.serve(), self.serve()
+        first, own = self.serve(), self.folder
+        self.folder = os.path.join(own, "second")
+        os.mkdir(self.folder)
+        second, self.folder = self.serve(), own
         done = run_program(program("opencl_several"), f"{first.unix},{second.unix}", OUTBOARD_PROFILE=self.file, **ICD)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(f"the profile lacks what the devices of {second.unix} do", done.stderr)

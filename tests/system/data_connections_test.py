@@ -5,7 +5,7 @@ import struct
 import subprocess
 import unittest
 
-from outboard_testing import AT_ONCE, BUILD, REFUSAL, SESSION, WELCOME, Client, SystemTest, program, run_program, wait_until
+from outboard_testing import AT_ONCE, BUILD, REFUSAL, SANITIZED, SESSION, WELCOME, Client, SystemTest, program, run_program, wait_until
 from recording import Relay
 
 DATA = 5
@@ -81,7 +81,8 @@ class DataConnections(SystemTest):
         plain = self.copied_over_a_line(daemon, 0.5, OUTBOARD_COMPRESSION="0")
         packed = self.copied_over_a_line(daemon, 0.5)
         print(f"24 MiB there and back at 0.5 Gb/s, ms: {plain} as they are, {packed} packed where it pays")
-        self.assertLess(packed["small_numbers"], plain["small_numbers"] * 0.8)
+        if not SANITIZED:  # there it takes longer to pack than the line saves, on a busy machine
+            self.assertLess(packed["small_numbers"], plain["small_numbers"] * 0.8)
         self.assertLess(packed["random"], plain["random"] * 1.2)
         self.nothing_is_left(daemon)
         unpacked = self.copied_over_a_line(self.serve(config="compression = false\n" + AT_ONCE), 0.5)

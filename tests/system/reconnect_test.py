@@ -373,9 +373,8 @@ class Ends(Links):
         before = time.monotonic()
         self.assertTrue(wait_until(lambda: not is_alive(session["worker"]), 5))
         self.assertLess(time.monotonic() - before, 1.0)
-        self.assertEqual(runner.wait(10), 128 + signal.SIGKILL)
-        runner.stdout.close()
-        runner.stderr.close()
+        out, err = runner.communicate(timeout=10)
+        self.assertEqual(runner.returncode, 128 + signal.SIGKILL, out + err)
         self.sessions_are_gone(daemon)
         self.assertIn("its program has ended", daemon.log())
 

@@ -51,6 +51,21 @@ bool brings_results(const api::function_info& about, api::opcode code) {
   return begins_work(about) && !only_reads(about) && code != api::opcode::cuMemcpyHtoD_v2;
 }
 
+/// The same where both sides have one memory, page-locked and shared: what is written there needs no fetch.
+void note_shared_results(api::opcode code, std::span<const std::byte> payload) {
+  process& p = process::instance();
+  bool brings = false;
+  if (code == api::opcode::cuMemcpyAsync) {
+    wire::reader from(payload);
+    const auto body = marshal::take_body<marshal::copy_across_body>(from);
+    brings = marshal::on_stream(body.how) && p.arena().holds(body.to);
+  } else if (p.host_memory_mapped()) {
+    const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
+    brings = about && brings_results(*about, code);
+  }
+  if (brings) p.mirrors().results_may_come();
+}
+
 /// Launches and fills may carry the error of an earlier one, but say nothing of what is complete.
 bool learns_of_completion(const api::function_info& about) {
   for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuGraphUpload", "cuMemset"}) {
@@ -287,6 +302,7 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
     marshal::find_addresses(bulk, sizeof(std::uint64_t), watch);
     if (const CUresult shown = show_all(own, noted); shown != CUDA_SUCCESS) return shown;
   }
+  if (p.arena().in_use()) note_shared_results(code, payload);
   if (!p.mirrors().any()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about) return CUDA_SUCCESS;

@@ -11,8 +11,10 @@ namespace outboard::frontend::cuda {
 CUresult finish(lane& own, marshal::flavour how);
 
 /// What the stream of a synchronous copy to the device had to do before: kernels' changes of memory of both
-/// sides, later copies. The driver returns from such a copy when all of that is over (measured: 580, every
-/// size, pageable and page-locked), so the program may look at it; the copy itself need not be waited for.
+/// sides, later copies. (Of page-locked memory that both sides share, what kernels do counts once the program
+/// has asked for its device's address or allocated it to be mapped.) The driver returns from such a copy when
+/// all of that is over (measured: 580, every size, pageable and page-locked), so the program may look at it;
+/// the copy itself need not be waited for.
 class earlier_results {
  public:
   /// Before the copy.

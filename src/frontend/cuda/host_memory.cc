@@ -94,6 +94,7 @@ CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
       bytesize, [&](pinned_chunk& chunk) { return back(own, chunk); }, block.base);
   if (backed != CUDA_SUCCESS) return backed;
   p.use_host_memory();
+  if (flags & CU_MEMHOSTALLOC_DEVICEMAP) p.map_host_memory();
   block.size = bytesize;
   block.kind = memory_kind::pinned;
   block.context = own.context_handle();
@@ -246,6 +247,7 @@ CUresult ends::cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigne
   const auto address = reinterpret_cast<std::uint64_t>(p);
   const auto block = state.addresses().find(address);
   if (!pdptr || Flags != 0 || !block || !is_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
+  state.map_host_memory();
   std::uint64_t found = 0;
   const CUresult code = device_pointer_of(own, *block, address, found);
   if (code == CUDA_SUCCESS) *pdptr = found;
