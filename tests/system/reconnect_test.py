@@ -363,8 +363,9 @@ class Ends(Links):
 
     def test_run_reports_its_programs_death(self):
         daemon = self.serve(config=RESUMED)
+        # The search for leaks stumbles over the ended threads of a library that was loaded on demand (TLS).
         runner = subprocess.Popen([OUTBOARD, *run_command(program("interrupted", 100000, 0), "--server", daemon.tcp)],
-                                  env={**clean_environment(), **self.client()}, stdin=subprocess.DEVNULL,
+                                  env=clean_environment(ASAN_OPTIONS="detect_leaks=0", **self.client()), stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(runner.wait)
         self.assertTrue(wait_until(lambda: any(s["state"] == "running" for s in daemon.sessions()), 20))
