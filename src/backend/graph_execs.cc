@@ -346,7 +346,8 @@ outcome cuGraphNodeSetEnabled(call& c) {
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   exec_needs& needs = *needs_of(c, body.exec);
   const exec_place place{c.driver(), c.session.captured_copies(), exec};
-  const bool on = body.flags != 0, learn = is_for_client(place, needs, node);
+  const bool on = body.flags != 0, was = !needs.changed.off.contains(node);
+  const bool learn = is_for_client(place, needs, node);
   if (learn && !can_be_learned(c, needs)) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   const auto set = [&](unsigned to) { return call_driver(c.driver().cuGraphNodeSetEnabled, exec, node, to); };
   code = set(on);
@@ -355,8 +356,8 @@ outcome cuGraphNodeSetEnabled(call& c) {
   // Also of one that is none of the client's now: it may become one while it is off.
   switch_copy(needs, node, on);
   if (learn && !learn_change(place, needs)) {
-    (void)set(!on);
-    switch_copy(needs, node, !on);
+    (void)set(was);
+    switch_copy(needs, node, was);
     (void)learn_change(place, needs);
     code = CUDA_ERROR_NOT_SUPPORTED;
   }

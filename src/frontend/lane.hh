@@ -49,6 +49,7 @@ struct lane {
   bool in_callback = false;  ///< runs a host function of the program: CUDA calls are not permitted
   std::uint64_t managed_work = 0;  ///< of the request under way that may touch managed memory
   results_seen results;
+  bool results_come = false;       ///< of the request under way (mirrors::results_mark)
   std::uint64_t mirrors_work = 0;  ///< context of the one that may touch memory of both sides
   std::optional<work_flow>
       live_work;             ///< of the request under way whose work may look at memory of both sides

@@ -94,7 +94,7 @@ TEST_F(PageGateTest, WhoTouchesPagesWhileTheyAreOpenedGoesOn) {
   std::vector<std::thread> threads;
   for (auto& mine : touches) {
     threads.emplace_back([&] {
-      for (; !over; ++mine) theirs(3 * page) = 1;
+      for (; !over; ++mine) std::atomic_ref(theirs(3 * page)).store(1, std::memory_order_relaxed);
     });
   }
   const auto all_went_on = [&](auto before) {

@@ -41,7 +41,8 @@ class Profile(SystemTest):
             calls = {e["args"]["correlation"]: e for e in events if e.get("cat") == "driver" and "correlation" in e["args"]}
             waits = [e for e in events if e["name"] == "clWaitForEvents"]
             title = next(e["args"]["name"] for e in events if e["name"] == "process_name" and "device" in e["args"]["name"])
-            error_us = 1 + int(title.split("agree to ")[1].split(" us")[0])
+            # And the device's own clock, which the length of an enqueue bounds: long on a busy machine.
+            error_us = 1000 + int(title.split("agree to ")[1].split(" us")[0])
             for kernel, copy, wait in zip(kernels, copies, waits, strict=True):
                 launch = calls[kernel["args"]["correlation"]]
                 self.assertEqual(launch["name"], "clEnqueueNDRangeKernel")

@@ -83,6 +83,13 @@ void seen_by_every_way() {
       {blocking, [&](int) { MUST(cudaMemcpy(other_device, small_locked, 64, cudaMemcpyHostToDevice)); }},
       {blocking,
        [&](int) { MUST(cudaMemcpy2D(other_device, 8, small_locked, 16, 4, 3, cudaMemcpyHostToDevice)); }},
+      {s,
+       [&](int) {
+         MUST(cudaMemcpy(other_device, &small, 4,
+                         cudaMemcpyHostToDevice));  // this one waits for nothing there
+         MUST(cudaStreamWaitEvent(nullptr, e, 0));
+         MUST(cudaMemcpy(other_device, &small, 4, cudaMemcpyHostToDevice));
+       }},
       {blocking,
        [&](int) {
          MUST(cudaFree(gone.back()));
@@ -120,6 +127,30 @@ void seen_by_every_way() {
   MUST(cudaFreeHost(small_locked));
   MUST(cudaFree(device));
   MUST(cudaFree(other_device));
+}
+
+/// The same of a graph's copy.
+void copied_by_a_graph_before() {
+  int *host, *device, small = 0;
+  MUST(cudaMallocHost(&host, bytes));
+  MUST(cudaMalloc(&device, bytes + 64));
+  const stream blocking(cudaStreamDefault);
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  MUST(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeGlobal));
+  MUST(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, blocking));
+  MUST(cudaStreamEndCapture(blocking, &graph));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  for (int value = n; value < 5 * n; value += n) {
+    fill<<<n / 256, 256, 0, blocking>>>(device, n, value);
+    MUST(cudaGraphLaunch(exec, blocking));
+    MUST(cudaMemcpy(device + n, &small, sizeof small, cudaMemcpyHostToDevice));
+    EXPECT(is(host, value));
+  }
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaFreeHost(host));
+  MUST(cudaFree(device));
 }
 
 /// The same of what a kernel wrote to memory of the host.
@@ -366,6 +397,7 @@ void refused_copies() {
 
 int main() {
   seen_by_every_way();
+  copied_by_a_graph_before();
   written_before_a_copy(false);
   written_before_a_copy(true);
   written_by_a_host_function(false);

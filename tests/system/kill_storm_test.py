@@ -1,5 +1,6 @@
 """kill -9 of clients and of workers at random moments under load: the others finish right, the dead one's worker is gone
 within a second, nothing is left. usage: kill_storm_test.py [KILLS]"""
+import contextlib
 import os
 import random
 import signal
@@ -78,7 +79,8 @@ class KillStorm(SystemTest):
     def kill_until_the_end(self, daemon, client, worker):
         """A client that had no welcome yet begins again with another worker, which is killed, too. When the last one was."""
         while worker:
-            os.kill(worker, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the client has ended meanwhile, and its worker too
+                os.kill(worker, signal.SIGKILL)
             killed, dead = time.monotonic(), worker
             wait_until(lambda: client.poll() is not None or self.other_worker(daemon, client, dead), HUNG_AFTER)
             worker = None if client.poll() is not None else self.other_worker(daemon, client, dead)

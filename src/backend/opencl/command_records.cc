@@ -105,14 +105,14 @@ device::recorded_work command_records::take(bool all) {
   const std::lock_guard one_at_a_time(taking_);
   device::recorded_work taken;
   std::vector<command> timed;
+  std::uint64_t lost = 0;
   const std::vector<command> finished = over(all);
-  const std::lock_guard lock(mutex_);
   for (command one : finished) {
     if (time(one)) {
       clocks_[one.what.device].note(one.queued, one.before, one.after);
       timed.push_back(one);
     } else if (status_of(table_, one.done) == CL_COMPLETE) {
-      ++dropped_;
+      ++lost;
     }
     table_.clReleaseEvent(one.done);
   }
@@ -123,6 +123,8 @@ device::recorded_work command_records::take(bool all) {
     one.what.end = clock.ours(one.what.end);
     taken.records.push_back(one.what);
   }
+  const std::lock_guard lock(mutex_);
+  dropped_ += lost;
   taken.names = std::exchange(untold_, {});
   taken.dropped = dropped_ + (all ? under_way_.size() : 0);
   taken.more = finished.size() == most_taken;

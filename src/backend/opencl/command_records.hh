@@ -63,14 +63,14 @@ class command_records final : public device::work_recorder {
 
   const api::opencl::function_table& table_;
   std::atomic<bool> on_{false};
-  std::mutex taking_;  // held by who takes; before mutex_
-  std::mutex mutex_;   // guards what follows
+  std::mutex taking_;                            // held by who takes, guards the clocks; before mutex_
+  std::map<std::uint32_t, event_clock> clocks_;  // by device
+  std::mutex mutex_;                             // guards what follows
   std::deque<command> under_way_;
   std::map<cl_device_id, std::uint32_t> devices_;
   std::map<cl_context, std::uint32_t> contexts_;
   std::map<cl_command_queue, place> queues_;
   std::uint32_t queues_seen_ = 0;
-  std::map<std::uint32_t, event_clock> clocks_;  // by device
   std::map<std::string, std::uint32_t, std::less<>> names_;
   std::vector<std::string> untold_;  // names that nobody has taken
   std::uint64_t dropped_ = 0;

@@ -334,7 +334,7 @@ CUresult copy_box(box copy, CUstream stream, flavour how) {
     return code == CUDA_SUCCESS && seen ? finish(own, how) : code;
   }
   if (is_host(copy.to)) return to_host(own, copy, size, stream, how, good);
-  if (to_there) process::instance().mirrors().results_may_come();
+  if (to_there) expect_results(own);
   request r(api::opcode::cuMemcpy3D_v2, own);
   r.names_copies_alone();
   marshal::put_body(r.body(), body_of(copy, stream, how));

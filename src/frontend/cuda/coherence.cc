@@ -52,18 +52,18 @@ bool brings_results(const api::function_info& about, api::opcode code) {
 }
 
 /// The same where both sides have one memory, page-locked and shared: what is written there needs no fetch.
-void note_shared_results(api::opcode code, std::span<const std::byte> payload) {
+bool brings_shared_results(api::opcode code, std::span<const std::byte> payload) {
+  using enum api::opcode;
   process& p = process::instance();
-  bool brings = false;
-  if (code == api::opcode::cuMemcpyAsync) {
+  if (code == cuMemcpyAsync) {
     wire::reader from(payload);
     const auto body = marshal::take_body<marshal::copy_across_body>(from);
-    brings = marshal::on_stream(body.how) && p.arena().holds(body.to);
-  } else if (p.host_memory_mapped()) {
-    const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
-    brings = about && brings_results(*about, code);
+    return marshal::on_stream(body.how) && p.arena().holds(body.to);
   }
-  if (brings) p.mirrors().results_may_come();
+  if (code == cuGraphLaunch || code == cuStreamWaitEvent || code == cuStreamWaitEvent_ptsz) return true;
+  if (!p.host_memory_mapped()) return false;
+  const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
+  return about && brings_results(*about, code);
 }
 
 /// Launches and fills may carry the error of an earlier one, but say nothing of what is complete.
@@ -211,12 +211,18 @@ completion_mark take_mark() {
   return {p.mirrors().work_mark(), p.managed().started() ? p.managed().mark() : 0, p.live().mark()};
 }
 
+void expect_results(lane& own) {
+  process::instance().mirrors().results_may_come();
+  own.results_come = true;
+}
+
 void tell_left(lane& own) {
   process& p = process::instance();
   if (own.managed_work) p.managed().left(std::exchange(own.managed_work, 0));
   // Once more: a call that was answered meanwhile may have taken this work for a part of what is over.
   const std::uint64_t context = std::exchange(own.mirrors_work, 0);
   if (context && p.find_context(context)) p.mirrors().work_begins(context);
+  if (std::exchange(own.results_come, false)) p.mirrors().results_may_come();
   if (const auto flow = std::exchange(own.live_work, {}))
     p.live().begins(*p.server(), *flow, std::exchange(own.awaits_word, false));
 }
@@ -302,13 +308,13 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
     marshal::find_addresses(bulk, sizeof(std::uint64_t), watch);
     if (const CUresult shown = show_all(own, noted); shown != CUDA_SUCCESS) return shown;
   }
-  if (p.arena().in_use()) note_shared_results(code, payload);
+  if (p.arena().in_use() && brings_shared_results(code, payload)) expect_results(own);
   if (!p.mirrors().any()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about) return CUDA_SUCCESS;
   note_event(own, code, payload);
   const bool works = begins_work(*about);
-  if (brings_results(*about, code)) p.mirrors().results_may_come();
+  if (brings_results(*about, code)) expect_results(own);
   if (!works && !learns_of_completion(*about)) return CUDA_SUCCESS;
   const auto flow = works && !only_reads(*about) ? flow_of(own, code, payload) : std::nullopt;
   if (!bulk.empty() && p.managed().started()) p.managed().uploaded(bulk);

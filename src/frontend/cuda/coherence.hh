@@ -26,10 +26,13 @@ struct completion_mark {
 };
 completion_mark take_mark();
 
+/// What the request that is about to leave does may be seen in the host's memory (mirrors::results_mark).
+void expect_results(lane& own);
+
 /// The request has left, or never will.
 void tell_left(lane& own);
 inline void after_leaving(lane& own) {
-  if (own.managed_work || own.live_work || own.mirrors_work) tell_left(own);
+  if (own.managed_work || own.live_work || own.mirrors_work || own.results_come) tell_left(own);
 }
 
 /// What threads of ours ask the session about the program's work.

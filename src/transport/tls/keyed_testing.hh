@@ -2,6 +2,7 @@
 // another transport.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -13,7 +14,8 @@ namespace outboard::transport::tls {
 
 class keyed_listener final : public listener {
  public:
-  keyed_listener(std::unique_ptr<listener> raw, library& by, std::shared_ptr<tls_connection*> silent)
+  keyed_listener(std::unique_ptr<listener> raw, library& by,
+                 std::shared_ptr<std::atomic<tls_connection*>> silent)
       : raw_(std::move(raw)), by_(by), silent_(std::move(silent)) {}
 
   /// Tests use both ends from one thread, so the handshake is done here.
@@ -22,7 +24,7 @@ class keyed_listener final : public listener {
     if (!got.ok()) return got;
     auto made = std::make_unique<tls_connection>(std::move(*got), by_.start_server(secret{}),
                                                  tls_connection::side::server);
-    if (tls_connection* const client = std::exchange(*silent_, nullptr)) {
+    if (tls_connection* const client = silent_->exchange(nullptr)) {
       std::thread other([&] { (void)client->shake(until); });
       (void)made->shake(until);
       other.join();
@@ -36,7 +38,7 @@ class keyed_listener final : public listener {
  private:
   std::unique_ptr<listener> raw_;
   library& by_;
-  std::shared_ptr<tls_connection*> silent_;
+  std::shared_ptr<std::atomic<tls_connection*>> silent_;
 };
 
 class keyed_transport final : public transport {
@@ -61,7 +63,7 @@ class keyed_transport final : public transport {
  private:
   std::unique_ptr<transport> raw_;
   library& by_;
-  std::shared_ptr<tls_connection*> silent_ =
+  std::shared_ptr<std::atomic<tls_connection*>> silent_ =
       std::make_shared<tls_connection*>(nullptr);  ///< whose handshake is to be done
 };
 
