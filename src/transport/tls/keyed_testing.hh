@@ -64,7 +64,7 @@ class keyed_transport final : public transport {
   std::unique_ptr<transport> raw_;
   library& by_;
   std::shared_ptr<std::atomic<tls_connection*>> silent_ =
-      std::make_shared<tls_connection*>(nullptr);  ///< whose handshake is to be done
+      std::make_shared<std::atomic<tls_connection*>>(nullptr);  ///< whose handshake is to be done
 };
 
 inline std::unique_ptr<transport> make_keyed(std::unique_ptr<transport> raw) {
