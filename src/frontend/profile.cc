@@ -82,7 +82,6 @@ class recording {
   }
 
   void lacks(const std::string& what) {
-    if (!on()) return;
     const std::string line = "the profile lacks " + what;
     log::error(line);
     writer_.note(line);
@@ -154,7 +153,9 @@ void start(const profile_settings& how) { recording::instance().start(how); }
 void attach(session& server, bool offered, profile_services services) {
   recording::instance().attach(server, offered, services);
 }
-void lacks(const std::string& what) { recording::instance().lacks(what); }
+void lacks(const std::string& what) {
+  if (on()) recording::instance().lacks(what);
+}
 void finish(const traffic& moved) { recording::instance().finish(moved); }
 void forked() {
   watch_calls(call_watcher::profile, false);
