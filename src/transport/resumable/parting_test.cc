@@ -5,7 +5,9 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <functional>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -57,9 +59,18 @@ class relay {
     if (got < 0) return errno == EAGAIN;
     if (got == 0) return false;
     left_[from] -= static_cast<std::size_t>(got);
-    const bool went =
-        ::send(ends_[1 - from].get(), some.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL) == got;
-    return went && left_[from] != 0;
+    return hand_on(1 - from, std::span(some).first(static_cast<std::size_t>(got))) && left_[from] != 0;
+  }
+  /// Never waits in send(): nobody may be there who receives, and then this ends when the relay does.
+  bool hand_on(std::size_t to, std::span<const std::byte> bytes) {
+    while (!bytes.empty() && !over_.load()) {
+      pollfd room{ends_[to].get(), POLLOUT, 0};
+      if (::poll(&room, 1, 5) == 0) continue;
+      const ssize_t went = ::send(ends_[to].get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (went < 0 && errno != EAGAIN) return false;
+      bytes = bytes.subspan(went < 0 ? 0 : static_cast<std::size_t>(went));
+    }
+    return bytes.empty();
   }
 
   std::array<unique_fd, 2> ends_;
@@ -79,6 +90,9 @@ class resumed {
   }
   ~resumed() {
     over_.store(true);
+    // Its thread may be sending again what nobody takes: this thread is the one that looks after both ends.
+    client->give_up(true, "");
+    server->give_up(true, "");
     looks_after_.join();
   }
   resumed(const resumed&) = delete;
