@@ -1,6 +1,7 @@
-# outboard_library(NAME [USES folder...] [LIBRARIES lib...] [PRECOMPILE header...]): the folder's *.cc become the static
-# library outboard_NAME, whose link list USES is the folder's include rule (tests/include_rules checks it); its *_test.cc
-# become one gtest program NAME_test. PRECOMPILE: headers below src/ that most of its files include.
+# outboard_library(NAME [FOLDERS inner...] [USES folder...] [LIBRARIES lib...] [PRECOMPILE header...]): the folder's *.cc
+# and those of the inner folders that it names become the static library outboard_NAME, whose link list USES is the
+# include rule of them all (tests/house/include_rules.py checks it); their *_test.cc become one gtest program NAME_test.
+# PRECOMPILE: headers below src/ that most of its files include.
 if(OUTBOARD_CLIENT)
   find_package(GTest)  # of the other machine: without it the tests beside the code cannot be built for it
 else()
@@ -38,9 +39,13 @@ function(outboard_precompile_tests target)
 endfunction()
 
 function(outboard_library name)
-  cmake_parse_arguments(arg "" "" "USES;LIBRARIES;PRECOMPILE;TEST_USES;TEST_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "" "FOLDERS;USES;LIBRARIES;PRECOMPILE;TEST_USES;TEST_LIBRARIES" ${ARGN})
   string(REPLACE "/" "_" target outboard_${name})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  set(patterns *.cc)
+  foreach(folder ${arg_FOLDERS})
+    list(APPEND patterns ${folder}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

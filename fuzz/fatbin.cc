@@ -1,7 +1,7 @@
 // Containers of device code, with their decompression.
 #include <span>
 
-#include "ptx/fatbin.hh"
+#include "ptx/text/fatbin.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outboard;

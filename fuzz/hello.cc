@@ -4,8 +4,8 @@
 #include <span>
 #include <string_view>
 
-#include "backend/control.hh"
-#include "backend/handshake.hh"
+#include "backend/daemon/control.hh"
+#include "backend/daemon/handshake.hh"
 #include "base/check.hh"
 
 using namespace outboard;

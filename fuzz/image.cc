@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "marshal/image.hh"
-#include "marshal/kernel_table.hh"
+#include "marshal/cuda/image.hh"
+#include "marshal/cuda/kernel_table.hh"
 
 using namespace outboard::marshal;
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/check.hh"
-#include "marshal/kernel_table.hh"
+#include "marshal/cuda/kernel_table.hh"
 
 namespace {
 

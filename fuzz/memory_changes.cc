@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "marshal/memory_changes.hh"
+#include "marshal/cuda/memory_changes.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   constexpr std::uint64_t base = 0x2080'0000'0000;

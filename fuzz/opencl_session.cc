@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backend/opencl/session.hh"
-#include "backend/session.hh"
+#include "backend/session/session.hh"
 #include "base/log.hh"
 #include "opencl_requests.hh"
 #include "opencl_world.hh"

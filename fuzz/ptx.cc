@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "ptx/parser.hh"
+#include "ptx/text/parser.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   auto text = std::make_shared<const std::string>(reinterpret_cast<const char*>(data), size);

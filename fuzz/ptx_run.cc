@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "ptx/executor.hh"
+#include "ptx/run/executor.hh"
 
 namespace {
 

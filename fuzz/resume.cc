@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/resume_messages.hh"
+#include "backend/session/resume_messages.hh"
 #include "base/check.hh"
 #include "frontend/run_report.hh"
 #include "transport/resumable/stream.hh"

@@ -2,9 +2,9 @@
 // either the client's bytes as they are (first byte 0) or a list of requests whose headers are made well
 // here, so that the fuzzer spends its time behind them: {kind, function (2), lane, length (2), body}.
 
-#include "backend/session.hh"
+#include "backend/session/session.hh"
 #include "device/mock/mock.hh"
-#include "marshal/bodies.hh"
+#include "marshal/cuda/bodies.hh"
 #include "whole_session.hh"
 #include "wire/handle.hh"
 

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "base/check.hh"
-#include "base/config.hh"
-#include "base/config_file.hh"
+#include "base/configuration/config.hh"
+#include "base/configuration/config_file.hh"
 #include "transport/url.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,7 +2,7 @@
 #include <span>
 
 #include "base/check.hh"
-#include "marshal/snapshot.hh"
+#include "marshal/cuda/snapshot.hh"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace outboard;

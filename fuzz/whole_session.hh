@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "backend/session.hh"
+#include "backend/session/session.hh"
 #include "base/check.hh"
 #include "transport/loopback/loopback.hh"
 #include "wire/frame.hh"

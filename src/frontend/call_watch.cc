@@ -2,7 +2,7 @@
 
 #include "base/recent_numbers.hh"
 #include "frontend/lane.hh"
-#include "frontend/profile.hh"
+#include "frontend/profile/profile.hh"
 
 namespace outboard::frontend {
 namespace {

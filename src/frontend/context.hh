@@ -9,11 +9,11 @@
 #include <memory>
 
 #include "frontend/activity.hh"
-#include "frontend/data_connections.hh"
+#include "frontend/copying/data_connections.hh"
+#include "frontend/copying/later_area.hh"
+#include "frontend/copying/staging_area.hh"
 #include "frontend/handle_table.hh"
-#include "frontend/later_area.hh"
-#include "frontend/slab.hh"
-#include "frontend/staging_area.hh"
+#include "frontend/memory/slab.hh"
 
 namespace outboard::frontend {
 

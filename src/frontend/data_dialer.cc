@@ -6,7 +6,7 @@
 #include "base/cores.hh"
 #include "base/log.hh"
 #include "base/version.hh"
-#include "frontend/copy_pieces.hh"
+#include "frontend/copying/copy_pieces.hh"
 #include "frontend/reconnector.hh"
 #include "wire/data_connection.hh"
 #include "wire/features.hh"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/data_connections.hh"
+#include "frontend/copying/data_connections.hh"
 #include "frontend/dial.hh"
 #include "frontend/settings.hh"
 #include "marshal/data_bodies.hh"

@@ -13,7 +13,7 @@
 #include "base/schemes.hh"
 #include "base/version.hh"
 #include "frontend/encryption.hh"
-#include "marshal/driver_variables.hh"
+#include "marshal/cuda/driver_variables.hh"
 #include "transport/resumable/stream.hh"
 #include "transport/send_whole.hh"
 #include "wire/checkpoint.hh"

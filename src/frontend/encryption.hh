@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 #include "transport/tls/connection.hh"
 #include "transport/tls/library.hh"
 #include "transport/transport.hh"

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <mutex>
 
-#include "marshal/image_name.hh"
+#include "marshal/cuda/image_name.hh"
 
 namespace outboard::frontend {
 

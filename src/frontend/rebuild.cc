@@ -3,7 +3,7 @@
 #include "frontend/dial.hh"
 #include "frontend/process.hh"
 #include "frontend/settings.hh"
-#include "marshal/bodies.hh"
+#include "marshal/cuda/bodies.hh"
 
 namespace outboard::frontend {
 namespace {

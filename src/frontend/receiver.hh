@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.hh"
-#include "marshal/bodies.hh"
+#include "marshal/cuda/bodies.hh"
 #include "marshal/data_bodies.hh"
 #include "transport/buffered.hh"
 #include "wire/frame.hh"

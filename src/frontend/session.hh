@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
-#include "frontend/asides.hh"
-#include "frontend/drains.hh"
+#include "frontend/copying/asides.hh"
+#include "frontend/copying/drains.hh"
 #include "frontend/outbox.hh"
 #include "frontend/receiver.hh"
 #include "frontend/waiters.hh"

@@ -1,6 +1,6 @@
 #include "frontend/settings.hh"
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 #include "base/schemes.hh"
 #include "frontend/encryption.hh"
 #include "frontend/reconnector.hh"

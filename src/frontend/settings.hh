@@ -12,7 +12,7 @@
 #include "base/log.hh"
 #include "base/result.hh"
 #include "frontend/dial.hh"
-#include "frontend/profile.hh"
+#include "frontend/profile/profile.hh"
 #include "transport/transport.hh"
 
 namespace outboard::frontend {

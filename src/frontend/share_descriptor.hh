@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/fd.hh"
-#include "marshal/sharing_bodies.hh"
+#include "marshal/cuda/sharing_bodies.hh"
 
 namespace outboard::frontend {
 

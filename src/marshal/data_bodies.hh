@@ -3,7 +3,7 @@
 // code of a copy that failed as context. Values.
 #pragma once
 
-#include "marshal/sharing_bodies.hh"
+#include "marshal/cuda/sharing_bodies.hh"
 
 namespace outboard::marshal {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 #include "base/result.hh"
 #include "frontend/dial.hh"
 #include "frontend/encryption.hh"

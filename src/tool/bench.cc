@@ -15,11 +15,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "backend/probe.hh"
+#include "backend/daemon/probe.hh"
 #include "base/clean_line.hh"
+#include "base/configuration/settings.hh"
 #include "base/pages.hh"
 #include "base/schemes.hh"
-#include "base/settings.hh"
 #include "bench/pacing.hh"
 #include "bench/rows.hh"
 #include "tool/ask.hh"

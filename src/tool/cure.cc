@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/configuration/settings.hh"
 #include "base/schemes.hh"
-#include "base/settings.hh"
 #include "wire/hello.hh"
 
 namespace outboard::tool {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 #include "base/result.hh"
 
 namespace outboard::tool {

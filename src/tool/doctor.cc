@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "backend/admin.hh"
+#include "backend/daemon/admin.hh"
 #include "base/clean_line.hh"
 #include "base/machine.hh"
 #include "base/version.hh"

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/check.hh"
+#include "base/configuration/settings.hh"
 #include "base/schemes.hh"
-#include "base/settings.hh"
 #include "base/version.hh"
 #include "tool/description.hh"
 #include "tool/exit_status.hh"

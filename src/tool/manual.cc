@@ -6,8 +6,8 @@
 #include <fstream>
 #include <span>
 
+#include "base/configuration/settings.hh"
 #include "base/joined.hh"
-#include "base/settings.hh"
 #include "base/version.hh"
 #include "tool/description.hh"
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "backend/session_api.hh"
-#include "base/config.hh"
+#include "backend/session/session_api.hh"
+#include "base/configuration/config.hh"
 #include "device/device.hh"
 #include "device/nvml.hh"
 #include "transport/transport.hh"

@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "base/temporary_folder.hh"
-#include "marshal/driver_variables.hh"
+#include "marshal/cuda/driver_variables.hh"
 #include "tool/child.hh"
 #include "tool/exit_status.hh"
 

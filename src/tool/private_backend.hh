@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 #include "base/result.hh"
 
 namespace outboard::tool {

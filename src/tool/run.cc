@@ -12,11 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/configuration/settings.hh"
 #include "base/errno_text.hh"
 #include "base/fd.hh"
 #include "base/joined.hh"
 #include "base/log.hh"
-#include "base/settings.hh"
 #include "tool/ask.hh"
 #include "tool/child.hh"
 #include "tool/death_reports.hh"

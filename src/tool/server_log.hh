@@ -2,7 +2,7 @@
 // journal's priorities under systemd. Called once by the verb, before its first line.
 #pragma once
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 
 namespace outboard::tool {
 

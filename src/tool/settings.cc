@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/identity_settings.hh"
-#include "base/settings.hh"
+#include "base/configuration/identity_settings.hh"
+#include "base/configuration/settings.hh"
 #include "tool/json_text.hh"
 #include "tool/text.hh"
 #include "tool/verbs.hh"
@@ -102,7 +102,8 @@ std::string cell(std::string text) {
 std::string document_text() {
   std::string out =
       "# Settings\n\n"
-      "Every setting. `outboard settings --document` prints this page from a table, `src/base/settings.cc`.\n"
+      "Every setting. `outboard settings --document` prints this page from a table, "
+      "`src/base/configuration/settings.cc`.\n"
       "[command.md](command.md#configuration) says where settings come from and what a server does with\n"
       "its own. `outboard settings` shows the values that hold on a machine, and what set each.\n";
   std::string_view section = "?";

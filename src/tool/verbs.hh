@@ -7,14 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 
 namespace outboard::tool {
 
 /// Flags that several verbs share; an empty one was not given.
 struct common_flags {
   std::string config_file;
-  std::map<std::string, std::string> settings;  ///< by key (base/settings.hh): what the flag says
+  std::map<std::string, std::string>
+      settings;  ///< by key (base/configuration/settings.hh): what the flag says
   std::string library;
   bool json = false;
 

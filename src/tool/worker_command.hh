@@ -1,8 +1,8 @@
 // How this program starts its own workers. Pure function.
 #pragma once
 
-#include "backend/workers.hh"
-#include "base/config.hh"
+#include "backend/daemon/workers/workers.hh"
+#include "base/configuration/config.hh"
 
 namespace outboard::tool {
 

@@ -66,7 +66,7 @@ struct welcome {
   std::uint64_t features = features_known;
   std::uint64_t session = 0;
   std::string product;
-  std::vector<std::byte> content;  ///< session: the snapshot (marshal/snapshot.hh); admin: JSON text
+  std::vector<std::byte> content;  ///< session: the snapshot (marshal/cuda/snapshot.hh); admin: JSON text
   proof answer{};                  ///< token_proof.hh: the last bytes of the payload; zeros without a token
 };
 

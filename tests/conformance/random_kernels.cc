@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "ptx/executor.hh"
 #include "ptx/reference/random_kernel.hh"
+#include "ptx/run/executor.hh"
 
 namespace {
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Small files: reports the shape of the code and fails on a file above 600 lines (tables, *.def, excepted)."""
+"""Small files in small folders: reports the shape of the code and fails on a file above 600 lines (tables, *.def, excepted),
+and on a folder of src/ with more than 60 files."""
+import collections
 import sys
 
 import tree
 
 LIMIT = 600
+FOLDER_LIMIT = 60
 
 
 def main():
@@ -21,7 +24,11 @@ def main():
     over = [entry for entry in lengths if entry[0] > LIMIT]
     for length, name in over:
         print(f"{name}: {length} lines; the limit is {LIMIT}: does it do two jobs?")
-    sys.exit(1 if over else 0)
+    folders = collections.Counter(path.parent.relative_to(root).as_posix() for path in tree.files(root))
+    crowded = [(name, files) for name, files in folders.items() if name.startswith("src/") and files > FOLDER_LIMIT]
+    for name, files in crowded:
+        print(f"{name}: {files} files; the limit is {FOLDER_LIMIT}: what belongs together gets a folder of its own")
+    sys.exit(1 if over or crowded else 0)
 
 
 main()

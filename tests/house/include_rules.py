@@ -3,7 +3,8 @@
 
 Each folder of src/ names in its CMakeLists.txt what it USES (and, for its *_test.cc and *_testing.hh, TEST_USES). A source may include
 headers of its own folder and of what it uses, directly or through those; anything else fails here with file and line.
-A folder nested in another (transport/tcp) is a folder of its own; its parent may not reach into it unasked.
+A folder nested in another (transport/tcp) that has a CMakeLists.txt is a folder of its own; its parent may not reach into it unasked. One
+without belongs to the folder around it, whose FOLDERS name it.
 
 usage: include_rules.py ROOT | include_rules.py --self-test
 """
@@ -14,7 +15,7 @@ import tempfile
 
 CALL = re.compile(r"outboard_library\(\s*([\w/]+)([^)]*)\)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
-KEYWORDS = {"USES", "LIBRARIES", "PRECOMPILE", "TEST_USES", "TEST_LIBRARIES"}
+KEYWORDS = {"FOLDERS", "USES", "LIBRARIES", "PRECOMPILE", "TEST_USES", "TEST_LIBRARIES"}
 # The command puts the parts together; it may use anything (and declares it all the same).
 FREE = {"tool"}
 
@@ -79,10 +80,23 @@ def declared_by_program(listfile):
     return found
 
 
+def not_compiled(source, rules):
+    """Folders with sources that belong to another one, whose CMakeLists.txt does not name them: nobody compiles them."""
+    for folder in sorted({path.parent for path in source.rglob("*.cc")}):
+        name = folder.relative_to(source).as_posix()
+        own = folder_of(f"{name}/x.cc", rules, source)
+        if own is None or own == name:
+            continue
+        inner = name[len(own) + 1:]
+        words = re.split(r"[\s()]+", without_comments((source / own / "CMakeLists.txt").read_text()))
+        if inner not in words and f"{inner}/*.cc" not in words:
+            yield f"src/{name}: src/{own}/CMakeLists.txt has to name it among its FOLDERS"
+
+
 def violations(source):
     rules = read_rules(source)
     by_target = {folder.replace("/", "_"): folder for folder in rules}
-    bad = []
+    bad = list(not_compiled(source, rules))
     for folder, (uses, tests) in sorted(rules.items()):
         for used in sorted(uses | tests):
             if used not in rules:
@@ -134,8 +148,9 @@ def self_test():
         write("base/x.hh", "")
         write("wire/CMakeLists.txt", "# USES everything (a comment is no rule)\noutboard_library(wire USES base)")
         write("wire/w.hh", '#include "base/x.hh"\n')
-        write("part/CMakeLists.txt", "outboard_library(part USES wire)\nadd_subdirectory(inner)")
+        write("part/CMakeLists.txt", "outboard_library(part FOLDERS room USES wire)\nadd_subdirectory(inner)")
         write("part/p.cc", '#include "wire/w.hh"\n#include "base/x.hh"\n#include <vector>\n')
+        write("part/room/r.cc", '#include "base/x.hh"\n')
         write("part/inner/CMakeLists.txt", "outboard_library(part/inner USES part)")
         write("part/inner/i.hh", '#include "wire/w.hh"\n')
         write("shim/CMakeLists.txt", "add_library(s SHARED s.cc)\ntarget_link_libraries(s PRIVATE outboard_part)")
@@ -159,6 +174,8 @@ def self_test():
         expect("wire/y.cc", '#include "base/gone.hh"\n', "does not exist")
         expect("wire/CMakeLists.txt", "outboard_library(wire USES base nowhere)", "no folder of src/")
         expect("lost/y.cc", "", "belongs to no folder")
+        expect("part/forgotten/y.cc", "", "has to name it")
+        expect("part/room/y.cc", '#include "part/inner/i.hh"\n', "part may not include")
         write("base/CMakeLists.txt", "outboard_library(base TEST_USES wire)")
         write("base/y_test.cc", '#include "wire/w.hh"\n')
         assert violations(source) == [], violations(source)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/wire.md lists the fields of every hand-written message as src/marshal/*bodies.hh (and work_record.hh) have them, and every
+"""docs/wire.md lists the fields of every hand-written message as *bodies.hh in src/marshal (and work_record.hh) have them, and every
 service.
 (Bytes are compared by the unit tests, which read the document's examples.) usage: wire_document.py ROOT [--print]"""
 import pathlib
@@ -25,7 +25,7 @@ def wire_type(kind, structs):
         return f"{array[2]} {wire_type(array[1], structs)}"
     if kind.removeprefix("api::") in structs:
         return kind.removeprefix("api::")
-    raise SystemExit(f"src/marshal/bodies.hh: {kind} is unknown to {sys.argv[0]}")
+    raise SystemExit(f"src/marshal/cuda/bodies.hh: {kind} is unknown to {sys.argv[0]}")
 
 
 def members_of(body):
@@ -55,7 +55,8 @@ def rows(source):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    files = sorted(root.glob("src/marshal/*bodies.hh"), reverse=True) + [root / "src/api/cuda/work_record.hh"]
+    bodies = [*root.glob("src/marshal/*bodies.hh"), *root.glob("src/marshal/cuda/*bodies.hh")]
+    files = sorted(bodies, reverse=True) + [root / "src/api/cuda/work_record.hh"]
     source = "\n".join(path.read_text() for path in files)
     wanted = list(rows(source))
     services = SERVICE.search(source) and re.search(r"enum class service.*?\};", source, re.DOTALL)[0]
@@ -64,7 +65,7 @@ def main():
         return print("\n".join(wanted))
     lines = (root / "docs/wire.md").read_text().splitlines()
     missing = [row for row in wanted if not any(line.startswith(row) for line in lines)]
-    print(f"{len(wanted)} messages, {len(missing)} not in docs/wire.md as src/marshal/*bodies.hh have them")
+    print(f"{len(wanted)} messages, {len(missing)} not in docs/wire.md as the *bodies.hh of src/marshal have them")
     print(*[f"docs/wire.md: must have a line that begins: {row}" for row in missing], sep="\n")
     sys.exit(1 if missing else 0)
 

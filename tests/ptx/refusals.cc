@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string>
 
-#include "ptx/code.hh"
-#include "ptx/module.hh"
+#include "ptx/run/code.hh"
+#include "ptx/text/module.hh"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Frees that were kept back reach the device in their order, before what their sender sends next.
-#include "frontend/freed_blocks.hh"
+#include "frontend/memory/freed_blocks.hh"
 
 #include "loopback_session.hh"
 

@@ -5,7 +5,7 @@
 
 #include "device/cpu/cpu.hh"
 #include "loopback_session.hh"
-#include "marshal/memory_changes.hh"
+#include "marshal/cuda/memory_changes.hh"
 
 namespace outboard::tests {
 namespace {

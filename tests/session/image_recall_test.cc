@@ -2,11 +2,11 @@
 // else a lane has uploaded.
 #include <filesystem>
 
-#include "backend/image_cache.hh"
+#include "backend/disk/image_cache.hh"
 #include "base/temporary_folder.hh"
 #include "loopback_session.hh"
-#include "marshal/image_bodies.hh"
-#include "marshal/image_name.hh"
+#include "marshal/cuda/image_bodies.hh"
+#include "marshal/cuda/image_name.hh"
 #include "wire/features.hh"
 
 namespace outboard::tests {

@@ -7,13 +7,13 @@
 #include <cstring>
 #include <thread>
 
-#include "backend/session.hh"
+#include "backend/session/session.hh"
 #include "device/mock/mock.hh"
 #include "frontend/session.hh"
-#include "marshal/bodies.hh"
-#include "marshal/image.hh"
+#include "marshal/cuda/bodies.hh"
+#include "marshal/cuda/image.hh"
+#include "marshal/cuda/snapshot.hh"
 #include "marshal/request.hh"
-#include "marshal/snapshot.hh"
 #include "transport/faulty.hh"
 #include "transport/loopback/loopback.hh"
 #include "wire/handle.hh"

@@ -1,6 +1,6 @@
 // Managed memory that both sides use at the same time, from inside: the program's side is this thread, the
 // kernel's is the worker's memory, and the test says whether the work that names a block has ended.
-#include "frontend/managed_blocks.hh"
+#include "frontend/memory/managed_blocks.hh"
 
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 // Loads of several threads at once: each lane has uploads of its own, and the driver loads beside what other
 // lanes ask. The mock's driver waits inside a load until the test lets it go.
 #include "loopback_session.hh"
-#include "marshal/kernel_table.hh"
+#include "marshal/cuda/kernel_table.hh"
 
 namespace outboard::tests {
 namespace {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "frontend/cuda/cls.hh"
+#include "frontend/cuda/tables/cls.hh"
 #include "frontend/process.hh"
 #include "transport/list/list.hh"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 #include "base/result.hh"
 
 namespace outboard::backend {
@@ -50,8 +50,8 @@ std::string confinement_has();
 status confine_this_process(const confinement_terms& terms,
                             const std::function<const char*(const char*)>& variable);
 
-/// The same for the gate (backend/gate.hh), which has all that it needs: it opens no file but time zones,
-/// starts no process, makes no connection and no listener. It accepts from those that it is given.
+/// The same for the gate (backend/gate/gate.hh), which has all that it needs: it opens no file but time
+/// zones, starts no process, makes no connection and no listener. It accepts from those that it is given.
 status confine_the_gate();
 
 }  // namespace outboard::backend

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/identity_settings.hh"
+#include "base/configuration/identity_settings.hh"
 #include "base/result.hh"
 
 namespace outboard::backend {

@@ -9,10 +9,10 @@
 #include <mutex>
 #include <thread>
 
-#include "backend/child.hh"
-#include "backend/control.hh"
-#include "backend/fair_shares.hh"
-#include "backend/handshake.hh"
+#include "backend/daemon/control.hh"
+#include "backend/daemon/handshake.hh"
+#include "backend/daemon/queue/fair_shares.hh"
+#include "backend/daemon/workers/child.hh"
 #include "backend/nvml/visitor.hh"
 #include "base/log.hh"
 #include "transport/buffered.hh"

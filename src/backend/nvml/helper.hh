@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 #include "device/nvml.hh"
 #include "transport/transport.hh"
 

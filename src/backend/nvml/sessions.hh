@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/activity.hh"
-#include "backend/control.hh"
+#include "backend/daemon/control.hh"
+#include "backend/worker/activity.hh"
 #include "device/nvml.hh"
 
 namespace outboard::backend::nvml {

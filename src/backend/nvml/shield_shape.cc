@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/activity.hh"
-#include "backend/device_shape.hh"
+#include "backend/daemon/device_shape.hh"
 #include "backend/nvml/shield.hh"
+#include "backend/worker/activity.hh"
 
 namespace outboard::backend::nvml {
 namespace {

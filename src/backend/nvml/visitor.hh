@@ -11,7 +11,7 @@
 
 #include "backend/nvml/sessions.hh"
 #include "backend/nvml/system_events.hh"
-#include "base/config.hh"
+#include "base/configuration/config.hh"
 #include "device/nvml.hh"
 #include "marshal/nvml/question.hh"
 

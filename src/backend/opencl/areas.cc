@@ -1,7 +1,7 @@
 // Handlers of transfer areas.
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/short_wait.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 
 namespace outboard::backend::opencl::ends {
 

@@ -7,7 +7,7 @@
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/program_facts.hh"
 #include "backend/opencl/questions.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 #include "base/log.hh"
 
 namespace outboard::backend::opencl {

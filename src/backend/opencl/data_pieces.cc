@@ -6,7 +6,7 @@
 
 #include "backend/opencl/ends.hh"
 #include "backend/opencl/short_wait.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 
 namespace outboard::backend::opencl {
 

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <utility>
 
-#include "backend/data_piece.hh"
 #include "backend/opencl/block_pool.hh"
+#include "backend/session/data_piece.hh"
 
 namespace outboard::backend::opencl {
 

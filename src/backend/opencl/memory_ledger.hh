@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "api/opencl/headers.hh"
-#include "backend/device_tally.hh"
-#include "backend/resume_messages.hh"
+#include "backend/session/resume_messages.hh"
+#include "backend/worker/device_tally.hh"
 
 namespace outboard::backend::opencl {
 

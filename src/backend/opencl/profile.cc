@@ -1,5 +1,5 @@
 // What the device does, told to a program that is profiled: as for CUDA, with records of its own.
-#include "backend/ends.hh"
+#include "backend/cuda/ends.hh"
 #include "backend/opencl/ends.hh"
 
 namespace outboard::backend::opencl::ends {

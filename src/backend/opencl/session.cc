@@ -12,8 +12,8 @@
 #include "backend/opencl/extensions.hh"
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
-#include "backend/session_core.hh"
-#include "marshal/bodies.hh"
+#include "backend/session/session_core.hh"
+#include "marshal/cuda/bodies.hh"
 #include "marshal/opencl/snapshot.hh"
 
 namespace outboard::backend::opencl {

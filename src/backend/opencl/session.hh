@@ -24,7 +24,7 @@
 #include "backend/opencl/shared_pages.hh"
 #include "backend/opencl/teller.hh"
 #include "backend/opencl/transfer_areas.hh"
-#include "backend/session_api.hh"
+#include "backend/session/session_api.hh"
 #include "base/sha256.hh"
 #include "marshal/opencl/bodies.hh"
 #include "marshal/opencl/build_files.hh"

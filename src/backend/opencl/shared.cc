@@ -8,7 +8,7 @@
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
 #include "backend/opencl/with_room.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 #include "base/log.hh"
 #include "base/pages.hh"
 

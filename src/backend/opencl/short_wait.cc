@@ -1,8 +1,8 @@
 #include "backend/opencl/short_wait.hh"
 
 #include "backend/opencl/questions.hh"
-#include "backend/patience.hh"
-#include "backend/session_core.hh"
+#include "backend/session/patience.hh"
+#include "backend/session/session_core.hh"
 
 namespace outboard::backend::opencl {
 namespace {

@@ -7,7 +7,7 @@
 #include "backend/opencl/places.hh"
 #include "backend/opencl/questions.hh"
 #include "backend/opencl/short_wait.hh"
-#include "backend/session_core.hh"
+#include "backend/session/session_core.hh"
 
 namespace outboard::backend::opencl {
 namespace {

@@ -1,11 +1,12 @@
-// Memory objects that count, tried again as CUDA's allocations are (backend/with_room.hh). With the turn.
+// Memory objects that count, tried again as CUDA's allocations are (backend/cuda/memory/with_room.hh). With
+// the turn.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
+#include "backend/cuda/memory/with_room.hh"
 #include "backend/opencl/session.hh"
-#include "backend/with_room.hh"
 
 namespace outboard::backend::opencl {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/cpu/context.hh"
-#include "ptx/texture.hh"
+#include "ptx/run/texture.hh"
 
 namespace outboard::device::cpu {
 

@@ -4,7 +4,7 @@
 
 #include "base/log.hh"
 #include "device/cpu/machine.hh"
-#include "ptx/fatbin.hh"
+#include "ptx/text/fatbin.hh"
 
 namespace outboard::device::cpu {
 namespace {

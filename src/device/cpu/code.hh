@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
-#include "ptx/executor.hh"
-#include "ptx/module.hh"
+#include "ptx/run/executor.hh"
+#include "ptx/text/module.hh"
 
 namespace outboard::device::cpu {
 

@@ -1,6 +1,6 @@
 #include "device/cpu/context.hh"
 
-#include "device/cpu/capture.hh"
+#include "device/cpu/graph/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {

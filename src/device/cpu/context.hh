@@ -10,7 +10,7 @@
 #include <new>
 #include <vector>
 
-#include "device/cpu/kernel_heap.hh"
+#include "device/cpu/memory/kernel_heap.hh"
 #include "device/cpu/scheduler.hh"
 
 namespace outboard::device::cpu {

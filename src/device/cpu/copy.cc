@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "device/cpu/capture.hh"
+#include "device/cpu/graph/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {

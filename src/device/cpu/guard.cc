@@ -1,6 +1,6 @@
 // Entries that a capture forbids (the word `unsafe` of their lines) refuse themselves while one is open,
 // whatever chapter they belong to.
-#include "device/cpu/capture.hh"
+#include "device/cpu/graph/capture.hh"
 #include "device/cpu/machine.hh"
 
 namespace outboard::device::cpu {

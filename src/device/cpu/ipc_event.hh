@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "api/cuda/headers.hh"
-#include "device/cpu/shared_file.hh"
+#include "device/cpu/memory/shared_file.hh"
 
 namespace outboard::device::cpu {
 

@@ -5,7 +5,7 @@
 
 #include "base/cores.hh"
 #include "base/log.hh"
-#include "device/cpu/capture.hh"
+#include "device/cpu/graph/capture.hh"
 #include "device/cpu/ipc_event.hh"
 #include "device/cpu/profile_of.hh"
 

@@ -8,15 +8,15 @@
 #include <mutex>
 #include <string>
 
-#include "device/cpu/advice.hh"
 #include "device/cpu/array.hh"
 #include "device/cpu/code.hh"
 #include "device/cpu/context.hh"
 #include "device/cpu/cpu.hh"
-#include "device/cpu/graph_memory.hh"
+#include "device/cpu/graph/graph_memory.hh"
 #include "device/cpu/handle_table.hh"
-#include "device/cpu/memory.hh"
-#include "device/cpu/pool.hh"
+#include "device/cpu/memory/advice.hh"
+#include "device/cpu/memory/memory.hh"
+#include "device/cpu/memory/pool.hh"
 #include "device/cpu/profile.hh"
 #include "device/cpu/recorder.hh"
 #include "device/cpu/scheduler.hh"

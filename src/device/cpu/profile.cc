@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "ptx/executor.hh"
+#include "ptx/run/executor.hh"
 
 namespace outboard::device::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "device/cpu/running_node.hh"
+#include "device/cpu/graph/running_node.hh"
 
 namespace outboard::device::cpu {
 

@@ -4,8 +4,8 @@
 
 #include "base/blocked_signals.hh"
 #include "base/check.hh"
+#include "device/cpu/graph/running_node.hh"
 #include "device/cpu/recorder.hh"
-#include "device/cpu/running_node.hh"
 
 namespace outboard::device::cpu {
 

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "device/cpu/ipc_event.hh"
-#include "device/cpu/pool.hh"
+#include "device/cpu/memory/pool.hh"
 
 namespace outboard::device::cpu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "api/cuda/headers.hh"
 #include "device/cpu/context.hh"
-#include "ptx/texture.hh"
+#include "ptx/run/texture.hh"
 
 namespace outboard::device::cpu {
 

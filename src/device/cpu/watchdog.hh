@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "ptx/executor.hh"
+#include "ptx/run/executor.hh"
 
 namespace outboard::device::cpu {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "frontend/cuda/requests.hh"
-#include "marshal/graph_bodies.hh"
+#include "marshal/cuda/graph_bodies.hh"
 
 namespace outboard::frontend::cuda {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "frontend/cuda/capture.hh"
-#include "frontend/cuda/elsewhere.hh"
+#include "frontend/cuda/chapters/capture.hh"
+#include "frontend/cuda/copying/elsewhere.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstring>
 
-#include "frontend/cuda/code.hh"
-#include "frontend/cuda/copies.hh"
-#include "frontend/cuda/launch_parameters.hh"
+#include "frontend/cuda/code/code.hh"
+#include "frontend/cuda/code/launch_parameters.hh"
+#include "frontend/cuda/copying/copies.hh"
 
 namespace outboard::frontend::cuda {
 namespace {

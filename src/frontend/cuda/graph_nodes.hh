@@ -8,7 +8,7 @@
 
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
-#include "marshal/graph_bodies.hh"
+#include "marshal/cuda/graph_bodies.hh"
 
 namespace outboard::frontend::cuda {
 

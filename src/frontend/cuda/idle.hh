@@ -3,7 +3,7 @@
 // thread.
 #pragma once
 
-#include "frontend/cuda/capture.hh"
+#include "frontend/cuda/chapters/capture.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
 

@@ -13,11 +13,11 @@
 
 #include "api/cuda/headers.hh"
 #include "frontend/activity.hh"
-#include "frontend/cuda/jit_options.hh"
-#include "frontend/cuda/local_code.hh"
+#include "frontend/cuda/code/jit_options.hh"
+#include "frontend/cuda/code/local_code.hh"
 #include "frontend/handle_table.hh"
-#include "marshal/kernel_table.hh"
-#include "marshal/sharing_bodies.hh"
+#include "marshal/cuda/kernel_table.hh"
+#include "marshal/cuda/sharing_bodies.hh"
 
 namespace outboard::frontend::cuda {
 

@@ -3,9 +3,9 @@
 
 #include <variant>
 
-#include "frontend/cuda/capture.hh"
+#include "frontend/cuda/chapters/capture.hh"
+#include "frontend/cuda/copying/elsewhere.hh"
 #include "frontend/cuda/doubt.hh"
-#include "frontend/cuda/elsewhere.hh"
 #include "frontend/cuda/idle.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/own_context.hh"

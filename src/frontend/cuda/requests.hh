@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "api/cuda/functions.hh"
-#include "frontend/cuda/coherence.hh"
+#include "frontend/cuda/copying/coherence.hh"
 #include "frontend/process.hh"
-#include "marshal/bodies.hh"
+#include "marshal/cuda/bodies.hh"
 #include "wire/cursor.hh"
 
 namespace outboard::frontend::cuda {

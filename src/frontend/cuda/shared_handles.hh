@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "frontend/cuda/requests.hh"
-#include "marshal/sharing_bodies.hh"
+#include "marshal/cuda/sharing_bodies.hh"
 
 namespace outboard::frontend::cuda {
 

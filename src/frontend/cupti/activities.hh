@@ -30,9 +30,9 @@
 #include "frontend/cupti/records.hh"
 #include "frontend/cupti/tool_clock.hh"
 #include "frontend/cupti/wishes.hh"
-#include "frontend/device_records.hh"
 #include "frontend/lane.hh"
-#include "frontend/work_feed.hh"
+#include "frontend/profile/device_records.hh"
+#include "frontend/profile/work_feed.hh"
 
 namespace outboard::frontend::cupti {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "frontend/address_table.hh"
 #include "frontend/call_watch.hh"
+#include "frontend/memory/address_table.hh"
 
 namespace outboard::frontend::cupti {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "frontend/cuda/capture.hh"
+#include "frontend/cuda/chapters/capture.hh"
 #include "frontend/cuda/ends.hh"
 
 namespace outboard::frontend::cupti {

@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "api/cuda/work_record.hh"
-#include "frontend/address_table.hh"
 #include "frontend/annotations.hh"
 #include "frontend/cupti/graph_traces.hh"
-#include "marshal/snapshot.hh"
+#include "frontend/memory/address_table.hh"
+#include "marshal/cuda/snapshot.hh"
 
 namespace outboard::frontend::cupti {
 

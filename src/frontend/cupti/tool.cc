@@ -8,7 +8,7 @@
 #include "api/cupti/names.hh"
 #include "base/steady.hh"
 #include "frontend/context.hh"
-#include "frontend/cuda/host_order.hh"
+#include "frontend/cuda/copying/host_order.hh"
 #include "frontend/cupti/allocations.hh"
 #include "frontend/cupti/functions.hh"
 #include "frontend/lane.hh"

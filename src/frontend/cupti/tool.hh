@@ -4,7 +4,7 @@
 #pragma once
 
 #include "frontend/call_watch.hh"
-#include "frontend/cuda/export_tables.hh"
+#include "frontend/cuda/tables/export_tables.hh"
 #include "frontend/cupti/activities.hh"
 #include "frontend/cupti/callbacks.hh"
 #include "frontend/cupti/functions.hh"

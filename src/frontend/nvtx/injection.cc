@@ -10,7 +10,7 @@
 #include "frontend/nvtx/headers.hh"
 #include "frontend/nvtx/ranges.hh"
 #include "frontend/nvtx/text.hh"
-#include "frontend/profile.hh"
+#include "frontend/profile/profile.hh"
 
 namespace outboard::frontend::nvtx {
 namespace {

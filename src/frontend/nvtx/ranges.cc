@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/steady.hh"
-#include "frontend/profile.hh"
+#include "frontend/profile/profile.hh"
 
 namespace outboard::frontend::nvtx {
 namespace {

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "frontend/data_connections.hh"
-#include "frontend/opencl/late_memory.hh"
+#include "frontend/copying/data_connections.hh"
 #include "frontend/opencl/memory_claim.hh"
 #include "frontend/opencl/objects.hh"
-#include "frontend/opencl/transfer_area.hh"
+#include "frontend/opencl/transfer/late_memory.hh"
+#include "frontend/opencl/transfer/transfer_area.hh"
 #include "marshal/opencl/bodies.hh"
 
 namespace outboard::frontend::opencl {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontend/opencl/build.hh"
+#include "frontend/opencl/build/build.hh"
 
 namespace outboard::frontend::opencl {
 const marshal::opencl::work_group_facts* facts_for(const kernel_info& kernel, cl_device_id device) {

@@ -9,7 +9,7 @@
 #include "api/opencl/own_library.hh"
 #include "base/log.hh"
 #include "frontend/opencl/shown.hh"
-#include "frontend/profile.hh"
+#include "frontend/profile/profile.hh"
 #include "frontend/trace.hh"
 #include "transport/resumable/stream.hh"
 #include "wire/features.hh"

@@ -12,8 +12,8 @@
 
 #include "frontend/data_dialer.hh"
 #include "frontend/host_functions.hh"
+#include "frontend/opencl/build/sent_files.hh"
 #include "frontend/opencl/objects.hh"
-#include "frontend/opencl/sent_files.hh"
 #include "frontend/process.hh"
 #include "frontend/session.hh"
 #include "frontend/settings.hh"

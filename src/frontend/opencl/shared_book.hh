@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "frontend/memory/window.hh"
 #include "frontend/opencl/memory_claim.hh"
 #include "frontend/opencl/objects.hh"
-#include "frontend/window.hh"
 
 namespace outboard::frontend::opencl {
 

@@ -14,7 +14,7 @@
 
 #include "base/result.hh"
 #include "ptx/reference/operation.hh"
-#include "ptx/tree.hh"
+#include "ptx/text/tree.hh"
 
 namespace outboard::ptx::reference {
 

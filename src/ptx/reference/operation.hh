@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/result.hh"
-#include "ptx/tree.hh"
+#include "ptx/text/tree.hh"
 
 namespace outboard::ptx::reference {
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "base/alias.hh"
-#include "frontend/cuda/capture.hh"
+#include "frontend/cuda/chapters/capture.hh"
 #include "frontend/cuda/ends.hh"
 #include "frontend/cuda/own_context.hh"
 #include "frontend/cuda/remote.hh"

@@ -10,11 +10,11 @@
 
 #include "base/log.hh"
 #include "base/version.hh"
-#include "frontend/cuda/board_layout.hh"
-#include "frontend/cuda/cls.hh"
-#include "frontend/cuda/code.hh"
+#include "frontend/cuda/code/code.hh"
 #include "frontend/cuda/ends.hh"
-#include "frontend/cuda/export_tables.hh"
+#include "frontend/cuda/tables/board_layout.hh"
+#include "frontend/cuda/tables/cls.hh"
+#include "frontend/cuda/tables/export_tables.hh"
 #ifdef OUTBOARD_HAS_CUPTI
 #include "frontend/cupti/entries.hh"
 #endif

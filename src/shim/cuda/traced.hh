@@ -10,7 +10,7 @@
 #include "frontend/cuda/api_lock.hh"
 #include "frontend/cuda/error_log.hh"
 #include "frontend/lane.hh"
-#include "frontend/profile.hh"
+#include "frontend/profile/profile.hh"
 #include "frontend/trace.hh"
 #include "marshal/codec.hh"
 

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/alias.hh"
-#include "frontend/cuda/export_tables.hh"
+#include "frontend/cuda/tables/export_tables.hh"
 
 /// By this the back-end recognises, and refuses, our own library where it looks for the vendor's.
 extern "C" __attribute__((visibility("default"))) const char outboard_frontend_marker[] =

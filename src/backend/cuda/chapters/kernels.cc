@@ -1,0 +1,156 @@
+#include "backend/cuda/driver_call.hh"
+#include "backend/cuda/ends.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// Attributes asked for at once: all that CUDA 13 has, with room for what a newer driver may add.
+constexpr int attributes_asked = 24;
+/// More parameters than any kernel has (each takes a byte of at most 32,764).
+constexpr std::size_t most_parameters = 1 << 15;
+
+/// Asks `get(&value, attribute)` for every attribute.
+template <class Get>
+outcome answer_attributes(call& c, Get&& get) {
+  marshal::kernel_query_reply reply;
+  for (int i = 0; i < attributes_asked; ++i) {
+    marshal::attribute_pair& pair = reply.attributes.emplace_back();
+    pair.result = get(&pair.value, static_cast<CUfunction_attribute>(i));
+  }
+  marshal::put_body(c.reply, reply);
+  return outcome::answer(CUDA_SUCCESS);
+}
+
+/// Decodes the body and resolves its kernel; false: `failed` is the outcome.
+template <class H, class Body>
+bool take_kernel(call& c, Body& body, H& native, outcome& failed) {
+  if (!take_all(c, body)) return failed = outcome::malformed(), false;
+  std::uint64_t handle = 0;
+  if constexpr (requires { body.kernel; }) {
+    handle = body.kernel;
+  } else {
+    handle = body.handle;
+  }
+  failed = outcome::answer(c.objects().resolve(handle, native));
+  return failed.code == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+namespace ends {
+
+outcome cuFuncGetAttribute(call& c) {
+  marshal::kernel_query_body body;
+  CUfunction function = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, function, failed)) return failed;
+  return answer_attributes(c, [&](int* value, CUfunction_attribute attribute) {
+    return call_driver(c.driver().cuFuncGetAttribute, value, attribute, function);
+  });
+}
+
+outcome cuKernelGetAttribute(call& c) {
+  marshal::kernel_query_body body;
+  CUkernel kernel = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, kernel, failed)) return failed;
+  return answer_attributes(c, [&](int* value, CUfunction_attribute attribute) {
+    return call_driver(c.driver().cuKernelGetAttribute, value, attribute, kernel, body.device);
+  });
+}
+
+namespace {
+
+/// What a kernel was set to is part of its records.
+outcome changed(call& c, const marshal::kernel_set_body& body, CUresult code) {
+  if (code == CUDA_SUCCESS) c.objects().amend(body.kernel, c.as_record());
+  return outcome::answer(code);
+}
+
+}  // namespace
+
+outcome cuFuncSetAttribute(call& c) {
+  marshal::kernel_set_body body;
+  CUfunction function = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, function, failed)) return failed;
+  const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
+  return changed(c, body, call_driver(c.driver().cuFuncSetAttribute, function, attribute, body.value));
+}
+
+outcome cuKernelSetAttribute(call& c) {
+  marshal::kernel_set_body body;
+  CUkernel kernel = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, kernel, failed)) return failed;
+  const auto attribute = static_cast<CUfunction_attribute>(body.attribute);
+  return changed(c, body,
+                 call_driver(c.driver().cuKernelSetAttribute, attribute, body.value, kernel, body.device));
+}
+
+outcome cuFuncSetCacheConfig(call& c) {
+  marshal::kernel_set_body body;
+  CUfunction function = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, function, failed)) return failed;
+  return outcome::answer(
+      call_driver(c.driver().cuFuncSetCacheConfig, function, static_cast<CUfunc_cache>(body.value)));
+}
+
+outcome cuKernelSetCacheConfig(call& c) {
+  marshal::kernel_set_body body;
+  CUkernel kernel = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, kernel, failed)) return failed;
+  return outcome::answer(call_driver(c.driver().cuKernelSetCacheConfig, kernel,
+                                     static_cast<CUfunc_cache>(body.value), body.device));
+}
+
+outcome cuFuncSetSharedMemConfig(call& c) {
+  marshal::kernel_set_body body;
+  CUfunction function = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, function, failed)) return failed;
+  return outcome::answer(
+      call_driver(c.driver().cuFuncSetSharedMemConfig, function, static_cast<CUsharedconfig>(body.value)));
+}
+
+outcome cuFuncGetParamInfo(call& c) {
+  marshal::handle_body body;
+  CUfunction function = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, function, failed)) return failed;
+  marshal::layout_reply reply;
+  for (std::size_t i = 0; i < most_parameters; ++i) {
+    std::size_t offset = 0, size = 0;
+    const CUresult code = call_driver(c.driver().cuFuncGetParamInfo, function, i, &offset, &size);
+    if (code == CUDA_ERROR_INVALID_VALUE) break;  // beyond the last
+    if (code != CUDA_SUCCESS) return outcome::answer(code);
+    reply.offsets_and_sizes.push_back(offset);
+    reply.offsets_and_sizes.push_back(size);
+  }
+  marshal::put_body(c.reply, reply);
+  return outcome::answer(CUDA_SUCCESS);
+}
+
+outcome cuFuncLoad(call& c) {
+  marshal::handle_body body;
+  CUfunction function = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, function, failed)) return failed;
+  return outcome::answer(call_driver(c.driver().cuFuncLoad, function));
+}
+
+outcome cuFuncIsLoaded(call& c) {
+  marshal::handle_body body;
+  CUfunction function = nullptr;
+  outcome failed = outcome::malformed();
+  if (!take_kernel(c, body, function, failed)) return failed;
+  CUfunctionLoadingState state{};
+  const CUresult code = call_driver(c.driver().cuFuncIsLoaded, &state, function);
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(state)});
+  return outcome::answer(code);
+}
+
+}  // namespace ends
+}  // namespace outboard::backend

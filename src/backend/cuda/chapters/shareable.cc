@@ -1,0 +1,177 @@
+// Handlers of shareable handles: physical memory and pools by descriptor, pointers of pools. The descriptors
+// of the driver go from worker to worker through the daemon; the client gets a token, and has descriptors of
+// its own that stand for it.
+#include <algorithm>
+
+#include "backend/cuda/driver_call.hh"
+#include "backend/cuda/ends.hh"
+#include "backend/cuda/sharing.hh"
+
+namespace outboard::backend {
+namespace {
+
+constexpr auto by_descriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+/// Exports what a table holds, once; later exports are the same offer.
+template <class Export>
+outcome share_object(call& c, share_class what, api::handle_kind kind, std::uint64_t handle,
+                     Export&& export_it) {
+  void* native = nullptr;
+  CUresult code = c.objects().resolve(kind, handle, native);
+  if (code != CUDA_SUCCESS) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
+  server_object& object = *c.objects().find(kind, handle);
+  kept_offer offer = offer_of(object);
+  if (!offer) {
+    int exported = -1;
+    share_about about;
+    code = export_it(native, exported, about);
+    if (code != CUDA_SUCCESS) return outcome::answer(code);
+    const unique_fd fd(exported);
+    offer = offer_shared(c, what, about, fd.get());
+    if (!offer) code = CUDA_ERROR_OUT_OF_MEMORY;
+    keep_offer(object, offer);
+  }
+  put_token(c, offer);
+  return outcome::answer(code);
+}
+
+marshal::allocation_body described(const CUmemAllocationProp& prop, std::uint64_t handle,
+                                   std::uint64_t size) {
+  marshal::allocation_body body;
+  body.handle = handle;
+  body.size = size;
+  body.type = prop.type;
+  body.handle_types = prop.requestedHandleTypes;
+  body.location_type = prop.location.type;
+  body.location = prop.location.id;
+  body.compression = prop.allocFlags.compressionType;
+  body.rdma_capable = prop.allocFlags.gpuDirectRDMACapable;
+  body.usage = prop.allocFlags.usage;
+  return body;
+}
+
+}  // namespace
+
+namespace ends {
+
+outcome cuMemExportToShareableHandle(call& c) {
+  marshal::share_block_body body;  // the handle, and the memory's size
+  if (!take_all(c, body)) return outcome::malformed();
+  return share_object(c, share_class::allocation, api::handle_kind::allocation, body.address,
+                      [&](void* native, int& fd, share_about& about) {
+                        about.mapped = about.size = body.size;
+                        return call_driver(c.driver().cuMemExportToShareableHandle, &fd,
+                                           reinterpret_cast<CUmemGenericAllocationHandle>(native),
+                                           by_descriptor, 0);
+                      });
+}
+
+outcome cuMemImportFromShareableHandle(call& c) {
+  marshal::share_import_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const auto found = seek_shared(c, share_class::allocation, body.token);
+  CUmemGenericAllocationHandle made = 0;
+  CUmemAllocationProp prop{};
+  CUresult code = CUDA_ERROR_UNKNOWN;  // what a driver says of a descriptor that is none of its own
+  if (found && found->descriptor) {
+    code = call_driver(c.driver().cuMemImportFromShareableHandle, &made, as_handle(found->descriptor),
+                       by_descriptor);
+  }
+  if (code == CUDA_SUCCESS) {
+    code = call_driver(c.driver().cuMemGetAllocationPropertiesFromHandle, &prop, made);
+    if (code != CUDA_SUCCESS) call_driver(c.driver().cuMemRelease, made);
+  }
+  const bool kept = code == CUDA_SUCCESS
+                        ? c.objects().create(body.handle, reinterpret_cast<void*>(made), c.as_record())
+                        : c.objects().fail(body.handle, code);
+  if (!kept) return outcome::malformed();
+  marshal::put_body(c.reply, described(prop, body.handle, found ? found->about.size : 0));
+  return outcome::answer(code);
+}
+
+/// The program has closed its last descriptor of memory that it had released before.
+outcome share_forget(call& c) {
+  marshal::share_reply body;
+  if (!take_all(c, body)) return outcome::malformed();
+  c.session.lasting_offers().erase(body.token);
+  return outcome::answer(CUDA_SUCCESS);
+}
+
+outcome cuMemPoolExportToShareableHandle(call& c) {
+  marshal::context_body body;  // the pool's handle, and its device
+  if (!take_all(c, body)) return outcome::malformed();
+  return share_object(c, share_class::pool, api::handle_kind::memory_pool, body.handle,
+                      [&](void* native, int& fd, share_about& about) {
+                        name_device(c, body.device, about);
+                        return call_driver(c.driver().cuMemPoolExportToShareableHandle, &fd,
+                                           static_cast<CUmemoryPool>(native), by_descriptor, 0);
+                      });
+}
+
+outcome cuMemPoolImportFromShareableHandle(call& c) {
+  marshal::share_import_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const auto found = seek_shared(c, share_class::pool, body.token);
+  CUmemoryPool made = nullptr;
+  CUresult code = CUDA_ERROR_INVALID_VALUE;
+  // A pool of a hidden device counts as one of the first.
+  const std::int32_t device = found ? std::max(find_device(c, found->about), 0) : 0;
+  if (found && found->descriptor) {
+    code = call_driver(c.driver().cuMemPoolImportFromShareableHandle, &made, as_handle(found->descriptor),
+                       by_descriptor, 0);
+  }
+  const bool kept = code == CUDA_SUCCESS ? c.objects().create(body.handle, made, c.as_record())
+                                         : c.objects().fail(body.handle, code);
+  if (!kept) return outcome::malformed();
+  marshal::put_body(c.reply, marshal::number_reply{device});
+  return outcome::answer(code);
+}
+
+outcome cuMemPoolExportPointer(call& c) {
+  marshal::share_block_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const auto block = c.session.memory().pooled_at(body.address);
+  if (!block || block->imported) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
+  kept_offer offer = block->offer;
+  CUresult code = CUDA_SUCCESS;
+  if (!offer) {
+    CUmemPoolPtrExportData native{};
+    code = call_driver(c.driver().cuMemPoolExportPointer, &native, body.address);
+    if (code != CUDA_SUCCESS) return outcome::answer(code);
+    share_about about;
+    about.size = block->made.size;
+    const auto* first = reinterpret_cast<const std::uint8_t*>(&native);
+    about.native.assign(first, first + sizeof native);
+    offer = offer_shared(c, share_class::pool_pointer, about, -1);
+    if (!offer || !c.session.memory().keep_pool_offer(body.address, offer)) code = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  put_token(c, offer);
+  return outcome::answer(code);
+}
+
+outcome cuMemPoolImportPointer(call& c) {
+  marshal::share_pointer_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUmemoryPool pool = nullptr;
+  CUresult code = c.objects().resolve(body.pool, pool);
+  if (code != CUDA_SUCCESS) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
+  const auto found = seek_shared(c, share_class::pool_pointer, body.token);
+  CUmemPoolPtrExportData native{};
+  if (!found || found->about.native.size() != sizeof native) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
+  std::memcpy(&native, found->about.native.data(), sizeof native);
+  CUdeviceptr address = 0;
+  code = call_driver(c.driver().cuMemPoolImportPointer, &address, pool, &native);
+  if (code == CUDA_SUCCESS && body.address != 0 && body.address != address) {
+    call_driver(c.driver().cuMemFree_v2, address);  // a record of another worker's
+    code = CUDA_ERROR_MAP_FAILED;
+  }
+  if (code == CUDA_SUCCESS) {
+    body.address = address;
+    c.session.memory().pool_imported(body, c.header.context, c.header.ticket);
+  }
+  marshal::put_body(c.reply, marshal::share_pointer_reply{address, found->about.size});
+  return outcome::answer(code);
+}
+
+}  // namespace ends
+}  // namespace outboard::backend

@@ -1,0 +1,127 @@
+// Handlers of the chapter virtual memory. Addresses are checked by the driver, which knows what lies where.
+#include "backend/cuda/driver_call.hh"
+#include "backend/cuda/ends.hh"
+#include "backend/cuda/memory/with_room.hh"
+#include "backend/cuda/sharing.hh"
+
+namespace outboard::backend {
+namespace {
+
+constexpr std::size_t most_locations = 64;
+
+CUmemAllocationProp properties_of(const marshal::allocation_body& body) {
+  CUmemAllocationProp prop{};
+  prop.type = static_cast<CUmemAllocationType>(body.type);
+  prop.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(body.handle_types);
+  prop.location.type = static_cast<CUmemLocationType>(body.location_type);
+  prop.location.id = body.location;
+  prop.allocFlags.compressionType = body.compression;
+  prop.allocFlags.gpuDirectRDMACapable = body.rdma_capable;
+  prop.allocFlags.usage = body.usage;
+  return prop;
+}
+
+CUresult native_memory(call& c, std::uint64_t handle, CUmemGenericAllocationHandle& out) {
+  void* native = nullptr;
+  const CUresult code = c.objects().resolve(api::handle_kind::allocation, handle, native);
+  if (code == CUDA_SUCCESS) out = reinterpret_cast<CUmemGenericAllocationHandle>(native);
+  return code == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : code;
+}
+
+}  // namespace
+
+namespace ends {
+
+outcome cuMemAddressReserve(call& c) {
+  marshal::range_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  std::uint64_t address = 0;
+  const CUresult code = c.session.virtual_memory().reserve(body, c.header.ticket, address);
+  marshal::put_body(c.reply, marshal::address_reply{address});
+  return outcome::answer(code);
+}
+
+outcome cuMemAddressFree(call& c) {
+  marshal::range_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  return outcome::answer(c.session.virtual_memory().free(body.address, body.size));
+}
+
+outcome cuMemCreate(call& c) {
+  marshal::allocation_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUmemAllocationProp prop = properties_of(body);
+  // Ours to decide where the program can: a session that is rebuilt elsewhere asks for the same.
+  prop.requestedHandleTypes =
+      static_cast<CUmemAllocationHandleType>(body.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUmemGenericAllocationHandle made = 0;
+  const std::int32_t device = body.location_type == CU_MEM_LOCATION_TYPE_DEVICE ? body.location : -1;
+  const CUresult code = with_room(c, device, body.size, &quota::admit, [&] {
+    return call_driver(c.driver().cuMemCreate, &made, body.size, &prop, 0);
+  });
+  const bool kept = code == CUDA_SUCCESS
+                        ? c.objects().create(body.handle, reinterpret_cast<void*>(made), c.as_record())
+                        : c.objects().fail(body.handle, code);
+  if (!kept) return outcome::malformed();
+  if (code == CUDA_SUCCESS) c.session.virtual_memory().created(body.handle, body.size, device);
+  return outcome::answer(code);
+}
+
+outcome cuMemRelease(call& c) {
+  marshal::release_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUmemGenericAllocationHandle memory = 0;
+  CUresult code = native_memory(c, body.handle, memory);
+  if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuMemRelease, memory);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  // Descriptors that the program still has hold the memory, as the driver's own would.
+  const server_object& gone = *c.objects().find(api::handle_kind::allocation, body.handle);
+  if (const kept_offer offer = offer_of(gone); offer && body.keep)
+    c.session.lasting_offers().emplace(*offer, gone.extra);
+  c.session.virtual_memory().released(body.handle);
+  c.objects().erase(body.handle);
+  return outcome::answer(code);
+}
+
+outcome cuMemMap(call& c) {
+  marshal::mapping_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  CUmemGenericAllocationHandle memory = 0;
+  CUresult code = native_memory(c, body.handle, memory);
+  if (code == CUDA_SUCCESS) code = c.session.virtual_memory().map(body, memory, c.header.ticket);
+  return outcome::answer(code);
+}
+
+outcome cuMemUnmap(call& c) {
+  marshal::range_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  return outcome::answer(c.session.virtual_memory().unmap(body.address, body.size));
+}
+
+outcome cuMemSetAccess(call& c) {
+  marshal::access_body body;
+  if (!take_all(c, body) || body.access.size() % 3 != 0 || body.access.size() > 3 * most_locations) {
+    return outcome::malformed();
+  }
+  std::vector<CUmemAccessDesc> access(body.access.size() / 3);
+  for (std::size_t i = 0; i < access.size(); ++i) {
+    access[i].location.type = static_cast<CUmemLocationType>(body.access[3 * i]);
+    access[i].location.id = body.access[3 * i + 1];
+    access[i].flags = static_cast<CUmemAccess_flags>(body.access[3 * i + 2]);
+  }
+  return outcome::answer(c.session.virtual_memory().set_access(body, access));
+}
+
+outcome cuMemGetAllocationGranularity(call& c) {
+  marshal::allocation_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const CUmemAllocationProp prop = properties_of(body);
+  std::size_t granularity = 0;
+  const CUresult code = call_driver(c.driver().cuMemGetAllocationGranularity, &granularity, &prop,
+                                    static_cast<CUmemAllocationGranularity_flags>(body.option));
+  c.reply.put(static_cast<std::uint64_t>(granularity));
+  return outcome::answer(code);
+}
+
+}  // namespace ends
+}  // namespace outboard::backend

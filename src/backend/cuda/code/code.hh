@@ -1,0 +1,44 @@
+// Code that a session has loaded, kept with its module or library and with everything that came of it: the
+// image (the driver may look at it, and the session may be rebuilt elsewhere) and the ids that die with it.
+// With the turn.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/call.hh"
+#include "backend/cuda/code/jit_options.hh"
+#include "backend/cuda/objects.hh"
+#include "marshal/cuda/bodies.hh"
+#include "marshal/cuda/image.hh"
+
+namespace outboard::backend {
+
+struct loaded_code {
+  explicit loaded_code(marshal::module_image i) : image(std::move(i)) {}
+  marshal::module_image image;
+  std::vector<std::string> managed;    ///< names of its managed variables, as far as the image tells
+  std::vector<std::uint64_t> derived;  ///< modules, kernels and functions made of it
+};
+
+/// The end of every request that derives an object: enters it beside its parent, or leaves a tombstone.
+outcome derived(call& c, api::handle_kind parent_kind, const marshal::derive_body& body, CUresult code,
+                void* native);
+
+/// The code that a module, library, kernel or function is part of; nullptr for any other object.
+loaded_code* code_of(const server_object& object);
+
+/// Where the managed variables of a module or library lie (of all modules of a context), if any has a mirror:
+/// the mirrors must drop them before the driver takes the memory away.
+std::vector<marshal::address_range> managed_variables(call& c, std::uint64_t id);
+std::vector<marshal::address_range> managed_variables_of_context(call& c, std::uint64_t context);
+
+/// Erases the module's or library's own id and every id derived from it. The native object is the caller's.
+void forget_code(object_tables& objects, std::uint64_t id);
+
+/// The context was destroyed or reset, and with it its modules and the functions made in it.
+void forget_code_of_context(object_tables& objects, std::uint64_t context);
+
+}  // namespace outboard::backend

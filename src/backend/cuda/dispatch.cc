@@ -1,0 +1,113 @@
+// From opcode to handler: the generated handlers of CALL and POST lines, and the hand-written ones.
+#include <vector>
+
+#include "backend/cuda/ends.hh"
+#include "backend/session/session_core.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// What a question about completion says, asked for a while: CUDA_ERROR_NOT_READY stands for calls that
+/// cannot be asked, too.
+template <api::opcode Op, class Execution>
+CUresult ask_completion(call& c, Execution& e) {
+  if constexpr (Op == api::opcode::cuStreamSynchronize || Op == api::opcode::cuStreamSynchronize_ptsz) {
+    return c.session.waits().for_stream(c, e.template argument<0>(), Op != api::opcode::cuStreamSynchronize);
+  } else if constexpr (Op == api::opcode::cuEventSynchronize) {
+    return c.session.waits().for_event(c, e.template argument<0>());
+  }
+  return CUDA_ERROR_NOT_READY;
+}
+
+/// Tells in which stream the request leaves work, where its parameters say so.
+template <api::opcode Op, class Execution>
+void tell_work(call& c, const Execution& e) {
+  constexpr const api::description& about = api::function<Op>::about;
+  constexpr std::string_view name = api::function<Op>::name;
+  if constexpr (about.creates == api::no_parameter && about.destroys == api::no_parameter &&
+                about.arity > 0) {
+    const auto first = e.template argument<0>();
+    const auto last = e.template argument<about.arity - 1>();
+    if constexpr (std::is_same_v<decltype(last), const CUstream>) {
+      c.works_on(last, name.ends_with("_ptsz"));
+    } else if constexpr (std::is_same_v<decltype(first), const CUstream>) {
+      c.works_on(first, name.ends_with("_ptsz"));
+    }
+  }
+}
+
+template <api::opcode Op>
+auto entry_of(const api::driver_table& table) {
+  return reinterpret_cast<typename api::function<Op>::prototype*>(table.entry(Op));
+}
+
+template <api::opcode Op>
+outcome generated(call& c) {
+  constexpr const api::description& about = api::function<Op>::about;
+  marshal::execution<Op> execution;
+  marshal::decode_state state{c.body, c.objects(), c.scratch, static_cast<std::int32_t>(c.refused)};
+  if (execution.decode(state) == marshal::decode_status::malformed) return outcome::malformed();
+  auto code = static_cast<CUresult>(state.code);
+  auto* entry = entry_of<Op>(c.driver());
+  if (code == CUDA_SUCCESS && !entry) code = CUDA_ERROR_NOT_SUPPORTED;
+  if (code == CUDA_SUCCESS) {
+    CUresult complete = CUDA_SUCCESS;
+    if constexpr (about.waits) complete = ask_completion<Op>(c, execution);
+    if (complete == CUDA_ERROR_NOT_READY) c.give_up_turn();
+    // A refusal is final: asked again, a lost capture has another answer. And what is known to be done needs
+    // no wait, which costs 2 us more on a 580 driver, but for what kernels print: that comes out when one
+    // waits.
+    const bool known = complete != CUDA_ERROR_NOT_READY &&
+                       (complete != CUDA_SUCCESS || (about.waits && !c.session.unseen().possible()));
+    code = known ? complete : execution.run(entry);
+    if constexpr (api::function<Op>::about.how == api::kind::post) tell_work<Op>(c, execution);
+  }
+  if constexpr (about.creates != api::no_parameter) {
+    const bool kept = code == CUDA_SUCCESS
+                          ? c.objects().create(state.created, execution.created(), c.as_record())
+                          : c.objects().fail(state.created, code);
+    if (!kept) return outcome::malformed();
+  }
+  if constexpr (about.destroys != api::no_parameter) {
+    if (code == CUDA_SUCCESS) c.objects().erase(state.destroyed);
+  }
+  if (code == CUDA_SUCCESS) execution.encode_outputs(c.reply, c.objects());
+  return outcome::answer(code);
+}
+
+template <api::opcode Op, api::kind How>
+handler generated_for() {
+  if constexpr (How == api::kind::call || How == api::kind::post) return &generated<Op>;
+  return nullptr;
+}
+
+/// By opcode: a look-up is on the way of every request.
+std::vector<handler> make_table() {
+  std::vector<handler> table;
+  const auto add = [&](std::uint32_t code, handler h) {
+    if (!h) return;
+    if (code >= table.size()) table.resize(code + 1);
+    table[code] = h;
+  };
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...) \
+  add(static_cast<std::uint32_t>(api::opcode::symbol), generated_for<api::opcode::symbol, api::kind::how>());
+#include "api/cuda/expand.def"
+#undef OUTBOARD_LINE
+#undef CHAPTER
+#define HANDLER(symbol) add(static_cast<std::uint32_t>(api::opcode::symbol), &ends::symbol);
+#define SERVICE(name) add(static_cast<std::uint32_t>(marshal::service::name), &ends::name);
+#include "backend/cuda/handlers.def"
+#undef HANDLER
+#undef SERVICE
+  return table;
+}
+
+}  // namespace
+
+handler find_handler(std::uint32_t opcode) {
+  static const std::vector<handler> table = make_table();
+  return opcode < table.size() ? table[opcode] : nullptr;
+}
+
+}  // namespace outboard::backend

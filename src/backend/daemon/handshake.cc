@@ -1,0 +1,93 @@
+#include "backend/daemon/handshake.hh"
+
+#include <utility>
+
+#include "base/version.hh"
+#include "wire/make_frame.hh"
+
+namespace outboard::backend {
+
+handshake::handshake(const token_finder* tokens, const wire::nonce& challenge, std::uint64_t features)
+    : tokens_(tokens), challenge_(challenge), features_(features) {}
+
+std::vector<std::byte> handshake::greeting_payload() const {
+  wire::greeting m;
+  m.features = features_;
+  m.token_required = tokens_ != nullptr;
+  m.challenge = challenge_;
+  m.product = product;
+  return encode(m);
+}
+
+std::vector<std::byte> handshake::greeting() const {
+  return make_frame(wire::frame_kind::greeting, greeting_payload());
+}
+
+std::span<std::byte> handshake::wanted() {
+  return std::span(in_payload_ ? std::span<std::byte>(payload_) : std::span<std::byte>(header_))
+      .subspan(received_);
+}
+
+handshake::state handshake::advance(std::size_t received) {
+  received_ += received;
+  if (!wanted().empty()) return state::wants_bytes;
+  return in_payload_ ? hello_complete() : header_complete();
+}
+
+handshake::state handshake::header_complete() {
+  const auto header = wire::decode_header(header_, wire::max_hello_payload);
+  if (!header.ok()) return refuse(wire::refusal_reason::malformed, header.error().message);
+  if (header->kind != wire::frame_kind::hello) {
+    return refuse(wire::refusal_reason::malformed,
+                  "frame of kind " + std::to_string(static_cast<int>(header->kind)) + " before the hello");
+  }
+  payload_.resize(header->size);
+  received_ = 0;
+  in_payload_ = true;
+  return payload_.empty() ? hello_complete() : state::wants_bytes;
+}
+
+handshake::state handshake::hello_complete() {
+  const std::vector<std::byte> payload = std::exchange(payload_, {});
+  auto hello = wire::decode_hello(payload);
+  received_ = 0;
+  if (!hello.ok()) return refuse(wire::refusal_reason::malformed, hello.error().message);
+  if (hello->protocol < wire::protocol_min || hello->protocol > wire::protocol_max) {
+    return refuse(wire::refusal_reason::protocol,
+                  "protocol " + std::to_string(hello->protocol) + " of " + hello->product +
+                      " is not spoken by " + std::string(product) + ", which speaks " +
+                      std::to_string(wire::protocol_min) + " to " + std::to_string(wire::protocol_max));
+  }
+  if ((hello->features & ~features_) != 0) {
+    return refuse(wire::refusal_reason::protocol, "features " + std::to_string(hello->features) +
+                                                      " were asked for, offered were " +
+                                                      std::to_string(features_));
+  }
+  const bool shows_token = hello->token != wire::token_id{};
+  if (tokens_ != nullptr && (shows_token || !waived_)) {
+    const auto verifier = (*tokens_)(hello->token);
+    const auto seal =
+        verifier ? wire::check(payload, *verifier, wire::bound_greeting(greeting_payload(), binding_))
+                 : std::nullopt;
+    if (!seal) return refuse(wire::refusal_reason::token, "the token is wrong");
+    seal_ = *seal;
+  }
+  hello_ = std::move(*hello);
+  return state::accepted;
+}
+
+handshake::state handshake::refuse(wire::refusal_reason reason, std::string message) {
+  refusal_ = {reason, std::move(message)};
+  return state::refused;
+}
+
+std::vector<std::byte> make_welcome(const wire::seal& seal, std::vector<std::byte> content,
+                                    std::uint64_t session) {
+  wire::welcome m;
+  m.session = session;
+  m.product = product;
+  m.content = std::move(content);
+  return make_frame(wire::frame_kind::welcome, encode(m, seal));
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,76 @@
+#include "backend/daemon/queue/seats.hh"
+
+namespace outboard::backend {
+namespace {
+
+/// Is one more of `most` places fair for who has `mine` of the `taken` ones?
+bool is_fair(std::size_t most, std::size_t taken, std::size_t mine) {
+  if (taken >= most) return false;
+  return mine < 2 * (most - taken) - 1;
+}
+
+std::string run_and_wait(std::size_t running, std::size_t waiting) {
+  const std::string run = std::to_string(running) + (running == 1 ? " session runs" : " sessions run");
+  return run + " and " + std::to_string(waiting) + (waiting == 1 ? " waits" : " wait");
+}
+
+/// As its administrator knows it.
+std::string shown(const share& s) { return s.table.empty() ? s.account : "[identity." + s.table + "]"; }
+
+}  // namespace
+
+bool seats::may_run(const share& s) const {
+  const held mine = held_by(s.account);
+  if (s.sessions && mine.running >= *s.sessions) return false;
+  if (most_.running == 0) return true;
+  if (s.sessions || !several_) return running_ < most_.running;
+  return is_fair(most_.running, running_, mine.running);
+}
+
+std::string seats::refusal_of(const share& s) const {
+  const std::size_t taken = running_ + waiting_;
+  if (taken >= most_.sessions) {
+    if (waiting_ == 0)
+      return std::to_string(running_) + (running_ == 1 ? " session runs" : " sessions run") +
+             ", which is the limit";
+    return run_and_wait(running_, waiting_) + "; the limit of both is " + std::to_string(most_.sessions);
+  }
+  const held mine = held_by(s.account);
+  const std::string of_mine = "of " + shown(s) + " " + run_and_wait(mine.running, mine.waiting);
+  if (s.waiting && mine.waiting >= *s.waiting && !may_run(s)) {
+    const std::string run =
+        s.sessions ? "it may run " + std::to_string(*s.sessions) : "no further one may run now";
+    return of_mine + ", and " + run + " and have " + std::to_string(*s.waiting) +
+           " wait: end one of them, or come again when one has ended";
+  }
+  // Who has both limits of its own is not measured by others.
+  if ((s.sessions && s.waiting) || !several_) return {};
+  if (is_fair(most_.sessions, taken, mine.running + mine.waiting)) return {};
+  return of_mine + ", and while " + std::to_string(most_.sessions - taken) + " of this server's " +
+         std::to_string(most_.sessions) +
+         " places are free no identity gets more: end one of them, or ask for `sessions` and `waiting` of "
+         "its "
+         "own in the server's configuration";
+}
+
+void seats::ends(const share& s) {
+  --by_account_.at(s.account).running, --running_;
+  drop_if_empty(s.account);
+}
+
+void seats::leaves(const share& s) {
+  --by_account_.at(s.account).waiting, --waiting_;
+  drop_if_empty(s.account);
+}
+
+seats::held seats::held_by(const std::string& account) const {
+  const auto at = by_account_.find(account);
+  return at == by_account_.end() ? held{} : at->second;
+}
+
+void seats::drop_if_empty(const std::string& account) {
+  const auto at = by_account_.find(account);
+  if (at->second.running == 0 && at->second.waiting == 0) by_account_.erase(at);
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,50 @@
+// The folders in which confined workers may write, one for each: below one of the daemon's own. A process of
+// their own removes them, because what a stranger's program left may take its time; and when the daemon ends,
+// however that is, it ends what such programs have started. Owned by the daemon; its one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "backend/daemon/workers/child.hh"
+
+namespace outboard::backend {
+
+class session_folders {
+ public:
+  /// `start_remover` starts a process that calls run_folder_remover() for this folder; when the first is
+  /// wanted, or before.
+  explicit session_folders(std::function<result<child>(const std::string& above)> start_remover)
+      : start_remover_(std::move(start_remover)) {}
+  /// Removes all that are left, and waits a little for that.
+  ~session_folders();
+  session_folders(const session_folders&) = delete;
+  session_folders& operator=(const session_folders&) = delete;
+
+  /// Starts the remover now rather than with the first folder.
+  status prepare() { return above_.empty() ? begin() : status(); }
+  /// A new one (0700), by its full path.
+  result<std::string> make();
+  /// Of this worker, which leads its process group: the group ends with the daemon, too.
+  void give(const std::string& folder, pid_t worker);
+  /// Nobody uses it any more: it is removed soon.
+  void remove(const std::string& folder);
+
+ private:
+  status begin();
+  void tell(const std::string& what, int descriptor = -1);
+
+  std::function<result<child>(const std::string&)> start_remover_;
+  std::string above_;
+  child remover_;
+  std::uint64_t made_ = 0;
+};
+
+/// The remover: removes what the daemon names over the control socket, and `above` with all that is in it
+/// when that is closed. The exit status.
+int run_folder_remover(const std::string& above);
+
+}  // namespace outboard::backend

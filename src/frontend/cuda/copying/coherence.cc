@@ -1,0 +1,372 @@
+#include "frontend/cuda/copying/coherence.hh"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hh"
+#include "frontend/cuda/chapters/capture.hh"
+#include "frontend/cuda/copying/host_order.hh"
+#include "frontend/cuda/requests.hh"
+#include "frontend/memory/live_memory.hh"
+#include "frontend/memory/managed_blocks.hh"
+#include "marshal/cuda/graph_bodies.hh"
+#include "marshal/cuda/memory_changes.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+/// After which kernels, or copies and fills that read and write memory by address, may be at work.
+bool begins_work(const api::function_info& about) {
+  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuStreamWrite",
+                                      "cuStreamWaitValue", "cuStreamBatch", "cuMemPrefetch", "cuMemBatch"}) {
+    if (about.name.starts_with(name)) return true;
+  }
+  return false;
+}
+
+bool names_words(const api::function_info& about) {
+  return about.name.starts_with("cuStreamWaitValue") || about.name.starts_with("cuStreamWriteValue");
+}
+
+/// Begins work that may look at words of the host, or write them, before it is over.
+bool may_look(const api::function_info& about) {
+  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuStreamBatchMemOp"}) {
+    if (about.name.starts_with(name)) return true;
+  }
+  return names_words(about);
+}
+
+/// Begins work that may touch what kernels know, and nothing else that both sides have.
+bool of_kernels_alone(const api::function_info& about) {
+  return about.name.starts_with("cuLaunch") && !about.name.starts_with("cuLaunchHostFunc");
+}
+
+/// Reads memory of the device only, for ordinary memory of the program.
+bool only_reads(const api::function_info& about) { return about.name.starts_with("cuMemcpyDtoH"); }
+
+/// A stream that waits for another one's event comes behind its kernels. (Copies from the program's memory
+/// to the device's own change nothing of both sides; those to managed memory are waited for.)
+bool brings_results(const api::function_info& about, api::opcode code) {
+  if (about.name.starts_with("cuStreamWaitEvent")) return true;
+  return begins_work(about) && !only_reads(about) && code != api::opcode::cuMemcpyHtoD_v2;
+}
+
+/// The same where both sides have one memory, page-locked and shared: what is written there needs no fetch.
+bool brings_shared_results(api::opcode code, std::span<const std::byte> payload) {
+  using enum api::opcode;
+  process& p = process::instance();
+  if (code == cuMemcpyAsync) {
+    wire::reader from(payload);
+    const auto body = marshal::take_body<marshal::copy_across_body>(from);
+    return marshal::on_stream(body.how) && p.arena().holds(body.to);
+  }
+  if (code == cuGraphLaunch || code == cuStreamWaitEvent || code == cuStreamWaitEvent_ptsz) return true;
+  if (!p.host_memory_mapped()) return false;
+  const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
+  return about && brings_results(*about, code);
+}
+
+/// Launches and fills may carry the error of an earlier one, but say nothing of what is complete.
+bool learns_of_completion(const api::function_info& about) {
+  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuGraphUpload", "cuMemset"}) {
+    if (about.name.starts_with(name)) return false;
+  }
+  return about.about.deferred || about.about.waits;
+}
+
+work_flow flow_in(const lane& own, std::uint64_t stream, bool per_thread) {
+  const std::uint64_t context = own.context_handle();
+  if (stream == 2 || (stream == 0 && per_thread)) return {context, work_flow::of_lane(own.id)};
+  if (stream <= 1) return {context, 0};
+  // A stream of another context than the current one does its own context's work.
+  const auto* const known = find_object<object>(reinterpret_cast<CUstream>(stream));
+  return {known && known->context ? known->context : context, stream};
+}
+
+/// The flow of a request that begins work. Nothing: it is over when the call returns, or is no work yet.
+std::optional<work_flow> flow_of(const lane& own, api::opcode code, std::span<const std::byte> payload) {
+  using enum api::opcode;
+  if (any_capture_open()) return std::nullopt;
+  wire::reader from(payload);
+  const auto of = [&](marshal::flavour how, std::uint64_t stream) -> std::optional<work_flow> {
+    if (!marshal::on_stream(how)) return std::nullopt;
+    return flow_in(own, stream, marshal::per_thread(how));
+  };
+  const std::string_view name = api::find_function(static_cast<std::uint32_t>(code))->name;
+  switch (code) {
+    case cuLaunchKernel:
+    case cuLaunchKernelEx: {
+      marshal::launch_body head;
+      from.get<std::uint64_t>();
+      const auto stream = from.get<std::uint64_t>();
+      from.bytes(sizeof head.grid + sizeof head.block + sizeof head.shared);
+      return flow_in(own, stream, from.flag());
+    }
+    case cuGraphLaunch: {
+      const auto body = marshal::take_body<marshal::graph_launch_body>(from);
+      return flow_in(own, body.stream, body.per_thread);
+    }
+    case cuMemcpyAsync: {
+      const auto body = marshal::take_body<marshal::copy_across_body>(from);
+      return of(body.how, body.stream);
+    }
+    case cuMemcpyHtoD_v2: {
+      const auto body = marshal::take_body<marshal::copy_in_body>(from);
+      return of(body.how, body.stream);
+    }
+    case cuMemPrefetchAsync_v2: {
+      const auto body = marshal::take_body<marshal::prefetch_body>(from);
+      return flow_in(own, body.stream, body.per_thread);
+    }
+    default:
+      break;
+  }
+  const bool per_thread = name.ends_with("_ptsz") || name.ends_with("_ptds");
+  const bool async = name.find("Async") != name.npos;
+  if (name.starts_with("cuStream") && payload.size() >= sizeof(std::uint64_t))
+    return flow_in(own, from.get<std::uint64_t>(), per_thread);
+  if (!name.starts_with("cuMemset")) return work_flow{own.context_handle(), work_flow::of_lane(own.id)};
+  if (!async || payload.size() < sizeof(std::uint64_t)) return flow_in(own, 0, per_thread);
+  wire::reader last(payload.last(sizeof(std::uint64_t)));
+  return flow_in(own, last.get<std::uint64_t>(), per_thread);
+}
+
+/// Which flow a wait or query has told of.
+std::optional<work_flow> asked_flow(const lane& own, api::opcode code, std::span<const std::byte> payload) {
+  using enum api::opcode;
+  const bool per_thread = code == cuStreamQuery_ptsz || code == cuStreamSynchronize_ptsz;
+  if (!per_thread && code != cuStreamQuery && code != cuStreamSynchronize) return std::nullopt;
+  wire::reader from(payload);
+  return flow_in(own, from.get<std::uint64_t>(), per_thread);
+}
+
+/// Events say later what is complete.
+void note_event(const lane& own, api::opcode code, std::span<const std::byte> payload) {
+  using enum api::opcode;
+  process& p = process::instance();
+  wire::reader from(payload);
+  const auto event = from.get<std::uint64_t>();
+  switch (code) {
+    case cuEventRecord:
+    case cuEventRecordWithFlags:
+    case cuEventRecord_ptsz:
+    case cuEventRecordWithFlags_ptsz: {
+      if (!p.managed().started() && !p.live().any()) return;
+      const bool per_thread = code == cuEventRecord_ptsz || code == cuEventRecordWithFlags_ptsz;
+      const auto flow = flow_in(own, from.get<std::uint64_t>(), per_thread);
+      if (p.managed().started()) p.managed().recorded(event, flow);
+      p.live().recorded(event, flow);
+      return;
+    }
+    case cuEventDestroy_v2:
+      if (p.managed().started()) p.managed().forget_event(event);
+      return;
+    default:
+      return;
+  }
+}
+
+/// Not through the lane's buffers: the request at hand lies there.
+template <class Body>
+CUresult ask(lane& own, api::opcode code, std::uint64_t context, const Body& body,
+             std::vector<std::byte>& reply) {
+  std::vector<std::byte> bytes;
+  wire::writer w(bytes);
+  marshal::put_body(w, body);
+  own.how = answered::waited;
+  return process::instance().server()->call({static_cast<std::uint32_t>(code), own.id, context, bytes, {}},
+                                            reply);
+}
+
+CUresult show_all(lane& own, std::vector<std::uint64_t>& addresses) {
+  std::sort(addresses.begin(), addresses.end());  // a table may name one block many times
+  addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
+  for (const std::uint64_t address : addresses) {
+    if (const CUresult code = show_pinned(own, address); code != CUDA_SUCCESS) return code;
+  }
+  return CUDA_SUCCESS;
+}
+
+/// Until nothing new turns up: memory that becomes visible may hold addresses of more.
+CUresult send_changes(lane& own, bool to_kernels_alone) {
+  process& p = process::instance();
+  while (true) {
+    if (const CUresult code = p.mirrors().send(*p.server(), own, p.live().any(), to_kernels_alone);
+        code != CUDA_SUCCESS)
+      return code;
+    std::vector<std::uint64_t> noted;
+    for (const std::uint64_t address : p.mirrors().take_noted()) {
+      const auto chunk = p.arena().chunk_of(address);
+      if (chunk && !chunk->shared && !p.mirrors().find(address)) noted.push_back(address);
+    }
+    if (noted.empty()) return CUDA_SUCCESS;
+    if (const CUresult code = show_all(own, noted); code != CUDA_SUCCESS) return code;
+  }
+}
+
+}  // namespace
+
+completion_mark take_mark() {
+  process& p = process::instance();
+  return {p.mirrors().work_mark(), p.managed().started() ? p.managed().mark() : 0, p.live().mark()};
+}
+
+void expect_results(lane& own) {
+  process::instance().mirrors().results_may_come();
+  own.results_come = true;
+}
+
+void tell_left(lane& own) {
+  process& p = process::instance();
+  if (own.managed_work) p.managed().left(std::exchange(own.managed_work, 0));
+  // Once more: a call that was answered meanwhile may have taken this work for a part of what is over.
+  const std::uint64_t context = std::exchange(own.mirrors_work, 0);
+  if (context && p.find_context(context)) p.mirrors().work_begins(context);
+  if (std::exchange(own.results_come, false)) p.mirrors().results_may_come();
+  if (const auto flow = std::exchange(own.live_work, {}))
+    p.live().begins(*p.server(), *flow, std::exchange(own.awaits_word, false));
+}
+
+work_questions questions() {
+  const auto about_stream = [](lane& own, const work_flow& flow) {
+    std::vector<std::byte> reply;
+    return ask(own, api::opcode::cuStreamQuery, flow.context, marshal::handle_body{flow.stream}, reply);
+  };
+  const auto wait = [](lane& own, std::uint64_t context) {
+    std::vector<std::byte> reply;
+    return process::instance().server()->call(
+        {static_cast<std::uint32_t>(api::opcode::cuCtxSynchronize), own.id, context, {}, {}}, reply);
+  };
+  return {about_stream, wait, [] { return !any_capture_open(); }};
+}
+
+CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marshal::host_block kind,
+                    std::uint64_t& device_address, std::byte* view, bool to_kernels) {
+  process& p = process::instance();
+  mirror made;
+  made.base = address;
+  made.size = size;
+  made.kernels = to_kernels;
+  const bool words = kind == marshal::host_block::pinned || kind == marshal::host_block::registered;
+  made.live = words && p.exchanges_words();
+  made.context = own.context_handle();
+  made.memory = view;  // variables are small: no file, all of it is looked at
+  std::vector<std::byte> reply;
+  const CUresult code = ask(own, api::opcode::cuMemHostGetDevicePointer_v2, made.context,
+                            marshal::host_map_body{address, size, 0, kind}, reply);
+  if (code != CUDA_SUCCESS) return code;
+  wire::reader from(reply);
+  made.device_address = marshal::take_body<marshal::address_reply>(from).address;
+  if (!from.finished()) return malformed_reply(api::opcode::cuMemHostGetDevicePointer_v2);
+  if (!p.mirrors().add(made)) return CUDA_ERROR_OUT_OF_MEMORY;
+  device_address = made.device_address;
+  return CUDA_SUCCESS;
+}
+
+CUresult show_pinned(lane& own, std::uint64_t address, bool to_kernels) {
+  process& p = process::instance();
+  const auto chunk = p.arena().chunk_of(address);
+  // Freed, or never given out: a number that looks like an address. What is shared is seen anyway.
+  if (!chunk || chunk->shared) return CUDA_SUCCESS;
+  // Bytes of a copy that was asked for before the server had the block land here alone.
+  const auto* const first = reinterpret_cast<const std::byte*>(chunk->base);
+  if (const CUresult code = settle(own, first, chunk->size); code != CUDA_SUCCESS) return code;
+  const std::lock_guard lock(p.showing());
+  if (const auto known = p.mirrors().find(chunk->base)) {
+    if (to_kernels && !known->kernels) p.mirrors().show_to_kernels(chunk->base);
+    return CUDA_SUCCESS;
+  }
+  std::uint64_t there = 0;
+  const CUresult code =
+      show_block(own, chunk->base, chunk->size, marshal::host_block::pinned, there, nullptr, to_kernels);
+  if (code == CUDA_ERROR_MAP_FAILED) {
+    log::error("the server cannot have page-locked memory at the address of ours: kernels cannot use it");
+  }
+  return code;
+}
+
+void hide_block(lane& own, std::uint64_t address) {
+  process& p = process::instance();
+  const auto gone = p.mirrors().remove(address);
+  std::vector<std::byte> reply;
+  if (gone) (void)ask(own, api::opcode::cuMemFreeHost, gone->context, marshal::handle_body{address}, reply);
+}
+
+void unshare(lane& own, std::uint64_t address) {
+  std::vector<std::byte> reply;
+  (void)ask(own, api::opcode::cuMemFreeHost, own.context_handle(), marshal::handle_body{address}, reply);
+}
+
+CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
+                        std::span<const std::byte> bulk, bool names_copies_alone) {
+  process& p = process::instance();
+  std::vector<std::uint64_t> noted;
+  if (p.arena().has_private()) {
+    // Fields of a request lie at any offset; bytes of the program's at aligned ones.
+    const marshal::address_watch watch{p.arena().base(), p.arena().size(), &noted};
+    if (!names_copies_alone) marshal::find_addresses(payload, 1, watch);
+    marshal::find_addresses(bulk, sizeof(std::uint64_t), watch);
+    if (const CUresult shown = show_all(own, noted); shown != CUDA_SUCCESS) return shown;
+  }
+  if (p.arena().in_use() && brings_shared_results(code, payload)) expect_results(own);
+  if (!p.mirrors().any()) return CUDA_SUCCESS;
+  const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
+  if (!about) return CUDA_SUCCESS;
+  note_event(own, code, payload);
+  const bool works = begins_work(*about);
+  if (brings_results(*about, code)) expect_results(own);
+  if (!works && !learns_of_completion(*about)) return CUDA_SUCCESS;
+  const auto flow = works && !only_reads(*about) ? flow_of(own, code, payload) : std::nullopt;
+  if (!bulk.empty() && p.managed().started()) p.managed().uploaded(bulk);
+  if (flow && p.managed().started()) {
+    own.managed_work = p.managed().begin(*flow, payload, code == api::opcode::cuGraphLaunch);
+  }
+  // A wait or a question may be for what a kernel does that looks at the host's writes.
+  const bool for_kernels = !works || of_kernels_alone(*about);
+  do {
+    if (const CUresult sent = send_changes(own, for_kernels); sent != CUDA_SUCCESS)
+      return after_leaving(own), sent;
+  } while (p.managed().started() && p.managed().reach(flow.value_or(work_flow{}), own.managed_work));
+  const bool touches = !of_kernels_alone(*about) || p.mirrors().any_for_kernels();
+  if (works && touches && !only_reads(*about)) {
+    own.mirrors_work = flow ? flow->context : own.context_handle();
+    p.mirrors().work_begins(own.mirrors_work);
+  }
+  if (flow && may_look(*about) && p.mirrors().any_live()) {
+    if (names_words(*about) && payload.size() >= 2 * sizeof(std::uint64_t)) {
+      wire::reader from(payload.subspan(sizeof(std::uint64_t)));
+      p.mirrors().name_word(from.get<std::uint64_t>());
+    }
+    own.live_work = flow;
+    own.awaits_word =
+        about->name.starts_with("cuStreamWaitValue") || about->name.starts_with("cuStreamBatch");
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult after_call(lane& own, api::opcode code, std::uint64_t context, std::span<const std::byte> payload,
+                    const completion_mark& mark) {
+  process& p = process::instance();
+  if (!p.mirrors().any() || !p.mirrors().fetch_needed()) return CUDA_SUCCESS;
+  const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
+  if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
+  // A free waits for all work of the context, too. (A green one's wait is for a part of what its owner has at
+  // work, which is known by the owner: that tells of nothing.)
+  const bool of_context = code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2;
+  const bool of_event = code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery;
+  const std::uint64_t event = of_event ? wire::reader(payload).get<std::uint64_t>() : 0;
+  const auto flow = of_context || of_event ? std::nullopt : asked_flow(own, code, payload);
+  if (of_context) p.live().context_over(context, mark.live);
+  if (of_event) p.live().event_over(event);
+  if (flow) p.live().over(*flow, mark.live);
+  const CUresult fetched = p.mirrors().fetch(*p.server(), own, p.live().any());
+  if (fetched != CUDA_SUCCESS) return fetched;
+  if (of_context) p.mirrors().work_is_done(context, mark.mirrors);
+  if (!mark.managed) return CUDA_SUCCESS;
+  if (of_context) p.managed().complete_context(context, mark.managed);
+  if (of_event) p.managed().complete_event(event);
+  if (flow) p.managed().complete(*flow, mark.managed);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace outboard::frontend::cuda

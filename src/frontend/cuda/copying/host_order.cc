@@ -1,0 +1,103 @@
+#include "frontend/cuda/copying/host_order.hh"
+
+#include <chrono>
+#include <thread>
+
+#include "frontend/cuda/chapters/capture.hh"
+#include "frontend/cuda/contexts.hh"
+#include "frontend/memory/live_memory.hh"
+
+namespace outboard::frontend::cuda {
+namespace {
+
+/// Asks for nothing; whatever the server answers, it sends first what has become complete.
+CUresult catch_up(lane& own) {
+  std::vector<std::byte> bytes, reply;
+  wire::writer w(bytes);
+  marshal::put_body(w, marshal::fetch_body{1, 0, 1});
+  own.how = answered::waited;
+  return process::instance().server()->call(
+      {static_cast<std::uint32_t>(marshal::service::memory_fetch), own.id, own.context_handle(), bytes, {}},
+      reply);
+}
+
+CUresult wait_for_current(lane& own) {
+  std::vector<std::byte> reply;
+  own.how = answered::waited;
+  return process::instance().server()->call(
+      {static_cast<std::uint32_t>(api::opcode::cuCtxSynchronize), own.id, own.context_handle(), {}, {}},
+      reply);
+}
+
+/// The place of a range in a block that the server has.
+std::uint64_t name_part(const mirror& m, std::uint64_t address, std::uint64_t size) {
+  const std::uint64_t offset = address - m.base;
+  if (size > m.size - offset) return 0;
+  if (!m.kernels) process::instance().mirrors().add_part(m.base, {offset, offset + size});
+  return m.device_address + offset;
+}
+
+}  // namespace
+
+std::optional<mirror> shown(std::uint64_t address) {
+  process& p = process::instance();
+  if (p.arena().in_use() && p.arena().holds(address)) {
+    if (const auto chunk = p.arena().chunk_of(address); chunk && chunk->shared) {
+      mirror same;
+      same.base = same.device_address = chunk->base;
+      same.size = chunk->size;
+      return same;
+    }
+  }
+  return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;
+}
+
+bool page_locked(std::uint64_t address, std::uint64_t size) {
+  const auto block = process::instance().addresses().find(address);
+  return block && is_host(block->kind) && size <= block->base + block->size - address;
+}
+
+CUresult settle(lane& own, const void* source, std::uint64_t size) {
+  session& server = *process::instance().server();
+  if (!server.copies_pending()) return CUDA_SUCCESS;
+  const auto block = process::instance().addresses().find(reinterpret_cast<std::uint64_t>(source));
+  const std::uint64_t chunk = reinterpret_cast<std::uint64_t>(source);
+  if (!process::instance().arena().chunk_of(chunk) && (!block || !is_host(block->kind))) return CUDA_SUCCESS;
+  const std::span<const std::byte> memory(static_cast<const std::byte*>(source), size);
+  if (!server.copies_pending_to(memory)) return CUDA_SUCCESS;
+  // A wait would end a capture, and streams may wait for what this thread does next; and other contexts may
+  // have copies under way, too.
+  const bool may_wait_for_us = server.callbacks_expected() || process::instance().live().words_awaited();
+  CUresult code = any_capture_open() || may_wait_for_us ? catch_up(own) : wait_for_current(own);
+  while (code == CUDA_SUCCESS && server.copies_pending_to(memory)) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    code = catch_up(own);
+  }
+  return code;
+}
+
+server_place place_on_server(lane& own, std::uint64_t address, std::uint64_t size) {
+  const auto known = shown(address);
+  if (!known) return {};
+  if (const CUresult code = settle(own, reinterpret_cast<const void*>(address), size); code != CUDA_SUCCESS)
+    return {code, 0};
+  return {CUDA_SUCCESS, name_part(*known, address, size)};
+}
+
+server_place make_place_on_server(lane& own, std::uint64_t address, std::uint64_t size) {
+  if (shown(address)) return place_on_server(own, address, size);
+  if (!page_locked(address, size)) return {};
+  const auto block = process::instance().addresses().find(address);
+  std::uint64_t there = 0;
+  const CUresult code = device_pointer_of(own, *block, address, there, false);
+  if (code == CUDA_ERROR_OUT_OF_MEMORY || code == CUDA_ERROR_MAP_FAILED) return {};
+  return code == CUDA_SUCCESS ? place_on_server(own, address, size) : server_place{code, 0};
+}
+
+server_place place_behind_functions(lane& own, std::uint64_t address, std::uint64_t size) {
+  process& p = process::instance();
+  const bool later = p.server()->callbacks_expected() || p.live().words_awaited();
+  return later ? make_place_on_server(own, address, size) : place_on_server(own, address, size);
+}
+
+}  // namespace outboard::frontend::cuda

@@ -1,0 +1,75 @@
+#include "frontend/memory/virtual_book.hh"
+
+namespace outboard::frontend {
+
+void virtual_book::reserve(const reservation& made) {
+  const std::lock_guard lock(mutex_);
+  ranges_[made.base] = made;
+}
+
+bool virtual_book::vacant(std::uint64_t base, std::uint64_t size) const {
+  const auto next = placed_.lower_bound(base);
+  if (next != placed_.end() && next->first - base < size) return false;
+  if (next == placed_.begin()) return true;
+  const placement& before = std::prev(next)->second;
+  return base - before.base >= before.size;
+}
+
+std::optional<reservation> virtual_book::free(std::uint64_t base, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  const auto found = ranges_.find(base);
+  if (found == ranges_.end() || found->second.size != size || !vacant(base, size)) return std::nullopt;
+  const reservation gone = found->second;
+  ranges_.erase(found);
+  return gone;
+}
+
+bool virtual_book::place(const placement& wanted) {
+  const std::lock_guard lock(mutex_);
+  auto range = ranges_.upper_bound(wanted.base);
+  if (range == ranges_.begin()) return false;
+  --range;
+  const reservation& r = range->second;
+  if (wanted.size > r.size || wanted.base - r.base > r.size - wanted.size) return false;
+  if (!vacant(wanted.base, wanted.size)) return false;
+  placed_[wanted.base] = wanted;
+  return true;
+}
+
+bool virtual_book::tiled_locked(std::uint64_t base, std::uint64_t size) const {
+  if (size == 0) return false;
+  auto next = placed_.find(base);
+  for (std::uint64_t done = 0; done < size; ++next) {
+    if (next == placed_.end() || next->first - base != done || next->second.size > size - done) return false;
+    done += next->second.size;
+  }
+  return true;
+}
+
+bool virtual_book::tiled(std::uint64_t base, std::uint64_t size) const {
+  const std::lock_guard lock(mutex_);
+  return tiled_locked(base, size);
+}
+
+std::vector<placement> virtual_book::displace(std::uint64_t base, std::uint64_t size) {
+  const std::lock_guard lock(mutex_);
+  std::vector<placement> gone;
+  if (!tiled_locked(base, size)) return gone;
+  auto at = placed_.find(base);
+  while (at != placed_.end() && at->first - base < size) {
+    gone.push_back(at->second);
+    at = placed_.erase(at);
+  }
+  return gone;
+}
+
+std::optional<placement> virtual_book::at(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  auto after = placed_.upper_bound(address);
+  if (after == placed_.begin()) return std::nullopt;
+  const placement& found = std::prev(after)->second;
+  if (address - found.base >= found.size) return std::nullopt;
+  return found;
+}
+
+}  // namespace outboard::frontend

@@ -1,0 +1,50 @@
+#include "frontend/memory/virtual_book.hh"
+
+#include <gtest/gtest.h>
+
+namespace outboard::frontend {
+namespace {
+
+constexpr std::uint64_t m = 2u << 20, base = 16 * m;
+
+struct VirtualBook : testing::Test {
+  VirtualBook() { book.reserve({base, 8 * m, 0}); }
+  virtual_book book;
+};
+
+TEST_F(VirtualBook, places_only_inside_a_range_and_never_over_another) {
+  EXPECT_FALSE(book.place({base - m, m, 1}));
+  EXPECT_FALSE(book.place({base + 7 * m, 2 * m, 1}));
+  EXPECT_FALSE(book.place({base, ~0ull - m, 1}));
+  EXPECT_TRUE(book.place({base + m, 2 * m, 1}));
+  EXPECT_FALSE(book.place({base + 2 * m, m, 2}));
+  EXPECT_FALSE(book.place({base, 2 * m, 2}));
+  EXPECT_TRUE(book.place({base, m, 2}));
+  EXPECT_EQ(book.at(base + 3 * m - 1)->handle, 1u);
+  EXPECT_EQ(book.at(base)->handle, 2u);
+  EXPECT_FALSE(book.at(base + 3 * m));
+}
+
+TEST_F(VirtualBook, unmaps_whole_placements_only) {
+  ASSERT_TRUE(book.place({base, m, 1}));
+  ASSERT_TRUE(book.place({base + m, 2 * m, 2}));
+  EXPECT_TRUE(book.displace(base, 2 * m).empty());
+  EXPECT_TRUE(book.displace(base + 2 * m, m).empty());
+  EXPECT_TRUE(book.displace(base, 4 * m).empty());
+  EXPECT_TRUE(book.displace(base, 0).empty());
+  EXPECT_TRUE(book.tiled(base, 3 * m));
+  EXPECT_EQ(book.displace(base, 3 * m).size(), 2u);
+  EXPECT_FALSE(book.at(base));
+}
+
+TEST_F(VirtualBook, a_range_in_use_cannot_be_freed) {
+  ASSERT_TRUE(book.place({base + 4 * m, m, 1}));
+  EXPECT_FALSE(book.free(base, 8 * m));
+  EXPECT_FALSE(book.free(base, 4 * m));
+  ASSERT_EQ(book.displace(base + 4 * m, m).size(), 1u);
+  EXPECT_EQ(book.free(base, 8 * m)->slot, 0);
+  EXPECT_FALSE(book.free(base, 8 * m));
+}
+
+}  // namespace
+}  // namespace outboard::frontend

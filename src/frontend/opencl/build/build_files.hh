@@ -1,0 +1,29 @@
+// This machine's files on their way to a build: found when the program asks for the build, sent by the thread
+// that waits for it. Values.
+#pragma once
+
+#include "frontend/opencl/build/sent_files.hh"
+#include "frontend/opencl/kinds.hh"
+#include "marshal/opencl/build_files.hh"
+
+namespace outboard::frontend::opencl {
+
+struct files_for_build {
+  bool any = false;  ///< no: neither texts nor options name files
+  marshal::opencl::build_files_body body;
+  std::vector<std::string> contents;  ///< of each of them
+  std::string problem;                ///< why they cannot be sent; empty: they can
+  std::string options;                ///< of the program; those in the request are for the compiler
+
+  /// Does the back-end take files, and may the program read any? Changes the options of the request then.
+  static files_for_build find(const std::vector<const program_info*>& programs,
+                              marshal::opencl::build_body& request);
+  cl_int send();
+  /// The build's answer as the program sees it.
+  void answered(marshal::opencl::build_reply& reply) const;
+};
+
+/// A program's text as the back-end's compiler gets it.
+std::string text_for_server(const std::string& source);
+
+}  // namespace outboard::frontend::opencl
