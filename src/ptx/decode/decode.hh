@@ -20,6 +20,7 @@
 
 namespace outboard::ptx {
 
+struct narrow_form;   // plain_convert.hh
 struct texture_site;  // texture_steps.hh
 
 struct decode_context {
@@ -139,6 +140,9 @@ class decoder {
   void do_slct();
   void do_mov();
   void do_cvt();
+  op take_integral_rounding();  ///< of .rni, .rzi, .rmi, .rpi; op::count when there is none
+  /// cvt of two values to f16x2 or bf16x2, in roundings that halves have steps for.
+  void convert_to_pair(type to, type from, int mode, bool sat, bool relu);
   void move_wide();
   void do_cvta();
   void do_isspacep();
@@ -150,6 +154,8 @@ class decoder {
   void do_branch();
   void do_branch_indexed();
   void do_call();
+  /// The function that a call names; `site` gets its code or the builtin for it. Null: refused.
+  const function* direct_callee(std::string_view name, call_site& site);
   void do_return();
   void do_exit();
   void do_trap();
@@ -167,6 +173,9 @@ class decoder {
   void do_pair16();
   // decode_narrow.cc
   void do_cvt_narrow();
+  void convert_to_packed(narrow_form form, type from);  ///< cvt to two numbers of the format in `form`
+  /// cvt to one half with the rarer roundings of `form`, or from integers, without rounding twice.
+  void convert_to_half(narrow_form form, type to, type from, bool sat, bool ftz);
   void do_cvt_pack();
   bool narrow_conversion() const;
   // decode_atomic.cc

@@ -29,6 +29,17 @@ builtin child_builtin(const function& f) {
   return builtin::none;
 }
 
+/// What the device provides for a function that the text declares only, by the name that a call has for it.
+builtin provided_builtin(std::string_view name, const function& f) {
+  const std::size_t returns = f.returns.size(), parameters = f.parameters.size();
+  if (name == "vprintf" && parameters == 2) return builtin::vprintf;
+  if (name == "__assertfail" && parameters == 5) return builtin::assertfail;
+  if (name == "malloc" && parameters == 1 && returns == 1) return builtin::malloc;
+  if (name == "free" && parameters == 1) return builtin::free;
+  if (name == "cudaGraphSetConditional" && parameters == 2) return builtin::set_conditional;
+  return child_builtin(f);
+}
+
 }  // namespace
 
 void decoder::do_branch() {
@@ -82,6 +93,24 @@ void decoder::pass(const operand& o, const variable& formal, std::size_t positio
   if (formal.size > 8 || formal.kind == type::pred) return fail("the argument does not match the parameter");
 }
 
+const function* decoder::direct_callee(std::string_view name, call_site& site) {
+  const auto defined = context_.functions.by_name.find(name);
+  const function* callee = defined != context_.functions.by_name.end() ? defined->second->source
+                                                                       : context_.tree.find_function(name);
+  if (!callee) return fail("unresolved function " + std::string(name)), nullptr;
+  if (callee->defined) {
+    site.callee = context_.functions.by_name.at(callee->name);
+    if (callee->kernel) return fail("a kernel cannot be called"), nullptr;
+    return callee;
+  }
+  site.provided = provided_builtin(name, *callee);
+  if (site.provided == builtin::none) return unresolved("extern function " + std::string(name)), nullptr;
+  for (const auto& v : callee->parameters) {
+    if (v.where != space::param) return fail("unsupported declaration of " + std::string(name)), nullptr;
+  }
+  return callee;
+}
+
 void decoder::do_call() {
   take("uni");
   std::size_t n = 0;
@@ -100,34 +129,9 @@ void decoder::do_call() {
     if (found == f_.prototypes.end()) return fail("an indirect call needs a .callprototype");
     formal_returns = &found->second.returns, formal_parameters = &found->second.parameters;
   } else {
-    const auto defined = context_.functions.by_name.find(what.name);
-    const function* callee = defined != context_.functions.by_name.end()
-                                 ? defined->second->source
-                                 : context_.tree.find_function(what.name);
-    if (!callee) return fail("unresolved function " + std::string(what.name));
+    const function* callee = direct_callee(what.name, *site);
+    if (!callee) return;
     formal_returns = &callee->returns, formal_parameters = &callee->parameters;
-    if (callee->defined) {
-      site->callee = context_.functions.by_name.at(callee->name);
-      if (callee->kernel) return fail("a kernel cannot be called");
-    } else if (what.name == "vprintf" && formal_parameters->size() == 2) {
-      site->provided = builtin::vprintf;
-    } else if (what.name == "__assertfail" && formal_parameters->size() == 5) {
-      site->provided = builtin::assertfail;
-    } else if (what.name == "malloc" && formal_parameters->size() == 1 && formal_returns->size() == 1) {
-      site->provided = builtin::malloc;
-    } else if (what.name == "free" && formal_parameters->size() == 1) {
-      site->provided = builtin::free;
-    } else if (what.name == "cudaGraphSetConditional" && formal_parameters->size() == 2) {
-      site->provided = builtin::set_conditional;
-    } else {
-      site->provided = child_builtin(*callee);
-      if (site->provided == builtin::none) return unresolved("extern function " + std::string(what.name));
-    }
-    if (site->provided != builtin::none) {
-      for (const auto& v : *formal_parameters) {
-        if (v.where != space::param) return fail("unsupported declaration of " + std::string(what.name));
-      }
-    }
   }
   const auto list_size = [](const operand* o) { return o ? o->parts.size() : 0; };
   if (list_size(returns) != formal_returns->size() || list_size(arguments) != formal_parameters->size()) {
@@ -299,7 +303,7 @@ bool decoder::may_leave(std::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
 
-const std::map<std::string_view, decoder::handler>& decoder::handlers() {
+const std::map<std::string_view, decoder::handler>& decoder::handlers() {  // a table
   using d = decoder;
   static const std::map<std::string_view, handler> all = {
       {"add", &d::do_add_sub},

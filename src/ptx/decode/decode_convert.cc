@@ -72,32 +72,38 @@ void decoder::convert_step(type to, type from, std::uint32_t d, std::uint32_t a,
   if (mode != 0 && !narrow) emit(steps().rounding).aux = 0;
 }
 
-void decoder::do_cvt() {
-  if (take("pack")) return do_cvt_pack();
-  if (narrow_conversion()) return do_cvt_narrow();
+op decoder::take_integral_rounding() {
   static constexpr std::pair<std::string_view, op> integral[] = {
       {"rni", op::round_even}, {"rzi", op::round_zero}, {"rmi", op::round_down}, {"rpi", op::round_up}};
   op round = op::count;
   for (const auto& [name, o] : integral) {
     if (take(name)) round = o;
   }
+  return round;
+}
+
+void decoder::convert_to_pair(type to, type from, int mode, bool sat, bool relu) {
+  count(3);
+  if (from != type::f32 || sat) return fail("unsupported conversion");
+  const type half = to == type::f16x2 ? type::f16 : type::bf16;
+  const auto high = source(at(1), from), low = source(at(2), from), d = target(at(0), to);
+  const auto h = temporary(2), k = temporary(2);
+  convert_step(half, from, h, high, mode, false);
+  convert_step(half, from, k, low, mode, false);
+  inst& i = emit(steps().pack);
+  i.r[0] = d, i.r[1] = k, i.r[2] = h, i.aux = 2, i.imm = 2;
+  if (relu) after_result(op::relu, element_of(to), d);
+}
+
+void decoder::do_cvt() {
+  if (take("pack")) return do_cvt_pack();
+  if (narrow_conversion()) return do_cvt_narrow();
+  const op round = take_integral_rounding();
   const int mode = take_rounding();
   const bool ftz = take("ftz"), sat = take("sat"), relu = take("relu");
   const type to = take_type(), from = take_type();
   if (to == type::pred || from == type::pred) return fail("unsupported conversion");
-  if (to == type::f16x2 || to == type::bf16x2) {
-    count(3);
-    if (from != type::f32 || sat) return fail("unsupported conversion");
-    const type half = to == type::f16x2 ? type::f16 : type::bf16;
-    const auto high = source(at(1), from), low = source(at(2), from), d = target(at(0), to);
-    const auto h = temporary(2), k = temporary(2);
-    convert_step(half, from, h, high, mode, false);
-    convert_step(half, from, k, low, mode, false);
-    inst& i = emit(steps().pack);
-    i.r[0] = d, i.r[1] = k, i.r[2] = h, i.aux = 2, i.imm = 2;
-    if (relu) after_result(op::relu, element_of(to), d);
-    return;
-  }
+  if (to == type::f16x2 || to == type::bf16x2) return convert_to_pair(to, from, mode, sat, relu);
   count(2);
   // Sources and destinations may be wider than their type: source() narrows, target() widens by the type's
   // sign.

@@ -11,6 +11,14 @@ constexpr std::pair<std::string_view, narrow> packed_formats[] = {{"e4m3x2", nar
                                                                   {"e3m2x2", narrow::e3m2},
                                                                   {"e2m1x2", narrow::e2m1}};
 
+/// The format of a pair with this name; -1: there is none.
+int packed_format(std::string_view name) {
+  for (const auto& [text, format] : packed_formats) {
+    if (text == name) return static_cast<int>(format);
+  }
+  return -1;
+}
+
 }  // namespace
 
 /// Whether do_cvt leaves this one to do_cvt_narrow.
@@ -27,6 +35,44 @@ bool decoder::narrow_conversion() const {
   const type to = type_of(m[first]), from = type_of(m[first + 1]);
   if (to == type::bf16x2 || to == type::f16x2) return has("rz") || has("rm") || has("rp");
   return to == type::bf16 && from != type::bf16 && (from != type::f32 || has("rm") || has("rp"));
+}
+
+void decoder::convert_to_packed(narrow_form form, type from) {
+  if (from == type::f32) {
+    count(3);
+    const auto high = source(at(1), from), low = source(at(2), from), d = target(at(0), type::b16);
+    plain(conversions().two, d, {high, low}, form.encode());
+    return;
+  }
+  count(2);
+  if (from != type::f16x2 && from != type::bf16x2) return fail("unsupported conversion");
+  form.from = from == type::f16x2 ? number::f16 : number::bf16;
+  const auto a = source(at(1), from), d = target(at(0), type::b16);
+  plain(conversions().pair, d, {a}, form.encode());
+}
+
+void decoder::convert_to_half(narrow_form form, type to, type from, bool sat, bool ftz) {
+  count(2);
+  form.to = to == type::bf16 ? narrow::bf16 : narrow::f16;
+  std::uint32_t a = 0;
+  if (is_integer(from)) {
+    const type wide = is_signed(from) ? type::s64 : type::u64;
+    a = source(at(1), from);
+    const auto extended = temporary(8);
+    convert_step(wide, from, extended, a, 0, false);
+    a = extended, form.from = is_signed(from) ? number::s64 : number::u64;
+  } else if (from == type::f16 || from == type::bf16 || from == type::f32 || from == type::f64) {
+    a = flushed(source(at(1), from), from, ftz);
+    form.from = from == type::f16    ? number::f16
+                : from == type::bf16 ? number::bf16
+                : from == type::f32  ? number::f32
+                                     : number::f64;
+  } else {
+    return fail("unsupported conversion");
+  }
+  const auto d = target(at(0), to);
+  plain(conversions().one, d, {a}, form.encode());
+  if (sat) after_result(op::saturate, element_of(to), d);
 }
 
 void decoder::do_cvt_narrow() {
@@ -48,29 +94,12 @@ void decoder::do_cvt_narrow() {
   const type to = type_of(to_name), from = type_of(from_name);
   taken_[n] = taken_[n + 1] = true;
   const auto& c = conversions();
-  const auto format_of = [](std::string_view name) {
-    for (const auto& [text, format] : packed_formats) {
-      if (text == name) return static_cast<int>(format);
-    }
-    return -1;
-  };
-  if (const int format = format_of(to_name); format >= 0) {
+  if (const int format = packed_format(to_name); format >= 0) {
     form.to = static_cast<narrow>(format);
     if (sat || ftz) return fail("unsupported conversion");
-    if (from == type::f32) {
-      count(3);
-      const auto high = source(at(1), from), low = source(at(2), from), d = target(at(0), type::b16);
-      plain(c.two, d, {high, low}, form.encode());
-      return;
-    }
-    count(2);
-    if (from != type::f16x2 && from != type::bf16x2) return fail("unsupported conversion");
-    form.from = from == type::f16x2 ? number::f16 : number::bf16;
-    const auto a = source(at(1), from), d = target(at(0), type::b16);
-    plain(c.pair, d, {a}, form.encode());
-    return;
+    return convert_to_packed(form, from);
   }
-  if (const int format = format_of(from_name); format >= 0) {
+  if (const int format = packed_format(from_name); format >= 0) {
     count(2);
     if ((to != type::f16x2 && to != type::bf16x2) || sat || ftz) return fail("unsupported conversion");
     form.to = static_cast<narrow>(format), form.from = to == type::f16x2 ? number::f16 : number::bf16;
@@ -95,27 +124,7 @@ void decoder::do_cvt_narrow() {
     return;
   }
   if (to != type::bf16 && to != type::f16) return fail("unsupported conversion");
-  count(2);
-  form.to = to == type::bf16 ? narrow::bf16 : narrow::f16;
-  std::uint32_t a = 0;
-  if (is_integer(from)) {
-    const type wide = is_signed(from) ? type::s64 : type::u64;
-    a = source(at(1), from);
-    const auto extended = temporary(8);
-    convert_step(wide, from, extended, a, 0, false);
-    a = extended, form.from = is_signed(from) ? number::s64 : number::u64;
-  } else if (from == type::f16 || from == type::bf16 || from == type::f32 || from == type::f64) {
-    a = flushed(source(at(1), from), from, ftz);
-    form.from = from == type::f16    ? number::f16
-                : from == type::bf16 ? number::bf16
-                : from == type::f32  ? number::f32
-                                     : number::f64;
-  } else {
-    return fail("unsupported conversion");
-  }
-  const auto d = target(at(0), to);
-  plain(c.one, d, {a}, form.encode());
-  if (sat) after_result(op::saturate, element_of(to), d);
+  convert_to_half(form, to, from, sat, ftz);
 }
 
 /// cvt.pack.sat.u8.s32.b32 d, a, b, c

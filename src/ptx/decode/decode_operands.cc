@@ -4,6 +4,65 @@
 #include "ptx/decode/decode.hh"
 
 namespace outboard::ptx {
+namespace {
+
+/// Special registers that are the same for all lanes of a warp, and their bytes.
+const std::map<std::string_view, std::pair<special, std::uint32_t>>& uniform_registers() {
+  static const std::map<std::string_view, std::pair<special, std::uint32_t>> all = {
+      {"%ntid.x", {special::ntid_x, 4}},
+      {"%ntid.y", {special::ntid_y, 4}},
+      {"%ntid.z", {special::ntid_z, 4}},
+      {"%ctaid.x", {special::ctaid_x, 4}},
+      {"%ctaid.y", {special::ctaid_y, 4}},
+      {"%ctaid.z", {special::ctaid_z, 4}},
+      {"%nctaid.x", {special::nctaid_x, 4}},
+      {"%nctaid.y", {special::nctaid_y, 4}},
+      {"%nctaid.z", {special::nctaid_z, 4}},
+      {"%warpid", {special::warpid, 4}},
+      {"%nwarpid", {special::nwarpid, 4}},
+      {"%smid", {special::smid, 4}},
+      {"%nsmid", {special::nsmid, 4}},
+      {"%gridid", {special::gridid, 8}},
+      {"%clock", {special::clock, 4}},
+      {"%clock_hi", {special::clock_hi, 4}},
+      {"%clock64", {special::clock64, 8}},
+      {"%globaltimer", {special::timer, 8}},
+      {"%globaltimer_lo", {special::timer_lo, 4}},
+      {"%globaltimer_hi", {special::timer_hi, 4}},
+      {"%envreg1", {special::envreg1, 4}},
+      {"%envreg2", {special::envreg2, 4}},
+      {"%dynamic_smem_size", {special::dynamic_shared, 4}},
+      {"%total_smem_size", {special::total_shared, 4}},
+      {"%tid.w", {special::zero, 4}},
+      {"%ntid.w", {special::one, 4}},
+      {"%clusterid.x", {special::ctaid_x, 4}},
+      {"%clusterid.y", {special::ctaid_y, 4}},
+      {"%clusterid.z", {special::ctaid_z, 4}},
+      {"%nclusterid.x", {special::nctaid_x, 4}},
+      {"%nclusterid.y", {special::nctaid_y, 4}},
+      {"%nclusterid.z", {special::nctaid_z, 4}},
+      {"%cluster_ctaid.x", {special::zero, 4}},
+      {"%cluster_ctaid.y", {special::zero, 4}},
+      {"%cluster_ctaid.z", {special::zero, 4}},
+      {"%cluster_nctaid.x", {special::one, 4}},
+      {"%cluster_nctaid.y", {special::one, 4}},
+      {"%cluster_nctaid.z", {special::one, 4}},
+      {"%cluster_ctarank", {special::zero, 4}},
+      {"%cluster_nctarank", {special::one, 4}},
+      {"%aggr_smem_size", {special::total_shared, 4}},
+      {"%reserved_smem_offset_begin", {special::zero, 4}},
+      {"%reserved_smem_offset_end", {special::zero, 4}},
+      {"%reserved_smem_offset_cap", {special::zero, 4}},
+      {"%reserved_smem_offset_0", {special::zero, 4}},
+      {"%reserved_smem_offset_1", {special::zero, 4}},
+      {"%current_graph_exec", {special::zero8, 8}},
+      {"%ctaid.w", {special::zero, 4}},
+      {"%nctaid.w", {special::one, 4}},
+  };
+  return all;
+}
+
+}  // namespace
 
 const operand& decoder::at(std::size_t n) {
   static const operand missing;
@@ -186,57 +245,6 @@ std::uint32_t decoder::address_value(const operand& o, std::uint32_t bytes) {
 
 std::uint32_t decoder::special_value(std::string_view name, std::uint32_t& bytes) {
   bytes = 4;
-  static const std::map<std::string_view, std::pair<special, std::uint32_t>> uniform = {
-      {"%ntid.x", {special::ntid_x, 4}},
-      {"%ntid.y", {special::ntid_y, 4}},
-      {"%ntid.z", {special::ntid_z, 4}},
-      {"%ctaid.x", {special::ctaid_x, 4}},
-      {"%ctaid.y", {special::ctaid_y, 4}},
-      {"%ctaid.z", {special::ctaid_z, 4}},
-      {"%nctaid.x", {special::nctaid_x, 4}},
-      {"%nctaid.y", {special::nctaid_y, 4}},
-      {"%nctaid.z", {special::nctaid_z, 4}},
-      {"%warpid", {special::warpid, 4}},
-      {"%nwarpid", {special::nwarpid, 4}},
-      {"%smid", {special::smid, 4}},
-      {"%nsmid", {special::nsmid, 4}},
-      {"%gridid", {special::gridid, 8}},
-      {"%clock", {special::clock, 4}},
-      {"%clock_hi", {special::clock_hi, 4}},
-      {"%clock64", {special::clock64, 8}},
-      {"%globaltimer", {special::timer, 8}},
-      {"%globaltimer_lo", {special::timer_lo, 4}},
-      {"%globaltimer_hi", {special::timer_hi, 4}},
-      {"%envreg1", {special::envreg1, 4}},
-      {"%envreg2", {special::envreg2, 4}},
-      {"%dynamic_smem_size", {special::dynamic_shared, 4}},
-      {"%total_smem_size", {special::total_shared, 4}},
-      {"%tid.w", {special::zero, 4}},
-      {"%ntid.w", {special::one, 4}},
-      {"%clusterid.x", {special::ctaid_x, 4}},
-      {"%clusterid.y", {special::ctaid_y, 4}},
-      {"%clusterid.z", {special::ctaid_z, 4}},
-      {"%nclusterid.x", {special::nctaid_x, 4}},
-      {"%nclusterid.y", {special::nctaid_y, 4}},
-      {"%nclusterid.z", {special::nctaid_z, 4}},
-      {"%cluster_ctaid.x", {special::zero, 4}},
-      {"%cluster_ctaid.y", {special::zero, 4}},
-      {"%cluster_ctaid.z", {special::zero, 4}},
-      {"%cluster_nctaid.x", {special::one, 4}},
-      {"%cluster_nctaid.y", {special::one, 4}},
-      {"%cluster_nctaid.z", {special::one, 4}},
-      {"%cluster_ctarank", {special::zero, 4}},
-      {"%cluster_nctarank", {special::one, 4}},
-      {"%aggr_smem_size", {special::total_shared, 4}},
-      {"%reserved_smem_offset_begin", {special::zero, 4}},
-      {"%reserved_smem_offset_end", {special::zero, 4}},
-      {"%reserved_smem_offset_cap", {special::zero, 4}},
-      {"%reserved_smem_offset_0", {special::zero, 4}},
-      {"%reserved_smem_offset_1", {special::zero, 4}},
-      {"%current_graph_exec", {special::zero8, 8}},
-      {"%ctaid.w", {special::zero, 4}},
-      {"%nctaid.w", {special::one, 4}},
-  };
   static const std::map<std::string_view, std::uint32_t> by_lane = {{"%laneid", 0},      {"%lanemask_lt", 1},
                                                                     {"%lanemask_le", 2}, {"%lanemask_gt", 3},
                                                                     {"%lanemask_ge", 4}, {"%lanemask_eq", 5}};
@@ -253,6 +261,7 @@ std::uint32_t decoder::special_value(std::string_view name, std::uint32_t& bytes
     i.r[0] = d, i.aux = found->second;
     return d;
   }
+  const auto& uniform = uniform_registers();
   auto found = uniform.find(name);
   special which;
   if (found != uniform.end()) {

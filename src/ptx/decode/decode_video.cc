@@ -40,6 +40,31 @@ bool simd_mask(std::string_view selector, int parts, std::uint8_t& out) {
   return out != 0;
 }
 
+/// Puts into `v` which parts of its operands are read and written; false: an operand has no such part.
+bool take_parts(const std::vector<operand>& operands, video_step& v) {
+  if (v.parts == 1) {
+    const bool good = scalar_part(operands[0].selector, v.d_first, v.d_bits) &&
+                      scalar_part(operands[1].selector, v.a_first, v.a_bits) &&
+                      scalar_part(operands[2].selector, v.b_first, v.b_bits);
+    if (operands.size() == 4 && v.what != video::mad && v.merge == video_merge::none) {
+      v.merge = video_merge::part;
+    }
+    return good;
+  }
+  if (v.parts == 2) v.b_select[0] = 2, v.b_select[1] = 3;
+  return simd_mask(operands[0].selector, v.parts, v.mask) &&
+         simd_parts(operands[1].selector, v.parts, v.a_select) &&
+         simd_parts(operands[2].selector, v.parts, v.b_select);
+}
+
+/// The operand without its part; with `negate`, without its minus too, which goes there.
+operand plain_operand(const operand& o, bool* negate) {
+  operand p = o;
+  p.selector = {};
+  if (negate) *negate = p.negated, p.negated = false;
+  return p;
+}
+
 }  // namespace
 
 void decoder::do_video() {
@@ -81,24 +106,7 @@ void decoder::do_video() {
   const bool must = mad || v.parts > 1 || v.merge != video_merge::none;
   count(must ? 4 : 3, 4);
   if (!ok_) return;
-  bool good = true;
-  const auto plain_operand = [&](const operand& o, bool* negate) {
-    operand p = o;
-    p.selector = {};
-    if (negate) *negate = p.negated, p.negated = false;
-    return p;
-  };
-  if (v.parts == 1) {
-    good = scalar_part(at(0).selector, v.d_first, v.d_bits) &&
-           scalar_part(at(1).selector, v.a_first, v.a_bits) &&
-           scalar_part(at(2).selector, v.b_first, v.b_bits);
-    if (now_->operands.size() == 4 && !mad && v.merge == video_merge::none) v.merge = video_merge::part;
-  } else {
-    if (v.parts == 2) v.b_select[0] = 2, v.b_select[1] = 3;
-    good = simd_mask(at(0).selector, v.parts, v.mask) && simd_parts(at(1).selector, v.parts, v.a_select) &&
-           simd_parts(at(2).selector, v.parts, v.b_select);
-  }
-  if (!good) return fail("unsupported part of an operand");
+  if (!take_parts(now_->operands, v)) return fail("unsupported part of an operand");
   const auto a = source(plain_operand(at(1), mad ? &v.negate_a : nullptr), a_type);
   const auto b = source(plain_operand(at(2), mad ? &v.negate_b : nullptr), b_type);
   const auto c = now_->operands.size() == 4

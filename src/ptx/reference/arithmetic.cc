@@ -141,7 +141,7 @@ u64 multiplied_24(const operation& o, u64 a, u64 b) {
   return masked(static_cast<u64>(o.high ? product >> 16 : product), 4);
 }
 
-u64 integer(const operation& o, const operands& in) {
+u64 integer(const operation& o, const operands& in) {  // a table
   const unsigned bytes = size_of(o.t);
   const u64 a = masked(in.a, bytes), b = in.b, c = in.c;
   switch (o.what) {

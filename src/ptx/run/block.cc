@@ -193,7 +193,7 @@ void set_lanes(warp* w, std::uint32_t reference, T v) {
 
 }  // namespace
 
-const inst* block_special(warp* w, const inst* i) {
+const inst* block_special(warp* w, const inst* i) {  // a table
   const block& b = *w->owner;
   const launch_state& launch = *b.launch;
   const auto workspace = reinterpret_cast<std::uint64_t>(launch.grid_workspace);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ptx/run/child_grids.hh"
+#include "ptx/run/lane_call.hh"
 
 namespace outboard::ptx {
 namespace {
@@ -170,74 +171,64 @@ std::string coordinates(const dimensions& d) {
   return std::to_string(d[0]) + "," + std::to_string(d[1]) + "," + std::to_string(d[2]);
 }
 
+/// Ends the launch as __assertfail(message, file, line, function, size of a character) asks.
+const inst* assertion_fault(const lane_call& call, const inst* i) {
+  warp* w = call.w;
+  const int l = call.lane;
+  lane_reader reader(w);
+  std::string message, file, where;
+  if (!reader.text(call.argument<std::uint64_t>(0), message) ||
+      !reader.text(call.argument<std::uint64_t>(1), file) ||
+      !reader.text(call.argument<std::uint64_t>(3), where)) {
+    return warp_fault(w, i, fault::address, l, reader.bad());
+  }
+  const dimensions thread{w->tid[0][l], w->tid[1][l], w->tid[2][l]};
+  const std::string text = file + ":" + std::to_string(call.argument<std::uint32_t>(2)) + ": " + where +
+                           ": block: [" + coordinates(w->owner->index) + "], thread: [" +
+                           coordinates(thread) + "] Assertion `" + message + "` failed.";
+  const inst* out = warp_fault(w, i, fault::assertion, l, 0);
+  w->owner->failed.text = text;
+  return out;
+}
+
 }  // namespace
 
 const inst* builtin_call(warp* w, const inst* i, const call_site& site) {
-  const frame* f = w->current;
   const launch_state& launch = *w->owner->launch;
   for (std::uint32_t on = w->mask; on != 0; on &= on - 1) {
     const int l = std::countr_zero(on);
-    const char* local = w->local + static_cast<std::uint64_t>(l) * w->local_stride + f->local_base;
-    const auto argument = [&](std::size_t n) {
-      std::uint64_t v = 0;
-      const auto& t = site.in[n];
-      const char* from = t.caller_register ? w->base[t.caller & 1] + t.caller +
-                                                 static_cast<std::uint32_t>(l) * std::max(t.bytes, 2u)
-                                           : local + t.caller;
-      std::memcpy(&v, from, std::min(t.bytes, 8u));
-      return v;
-    };
-    const auto give = [&](const auto& result) {
-      for (const auto& t : site.out) {
-        char* to =
-            t.caller_register
-                ? w->base[0] + t.caller + static_cast<std::uint32_t>(l) * std::max(t.bytes, 2u)
-                : w->local + static_cast<std::uint64_t>(l) * w->local_stride + f->local_base + t.caller;
-        std::memcpy(to, &result, std::min<std::size_t>(t.bytes, sizeof result));
-      }
-    };
+    const lane_call call{w, site, l};
     if (site.provided == builtin::malloc) {
-      const std::uint64_t bytes = argument(0);
-      give(launch.heap && bytes != 0 ? launch.heap->allocate(bytes) : std::uint64_t{0});
+      const std::uint64_t bytes = call.argument<std::uint64_t>(0);
+      call.give(launch.heap && bytes != 0 ? launch.heap->allocate(bytes) : std::uint64_t{0});
       continue;
     }
     if (site.provided == builtin::free) {
-      const std::uint64_t address = argument(0);
+      const std::uint64_t address = call.argument<std::uint64_t>(0);
       if (address != 0 && !(launch.heap && launch.heap->release(address))) {
         return warp_fault(w, i, fault::heap, l, address);
       }
       continue;
     }
     if (site.provided == builtin::set_conditional) {
-      if (!launch.set_conditional) return warp_fault(w, i, fault::instruction, l, argument(0));
-      (*launch.set_conditional)(argument(0), static_cast<std::uint32_t>(argument(1)));
+      if (!launch.set_conditional)
+        return warp_fault(w, i, fault::instruction, l, call.argument<std::uint64_t>(0));
+      (*launch.set_conditional)(call.argument<std::uint64_t>(0), call.argument<std::uint32_t>(1));
       continue;
     }
     if (site.provided >= builtin::child_parameters) {
       if (!child_call(w, i, site, l)) return leave();
       continue;
     }
+    if (site.provided == builtin::assertfail) return assertion_fault(call, i);
     lane_reader reader(w);
     std::string format, text;
-    if (site.provided == builtin::assertfail) {
-      std::string message, file, where;
-      if (!reader.text(argument(0), message) || !reader.text(argument(1), file) ||
-          !reader.text(argument(3), where)) {
-        return warp_fault(w, i, fault::address, l, reader.bad());
-      }
-      const dimensions thread{w->tid[0][l], w->tid[1][l], w->tid[2][l]};
-      text = file + ":" + std::to_string(static_cast<std::uint32_t>(argument(2))) + ": " + where +
-             ": block: [" + coordinates(w->owner->index) + "], thread: [" + coordinates(thread) +
-             "] Assertion `" + message + "` failed.";
-      const inst* out = warp_fault(w, i, fault::assertion, l, 0);
-      w->owner->failed.text = text;
-      return out;
-    }
-    if (!reader.text(argument(0), format) || !format_text(format, {reader, argument(1)}, text)) {
+    if (!reader.text(call.argument<std::uint64_t>(0), format) ||
+        !format_text(format, {reader, call.argument<std::uint64_t>(1)}, text)) {
       return warp_fault(w, i, fault::address, l, reader.bad());
     }
     if (launch.print) (*launch.print)(text);
-    give(static_cast<std::int32_t>(text.size()));
+    call.give(static_cast<std::int32_t>(text.size()));
   }
   return i + 1;
 }

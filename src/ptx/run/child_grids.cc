@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ptx/run/lane_call.hh"
 #include "ptx/run/plain.hh"
 #include "ptx/run/warp.hh"
 
@@ -94,40 +95,6 @@ child_list child_grids::take() {
   const std::lock_guard lock(mutex_);
   return std::move(made_);
 }
-
-namespace {
-
-/// Arguments and the result of a call by one lane.
-struct lane_call {
-  warp* w;
-  const call_site& site;
-  int lane;
-
-  char* in_frame(std::uint32_t offset) const {
-    return w->local + static_cast<std::uint64_t>(lane) * w->local_stride + w->current->local_base + offset;
-  }
-  template <class T>
-  T argument(std::size_t n) const {
-    const transfer& t = site.in[n];
-    const char* from = t.caller_register ? w->base[t.caller & 1] + t.caller +
-                                               static_cast<std::uint32_t>(lane) * std::max(t.bytes, 2u)
-                                         : in_frame(t.caller);
-    T value{};
-    std::memcpy(&value, from, std::min<std::size_t>(t.bytes, sizeof value));
-    return value;
-  }
-  template <class T>
-  void give(T value) const {
-    for (const transfer& t : site.out) {
-      char* to = t.caller_register
-                     ? w->base[0] + t.caller + static_cast<std::uint32_t>(lane) * std::max(t.bytes, 2u)
-                     : in_frame(t.caller);
-      std::memcpy(to, &value, std::min<std::size_t>(t.bytes, sizeof value));
-    }
-  }
-};
-
-}  // namespace
 
 bool child_call(warp* w, const inst* i, const call_site& site, int l) {
   const lane_call call{w, site, l};

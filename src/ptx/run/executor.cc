@@ -217,6 +217,27 @@ class scheduler {
     }
   }
 
+  /// What becomes of a block after its slice, or of its launch where it failed.
+  static void settle(job& j, std::unique_ptr<block> b, bool memory, block_progress progress) {
+    if (!memory) {
+      stop(j, {outcome::out_of_resources,
+               "kernel " + j.launch.kernel->name + ": no memory for its blocks",
+               0,
+               {},
+               {},
+               0});
+    } else if (progress == block_progress::failed) {
+      stop(j, std::move(b->failed));
+    } else if (progress == block_progress::waiting) {
+      j.suspended.push_back(std::move(b));
+      j.batch = 1;
+    } else if (j.cooperative || !j.has_work()) {
+      j.spare.push_back(std::move(b));
+    } else {
+      j.spare.push_front(std::move(b));  // still in this core's cache
+    }
+  }
+
   /// Runs a batch of new blocks, or a suspended one, for a slice.
   void work(job& j, std::unique_lock<std::mutex>& lock) {
     ++j.helpers;
@@ -264,23 +285,7 @@ class scheduler {
       j.open -= end - first;
       j.batch = 1;
     }
-    if (!memory) {
-      stop(j, {outcome::out_of_resources,
-               "kernel " + j.launch.kernel->name + ": no memory for its blocks",
-               0,
-               {},
-               {},
-               0});
-    } else if (progress == block_progress::failed) {
-      stop(j, std::move(b->failed));
-    } else if (progress == block_progress::waiting) {
-      j.suspended.push_back(std::move(b));
-      j.batch = 1;
-    } else if (j.cooperative || !j.has_work()) {
-      j.spare.push_back(std::move(b));
-    } else {
-      j.spare.push_front(std::move(b));  // still in this core's cache
-    }
+    settle(j, std::move(b), memory, progress);
     if (j.finished() || j.has_work()) j_done_.notify_all();
   }
 

@@ -100,17 +100,18 @@ token lexer::next() {
   return t;
 }
 
+token lexer::finish_number(token t, std::size_t start, token_kind kind) {
+  if (kind == token_kind::integer && at_ < text_.size() && text_[at_] == 'U') ++at_;
+  // 12abc is no number followed by a name
+  if (at_ < text_.size() && in_name(text_[at_])) kind = token_kind::bad;
+  t.kind = kind;
+  t.text = text_.substr(start, at_ - start);
+  return t;
+}
+
 token lexer::number(token t) {
   const std::size_t start = at_;
   const char mark = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
-  const auto finish = [&](token_kind kind) {
-    if (kind == token_kind::integer && at_ < text_.size() && text_[at_] == 'U') ++at_;
-    // 12abc is no number followed by a name
-    if (at_ < text_.size() && in_name(text_[at_])) kind = token_kind::bad;
-    t.kind = kind;
-    t.text = text_.substr(start, at_ - start);
-    return t;
-  };
   const auto hex = [&](std::size_t most) {
     std::size_t digits = 0;
     for (; at_ < text_.size() && hex_digit(text_[at_]) >= 0; ++at_, ++digits) {
@@ -121,7 +122,7 @@ token lexer::number(token t) {
   if (text_[at_] == '0' && (mark == 'x' || mark == 'X')) {
     at_ += 2;
     const bool good = hex(16);
-    return finish(good ? token_kind::integer : token_kind::bad);
+    return finish_number(t, start, good ? token_kind::integer : token_kind::bad);
   }
   if (text_[at_] == '0' && (mark == 'f' || mark == 'F' || mark == 'd' || mark == 'D')) {
     t.single = mark == 'f' || mark == 'F';
@@ -129,7 +130,7 @@ token lexer::number(token t) {
     const std::size_t before = at_;
     const bool good = hex(16) && at_ - before == (t.single ? 8u : 16u);
     // The bits are kept as written: a detour over double would quiet a signalling NaN.
-    return finish(good ? token_kind::real : token_kind::bad);
+    return finish_number(t, start, good ? token_kind::real : token_kind::bad);
   }
   if (text_[at_] == '0' && (mark == 'b' || mark == 'B')) {
     at_ += 2;
@@ -137,8 +138,14 @@ token lexer::number(token t) {
     for (; at_ < text_.size() && (text_[at_] == '0' || text_[at_] == '1'); ++at_) {
       t.value = t.value << 1 | static_cast<std::uint64_t>(text_[at_] - '0');
     }
-    return finish(at_ > before && at_ - before <= 64 ? token_kind::integer : token_kind::bad);
+    return finish_number(t, start,
+                         at_ > before && at_ - before <= 64 ? token_kind::integer : token_kind::bad);
   }
+  return decimal_number(t);
+}
+
+token lexer::decimal_number(token t) {
+  const std::size_t start = at_;
   while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
   const bool fraction = at_ < text_.size() && text_[at_] == '.';
   const bool exponent = at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E');
@@ -153,7 +160,7 @@ token lexer::number(token t) {
               !__builtin_add_overflow(grown, digit, &t.value);
       if (!good) break;
     }
-    return finish(good ? token_kind::integer : token_kind::bad);
+    return finish_number(t, start, good ? token_kind::integer : token_kind::bad);
   }
   if (fraction) {
     ++at_;
@@ -164,10 +171,10 @@ token lexer::number(token t) {
     if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
     while (at_ < text_.size() && is_digit(text_[at_])) ++at_;
   }
-  if (at_ - start > 200) return finish(token_kind::bad);
+  if (at_ - start > 200) return finish_number(t, start, token_kind::bad);
   const std::string digits(text_.substr(start, at_ - start));
   t.value = std::bit_cast<std::uint64_t>(std::strtod(digits.c_str(), nullptr));
-  return finish(token_kind::real);
+  return finish_number(t, start, token_kind::real);
 }
 
 }  // namespace outboard::ptx

@@ -33,6 +33,9 @@ class lexer {
  private:
   bool skip_blank();
   token number(token t);
+  token decimal_number(token t);  ///< one without a prefix
+  /// Takes the suffix of a number that began at `start`; bad when a name follows without a blank.
+  token finish_number(token t, std::size_t start, token_kind kind);
 
   std::string_view text_;
   std::size_t at_ = 0;

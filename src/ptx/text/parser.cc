@@ -504,6 +504,12 @@ class parser : declaration_parser {
     if (is('+') || is('~') || now_.kind == token_kind::integer || now_.kind == token_kind::real) {
       return literal();
     }
+    return named_operand(branch);
+  }
+
+  /// A register, symbol or label, with the part or the offset behind it.
+  operand named_operand(bool branch) {
+    operand o;
     const auto name = expect_name();
     if (!ok_) return o;
     if (name == "_") {
