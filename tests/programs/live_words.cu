@@ -157,6 +157,29 @@ void copy_waits(const shared_block& b) {
   MUST(cudaStreamDestroy(s));
 }
 
+/// The same, of an array: rows of bytes that the driver brings by itself.
+void array_copy_waits(const shared_block& b) {
+  prepare(b);
+  cudaStream_t s = nullptr;
+  cudaArray_t there = nullptr;
+  const cudaChannelFormatDesc words = cudaCreateChannelDesc<unsigned>();
+  unsigned before[2] = {1, 1}, here[2] = {};
+  MUST(cudaStreamCreate(&s));
+  MUST(cudaMallocArray(&there, &words, 2, 1));
+  MUST(cudaMemcpy2DToArray(there, 0, 0, before, sizeof before, sizeof before, 1, cudaMemcpyHostToDevice));
+  MUST(cuStreamWaitValue32(s, at(&b.w_there->go), 9, CU_STREAM_WAIT_VALUE_EQ));
+  now = "a copy of an array waits for a word";
+  std::thread copies([&] {
+    MUST(cudaMemcpy2DFromArray(here, sizeof here, there, 0, 0, sizeof here, 1, cudaMemcpyDeviceToHost));
+  });
+  std::this_thread::sleep_for(20ms);
+  store(&b.w->go, 9u);
+  copies.join();
+  right("a copy of an array waits for a word", here[1] == 1);
+  MUST(cudaFreeArray(there));
+  MUST(cudaStreamDestroy(s));
+}
+
 /// Copies of page-locked memory behind such a wait return at once.
 void copies_behind(const shared_block& b, cudaStream_t s) {
   prepare(b);
@@ -254,6 +277,7 @@ void all_of(const char* kind, const shared_block& b, bool measure) {
     for (const unsigned value : {1u, 2u, 123456u}) stream_waits(b, s, value, false);
     stream_waits(b, s, 7, true);
     copy_waits(b);
+    array_copy_waits(b);
     copies_behind(b, s);
     stream_writes(b, s);
     talk(b, s, 100);
