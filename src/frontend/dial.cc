@@ -58,9 +58,12 @@ struct received_greeting {
   std::vector<std::byte> payload;  ///< what the token's proof covers
 };
 
-outboard::error refused(const wire::refusal& refusal) {
-  return {refusal.reason == wire::refusal_reason::busy ? action::retry : action::fail,
-          "it refused: " + refusal.message, static_cast<int>(refusal.reason)};
+/// What a refusal says.
+outboard::error refused(std::span<const std::byte> payload) {
+  const auto refusal = wire::decode_refusal(payload);
+  if (!refusal.ok()) return refusal.error();
+  return {refusal->reason == wire::refusal_reason::busy ? action::retry : action::fail,
+          "it refused: " + refusal->message, static_cast<int>(refusal->reason)};
 }
 
 result<received_greeting> receive_greeting(transport::connection& from, deadline until) {
@@ -68,10 +71,7 @@ result<received_greeting> receive_greeting(transport::connection& from, deadline
   auto first = receive_frame(from, wire::max_hello_payload, patience);
   if (!first.ok()) return std::move(first).error();
   // A server that speaks TLS only says so to a client that does not begin with it.
-  if (first->header.kind == wire::frame_kind::refusal) {
-    const auto refusal = wire::decode_refusal(first->payload);
-    return refusal.ok() ? refused(*refusal) : refusal.error();
-  }
+  if (first->header.kind == wire::frame_kind::refusal) return refused(first->payload);
   if (first->header.kind != wire::frame_kind::greeting) return not_there("its first message is no greeting");
   auto greeting = wire::decode_greeting(first->payload);
   if (!greeting.ok()) return not_there(greeting.error().message);
@@ -112,6 +112,12 @@ outboard::error no_proof() {
   return failure(
       "it does not know the token, so it is not the server you mean, or somebody on the network changed "
       "what it says; ask who runs it");
+}
+
+outboard::error no_session_within(std::chrono::seconds wait) {
+  return {action::retry, "it has begun no session for us within " + std::to_string(wait.count()) +
+                             " s: others run first, or it hangs (wait_seconds in the configuration, "
+                             "OUTBOARD_WAIT_SECONDS)"};
 }
 
 /// The same connection by the transport of rings, once the server has seen that it reaches us without a
@@ -187,19 +193,12 @@ result<dialed> shake_hands(const transport::registry& transports, secured& over,
   const deadline patience =
       opens || hello.wanted == wire::purpose_resume ? transport::clock::now() + wait : until;
   auto reply = receive_frame(*link, wire::max_frame_payload, patience);
-  if (!reply.ok() && sent.ok() && opens && transport::clock::now() >= patience) {
-    return outboard::error{action::retry, "it has begun no session for us within " +
-                                              std::to_string(wait.count()) +
-                                              " s: others run first, or it hangs (wait_seconds in the "
-                                              "configuration, OUTBOARD_WAIT_SECONDS)"};
-  }
+  if (!reply.ok() && sent.ok() && opens && transport::clock::now() >= patience)
+    return no_session_within(wait);
   if (const std::string why = reply.ok() || !over.tls ? "" : over.tls->problem(); !why.empty())
     return failure(why);
   if (!reply.ok()) return sent.ok() ? std::move(reply).error() : sent.error();
-  if (reply->header.kind == wire::frame_kind::refusal) {
-    const auto refusal = wire::decode_refusal(reply->payload);
-    return refusal.ok() ? refused(*refusal) : refusal.error();
-  }
+  if (reply->header.kind == wire::frame_kind::refusal) return refused(reply->payload);
   if (reply->header.kind != wire::frame_kind::welcome) return failure("its second message is no welcome");
   auto welcome = wire::decode_welcome(reply->payload);
   if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);

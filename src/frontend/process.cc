@@ -41,6 +41,16 @@ constexpr std::uint64_t arena_shared_chunk = 2u << 20;
 
 std::atomic<bool> touched{false};  // a connection has been asked for
 
+/// By way of stdio, as the real driver: what the program printed before comes out before.
+void put_out(int descriptor, std::string_view text) {
+  if (descriptor == wire::output_core_dump) {
+    auto* const take = core_dumps.load();
+    return take ? take(text) : void();
+  }
+  if (descriptor == wire::output_log) return log::error(text);
+  (void)!std::fwrite(text.data(), 1, text.size(), descriptor == wire::output_text ? stdout : stderr);
+}
+
 }  // namespace
 
 process& process::instance() {
@@ -183,6 +193,20 @@ void process::use_session(const dialed& with, const settings& s) {
   }
 }
 
+session_events process::make_events(const std::string& url) {
+  session_events events;
+  events.sticky_error = [this](std::uint64_t context, std::int32_t code) { sticky(context, code); };
+  events.graph_place = [this](std::uint64_t id, std::uint64_t offset, std::uint64_t size) -> std::byte* {
+    const auto box = functions_.box(id);
+    return box ? box->place(offset, size) : nullptr;
+  };
+  events.output = put_out;
+  events.lost = [url](const std::string& why) {
+    log::error(why, " (", url, "): every CUDA call returns an error from now on; restart the program");
+  };
+  return events;
+}
+
 CUresult process::connect_locked(std::string& unrecorded) {
   if (::getauxval(AT_SECURE)) {
     log::error(
@@ -218,25 +242,7 @@ CUresult process::connect_locked(std::string& unrecorded) {
     return CUDA_ERROR_NO_DEVICE;
   }
   adopt(std::move(snapshot).value());
-  session_events events;
-  events.sticky_error = [this](std::uint64_t context, std::int32_t code) { sticky(context, code); };
-  events.graph_place = [this](std::uint64_t id, std::uint64_t offset, std::uint64_t size) -> std::byte* {
-    const auto box = functions_.box(id);
-    return box ? box->place(offset, size) : nullptr;
-  };
-  // By way of stdio, as the real driver: what the program printed before comes out before.
-  events.output = [](int descriptor, std::string_view text) {
-    if (descriptor == wire::output_core_dump) {
-      auto* const take = core_dumps.load();
-      return take ? take(text) : void();
-    }
-    if (descriptor == wire::output_log) return log::error(text);
-    (void)!std::fwrite(text.data(), 1, text.size(), descriptor == wire::output_text ? stdout : stderr);
-  };
-  events.lost = [url = dialed->url](const std::string& why) {
-    log::error(why, " (", url, "): every CUDA call returns an error from now on; restart the program");
-  };
-  session_ = std::make_unique<session>(std::move(dialed->connection), std::move(events));
+  session_ = std::make_unique<session>(std::move(dialed->connection), make_events(dialed->url));
   session_->session_id = dialed->welcome.session;
   use_session(*dialed, *settings);
   if (session_->passes_descriptors()) arena_.set_small_chunk(arena_shared_chunk);

@@ -148,6 +148,8 @@ class process {
   ~process();
   /// `unrecorded`: what the program's tool is to be told without the lock; empty: nothing.
   CUresult connect_locked(std::string& unrecorded);
+  /// What is done with what the session says by itself; `url` is its server's.
+  session_events make_events(const std::string& url);
   void use_session(const dialed& with, const settings& s);
   result<std::string> server_url() const;
   void claim_window(wire::hello& hello);

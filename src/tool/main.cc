@@ -18,6 +18,14 @@
 namespace outboard::tool {
 namespace {
 
+struct settings_flags {
+  bool example = false, document = false;
+};
+
+struct cdi_flags {
+  std::string action, output = "/etc/cdi/outboard.json";
+};
+
 /// The form of each scheme's addresses, and the ports that need not be named.
 std::string url_help() {
   std::string text = "URLs: " + url_forms();
@@ -99,6 +107,73 @@ CLI::App* add_run(CLI::App& app, common_flags& common) {
   for (const char* key : {"device", "wait_seconds", "trace", "profile", "profile_summary", "log"})
     add_setting(*verb, common, key);
   verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
+  return verb;
+}
+
+CLI::App* add_devices(CLI::App& app, common_flags& common, bool& opencl) {
+  CLI::App* verb = app.add_subcommand("devices", "list the devices of a server, or of this machine");
+  add_server(*verb, common);
+  verb->add_flag("--json", common.json, "print JSON");
+  add_setting(*verb, common, "device");
+  verb->add_flag("--opencl", opencl, "list what OpenCL programs see in the place of what CUDA programs do");
+  return verb;
+}
+
+CLI::App* add_sessions(CLI::App& app, common_flags& common) {
+  CLI::App* verb = app.add_subcommand("sessions", "list the running sessions of a server");
+  add_server(*verb, common);
+  verb->add_flag("--json", common.json, "print JSON");
+  return verb;
+}
+
+CLI::App* add_doctor(CLI::App& app, common_flags& common, bool& fix) {
+  CLI::App* verb = app.add_subcommand("doctor", "say what is installed, what answers and what is wrong");
+  add_server(*verb, common);
+  verb->add_flag("--json", common.json, "print JSON");
+  add_setting(*verb, common, "device");
+  verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
+  verb->add_flag("--fix", fix, "print only the command that mends the first thing that is wrong");
+  return verb;
+}
+
+CLI::App* add_reload(CLI::App& app, common_flags& common) {
+  CLI::App* verb =
+      app.add_subcommand("reload", "have a server read its configuration again; its sessions go on");
+  add_server(*verb, common);
+  return verb;
+}
+
+CLI::App* add_settings(CLI::App& app, common_flags& common, settings_flags& settings) {
+  CLI::App* verb = app.add_subcommand("settings", "list every setting, its value here, and what set it");
+  verb->add_flag("--example", settings.example, "print an outboard.toml that shows all defaults");
+  verb->add_flag("--document", settings.document)->group("");
+  verb->add_flag("--json", common.json, "print JSON");
+  add_config(*verb, common);
+  return verb;
+}
+
+CLI::App* add_cdi(CLI::App& app, common_flags& common, cdi_flags& cdi) {
+  CLI::App* verb =
+      app.add_subcommand("cdi", "describe a server's devices for podman, docker and other container engines");
+  verb->add_option("ACTION", cdi.action, "generate")->required()->type_name("generate");
+  verb->add_option("--output", cdi.output, "where it is written; -: to the standard output")
+      ->type_name("FILE");
+  verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
+  add_server(*verb, common);
+  return verb;
+}
+
+CLI::App* add_completion(CLI::App& app, std::string& shell) {
+  CLI::App* verb =
+      app.add_subcommand("completion", "print a script that completes verbs and flags in a shell");
+  verb->add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("bash|zsh|fish");
+  return verb;
+}
+
+CLI::App* add_opencl_list(CLI::App& app, common_flags& common, std::string& library) {
+  CLI::App* verb = app.add_subcommand("opencl-list", "")->group("");
+  verb->add_option("LIBRARY", library)->required();
+  verb->add_flag("--json", common.json);
   return verb;
 }
 
@@ -261,6 +336,24 @@ int print_completion(const CLI::App& app, const std::string& shell) {
 /// A wrong flag of `run` is no status of its program.
 int usage_status(const CLI::App& run_verb) { return run_verb.parsed() ? exit_run_failed : exit_usage; }
 
+/// What stands before the program of `run`. The exit status where that was all, or wrong.
+std::optional<int> parse(CLI::App& app, const CLI::App& run_verb, const common_flags& common, int argc,
+                         const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& e) {
+    return complain(usage_status(run_verb), std::string(e.what()) + "; see outboard --help");
+  }
+  if (common.given("server") && common.given("device")) {
+    return complain(
+        usage_status(run_verb),
+        "--device is for where no server is used: a server has chosen its own; leave out one of the two");
+  }
+  return std::nullopt;
+}
+
 int command(int argc, char** argv) {
   CLI::App app("Outboard: GPUs of other machines for unchanged programs", "outboard");
   app.require_subcommand(1);
@@ -271,71 +364,28 @@ int command(int argc, char** argv) {
   worker_flags worker;
   bench_flags bench;
   measure_flags measure;
+  settings_flags settings;
+  cdi_flags cdi;
+  token_flags token;
+  bool opencl = false, fix = false;
+  std::string shell, opencl_library;
   CLI::App* const serve_verb = add_serve(app, common, serve);
   CLI::App* const run_verb = add_run(app, common);
-  CLI::App* const devices_verb =
-      app.add_subcommand("devices", "list the devices of a server, or of this machine");
-  CLI::App* const sessions_verb = app.add_subcommand("sessions", "list the running sessions of a server");
-  CLI::App* const doctor_verb =
-      app.add_subcommand("doctor", "say what is installed, what answers and what is wrong");
-  CLI::App* const reload_verb =
-      app.add_subcommand("reload", "have a server read its configuration again; its sessions go on");
-  add_server(*reload_verb, common);
-  for (CLI::App* verb : {devices_verb, sessions_verb, doctor_verb}) {
-    add_server(*verb, common);
-    verb->add_flag("--json", common.json, "print JSON");
-  }
-  add_setting(*devices_verb, common, "device");
-  bool opencl = false;
-  devices_verb->add_flag("--opencl", opencl,
-                         "list what OpenCL programs see in the place of what CUDA programs do");
-  add_setting(*doctor_verb, common, "device");
-  doctor_verb->add_option("--library", common.library, "folder of the front-end libraries")
-      ->type_name("FOLDER");
-  bool fix = false;
-  doctor_verb->add_flag("--fix", fix, "print only the command that mends the first thing that is wrong");
-  CLI::App* const settings_verb =
-      app.add_subcommand("settings", "list every setting, its value here, and what set it");
-  bool example = false, document = false;
-  settings_verb->add_flag("--example", example, "print an outboard.toml that shows all defaults");
-  settings_verb->add_flag("--document", document)->group("");
-  settings_verb->add_flag("--json", common.json, "print JSON");
-  add_config(*settings_verb, common);
-  CLI::App* const cdi_verb =
-      app.add_subcommand("cdi", "describe a server's devices for podman, docker and other container engines");
-  std::string action, output = "/etc/cdi/outboard.json";
-  cdi_verb->add_option("ACTION", action, "generate")->required()->type_name("generate");
-  cdi_verb->add_option("--output", output, "where it is written; -: to the standard output")
-      ->type_name("FILE");
-  cdi_verb->add_option("--library", common.library, "folder of the front-end libraries")->type_name("FOLDER");
-  add_server(*cdi_verb, common);
-  CLI::App* const completion_verb =
-      app.add_subcommand("completion", "print a script that completes verbs and flags in a shell");
-  std::string shell;
-  completion_verb->add_option("SHELL", shell, "bash, zsh or fish")->required()->type_name("bash|zsh|fish");
+  CLI::App* const devices_verb = add_devices(app, common, opencl);
+  CLI::App* const sessions_verb = add_sessions(app, common);
+  CLI::App* const doctor_verb = add_doctor(app, common, fix);
+  CLI::App* const reload_verb = add_reload(app, common);
+  CLI::App* const settings_verb = add_settings(app, common, settings);
+  CLI::App* const cdi_verb = add_cdi(app, common, cdi);
+  CLI::App* const completion_verb = add_completion(app, shell);
   CLI::App* const bench_verb = add_bench(app, common, bench);
   CLI::App* const measure_verb = add_measure(app, measure);
-  CLI::App* const opencl_verb = app.add_subcommand("opencl-list", "")->group("");
-  std::string opencl_library;
-  opencl_verb->add_option("LIBRARY", opencl_library)->required();
-  opencl_verb->add_flag("--json", common.json);
-  token_flags token;
+  CLI::App* const opencl_verb = add_opencl_list(app, common, opencl_library);
   CLI::App* const token_verb = add_token(app, common, token);
   CLI::App* const worker_verb = add_worker(app, worker);
   if (const auto status = answer_other_word(app, argc, argv)) return *status;
   const int program = find_program(*run_verb, argc, argv);
-  try {
-    app.parse(std::min(program, argc), argv);
-  } catch (const CLI::Success& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& e) {
-    return complain(usage_status(*run_verb), std::string(e.what()) + "; see outboard --help");
-  }
-  if (common.given("server") && common.given("device")) {
-    return complain(
-        usage_status(*run_verb),
-        "--device is for where no server is used: a server has chosen its own; leave out one of the two");
-  }
+  if (const auto status = parse(app, *run_verb, common, std::min(program, argc), argv)) return *status;
   if (serve_verb->parsed()) return verb_serve(common, serve);
   if (run_verb->parsed()) {
     const bool dashes = program < argc && std::string_view(argv[program]) == "--";
@@ -345,8 +395,8 @@ int command(int argc, char** argv) {
   if (sessions_verb->parsed()) return verb_sessions(common);
   if (reload_verb->parsed()) return verb_reload(common);
   if (doctor_verb->parsed()) return verb_doctor(common, fix);
-  if (settings_verb->parsed()) return verb_settings(common, example, document);
-  if (cdi_verb->parsed()) return verb_cdi(common, action, output);
+  if (settings_verb->parsed()) return verb_settings(common, settings.example, settings.document);
+  if (cdi_verb->parsed()) return verb_cdi(common, cdi.action, cdi.output);
   if (completion_verb->parsed()) return print_completion(app, shell);
   if (bench_verb->parsed()) return verb_bench(common, bench);
   if (token_verb->parsed()) return verb_token(common, token);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "backend/confinement/guard.hh"
 #include "backend/daemon/checkpoint_helper.hh"
@@ -199,6 +200,49 @@ std::vector<std::string> what_a_worker_reads(const config& c, device_choice kind
   return reads;
 }
 
+/// NAME=LIBRARY each, as worker_command_line() wrote them.
+void take_plugins(const std::vector<std::string>& given, config& c) {
+  for (const std::string& plugin : given) {
+    const std::size_t equals = plugin.find('=');
+    if (equals != std::string::npos)
+      c.plugins.emplace_back(plugin.substr(0, equals), plugin.substr(equals + 1));
+  }
+}
+
+/// Before anything of a client's is read.
+void guard_worker(const worker_flags& flags, device_choice kind) {
+  // Sessions' processes go first where memory runs out, before the daemon and what works for all of them.
+  const bool helps = flags.checkpoint > 0 || !flags.remove_folders.empty() || !flags.tidy.directory.empty() ||
+                     flags.monitor || flags.probe || flags.gate;
+  // A worker that may hold a GPU's memory can be checkpointed: root's server has the right to anyway.
+  const bool may_be_vendors = kind == device_choice::vendor || kind == device_choice::automatic;
+  const bool checkpoints = !helps && may_be_vendors && ::geteuid() != 0;
+  backend::guard_this_process(helps ? 0 : backend::end_workers_first,
+                              checkpoints ? backend::looked_into_by::user : backend::looked_into_by::root);
+}
+
+/// What is no worker, but works for the daemon beside them: its exit status. Nothing: it is a worker.
+std::optional<int> run_as_helper(const worker_flags& flags, const config& c, device_choice kind,
+                                 const transport::registry& transports) {
+  if (flags.checkpoint > 0) {
+    return backend::run_checkpoint_helper({.parent = flags.parent,
+                                           .worker = flags.checkpoint,
+                                           .open_device = [&] { return open_device(kind, c.cpu); },
+                                           .transports = &transports});
+  }
+  if (!flags.remove_folders.empty()) return backend::run_folder_remover(flags.remove_folders);
+  if (!flags.tidy.directory.empty()) return backend::run_cache_tidier(flags.parent, flags.tidy);
+  if (flags.gate) return backend::run_gate(flags.parent);
+  if (!flags.monitor) return std::nullopt;
+  return backend::nvml::run_helper(
+      {.parent = flags.parent,
+       .visible = flags.visible,
+       .in_order = flags.visible_in_order,
+       .shape = c.shape,
+       .open = [&](device::activity_source workers) { return open_nvml(kind, c.cpu, std::move(workers)); },
+       .transports = &transports});
+}
+
 /// Only the vendor's device has memory that others see go.
 constexpr std::optional<std::uint64_t> (*no_memory_meter)(const std::string&) = nullptr;
 
@@ -210,41 +254,13 @@ int verb_worker(const worker_flags& flags) {
   // What the gate says of strangers is bounded by their sources.
   start_server_log(c.log, c.format, (flags.gate ? "gate " : "worker ") + std::to_string(::getpid()),
                    c.log == log::level::debug || flags.gate ? 0 : most_lines_of_a_worker);
-  for (const std::string& plugin : flags.plugins) {
-    const std::size_t equals = plugin.find('=');
-    if (equals != std::string::npos)
-      c.plugins.emplace_back(plugin.substr(0, equals), plugin.substr(equals + 1));
-  }
+  take_plugins(flags.plugins, c);
   const auto kind = parse_device(flags.device);
   auto transports = make_transports(c);
   if (!understood || !kind || !transports.ok())
     return complain(exit_usage, "outboard worker is started by outboard serve only");
-  // Sessions' processes go first where memory runs out, before the daemon and what works for all of them.
-  const bool helps = flags.checkpoint > 0 || !flags.remove_folders.empty() || !flags.tidy.directory.empty() ||
-                     flags.monitor || flags.probe || flags.gate;
-  // A worker that may hold a GPU's memory can be checkpointed: root's server has the right to anyway.
-  const bool may_be_vendors = *kind == device_choice::vendor || *kind == device_choice::automatic;
-  const bool checkpoints = !helps && may_be_vendors && ::geteuid() != 0;
-  backend::guard_this_process(helps ? 0 : backend::end_workers_first,
-                              checkpoints ? backend::looked_into_by::user : backend::looked_into_by::root);
-  if (flags.checkpoint > 0) {
-    return backend::run_checkpoint_helper({.parent = flags.parent,
-                                           .worker = flags.checkpoint,
-                                           .open_device = [&] { return open_device(*kind, c.cpu); },
-                                           .transports = &*transports});
-  }
-  if (!flags.remove_folders.empty()) return backend::run_folder_remover(flags.remove_folders);
-  if (!flags.tidy.directory.empty()) return backend::run_cache_tidier(flags.parent, flags.tidy);
-  if (flags.gate) return backend::run_gate(flags.parent);
-  if (flags.monitor) {
-    return backend::nvml::run_helper(
-        {.parent = flags.parent,
-         .visible = flags.visible,
-         .in_order = flags.visible_in_order,
-         .shape = c.shape,
-         .open = [&](device::activity_source workers) { return open_nvml(*kind, c.cpu, std::move(workers)); },
-         .transports = &*transports});
-  }
+  guard_worker(flags, *kind);
+  if (const auto status = run_as_helper(flags, c, *kind, *transports)) return *status;
   // Without a page a session still works: nobody is told what it holds.
   backend::own_activity activity;
   if (!flags.probe) {

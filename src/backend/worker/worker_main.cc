@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "backend/confinement/confinement.hh"
 #include "backend/daemon/control.hh"
@@ -36,6 +37,12 @@ std::string describe_code(const api::driver_table& driver, const char* call, CUr
   if (!driver.cuGetErrorName || driver.cuGetErrorName(code, &name) != CUDA_SUCCESS || !name)
     name = "unknown error";
   return std::string(call) + ": " + name + " (" + std::to_string(code) + ")";
+}
+
+/// The daemon logs it and, if a client waits already, tells it. The worker's exit status.
+int fail_to_start(const error& why) {
+  (void)send_control(control, control_kind::failed, encode_text(why.message)).ok();
+  return 1;
 }
 
 /// A program that goes on after its failures does not fill its user's screen with them.
@@ -155,6 +162,28 @@ std::unique_ptr<resumption> open_door(const wire::hello& hello, std::uint64_t se
       });
 }
 
+/// Its share of what its identity may hold, which bounds what the client sees of the devices, too. Nothing:
+/// the daemon has not given one that can be used.
+std::optional<account_share> take_share(const control_message& given, shape_settings& shape) {
+  const auto slot = decode_slot(given.payload);
+  CHECK(slot.ok() && given.descriptor);
+  auto share = account_share::open(given.descriptor, *slot);
+  if (share) shape.memory = shape.memory == 0 ? share->most() : std::min(shape.memory, share->most());
+  return share;
+}
+
+/// Where the images of this session's modules are kept; nothing: nowhere.
+std::optional<image_cache> open_images(const cache_settings& where) {
+  auto opened = image_cache::open(where.directory, where.size);
+  if (opened.ok()) return std::move(*opened);
+  log::warn("no module cache: ", opened.error().message);
+  return std::nullopt;
+}
+
+void report_end(const ended_message& end) {
+  (void)send_control(control, control_kind::ended, encode(end)).ok();
+}
+
 /// `device` is null for a session that speaks `api`.
 int serve(const worker_options& options, device::device* device, session_api* api, device_output* output) {
   auto message = receive_control(control, true);
@@ -162,16 +191,8 @@ int serve(const worker_options& options, device::device* device, session_api* ap
   std::optional<account_share> account;
   shape_settings shape = options.shape;
   if ((*message)->kind == control_kind::account) {
-    const auto slot = decode_slot((*message)->payload);
-    CHECK(slot.ok() && (*message)->descriptor);
-    auto opened = account_share::open((*message)->descriptor, *slot);
-    if (!opened) {
-      (void)send_control(control, control_kind::failed, encode_text("no limit for its identity's memory"))
-          .ok();
-      return 1;
-    }
-    account.emplace(std::move(*opened));
-    shape.memory = shape.memory == 0 ? account->most() : std::min(shape.memory, account->most());
+    account = take_share(**message, shape);
+    if (!account) return fail_to_start(failure("no limit for its identity's memory"));
     message = receive_control(control, true);
     if (!message.ok() || !*message) return 0;
   }
@@ -183,37 +204,21 @@ int serve(const worker_options& options, device::device* device, session_api* ap
   log::set_lasting_fields({{"session", static_cast<std::int64_t>(assign->session)},
                            {"user", hello->user},
                            {"program", hello->program}});
-  auto connection =
-      transport::tls::attach(*options.transports, assign->scheme, std::move((*message)->descriptor));
-  if (!connection.ok()) {
-    (void)send_control(control, control_kind::failed, encode_text(connection.error().message)).ok();
-    return 1;
-  }
-  (void)send_control(control, control_kind::serving, {}, options.activity).ok();
-  if ((hello->features & wire::feature_rings) != 0) {
-    connection = share_memory(options, std::move(*connection));
-    if (!connection.ok()) {
-      (void)send_control(control, control_kind::ended,
-                         encode(ended_message{false, connection.error().message}))
-          .ok();
-      return 0;
-    }
-  }
   const auto attach = [&options](const std::string& scheme,
                                  unique_fd fd) -> result<std::unique_ptr<transport::connection>> {
     return transport::tls::attach(*options.transports, scheme, std::move(fd));
   };
+  auto connection = attach(assign->scheme, std::move((*message)->descriptor));
+  if (!connection.ok()) return fail_to_start(connection.error());
+  (void)send_control(control, control_kind::serving, {}, options.activity).ok();
+  if ((hello->features & wire::feature_rings) != 0) {
+    connection = share_memory(options, std::move(*connection));
+    if (!connection.ok()) return report_end({false, connection.error().message}), 0;
+  }
   const auto resuming = open_door(*hello, assign->session, attach);
   if (resuming) connection = resuming->begin_session(std::move(*connection));
   std::optional<image_cache> images;
-  if (!api && (hello->features & wire::feature_image_recall) != 0) {
-    auto opened = image_cache::open(options.cache.directory, options.cache.size);
-    if (opened.ok()) {
-      images.emplace(std::move(*opened));
-    } else {
-      log::warn("no module cache: ", opened.error().message);
-    }
-  }
+  if (!api && (hello->features & wire::feature_image_recall) != 0) images = open_images(options.cache);
   broker_link broker(control);
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
@@ -233,7 +238,7 @@ int serve(const worker_options& options, device::device* device, session_api* ap
                                          .held_by_page = options.held_by_page,
                                          .core_dumps = options.confine_to.empty()});
   if (resuming) resuming->await_end();
-  (void)send_control(control, control_kind::ended, encode(ended_message{end.orderly, end.why})).ok();
+  report_end({end.orderly, end.why});
   if (end.stuck) ::_exit(0);
   return 0;
 }
@@ -286,11 +291,6 @@ int run_worker(const worker_options& options) {
   if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
   ::fcntl(control, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_NAME, "outboard-worker");
-  // The daemon logs it and, if a client waits already, tells it.
-  const auto failed = [](const error& why) {
-    (void)send_control(control, control_kind::failed, encode_text(why.message)).ok();
-    return 1;
-  };
   // What ends encrypted connections is a file, too. Where it is missing there is no gate, and nobody comes
   // encrypted. A process's first connection takes some milliseconds more; a warm worker has that behind it.
   if (options.tls) {
@@ -300,7 +300,7 @@ int run_worker(const worker_options& options) {
   if (!options.confine_to.empty()) {
     const auto began = std::chrono::steady_clock::now();
     if (const status confined = confine(options); !confined.ok())
-      return failed(failure("it cannot be confined: " + confined.error().message));
+      return fail_to_start(failure("it cannot be confined: " + confined.error().message));
     log::debug("confined in ",
                std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began)
                    .count(),
@@ -310,11 +310,11 @@ int run_worker(const worker_options& options) {
   if (!output.ok()) log::warn("what kernels print is lost: ", output.error().message);
   if (options.open_api) {
     auto api = options.open_api();
-    if (!api.ok()) return failed(with_hint(options, api.error()));
+    if (!api.ok()) return fail_to_start(with_hint(options, api.error()));
     return serve(options, nullptr, api->get(), output.ok() ? output->get() : nullptr);
   }
   auto device = open_device(options, output.ok() ? output->get() : nullptr);
-  if (!device.ok()) return failed(with_hint(options, device.error()));
+  if (!device.ok()) return fail_to_start(with_hint(options, device.error()));
   if (options.probe) return give_facts(**device);
   std::unique_ptr<device::device> warm;
   if (options.warm) {

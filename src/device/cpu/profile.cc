@@ -125,7 +125,7 @@ int texture_limit(CUdevice_attribute id) {
 
 }  // namespace
 
-std::optional<int> profile::attribute(CUdevice_attribute id) const {
+std::optional<int> profile::attribute(CUdevice_attribute id) const {  // a table
   if (id < 1 || id >= CU_DEVICE_ATTRIBUTE_MAX) return std::nullopt;
   switch (id) {
     // Shapes of a launch: what the executor takes.

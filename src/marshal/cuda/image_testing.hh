@@ -91,67 +91,66 @@ inline byte_vector make_fatbin(const std::vector<entry_spec>& entries) {
   return fatbin;
 }
 
-/// A cubin of ABI version 8 with one kernel, `name`, that takes (u8, u64, 3 bytes), 12 bytes of static shared
-/// memory, and the variable `counter` of 40 bytes.
-inline byte_vector make_cubin(std::uint32_t capability, const std::string& name) {
-  std::string names(1, '\0');
-  const auto name_of = [&](const std::string& text) {
-    const auto at = static_cast<std::uint32_t>(names.size());
-    names += text + '\0';
-    return at;
-  };
-  byte_vector info, module_info, symbols(sizeof(Elf64_Sym));
-  const auto item = [](byte_vector& to, std::uint8_t format, std::uint8_t id, std::uint16_t value) {
-    append(to, format), append(to, id), append(to, value);
-  };
+/// Of a section .nv.info.
+inline void append_info_item(byte_vector& to, std::uint8_t format, std::uint8_t id, std::uint16_t value) {
+  append(to, format), append(to, id), append(to, value);
+}
+
+/// What a cubin says of a kernel that takes (u8, u64, 3 bytes).
+inline byte_vector make_kernel_info() {
+  byte_vector info;
   const std::uint16_t offsets[] = {0, 8, 16};
   const std::uint32_t sizes[] = {1, 8, 3};
   for (std::uint16_t n = 3; n-- > 0;) {
-    item(info, 4, 0x17, 12);
+    append_info_item(info, 4, 0x17, 12);
     append(info, std::uint32_t{0}), append(info, n), append(info, offsets[n]);
     append(info, sizes[n] << 18 | 0x1f000);
   }
-  item(info, 3, 0x19, 19);
-  item(info, 4, 0x05, 12);
+  append_info_item(info, 3, 0x19, 19);
+  append_info_item(info, 4, 0x05, 12);
   append(info, std::uint32_t{64}), append(info, std::uint32_t{2}), append(info, std::uint32_t{1});
-  item(module_info, 4, 0x2f, 8);
-  append(module_info, std::uint32_t{1}), append(module_info, std::uint32_t{24});
-  item(module_info, 4, 0x12, 8);
-  append(module_info, std::uint32_t{1}), append(module_info, std::uint32_t{160});
+  return info;
+}
 
+/// What it says of the kernel by its symbol: registers and stack.
+inline byte_vector make_module_info() {
+  byte_vector info;
+  append_info_item(info, 4, 0x2f, 8);
+  append(info, std::uint32_t{1}), append(info, std::uint32_t{24});
+  append_info_item(info, 4, 0x12, 8);
+  append(info, std::uint32_t{1}), append(info, std::uint32_t{160});
+  return info;
+}
+
+/// The kernel and the variable `counter`, by the offsets of their names.
+inline byte_vector make_symbols(std::uint32_t kernel_name, std::uint32_t counter_name) {
+  byte_vector symbols(sizeof(Elf64_Sym));
   enum { text_section = 1, global_section = 2 };
   Elf64_Sym kernel{};
-  kernel.st_name = name_of(name);
+  kernel.st_name = kernel_name;
   kernel.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
   kernel.st_other = 0x10;
   kernel.st_shndx = text_section;
   append(symbols, kernel);
   Elf64_Sym counter{};
-  counter.st_name = name_of("counter");
+  counter.st_name = counter_name;
   counter.st_info = ELF64_ST_INFO(STB_LOCAL, STT_OBJECT);
   counter.st_shndx = global_section;
   counter.st_size = 40;
   append(symbols, counter);
+  return symbols;
+}
 
-  struct section {
-    std::string name;
-    std::uint32_t type, link;
-    byte_vector content;
-    std::uint64_t size;
-  };
-  std::vector<section> sections = {{"", SHT_NULL, 0, {}, 0},
-                                   {".text." + name, SHT_PROGBITS, 0, byte_vector(16), 16},
-                                   {".nv.global", SHT_NOBITS, 0, {}, 40},
-                                   {".nv.shared." + name, SHT_NOBITS, 0, {}, 12},
-                                   {".nv.info", 0x70000000, 6, module_info, module_info.size()},
-                                   {".nv.info." + name, 0x70000000, 6, info, info.size()},
-                                   {".symtab", SHT_SYMTAB, 7, symbols, symbols.size()},
-                                   {".strtab", SHT_STRTAB, 0, {}, 0}};
-  std::vector<std::uint32_t> name_offsets;
-  for (const section& s : sections) name_offsets.push_back(s.name.empty() ? 0 : name_of(s.name));
-  sections.back().content = bytes_of(names);
-  sections.back().size = names.size();
+struct cubin_section {
+  std::string name;
+  std::uint32_t type, link;
+  byte_vector content;
+  std::uint64_t size;
+  std::uint32_t name_offset = 0;
+};
 
+/// The last section has the names.
+inline byte_vector make_elf(std::uint32_t capability, const std::vector<cubin_section>& sections) {
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS64, header.e_ident[EI_DATA] = ELFDATA2LSB;
@@ -165,15 +164,41 @@ inline byte_vector make_cubin(std::uint32_t capability, const std::string& name)
   byte_vector file, contents;
   append(file, header);
   const std::size_t start = sizeof header + sections.size() * sizeof(Elf64_Shdr);
-  for (std::size_t n = 0; n < sections.size(); ++n) {
+  for (const cubin_section& each : sections) {
     Elf64_Shdr s{};
-    s.sh_name = name_offsets[n], s.sh_type = sections[n].type, s.sh_link = sections[n].link;
-    s.sh_offset = start + contents.size(), s.sh_size = sections[n].size;
+    s.sh_name = each.name_offset, s.sh_type = each.type, s.sh_link = each.link;
+    s.sh_offset = start + contents.size(), s.sh_size = each.size;
     append(file, s);
-    contents.insert(contents.end(), sections[n].content.begin(), sections[n].content.end());
+    contents.insert(contents.end(), each.content.begin(), each.content.end());
   }
   file.insert(file.end(), contents.begin(), contents.end());
   return file;
+}
+
+/// A cubin of ABI version 8 with one kernel, `name`, that takes (u8, u64, 3 bytes), 12 bytes of static shared
+/// memory, and the variable `counter` of 40 bytes.
+inline byte_vector make_cubin(std::uint32_t capability, const std::string& name) {
+  std::string names(1, '\0');
+  const auto name_of = [&](const std::string& text) {
+    const auto at = static_cast<std::uint32_t>(names.size());
+    names += text + '\0';
+    return at;
+  };
+  const byte_vector info = make_kernel_info(), module_info = make_module_info();
+  const std::uint32_t kernel_name = name_of(name), counter_name = name_of("counter");
+  const byte_vector symbols = make_symbols(kernel_name, counter_name);
+  std::vector<cubin_section> sections = {{"", SHT_NULL, 0, {}, 0},
+                                         {".text." + name, SHT_PROGBITS, 0, byte_vector(16), 16},
+                                         {".nv.global", SHT_NOBITS, 0, {}, 40},
+                                         {".nv.shared." + name, SHT_NOBITS, 0, {}, 12},
+                                         {".nv.info", 0x70000000, 6, module_info, module_info.size()},
+                                         {".nv.info." + name, 0x70000000, 6, info, info.size()},
+                                         {".symtab", SHT_SYMTAB, 7, symbols, symbols.size()},
+                                         {".strtab", SHT_STRTAB, 0, {}, 0}};
+  for (cubin_section& s : sections) s.name_offset = s.name.empty() ? 0 : name_of(s.name);
+  sections.back().content = bytes_of(names);
+  sections.back().size = names.size();
+  return make_elf(capability, sections);
 }
 
 inline const char* const small_ptx =

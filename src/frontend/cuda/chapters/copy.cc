@@ -71,6 +71,16 @@ std::optional<CUresult> land(lane& own, void* to, CUdeviceptr from, size_t size,
   return code;
 }
 
+/// A copy that a graph will repeat, without this process where the server can have the program's memory.
+CUresult copy_under_capture(lane& own, const captured_copy& copy, flavour how) {
+  reach(own, copy.device);
+  const server_place there = make_place_on_server(own, reinterpret_cast<std::uint64_t>(copy.host), copy.size);
+  if (there.code != CUDA_SUCCESS) return there.code;
+  if (!there.address) return capture_copy(own, copy);
+  return copy.to_host ? on_server(there.address, copy.device, copy.size, copy.stream, how)
+                      : on_server(copy.device, there.address, copy.size, copy.stream, how);
+}
+
 CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
   process& p = process::instance();
   lane& own = this_lane();
@@ -82,11 +92,8 @@ CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream 
   if (leaves_its_block(to, size) || leaves_its_block(source, size)) return CUDA_ERROR_INVALID_VALUE;
   if (!on_device(source) && marshal::on_stream(how) &&
       stream_captures(own, stream, marshal::per_thread(how))) {
-    reach(own, to);
-    const server_place there = make_place_on_server(own, source, size);
-    if (there.code != CUDA_SUCCESS) return there.code;
-    if (there.address) return on_server(to, there.address, size, stream, how);
-    return capture_copy(own, {to, const_cast<void*>(from), size, stream, false, marshal::per_thread(how)});
+    return copy_under_capture(
+        own, {to, const_cast<void*>(from), size, stream, false, marshal::per_thread(how)}, how);
   }
   if (context_state* there = owner_elsewhere(own, to); there && may_go_elsewhere(how))
     return over_there(own, *there, stream, how,
@@ -134,6 +141,22 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
   return code == CUDA_SUCCESS && size != 0 ? earlier.bring(how) : code;
 }
 
+/// To the host while the program waits, by what is faster than frames of the session. Empty: nothing was
+/// done, the copy must go the ordinary way.
+std::optional<CUresult> copy_out_without_frames(lane& own, const staged_copy& copy) {
+  const bool is_short = copy.size >= landing_block::least && copy.size <= landing_block::size;
+  if (is_short && !marshal::on_stream(copy.how) && !shown(copy.device)) {
+    if (const auto code = land(own, copy.host, copy.device, copy.size, copy.how)) return code;
+  }
+  if (copy.size >= least_staged && !shown(copy.device)) {
+    if (const auto code = stage_out(own, copy)) return code;
+  }
+  if (copy.size >= least_streamed && !shown(copy.device)) {
+    if (const auto code = stream_out(own, copy)) return code;
+  }
+  return std::nullopt;
+}
+
 CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
   process& p = process::instance();
   lane& own = this_lane();
@@ -147,11 +170,7 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   const bool there_too = on_device(reinterpret_cast<std::uint64_t>(to));
   const auto target = reinterpret_cast<std::uint64_t>(to);
   if (!there_too && marshal::on_stream(how) && stream_captures(own, stream, marshal::per_thread(how))) {
-    reach(own, from);
-    const server_place there = make_place_on_server(own, target, size);
-    if (there.code != CUDA_SUCCESS) return there.code;
-    if (there.address) return on_server(there.address, from, size, stream, how);
-    return capture_copy(own, {from, to, size, stream, true, marshal::per_thread(how)});
+    return copy_under_capture(own, {from, to, size, stream, true, marshal::per_thread(how)}, how);
   }
   if (context_state* there = owner_elsewhere(own, from); there && may_go_elsewhere(how))
     return over_there(own, *there, stream, how,
@@ -171,19 +190,10 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   if (page_locked && !later) {
     if (const CUresult code = settle(own, to, size); code != CUDA_SUCCESS) return code;
   }
-  const bool is_short = size >= landing_block::least && size <= landing_block::size;
-  if (known && is_short && !marshal::on_stream(how) && !shown(from)) {
-    if (const auto code = land(own, to, from, size, how)) return *code;
-  }
-  if (known && !later && size >= least_staged && !shown(from)) {
-    if (const auto code = stage_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
-      return *code;
-  }
-  if (known && !later && size >= least_streamed && !shown(from)) {
-    if (const auto code = stream_out(own, {from, static_cast<std::byte*>(to), size, stream, how}))
-      return *code;
-  }
   staged_copy copy{from, static_cast<std::byte*>(to), size, stream, how};
+  if (known && !later) {
+    if (const auto code = copy_out_without_frames(own, copy)) return *code;
+  }
   if (later && size >= least_streamed) stream_later(own, copy);
   // What comes by frames for a graph's copy to the same place may come later than it was carried out.
   const bool behind_graph =
