@@ -29,7 +29,8 @@ bool host_box::gapless() const {
 
 std::span<const std::byte> host_box::extent() const {
   if (size() == 0) return {};
-  return {base, gapless() ? size() : (depth - 1) * slice + (height - 1) * pitch + width};
+  const std::uint64_t bytes = gapless() ? size() : (depth - 1) * slice + (height - 1) * pitch + width;
+  return {base, static_cast<std::size_t>(bytes)};
 }
 
 std::uint64_t host_functions::add(session& from, function run, std::pair<void*, void*> pointers) {
