@@ -393,6 +393,50 @@ void refused_copies() {
   munmap(edge, 4096);
 }
 
+bool all_are(const unsigned char* p, std::size_t count, int value) {
+  for (std::size_t i = 0; i < count; i++)
+    if (p[i] != value) return std::printf("byte %zu is %d, not %d\n", i, p[i], value), false;
+  return true;
+}
+
+/// A fill that is no stream's, or a copy between addresses of devices, is over when it returns, where it
+/// writes memory of the host.
+void fills_of_the_host() {
+  constexpr std::size_t size = 1 << 20;
+  unsigned char* device = nullptr;
+  MUST(cudaMalloc(&device, size));
+  unsigned char *pinned = nullptr, *managed = nullptr, *there = nullptr;
+  MUST(cudaMallocHost(&pinned, size));
+  MUST(cudaMallocManaged(&managed, size));
+  auto* own = static_cast<unsigned char*>(
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  EXPECT(own != MAP_FAILED);
+  MUST(cudaHostRegister(own, size, cudaHostRegisterMapped));
+  MUST(cudaHostGetDevicePointer(&there, own, 0));
+  const auto shown = [&](unsigned char* to, const unsigned char* here, int value) {
+    MUST(cudaMemset(to, value, size));
+    EXPECT(all_are(here, size, value));
+    MUST(cudaMemset2D(to, 1024, value + 1, 512, size / 1024));
+    EXPECT(all_are(here + size - 1024, 512, value + 1) && all_are(here + size - 512, 512, value));
+    MUST(cudaMemset(device, value + 2, size));
+    MUST(cudaMemcpy(to, device, size, cudaMemcpyDeviceToDevice));
+    EXPECT(all_are(here, size, value + 2));
+    MUST(cudaMemset(device, value, size));
+    MUST(cudaMemcpyPeer(to, 0, device, 0, size));
+    EXPECT(all_are(here, size, value));
+  };
+  for (int round = 1; round <= 5; round++) {
+    shown(pinned, pinned, 3 * round);
+    shown(managed, managed, 3 * round);
+    shown(there, own, 3 * round);
+  }
+  MUST(cudaHostUnregister(own));
+  munmap(own, size);
+  MUST(cudaFree(managed));
+  MUST(cudaFreeHost(pinned));
+  MUST(cudaFree(device));
+}
+
 }  // namespace
 
 int main() {
@@ -408,5 +452,6 @@ int main() {
   at_offsets();
   sockets();
   refused_copies();
+  fills_of_the_host();
   return pass("memory_promises");
 }

@@ -61,10 +61,17 @@ void fill_row(std::uint64_t to, T value, std::size_t count) {
   }
 }
 
+/// A synchronous fill of what is no device's alone is over when it returns.
+bool waits(CUdeviceptr to) {
+  const auto block = here().store->lookup(to);
+  return block && (block->kind == memory_kind::host || block->kind == memory_kind::registered ||
+                   block->kind == memory_kind::managed);
+}
+
 template <class T>
 CUresult fill(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std::size_t height,
-              CUstream handle, bool per_thread) {
-  return with_context([&](context&, const context_ptr& c) -> CUresult {
+              CUstream handle, bool per_thread, bool synchronous) {
+  return with_context([&](context& own, const context_ptr& c) -> CUresult {
     stream_ptr s;
     if (const CUresult bad = stream_of(c, handle, per_thread, s); bad != CUDA_SUCCESS) return bad;
     if (width == 0 || height == 0) return CUDA_SUCCESS;
@@ -93,25 +100,26 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std
                                              width, height, reinterpret_cast<CUcontext>(c->handle)};
       return capture_node(*s, CU_GRAPH_NODE_TYPE_MEMSET, fill_work{about, c, body});
     }
-    here().work.submit(s, make_task(body));
-    return CUDA_SUCCESS;
+    if (!synchronous || !waits(to)) return here().work.submit(s, make_task(body)), CUDA_SUCCESS;
+    here().work.run(s, make_task(body));
+    return static_cast<CUresult>(own.error());
   });
 }
 
 template <class T, bool PerThread>
 struct fills {
   static CUresult row(CUdeviceptr to, T value, std::size_t n) {
-    return fill(to, 0, value, n, 1, nullptr, PerThread);
+    return fill(to, 0, value, n, 1, nullptr, PerThread, true);
   }
   static CUresult row_async(CUdeviceptr to, T value, std::size_t n, CUstream s) {
-    return fill(to, 0, value, n, 1, s, PerThread);
+    return fill(to, 0, value, n, 1, s, PerThread, false);
   }
   static CUresult rows(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std::size_t height) {
-    return fill(to, pitch, value, width, height, nullptr, PerThread);
+    return fill(to, pitch, value, width, height, nullptr, PerThread, true);
   }
   static CUresult rows_async(CUdeviceptr to, std::size_t pitch, T value, std::size_t width,
                              std::size_t height, CUstream s) {
-    return fill(to, pitch, value, width, height, s, PerThread);
+    return fill(to, pitch, value, width, height, s, PerThread, false);
   }
 };
 
