@@ -118,10 +118,11 @@ void refusals(const setting& s) {
   EXPECT(cuMemMap(range + 4 * g, g, 0, block, 0) != CUDA_SUCCESS);          // outside the range
   MUST(cuMemMap(range, g, 0, block, 0));
   EXPECT(cuMemMap(range, g, 0, block, 0) != CUDA_SUCCESS);  // over a mapping
-  EXPECT(cuMemUnmap(range, 2 * g) != CUDA_SUCCESS);         // less than asked
+  EXPECT(cuMemUnmap(range, g / 2) != CUDA_SUCCESS);         // a part
   EXPECT(cuMemSetAccess(range + g, g, &s.all, 1) != CUDA_SUCCESS);
   EXPECT(cuMemAddressFree(range, 4 * g) != CUDA_SUCCESS);  // still mapped
-  MUST(cuMemUnmap(range, g));
+  MUST(cuMemUnmap(range, 3 * g));                          // with what lies behind it
+  MUST(cuMemUnmap(range, g));                              // and once more
   EXPECT(cuMemAddressFree(range, 2 * g) != CUDA_SUCCESS);  // another size
   MUST(cuMemAddressFree(range, 4 * g));
   MUST(cuMemRelease(block));

@@ -90,6 +90,7 @@ bool collect(call& c, std::vector<marshal::record_body>& all) {
     const auto what = managed ? api::opcode::cuMemAllocManaged : api::opcode::cuMemHostGetDevicePointer_v2;
     all.push_back({m.ticket, m.context, static_cast<std::uint32_t>(what), as_numbers(payload), {}});
   }
+  if (c.session.virtual_memory().host_bytes() != 0) return false;  // its pages are the client's, too
   for (marshal::record_body& r : c.session.virtual_memory().records()) all.push_back(std::move(r));
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.ticket < b.ticket; });
   return true;

@@ -19,7 +19,7 @@ constexpr std::size_t most_native = 256;
 
 bool needs_descriptor(share_class what) {
   return what == share_class::memory || what == share_class::allocation || what == share_class::pool ||
-         what == share_class::connection;
+         what == share_class::connection || what == share_class::host_allocation;
 }
 
 }  // namespace

@@ -18,7 +18,15 @@
 
 namespace outboard::backend {
 
-enum class share_class : std::uint8_t { memory = 1, event, allocation, pool, pool_pointer, connection };
+enum class share_class : std::uint8_t {
+  memory = 1,
+  event,
+  allocation,
+  pool,
+  pool_pointer,
+  connection,
+  host_allocation,  ///< a sealed file; `native` is the number of its memory node
+};
 
 /// What goes with an offer; the daemon only keeps it.
 struct share_about {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/cuda/headers.hh"
+#include "base/fd.hh"
 #include "frontend/activity.hh"
 #include "frontend/cuda/code/jit_options.hh"
 #include "frontend/cuda/code/local_code.hh"
@@ -58,6 +59,7 @@ struct allocation_info final : object {
   CUmemAllocationProp properties{};
   std::atomic<int> handles{1}, mappings{0};
   bool multicast = false;  ///< a multicast object (cuMulticastCreate)
+  unique_fd pages;         ///< the host's: a sealed file, which the server has, too
 };
 
 struct global_address {

@@ -14,7 +14,8 @@ namespace outboard::frontend {
 enum class memory_kind : std::uint8_t {
   device,         ///< cuMemAlloc and its kin
   global,         ///< a variable of a module, at an address the device chose
-  virtual_range,  ///< cuMemAddressReserve
+  virtual_range,  ///< cuMemMap: a device's
+  host_range,     ///< cuMemMap: the host's, of which the server has the same pages
   pool,           ///< cuMemAllocAsync
   pinned,         ///< cuMemHostAlloc: host memory of this process
   registered,     ///< cuMemHostRegister: the program's own memory

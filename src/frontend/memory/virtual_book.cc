@@ -29,10 +29,12 @@ bool virtual_book::place(const placement& wanted) {
   auto range = ranges_.upper_bound(wanted.base);
   if (range == ranges_.begin()) return false;
   --range;
-  const reservation& r = range->second;
+  reservation& r = range->second;
   if (wanted.size > r.size || wanted.base - r.base > r.size - wanted.size) return false;
   if (!vacant(wanted.base, wanted.size)) return false;
   placed_[wanted.base] = wanted;
+  r.used = true;
+  if (wanted.host) has_host_.store(true, std::memory_order_relaxed);
   return true;
 }
 
@@ -51,16 +53,49 @@ bool virtual_book::tiled(std::uint64_t base, std::uint64_t size) const {
   return tiled_locked(base, size);
 }
 
-std::vector<placement> virtual_book::displace(std::uint64_t base, std::uint64_t size) {
+std::optional<std::vector<placement>> virtual_book::displace(std::uint64_t base, std::uint64_t size) {
   const std::lock_guard lock(mutex_);
-  std::vector<placement> gone;
-  if (!tiled_locked(base, size)) return gone;
-  auto at = placed_.find(base);
-  while (at != placed_.end() && at->first - base < size) {
-    gone.push_back(at->second);
-    at = placed_.erase(at);
+  const auto after = ranges_.upper_bound(base);
+  if (size == 0 || after == ranges_.begin()) return std::nullopt;
+  const reservation& r = std::prev(after)->second;
+  if (base - r.base >= r.size || !r.used) return std::nullopt;
+  auto first = placed_.lower_bound(base);
+  if (first != placed_.begin()) {
+    const placement& before = std::prev(first)->second;
+    if (base - before.base < before.size) return std::nullopt;
   }
+  std::vector<placement> gone;
+  auto last = first;
+  for (; last != placed_.end() && last->first - base < size; ++last) {
+    if (last->second.size > size - (last->first - base)) return std::nullopt;
+    gone.push_back(last->second);
+  }
+  placed_.erase(first, last);
   return gone;
+}
+
+std::vector<placement> virtual_book::within(std::uint64_t base, std::uint64_t size) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<placement> all;
+  for (auto at = placed_.lower_bound(base); at != placed_.end() && at->first - base < size; ++at)
+    all.push_back(at->second);
+  return all;
+}
+
+void virtual_book::note_access(std::uint64_t base, std::pair<std::int32_t, std::int32_t> location,
+                               std::uint64_t flags) {
+  const std::lock_guard lock(mutex_);
+  const auto found = placed_.find(base);
+  if (found != placed_.end()) found->second.access[location] = flags;
+}
+
+std::optional<reservation> virtual_book::range_of(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  auto after = ranges_.upper_bound(address);
+  if (after == ranges_.begin()) return std::nullopt;
+  const reservation& found = std::prev(after)->second;
+  if (address - found.base >= found.size) return std::nullopt;
+  return found;
 }
 
 std::optional<placement> virtual_book::at(std::uint64_t address) const {

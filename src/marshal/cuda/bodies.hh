@@ -439,6 +439,13 @@ struct access_body {
   std::vector<std::int32_t> access;
   OUTBOARD_FIELDS(address, size, access)
 };
+
+/// cuMemGetAccess; the reply is a number_reply.
+struct access_question_body {
+  std::int32_t location_type = 0, location = 0;
+  std::uint64_t address = 0;
+  OUTBOARD_FIELDS(location_type, location, address)
+};
 /// The mode in cuThreadExchangeStreamCaptureMode that changes nothing: the answer says whether a capture
 /// forbids the thread what is unsafe.
 inline constexpr std::int32_t ask_capture = -1;

@@ -100,6 +100,7 @@ outcome ends::cuDevicePrimaryCtxReset_v2(call& c) {
   drop_mirrors(c, body.handle);
   const CUresult code = invoke(c.driver().cuDevicePrimaryCtxReset_v2, body.device);
   forget_context(c, body.handle);
+  c.session.virtual_memory().context_reset(body.device);
   return outcome::answer(code);
 }
 

@@ -98,7 +98,7 @@ outcome ends::ledger(call& c) {
   held.pooled = bytes_of_pools(c);
   held.virtual_memory = c.session.virtual_memory().bytes();
   held.managed = c.session.mirrors().managed_bytes();
-  held.pinned = c.session.mirrors().pinned_bytes();
+  held.pinned = c.session.mirrors().pinned_bytes() + c.session.virtual_memory().host_bytes();
   held.arrays = c.session.memory().array_bytes();
   held.staged = c.session.stage().bytes();
   marshal::put_body(c.reply, held);

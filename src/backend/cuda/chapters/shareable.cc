@@ -1,11 +1,14 @@
 // Handlers of shareable handles: physical memory and pools by descriptor, pointers of pools. The descriptors
 // of the driver go from worker to worker through the daemon; the client gets a token, and has descriptors of
 // its own that stand for it.
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/sharing.hh"
+#include "base/sealed_file.hh"
 
 namespace outboard::backend {
 namespace {
@@ -50,6 +53,46 @@ marshal::allocation_body described(const CUmemAllocationProp& prop, std::uint64_
   return body;
 }
 
+outcome share_host_memory(call& c, const marshal::share_block_body& body) {
+  return share_object(c, share_class::host_allocation, api::handle_kind::allocation, body.address,
+                      [&](void*, int& fd, share_about& about) {
+                        const virtual_ranges& ranges = c.session.virtual_memory();
+                        const std::int32_t node = ranges.host_node(body.address);
+                        const auto* first = reinterpret_cast<const std::uint8_t*>(&node);
+                        about.mapped = about.size = body.size;
+                        about.native.assign(first, first + sizeof node);
+                        fd = ::fcntl(ranges.host_file(body.address), F_DUPFD_CLOEXEC, 0);
+                        return fd < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+                      });
+}
+
+/// Memory of the host that another session has made: whatever that says, its pages cannot go away.
+outcome import_host_memory(call& c, const marshal::share_import_body& body, shared_thing&& found) {
+  std::int32_t node = 0;
+  const bool good = found.about.native.size() == sizeof node && found.descriptor &&
+                    size_of_sealed_file(found.descriptor.get()) == found.about.size;
+  if (good) std::memcpy(&node, found.about.native.data(), sizeof node);
+  CUresult code = CUDA_SUCCESS;
+  if (!good || !has_memory_node(node)) code = CUDA_ERROR_UNKNOWN;
+  if (code == CUDA_SUCCESS && !c.session.passes_descriptors()) code = CUDA_ERROR_NOT_SUPPORTED;
+  const std::uint64_t others = c.session.virtual_memory().host_bytes();
+  if (code == CUDA_SUCCESS && !c.session.mirrors().admits_page_locked(found.about.size, others))
+    code = CUDA_ERROR_OUT_OF_MEMORY;
+  const bool kept = code == CUDA_SUCCESS ? c.objects().create(body.handle, nullptr, c.as_record())
+                                         : c.objects().fail(body.handle, code);
+  if (!kept) return outcome::malformed();
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, node};
+  if (code == CUDA_SUCCESS) {
+    c.session.send_descriptor(c.header.ticket, found.descriptor.get());
+    c.session.virtual_memory().created_on_host(body.handle, found.about.size, std::move(found.descriptor),
+                                               node);
+  }
+  marshal::put_body(c.reply, described(prop, body.handle, found.about.size));
+  return outcome::answer(code);
+}
+
 }  // namespace
 
 namespace ends {
@@ -57,6 +100,7 @@ namespace ends {
 outcome cuMemExportToShareableHandle(call& c) {
   marshal::share_block_body body;  // the handle, and the memory's size
   if (!take_all(c, body)) return outcome::malformed();
+  if (c.session.virtual_memory().host_file(body.address) >= 0) return share_host_memory(c, body);
   return share_object(c, share_class::allocation, api::handle_kind::allocation, body.address,
                       [&](void* native, int& fd, share_about& about) {
                         about.mapped = about.size = body.size;
@@ -70,6 +114,10 @@ outcome cuMemImportFromShareableHandle(call& c) {
   marshal::share_import_body body;
   if (!take_all(c, body)) return outcome::malformed();
   const auto found = seek_shared(c, share_class::allocation, body.token);
+  if (!found) {
+    if (auto of_host = seek_shared(c, share_class::host_allocation, body.token))
+      return import_host_memory(c, body, std::move(*of_host));
+  }
   CUmemGenericAllocationHandle made = 0;
   CUmemAllocationProp prop{};
   CUresult code = CUDA_ERROR_UNKNOWN;  // what a driver says of a descriptor that is none of its own

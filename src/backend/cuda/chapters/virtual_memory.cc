@@ -3,6 +3,7 @@
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/memory/with_room.hh"
 #include "backend/cuda/sharing.hh"
+#include "base/sealed_file.hh"
 
 namespace outboard::backend {
 namespace {
@@ -28,6 +29,31 @@ CUresult native_memory(call& c, std::uint64_t handle, CUmemGenericAllocationHand
   return code == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_VALUE : code;
 }
 
+/// Memory of the host, of which the client gets the pages: both sides map them, wherever the program does.
+outcome create_on_host(call& c, const marshal::allocation_body& body) {
+  virtual_ranges& ranges = c.session.virtual_memory();
+  unique_fd file;
+  CUresult code = CUDA_SUCCESS;
+  if (!c.session.passes_descriptors()) {
+    code = CUDA_ERROR_NOT_SUPPORTED;
+  } else if (body.location_type != CU_MEM_LOCATION_TYPE_HOST_NUMA || !has_memory_node(body.location)) {
+    code = CUDA_ERROR_INVALID_VALUE;
+  } else if (!c.session.mirrors().admits_page_locked(body.size, ranges.host_bytes())) {
+    code = CUDA_ERROR_OUT_OF_MEMORY;
+  } else {
+    file = make_sealed_file(body.size, "outboard-host-memory");
+    if (!file) code = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const bool kept = code == CUDA_SUCCESS ? c.objects().create(body.handle, nullptr, c.as_record())
+                                         : c.objects().fail(body.handle, code);
+  if (!kept) return outcome::malformed();
+  if (code == CUDA_SUCCESS) {
+    c.session.send_descriptor(c.header.ticket, file.get());
+    ranges.created_on_host(body.handle, body.size, std::move(file), body.location);
+  }
+  return outcome::answer(code);
+}
+
 }  // namespace
 
 namespace ends {
@@ -50,20 +76,20 @@ outcome cuMemAddressFree(call& c) {
 outcome cuMemCreate(call& c) {
   marshal::allocation_body body;
   if (!take_all(c, body)) return outcome::malformed();
+  if (body.location_type != CU_MEM_LOCATION_TYPE_DEVICE) return create_on_host(c, body);
   CUmemAllocationProp prop = properties_of(body);
   // Ours to decide where the program can: a session that is rebuilt elsewhere asks for the same.
   prop.requestedHandleTypes =
       static_cast<CUmemAllocationHandleType>(body.handle_types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CUmemGenericAllocationHandle made = 0;
-  const std::int32_t device = body.location_type == CU_MEM_LOCATION_TYPE_DEVICE ? body.location : -1;
-  const CUresult code = with_room(c, device, body.size, &quota::admit, [&] {
+  const CUresult code = with_room(c, body.location, body.size, &quota::admit, [&] {
     return call_driver(c.driver().cuMemCreate, &made, body.size, &prop, 0);
   });
   const bool kept = code == CUDA_SUCCESS
                         ? c.objects().create(body.handle, reinterpret_cast<void*>(made), c.as_record())
                         : c.objects().fail(body.handle, code);
   if (!kept) return outcome::malformed();
-  if (code == CUDA_SUCCESS) c.session.virtual_memory().created(body.handle, body.size, device);
+  if (code == CUDA_SUCCESS) c.session.virtual_memory().created(body.handle, body.size, body.location);
   return outcome::answer(code);
 }
 
@@ -72,7 +98,8 @@ outcome cuMemRelease(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   CUmemGenericAllocationHandle memory = 0;
   CUresult code = native_memory(c, body.handle, memory);
-  if (code == CUDA_SUCCESS) code = call_driver(c.driver().cuMemRelease, memory);
+  const bool of_host = c.session.virtual_memory().host_file(body.handle) >= 0;
+  if (code == CUDA_SUCCESS && !of_host) code = call_driver(c.driver().cuMemRelease, memory);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   // Descriptors that the program still has hold the memory, as the driver's own would.
   const server_object& gone = *c.objects().find(api::handle_kind::allocation, body.handle);
@@ -88,8 +115,14 @@ outcome cuMemMap(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   CUmemGenericAllocationHandle memory = 0;
   CUresult code = native_memory(c, body.handle, memory);
-  if (code == CUDA_SUCCESS) code = c.session.virtual_memory().map(body, memory, c.header.ticket);
-  return outcome::answer(code);
+  if (code != CUDA_SUCCESS) return outcome::answer(code);
+  virtual_ranges& ranges = c.session.virtual_memory();
+  if (ranges.host_file(body.handle) < 0) return outcome::answer(ranges.map(body, memory, c.header.ticket));
+  // Pages are laid over whatever is there: it must be a reservation, and nothing else.
+  const bool vacant = ranges.vacant(body.address, body.size) ||
+                      (c.session.memory().vacant_in_window(body.address, body.size) &&
+                       !ranges.maps_in(body.address, body.size));
+  return outcome::answer(vacant ? ranges.map_host(body, c.header.ticket) : CUDA_ERROR_INVALID_VALUE);
 }
 
 outcome cuMemUnmap(call& c) {
@@ -110,6 +143,16 @@ outcome cuMemSetAccess(call& c) {
     access[i].flags = static_cast<CUmemAccess_flags>(body.access[3 * i + 2]);
   }
   return outcome::answer(c.session.virtual_memory().set_access(body, access));
+}
+
+outcome cuMemGetAccess(call& c) {
+  marshal::access_question_body body;
+  if (!take_all(c, body)) return outcome::malformed();
+  const CUmemLocation where{static_cast<CUmemLocationType>(body.location_type), body.location};
+  unsigned long long flags = 0;
+  const CUresult code = call_driver(c.driver().cuMemGetAccess, &flags, &where, body.address);
+  marshal::put_body(c.reply, marshal::number_reply{static_cast<std::int64_t>(flags)});
+  return outcome::answer(code);
 }
 
 outcome cuMemGetAllocationGranularity(call& c) {

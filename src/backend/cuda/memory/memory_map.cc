@@ -62,6 +62,7 @@ bool memory_map::reserve_window(std::uint64_t base, std::uint64_t slot_size, con
   }
   base_ = base;
   slot_size_ = slot_size;
+  slots_ = facts.devices.size();
   by_descriptor_ = shares_by_descriptor(facts);
   return true;
 }
@@ -75,6 +76,13 @@ bool memory_map::fits_window(std::uint64_t address, std::uint64_t size, std::int
   if (after == mappings_.begin()) return true;
   const mapping& before = std::prev(after)->second;
   return before.address + before.size <= address;
+}
+
+bool memory_map::vacant_in_window(std::uint64_t address, std::uint64_t size) const {
+  const std::lock_guard lock(mutex_);
+  if (slot_size_ == 0 || address < base_) return false;
+  const std::uint64_t slot = (address - base_) / slot_size_;
+  return slot < slots_ && fits_window(address, size, static_cast<std::int32_t>(slot));
 }
 
 CUresult memory_map::map_window(const mapping& wanted, CUmemGenericAllocationHandle& memory) {

@@ -60,6 +60,8 @@ class memory_map {
                std::uint64_t ticket);
   /// The device must be done with it. CUDA_ERROR_INVALID_VALUE: nothing of ours starts there.
   CUresult unmap(std::uint64_t address);
+  /// Addresses of one slot of the window at which nothing of ours is mapped.
+  bool vacant_in_window(std::uint64_t address, std::uint64_t size) const;
   /// Nothing: no memory of this session's own holds the block, or the device cannot share it.
   std::optional<shareable_piece> shareable(std::uint64_t address, std::uint64_t size) const;
   /// The block's offer to other sessions lives as long as the block.
@@ -118,8 +120,8 @@ class memory_map {
 
   const api::driver_table& driver_;
   device_tally& held_;
-  std::uint64_t base_ = 0, slot_size_ = 0;  // slot_size_ 0: no window
-  bool by_descriptor_ = false;              // the device's memory can leave the process
+  std::uint64_t base_ = 0, slot_size_ = 0, slots_ = 0;  // slot_size_ 0: no window
+  bool by_descriptor_ = false;                          // the device's memory can leave the process
   mutable std::mutex mutex_;
   std::map<std::uint64_t, mapping> mappings_;
   std::map<std::uint64_t, pool_block> pooled_;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "backend/cuda/beside_captures.hh"
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/memory/page_locks.hh"
 #include "base/log.hh"
@@ -53,21 +54,6 @@ void* first_page(const mirrored& m) {
 
 bool is_variable(const mirrored& m) { return m.kind == host_block::managed && !m.owned; }
 
-/// What is done here for the program's sake is none of its calls: a capture that it has open must not be
-/// disturbed.
-class beside_captures {
- public:
-  explicit beside_captures(const api::driver_table& driver) : driver_(driver) { exchange(); }
-  ~beside_captures() { exchange(); }
-  beside_captures(const beside_captures&) = delete;
-  beside_captures& operator=(const beside_captures&) = delete;
-
- private:
-  void exchange() { call_driver(driver_.cuThreadExchangeStreamCaptureMode, &mode_); }
-  const api::driver_table& driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
 }  // namespace
 
 mirrors::~mirrors() {
@@ -89,8 +75,7 @@ void mirrors::open(const marshal::snapshot& facts) {
 }
 
 CUresult mirrors::page_lock(mirrored& m, bool exact, int file) {
-  if (const std::uint64_t held = pinned_bytes(); m.size > most_pinned_ - std::min(most_pinned_, held))
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!admits_page_locked(m.size, 0)) return CUDA_ERROR_OUT_OF_MEMORY;
   // The registration covers whole pages; the client's block may begin and end inside one.
   const std::uint64_t begin = page_down(m.address);
   const std::uint64_t end = page_up(m.address + m.size);
@@ -520,6 +505,11 @@ CUresult mirrors::answer(marshal::memory_question& q, std::uint64_t context,
 std::uint64_t mirrors::pinned_bytes() const {
   const std::lock_guard lock(mutex_);
   return pinned_;
+}
+
+bool mirrors::admits_page_locked(std::uint64_t size, std::uint64_t others) const {
+  const std::uint64_t held = pinned_bytes() + others;
+  return size <= most_pinned_ - std::min(most_pinned_, held);
 }
 
 std::uint64_t mirrors::managed_bytes() const {

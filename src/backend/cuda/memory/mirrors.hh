@@ -84,6 +84,8 @@ class mirrors {
   CUresult answer(marshal::memory_question& q, std::uint64_t context, std::vector<std::byte>& changes);
 
   std::uint64_t pinned_bytes() const;
+  /// Does the host's memory have room for so much beside what is page-locked here, and `others`?
+  bool admits_page_locked(std::uint64_t size, std::uint64_t others) const;
   std::uint64_t managed_bytes() const;
   std::vector<mirrored> all() const;  ///< for records: without variables
 

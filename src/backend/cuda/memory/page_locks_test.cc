@@ -44,5 +44,18 @@ TEST(page_locks, a_block_that_the_driver_still_knows_keeps_its_addresses_and_los
   ::munmap(memory, size);
 }
 
+TEST(page_locks, a_forgotten_block_of_a_reservation_leaves_its_addresses_reserved) {
+  api::driver_table driver{};
+  driver.cuMemHostUnregister = unregister;
+  answer = CUDA_SUCCESS;
+  char* const memory = made();
+  memory[100] = 5;
+  give_back_page_locked(driver, memory, size, range_after::reserved);
+  ASSERT_TRUE(mapped(memory));
+  EXPECT_EQ(::mprotect(memory, size, PROT_READ), 0);
+  EXPECT_EQ(memory[100], 0);
+  ::munmap(memory, size);
+}
+
 }  // namespace
 }  // namespace outboard::backend

@@ -1,5 +1,7 @@
 #include "backend/cuda/memory/virtual_ranges.hh"
 
+#include <algorithm>
+
 #include "api/cuda/functions.hh"
 #include "backend/cuda/driver_call.hh"
 
@@ -45,9 +47,26 @@ CUresult virtual_ranges::free(std::uint64_t address, std::uint64_t size) {
 }
 
 void virtual_ranges::created(std::uint64_t handle, std::uint64_t size, std::int32_t device) {
-  memory_[handle] = {size, device};
+  physical& made = memory_[handle];
+  made.size = size;
+  made.device = device;
   bytes_ += size;
   held_.add(device, size);
+}
+
+void virtual_ranges::created_on_host(std::uint64_t handle, std::uint64_t size, unique_fd file,
+                                     std::int32_t node) {
+  physical& made = memory_[handle];
+  made.size = size;
+  made.file = std::move(file);
+  made.node = node;
+  host_bytes_ += size;
+}
+
+int virtual_ranges::host_file(std::uint64_t handle) const {
+  const auto found = memory_.find(handle);
+  return found == memory_.end() || found->second.released || !found->second.file ? -1
+                                                                                 : found->second.file.get();
 }
 
 void virtual_ranges::released(std::uint64_t handle) {
@@ -59,22 +78,76 @@ void virtual_ranges::released(std::uint64_t handle) {
 
 void virtual_ranges::forget_if_gone(std::map<std::uint64_t, physical>::iterator memory) {
   if (!memory->second.released || memory->second.mappings != 0) return;
-  bytes_ -= memory->second.size;
-  held_.take(memory->second.device, memory->second.size);
+  const physical& gone = memory->second;
+  if (gone.file) {
+    host_bytes_ -= gone.size;
+  } else {
+    bytes_ -= gone.size;
+    held_.take(gone.device, gone.size);
+  }
   memory_.erase(memory);
+}
+
+void virtual_ranges::note_placed(const marshal::mapping_body& made, placed&& where) {
+  placed_[made.address] = std::move(where);
+  if (const auto found = memory_.find(made.handle); found != memory_.end()) ++found->second.mappings;
+}
+
+bool virtual_ranges::maps_in(std::uint64_t address, std::uint64_t size) const {
+  const auto after = placed_.lower_bound(address);
+  if (after != placed_.end() && after->first - address < size) return true;
+  if (after == placed_.begin()) return false;
+  const marshal::mapping_body& before = std::prev(after)->second.made;
+  return address - before.address < before.size;
+}
+
+bool virtual_ranges::vacant(std::uint64_t address, std::uint64_t size) const {
+  auto around = ranges_.upper_bound(address);
+  if (around == ranges_.begin()) return false;
+  --around;
+  const std::uint64_t offset = address - around->first, room = around->second.size;
+  return size <= room && offset <= room - size && !maps_in(address, size);
 }
 
 CUresult virtual_ranges::map(const marshal::mapping_body& wanted, CUmemGenericAllocationHandle memory,
                              std::uint64_t ticket) {
   const CUresult code = call_driver(driver_.cuMemMap, wanted.address, wanted.size, wanted.offset, memory, 0);
   if (code != CUDA_SUCCESS) return code;
-  placed_[wanted.address] = {wanted, ticket, {}};
-  if (const auto found = memory_.find(wanted.handle); found != memory_.end()) ++found->second.mappings;
+  note_placed(wanted, {wanted, ticket, {}, {}});
+  return code;
+}
+
+CUresult virtual_ranges::map_host(const marshal::mapping_body& wanted, std::uint64_t ticket) {
+  const physical& memory = memory_.at(wanted.handle);
+  if (wanted.offset != 0 || wanted.size == 0 || wanted.size > memory.size) return CUDA_ERROR_INVALID_VALUE;
+  host_piece piece;
+  const CUresult code = piece.place(wanted.address, wanted.size, memory.file.get(), memory.node);
+  if (code == CUDA_SUCCESS) note_placed(wanted, {wanted, ticket, {}, piece});
+  return code;
+}
+
+bool virtual_ranges::has_host(std::uint64_t address, std::uint64_t size) const {
+  for (auto at = placed_.lower_bound(address); at != placed_.end() && at->first - address < size; ++at) {
+    if (at->second.host) return true;
+  }
+  return false;
+}
+
+CUresult virtual_ranges::unmap_each(std::uint64_t address, std::uint64_t size) {
+  CUresult code = CUDA_SUCCESS;
+  for (auto at = placed_.lower_bound(address); at != placed_.end() && at->first - address < size; ++at) {
+    if (at->second.host) {
+      at->second.host->remove(driver_);
+    } else if (code == CUDA_SUCCESS) {
+      code = call_driver(driver_.cuMemUnmap, at->first, at->second.made.size);
+    }
+  }
   return code;
 }
 
 CUresult virtual_ranges::unmap(std::uint64_t address, std::uint64_t size) {
-  const CUresult code = call_driver(driver_.cuMemUnmap, address, size);
+  const CUresult code =
+      has_host(address, size) ? unmap_each(address, size) : call_driver(driver_.cuMemUnmap, address, size);
   if (code != CUDA_SUCCESS) return code;
   auto at = placed_.lower_bound(address);
   while (at != placed_.end() && at->first - address < size) {
@@ -87,10 +160,36 @@ CUresult virtual_ranges::unmap(std::uint64_t address, std::uint64_t size) {
   return code;
 }
 
+void virtual_ranges::context_reset(CUdevice device) {
+  for (auto& [address, p] : placed_) {
+    if (p.host) p.host->lock_again(driver_, device);
+  }
+}
+
+CUresult virtual_ranges::open_each(const marshal::access_body& wanted,
+                                   const std::vector<CUmemAccessDesc>& access) {
+  const auto user = std::find_if(access.begin(), access.end(), [](const CUmemAccessDesc& a) {
+    return a.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  });
+  CUresult code = CUDA_SUCCESS;
+  for (auto at = placed_.lower_bound(wanted.address);
+       at != placed_.end() && at->first - wanted.address < wanted.size && code == CUDA_SUCCESS; ++at) {
+    if (!at->second.host) {
+      code =
+          call_driver(driver_.cuMemSetAccess, at->first, at->second.made.size, access.data(), access.size());
+    } else if (user != access.end()) {
+      code = at->second.host->page_lock(driver_, user->location.id);
+    }
+  }
+  return code;
+}
+
 CUresult virtual_ranges::set_access(const marshal::access_body& wanted,
                                     const std::vector<CUmemAccessDesc>& access) {
   const CUresult code =
-      call_driver(driver_.cuMemSetAccess, wanted.address, wanted.size, access.data(), access.size());
+      has_host(wanted.address, wanted.size)
+          ? open_each(wanted, access)
+          : call_driver(driver_.cuMemSetAccess, wanted.address, wanted.size, access.data(), access.size());
   if (code != CUDA_SUCCESS) return code;
   for (auto at = placed_.lower_bound(wanted.address);
        at != placed_.end() && at->first - wanted.address < wanted.size; ++at) {

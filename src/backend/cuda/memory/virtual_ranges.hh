@@ -1,15 +1,19 @@
 // What the program has made with the calls of virtual memory management: address ranges that the driver
 // chose, physical memory, what is mapped where and who may access it. Kept for the ledger and the records.
+// Memory of the host is ours, pages of a file that the client maps too; the driver knows it as page-locked.
 // With the session's turn.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "api/cuda/driver_table.hh"
+#include "backend/cuda/memory/host_piece.hh"
 #include "backend/worker/device_tally.hh"
+#include "base/fd.hh"
 #include "marshal/cuda/bodies.hh"
 
 namespace outboard::backend {
@@ -24,15 +28,28 @@ class virtual_ranges {
 
   /// `device`: whose memory it is; -1: no device's.
   void created(std::uint64_t handle, std::uint64_t size, std::int32_t device);
+  /// Memory of the host, of the session's own or of another one's.
+  void created_on_host(std::uint64_t handle, std::uint64_t size, unique_fd file, std::int32_t node);
+  /// Of memory of the host that is not released; -1: it is none.
+  int host_file(std::uint64_t handle) const;
+  std::int32_t host_node(std::uint64_t handle) const { return memory_.at(handle).node; }
   /// Memory that is mapped lives, and counts, until it is mapped nowhere.
   void released(std::uint64_t handle);
 
   CUresult map(const marshal::mapping_body& wanted, CUmemGenericAllocationHandle memory,
                std::uint64_t ticket);
+  /// Of the host's. The caller has looked that nothing but reserved addresses lies there.
+  CUresult map_host(const marshal::mapping_body& wanted, std::uint64_t ticket);
+  /// In a range that reserve() gave, and nothing is mapped there.
+  bool vacant(std::uint64_t address, std::uint64_t size) const;
+  bool maps_in(std::uint64_t address, std::uint64_t size) const;  ///< anything
   CUresult unmap(std::uint64_t address, std::uint64_t size);
+  /// The device's primary context has been reset.
+  void context_reset(CUdevice device);
   CUresult set_access(const marshal::access_body& wanted, const std::vector<CUmemAccessDesc>& access);
 
   std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t host_bytes() const { return host_bytes_; }
   /// Requests that make all of it again; creations are the objects' records. Tickets order them.
   std::vector<marshal::record_body> records() const;
 
@@ -44,22 +61,30 @@ class virtual_ranges {
     marshal::mapping_body made;
     std::uint64_t ticket = 0;
     std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> access;  // location type, location: flags
+    std::optional<host_piece> host;
   };
+  using placements = std::map<std::uint64_t, placed>;
 
   const api::driver_table& driver_;
   device_tally& held_;
   std::map<std::uint64_t, range> ranges_;
-  std::map<std::uint64_t, placed> placed_;
+  placements placed_;
   struct physical {
     std::uint64_t size = 0;
     std::int32_t device = -1;
     std::uint32_t mappings = 0;
     bool released = false;
+    unique_fd file;         // of the host's
+    std::int32_t node = 0;  // of the host's
   };
+  bool has_host(std::uint64_t address, std::uint64_t size) const;
+  CUresult unmap_each(std::uint64_t address, std::uint64_t size);
+  CUresult open_each(const marshal::access_body& wanted, const std::vector<CUmemAccessDesc>& access);
+  void note_placed(const marshal::mapping_body& made, placed&& where);
   void forget_if_gone(std::map<std::uint64_t, physical>::iterator memory);
 
   std::map<std::uint64_t, physical> memory_;  // by handle
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0, host_bytes_ = 0;
 };
 
 }  // namespace outboard::backend

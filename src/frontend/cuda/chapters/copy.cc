@@ -256,7 +256,8 @@ CUresult earlier_results::bring(flavour how) const {
   // The server says what a capture makes of the copy.
   if (marshal::on_stream(how) || !p.server() || any_capture_open()) return CUDA_SUCCESS;
   const results_seen now{own_.running_context(), mark_, marshal::per_thread(how)};
-  const bool may_change = p.arena().in_use() || (p.mirrors().any() && p.mirrors().fetch_needed());
+  const bool may_change = p.arena().in_use() || p.virtual_memory().has_host() ||
+                          (p.mirrors().any() && p.mirrors().fetch_needed());
   const bool changes = mark_ != 0 && may_change && own_.results != now;
   if (!changes && !p.server()->copies_pending()) return CUDA_SUCCESS;
   const CUresult code = wait_in_stream(nullptr, how);

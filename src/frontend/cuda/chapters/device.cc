@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/host_pages.hh"
 #include "frontend/process.hh"
 
 namespace outboard::frontend::cuda {
@@ -50,15 +51,16 @@ std::optional<int> overridden(CUdevice_attribute attrib, int known) {
     case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
       return 0;
-    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
-      return -1;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+      return shares_host_memory() ? known : 0;
+    case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:  // of this machine
+      return shares_host_memory() ? known : -1;
     case CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES:
       return known & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:  // see multicast.cc

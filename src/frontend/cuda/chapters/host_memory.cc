@@ -246,6 +246,8 @@ CUresult ends::cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigne
   if (const CUresult code = state.gate(own); code != CUDA_SUCCESS) return code;
   const auto address = reinterpret_cast<std::uint64_t>(p);
   const auto block = state.addresses().find(address);
+  if (pdptr && Flags == 0 && block && block->kind == memory_kind::host_range)
+    return *pdptr = block->base, CUDA_SUCCESS;  // whatever lies between, as a driver says (580)
   if (!pdptr || Flags != 0 || !block || !is_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
   state.map_host_memory();
   std::uint64_t found = 0;
@@ -258,8 +260,10 @@ CUresult ends::cuMemHostGetFlags(unsigned* pFlags, void* p) {
   process& state = process::instance();
   if (const CUresult code = state.gate(this_lane()); code != CUDA_SUCCESS) return code;
   const auto block = state.addresses().find(reinterpret_cast<std::uint64_t>(p));
-  if (!pFlags || !block || !is_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
-  *pFlags = block->flags;
+  const bool known = block && (is_host(block->kind) || block->kind == memory_kind::host_range);
+  if (!pFlags || !known) return CUDA_ERROR_INVALID_VALUE;
+  *pFlags = block->kind == memory_kind::host_range ? CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP
+                                                   : block->flags;
   return CUDA_SUCCESS;
 }
 

@@ -27,7 +27,8 @@ CUresult device_pointer(const memory_block& block, CUdeviceptr ptr, void* data) 
 
 CUresult host_pointer(const memory_block& block, CUdeviceptr ptr, void* data) {
   if (block.kind == memory_kind::alias) return give(data, block.host + (ptr - block.base));
-  const bool has = is_host(block.kind) || block.kind == memory_kind::managed;
+  const bool has =
+      is_host(block.kind) || block.kind == memory_kind::managed || block.kind == memory_kind::host_range;
   return has ? give(data, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -39,7 +40,7 @@ std::uint64_t allowed_handle_types(const memory_block& block) {
         static_cast<const pool_info*>(p.handles(api::handle_kind::memory_pool).find(block.pool));
     return from && from->exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
   }
-  if (block.kind != memory_kind::virtual_range) return 0;
+  if (block.kind != memory_kind::virtual_range && block.kind != memory_kind::host_range) return 0;
   const auto placed = p.virtual_memory().at(block.base);
   const auto* made =
       placed
@@ -64,8 +65,17 @@ std::int32_t ordinal(const memory_block& block) {
   return opened ? opened->device : block.device;
 }
 
+/// What the driver calls the range: of memory of the host that is mapped, the whole reservation.
+reservation range_of(const memory_block& block) {
+  const auto reserved = block.kind == memory_kind::host_range
+                            ? process::instance().virtual_memory().range_of(block.base)
+                            : std::nullopt;
+  return reserved.value_or(reservation{block.base, block.size});
+}
+
 CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
-  const bool host = is_host(block.kind) || block.kind == memory_kind::alias;
+  const bool host =
+      is_host(block.kind) || block.kind == memory_kind::alias || block.kind == memory_kind::host_range;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:  // pools belong to a device
       return give(data, block.kind == memory_kind::pool ? 0 : block.context);
@@ -86,9 +96,9 @@ CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, 
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return give(data, block.kind == memory_kind::device ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return give(data, block.base);
+      return give(data, range_of(block).base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return give(data, block.size);
+      return give(data, range_of(block).size);
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return give(data, 1);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
@@ -152,6 +162,7 @@ CUresult ends::cuPointerSetAttribute(const void* value, CUpointer_attribute attr
   if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
   const auto block = p.addresses().find(ptr);
   if (!block || is_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
+  if (block->kind == memory_kind::host_range) return CUDA_ERROR_NOT_SUPPORTED;
   unsigned on = 0;
   std::memcpy(&on, value, sizeof on);
   return p.addresses().set_sync_memops(ptr, on != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

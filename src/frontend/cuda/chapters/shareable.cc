@@ -1,6 +1,7 @@
 // Chapters virtual memory and memory pool, between processes: descriptors that stand for memory and pools of
 // the server (share_descriptor.hh), and pointers of pools. Codes were measured on driver 580.159.
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/host_pages.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/shared_handles.hh"
 
@@ -101,12 +102,15 @@ CUresult ends::cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* hand
   const std::uint64_t id = allocations().reserve(std::move(made));
   if (!id) return CUDA_ERROR_OUT_OF_MEMORY;
   book().use();
-  request r(api::opcode::cuMemImportFromShareableHandle, own);
-  marshal::put_body(r.in_context(0).body(), marshal::share_import_body{id, *token});
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return allocations().release(id), code;
-  wire::reader from = r.reply();
+  std::vector<std::byte> bytes, reply;
+  wire::writer w(bytes);
+  marshal::put_body(w, marshal::share_import_body{id, *token});
+  constexpr auto code = api::opcode::cuMemImportFromShareableHandle;
+  const CUresult answer = call_for_pages(own, code, bytes, reply, info->pages);
+  if (answer != CUDA_SUCCESS) return allocations().release(id), answer;
+  wire::reader from(reply);
   const auto about = marshal::take_body<marshal::allocation_body>(from);
-  if (!from.finished()) return r.malformed();
+  if (!from.finished()) return malformed_reply(code);
   info->size = about.size;
   info->properties = properties_of(about);
   return *handle = id, CUDA_SUCCESS;

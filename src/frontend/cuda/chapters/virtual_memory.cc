@@ -1,10 +1,13 @@
 // Chapter virtual memory: address ranges come from the window, so they mean the same after a rebuild; what is
 // mapped in them is booked here and made on the server. The driver's checks of arguments are made here; a
-// handle stays known while memory is mapped, because a program may retain it again by an address.
+// handle stays known while memory is mapped, because a program may retain it again by an address. Memory of
+// the host is there where the server can give its pages to this process: both map them at the same address.
 #include <algorithm>
 
+#include "base/log.hh"
 #include "frontend/cuda/contexts.hh"
 #include "frontend/cuda/ends.hh"
+#include "frontend/cuda/host_pages.hh"
 #include "frontend/cuda/objects.hh"
 
 namespace outboard::frontend::cuda {
@@ -36,20 +39,26 @@ marshal::allocation_body body_of(const CUmemAllocationProp& prop) {
   return body;
 }
 
-bool on_host_node(const CUmemAllocationProp& prop) {
-  return prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-         prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+/// A driver makes memory of a node that is named, exactly as it is asked for here.
+CUresult check_of_host(const CUmemAllocationProp& prop) {
+  if (!shares_host_memory()) {
+    log::info(
+        "cuMemCreate of the host's memory is refused: client and server share none (unix: and shm: do)");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  const bool plain = prop.allocFlags.compressionType == 0 && prop.allocFlags.gpuDirectRDMACapable == 0;
+  return prop.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && plain ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_INVALID_VALUE;
 }
 
-/// Memory of devices only, as the attributes say. Fabric handles are refused as a board refuses them that no
-/// fabric manager looks after.
+/// Fabric handles are refused as a board refuses them that no fabric manager looks after.
 CUresult check_properties(const CUmemAllocationProp* prop) {
   if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
   if (prop->location.type <= CU_MEM_LOCATION_TYPE_INVALID ||
       prop->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (of_host(prop->location.type)) return check_of_host(*prop);
   if (!process::instance().primary(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
   if (prop->requestedHandleTypes & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
     return CUDA_ERROR_INVALID_VALUE;
@@ -107,11 +116,43 @@ void book(const placement& made, const allocation_info& info) {
   memory_block block;
   block.base = made.base;
   block.size = made.size;
-  block.kind = memory_kind::virtual_range;
-  block.closed = true;
+  block.kind = made.host ? memory_kind::host_range : memory_kind::virtual_range;
+  block.closed = !made.host;
   // Memory of a device that is hidden from us has no number (-2), and counts as the first one's.
-  block.device = std::max(info.properties.location.id, 0);
+  block.device = made.host ? 0 : std::max(info.properties.location.id, 0);
   process::instance().addresses().insert(block);
+}
+
+CUresult unmap_on_server(lane& own, std::uint64_t base, std::uint64_t size) {
+  request r(api::opcode::cuMemUnmap, own);
+  marshal::put_body(r.in_context(0).body(), marshal::range_body{base, size, 0});
+  return r.call();
+}
+
+/// Placements that lie side by side are one range.
+std::vector<std::pair<std::uint64_t, std::uint64_t>> runs_of(const std::vector<placement>& placements) {
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> runs;
+  for (const placement& p : placements) {
+    if (!runs.empty() && runs.back().first + runs.back().second == p.base) {
+      runs.back().second += p.size;
+    } else {
+      runs.emplace_back(p.base, p.size);
+    }
+  }
+  return runs;
+}
+
+CUresult check_access(const CUmemAccessDesc& desc, bool to_host_memory) {
+  const bool flags_ok = desc.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+                        desc.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                        desc.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  if (!flags_ok || desc.location.type <= CU_MEM_LOCATION_TYPE_INVALID) return CUDA_ERROR_INVALID_VALUE;
+  if (to_host_memory && of_host(desc.location.type)) {
+    return desc.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ? CUDA_ERROR_INVALID_VALUE
+                                                                        : CUDA_SUCCESS;
+  }
+  if (desc.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  return process::instance().primary(desc.location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -158,14 +199,25 @@ CUresult ends::cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, co
   auto info = std::make_unique<allocation_info>();
   info->size = size;
   info->properties = *prop;
+  allocation_info* const memory = info.get();
   const std::uint64_t id = allocations().reserve(std::move(info));
   if (!id) return CUDA_ERROR_OUT_OF_MEMORY;
   marshal::allocation_body body = body_of(*prop);
   body.handle = id;
   body.size = size;
-  request r(api::opcode::cuMemCreate, own);
-  marshal::put_body(r.in_context(0).body(), body);
-  if (const CUresult code = r.call(); code != CUDA_SUCCESS) return allocations().release(id), code;
+  CUresult code = CUDA_SUCCESS;
+  if (of_host(prop->location.type)) {
+    std::vector<std::byte> bytes, reply;
+    wire::writer w(bytes);
+    marshal::put_body(w, body);
+    code = call_for_pages(own, api::opcode::cuMemCreate, bytes, reply, memory->pages);
+    if (code == CUDA_SUCCESS && !memory->pages) code = malformed_reply(api::opcode::cuMemCreate);
+  } else {
+    request r(api::opcode::cuMemCreate, own);
+    marshal::put_body(r.in_context(0).body(), body);
+    code = r.call();
+  }
+  if (code != CUDA_SUCCESS) return allocations().release(id), code;
   *handle = id;
   return CUDA_SUCCESS;
 }
@@ -189,12 +241,18 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (size > info->size || offset != 0) return CUDA_ERROR_NOT_SUPPORTED;  // as a 580 driver says it
-  if (!p.virtual_memory().place({ptr, size, handle})) return CUDA_ERROR_INVALID_VALUE;
+  const placement wanted{ptr, size, handle, static_cast<bool>(info->pages)};
+  if (!p.virtual_memory().place(wanted)) return CUDA_ERROR_INVALID_VALUE;
   info->mappings.fetch_add(1);
   request r(api::opcode::cuMemMap, own);
   marshal::put_body(r.in_context(0).body(), marshal::mapping_body{ptr, size, offset, handle});
-  const CUresult code = r.call();
-  if (code == CUDA_SUCCESS) return book({ptr, size, handle}, *info), code;
+  CUresult code = r.call();
+  if (code == CUDA_SUCCESS && wanted.host && !map_pages(wanted, info->pages.get())) {
+    unmap_pages(wanted);
+    (void)unmap_on_server(own, ptr, size);
+    code = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (code == CUDA_SUCCESS) return book(wanted, *info), code;
   p.virtual_memory().displace(ptr, size);
   info->mappings.fetch_sub(1);
   return code;
@@ -204,13 +262,16 @@ CUresult ends::cuMemUnmap(CUdeviceptr ptr, size_t size) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
-  const std::vector<placement> gone = p.virtual_memory().displace(ptr, size);
-  if (gone.empty()) return CUDA_ERROR_INVALID_VALUE;
-  request r(api::opcode::cuMemUnmap, own);
-  marshal::put_body(r.in_context(0).body(), marshal::range_body{ptr, size, 0});
-  CUresult code = r.call();
-  for (const placement& was : gone) {
+  const auto gone = whole(ptr) && whole(size) ? p.virtual_memory().displace(ptr, size) : std::nullopt;
+  if (!gone) return CUDA_ERROR_INVALID_VALUE;
+  CUresult code = CUDA_SUCCESS;
+  for (const auto& [base, bytes] : runs_of(*gone)) {
+    const CUresult unmapped = unmap_on_server(own, base, bytes);
+    if (code == CUDA_SUCCESS) code = unmapped;
+  }
+  for (const placement& was : *gone) {
     p.addresses().remove(was.base);
+    if (was.host) unmap_pages(was);
     allocation_info* info = find_allocation(was.handle);
     info->mappings.fetch_sub(1);
     const CUresult released = release_if_unused(own, was.handle, *info);
@@ -223,27 +284,54 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
-  if (!desc || count == 0 || count > p.facts().devices.size() || !p.virtual_memory().tiled(ptr, size)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (!desc || count == 0 || !p.virtual_memory().tiled(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+  const std::vector<placement> all = p.virtual_memory().within(ptr, size);
+  const auto is_host = [](const placement& made) { return made.host; };
+  const bool host = std::all_of(all.begin(), all.end(), is_host);
+  if (count > p.facts().devices.size() + (host ? 1 : 0)) return CUDA_ERROR_INVALID_VALUE;
   marshal::access_body body{ptr, size, {}};
-  for (std::size_t i = 0; i < count; ++i) {
-    const bool flags_ok = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
-                          desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
-                          desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    if (!flags_ok || desc[i].location.type <= CU_MEM_LOCATION_TYPE_INVALID) return CUDA_ERROR_INVALID_VALUE;
-    if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (!p.primary(desc[i].location.id)) return CUDA_ERROR_INVALID_VALUE;
-    body.access.insert(body.access.end(), {static_cast<std::int32_t>(desc[i].location.type),
-                                           desc[i].location.id, static_cast<std::int32_t>(desc[i].flags)});
+  for (const CUmemAccessDesc& d : std::span(desc, count)) {
+    if (const CUresult code = check_access(d, host); code != CUDA_SUCCESS) return code;
+    if (d.location.type != CU_MEM_LOCATION_TYPE_DEVICE) continue;
+    body.access.insert(body.access.end(), {static_cast<std::int32_t>(d.location.type), d.location.id,
+                                           static_cast<std::int32_t>(d.flags)});
   }
-  request r(api::opcode::cuMemSetAccess, own);
-  marshal::put_body(r.in_context(0).body(), body);
-  const CUresult code = r.call();
+  CUresult code = CUDA_SUCCESS;
+  if (!body.access.empty()) {
+    request r(api::opcode::cuMemSetAccess, own);
+    marshal::put_body(r.in_context(0).body(), body);
+    code = r.call();
+  }
+  if (code != CUDA_SUCCESS) return code;
+  for (const placement& made : all) {
+    for (std::size_t i = 0; made.host && i < count && code == CUDA_SUCCESS; ++i)
+      code = open_to(made, desc[i]);
+  }
   const bool open = std::all_of(desc, desc + count, [](const CUmemAccessDesc& d) {
     return d.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   });
-  if (code == CUDA_SUCCESS) p.addresses().set_closed(ptr, size, !open);
+  if (!std::any_of(all.begin(), all.end(), is_host)) p.addresses().set_closed(ptr, size, !open);
+  return code;
+}
+
+CUresult ends::cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
+  process& p = process::instance();
+  lane& own = this_lane();
+  if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
+  if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
+  const auto found = p.virtual_memory().at(ptr);
+  if (found && found->host) {
+    if (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return CUDA_ERROR_INVALID_DEVICE;
+    const auto known = found->access.find(location_of(*location));
+    return *flags = known == found->access.end() ? 0 : known->second, CUDA_SUCCESS;
+  }
+  request r(api::opcode::cuMemGetAccess, own);
+  marshal::put_body(
+      r.in_context(0).body(),
+      marshal::access_question_body{static_cast<std::int32_t>(location->type), location->id, ptr});
+  std::int64_t value = 0;
+  const CUresult code = take(r, r.call(), value);
+  if (code == CUDA_SUCCESS) *flags = static_cast<unsigned long long>(value);
   return code;
 }
 
@@ -258,8 +346,7 @@ CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAll
   const CUresult checked = check_properties(prop);
   // A driver does not look which device it is. Of the host's memory it is the same, and said also where none
   // is to be had: NCCL asks first, takes no answer for "yes", and goes by /dev/shm where cuMemCreate refuses.
-  const bool any_device =
-      checked == CUDA_ERROR_INVALID_DEVICE || (checked == CUDA_ERROR_NOT_SUPPORTED && on_host_node(*prop));
+  const bool any_device = checked == CUDA_ERROR_INVALID_DEVICE || (prop && of_host(prop->location.type));
   if (checked != CUDA_SUCCESS && !any_device) return checked;
   // Asked before each allocation, and what the handle may be shared as does not change it.
   std::atomic<std::uint64_t>& cached = p.primary(any_device ? 0 : prop->location.id)->granularity[option];

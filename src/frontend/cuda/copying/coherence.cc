@@ -51,6 +51,11 @@ bool brings_results(const api::function_info& about, api::opcode code) {
   return begins_work(about) && !only_reads(about) && code != api::opcode::cuMemcpyHtoD_v2;
 }
 
+bool in_host_range(std::uint64_t address) {
+  const auto made = process::instance().virtual_memory().at(address);
+  return made && made->host;
+}
+
 /// The same where both sides have one memory, page-locked and shared: what is written there needs no fetch.
 bool brings_shared_results(api::opcode code, std::span<const std::byte> payload) {
   using enum api::opcode;
@@ -58,7 +63,7 @@ bool brings_shared_results(api::opcode code, std::span<const std::byte> payload)
   if (code == cuMemcpyAsync) {
     wire::reader from(payload);
     const auto body = marshal::take_body<marshal::copy_across_body>(from);
-    return marshal::on_stream(body.how) && p.arena().holds(body.to);
+    return marshal::on_stream(body.how) && (p.arena().holds(body.to) || in_host_range(body.to));
   }
   if (code == cuGraphLaunch || code == cuStreamWaitEvent || code == cuStreamWaitEvent_ptsz) return true;
   if (!p.host_memory_mapped()) return false;
@@ -308,7 +313,8 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
     marshal::find_addresses(bulk, sizeof(std::uint64_t), watch);
     if (const CUresult shown = show_all(own, noted); shown != CUDA_SUCCESS) return shown;
   }
-  if (p.arena().in_use() && brings_shared_results(code, payload)) expect_results(own);
+  if ((p.arena().in_use() || p.virtual_memory().has_host()) && brings_shared_results(code, payload))
+    expect_results(own);
   if (!p.mirrors().any()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about) return CUDA_SUCCESS;

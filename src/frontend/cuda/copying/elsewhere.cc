@@ -76,7 +76,8 @@ bool of_another_device(const lane& own, std::uint64_t address) {
   if (p.facts().devices.size() < 2 || !own.current()) return false;
   const auto block = p.addresses().find(address);
   return block && !is_host(block->kind) && block->kind != memory_kind::managed &&
-         block->kind != memory_kind::alias && block->device != own.current()->device;
+         block->kind != memory_kind::alias && block->kind != memory_kind::host_range &&
+         block->device != own.current()->device;
 }
 
 context_state* owner_elsewhere(const lane& own, std::uint64_t address) {

@@ -49,6 +49,14 @@ std::optional<mirror> shown(std::uint64_t address) {
       return same;
     }
   }
+  if (p.virtual_memory().has_host()) {
+    if (const auto made = p.virtual_memory().at(address); made && made->host) {
+      mirror same;
+      same.base = same.device_address = made->base;
+      same.size = made->size;
+      return same;
+    }
+  }
   return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;
 }
 
