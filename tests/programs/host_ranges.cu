@@ -150,6 +150,7 @@ void rights() {
   EXPECT(!faults(at, false) && faults(at, true) && all_are(of_host(at), 5));
   open(at, all, all);
   EXPECT(!faults(at, true) && access_of(at, host_node()) == all);
+  EXPECT(cuMemAddressFree(at, 2 * size) != CUDA_SUCCESS);  // something lies there
   CUmemGenericAllocationHandle again = 0;
   MUST(cuMemRetainAllocationHandle(&again, of_host(at) + 100));
   EXPECT(again == memory);

@@ -437,6 +437,54 @@ void fills_of_the_host() {
   MUST(cudaFree(device));
 }
 
+__global__ void until_told(volatile unsigned* word) {
+  while (*word == 0) {
+  }
+}
+
+/// What waits does so for its own stream: another one may be at work until the host says something, or
+/// captured.
+void fills_beside_others() {
+  constexpr std::size_t size = 1 << 20;
+  unsigned char *pinned = nullptr, *device = nullptr;
+  unsigned *word = nullptr, *there = nullptr;
+  cudaStream_t busy, captured;
+  MUST(cudaMallocHost(&pinned, size));
+  MUST(cudaMalloc(&device, size));
+  MUST(cudaHostAlloc(&word, sizeof *word, cudaHostAllocMapped));
+  MUST(cudaHostGetDevicePointer(&there, word, 0));
+  MUST(cudaStreamCreateWithFlags(&busy, cudaStreamNonBlocking));
+  MUST(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
+  *word = 0;
+  until_told<<<1, 1, 0, busy>>>(there);
+  MUST(cudaGetLastError());
+  MUST(cudaMemset(pinned, 7, size));
+  EXPECT(all_are(pinned, size, 7));
+  MUST(cudaMemcpy2D(device, 1024, pinned, 1024, 1024, size / 1024, cudaMemcpyHostToDevice));
+  MUST(cudaMemset(pinned, 8, size));
+  MUST(cudaMemcpy(pinned, device, size, cudaMemcpyDeviceToDevice));
+  EXPECT(all_are(pinned, size, 7));
+  EXPECT(cudaStreamQuery(busy) == cudaErrorNotReady);
+  *word = 1;
+  MUST(cudaStreamSynchronize(busy));
+
+  cudaGraph_t graph;
+  MUST(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
+  std::thread other([&] {
+    MUST(cudaMemset(pinned, 9, size));
+    EXPECT(all_are(pinned, size, 9));
+  });
+  other.join();
+  MUST(cudaMemsetAsync(device, 1, size, captured));
+  MUST(cudaStreamEndCapture(captured, &graph));
+  MUST(cudaGraphDestroy(graph));
+  MUST(cudaStreamDestroy(busy));
+  MUST(cudaStreamDestroy(captured));
+  MUST(cudaFreeHost(word));
+  MUST(cudaFreeHost(pinned));
+  MUST(cudaFree(device));
+}
+
 }  // namespace
 
 int main() {
@@ -453,5 +501,6 @@ int main() {
   sockets();
   refused_copies();
   fills_of_the_host();
+  fills_beside_others();
   return pass("memory_promises");
 }

@@ -118,6 +118,12 @@ std::vector<std::byte> packed(std::uint64_t from, copy_shape& s) {
 
 }  // namespace
 
+bool of_host(std::uint64_t address) {
+  const auto block = here().store->lookup(address);
+  return block && (block->kind == memory_kind::host || block->kind == memory_kind::registered ||
+                   block->kind == memory_kind::managed);
+}
+
 bool allowed(const copy_request& r) { return reachable(settled(r)); }
 
 copy_work work_of(const context_ptr& c, const copy_request& r) {
@@ -155,7 +161,7 @@ CUresult copy(const copy_request& asked) {
 
 CUresult copy_now(copy_request r, bool per_thread) {
   r.per_thread = per_thread;
-  r.wait = r.to_side != side::device || r.from_side != side::device;
+  r.wait = r.to_side != side::device || r.from_side != side::device || of_host(r.to);
   return copy(r);
 }
 

@@ -52,6 +52,10 @@ copy_work work_of(const context_ptr& c, const copy_request& r);
 CUresult copy(const copy_request& r);
 
 /// For entries without a stream. Between device ranges the host need not wait: nobody can see the difference.
+/// Page-locked, registered or managed memory lies there: what is written in a synchronous call can be read
+/// when that returns.
+bool of_host(std::uint64_t address);
+
 CUresult copy_now(copy_request r, bool per_thread);
 CUresult copy_later(copy_request r, CUstream stream, bool per_thread);
 

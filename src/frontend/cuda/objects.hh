@@ -57,9 +57,10 @@ struct pool_info final : object {
 struct allocation_info final : object {
   std::uint64_t size = 0;
   CUmemAllocationProp properties{};
-  std::atomic<int> handles{1}, mappings{0};
-  bool multicast = false;  ///< a multicast object (cuMulticastCreate)
-  unique_fd pages;         ///< the host's: a sealed file, which the server has, too
+  std::atomic<int> handles{1};  ///< the program's
+  std::atomic<int> uses{1};     ///< handles and mappings: who ends the last one releases the memory
+  bool multicast = false;       ///< a multicast object (cuMulticastCreate)
+  unique_fd pages;              ///< the host's: a sealed file, which the server has, too
 };
 
 struct global_address {

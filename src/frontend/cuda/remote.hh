@@ -3,6 +3,7 @@
 
 #include <variant>
 
+#include "api/cuda/work_calls.hh"
 #include "frontend/cuda/chapters/capture.hh"
 #include "frontend/cuda/copying/copies.hh"
 #include "frontend/cuda/copying/elsewhere.hh"
@@ -192,21 +193,23 @@ bool late_event(T argument) {
   return false;
 }
 
-/// Fills, and copies between addresses of devices, that are over when they return if they write memory of the
-/// host (measured: 580).
-template <api::opcode Op>
-constexpr bool over_if_of_host() {
-  const std::string_view name = api::function<Op>::name;
-  if (name.find("Async") != name.npos) return false;
-  return name.starts_with("cuMemset") || name.starts_with("cuMemcpyDtoD") || name.starts_with("cuMemcpyPeer");
+/// The device's address of memory of the program's own, where it is another one.
+template <class... A>
+bool writes_alias(CUdeviceptr to, A...) {
+  if (!host_memory_in_use()) return false;
+  const auto block = process::instance().addresses().find(to);
+  return block && block->kind == memory_kind::alias;
 }
 
+/// What came to be in memory that is kept twice is fetched; where both sides have the same pages the server
+/// has waited.
 template <class... A>
 CUresult finish_of_host(lane& own, bool per_thread, CUdeviceptr to, A...) {
-  const auto block = process::instance().addresses().find(to);
-  const bool seen = block && (is_host(block->kind) || block->kind == memory_kind::alias ||
-                              block->kind == memory_kind::host_range);
-  if (!seen) return CUDA_SUCCESS;
+  process& p = process::instance();
+  const auto block = p.addresses().find(to);
+  const bool kept_twice = block && (is_host(block->kind) || block->kind == memory_kind::alias);
+  const auto chunk = kept_twice && p.arena().holds(to) ? p.arena().chunk_of(to) : std::nullopt;
+  if (!kept_twice || (chunk && chunk->shared)) return CUDA_SUCCESS;
   return finish(own, per_thread ? marshal::flavour::sync_per_thread : marshal::flavour::sync);
 }
 
@@ -217,7 +220,7 @@ CUresult wait_for(lane& own, request& r, A... arguments) {
   if (code != CUDA_SUCCESS) return code;
   wire::reader outputs = r.reply();
   if (!marshal::decode_reply<Op>(outputs, arguments...)) return r.malformed();
-  if constexpr (over_if_of_host<Op>()) {
+  if constexpr (api::over_if_of_host(api::function<Op>::name)) {
     constexpr bool per_thread = api::function<Op>::name.ends_with("_ptds");
     code = finish_of_host(own, per_thread, arguments...);
   }
@@ -272,7 +275,10 @@ CUresult remote(A... arguments) {
   }
   marshal::encode_request<Op>(r.body(), created, arguments...);
   CUresult code = CUDA_SUCCESS;
-  if (detail::must_wait<Op>(arguments...)) {
+  bool waits = detail::must_wait<Op>(arguments...);
+  if constexpr (api::over_if_of_host(api::function<Op>::name))
+    waits = waits || detail::writes_alias(arguments...);
+  if (waits) {
     code = detail::wait_for<Op>(own, r, arguments...);
   } else {
     code = r.post();

@@ -75,6 +75,7 @@ CUpti_ActivityMemoryKind kind_of(memory_kind kind) {
   switch (kind) {
     case memory_kind::pinned:
     case memory_kind::registered:
+    case memory_kind::host_range:
       return CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
     case memory_kind::managed:
       return CUPTI_ACTIVITY_MEMORY_KIND_MANAGED;

@@ -75,8 +75,7 @@ outcome import_host_memory(call& c, const marshal::share_import_body& body, shar
   CUresult code = CUDA_SUCCESS;
   if (!good || !has_memory_node(node)) code = CUDA_ERROR_UNKNOWN;
   if (code == CUDA_SUCCESS && !c.session.passes_descriptors()) code = CUDA_ERROR_NOT_SUPPORTED;
-  const std::uint64_t others = c.session.virtual_memory().host_bytes();
-  if (code == CUDA_SUCCESS && !c.session.mirrors().admits_page_locked(found.about.size, others))
+  if (code == CUDA_SUCCESS && !c.session.mirrors().admits_page_locked(found.about.size))
     code = CUDA_ERROR_OUT_OF_MEMORY;
   const bool kept = code == CUDA_SUCCESS ? c.objects().create(body.handle, nullptr, c.as_record())
                                          : c.objects().fail(body.handle, code);
@@ -88,6 +87,7 @@ outcome import_host_memory(call& c, const marshal::share_import_body& body, shar
     c.session.send_descriptor(c.header.ticket, found.descriptor.get());
     c.session.virtual_memory().created_on_host(body.handle, found.about.size, std::move(found.descriptor),
                                                node);
+    c.session.mirrors().count_beside(c.session.virtual_memory().host_bytes());
   }
   marshal::put_body(c.reply, described(prop, body.handle, found.about.size));
   return outcome::answer(code);
@@ -112,7 +112,7 @@ outcome cuMemExportToShareableHandle(call& c) {
 
 outcome cuMemImportFromShareableHandle(call& c) {
   marshal::share_import_body body;
-  if (!take_all(c, body)) return outcome::malformed();
+  if (!take_all(c, body) || c.session.virtual_memory().knows(body.handle)) return outcome::malformed();
   const auto found = seek_shared(c, share_class::allocation, body.token);
   if (!found) {
     if (auto of_host = seek_shared(c, share_class::host_allocation, body.token))

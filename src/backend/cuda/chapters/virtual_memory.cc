@@ -38,7 +38,7 @@ outcome create_on_host(call& c, const marshal::allocation_body& body) {
     code = CUDA_ERROR_NOT_SUPPORTED;
   } else if (body.location_type != CU_MEM_LOCATION_TYPE_HOST_NUMA || !has_memory_node(body.location)) {
     code = CUDA_ERROR_INVALID_VALUE;
-  } else if (!c.session.mirrors().admits_page_locked(body.size, ranges.host_bytes())) {
+  } else if (!c.session.mirrors().admits_page_locked(body.size)) {
     code = CUDA_ERROR_OUT_OF_MEMORY;
   } else {
     file = make_sealed_file(body.size, "outboard-host-memory");
@@ -50,6 +50,7 @@ outcome create_on_host(call& c, const marshal::allocation_body& body) {
   if (code == CUDA_SUCCESS) {
     c.session.send_descriptor(c.header.ticket, file.get());
     ranges.created_on_host(body.handle, body.size, std::move(file), body.location);
+    c.session.mirrors().count_beside(ranges.host_bytes());
   }
   return outcome::answer(code);
 }
@@ -76,6 +77,7 @@ outcome cuMemAddressFree(call& c) {
 outcome cuMemCreate(call& c) {
   marshal::allocation_body body;
   if (!take_all(c, body)) return outcome::malformed();
+  if (c.session.virtual_memory().knows(body.handle)) return outcome::malformed();
   if (body.location_type != CU_MEM_LOCATION_TYPE_DEVICE) return create_on_host(c, body);
   CUmemAllocationProp prop = properties_of(body);
   // Ours to decide where the program can: a session that is rebuilt elsewhere asks for the same.
@@ -106,6 +108,7 @@ outcome cuMemRelease(call& c) {
   if (const kept_offer offer = offer_of(gone); offer && body.keep)
     c.session.lasting_offers().emplace(*offer, gone.extra);
   c.session.virtual_memory().released(body.handle);
+  c.session.mirrors().count_beside(c.session.virtual_memory().host_bytes());
   c.objects().erase(body.handle);
   return outcome::answer(code);
 }
@@ -128,7 +131,15 @@ outcome cuMemMap(call& c) {
 outcome cuMemUnmap(call& c) {
   marshal::range_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  return outcome::answer(c.session.virtual_memory().unmap(body.address, body.size));
+  virtual_ranges& ranges = c.session.virtual_memory();
+  std::vector<host_piece> going;
+  const CUresult code = ranges.unmap(body.address, body.size, going);
+  c.session.mirrors().count_beside(ranges.host_bytes());
+  if (going.empty()) return outcome::answer(code);
+  // The driver waits for all work: others go on meanwhile.
+  c.give_up_turn();
+  ranges.end_pieces(going);
+  return outcome::answer(code);
 }
 
 outcome cuMemSetAccess(call& c) {
@@ -141,6 +152,10 @@ outcome cuMemSetAccess(call& c) {
     access[i].location.type = static_cast<CUmemLocationType>(body.access[3 * i]);
     access[i].location.id = body.access[3 * i + 1];
     access[i].flags = static_cast<CUmemAccess_flags>(body.access[3 * i + 2]);
+    const CUmemLocation& where = access[i].location;
+    const bool device = where.type == CU_MEM_LOCATION_TYPE_DEVICE && where.id >= 0 &&
+                        static_cast<std::size_t>(where.id) < c.session.facts().devices.size();
+    if (!device) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
   }
   return outcome::answer(c.session.virtual_memory().set_access(body, access));
 }

@@ -58,7 +58,7 @@ locked_blocks::block locked_blocks::take(std::uint64_t size, std::uint64_t conte
   lock.unlock();
   const relaxed_capture relaxed(driver_);
   for (const block& b : gone) {
-    b.locked ? give_back_page_locked(driver_, b.data, b.size) : void(::munmap(b.data, b.size));
+    b.locked ? void(give_back_page_locked(driver_, b.data, b.size)) : void(::munmap(b.data, b.size));
   }
   void* memory = ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return {};

@@ -107,7 +107,8 @@ bool staging::let_one_go(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const relaxed_capture relaxed(driver_);
   if (gone.done) driver_.cuEventDestroy_v2(gone.done);
-  gone.pinned ? give_back_page_locked(driver_, gone.data, gone.size) : void(::munmap(gone.data, gone.size));
+  gone.pinned ? void(give_back_page_locked(driver_, gone.data, gone.size))
+              : void(::munmap(gone.data, gone.size));
   lock.lock();
   return true;
 }

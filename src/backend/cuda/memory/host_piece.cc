@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <string>
 
-#include "backend/cuda/beside_captures.hh"
+#include "backend/cuda/driver_call.hh"
 #include "backend/cuda/memory/page_locks.hh"
+#include "backend/cuda/relaxed_capture.hh"
 
 namespace outboard::backend {
 namespace {
@@ -63,7 +65,9 @@ bool has_memory_node(std::int32_t node) {
   node_mask allowed;
   const long asked = ::syscall(SYS_get_mempolicy, nullptr, allowed.words.data(), most_nodes + 1, nullptr,
                                static_cast<unsigned long>(allowed_nodes));
-  return asked == 0 ? (allowed.word(node) & node_mask::bit(node)) != 0 : node == 0;
+  if (asked == 0) return (allowed.word(node) & node_mask::bit(node)) != 0;
+  // A container may forbid the question.
+  return node == 0 || ::access(("/sys/devices/system/node/node" + std::to_string(node)).c_str(), F_OK) == 0;
 }
 
 CUresult host_piece::place(std::uint64_t address, std::uint64_t size, int file, std::int32_t node) {
@@ -82,7 +86,7 @@ CUresult host_piece::page_lock(const api::driver_table& driver, CUdevice device)
   if (locked_) return CUDA_SUCCESS;
   in_primary here(driver, device);
   if (here.code() != CUDA_SUCCESS) return here.code();
-  const beside_captures relaxed(driver);
+  const relaxed_capture relaxed(driver);
   CUresult code = call_driver(driver.cuMemHostRegister_v2, memory(), size_,
                               CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   CUdeviceptr seen = 0;
@@ -105,15 +109,17 @@ void host_piece::lock_again(const api::driver_table& driver, CUdevice device) {
   (void)page_lock(driver, device);  // else kernels that touch it fail, as they do without access
 }
 
-void host_piece::remove(const api::driver_table& driver) {
-  if (!locked_) return reserve_again(memory(), size_);
+bool host_piece::remove(const api::driver_table& driver) {
+  if (!locked_) return reserve_again(memory(), size_), true;
+  bool forgotten = false;
   {
     const in_primary here(driver, device_);
-    const beside_captures relaxed(driver);
-    give_back_page_locked(driver, memory(), size_, range_after::reserved);
+    const relaxed_capture relaxed(driver);
+    forgotten = give_back_page_locked(driver, memory(), size_, range_after::reserved);
   }
   release_primary(driver, device_);
   locked_ = false;
+  return forgotten;
 }
 
 }  // namespace outboard::backend

@@ -1,7 +1,7 @@
 // Host memory that the program has made (cuMemCreate) at one of the addresses where it has mapped it: pages
 // of a sealed file, which the client maps at the same address. The address lies in a range that the driver
 // has reserved; there the pages are locked for all devices once one of them is given access. With the
-// session's turn.
+// session's turn, but for the end.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,10 @@ class host_piece {
   CUresult page_lock(const api::driver_table& driver, CUdevice device);
   /// The primary context has been reset: what was locked in it is locked again.
   void lock_again(const api::driver_table& driver, CUdevice device);
-  /// Leaves the range reserved. Waits for the devices as the driver does.
-  void remove(const api::driver_table& driver);
+  /// Leaves the range reserved. Waits for the devices as the driver does; needs no turn. False: the driver
+  /// would not forget the pages, and nothing else may ever lie there.
+  bool remove(const api::driver_table& driver);
+  std::uint64_t address() const { return address_; }
 
  private:
   void* memory() const { return reinterpret_cast<void*>(address_); }

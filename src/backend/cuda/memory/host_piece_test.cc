@@ -70,7 +70,7 @@ TEST_F(HostPiece, shows_the_file_and_leaves_the_range_reserved) {
   char byte = 0;
   ASSERT_EQ(::pread(file.get(), &byte, 1, 5), 1);
   EXPECT_EQ(byte, 7);
-  piece.remove(driver);
+  EXPECT_TRUE(piece.remove(driver));
   EXPECT_FALSE(in_reach());
   EXPECT_TRUE(driver_knows.locked.empty());
 }
@@ -81,7 +81,7 @@ TEST_F(HostPiece, is_locked_once_and_holds_its_context_as_long) {
   EXPECT_EQ(driver_knows.locked, std::vector<void*>{memory});
   EXPECT_EQ(driver_knows.held[0], 0);
   EXPECT_EQ(driver_knows.held[1], 1);
-  piece.remove(driver);
+  EXPECT_TRUE(piece.remove(driver));
   EXPECT_TRUE(driver_knows.locked.empty());
   EXPECT_EQ(driver_knows.held[1], 0);
   EXPECT_EQ(driver_knows.current, 0);
@@ -104,7 +104,7 @@ TEST_F(HostPiece, is_locked_again_when_its_context_was_reset) {
   piece.lock_again(driver, 1);
   EXPECT_EQ(driver_knows.locked, std::vector<void*>{memory});
   EXPECT_EQ(driver_knows.held[1], 1);
-  piece.remove(driver);
+  EXPECT_TRUE(piece.remove(driver));
   EXPECT_EQ(driver_knows.held[1], 0);
 }
 

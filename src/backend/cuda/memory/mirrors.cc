@@ -7,9 +7,9 @@
 #include <chrono>
 #include <thread>
 
-#include "backend/cuda/beside_captures.hh"
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/memory/page_locks.hh"
+#include "backend/cuda/relaxed_capture.hh"
 #include "base/log.hh"
 #include "base/pages.hh"
 #include "base/sealed_file.hh"
@@ -75,7 +75,7 @@ void mirrors::open(const marshal::snapshot& facts) {
 }
 
 CUresult mirrors::page_lock(mirrored& m, bool exact, int file) {
-  if (!admits_page_locked(m.size, 0)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!admits_page_locked(m.size)) return CUDA_ERROR_OUT_OF_MEMORY;
   // The registration covers whole pages; the client's block may begin and end inside one.
   const std::uint64_t begin = page_down(m.address);
   const std::uint64_t end = page_up(m.address + m.size);
@@ -85,14 +85,14 @@ CUresult mirrors::page_lock(mirrored& m, bool exact, int file) {
               " bytes) cannot be had at that address here");
     return CUDA_ERROR_MAP_FAILED;
   }
-  const beside_captures relaxed(driver_);
+  const relaxed_capture relaxed(driver_);
   CUresult code = call_driver(driver_.cuMemHostRegister_v2, memory, end - begin,
                               CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   CUdeviceptr device = 0;
   if (code == CUDA_SUCCESS) {
     code = call_driver(driver_.cuMemHostGetDevicePointer_v2, &device, memory, 0);
     if (code == CUDA_SUCCESS && exact && device != begin) code = CUDA_ERROR_MAP_FAILED;
-    if (code != CUDA_SUCCESS) return give_back_page_locked(driver_, memory, end - begin), code;
+    if (code != CUDA_SUCCESS) return (void)give_back_page_locked(driver_, memory, end - begin), code;
   }
   if (code != CUDA_SUCCESS) return ::munmap(memory, end - begin), code;
   m.memory = static_cast<std::byte*>(memory) + (m.address - begin);
@@ -226,7 +226,7 @@ void mirrors::release(const mirrored& m) {
     call_driver(driver_.cuMemFree_v2, m.address);
     --freeing_;
   }
-  if (m.mapped) give_back_page_locked(driver_, first_page(m), m.mapped);
+  if (m.mapped) (void)give_back_page_locked(driver_, first_page(m), m.mapped);
 }
 
 bool mirrors::page_locked(std::uint64_t address) const {
@@ -384,7 +384,7 @@ CUresult mirrors::scan(std::unique_lock<std::mutex>& lock, const mirrored& m, st
   const std::size_t size = std::min<std::size_t>(m.size - at, 4u << 20);
   const std::uint64_t stores = stores_;
   lock.unlock();
-  const beside_captures relaxed(driver_);  // looking for a block asks for events
+  const relaxed_capture relaxed(driver_);  // looking for a block asks for events
   const staging::block copy = staging_.take(size, context);
   CUstream behind = nullptr;
   const CUresult done =
@@ -507,8 +507,8 @@ std::uint64_t mirrors::pinned_bytes() const {
   return pinned_;
 }
 
-bool mirrors::admits_page_locked(std::uint64_t size, std::uint64_t others) const {
-  const std::uint64_t held = pinned_bytes() + others;
+bool mirrors::admits_page_locked(std::uint64_t size) const {
+  const std::uint64_t held = pinned_bytes() + beside_.load();
   return size <= most_pinned_ - std::min(most_pinned_, held);
 }
 

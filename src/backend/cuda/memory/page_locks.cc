@@ -14,7 +14,7 @@ constexpr int fresh = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
 
 void reserve_again(void* memory, std::size_t size) { (void)::mmap(memory, size, PROT_NONE, fresh, -1, 0); }
 
-void give_back_page_locked(const api::driver_table& driver, void* memory, std::size_t size,
+bool give_back_page_locked(const api::driver_table& driver, void* memory, std::size_t size,
                            range_after after) {
   const CUresult code = call_driver(driver.cuMemHostUnregister, memory);
   const bool forgotten = code == CUDA_SUCCESS || code == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
@@ -26,6 +26,7 @@ void give_back_page_locked(const api::driver_table& driver, void* memory, std::s
   } else {
     ::munmap(memory, size);
   }
+  return forgotten;
 }
 
 }  // namespace outboard::backend

@@ -17,9 +17,9 @@ void reserve_again(void* memory, std::size_t size);
 
 /// Unregisters whole pages and unmaps them. A driver that refuses (a broken context, none, a capture) goes on
 /// taking the addresses for page-locked memory, so whatever names them must not reach memory that the worker
-/// maps there later: fresh pages stay in their place until the session ends. Waits as long as the driver
-/// does.
-void give_back_page_locked(const api::driver_table& driver, void* memory, std::size_t size,
+/// maps there later: fresh pages stay in their place until the session ends (false). Waits as long as the
+/// driver does.
+bool give_back_page_locked(const api::driver_table& driver, void* memory, std::size_t size,
                            range_after after = range_after::unmapped);
 
 }  // namespace outboard::backend

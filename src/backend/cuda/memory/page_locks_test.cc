@@ -26,7 +26,7 @@ TEST(page_locks, a_forgotten_block_is_unmapped) {
   for (const CUresult code : {CUDA_SUCCESS, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED}) {
     answer = code;
     char* const memory = made();
-    give_back_page_locked(driver, memory, size);
+    EXPECT_TRUE(give_back_page_locked(driver, memory, size));
     EXPECT_FALSE(mapped(memory));
   }
 }
@@ -37,7 +37,7 @@ TEST(page_locks, a_block_that_the_driver_still_knows_keeps_its_addresses_and_los
   answer = CUDA_ERROR_ILLEGAL_ADDRESS;
   char* const memory = made();
   memory[100] = 5;
-  give_back_page_locked(driver, memory, size);
+  EXPECT_FALSE(give_back_page_locked(driver, memory, size));
   ASSERT_TRUE(mapped(memory));
   EXPECT_EQ(memory[100], 0);
   memory[size - 1] = 1;

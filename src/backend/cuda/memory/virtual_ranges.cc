@@ -39,8 +39,10 @@ CUresult virtual_ranges::reserve(const marshal::range_body& wanted, std::uint64_
 
 CUresult virtual_ranges::free(std::uint64_t address, std::uint64_t size) {
   // Only what reserve() gave: the window is the session's own reservation.
+  // And nothing may lie there: of the host's memory the driver knows nothing.
   const auto found = ranges_.find(address);
-  if (found == ranges_.end() || found->second.size != size) return CUDA_ERROR_INVALID_VALUE;
+  if (found == ranges_.end() || found->second.size != size || maps_in(address, size))
+    return CUDA_ERROR_INVALID_VALUE;
   const CUresult code = call_driver(driver_.cuMemAddressFree, address, size);
   if (code == CUDA_SUCCESS) ranges_.erase(found);
   return code;
@@ -94,6 +96,13 @@ void virtual_ranges::note_placed(const marshal::mapping_body& made, placed&& whe
 }
 
 bool virtual_ranges::maps_in(std::uint64_t address, std::uint64_t size) const {
+  {
+    const std::lock_guard lock(going_mutex_);
+    const auto reaches = [&](const auto& piece) {
+      return piece.first < address + size && address < piece.first + piece.second;
+    };
+    if (std::any_of(going_.begin(), going_.end(), reaches)) return true;
+  }
   const auto after = placed_.lower_bound(address);
   if (after != placed_.end() && after->first - address < size) return true;
   if (after == placed_.begin()) return false;
@@ -111,6 +120,7 @@ bool virtual_ranges::vacant(std::uint64_t address, std::uint64_t size) const {
 
 CUresult virtual_ranges::map(const marshal::mapping_body& wanted, CUmemGenericAllocationHandle memory,
                              std::uint64_t ticket) {
+  if (maps_in(wanted.address, wanted.size)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult code = call_driver(driver_.cuMemMap, wanted.address, wanted.size, wanted.offset, memory, 0);
   if (code != CUDA_SUCCESS) return code;
   note_placed(wanted, {wanted, ticket, {}, {}});
@@ -133,11 +143,14 @@ bool virtual_ranges::has_host(std::uint64_t address, std::uint64_t size) const {
   return false;
 }
 
-CUresult virtual_ranges::unmap_each(std::uint64_t address, std::uint64_t size) {
+CUresult virtual_ranges::unmap_each(std::uint64_t address, std::uint64_t size,
+                                    std::vector<host_piece>& going) {
   CUresult code = CUDA_SUCCESS;
   for (auto at = placed_.lower_bound(address); at != placed_.end() && at->first - address < size; ++at) {
     if (at->second.host) {
-      at->second.host->remove(driver_);
+      const std::lock_guard lock(going_mutex_);
+      going_[at->first] = at->second.made.size;
+      going.push_back(*at->second.host);
     } else if (code == CUDA_SUCCESS) {
       code = call_driver(driver_.cuMemUnmap, at->first, at->second.made.size);
     }
@@ -145,9 +158,18 @@ CUresult virtual_ranges::unmap_each(std::uint64_t address, std::uint64_t size) {
   return code;
 }
 
-CUresult virtual_ranges::unmap(std::uint64_t address, std::uint64_t size) {
-  const CUresult code =
-      has_host(address, size) ? unmap_each(address, size) : call_driver(driver_.cuMemUnmap, address, size);
+void virtual_ranges::end_pieces(std::vector<host_piece>& going) {
+  for (host_piece& piece : going) {
+    // What the driver does not forget keeps its addresses.
+    if (!piece.remove(driver_)) continue;
+    const std::lock_guard lock(going_mutex_);
+    going_.erase(piece.address());
+  }
+}
+
+CUresult virtual_ranges::unmap(std::uint64_t address, std::uint64_t size, std::vector<host_piece>& going) {
+  const CUresult code = has_host(address, size) ? unmap_each(address, size, going)
+                                                : call_driver(driver_.cuMemUnmap, address, size);
   if (code != CUDA_SUCCESS) return code;
   auto at = placed_.lower_bound(address);
   while (at != placed_.end() && at->first - address < size) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -42,8 +43,13 @@ class virtual_ranges {
   CUresult map_host(const marshal::mapping_body& wanted, std::uint64_t ticket);
   /// In a range that reserve() gave, and nothing is mapped there.
   bool vacant(std::uint64_t address, std::uint64_t size) const;
-  bool maps_in(std::uint64_t address, std::uint64_t size) const;  ///< anything
-  CUresult unmap(std::uint64_t address, std::uint64_t size);
+  bool maps_in(std::uint64_t address, std::uint64_t size) const;  ///< anything, or its end is not over
+  bool knows(std::uint64_t handle) const { return memory_.contains(handle); }  ///< mapped still, perhaps
+  /// Memory of devices goes at once. Of the host's the addresses stay taken until end_pieces(), which takes
+  /// the driver as long as its devices are at work.
+  CUresult unmap(std::uint64_t address, std::uint64_t size, std::vector<host_piece>& going);
+  /// Without the turn.
+  void end_pieces(std::vector<host_piece>& going);
   /// The device's primary context has been reset.
   void context_reset(CUdevice device);
   CUresult set_access(const marshal::access_body& wanted, const std::vector<CUmemAccessDesc>& access);
@@ -78,13 +84,15 @@ class virtual_ranges {
     std::int32_t node = 0;  // of the host's
   };
   bool has_host(std::uint64_t address, std::uint64_t size) const;
-  CUresult unmap_each(std::uint64_t address, std::uint64_t size);
+  CUresult unmap_each(std::uint64_t address, std::uint64_t size, std::vector<host_piece>& going);
   CUresult open_each(const marshal::access_body& wanted, const std::vector<CUmemAccessDesc>& access);
   void note_placed(const marshal::mapping_body& made, placed&& where);
   void forget_if_gone(std::map<std::uint64_t, physical>::iterator memory);
 
   std::map<std::uint64_t, physical> memory_;  // by handle
   std::uint64_t bytes_ = 0, host_bytes_ = 0;
+  mutable std::mutex going_mutex_;                // guards what follows
+  std::map<std::uint64_t, std::uint64_t> going_;  // address, size: of the host's, and not over
 };
 
 }  // namespace outboard::backend

@@ -61,13 +61,6 @@ void fill_row(std::uint64_t to, T value, std::size_t count) {
   }
 }
 
-/// A synchronous fill of what is no device's alone is over when it returns.
-bool waits(CUdeviceptr to) {
-  const auto block = here().store->lookup(to);
-  return block && (block->kind == memory_kind::host || block->kind == memory_kind::registered ||
-                   block->kind == memory_kind::managed);
-}
-
 template <class T>
 CUresult fill(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std::size_t height,
               CUstream handle, bool per_thread, bool synchronous) {
@@ -100,7 +93,7 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, T value, std::size_t width, std
                                              width, height, reinterpret_cast<CUcontext>(c->handle)};
       return capture_node(*s, CU_GRAPH_NODE_TYPE_MEMSET, fill_work{about, c, body});
     }
-    if (!synchronous || !waits(to)) return here().work.submit(s, make_task(body)), CUDA_SUCCESS;
+    if (!synchronous || !of_host(to)) return here().work.submit(s, make_task(body)), CUDA_SUCCESS;
     here().work.run(s, make_task(body));
     return static_cast<CUresult>(own.error());
   });

@@ -29,7 +29,7 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
   const bool host_to = shown(to).has_value(), host_from = shown(from).has_value();
   // An address that is not in the books may be wrong: then the program hears of it now.
   const bool known = (host_to || addresses.covers(to, size)) && (host_from || addresses.covers(from, size)) &&
-                     !any_capture_open();
+                     !any_capture_open() && !in_host_range(to) && !in_host_range(from);
   // With page-locked memory a synchronous copy is one on the default stream that is waited for, and the
   // server can look whether a stream is done before it lets others go on: no thread waits for another if it
   // is soon.
@@ -132,7 +132,7 @@ CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream 
     if (code != CUDA_SUCCESS) return code;
     done += n;
   }
-  return shown(to) ? finish(own, how) : CUDA_SUCCESS;
+  return shown(to) && !in_host_range(to) ? finish(own, how) : CUDA_SUCCESS;
 }
 
 CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {
@@ -267,11 +267,7 @@ CUresult earlier_results::bring(flavour how) const {
 
 CUresult finish(lane& own, flavour how) {
   if (marshal::on_stream(how)) return CUDA_SUCCESS;
-  // A wait for all of the context lets later waits look at nothing; but other streams may wait for this
-  // thread.
-  process& p = process::instance();
-  const bool may_wait_for_us = p.server()->callbacks_expected() || p.live().words_awaited();
-  if (!may_wait_for_us || any_capture_open()) return request(api::opcode::cuCtxSynchronize, own).call();
+  // For its stream alone: another one may be at work for ever, or be captured.
   using enum api::opcode;
   request r(marshal::per_thread(how) ? cuStreamSynchronize_ptsz : cuStreamSynchronize, own);
   marshal::put_body(r.body(), marshal::handle_body{});

@@ -108,8 +108,8 @@ CUresult send_release(lane& own, std::uint64_t handle) {
 }
 
 /// The memory goes when neither a handle nor a mapping is left.
-CUresult release_if_unused(lane& own, std::uint64_t handle, allocation_info& info) {
-  return info.handles.load() == 0 && info.mappings.load() == 0 ? send_release(own, handle) : CUDA_SUCCESS;
+CUresult end_use(lane& own, std::uint64_t handle, allocation_info& info) {
+  return info.uses.fetch_sub(1) == 1 ? send_release(own, handle) : CUDA_SUCCESS;
 }
 
 void book(const placement& made, const allocation_info& info) {
@@ -228,7 +228,7 @@ CUresult ends::cuMemRelease(CUmemGenericAllocationHandle handle) {
   allocation_info* info = held_allocation(handle);
   if (!info) return CUDA_ERROR_INVALID_VALUE;
   info->handles.fetch_sub(1);
-  return release_if_unused(own, handle, *info);
+  return end_use(own, handle, *info);
 }
 
 CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
@@ -243,7 +243,7 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
   if (size > info->size || offset != 0) return CUDA_ERROR_NOT_SUPPORTED;  // as a 580 driver says it
   const placement wanted{ptr, size, handle, static_cast<bool>(info->pages)};
   if (!p.virtual_memory().place(wanted)) return CUDA_ERROR_INVALID_VALUE;
-  info->mappings.fetch_add(1);
+  info->uses.fetch_add(1);
   request r(api::opcode::cuMemMap, own);
   marshal::put_body(r.in_context(0).body(), marshal::mapping_body{ptr, size, offset, handle});
   CUresult code = r.call();
@@ -253,8 +253,8 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
     code = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (code == CUDA_SUCCESS) return book(wanted, *info), code;
-  p.virtual_memory().displace(ptr, size);
-  info->mappings.fetch_sub(1);
+  (void)p.virtual_memory().displace(ptr, size);
+  (void)end_use(own, handle, *info);
   return code;
 }
 
@@ -273,8 +273,7 @@ CUresult ends::cuMemUnmap(CUdeviceptr ptr, size_t size) {
     p.addresses().remove(was.base);
     if (was.host) unmap_pages(was);
     allocation_info* info = find_allocation(was.handle);
-    info->mappings.fetch_sub(1);
-    const CUresult released = release_if_unused(own, was.handle, *info);
+    const CUresult released = end_use(own, was.handle, *info);
     if (code == CUDA_SUCCESS) code = released;
   }
   return code;
@@ -321,7 +320,9 @@ CUresult ends::cuMemGetAccess(unsigned long long* flags, const CUmemLocation* lo
   if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
   const auto found = p.virtual_memory().at(ptr);
   if (found && found->host) {
-    if (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return CUDA_ERROR_INVALID_DEVICE;
+    const bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE && p.primary(location->id);
+    const bool host = of_host(location->type) && location->type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    if (!device && !host) return CUDA_ERROR_INVALID_DEVICE;
     const auto known = found->access.find(location_of(*location));
     return *flags = known == found->access.end() ? 0 : known->second, CUDA_SUCCESS;
   }
@@ -346,7 +347,8 @@ CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAll
   const CUresult checked = check_properties(prop);
   // A driver does not look which device it is. Of the host's memory it is the same, and said also where none
   // is to be had: NCCL asks first, takes no answer for "yes", and goes by /dev/shm where cuMemCreate refuses.
-  const bool any_device = checked == CUDA_ERROR_INVALID_DEVICE || (prop && of_host(prop->location.type));
+  const bool host = prop && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED && of_host(prop->location.type);
+  const bool any_device = checked == CUDA_ERROR_INVALID_DEVICE || host;
   if (checked != CUDA_SUCCESS && !any_device) return checked;
   // Asked before each allocation, and what the handle may be shared as does not change it.
   std::atomic<std::uint64_t>& cached = p.primary(any_device ? 0 : prop->location.id)->granularity[option];
@@ -378,7 +380,9 @@ CUresult ends::cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle,
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
   const auto found = p.virtual_memory().at(reinterpret_cast<std::uint64_t>(addr));
   if (!handle || !found) return CUDA_ERROR_INVALID_VALUE;
-  find_allocation(found->handle)->handles.fetch_add(1);
+  allocation_info* const info = find_allocation(found->handle);
+  info->uses.fetch_add(1);
+  info->handles.fetch_add(1);
   *handle = found->handle;
   return CUDA_SUCCESS;
 }

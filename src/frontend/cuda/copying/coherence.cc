@@ -51,15 +51,15 @@ bool brings_results(const api::function_info& about, api::opcode code) {
   return begins_work(about) && !only_reads(about) && code != api::opcode::cuMemcpyHtoD_v2;
 }
 
-bool in_host_range(std::uint64_t address) {
-  const auto made = process::instance().virtual_memory().at(address);
-  return made && made->host;
-}
-
 /// The same where both sides have one memory, page-locked and shared: what is written there needs no fetch.
 bool brings_shared_results(api::opcode code, std::span<const std::byte> payload) {
   using enum api::opcode;
   process& p = process::instance();
+  if (code == cuMemcpyHtoD_v2) {
+    wire::reader from(payload);
+    const auto body = marshal::take_body<marshal::copy_in_body>(from);
+    return marshal::on_stream(body.how) && (p.arena().holds(body.to) || in_host_range(body.to));
+  }
   if (code == cuMemcpyAsync) {
     wire::reader from(payload);
     const auto body = marshal::take_body<marshal::copy_across_body>(from);

@@ -60,6 +60,13 @@ std::optional<mirror> shown(std::uint64_t address) {
   return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;
 }
 
+bool in_host_range(std::uint64_t address) {
+  process& p = process::instance();
+  if (!p.virtual_memory().has_host()) return false;
+  const auto made = p.virtual_memory().at(address);
+  return made && made->host;
+}
+
 bool page_locked(std::uint64_t address, std::uint64_t size) {
   const auto block = process::instance().addresses().find(address);
   return block && is_host(block->kind) && size <= block->base + block->size - address;

@@ -20,6 +20,10 @@ namespace outboard::frontend::cuda {
 /// The block of host memory that the server has too in which the address lies: what is there may be newer.
 std::optional<mirror> shown(std::uint64_t address);
 
+/// Memory of the host that the program made by cuMemCreate: both sides have its pages, and a copy that its
+/// caller waits for is over there, too.
+bool in_host_range(std::uint64_t address);
+
 /// All of the host range is one page-locked block.
 bool page_locked(std::uint64_t address, std::uint64_t size);
 
