@@ -1,0 +1,116 @@
+#include "backend/cuda/memory/virtual_ranges.hh"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "base/sealed_file.hh"
+
+namespace outboard::backend {
+namespace {
+
+constexpr std::uint64_t size = 2u << 20;
+
+// A driver that reserves real addresses, gives them back whatever lies there, and knows nothing of the host's
+// memory.
+CUresult unlocking = CUDA_SUCCESS;
+CUresult CUDAAPI reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
+  void* got = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return *out = reinterpret_cast<CUdeviceptr>(got), CUDA_SUCCESS;
+}
+CUresult CUDAAPI unreserve(CUdeviceptr at, size_t bytes) {
+  return ::munmap(reinterpret_cast<void*>(at), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult CUDAAPI retain(CUcontext*, CUdevice) { return CUDA_SUCCESS; }
+CUresult CUDAAPI release(CUdevice) { return CUDA_SUCCESS; }
+CUresult CUDAAPI push(CUcontext) { return CUDA_SUCCESS; }
+CUresult CUDAAPI pop(CUcontext*) { return CUDA_SUCCESS; }
+CUresult CUDAAPI lock(void*, size_t, unsigned) { return CUDA_SUCCESS; }
+CUresult CUDAAPI unlock(void*) { return unlocking; }
+CUresult CUDAAPI address(CUdeviceptr* out, void* memory, unsigned) {
+  return *out = reinterpret_cast<CUdeviceptr>(memory), CUDA_SUCCESS;
+}
+
+struct VirtualRanges : testing::Test {
+  VirtualRanges() {
+    unlocking = CUDA_SUCCESS;
+    driver.cuMemAddressReserve = reserve;
+    driver.cuMemAddressFree = unreserve;
+    driver.cuDevicePrimaryCtxRetain = retain;
+    driver.cuDevicePrimaryCtxRelease_v2 = release;
+    driver.cuCtxPushCurrent_v2 = push;
+    driver.cuCtxPopCurrent_v2 = pop;
+    driver.cuMemHostRegister_v2 = lock;
+    driver.cuMemHostUnregister = unlock;
+    driver.cuMemHostGetDevicePointer_v2 = address;
+    EXPECT_EQ(ranges.reserve({0, 4 * size, 0}, 1, at), CUDA_SUCCESS);
+    ranges.created_on_host(7, size, make_sealed_file(size, "virtual_ranges_test"), 0);
+  }
+  CUresult map(std::uint64_t where, std::uint64_t bytes = size) {
+    return ranges.vacant(where, bytes) ? ranges.map_host({where, bytes, 0, 7}, 2) : CUDA_ERROR_INVALID_VALUE;
+  }
+  CUresult open() {
+    CUmemAccessDesc access{};
+    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return ranges.set_access({at, size, {}}, {access});
+  }
+
+  api::driver_table driver{};
+  device_tally held;
+  virtual_ranges ranges{driver, held};
+  std::uint64_t at = 0;
+};
+
+TEST_F(VirtualRanges, the_hosts_memory_lies_in_reserved_addresses_and_over_nothing) {
+  EXPECT_NE(map(at - size), CUDA_SUCCESS);
+  EXPECT_NE(map(at + 4 * size), CUDA_SUCCESS);
+  EXPECT_NE(map(at + 3 * size, 2 * size), CUDA_SUCCESS);
+  EXPECT_NE(map(at, 2 * size), CUDA_SUCCESS);  // more than there is
+  EXPECT_NE(map(at, 0), CUDA_SUCCESS);
+  EXPECT_EQ(map(at + size), CUDA_SUCCESS);
+  EXPECT_NE(map(at + size), CUDA_SUCCESS);
+  EXPECT_EQ(map(at), CUDA_SUCCESS);
+}
+
+TEST_F(VirtualRanges, a_range_with_the_hosts_memory_is_not_given_back) {
+  ASSERT_EQ(map(at), CUDA_SUCCESS);
+  EXPECT_NE(ranges.free(at, 4 * size), CUDA_SUCCESS);
+  ASSERT_EQ(open(), CUDA_SUCCESS);
+  EXPECT_NE(ranges.free(at, 4 * size), CUDA_SUCCESS);
+  std::vector<host_piece> going;
+  ASSERT_EQ(ranges.unmap(at, size, going), CUDA_SUCCESS);
+  ASSERT_EQ(going.size(), 1u);
+  EXPECT_NE(ranges.free(at, 4 * size), CUDA_SUCCESS);  // the driver is not through
+  EXPECT_FALSE(ranges.vacant(at, size));
+  ranges.end_pieces(going);
+  EXPECT_TRUE(ranges.vacant(at, size));
+  EXPECT_EQ(ranges.free(at, 4 * size), CUDA_SUCCESS);
+}
+
+TEST_F(VirtualRanges, what_the_driver_does_not_forget_keeps_its_addresses) {
+  ASSERT_EQ(map(at), CUDA_SUCCESS);
+  ASSERT_EQ(open(), CUDA_SUCCESS);
+  unlocking = CUDA_ERROR_ILLEGAL_ADDRESS;
+  std::vector<host_piece> going;
+  ASSERT_EQ(ranges.unmap(at, size, going), CUDA_SUCCESS);
+  ranges.end_pieces(going);
+  EXPECT_FALSE(ranges.vacant(at, size));
+  EXPECT_NE(ranges.free(at, 4 * size), CUDA_SUCCESS);
+}
+
+TEST_F(VirtualRanges, memory_counts_until_it_is_mapped_nowhere) {
+  EXPECT_EQ(ranges.host_bytes(), size);
+  ASSERT_EQ(map(at), CUDA_SUCCESS);
+  ranges.released(7);
+  EXPECT_LT(ranges.host_file(7), 0);
+  EXPECT_TRUE(ranges.knows(7));
+  EXPECT_EQ(ranges.host_bytes(), size);
+  std::vector<host_piece> going;
+  ASSERT_EQ(ranges.unmap(at, size, going), CUDA_SUCCESS);
+  ranges.end_pieces(going);
+  EXPECT_EQ(ranges.host_bytes(), 0u);
+  EXPECT_FALSE(ranges.knows(7));
+}
+
+}  // namespace
+}  // namespace outboard::backend
