@@ -308,6 +308,19 @@ void copies() {
 
   MUST(cudaGraphExecDestroy(exec));
   MUST(cudaGraphDestroy(graph));
+
+  // A node of the host's to the host's.
+  cudaGraphNode_t node;
+  MUST(cudaGraphCreate(&graph, 0));
+  MUST(cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, of_host(at), of_host(twice) + words / 2, size / 2,
+                                cudaMemcpyHostToHost));
+  MUST(cudaGraphInstantiate(&exec, graph, 0));
+  for (unsigned i = 0; i < words; i++) of_host(at)[i] = i;
+  MUST(cudaGraphLaunch(exec, stream));
+  MUST(cudaStreamSynchronize(stream));
+  for (unsigned i = 0; i < words / 2; i++) EXPECT(of_host(at)[i] == words / 2 + i);
+  MUST(cudaGraphExecDestroy(exec));
+  MUST(cudaGraphDestroy(graph));
   MUST(cudaStreamDestroy(stream));
   MUST(cudaFree(there));
   MUST(cudaFreeHost(pinned));

@@ -58,7 +58,9 @@ struct side {
 };
 
 bool on_host(const side& s) {
-  if (s.type != CU_MEMORYTYPE_UNIFIED) return s.type == CU_MEMORYTYPE_HOST;
+  // What the server has too is copied there, whatever the program calls it: here it may be closed.
+  if (s.type == CU_MEMORYTYPE_HOST) return !on_device(reinterpret_cast<std::uint64_t>(s.host));
+  if (s.type != CU_MEMORYTYPE_UNIFIED) return false;
   const auto block = process::instance().addresses().find(s.device);
   return !block || is_host(block->kind);
 }
@@ -250,7 +252,7 @@ void name_host(CUmemorytype& type, CUdeviceptr& device, Pointer& host) {
   if (type != CU_MEMORYTYPE_DEVICE) return;
   const auto block = process::instance().addresses().find(device);
   const bool alias = block && block->kind == memory_kind::alias;
-  if (!block || !(is_host(block->kind) || alias)) return;
+  if (!block || !(is_host(block->kind) || alias || block->kind == memory_kind::host_range)) return;
   type = CU_MEMORYTYPE_HOST;
   host = reinterpret_cast<Pointer>(alias ? block->host + (device - block->base) : device);
   device = 0;
