@@ -107,10 +107,12 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::begin_anew();
   static const api::opencl::function_table table = fuzz::platform_table();
-  backend::opencl::session api(table);
   backend::session_request request;
-  request.api = &api;
-  fuzz::serve_whole(client_bytes(std::as_bytes(std::span(data, size))), std::move(request));
+  request.speaks = [](backend::session_core& core) {
+    return std::make_unique<backend::opencl::session>(core, table);
+  };
+  const backend::session_end end =
+      fuzz::serve_whole(client_bytes(std::as_bytes(std::span(data, size))), std::move(request));
   fuzz::finish_all();  // commands under way find their bytes, whatever has been closed meanwhile
   return 0;
 }

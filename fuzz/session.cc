@@ -2,7 +2,7 @@
 // either the client's bytes as they are (first byte 0) or a list of requests whose headers are made well
 // here, so that the fuzzer spends its time behind them: {kind, function (2), lane, length (2), body}.
 
-#include "backend/session/session.hh"
+#include "backend/cuda/session.hh"
 #include "device/mock/mock.hh"
 #include "marshal/cuda/bodies.hh"
 #include "whole_session.hh"
@@ -58,7 +58,7 @@ std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   backend::session_request request;
-  request.device = &the_mock();
-  fuzz::serve_whole(client_bytes(std::as_bytes(std::span(data, size))), std::move(request));
+  request.speaks = backend::speak_cuda({.device = &the_mock()});
+  (void)fuzz::serve_whole(client_bytes(std::as_bytes(std::span(data, size))), std::move(request));
   return 0;
 }

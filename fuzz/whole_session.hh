@@ -25,7 +25,7 @@ inline void append_frame(std::vector<std::byte>& to, wire::frame_header header,
 }
 
 /// Serves a client that sends these bytes and nothing more. `request`: all but its connection and number.
-inline void serve_whole(std::span<const std::byte> bytes, backend::session_request request) {
+inline backend::session_end serve_whole(std::span<const std::byte> bytes, backend::session_request request) {
   auto loopback = transport::make_loopback();
   auto listener = loopback->listen("s", {});
   std::thread accepting([&] {
@@ -35,7 +35,8 @@ inline void serve_whole(std::span<const std::byte> bytes, backend::session_reque
   auto client = loopback->connect("s", transport::no_deadline);
   accepting.join();
   request.id = 1;
-  std::thread serving([&] { CHECK(!backend::serve_session(std::move(request)).stuck); });
+  backend::session_end end;
+  std::thread serving([&] { end = backend::serve_session(std::move(request)); });
   std::thread reading([&] {
     std::array<std::byte, 4096> sink;
     while ((*client)->receive(sink).status == transport::io::done) {
@@ -47,6 +48,8 @@ inline void serve_whole(std::span<const std::byte> bytes, backend::session_reque
   (*client)->shutdown();  // what was sent is read before the end is seen
   serving.join();
   reading.join();
+  CHECK(!end.stuck);
+  return end;
 }
 
 }  // namespace outboard::fuzz

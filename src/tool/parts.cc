@@ -72,10 +72,12 @@ result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const
   return failure("the helper is told its device by name");
 }
 
-result<std::unique_ptr<backend::session_api>> open_opencl() {
+result<backend::session_maker> open_opencl() {
   auto table = device::opencl::open();
   if (!table.ok()) return std::move(table).error();
-  return std::unique_ptr<backend::session_api>(std::make_unique<backend::opencl::session>(*table));
+  return backend::session_maker([functions = *table](backend::session_core& core) {
+    return std::make_unique<backend::opencl::session>(core, functions);
+  });
 }
 
 }  // namespace outboard::tool

@@ -26,6 +26,6 @@ result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const
                                                        device::activity_source workers);
 
 /// The OpenCL of this host, for one session.
-result<std::unique_ptr<backend::session_api>> open_opencl();
+result<backend::session_maker> open_opencl();
 
 }  // namespace outboard::tool

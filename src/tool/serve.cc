@@ -271,7 +271,7 @@ int verb_worker(const worker_flags& flags) {
   }
   std::vector<std::string> reads;
   if (!flags.confine.empty()) reads = what_a_worker_reads(c, *kind);
-  std::function<result<std::unique_ptr<backend::session_api>>()> open_api;
+  std::function<result<backend::session_maker>()> open_api;
   if (flags.opencl) open_api = open_opencl;
   return backend::run_worker(
       {.parent = flags.parent,

@@ -43,6 +43,16 @@ struct frame_header {
   std::uint64_t context = 0;  ///< handle of the context the request runs in; 0: none
 };
 
+/// The header of the reply to this request, but for what its sender fills in.
+inline frame_header reply_to(const frame_header& request) {
+  frame_header reply;
+  reply.kind = frame_kind::reply;
+  reply.opcode = request.opcode;
+  reply.lane = request.lane;
+  reply.ticket = request.ticket;
+  return reply;
+}
+
 inline constexpr std::size_t header_size = 40;
 
 /// Largest frame either side accepts; bulk copies are cut below it. 16 MiB keeps a worker's receive buffer

@@ -28,10 +28,10 @@ class image_recall : public loopback_session {
     loopback_session::TearDown();
     fs::remove_all(folder_);
   }
-  void adjust(backend::session_request& request) override {
+  void adjust(backend::session_request& request, backend::cuda_terms& cuda) override {
     request.hello.features = wire::feature_image_recall | wire::feature_lane_uploads;
-    request.images = &*cache_;
-    request.image_access = terms_;
+    cuda.images = &*cache_;
+    cuda.image_access = terms_;
   }
 
   static std::vector<std::byte> image_of(std::string_view kernel, std::size_t size = 0) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "backend/cuda/session.hh"
 #include "backend/session/session.hh"
 #include "device/mock/mock.hh"
 #include "frontend/session.hh"
@@ -31,7 +32,7 @@ inline constexpr std::uint64_t function_handle = wire::handle::make(3, 0, 1).val
 class loopback_session : public testing::Test {
  protected:
   virtual device::device& used() { return *mock_; }
-  virtual void adjust(backend::session_request&) {}
+  virtual void adjust(backend::session_request&, backend::cuda_terms&) {}
   virtual void wrap(std::unique_ptr<transport::connection>&, std::uint64_t /*seed*/) {}
 
   void SetUp() override {
@@ -57,8 +58,9 @@ class loopback_session : public testing::Test {
       backend::session_request request;
       request.connection = std::move(server_end_);
       request.id = 1;
-      request.device = &used();
-      adjust(request);
+      backend::cuda_terms terms{.device = &used()};
+      adjust(request, terms);
+      request.speaks = backend::speak_cuda(terms);
       end_ = backend::serve_session(std::move(request));
     });
     read_welcome();

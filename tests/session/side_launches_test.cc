@@ -11,7 +11,9 @@ namespace {
 
 class side_launches : public loopback_session {
  protected:
-  void adjust(backend::session_request& request) override { request.lanes_always_aside = true; }
+  void adjust(backend::session_request& request, backend::cuda_terms&) override {
+    request.lanes_always_aside = true;
+  }
 
   static std::uint64_t stream(std::uint32_t n) { return wire::handle::make(6, n, 1).value; }
 

@@ -3,34 +3,26 @@
 // touched only before.
 #pragma once
 
-#include <memory_resource>
-
 #include "api/cuda/driver_table.hh"
 #include "api/cuda/functions.hh"
 #include "backend/cuda/objects.hh"
+#include "backend/session/request_at_hand.hh"
 #include "marshal/cuda/sharing_bodies.hh"
-#include "wire/cursor.hh"
-#include "wire/frame.hh"
 
 namespace outboard::backend {
 
-class session_core;
-class lane;
-
-/// What became of a request: the API's answer, or a peer that does not follow the protocol.
-struct [[nodiscard]] outcome {
-  bool well_formed = true;
-  std::int32_t code = 0;
-  static outcome answer(CUresult code) { return {true, static_cast<std::int32_t>(code)}; }
-  static outcome answer_code(std::int32_t code) { return {true, code}; }
-  static outcome malformed() { return {false, CUDA_ERROR_UNKNOWN}; }
-};
+class cuda_session;
+class cuda_lane;
 
 struct call {
-  session_core& session;
-  lane& own;
+  call(cuda_session& s, request_at_hand& r);
+
+  request_at_hand& at_hand;
+  cuda_session& session;
+  session_core& core;
+  cuda_lane& own;
   const wire::frame_header& header;
-  wire::reader body;
+  wire::reader& body;
   wire::writer& reply;  ///< the outputs; sent only with a call, behind the result code
   std::pmr::memory_resource& scratch;
   CUresult refused =
@@ -41,8 +33,7 @@ struct call {
   const api::driver_table& driver() const;
   object_tables& objects() const;
 
-  /// Lets other lanes go on: to be called once, after everything needed was decoded and resolved, before a
-  /// driver call that may block on device work. A post keeps it: what comes later must find it done.
+  /// As request_at_hand::give_up_turn().
   void give_up_turn();
 
   /// The object that this request has made, whether or not it still has the turn. False: malformed.
@@ -58,13 +49,6 @@ struct call {
   /// The request as a record of the object it makes or changes.
   record as_record() const;
 };
-
-/// Takes the whole body; false: malformed.
-template <class Body>
-bool take_all(call& c, Body& body) {
-  body = marshal::take_body<Body>(c.body);
-  return c.body.finished();
-}
 
 using handler = outcome (*)(call&);
 

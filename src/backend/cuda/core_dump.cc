@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "base/errno_text.hh"
 #include "base/log.hh"
 #include "base/temporary_folder.hh"

@@ -1,7 +1,7 @@
 #include "backend/cuda/device_wait.hh"
 
 #include "backend/cuda/driver_call.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 
 namespace outboard::backend {
 

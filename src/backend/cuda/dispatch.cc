@@ -3,7 +3,7 @@
 
 #include "api/cuda/work_calls.hh"
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 
 namespace outboard::backend {
 namespace {

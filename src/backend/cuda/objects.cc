@@ -244,4 +244,19 @@ void object_tables::forget_change(std::uint64_t id, std::uint32_t opcode, std::u
   });
 }
 
+void late_objects::add(late_object made) {
+  const std::lock_guard lock(mutex_);
+  made_.push_back(std::move(made));
+  any_.store(true, std::memory_order_release);  // partner: enter()
+}
+
+bool late_objects::enter_all(object_tables& tables) {
+  const std::lock_guard lock(mutex_);
+  any_.store(false, std::memory_order_relaxed);
+  bool entered = true;
+  for (late_object& made : std::exchange(made_, {}))
+    entered &= tables.create(made.id, made.native, std::move(made.made_by), std::move(made.extra));
+  return entered;
+}
+
 }  // namespace outboard::backend

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -115,6 +117,32 @@ class object_tables final : public marshal::handle_resolver {
   std::array<std::unordered_map<void*, std::uint64_t>, kinds> minted_by_native_;
   std::unordered_map<void*, std::vector<std::uint64_t>> children_;  ///< minted ids by native graph
   std::unordered_map<void*, std::uint64_t> changes_;                ///< tickets by native graph
+};
+
+/// Made by a request that had given up the turn.
+struct late_object {
+  std::uint64_t id = 0;
+  void* native = nullptr;
+  record made_by;
+  std::shared_ptr<void> extra;
+};
+
+/// They enter the tables before the next request of anybody, so that whoever names one, once the client has
+/// heard of it, finds it. Any thread.
+class late_objects {
+ public:
+  void add(late_object made);
+  /// With the turn. False: the peer broke the rules; its id lives already.
+  [[nodiscard]] bool enter(object_tables& tables) {
+    return !any_.load(std::memory_order_acquire) || enter_all(tables);
+  }
+
+ private:
+  bool enter_all(object_tables& tables);
+
+  std::mutex mutex_;  // guards made_
+  std::vector<late_object> made_;
+  std::atomic<bool> any_{false};
 };
 
 }  // namespace outboard::backend

@@ -6,7 +6,7 @@
 #include "backend/cuda/code/code.hh"
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/graph/graph_handles.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 
 namespace outboard::backend {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 
 namespace outboard::backend {
 
@@ -26,12 +26,12 @@ inline std::int32_t find_device(call& c, const share_about& about) {
 }
 
 inline std::optional<shared_thing> seek_shared(call& c, share_class what, const marshal::share_token& token) {
-  return c.session.broker() ? c.session.broker()->seek(what, token) : std::nullopt;
+  return c.core.broker() ? c.core.broker()->seek(what, token) : std::nullopt;
 }
 
 inline std::shared_ptr<const marshal::share_token> offer_shared(call& c, share_class what,
                                                                 const share_about& about, int descriptor) {
-  return c.session.broker() ? c.session.broker()->offer(what, about, descriptor) : nullptr;
+  return c.core.broker() ? c.core.broker()->offer(what, about, descriptor) : nullptr;
 }
 
 /// A driver's descriptor, as it takes one.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "backend/cuda/driver_call.hh"
+#include "backend/cuda/session.hh"
 #include "backend/session/patience.hh"
-#include "backend/session/session_core.hh"
 
 namespace outboard::backend {
 
@@ -33,7 +33,7 @@ void short_wait::occupy(call& c, CUstream stream) {
 
 CUresult short_wait::for_event(call& c, CUevent event) {
   CUresult state = CUDA_ERROR_NOT_READY;
-  spin_while([&] { return c.session.patience(); },
+  spin_while([&] { return c.core.patience(); },
              [&] { return (state = driver_.cuEventQuery(event)) == CUDA_ERROR_NOT_READY; });
   return state;
 }
@@ -46,7 +46,7 @@ CUresult short_wait::for_stream(call& c, CUstream stream, bool per_thread) {
     if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return state;
   }
   auto* query = per_thread ? driver_.cuStreamQuery_ptsz : driver_.cuStreamQuery;
-  spin_while([&] { return c.session.patience(); },
+  spin_while([&] { return c.core.patience(); },
              [&] { return (state = query(stream)) == CUDA_ERROR_NOT_READY; });
   return state;
 }
@@ -58,7 +58,7 @@ CUresult short_wait::for_context(call& c) {
   marks ends{};
   if (known.empty() || !mark_ends(c, std::span(streams).first(known.size()), false, ends))
     return CUDA_ERROR_NOT_READY;
-  const auto until = std::chrono::steady_clock::now() + c.session.patience();
+  const auto until = std::chrono::steady_clock::now() + c.core.patience();
   for (const CUevent end : std::span(ends).first(known.size())) {
     CUresult state = CUDA_ERROR_NOT_READY;
     while ((state = driver_.cuEventQuery(end)) == CUDA_ERROR_NOT_READY &&

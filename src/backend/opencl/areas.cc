@@ -12,20 +12,20 @@ outcome open_area(call& c) {
   if (!take_all(c, body) || body.number == 0 || body.size == 0) return outcome::malformed();
   if (body.block && (body.size % body.block || body.size / body.block > transfer_area::most_blocks))
     return outcome::malformed();
-  if (!c.session.passes_descriptors()) return outcome::answer_code(CL_INVALID_OPERATION);
+  if (!c.core.passes_descriptors()) return outcome::answer(CL_INVALID_OPERATION);
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   if (const auto file = own(c).areas().open(body, context, code))
-    c.session.send_descriptor(c.header.ticket, *file);
-  return outcome::answer_code(code);
+    c.core.send_descriptor(c.header.ticket, *file);
+  return outcome::answer(code);
 }
 
 /// Perhaps of one that could not be had.
 outcome close_area(call& c) {
   close_area_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  return outcome::answer_code(own(c).areas().close(body.number) ? CL_SUCCESS : CL_INVALID_VALUE);
+  return outcome::answer(own(c).areas().close(body.number) ? CL_SUCCESS : CL_INVALID_VALUE);
 }
 
 /// What the block's command came to; the client has its bytes then. Posts before this request have been
@@ -46,7 +46,7 @@ outcome await_area(call& c) {
     table.clReleaseEvent(done);
   }
   marshal::put_body(c.reply, area->busy());
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace outboard::backend::opencl::ends

@@ -46,7 +46,7 @@ class kept_programs {
 named_devices name_all(call& c, const std::vector<cl_device_id>& devices) {
   named_devices named;
   for (const cl_device_id device : devices)
-    named.emplace_back(device, c.objects().name_of(api::handle_kind::cl_device, device));
+    named.emplace_back(device, own(c).objects().name_of(api::handle_kind::cl_device, device));
   return named;
 }
 
@@ -103,7 +103,7 @@ struct compilation {
       if (files) each.log = files->without_folder(std::move(each.log));
     }
     marshal::put_body(c.reply, reply);
-    return outcome::answer_code(CL_SUCCESS);
+    return outcome::answer(CL_SUCCESS);
   }
 };
 
@@ -116,15 +116,15 @@ outcome build_files(call& c) {
   if (!c.body.ok()) return outcome::malformed();
   const auto bytes = own(c).take_bytes(body.contents, c.body.rest());
   if (!bytes || !own(c).expect_files(c.own.id, body, *bytes)) return outcome::malformed();
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome clBuildProgram(call& c) {
   build_body body;
   if (!take_all(c, body)) return outcome::malformed();
   compilation work(c, body, {});
-  if (work.code != CL_SUCCESS) return outcome::answer_code(work.code);
-  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer_code(code);
+  if (work.code != CL_SUCCESS) return outcome::answer(work.code);
+  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer(code);
   build_reply reply;
   reply.code = with_argument_info(body.options, [&](const char* options) {
     return own(c).table().clBuildProgram(work.program(), count_of(work.devices), first_of(work.devices),
@@ -137,13 +137,13 @@ outcome clCompileProgram(call& c) {
   compile_body body;
   if (!take_all(c, body) || body.headers.size() != body.names.size()) return outcome::malformed();
   auto* const compile = own(c).table().clCompileProgram;
-  if (!compile) return outcome::answer_code(CL_INVALID_OPERATION);
+  if (!compile) return outcome::answer(CL_INVALID_OPERATION);
   compilation work(c, body.build, body.headers);
-  if (work.code != CL_SUCCESS) return outcome::answer_code(work.code);
+  if (work.code != CL_SUCCESS) return outcome::answer(work.code);
   const std::vector<cl_program> headers(work.programs.all().begin() + 1, work.programs.all().end());
   std::vector<const char*> names;
   for (const std::string& name : body.names) names.push_back(name.c_str());
-  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer_code(code);
+  if (const cl_int code = work.start(c); code != CL_SUCCESS) return outcome::answer(code);
   build_reply reply;
   reply.code = with_argument_info(body.build.options, [&](const char* options) {
     return compile(work.program(), count_of(work.devices), first_of(work.devices), options, count_of(headers),
@@ -156,7 +156,7 @@ outcome clLinkProgram(call& c) {
   link_body body;
   if (!take_all(c, body) || !names<cl_program>(body.handle)) return outcome::malformed();
   const function_table& table = own(c).table();
-  if (!table.clLinkProgram) return outcome::answer_code(CL_INVALID_OPERATION);
+  if (!table.clLinkProgram) return outcome::answer(CL_INVALID_OPERATION);
   kept_programs inputs(table);
   cl_context context = nullptr;
   std::vector<cl_device_id> devices;
@@ -164,7 +164,7 @@ outcome clLinkProgram(call& c) {
   if (code == CL_SUCCESS) code = inputs.add(c, body.programs);
   if (code == CL_SUCCESS) code = resolve_all(c, body.devices, devices);
   if (code == CL_SUCCESS) code = table.clRetainContext(context);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   const auto known = name_all(c, list_of<cl_device_id>([&](std::size_t size, void* to, std::size_t* wanted) {
                                 return table.clGetContextInfo(context, CL_CONTEXT_DEVICES, size, to, wanted);
                               }));
@@ -177,10 +177,10 @@ outcome clLinkProgram(call& c) {
   reply.made = made != nullptr;
   if (made) {
     describe(table, made, known, reply.built.code == CL_SUCCESS, reply.built);
-    if (!c.enter(body.handle, made, {}, nullptr)) return outcome::malformed();
+    own(c).late().add({body.handle, made, {}, nullptr});
   }
   marshal::put_body(c.reply, reply);
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 }  // namespace ends

@@ -80,19 +80,16 @@ outcome data_open(call& c) {
   marshal::opencl::connections_body body;
   if (!take_all(c, body) || !well_formed(body.opened)) return outcome::malformed();
   cl_context context = nullptr;
-  if (const cl_int code = resolve(c, body.context, context); code != CL_SUCCESS)
-    return outcome::answer_code(code);
+  if (const cl_int code = resolve(c, body.context, context); code != CL_SUCCESS) return outcome::answer(code);
   own(c).prepare_pieces(body.context, context);
-  const auto reply = c.session.open_data_connections(body.opened, body.context);
-  if (!reply) return outcome::answer_code(CL_OUT_OF_RESOURCES);
+  const auto reply = c.core.open_data_connections(body.opened, body.context);
+  if (!reply) return outcome::answer(CL_OUT_OF_RESOURCES);
   marshal::put_body(c.reply, *reply);
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 /// What makes it worth asking is what precedes every reply.
-outcome catch_up(call& c) {
-  return c.body.finished() ? outcome::answer_code(CL_SUCCESS) : outcome::malformed();
-}
+outcome catch_up(call& c) { return c.body.finished() ? outcome::answer(CL_SUCCESS) : outcome::malformed(); }
 
 }  // namespace ends
 }  // namespace outboard::backend::opencl

@@ -146,7 +146,7 @@ template <opcode Op>
 outcome generated(call& c) {
   constexpr const api::description& about = api::function<Op>::about;
   marshal::execution<Op> execution;
-  marshal::decode_state state{c.body, c.objects(), c.scratch};
+  marshal::decode_state state{c.body, own(c).objects(), c.scratch};
   if constexpr (leaves_work<Op>) state.creates_anyway = own(c).records().on();
   if (execution.decode(state) == marshal::decode_status::malformed) return outcome::malformed();
   cl_int code = state.code;
@@ -156,7 +156,7 @@ outcome generated(call& c) {
   }
   if constexpr (about.destroys != api::no_parameter) {
     // Of one that was never made the client has heard already.
-    if (code != CL_SUCCESS) return c.objects().erase(state.destroyed), outcome::answer_code(CL_SUCCESS);
+    if (code != CL_SUCCESS) return own(c).objects().erase(state.destroyed), outcome::answer(CL_SUCCESS);
   }
   if constexpr (Op == opcode::clEnqueueNDRangeKernel) {
     if (code == CL_SUCCESS) code = own(c).arguments().failed(execution.template argument<1>());
@@ -182,9 +182,9 @@ outcome generated(call& c) {
         !keep(c, state.created, static_cast<cl_event>(execution.created()), code).well_formed)
       return outcome::malformed();
     note<Op>(c, execution, code);
-    if (about.destroys != api::no_parameter && code == CL_SUCCESS) c.objects().erase(state.destroyed);
-    if (code == CL_SUCCESS) execution.encode_outputs(c.reply, c.objects());
-    return outcome::answer_code(code);
+    if (about.destroys != api::no_parameter && code == CL_SUCCESS) own(c).objects().erase(state.destroyed);
+    if (code == CL_SUCCESS) execution.encode_outputs(c.reply, own(c).objects());
+    return outcome::answer(code);
   }
 }
 
@@ -215,10 +215,21 @@ std::unordered_map<std::uint32_t, handler> make_table() {
 
 }  // namespace
 
-handler session::find_handler(std::uint32_t opcode) const {
+outcome session::carry_out(request_at_hand& request) {
+  if (!late_.enter(objects_)) return outcome::malformed();
   static const std::unordered_map<std::uint32_t, handler> table = make_table();
-  const auto found = table.find(opcode);
-  return found == table.end() ? nullptr : found->second;
+  const auto found = table.find(request.header.opcode);
+  return found == table.end() ? outcome::answer(CL_INVALID_OPERATION) : found->second(request);
+}
+
+void session::answer(lane& own, lane& asking, const wire::frame_header& request, const outcome& what) {
+  if (request.kind == wire::frame_kind::post) return;
+  send_finished_reads();  // what the reply tells about is on the client's side first
+  drop_kept();
+  std::memcpy(own.reply.data(), &what.code, sizeof what.code);
+  if (what.code != 0) own.reply.resize(sizeof what.code);
+  core_.send_output();
+  core_.send_reply(own, asking, request);
 }
 
 }  // namespace outboard::backend::opencl

@@ -33,7 +33,7 @@ outcome clGetEventInfo(call& c) {
                                          nullptr);
   }
   c.reply.put(status);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 /// The callback comes in any case: a client that waits for it would wait for ever.
@@ -48,7 +48,7 @@ outcome clSetEventCallback(call& c) {
     if (code == CL_SUCCESS) (void)data.release();
   }
   if (code != CL_SUCCESS) own(c).tell_event(body.number, code);
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 /// All times at once, those that the device does not have as zero.
@@ -66,7 +66,7 @@ outcome clGetEventProfilingInfo(call& c) {
   for (std::size_t i = 0; i < names.size() && code == CL_SUCCESS; ++i) code = ask(names[i], times[i]);
   if (code == CL_SUCCESS && ask(CL_PROFILING_COMMAND_COMPLETE, times[4]) != CL_SUCCESS) times[4] = times[3];
   for (const cl_ulong time : times) c.reply.put(time);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace ends

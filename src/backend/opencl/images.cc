@@ -67,7 +67,7 @@ cl_int create_counted(call& c, cl_context context, cl_mem_flags flags, const cl_
     table.clReleaseMemObject(made);
     return full;
   };
-  return backend::with_room(c.session, full, attempt, [&] { return own(c).room_for(context, bytes); });
+  return backend::with_room(c.core, full, attempt, [&] { return own(c).room_for(context, bytes); });
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ outcome clGetSupportedImageFormats(call& c) {
   formats.resize(std::min(count, most_formats));
   for (const cl_image_format& f : formats)
     c.reply.put(f.image_channel_order), c.reply.put(f.image_channel_data_type);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace ends

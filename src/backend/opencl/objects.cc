@@ -35,11 +35,11 @@ outcome settle_memory(call& c) {
   if (!take_all(c, body)) return outcome::malformed();
   std::vector<cl_device_id> devices;
   const cl_int code = resolve_all(c, body.devices, devices);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   const auto ledger = own(c).ledger();
   const auto on = ledger->places_of(devices);
   // What has not been given to the device yet would keep its memory for ever.
-  for (const std::uint64_t id : c.objects().ids(api::handle_kind::cl_command_queue)) {
+  for (const std::uint64_t id : own(c).objects().ids(api::handle_kind::cl_command_queue)) {
     cl_command_queue queue = nullptr;
     if (resolve(c, id, queue) == CL_SUCCESS) own(c).table().clFlush(queue);
   }
@@ -48,14 +48,14 @@ outcome settle_memory(call& c) {
   while (ledger->dying() != 0 && !ledger->fits(on, body.wanted) && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   marshal::put_body(c.reply, settle_reply{ledger->dying()});
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome upload(call& c) {
   const auto body = marshal::take_body<upload_body>(c.body);
   if (!c.body.ok() || body.number == 0 || !own(c).upload(body.number, c.body.rest()))
     return outcome::malformed();
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 /// Parts of a device: as many as the device makes of it, known from then on as the devices of the snapshot
@@ -81,7 +81,7 @@ outcome clCreateSubDevices(call& c) {
       reply.devices.push_back(own(c).introduce(parts[i], device));
   }
   marshal::put_body(c.reply, reply);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 outcome clCreateContext(call& c) {

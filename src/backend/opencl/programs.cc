@@ -115,11 +115,10 @@ outcome clGetProgramInfo(call& c) {
     return outcome::malformed();
   const function_table& table = own(c).table();
   cl_program program = nullptr;
-  if (const cl_int code = resolve(c, body.object, program); code != CL_SUCCESS)
-    return outcome::answer_code(code);
+  if (const cl_int code = resolve(c, body.object, program); code != CL_SUCCESS) return outcome::answer(code);
   std::vector<std::uint64_t> devices;
   for (const cl_device_id device : devices_of(table, program))
-    devices.push_back(c.objects().name_of(api::handle_kind::cl_device, device));
+    devices.push_back(own(c).objects().name_of(api::handle_kind::cl_device, device));
   table.clRetainProgram(program);
   c.give_up_turn();
   const program_doors::stay alone(own(c).doors(), program);
@@ -133,7 +132,7 @@ outcome clGetProgramInfo(call& c) {
                                   places.data(), nullptr);
   }
   table.clReleaseProgram(program);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   c.reply.put(static_cast<std::uint64_t>(sizes.size()));
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     c.reply.put(devices[i]);
@@ -143,7 +142,7 @@ outcome clGetProgramInfo(call& c) {
       c.reply.sized(std::as_bytes(std::span(binaries[i])));
     }
   }
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome clCreateKernel(call& c) {
@@ -162,7 +161,7 @@ outcome clSetKernelArg(call& c) {
   if (body.form > argument_form::local) return outcome::malformed();
   cl_kernel kernel = nullptr;
   cl_int code = resolve(c, body.kernel, kernel);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   auto* const set = own(c).table().clSetKernelArg;
   kernel_arguments& arguments = own(c).arguments();
   if (body.form == argument_form::local) {
@@ -174,12 +173,12 @@ outcome clSetKernelArg(call& c) {
     void* native = nullptr;
     const auto kind = static_cast<api::handle_kind>(wire::handle{body.handle}.kind());
     code = arguments.check_object(kernel, body.index, body.handle ? kind : api::handle_kind::none);
-    if (code == CL_SUCCESS && body.handle) code = c.objects().native_of(kind, body.handle, native);
+    if (code == CL_SUCCESS && body.handle) code = own(c).objects().native_of(kind, body.handle, native);
     if (code == CL_SUCCESS) code = set(kernel, body.index, sizeof native, &native);
   }
   // The caller of a call has heard of it, and the kernel has its argument still.
   if (code == CL_SUCCESS || c.header.kind == wire::frame_kind::post) arguments.note(kernel, body.index, code);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 outcome clGetKernelSubGroupInfo(call& c) {
@@ -191,12 +190,12 @@ outcome clGetKernelSubGroupInfo(call& c) {
   cl_int code = resolve(c, body.object, kernel);
   if (code == CL_SUCCESS && body.device) code = resolve(c, body.device, device);
   if (code == CL_SUCCESS && !ask) code = CL_INVALID_OPERATION;
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   std::size_t answer[3] = {}, size = 0;  // the longest: a work size in three dimensions
   code = ask(kernel, device, body.name, body.input.size(), body.input.data(), sizeof answer, answer, &size);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   c.reply.bytes(std::as_bytes(std::span(answer)).first(std::min(size, sizeof answer)));
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 }  // namespace ends

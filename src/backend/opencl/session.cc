@@ -139,13 +139,14 @@ bool takes_fine_grain(const api::opencl::function_table& table, cl_device_id dev
   return (able & CL_DEVICE_SVM_FINE_GRAIN_BUFFER) && (type & CL_DEVICE_TYPE_CPU);
 }
 
-session& own(call& c) { return static_cast<session&>(*c.session.other_api()); }
+session& own(call& c) { return static_cast<session&>(c.core.api()); }
 
-result<std::vector<std::byte>> session::begin(session_core& core) {
-  core_ = &core;
-  if (core.passes_descriptors()) (void)pages_.open();
-  ledger_ = std::make_shared<memory_ledger>(core.shape().memory, core.activity(), core.account());
-  core.objects().set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
+session::session(session_core& core, const api::opencl::function_table& table) : core_(core), table_(table) {}
+
+result<std::vector<std::byte>> session::begin() {
+  if (core_.passes_descriptors()) (void)pages_.open();
+  ledger_ = std::make_shared<memory_ledger>(core_.shape().memory, core_.activity(), core_.account());
+  objects_.set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
   marshal::opencl::snapshot s;
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) s.host = host.data();
@@ -157,7 +158,7 @@ result<std::vector<std::byte>> session::begin(session_core& core) {
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(functions.data());
     facts.info.push_back(
         {api::opencl::extension_functions_there, {bytes, bytes + functions.size() * sizeof functions[0]}});
-    CHECK(core.objects().create(facts.handle, platform, {}));
+    CHECK(objects_.create(facts.handle, platform, {}));
     for (const cl_device_id device : devices_of(table_, platform)) facts.devices.push_back(introduce(device));
     s.platforms.push_back(std::move(facts));
   }
@@ -175,7 +176,7 @@ marshal::opencl::device_facts session::introduce(cl_device_id device, cl_device_
   }
   records_.add(device);
   const std::uint64_t id = id_of(api::handle_kind::cl_device, devices_++);
-  CHECK(core_->objects().create(id, device, {}));
+  CHECK(objects_.create(id, device, {}));
   marshal::opencl::device_facts facts{id, ask_all(table_.clGetDeviceInfo, device, api::opencl::device_infos)};
   if (!pages_.is_open() || !takes_fine_grain(table_, device)) hide_fine_grain(facts.info);
   if (ledger_->most()) shape_memory(facts.info, ledger_->most());
@@ -289,7 +290,7 @@ void session::prepare_pieces(std::uint64_t id, cl_context context) {
 }
 
 void session::forget(cl_context context) {
-  if (const std::uint64_t id = pieces_.remove(context)) core_->data().drop_context(id);
+  if (const std::uint64_t id = pieces_.remove(context)) core_.data().drop_context(id);
   blocks_.forget(context);
   areas_.close_all_of(context);
 }
@@ -356,11 +357,11 @@ void session::look_at_reads() {
 }
 
 void session::send_read(call& c, std::span<const std::byte> bytes) {
-  if (bytes.size() > copies_out::goes_with_reply) return send_bytes(c.header.ticket, bytes);
+  if (bytes.size() > goes_with_reply) return send_bytes(c.header.ticket, bytes);
   const std::array<std::uint64_t, 2> prefix{c.header.ticket, 0};
   wire::frame_header header;
   header.kind = wire::frame_kind::data;
-  core_->send_with_reply(c.own, header, std::as_bytes(std::span(prefix)), bytes);
+  core_.send_with_reply(c.own, header, std::as_bytes(std::span(prefix)), bytes);
 }
 
 void session::send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes) {
@@ -368,8 +369,8 @@ void session::send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes)
     const std::array<std::uint64_t, 2> prefix{ticket, at};
     wire::frame_header header;
     header.kind = wire::frame_kind::data;
-    core_->send(header, std::as_bytes(std::span(prefix)),
-                bytes.subspan(at, std::min(piece, bytes.size() - at)));
+    core_.send(header, std::as_bytes(std::span(prefix)),
+               bytes.subspan(at, std::min(piece, bytes.size() - at)));
   }
 }
 
@@ -377,7 +378,7 @@ void session::tell_failed(std::uint64_t ticket) {
   const std::array<std::uint64_t, 2> prefix{ticket, wire::copy_failed};
   wire::frame_header header;
   header.kind = wire::frame_kind::data;
-  core_->send(header, std::as_bytes(std::span(prefix)));
+  core_.send(header, std::as_bytes(std::span(prefix)));
 }
 
 void session::tell(const teller::news& what) {
@@ -389,7 +390,7 @@ void session::tell(const teller::news& what) {
   marshal::put_body(w, marshal::callback_body{marshal::errand::run, what.number, what.status, true, {}});
   wire::frame_header header;
   header.kind = wire::frame_kind::callback;
-  core_->send(header, payload);
+  core_.send(header, payload);
 }
 
 native_command::native_command(call& c, const marshal::opencl::command_body& body) {

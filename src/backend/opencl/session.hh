@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "api/opencl/table.hh"
+#include "backend/cuda/objects.hh"
 #include "backend/opencl/block_pool.hh"
 #include "backend/opencl/build_folder.hh"
 #include "backend/opencl/command_records.hh"
@@ -32,6 +33,10 @@
 
 namespace outboard::backend::opencl {
 
+/// A request as the handlers get it. What became of a post is theirs to keep.
+using call = request_at_hand;
+using handler = outcome (*)(call&);
+
 /// A read under way: its bytes leave when `done` is complete.
 struct pending_read {
   cl_event done = nullptr;  ///< ours to release; null: it could not be given to the device
@@ -41,23 +46,21 @@ struct pending_read {
 
 class session final : public session_api {
  public:
-  explicit session(const api::opencl::function_table& table) : table_(table) {}
+  session(session_core& core, const api::opencl::function_table& table);
 
-  result<std::vector<std::byte>> begin(session_core& core) override;
-  handler find_handler(std::uint32_t opcode) const override;
-  std::int32_t unknown_function() const override { return CL_INVALID_OPERATION; }
+  result<std::vector<std::byte>> begin() override;
+  outcome carry_out(request_at_hand& request) override;
+  void answer(lane& own, lane& asking, const wire::frame_header& request, const outcome& what) override;
   piece_memory& pieces() override { return pieces_; }
-  void before_reply() override {
-    send_finished_reads();
-    drop_kept();
-  }
-  device::work_recorder* recorder() override { return &records_; }
+  bool leaves_commands() const override { return true; }
   void end() override {
     teller_.end();
     records_.drop();
   }
 
   const api::opencl::function_table& table() const { return table_; }
+  object_tables& objects() { return objects_; }
+  late_objects& late() { return late_; }  ///< own lock
   shared_memory& shared() { return shared_; }
   /// Open where the client can have fine-grained memory.
   shared_pages& pages() { return pages_; }
@@ -130,8 +133,8 @@ class session final : public session_api {
   void send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes);
   void tell_failed(std::uint64_t ticket);
 
+  session_core& core_;
   const api::opencl::function_table table_;
-  session_core* core_ = nullptr;
   shared_memory shared_;
   shared_pages pages_;
   block_pool blocks_{table_};
@@ -162,7 +165,9 @@ class session final : public session_api {
   std::deque<pending_read> reads_;
   std::mutex leaving_mutex_;  // held while bytes of reads leave: who comes next finds them gone; before
                               // reads_mutex_
-  std::atomic<bool> look_asked_{false};                              // and nobody has looked yet
+  std::atomic<bool> look_asked_{false};  // and nobody has looked yet
+  late_objects late_;
+  object_tables objects_;  // what is behind them ends before what it uses
   teller teller_{[this](const teller::news& what) { tell(what); }};  // its thread uses what stands above
 };
 
@@ -193,7 +198,7 @@ struct native_command {
 template <class H>
 cl_int resolve(call& c, std::uint64_t id, H& native) {
   void* raw = nullptr;
-  const cl_int code = c.objects().native_of(api::handle_trait<H>::kind, id, raw);
+  const cl_int code = own(c).objects().native_of(api::handle_trait<H>::kind, id, raw);
   if (code == CL_SUCCESS) native = static_cast<H>(raw);
   return code;
 }
@@ -217,9 +222,10 @@ cl_int resolve_all(call& c, const marshal::opencl::ids& list, std::vector<H>& na
 /// it.
 template <class H>
 outcome keep(call& c, std::uint64_t id, H native, cl_int code, std::shared_ptr<void> extra = nullptr) {
-  const bool kept = names<H>(id) && (code == CL_SUCCESS ? c.objects().create(id, native, {}, std::move(extra))
-                                                        : c.objects().fail(id, code));
-  return kept ? outcome::answer_code(code) : outcome::malformed();
+  const bool kept =
+      names<H>(id) && (code == CL_SUCCESS ? own(c).objects().create(id, native, {}, std::move(extra))
+                                          : own(c).objects().fail(id, code));
+  return kept ? outcome::answer(code) : outcome::malformed();
 }
 
 /// The same of a memory object that counts; null: it does not.

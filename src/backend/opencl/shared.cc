@@ -34,14 +34,14 @@ outcome run(call& c, const command_body& body, bool good, bool there, bool block
   if (code == CL_SUCCESS) code = enqueue(command, &done);
   if (code == CL_SUCCESS && since) own(c).records().given(since, command.queue, done, *work);
   if (!given(c, command, body.event, done, code)) return outcome::malformed();
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   const function_table& table = own(c).table();
   if (blocking) {
     if (!complete_soon(c, {&done, 1})) c.give_up_turn();
     code = table.clWaitForEvents(1, &done);
   }
   table.clReleaseEvent(done);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 std::uint64_t number(const void* at) { return reinterpret_cast<std::uint64_t>(at); }
@@ -67,7 +67,7 @@ cl_int allocate_fine(call& c, const shared_memory_body& body, shared_memory::blo
   if (!made.native) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   address = (made.native + step - 1) / step * step;
   if (pages.share(address, size)) {
-    c.session.send_descriptor(c.header.ticket, pages.file());
+    c.core.send_descriptor(c.header.ticket, pages.file());
     return CL_SUCCESS;
   }
   log::warn("no fine-grained memory of ", body.size, " bytes: what the device gave is no ordinary memory");
@@ -94,7 +94,7 @@ outcome clSVMAlloc(call& c) {
   cl_context context = nullptr;
   cl_int code = resolve(c, body.context, context);
   if (code == CL_SUCCESS && (!table.clSVMAlloc || !table.clSVMFree)) code = CL_INVALID_OPERATION;
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   const bool fine = (body.flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) != 0;
   shared_memory::block made{body.size, context, 0};
   address_body reply;
@@ -103,23 +103,23 @@ outcome clSVMAlloc(call& c) {
     reply.address = number(table.clSVMAlloc(context, body.flags, body.size, body.alignment));
     return reply.address ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
   });
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   table.clRetainContext(context);
   own(c).shared().add(reply.address, std::move(made));
   marshal::put_body(c.reply, reply);
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome clSVMFree(call& c) {
   address_body body;
   if (!take_all(c, body)) return outcome::malformed();
   const auto block = own(c).shared().take(body.address);
-  if (!block.context) return outcome::answer_code(CL_INVALID_VALUE);
+  if (!block.context) return outcome::answer(CL_INVALID_VALUE);
   // Memory that the client still has must not become part of anything else.
   if (!block.native || own(c).pages().take_back(body.address, page_up(block.size)))
     own(c).table().clSVMFree(block.context, pointer(block.native ? block.native : body.address));
   own(c).table().clReleaseContext(block.context);
-  return outcome::answer_code(CL_SUCCESS);
+  return outcome::answer(CL_SUCCESS);
 }
 
 outcome clEnqueueSVMMemcpy(call& c) {
@@ -199,14 +199,14 @@ outcome clSetKernelArgSVMPointer(call& c) {
   auto* const set = own(c).table().clSetKernelArgSVMPointer;
   cl_kernel kernel = nullptr;
   cl_int code = resolve(c, body.kernel, kernel);
-  if (code != CL_SUCCESS) return outcome::answer_code(code);
+  if (code != CL_SUCCESS) return outcome::answer(code);
   if (!set) code = CL_INVALID_OPERATION;
   if (code == CL_SUCCESS) code = check_addresses(c, body.addresses);
   // Of a sampler the platform would look for its object there.
   if (code == CL_SUCCESS) code = own(c).arguments().check_address(kernel, body.index);
   if (code == CL_SUCCESS) code = set(kernel, body.index, pointer(body.addresses[0]));
   own(c).arguments().note(kernel, body.index, code);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 outcome clSetKernelExecInfo(call& c) {
@@ -222,7 +222,7 @@ outcome clSetKernelExecInfo(call& c) {
   if (code == CL_SUCCESS) {
     code = set(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, pointers.size() * sizeof(void*), pointers.data());
   }
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace ends

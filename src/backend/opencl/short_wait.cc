@@ -39,7 +39,7 @@ bool is_over(const api::opencl::function_table& table, cl_event event) {
 }
 
 bool complete_soon(call& c, std::span<const cl_event> events) {
-  const auto budget = [&] { return c.session.patience(); };
+  const auto budget = [&] { return c.core.patience(); };
   if (budget().count() == 0) return false;
   const api::opencl::function_table& table = own(c).table();
   flush(table, events);
@@ -64,7 +64,7 @@ void complete_in_a_moment(const api::opencl::function_table& table, cl_event eve
 
 bool finished_soon(call& c, cl_command_queue queue) {
   const api::opencl::function_table& table = own(c).table();
-  if (c.session.patience().count() == 0) return false;
+  if (c.core.patience().count() == 0) return false;
   // A marker behind a transfer costs as much as the transfer where another engine carries that out: 9 us.
   cl_event end = in_order(table, queue) ? own(c).newest_of(queue) : nullptr;
   if (!end && (!table.clEnqueueMarkerWithWaitList ||

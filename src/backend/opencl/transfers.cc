@@ -124,7 +124,7 @@ outcome write(call& c, const command_body& about, const native_command& command,
   if (area) area->used(offset, done, code);
   const bool well_formed = given(c, command, about.event, done, code);
   if (code == CL_SUCCESS) own(c).keep(command.queue, done, std::move(bytes.owner));
-  return well_formed ? outcome::answer_code(code) : outcome::malformed();
+  return well_formed ? outcome::answer(code) : outcome::malformed();
 }
 
 /// A read, of bytes that travel unless there is an area for them.
@@ -157,7 +157,7 @@ outcome read(call& c, const read_body& body, const area_place& into) {
   }
   if (code != CL_SUCCESS) {
     if (!body.blocking && travels) mine.add_read({nullptr, c.header.ticket, {}}), mine.look_at_reads();
-    return outcome::answer_code(code);
+    return outcome::answer(code);
   }
   if (!body.blocking) {
     if (travels) {
@@ -165,13 +165,13 @@ outcome read(call& c, const read_body& body, const area_place& into) {
     } else {
       mine.keep(command.queue, read.done, std::move(read.bytes.owner));
     }
-    return outcome::answer_code(CL_SUCCESS);
+    return outcome::answer(CL_SUCCESS);
   }
   if (!complete_soon(c, {&read.done, 1})) c.give_up_turn();
   code = table.clWaitForEvents(1, &read.done);
   if (code == CL_SUCCESS && travels) mine.send_read(c, {read.bytes.data, read.bytes.size});
   table.clReleaseEvent(read.done);
-  return outcome::answer_code(code);
+  return outcome::answer(code);
 }
 
 }  // namespace
@@ -210,8 +210,8 @@ outcome read_into(call& c) {
 outcome write_piece(call& c) {
   write_piece_body body;
   if (!take_all(c, body)) return outcome::malformed();
-  const auto came = c.session.data().take(body.context, body.number);
-  if (!came) return outcome::answer_code(CL_OUT_OF_RESOURCES);
+  const auto came = c.core.data().take(body.context, body.number);
+  if (!came) return outcome::answer(CL_OUT_OF_RESOURCES);
   const native_command command(c, body.command);
   const outcome done = write(c, body.command, command, body.to, static_cast<moved_piece&>(*came).release());
   // Nobody may wait for it, and its memory is wanted for the next ones.
@@ -239,9 +239,9 @@ outcome read_piece(call& c) {
                                               : event == 0 || keep(c, event, done, code).well_formed;
   std::unique_ptr<data_piece> piece;
   if (code == CL_SUCCESS) piece = std::make_unique<moved_piece>(std::move(block), &mine, command.queue, done);
-  const bool sent = c.session.data().send(body.connection, body.number, piece, code, body.pace);
+  const bool sent = c.core.data().send(body.connection, body.number, piece, code, body.pace);
   if (!well_formed) return outcome::malformed();
-  return outcome::answer_code(sent ? CL_SUCCESS : CL_INVALID_VALUE);
+  return outcome::answer(sent ? CL_SUCCESS : CL_INVALID_VALUE);
 }
 
 }  // namespace ends

@@ -1,12 +1,12 @@
-// Memory objects that count, tried again as CUDA's allocations are (backend/cuda/memory/with_room.hh). With
+// Memory objects that count, tried again as CUDA's allocations are (backend/session/with_room.hh). With
 // the turn.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
-#include "backend/cuda/memory/with_room.hh"
 #include "backend/opencl/session.hh"
+#include "backend/session/with_room.hh"
 
 namespace outboard::backend::opencl {
 
@@ -19,7 +19,7 @@ cl_int with_room(call& c, cl_context context, std::uint64_t bytes, std::shared_p
     if (!held) held = own(c).count(context, bytes);
     return held ? allocate() : full;
   };
-  return backend::with_room(c.session, full, attempt, [&] { return own(c).room_for(context, bytes); });
+  return backend::with_room(c.core, full, attempt, [&] { return own(c).room_for(context, bytes); });
 }
 
 }  // namespace outboard::backend::opencl

@@ -10,6 +10,9 @@
 
 namespace outboard::backend {
 
+/// A copy of so many bytes into a reply costs less than a frame of their own.
+inline constexpr std::size_t goes_with_reply = 8u << 10;
+
 class data_piece {
  public:
   virtual ~data_piece() = default;  ///< the memory goes back

@@ -1,10 +1,9 @@
 #include "backend/session/session.hh"
 
-#include "backend/daemon/device_shape.hh"
 #include "backend/session/patience.hh"
 #include "backend/session/resumption.hh"
 #include "backend/session/session_core.hh"
-#include "backend/worker/shared_account.hh"
+#include "base/log.hh"
 #include "base/version.hh"
 #include "marshal/data_bodies.hh"
 #include "transport/spin.hh"
@@ -14,6 +13,7 @@
 namespace outboard::backend {
 
 using namespace std::chrono_literals;
+using outside = session_api::outside;
 
 namespace {
 
@@ -35,114 +35,35 @@ constexpr auto gone_patience = 300ms;
 /// Between the last release of a context, which runtimes make from a destructor, and the end of the process.
 constexpr auto leaving_moment = 2ms;
 
-/// So long images are still written for other sessions.
-constexpr auto keeping_patience = 400ms;
-
 /// How long lanes may take to leave the driver once the session is over. A worker has to be gone within a
 /// second.
 constexpr auto lane_patience = 300ms;
 
-/// Of a session that does not speak CUDA.
-const api::driver_table no_driver;
-
 }  // namespace
 
 session_end serve_session(session_request request) {
-  auto* core = new session_core(std::move(request));
+  auto core = std::make_unique<session_core>(std::move(request));
   session_end end = core->run();
-  if (!end.stuck) delete core;  // else its threads still use it
+  if (end.stuck) {
+    (void)core.release();  // its threads still use it
+  } else if (core->api().leaves_commands()) {
+    end.left = std::move(core);
+  }
   return end;
 }
 
 session_core::session_core(session_request request)
     : request_(std::move(request)),
       connection_(*request_.connection),
-      driver_(request_.device ? request_.device->cuda() : no_driver),
       from_(connection_),
-      quota_(driver_, objects_, held_),
-      memory_(driver_, held_),
-      virtual_(driver_, held_),
-      waits_(driver_),
-      staging_(driver_),
-      staged_pieces_(driver_, staging_),
+      api_(request_.speaks(*this)),
       data_(
-          request_.api ? request_.api->pieces() : staged_pieces_,
-          [this](std::string why) { end(false, std::move(why)); },
-          [this] {
-            using look = data_connections::look;
-            if (copies_.flush()) return look::sent;
-            return copies_.empty() ? look::nothing : look::not_yet;
-          }),
-      mirrors_(driver_, staging_, held_),
-      copies_(
-          driver_, staging_,
-          [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
-            std::vector<std::byte> prefix;
-            wire::writer w(prefix);
-            w.put(ticket);
-            w.put(offset);
-            wire::frame_header header;
-            header.kind = wire::frame_kind::data;
-            send(header, prefix, bytes);
-          },
-          [this](std::uint64_t ticket, std::uint64_t offset, std::size_t size, const staging::block& block) {
-            std::unique_ptr<data_piece> piece =
-                std::make_unique<staged_piece>(driver_, staging_, block, size);
-            const auto way = data_.send_later(piece, block.context);
-            if (!way) return (void)static_cast<staged_piece&>(*piece).release(), false;
-            std::vector<std::byte> payload;
-            wire::writer w(payload);
-            marshal::put_body(w, marshal::aside_body{ticket, offset, size, way->number, way->connection});
-            wire::frame_header header;
-            header.kind = wire::frame_kind::aside;
-            send(header, payload);
-            return true;
-          }),
-      host_({[this] { copies_.flush(), send_output(); }, [this](const boxed_bytes& b) { send_block(b); },
-             [this](std::uint64_t number, const marshal::callback_body& errand) {
-               std::vector<std::byte> payload;
-               wire::writer w(payload);
-               marshal::put_body(w, errand);
-               wire::frame_header header;
-               header.kind = wire::frame_kind::callback;
-               header.ticket = number;
-               send(header, payload);
-             },
-             [this] { turn_.nudge(standby_); }}),
-      graph_copies_(driver_, host_),
-      dumps_([this](std::span<const std::byte> bytes) { send_output_bytes(wire::output_core_dump, bytes); },
-             request_.core_dumps) {}
-
-session_core::~session_core() {
-  if (request_.broker) request_.broker->end();
-}
-
-/// The welcome's content: everything about the devices that stays as it is.
-result<std::vector<std::byte>> session_core::describe_devices() {
-  auto facts = marshal::take_snapshot(driver_, true);
-  if (!facts) return facts.error();
-  facts_ = std::move(facts).value();
-  apply_shape(request_.shape, facts_);
-  std::vector<std::uint64_t> boards;
-  for (const marshal::device_facts& device : facts_.devices)
-    boards.push_back(board_number(device.pci_bus_id));
-  if (request_.account) request_.account->set_devices(boards);
-  held_.open(boards, request_.activity, request_.account);
-  quota_.open(request_.shape.memory, request_.account);
-  facts_.device_kind = request_.device->kind();
-  facts_.device_description = request_.device->describe();
-  facts_.window_base = request_.hello.window_base;
-  facts_.window_slot_size = request_.hello.window_slot_size;
-  mirrors_.open(facts_);
-  if (request_.hello.features & wire::feature_image_recall)
-    images_.open(request_.images, request_.image_access);
-  facts_.own_addresses = memory_.reserve_window(facts_.window_base, facts_.window_slot_size, facts_);
-  return marshal::encode(facts_);
-}
+          api_->pieces(), [this](std::string why) { end(false, std::move(why)); },
+          [this] { return api_->look_after_copies(); }) {}
 
 void session_core::welcome() {
   if (request_.hello.features & wire::feature_packed_pieces) data_.pack_pieces();
-  auto content = request_.api ? request_.api->begin(*this) : describe_devices();
+  auto content = api_->begin();
   std::vector<std::byte> payload;
   wire::frame_header header;
   if (!content) {
@@ -162,23 +83,28 @@ void session_core::welcome() {
   if (request_.resuming) request_.resuming->welcomed();
 }
 
+/// How long the stand-by waits for the turn before it looks around.
+std::chrono::milliseconds session_core::watch_interval_now() const {
+  const outside awaited = api_->awaited();
+  if (awaited == outside::answers) return ahead_interval;
+  if (awaited == outside::words) return executing_.load() ? ahead_interval : look_interval;
+  return request_.resuming ? farewell_interval : watch_interval;
+}
+
 session_end session_core::run() {
   welcome();
   connection_.set_spin(transport::default_spin());
   auto gone_since = std::chrono::steady_clock::time_point::max();
   while (!turn_.ended()) {
     const auto now = std::chrono::steady_clock::now();
-    const auto interval = host_.waiting()                          ? ahead_interval
-                          : mirrors_.in_use() && executing_.load() ? ahead_interval
-                          : mirrors_.in_use()                      ? look_interval
-                          : request_.resuming                      ? farewell_interval
-                                                                   : watch_interval;
+    const auto interval = watch_interval_now();
     const std::uint64_t before = executed_.load(std::memory_order_relaxed);
     if (turn_.await_free(standby_, now + interval)) {
       lead(nullptr);
-    } else if (host_.waiting() ||
-               (mirrors_.in_use() && executed_.load(std::memory_order_relaxed) == before)) {
-      read_ahead();
+    } else {
+      const outside awaited = api_->awaited();
+      const bool stands = executed_.load(std::memory_order_relaxed) == before;
+      if (awaited == outside::answers || (awaited == outside::words && stands)) read_ahead();
     }
     if (!turn_.ended() && connection_.peer_gone()) {
       gone_since = std::min(gone_since, now);
@@ -186,8 +112,8 @@ session_end session_core::run() {
     }
   }
   const bool stuck = !join_lanes();
-  images_.end(keeping_patience);
-  if (request_.api) request_.api->end();
+  api_->end();
+  if (!stuck && request_.broker) request_.broker->end();
   const std::lock_guard lock(end_mutex_);
   end_.stuck = stuck;
   return end_;
@@ -201,7 +127,7 @@ void session_core::end(bool orderly, std::string why) {
     end_ = {orderly, std::move(why)};
   }
   connection_.shutdown();
-  host_.end();
+  api_->stop();
   data_.end();
   turn_.end();
   turn_.wake(standby_);
@@ -280,12 +206,24 @@ std::unique_ptr<transport::connection> session_core::take_data_connection(const 
   return request_.resuming ? request_.resuming->adopt(token, std::move(*link)) : std::move(*link);
 }
 
-std::optional<room_message> session_core::room_for(std::int32_t device, std::uint64_t bytes) const {
-  const auto at = static_cast<std::size_t>(device);
-  if (at >= facts_.devices.size() || bytes > facts_.devices[at].total_memory) return std::nullopt;
-  if (!quota_.allows(device, bytes)) return std::nullopt;
-  return room_message{request_.account && request_.account->lacks(device, bytes),
-                      {board_number(facts_.devices[at].pci_bus_id)}};
+std::optional<marshal::data_open_reply> session_core::open_data_connections(
+    const marshal::data_open_body& body, std::uint64_t context) {
+  marshal::data_open_reply reply;
+  const std::uint64_t set = data_.begin_set();
+  for (std::size_t i = 0; i < body.tokens.size(); ++i) {
+    auto link = take_data_connection(body.tokens[i]);
+    if (!link) return std::nullopt;
+    if (i < body.inward) {
+      if (!data_.add_inward(std::move(link), context, set)) return std::nullopt;
+      continue;
+    }
+    const auto number =
+        data_.add_outward(std::move(link), context, set,
+                          body.later ? body.later + static_cast<std::uint32_t>(i) - body.inward : 0);
+    if (!number) return std::nullopt;
+    reply.outward.push_back(*number);
+  }
+  return reply;
 }
 
 bool session_core::make_room(const room_message& needed) const {
@@ -295,8 +233,7 @@ bool session_core::make_room(const room_message& needed) const {
 std::chrono::microseconds session_core::patience() const { return spin_budget(!others_ask()); }
 
 void session_core::give_up_turn(lane& own) {
-  // A post comes before all that is asked after it: whoever asks next waits for it as the lane itself does.
-  if (own.gave_up_turn || own.replaying || own.inbox.header.kind == wire::frame_kind::post) return;
+  if (own.gave_up_turn || own.replaying) return;
   own.gave_up_turn = true;
   stop_reading_ahead();
   turn_.release(standby_);
@@ -309,74 +246,28 @@ bool session_core::others_ask() const {
   return others > 1;
 }
 
-bool session_core::reserve_upload(std::uint64_t more) {
-  std::uint64_t before = uploaded_.load();
-  do {
-    if (more > marshal::max_image_bytes - before) return false;
-  } while (!uploaded_.compare_exchange_weak(before, before + more));
-  return true;
+void session_core::tell_failure(const std::string& line) {
+  log::info(line);
+  if (request_.output) request_.output->tell(line);
 }
 
-void session_core::enter_late(late_object made) {
-  const std::lock_guard lock(late_mutex_);
-  late_.push_back(std::move(made));
-  any_late_.store(true, std::memory_order_release);  // partner: carry_out()
+void session_core::send_output() {
+  if (!request_.output) return;
+  request_.output->flush([this](std::uint8_t what, std::string_view text) {
+    if (what != wire::output_log || (request_.hello.features & wire::feature_failure_lines) != 0)
+      send_output_bytes(what, std::as_bytes(std::span(text)));
+  });
 }
 
-void session_core::enter_late_objects() {
-  const std::lock_guard lock(late_mutex_);
-  any_late_.store(false, std::memory_order_relaxed);
-  for (late_object& made : std::exchange(late_, {})) {
-    if (!objects_.create(made.id, made.native, std::move(made.made_by), std::move(made.extra)))
-      end(false, "protocol error: the handle of a load is in use");
-  }
+void session_core::send_output_bytes(std::uint8_t what, std::span<const std::byte> bytes) {
+  wire::frame_header header;
+  header.kind = wire::frame_kind::output;
+  send(header, std::as_bytes(std::span(&what, 1)), bytes);
 }
 
-CUresult session_core::enter_context(lane& own, std::uint64_t context) {
-  if (context == 0) return CUDA_SUCCESS;
-  const std::uint64_t epoch = context_epoch_.load(std::memory_order_relaxed);
-  if (own.context == context && own.context_epoch == epoch) return CUDA_SUCCESS;
-  CUcontext native = nullptr;
-  if (const CUresult code = objects_.resolve(context, native); code != CUDA_SUCCESS) {
-    return code == CUDA_ERROR_INVALID_HANDLE ? CUDA_ERROR_INVALID_CONTEXT : code;
-  }
-  const CUresult code = driver_.cuCtxSetCurrent(native);
-  if (code == CUDA_SUCCESS) own.context = context, own.context_epoch = epoch;
-  return code;
-}
-
-const api::driver_table& call::driver() const { return session.driver(); }
-object_tables& call::objects() const { return session.objects(); }
-void call::give_up_turn() {
-  if (!session.other_api()) account_for_work();
-  session.give_up_turn(own);
-}
-
-bool call::enter(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra) {
-  if (!own.gave_up_turn) return objects().create(id, native, std::move(made_by), std::move(extra));
-  session.enter_late({id, native, std::move(made_by), std::move(extra)});
-  return true;
-}
-
-std::vector<std::byte> call::take_upload() {
-  session.forget_upload(own.upload.size());
-  return std::exchange(own.upload, {});
-}
-
-void call::works_on(CUstream stream, bool per_thread) {
-  // A thread's own default stream is another one in the next thread.
-  if (stream == CU_STREAM_PER_THREAD || (per_thread && !stream)) return;
-  told_work = true;
-  session.work().on(header.context, stream);
-}
-
-void call::account_for_work() {
-  if (!std::exchange(told_work, true) && !leaves_no_work(header.opcode)) session.work().somewhere();
-}
-
-record call::as_record() const {
-  // `body` has been walked already; the lane's frame still holds the whole payload.
-  return {header.ticket, header.opcode, header.context, own.inbox.payload};
+void request_at_hand::give_up_turn() {
+  // Whoever asks behind a post waits for it as its own lane does.
+  if (header.kind != wire::frame_kind::post) core.give_up_turn(own);
 }
 
 }  // namespace outboard::backend

@@ -9,12 +9,11 @@
 #include <memory>
 #include <string>
 
-#include "backend/disk/image_terms.hh"
+#include "backend/session/session_api.hh"
 #include "backend/worker/activity.hh"
 #include "backend/worker/broker_link.hh"
 #include "backend/worker/device_output.hh"
 #include "base/configuration/config.hh"
-#include "device/device.hh"
 #include "transport/transport.hh"
 #include "wire/hello.hh"
 #include "wire/token_proof.hh"
@@ -23,28 +22,23 @@ namespace outboard::backend {
 
 class account_share;
 class resumption;
-class session_api;
 
 struct session_request {
   std::unique_ptr<transport::connection> connection;
   wire::hello hello;
   std::uint64_t id = 0;
-  wire::seal seal = {};              ///< with which the welcome is made
-  device::device* device = nullptr;  ///< cuInit has been called; outlives the session. Null with `api`
-  session_api* api = nullptr;        ///< what the session speaks if not CUDA; outlives it
-  device_output* output = nullptr;   ///< what the device prints in this process; null: nobody listens
-  broker_link* broker = nullptr;     ///< null: nothing can be shared with other sessions
+  wire::seal seal = {};             ///< with which the welcome is made
+  session_maker speaks = {};        ///< what the session speaks
+  device_output* output = nullptr;  ///< what the device prints in this process; null: nobody listens
+  broker_link* broker = nullptr;    ///< null: nothing can be shared with other sessions
   /// Continues a descriptor by the transport of that name; empty: there are no data connections.
   std::function<result<std::unique_ptr<transport::connection>>(const std::string& scheme, unique_fd)> attach =
       {};
-  resumption* resuming = nullptr;  ///< keeps the session's streams; null: it cannot be resumed
-  image_cache* images = nullptr;   ///< where module images are kept; null: nowhere
-  image_terms image_access = {};
+  resumption* resuming = nullptr;     ///< keeps the session's streams; null: it cannot be resumed
   shape_settings shape = {};          ///< what the client sees of the devices
   account_share* account = nullptr;   ///< of its identity's memory; null: that has no limit. Outlives it
   activity_page* activity = nullptr;  ///< where the session tells what it holds; null: nowhere
   bool held_by_page = false;          ///< requests wait while the page says `held`; needs `activity`
-  bool core_dumps = true;             ///< the device may write them
   bool lanes_always_aside =
       false;  ///< for tests: threads launch beside each other where cores are scarce, too
 };
@@ -52,7 +46,8 @@ struct session_request {
 struct session_end {
   bool orderly = false;  ///< by a goodbye; else `why` is one line for the log
   std::string why;
-  bool stuck = false;  ///< threads are left inside the driver: call _exit()
+  bool stuck = false;                     ///< threads are left inside the driver: call _exit()
+  std::shared_ptr<const void> left = {};  ///< what commands of the device may still use
 };
 
 session_end serve_session(session_request request);

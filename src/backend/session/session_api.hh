@@ -1,16 +1,20 @@
-// What a session speaks when it is not CUDA: where its requests go, what its welcome says, and what must be
-// on its way before a reply. Lanes, the turn, frames and handles are the session's own whatever it speaks.
-// Owned by the worker process, one for its one session; called with the turn, but for what says otherwise.
+// What a session speaks: carries out requests, says what the welcome holds, and answers. Lanes, the turn,
+// frames and connections are the session's own whatever it speaks. The session owns it; called with the turn,
+// but for what says otherwise.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
 #include <vector>
 
-#include "backend/cuda/call.hh"
+#include "backend/session/data_connections.hh"
 #include "backend/session/data_piece.hh"
+#include "backend/session/lane.hh"
+#include "backend/session/request_at_hand.hh"
 #include "base/result.hh"
-#include "device/work_recorder.hh"
 
 namespace outboard::backend {
 
@@ -18,22 +22,58 @@ class session_api {
  public:
   virtual ~session_api() = default;
 
-  /// The session begins: its tables are empty. The welcome's content, or why there is no session.
-  virtual result<std::vector<std::byte>> begin(session_core& session) = 0;
-  /// nullptr: unknown to this back-end.
-  virtual handler find_handler(std::uint32_t opcode) const = 0;
-  /// What a client without this function is told.
-  virtual std::int32_t unknown_function() const = 0;
-  /// What the bytes of large copies pass through.
+  /// The session begins. The welcome's content, or why there is no session.
+  virtual result<std::vector<std::byte>> begin() = 0;
+  /// The session is over: nobody may wait for the client any more. Any thread.
+  virtual void stop() {}
+  /// The lanes have ended, or are stuck inside the driver. The main thread, without the turn.
+  virtual void end() {}
+  /// Commands may go on in the device when the session is over, and use memory of the session.
+  virtual bool leaves_commands() const { return false; }
+
+  virtual std::unique_ptr<lane> make_lane(std::uint32_t number) { return std::make_unique<lane>(number); }
+  /// The lane's thread has ended, and the lane is about to go.
+  virtual void lane_ended(lane&) {}
+
+  virtual outcome carry_out(request_at_hand& request) = 0;
+  /// Says to the client what became of a request of `asking` that `own` has carried out: by
+  /// session_core::send_reply(), unless it is a post. Perhaps without the turn.
+  virtual void answer(lane& own, lane& asking, const wire::frame_header& request, const outcome& what) = 0;
+  /// The request is over, whatever became of it. Any lane's thread.
+  virtual void request_over() {}
+
+  /// What the bytes of large copies pass through. Any thread.
   virtual piece_memory& pieces() = 0;
-  /// Of what the device does for the session, if a program is profiled; null: it tells nothing.
-  virtual device::work_recorder* recorder() = 0;
-  /// A reply is about to leave: what it tells about must be on the client's side first. Any lane's thread,
-  /// perhaps without the turn.
-  virtual void before_reply() = 0;
-  /// The session is over: it is told nothing any more, and its core is about to go. The main thread, without
-  /// the turn.
-  virtual void end() = 0;
+  /// Sends what is complete of the copies that nobody waits for. Any thread.
+  virtual data_connections::look look_after_copies() { return data_connections::look::nothing; }
+
+  /// What must get through while the request that has the turn is inside the driver: it may wait for a
+  /// stream that waits for the client.
+  enum class outside : std::uint8_t {
+    nothing,
+    words,    ///< that the client writes in memory of both sides
+    answers,  ///< to questions put to the client, and words
+  };
+  /// Any thread.
+  virtual outside awaited() const { return outside::nothing; }
+  /// Carries out a request that has no place among those of its lane, but for the time at which it was sent.
+  /// False: it is none. By the thread that reads, with the turn or without.
+  virtual bool execute_ahead(const frame&) { return false; }
+  /// The client's answer to a question with this number. False: to none that was put. As execute_ahead().
+  virtual bool answered(std::uint64_t, std::span<const std::byte>) { return false; }
+
+  /// Does the request do the same on whichever thread of the worker it is carried out?
+  virtual bool any_thread_may(const frame&) const { return false; }
+  /// The stream of a posted launch that its lane's thread may make beside the thread that has the turn,
+  /// because it concerns nothing but this stream; 0: it is none.
+  virtual std::uint64_t stream_aside(const frame&) const { return 0; }
+  /// The launch is about to be left to its lane's thread. False: its stream is unknown.
+  virtual bool goes_aside(const frame&, std::uint64_t /*stream*/) { return false; }
+  /// Makes such a launch. False: malformed. The lane's thread, without the turn.
+  virtual bool launch_aside(lane&, const frame&) { return false; }
 };
+
+/// Makes what the session speaks, for this session.
+using session_maker = std::function<std::unique_ptr<session_api>(session_core&)>;
 
 }  // namespace outboard::backend

@@ -1,7 +1,5 @@
 #include "backend/session/side_launches.hh"
 
-#include "backend/cuda/any_thread.hh"
-#include "backend/cuda/launch_decoding.hh"
 #include "backend/session/session_core.hh"
 #include "base/cores.hh"
 #include "transport/spin.hh"
@@ -26,7 +24,7 @@ void pause_between_looks() {
 
 /// The lane whose own thread may make the launch at hand beside others; null: it needs the turn.
 lane* session_core::side_lane(std::uint64_t stream) {
-  if (stream == 0 || captures_.any() || host_.waiting() || !owners_.empty()) return nullptr;
+  if (stream == 0) return nullptr;
   const auto found = lanes_.find(at_hand_.header.lane);
   if (found == lanes_.end() || !found->second->answered.load()) return nullptr;
   // Launches of two lanes in one stream keep their order.
@@ -39,7 +37,7 @@ lane* session_core::side_lane(std::uint64_t stream) {
 /// The launch at hand goes to the thread of its lane. False: it does not, and may be made here.
 bool session_core::put_aside(lane* own) {
   if (at_hand_.header.kind == wire::frame_kind::goodbye) return false;
-  const std::uint64_t stream = lone_launch_stream(at_hand_.header, at_hand_.payload);
+  const std::uint64_t stream = api_->stream_aside(at_hand_);
   lane* const target = side_lane(stream);
   if (!target) return launches_.interrupted(), finish_side_launches(), false;
   const bool mixed = launches_.note(target->id, std::chrono::steady_clock::now());
@@ -71,11 +69,8 @@ bool session_core::step_aside(lane& own, std::uint64_t stream) {
 bool session_core::give_aside(lane& target, std::uint64_t stream, bool called) {
   side_launches& side = target.side;
   if (!called && !side.pending() && !side.open()) return false;
-  CUstream native = nullptr;
-  if (objects_.resolve_stream(stream, native) != CUDA_SUCCESS || !side.remember(stream)) return false;
-  if (!wait_for([&] { return side.has_room(); })) return false;
-  work_.on(at_hand_.header.context, native);
-  unseen_.launched(at_hand_.header.context);
+  if (!side.remember(stream) || !wait_for([&] { return side.has_room(); })) return false;
+  if (!api_->goes_aside(at_hand_, stream)) return false;
   if (std::ranges::find(side_lanes_, &target) == side_lanes_.end()) side_lanes_.push_back(&target);
   if (!side.put(at_hand_)) turn_.call(target);
   return true;
@@ -126,17 +121,9 @@ void session_core::serve_side(lane& own) {
 
 void session_core::make_side_launch(lane& own, const frame& launch) {
   if (!may_begin()) return;
-  wire::reader body(launch.payload);
-  launch_place where;
-  const auto code = make_launch(driver_, objects_, body, enter_context(own, launch.header.context), where);
+  const bool well_formed = api_->launch_aside(own, launch);
   request_over();
-  if (!code) {
-    end(false, "protocol error: malformed request " + std::to_string(launch.header.opcode));
-  } else if (is_sticky(*code)) {
-    tell_sticky(launch.header.context, *code, true);
-  } else if (*code != CUDA_SUCCESS && own.deferred == 0) {
-    own.deferred = static_cast<std::int32_t>(*code);
-  }
+  if (!well_formed) end(false, "protocol error: malformed request " + std::to_string(launch.header.opcode));
 }
 
 /// The lane's own thread had better make its launches. True: it does, or comes.

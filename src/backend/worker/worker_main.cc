@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "backend/confinement/confinement.hh"
+#include "backend/cuda/session.hh"
 #include "backend/daemon/control.hh"
 #include "backend/daemon/workers/child.hh"
 #include "backend/disk/compiler_cache.hh"
@@ -184,8 +185,8 @@ void report_end(const ended_message& end) {
   (void)send_control(control, control_kind::ended, encode(end)).ok();
 }
 
-/// `device` is null for a session that speaks `api`.
-int serve(const worker_options& options, device::device* device, session_api* api, device_output* output) {
+/// A session whose program speaks CUDA, or what `other` makes.
+int serve(const worker_options& options, device::device* device, session_maker other, device_output* output) {
   auto message = receive_control(control, true);
   if (!message.ok() || !*message) return 0;  // the daemon has no use for this worker
   std::optional<account_share> account;
@@ -218,25 +219,22 @@ int serve(const worker_options& options, device::device* device, session_api* ap
   const auto resuming = open_door(*hello, assign->session, attach);
   if (resuming) connection = resuming->begin_session(std::move(*connection));
   std::optional<image_cache> images;
-  if (!api && (hello->features & wire::feature_image_recall) != 0) images = open_images(options.cache);
+  if (!other && (hello->features & wire::feature_image_recall) != 0) images = open_images(options.cache);
+  const cuda_terms cuda{device, images ? &*images : nullptr, assign->images, options.confine_to.empty()};
   broker_link broker(control);
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
                                          .seal = assign->seal,
-                                         .device = device,
-                                         .api = api,
+                                         .speaks = other ? std::move(other) : speak_cuda(cuda),
                                          .output = output,
                                          .broker = &broker,
                                          .attach = attach,
                                          .resuming = resuming.get(),
-                                         .images = images ? &*images : nullptr,
-                                         .image_access = assign->images,
                                          .shape = shape,
                                          .account = account ? &*account : nullptr,
                                          .activity = options.page,
-                                         .held_by_page = options.held_by_page,
-                                         .core_dumps = options.confine_to.empty()});
+                                         .held_by_page = options.held_by_page});
   if (resuming) resuming->await_end();
   report_end({end.orderly, end.why});
   if (end.stuck) ::_exit(0);
@@ -311,7 +309,7 @@ int run_worker(const worker_options& options) {
   if (options.open_api) {
     auto api = options.open_api();
     if (!api.ok()) return fail_to_start(with_hint(options, api.error()));
-    return serve(options, nullptr, api->get(), output.ok() ? output->get() : nullptr);
+    return serve(options, nullptr, std::move(*api), output.ok() ? output->get() : nullptr);
   }
   auto device = open_device(options, output.ok() ? output->get() : nullptr);
   if (!device.ok()) return fail_to_start(with_hint(options, device.error()));
@@ -323,7 +321,7 @@ int run_worker(const worker_options& options) {
     // The snapshot needs a context of the first device, the program will too: made once.
     warm = std::move(*now);
   }
-  return serve(options, warm ? warm.get() : device->get(), nullptr, output.ok() ? output->get() : nullptr);
+  return serve(options, warm ? warm.get() : device->get(), {}, output.ok() ? output->get() : nullptr);
 }
 
 }  // namespace outboard::backend

@@ -26,8 +26,8 @@ struct worker_options {
   bool warm = false;   ///< open the device and a context before there is a session
   /// The session's CUDA_VISIBLE_DEVICES names none of the devices: its driver finds none, however open it is.
   bool no_visible_device = false;
-  /// For a session that does not speak CUDA: opens what it speaks, and no device.
-  std::function<result<std::unique_ptr<session_api>>()> open_api = {};
+  /// For a session that does not speak CUDA: opens what it speaks in place of a device.
+  std::function<result<session_maker>()> open_api = {};
   /// The function gets what the device says of work that failed.
   std::function<result<std::unique_ptr<device::device>>(device::failure_teller)> open_device;
   /// A folder of its own: it confines itself first of all. Empty: it does not.

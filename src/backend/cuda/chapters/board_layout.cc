@@ -3,7 +3,7 @@
 // beside the GPU.
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 
 namespace outboard::backend {
 namespace {

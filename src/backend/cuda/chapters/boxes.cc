@@ -6,7 +6,7 @@
 #include "backend/cuda/copying/outgoing_copy.hh"
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/cuda/array_bodies.hh"
 #include "marshal/cuda/box_pieces.hh"
 

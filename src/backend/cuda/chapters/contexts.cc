@@ -3,7 +3,7 @@
 #include "backend/cuda/arrays.hh"
 #include "backend/cuda/code/code.hh"
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 
 namespace outboard::backend {
 namespace {
@@ -25,7 +25,7 @@ void forget_context(call& c, std::uint64_t handle) {
   c.session.mirrors().drop_stale();
   c.session.captured_copies().drop_context(handle);
   c.session.memory().drop_context(handle, false);
-  c.session.data().drop_context(handle);
+  c.core.data().drop_context(handle);
   c.session.stage().drop_context(handle);
   c.session.waits().drop_context(handle);
   for (const api::handle_kind kind : {api::handle_kind::stream, api::handle_kind::event})
@@ -83,7 +83,7 @@ outcome ends::cuDevicePrimaryCtxRelease_v2(call& c) {
   if (!take_all(c, body) || !known_device(c, body.device)) return outcome::malformed();
   // Taking a context down costs the driver a tenth of a second and more: not for a program that is about to
   // end.
-  if (c.session.client_is_leaving()) return outcome::answer(CUDA_SUCCESS);
+  if (c.core.client_is_leaving()) return outcome::answer(CUDA_SUCCESS);
   const ending_copies copies(c, body.handle);
   drop_mirrors(c, body.handle);
   c.session.captured_copies().drop_context(body.handle);

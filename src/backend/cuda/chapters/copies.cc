@@ -7,7 +7,7 @@
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/relaxed_capture.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 
 namespace outboard::backend {
 namespace {

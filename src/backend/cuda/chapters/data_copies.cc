@@ -2,7 +2,7 @@
 #include "backend/cuda/copying/copy_order.hh"
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/relaxed_capture.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/data_bodies.hh"
 
 namespace outboard::backend {
@@ -25,39 +25,19 @@ CUresult copy_and_send(call& c, const marshal::data_out_body& body) {
   if (code == CUDA_SUCCESS) code = (per_thread ? d.cuEventRecord_ptsz : d.cuEventRecord)(block.done, stream);
   std::unique_ptr<data_piece> piece = std::make_unique<staged_piece>(d, stage, block, body.size);
   if (code != CUDA_SUCCESS) return code;
-  if (c.session.data().send(body.connection, body.number, piece, 0, body.pace)) return code;
+  if (c.core.data().send(body.connection, body.number, piece, 0, body.pace)) return code;
   (void)piece->await();
   return CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace
 
-std::optional<marshal::data_open_reply> session_core::open_data_connections(
-    const marshal::data_open_body& body, std::uint64_t context) {
-  marshal::data_open_reply reply;
-  const std::uint64_t set = data_.begin_set();
-  for (std::size_t i = 0; i < body.tokens.size(); ++i) {
-    auto link = take_data_connection(body.tokens[i]);
-    if (!link) return std::nullopt;
-    if (i < body.inward) {
-      if (!data_.add_inward(std::move(link), context, set)) return std::nullopt;
-      continue;
-    }
-    const auto number =
-        data_.add_outward(std::move(link), context, set,
-                          body.later ? body.later + static_cast<std::uint32_t>(i) - body.inward : 0);
-    if (!number) return std::nullopt;
-    reply.outward.push_back(*number);
-  }
-  return reply;
-}
-
 outcome ends::data_open(call& c) {
   const auto body = marshal::take_body<marshal::data_open_body>(c.body);
   if (!c.body.finished() || !well_formed(body)) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
   if (c.header.context == 0) return outcome::answer(CUDA_ERROR_INVALID_CONTEXT);
-  const auto reply = c.session.open_data_connections(body, c.header.context);
+  const auto reply = c.core.open_data_connections(body, c.header.context);
   if (!reply) return outcome::answer(CUDA_ERROR_OPERATING_SYSTEM);
   marshal::put_body(c.reply, *reply);
   return outcome::answer(CUDA_SUCCESS);
@@ -66,7 +46,7 @@ outcome ends::data_open(call& c) {
 outcome ends::data_in(call& c) {
   const auto body = marshal::take_body<marshal::data_in_body>(c.body);
   if (!c.body.finished() || !known(body.how)) return outcome::malformed();
-  const auto piece = c.session.data().take(c.header.context, body.number);
+  const auto piece = c.core.data().take(c.header.context, body.number);
   if (!piece) return outcome::answer(CUDA_ERROR_UNKNOWN);
   CUstream asked = nullptr;
   CUresult code = c.refused;
@@ -89,7 +69,7 @@ outcome ends::data_out(call& c) {
   const relaxed_capture relaxed(c.driver());
   const CUresult code = copy_and_send(c, body);
   std::unique_ptr<data_piece> none;
-  const bool told = code != CUDA_SUCCESS && c.session.data().send(body.connection, body.number, none, code);
+  const bool told = code != CUDA_SUCCESS && c.core.data().send(body.connection, body.number, none, code);
   return outcome::answer(told && !is_sticky(code) ? CUDA_SUCCESS : code);
 }
 

@@ -5,7 +5,7 @@
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/memory/with_room.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 
 namespace outboard::backend::ends {
 namespace {
@@ -31,10 +31,10 @@ outcome cuMemHostAlloc(call& c) {
   marshal::host_share_body body;
   if (!take_all(c, body)) return outcome::malformed();
   if (c.refused != CUDA_SUCCESS) return outcome::answer(c.refused);
-  if (!c.session.passes_descriptors()) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
+  if (!c.core.passes_descriptors()) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   unique_fd memory;
   const CUresult code = c.session.mirrors().share(body, c.header.context, memory);
-  if (code == CUDA_SUCCESS) c.session.send_descriptor(c.header.ticket, memory.get());
+  if (code == CUDA_SUCCESS) c.core.send_descriptor(c.header.ticket, memory.get());
   return outcome::answer(code);
 }
 

@@ -1,6 +1,6 @@
 // A module image that another session of the same identity has loaded, in the place of an upload.
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/cuda/image_bodies.hh"
 
 namespace outboard::backend::ends {

@@ -2,7 +2,7 @@
 
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/launch_decoding.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "base/log.hh"
 
 namespace outboard::backend {

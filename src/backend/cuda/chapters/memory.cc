@@ -7,7 +7,7 @@
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/memory/memory_pools.hh"
 #include "backend/cuda/memory/with_room.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "backend/worker/activity.hh"
 
 namespace outboard::backend {
@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::seconds settling{2};
 
 void await_settled(call& c) {
-  const activity_page* page = c.session.activity();
+  const activity_page* page = c.core.activity();
   if (!page || page->unsettled_since.load() == 0) return;
   c.give_up_turn();
   const auto in_time = [&](std::uint64_t since) {

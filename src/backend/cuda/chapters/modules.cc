@@ -1,7 +1,7 @@
 #include "backend/cuda/code/code.hh"
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/cuda/kernel_table.hh"
 
 namespace outboard::backend {
@@ -62,7 +62,7 @@ outcome load(call& c, bool library) {
   if (!jit.take(body.options)) return outcome::malformed();
   record made_by = c.as_record();
   // What other threads of the client load or ask goes on beside it.
-  if (c.session.others_ask() || bytes.size() >= long_load) c.give_up_turn();
+  if (c.core.others_ask() || bytes.size() >= long_load) c.give_up_turn();
   auto image = marshal::module_image::decode(bytes);
   if (!image) return outcome::answer(CUDA_ERROR_INVALID_IMAGE);
   bytes = {};  // the image has its own copy

@@ -5,7 +5,7 @@
 
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/cuda/peer_access.hh"
 
 namespace outboard::backend::ends {

@@ -74,7 +74,7 @@ outcome import_host_memory(call& c, const marshal::share_import_body& body, shar
   if (good) std::memcpy(&node, found.about.native.data(), sizeof node);
   CUresult code = CUDA_SUCCESS;
   if (!good || !has_memory_node(node)) code = CUDA_ERROR_UNKNOWN;
-  if (code == CUDA_SUCCESS && !c.session.passes_descriptors()) code = CUDA_ERROR_NOT_SUPPORTED;
+  if (code == CUDA_SUCCESS && !c.core.passes_descriptors()) code = CUDA_ERROR_NOT_SUPPORTED;
   if (code == CUDA_SUCCESS && !c.session.mirrors().admits_page_locked(found.about.size))
     code = CUDA_ERROR_OUT_OF_MEMORY;
   const bool kept = code == CUDA_SUCCESS ? c.objects().create(body.handle, nullptr, c.as_record())
@@ -84,7 +84,7 @@ outcome import_host_memory(call& c, const marshal::share_import_body& body, shar
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, node};
   if (code == CUDA_SUCCESS) {
-    c.session.send_descriptor(c.header.ticket, found.descriptor.get());
+    c.core.send_descriptor(c.header.ticket, found.descriptor.get());
     c.session.virtual_memory().created_on_host(body.handle, found.about.size, std::move(found.descriptor),
                                                node);
     c.session.mirrors().count_beside(c.session.virtual_memory().host_bytes());

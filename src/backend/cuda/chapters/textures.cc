@@ -5,7 +5,7 @@
 
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/cuda/array_bodies.hh"
 
 namespace outboard::backend {
@@ -61,8 +61,8 @@ outcome enter(call& c, marshal::texture_body& body, CUresult code, std::uint64_t
               CUresult (*undo)(unsigned long long)) {
   if (code != CUDA_SUCCESS) return outcome::answer(code);
   if (body.value != 0 && body.value != made) {
-    c.session.tell_failure("a texture or surface object has another value on this device (" +
-                           std::to_string(made) + ", it was " + std::to_string(body.value) + ")");
+    c.core.tell_failure("a texture or surface object has another value on this device (" +
+                        std::to_string(made) + ", it was " + std::to_string(body.value) + ")");
     call_driver(undo, made);
     return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
   }

@@ -34,7 +34,7 @@ outcome create_on_host(call& c, const marshal::allocation_body& body) {
   virtual_ranges& ranges = c.session.virtual_memory();
   unique_fd file;
   CUresult code = CUDA_SUCCESS;
-  if (!c.session.passes_descriptors()) {
+  if (!c.core.passes_descriptors()) {
     code = CUDA_ERROR_NOT_SUPPORTED;
   } else if (body.location_type != CU_MEM_LOCATION_TYPE_HOST_NUMA || !has_memory_node(body.location)) {
     code = CUDA_ERROR_INVALID_VALUE;
@@ -48,7 +48,7 @@ outcome create_on_host(call& c, const marshal::allocation_body& body) {
                                          : c.objects().fail(body.handle, code);
   if (!kept) return outcome::malformed();
   if (code == CUDA_SUCCESS) {
-    c.session.send_descriptor(c.header.ticket, file.get());
+    c.core.send_descriptor(c.header.ticket, file.get());
     ranges.created_on_host(body.handle, body.size, std::move(file), body.location);
     c.session.mirrors().count_beside(ranges.host_bytes());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/relaxed_capture.hh"
+#include "backend/session/data_piece.hh"
 #include "wire/frame.hh"
 
 namespace outboard::backend {

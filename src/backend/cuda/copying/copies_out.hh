@@ -18,8 +18,6 @@ class copies_out {
  public:
   /// Fewer bytes are better off on the session's own connection.
   static constexpr std::size_t worth_aside = 64u << 10;
-  /// A copy of this much costs less than a frame of its own.
-  static constexpr std::size_t goes_with_reply = 8u << 10;
 
   using send_bytes =
       std::function<void(std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte>)>;

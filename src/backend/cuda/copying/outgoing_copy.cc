@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/data_bodies.hh"
 
 namespace outboard::backend {
@@ -84,7 +84,7 @@ bool outgoing_copy::run_quickly(CUresult& code) const {
 }
 
 CUresult outgoing_copy::run_posted() const {
-  const bool aside = size_ >= copies_out::worth_aside && call_.session.data().has_later(call_.header.context);
+  const bool aside = size_ >= copies_out::worth_aside && call_.core.data().has_later(call_.header.context);
   CUresult code = CUDA_SUCCESS;
   for (std::uint64_t at = 0; code == CUDA_SUCCESS && at < size_;) {
     const std::size_t size = piece_at(at, aside ? marshal::max_data_piece : piece);
@@ -93,7 +93,7 @@ CUresult outgoing_copy::run_posted() const {
     if (code == CUDA_SUCCESS) call_.session.outgoing_copies().add(call_.header.ticket, at, size, block);
     at += size;
   }
-  if (aside) call_.session.data().expect_later();
+  if (aside) call_.core.data().expect_later();
   return code;
 }
 
@@ -120,10 +120,10 @@ void outgoing_copy::send_bytes(std::uint64_t offset, std::span<const std::byte> 
   std::memcpy(prefix.data() + 8, &offset, 8);
   wire::frame_header header;
   header.kind = wire::frame_kind::data;
-  if (bytes.size() <= copies_out::goes_with_reply && call_.header.kind == wire::frame_kind::call) {
-    call_.session.send_with_reply(call_.own, header, prefix, bytes);
+  if (bytes.size() <= goes_with_reply && call_.header.kind == wire::frame_kind::call) {
+    call_.core.send_with_reply(call_.own, header, prefix, bytes);
   } else {
-    call_.session.send(header, prefix, bytes);
+    call_.core.send(header, prefix, bytes);
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/graph/graph_copies.hh"
-#include "backend/session/session_core.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/cuda/graph_bodies.hh"
 
 namespace outboard::backend {
