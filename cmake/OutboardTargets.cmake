@@ -1,5 +1,5 @@
-# outboard_library(NAME [FOLDERS inner...] [USES folder...] [LIBRARIES lib...] [PRECOMPILE header...]): the folder's *.cc
-# and those of the inner folders that it names become the static library outboard_NAME, whose link list USES is the
+# outboard_library(NAME [FOLDERS inner...] [APART inner<inner...] [USES folder...] [LIBRARIES lib...] [PRECOMPILE header...]):
+# the folder's *.cc and those of the inner folders that it names become the static library outboard_NAME, whose link list USES is the
 # include rule of them all (tests/house/include_rules.py checks it); their *_test.cc become one gtest program NAME_test.
 # PRECOMPILE: headers below src/ that most of its files include.
 if(OUTBOARD_CLIENT)
@@ -39,7 +39,7 @@ function(outboard_precompile_tests target)
 endfunction()
 
 function(outboard_library name)
-  cmake_parse_arguments(arg "" "" "FOLDERS;USES;LIBRARIES;PRECOMPILE;TEST_USES;TEST_LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "" "" "APART;FOLDERS;USES;LIBRARIES;PRECOMPILE;TEST_USES;TEST_LIBRARIES" ${ARGN})
   string(REPLACE "/" "_" target outboard_${name})
   set(patterns *.cc)
   foreach(folder ${arg_FOLDERS})

@@ -4,7 +4,8 @@
 Each folder of src/ names in its CMakeLists.txt what it USES (and, for its *_test.cc and *_testing.hh, TEST_USES). A source may include
 headers of its own folder and of what it uses, directly or through those; anything else fails here with file and line.
 A folder nested in another (transport/tcp) that has a CMakeLists.txt is a folder of its own; its parent may not reach into it unasked. One
-without belongs to the folder around it, whose FOLDERS name it.
+without belongs to the folder around it, whose FOLDERS name it. APART keeps two such folders of one target apart: "session<cuda" says that
+session may not include cuda, nor what lies in it.
 
 usage: include_rules.py ROOT | include_rules.py --self-test
 """
@@ -15,7 +16,7 @@ import tempfile
 
 CALL = re.compile(r"outboard_library\(\s*([\w/]+)([^)]*)\)")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', re.MULTILINE)
-KEYWORDS = {"FOLDERS", "USES", "LIBRARIES", "PRECOMPILE", "TEST_USES", "TEST_LIBRARIES"}
+KEYWORDS = {"APART", "FOLDERS", "USES", "LIBRARIES", "PRECOMPILE", "TEST_USES", "TEST_LIBRARIES"}
 # The command puts the parts together; it may use anything (and declares it all the same).
 FREE = {"tool"}
 
@@ -32,7 +33,7 @@ def transports(source):
 
 
 def read_rules(source):
-    """{folder: (uses, test_uses)} of every outboard_library() below source/."""
+    """{folder: (uses, test_uses, apart)} of every outboard_library() below source/."""
     rules, linked = {}, transports(source)
     for listfile in sorted(source.rglob("CMakeLists.txt")):
         for name, rest in CALL.findall(without_comments(listfile.read_text())):
@@ -46,7 +47,8 @@ def read_rules(source):
             folder = listfile.parent.relative_to(source).as_posix()
             if name not in (folder, folder.replace("/", "_")):
                 raise SystemExit(f"{listfile}: target {name} does not carry its folder's name {folder}")
-            rules[folder] = (set(lists["USES"]), set(lists["TEST_USES"]))
+            rules[folder] = (set(lists["USES"]), set(lists["TEST_USES"]),
+                             [tuple(pair.split("<")) for pair in lists["APART"]])
     return rules
 
 
@@ -57,7 +59,7 @@ def closure(rules, start):
         folder = todo.pop()
         if folder not in seen:
             seen.add(folder)
-            todo += rules.get(folder, (set(), set()))[0]
+            todo += rules.get(folder, (set(), set(), []))[0]
     return seen
 
 
@@ -97,7 +99,7 @@ def violations(source):
     rules = read_rules(source)
     by_target = {folder.replace("/", "_"): folder for folder in rules}
     bad = list(not_compiled(source, rules))
-    for folder, (uses, tests) in sorted(rules.items()):
+    for folder, (uses, tests, _) in sorted(rules.items()):
         for used in sorted(uses | tests):
             if used not in rules:
                 bad.append(f"src/{folder}/CMakeLists.txt: uses {used}, which is no folder of src/")
@@ -112,11 +114,11 @@ def violations(source):
         if own in FREE:
             continue
         if own in rules:
-            uses, tests = rules[own]
+            uses, tests, apart = rules[own]
             allowed = closure(rules, {own} | uses | (tests if path.stem.endswith(("_test", "_testing")) else set()))
         else:
             direct = {by_target.get(t, t) for t in declared_by_program(source / own / "CMakeLists.txt")}
-            allowed = closure(rules, direct) | {own}
+            allowed, apart = closure(rules, direct) | {own}, []
         text = path.read_text()
         for found in INCLUDE.finditer(text):
             target = found.group(1)
@@ -132,6 +134,9 @@ def violations(source):
             if theirs not in allowed:
                 bad.append(f'{where}: {own} may not include "{target}" of {theirs}; it may use: '
                            f"{', '.join(sorted(allowed - {own})) or 'nothing'}")
+            for one, other in apart:
+                if name.startswith(f"{own}/{one}/") and target.startswith(f"{own}/{other}/"):
+                    bad.append(f'{where}: {own}/{one} may not include "{target}": they are APART')
     return bad
 
 
@@ -148,7 +153,10 @@ def self_test():
         write("base/x.hh", "")
         write("wire/CMakeLists.txt", "# USES everything (a comment is no rule)\noutboard_library(wire USES base)")
         write("wire/w.hh", '#include "base/x.hh"\n')
-        write("part/CMakeLists.txt", "outboard_library(part FOLDERS room USES wire)\nadd_subdirectory(inner)")
+        write("part/CMakeLists.txt",
+              "outboard_library(part FOLDERS room hall APART room<hall USES wire)\nadd_subdirectory(inner)")
+        write("part/hall/h.hh", '#include "part/room/r.hh"\n')
+        write("part/room/r.hh", "")
         write("part/p.cc", '#include "wire/w.hh"\n#include "base/x.hh"\n#include <vector>\n')
         write("part/room/r.cc", '#include "base/x.hh"\n')
         write("part/inner/CMakeLists.txt", "outboard_library(part/inner USES part)")
@@ -176,6 +184,7 @@ def self_test():
         expect("lost/y.cc", "", "belongs to no folder")
         expect("part/forgotten/y.cc", "", "has to name it")
         expect("part/room/y.cc", '#include "part/inner/i.hh"\n', "part may not include")
+        expect("part/room/y.cc", '#include "part/hall/h.hh"\n', "they are APART")
         write("base/CMakeLists.txt", "outboard_library(base TEST_USES wire)")
         write("base/y_test.cc", '#include "wire/w.hh"\n')
         assert violations(source) == [], violations(source)
