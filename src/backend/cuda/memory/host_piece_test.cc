@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backend/cuda/memory/host_memory_testing.hh"
 #include "base/sealed_file.hh"
 
 namespace outboard::backend {
@@ -14,44 +15,10 @@ namespace {
 
 constexpr std::size_t size = 1 << 20;
 
-// A driver of two devices that counts: contexts held by device, contexts on the stack, blocks it knows.
-struct known {
-  int held[2] = {0, 0}, current = 0;
-  std::vector<void*> locked;
-  std::uint64_t seen_elsewhere_by = 0;
-} driver_knows;
-
-CUresult CUDAAPI retain(CUcontext* out, CUdevice device) {
-  ++driver_knows.held[device];
-  *out = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device) + 16);
-  return CUDA_SUCCESS;
-}
-CUresult CUDAAPI release(CUdevice device) { return --driver_knows.held[device], CUDA_SUCCESS; }
-CUresult CUDAAPI push(CUcontext) { return ++driver_knows.current, CUDA_SUCCESS; }
-CUresult CUDAAPI pop(CUcontext*) { return --driver_knows.current, CUDA_SUCCESS; }
-CUresult CUDAAPI lock(void* memory, std::size_t, unsigned) {
-  EXPECT_EQ(driver_knows.current, 1);
-  return driver_knows.locked.push_back(memory), CUDA_SUCCESS;
-}
-CUresult CUDAAPI unlock(void* memory) {
-  EXPECT_EQ(driver_knows.current, 1);
-  return std::erase(driver_knows.locked, memory) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-}
-CUresult CUDAAPI address(CUdeviceptr* out, void* memory, unsigned) {
-  *out = reinterpret_cast<std::uintptr_t>(memory) + driver_knows.seen_elsewhere_by;
-  return CUDA_SUCCESS;
-}
+using host_memory_testing::driver_knows;
 
 struct HostPiece : testing::Test {
   HostPiece() {
-    driver_knows = {};
-    driver.cuDevicePrimaryCtxRetain = retain;
-    driver.cuDevicePrimaryCtxRelease_v2 = release;
-    driver.cuCtxPushCurrent_v2 = push;
-    driver.cuCtxPopCurrent_v2 = pop;
-    driver.cuMemHostRegister_v2 = lock;
-    driver.cuMemHostUnregister = unlock;
-    driver.cuMemHostGetDevicePointer_v2 = address;
     memory = static_cast<char*>(
         ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     EXPECT_EQ(piece.place(reinterpret_cast<std::uint64_t>(memory), size, file.get(), 0), CUDA_SUCCESS);
@@ -59,7 +26,7 @@ struct HostPiece : testing::Test {
   ~HostPiece() override { ::munmap(memory, size); }
   bool in_reach() const { return ::pwrite(file.get(), memory, 1, 0) == 1; }
 
-  api::driver_table driver{};
+  api::driver_table driver = host_memory_testing::new_driver();
   unique_fd file = make_sealed_file(size, "host_piece_test");
   char* memory = nullptr;
   host_piece piece;

@@ -1,8 +1,8 @@
 #include "backend/cuda/memory/virtual_ranges.hh"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
+#include "backend/cuda/memory/host_memory_testing.hh"
 #include "base/sealed_file.hh"
 
 namespace outboard::backend {
@@ -10,38 +10,10 @@ namespace {
 
 constexpr std::uint64_t size = 2u << 20;
 
-// A driver that reserves real addresses, gives them back whatever lies there, and knows nothing of the host's
-// memory.
-CUresult unlocking = CUDA_SUCCESS;
-CUresult CUDAAPI reserve(CUdeviceptr* out, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
-  void* got = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return *out = reinterpret_cast<CUdeviceptr>(got), CUDA_SUCCESS;
-}
-CUresult CUDAAPI unreserve(CUdeviceptr at, size_t bytes) {
-  return ::munmap(reinterpret_cast<void*>(at), bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-CUresult CUDAAPI retain(CUcontext*, CUdevice) { return CUDA_SUCCESS; }
-CUresult CUDAAPI release(CUdevice) { return CUDA_SUCCESS; }
-CUresult CUDAAPI push(CUcontext) { return CUDA_SUCCESS; }
-CUresult CUDAAPI pop(CUcontext*) { return CUDA_SUCCESS; }
-CUresult CUDAAPI lock(void*, size_t, unsigned) { return CUDA_SUCCESS; }
-CUresult CUDAAPI unlock(void*) { return unlocking; }
-CUresult CUDAAPI address(CUdeviceptr* out, void* memory, unsigned) {
-  return *out = reinterpret_cast<CUdeviceptr>(memory), CUDA_SUCCESS;
-}
+using host_memory_testing::driver_knows;
 
 struct VirtualRanges : testing::Test {
   VirtualRanges() {
-    unlocking = CUDA_SUCCESS;
-    driver.cuMemAddressReserve = reserve;
-    driver.cuMemAddressFree = unreserve;
-    driver.cuDevicePrimaryCtxRetain = retain;
-    driver.cuDevicePrimaryCtxRelease_v2 = release;
-    driver.cuCtxPushCurrent_v2 = push;
-    driver.cuCtxPopCurrent_v2 = pop;
-    driver.cuMemHostRegister_v2 = lock;
-    driver.cuMemHostUnregister = unlock;
-    driver.cuMemHostGetDevicePointer_v2 = address;
     EXPECT_EQ(ranges.reserve({0, 4 * size, 0}, 1, at), CUDA_SUCCESS);
     ranges.created_on_host(7, size, make_sealed_file(size, "virtual_ranges_test"), 0);
   }
@@ -55,7 +27,7 @@ struct VirtualRanges : testing::Test {
     return ranges.set_access({at, size, {}}, {access});
   }
 
-  api::driver_table driver{};
+  api::driver_table driver = host_memory_testing::new_driver();
   device_tally held;
   virtual_ranges ranges{driver, held};
   std::uint64_t at = 0;
@@ -90,7 +62,7 @@ TEST_F(VirtualRanges, a_range_with_the_hosts_memory_is_not_given_back) {
 TEST_F(VirtualRanges, what_the_driver_does_not_forget_keeps_its_addresses) {
   ASSERT_EQ(map(at), CUDA_SUCCESS);
   ASSERT_EQ(open(), CUDA_SUCCESS);
-  unlocking = CUDA_ERROR_ILLEGAL_ADDRESS;
+  driver_knows.unlocking = CUDA_ERROR_ILLEGAL_ADDRESS;
   std::vector<host_piece> going;
   ASSERT_EQ(ranges.unmap(at, size, going), CUDA_SUCCESS);
   ranges.end_pieces(going);
