@@ -143,19 +143,32 @@ bool virtual_ranges::has_host(std::uint64_t address, std::uint64_t size) const {
   return false;
 }
 
+virtual_ranges::placements::iterator virtual_ranges::take_out(placements::iterator gone) {
+  const auto memory = memory_.find(gone->second.made.handle);
+  if (memory != memory_.end()) {
+    memory->second.mappings -= memory->second.mappings > 0;
+    forget_if_gone(memory);
+  }
+  return placed_.erase(gone);
+}
+
 CUresult virtual_ranges::unmap_each(std::uint64_t address, std::uint64_t size,
                                     std::vector<host_piece>& going) {
-  CUresult code = CUDA_SUCCESS;
-  for (auto at = placed_.lower_bound(address); at != placed_.end() && at->first - address < size; ++at) {
+  CUresult first = CUDA_SUCCESS;
+  for (auto at = placed_.lower_bound(address); at != placed_.end() && at->first - address < size;) {
+    CUresult code = CUDA_SUCCESS;
     if (at->second.host) {
       const std::lock_guard lock(going_mutex_);
       going_[at->first] = at->second.made.size;
       going.push_back(*at->second.host);
-    } else if (code == CUDA_SUCCESS) {
+    } else {
       code = call_driver(driver_.cuMemUnmap, at->first, at->second.made.size);
     }
+    if (first == CUDA_SUCCESS) first = code;
+    // What the driver keeps stays in the books.
+    at = code == CUDA_SUCCESS ? take_out(at) : std::next(at);
   }
-  return code;
+  return first;
 }
 
 void virtual_ranges::end_pieces(std::vector<host_piece>& going) {
@@ -168,17 +181,11 @@ void virtual_ranges::end_pieces(std::vector<host_piece>& going) {
 }
 
 CUresult virtual_ranges::unmap(std::uint64_t address, std::uint64_t size, std::vector<host_piece>& going) {
-  const CUresult code = has_host(address, size) ? unmap_each(address, size, going)
-                                                : call_driver(driver_.cuMemUnmap, address, size);
+  if (has_host(address, size)) return unmap_each(address, size, going);
+  const CUresult code = call_driver(driver_.cuMemUnmap, address, size);
   if (code != CUDA_SUCCESS) return code;
-  auto at = placed_.lower_bound(address);
-  while (at != placed_.end() && at->first - address < size) {
-    const auto memory = memory_.find(at->second.made.handle);
-    at = placed_.erase(at);
-    if (memory == memory_.end()) continue;
-    memory->second.mappings -= memory->second.mappings > 0;
-    forget_if_gone(memory);
-  }
+  for (auto at = placed_.lower_bound(address); at != placed_.end() && at->first - address < size;)
+    at = take_out(at);
   return code;
 }
 

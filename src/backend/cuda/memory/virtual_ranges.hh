@@ -45,8 +45,9 @@ class virtual_ranges {
   bool vacant(std::uint64_t address, std::uint64_t size) const;
   bool maps_in(std::uint64_t address, std::uint64_t size) const;  ///< anything, or its end is not over
   bool knows(std::uint64_t handle) const { return memory_.contains(handle); }  ///< mapped still, perhaps
-  /// Memory of devices goes at once. Of the host's the addresses stay taken until end_pieces(), which takes
-  /// the driver as long as its devices are at work.
+  /// Memory of devices goes at once; what the driver refuses to unmap stays, and does not keep the rest. Of
+  /// the host's the addresses stay taken until end_pieces(), which takes the driver as long as its devices
+  /// are at work.
   CUresult unmap(std::uint64_t address, std::uint64_t size, std::vector<host_piece>& going);
   /// Without the turn.
   void end_pieces(std::vector<host_piece>& going);
@@ -87,6 +88,8 @@ class virtual_ranges {
   CUresult unmap_each(std::uint64_t address, std::uint64_t size, std::vector<host_piece>& going);
   CUresult open_each(const marshal::access_body& wanted, const std::vector<CUmemAccessDesc>& access);
   void note_placed(const marshal::mapping_body& made, placed&& where);
+  /// Out of the books; gives the next one.
+  placements::iterator take_out(placements::iterator gone);
   void forget_if_gone(std::map<std::uint64_t, physical>::iterator memory);
 
   std::map<std::uint64_t, physical> memory_;  // by handle
