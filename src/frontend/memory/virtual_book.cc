@@ -29,13 +29,17 @@ bool virtual_book::place(const placement& wanted) {
   auto range = ranges_.upper_bound(wanted.base);
   if (range == ranges_.begin()) return false;
   --range;
-  reservation& r = range->second;
+  const reservation& r = range->second;
   if (wanted.size > r.size || wanted.base - r.base > r.size - wanted.size) return false;
   if (!vacant(wanted.base, wanted.size)) return false;
   placed_[wanted.base] = wanted;
-  r.used = true;
   if (wanted.host) has_host_.store(true, std::memory_order_relaxed);
   return true;
+}
+
+void virtual_book::withdraw(std::uint64_t base) {
+  const std::lock_guard lock(mutex_);
+  placed_.erase(base);
 }
 
 bool virtual_book::tiled_locked(std::uint64_t base, std::uint64_t size) const {
@@ -57,8 +61,8 @@ std::optional<std::vector<placement>> virtual_book::displace(std::uint64_t base,
   const std::lock_guard lock(mutex_);
   const auto after = ranges_.upper_bound(base);
   if (size == 0 || after == ranges_.begin()) return std::nullopt;
-  const reservation& r = std::prev(after)->second;
-  if (base - r.base >= r.size || !r.used) return std::nullopt;
+  reservation& r = std::prev(after)->second;
+  if (base - r.base >= r.size || (!r.used && vacant(r.base, r.size))) return std::nullopt;
   auto first = placed_.lower_bound(base);
   if (first != placed_.begin()) {
     const placement& before = std::prev(first)->second;
@@ -71,6 +75,7 @@ std::optional<std::vector<placement>> virtual_book::displace(std::uint64_t base,
     gone.push_back(last->second);
   }
   placed_.erase(first, last);
+  r.used = true;
   return gone;
 }
 

@@ -16,7 +16,7 @@ namespace outboard::frontend {
 struct reservation {
   std::uint64_t base = 0, size = 0;
   std::int32_t slot = -1;
-  bool used = false;  ///< something was mapped in it, once
+  bool used = false;  ///< something was mapped in it, and is no more
 };
 
 struct placement {
@@ -34,6 +34,8 @@ class virtual_book {
   std::optional<reservation> free(std::uint64_t base, std::uint64_t size);
   /// False: not inside one range, or something lies there.
   bool place(const placement& wanted);
+  /// What was placed here was not mapped after all: as if place() had never been asked.
+  void withdraw(std::uint64_t base);
   /// Takes out all that lies in [base, base + size), whatever lies between, as a driver does (measured: 580).
   /// Nothing: it would cut a placement, or nothing was ever mapped in the range that holds `base`.
   std::optional<std::vector<placement>> displace(std::uint64_t base, std::uint64_t size);

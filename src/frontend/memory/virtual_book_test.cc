@@ -46,6 +46,18 @@ TEST_F(VirtualBook, unmaps_over_gaps_once_anything_was_mapped) {
   EXPECT_FALSE(book.displace(base + 8 * m, m));
 }
 
+TEST_F(VirtualBook, a_mapping_that_was_refused_leaves_nothing) {
+  ASSERT_TRUE(book.place({base, m, 1}));
+  book.withdraw(base);
+  EXPECT_FALSE(book.displace(base, m));  // nothing was ever mapped
+  EXPECT_FALSE(book.at(base));
+  ASSERT_TRUE(book.place({base, m, 2}));
+  ASSERT_TRUE(book.place({base + m, m, 3}));
+  book.withdraw(base + m);
+  EXPECT_EQ(book.displace(base, 2 * m)->size(), 1u);
+  EXPECT_EQ(book.displace(base, m)->size(), 0u);
+}
+
 TEST_F(VirtualBook, knows_what_the_host_has_and_who_may_use_it) {
   ASSERT_TRUE(book.place({base, m, 1}));
   EXPECT_FALSE(book.has_host());

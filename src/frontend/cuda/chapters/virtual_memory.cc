@@ -253,7 +253,7 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
     code = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (code == CUDA_SUCCESS) return book(wanted, *info), code;
-  (void)p.virtual_memory().displace(ptr, size);
+  p.virtual_memory().withdraw(ptr);
   (void)end_use(own, handle, *info);
   return code;
 }
