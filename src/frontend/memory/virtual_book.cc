@@ -42,7 +42,8 @@ void virtual_book::withdraw(std::uint64_t base) {
   placed_.erase(base);
 }
 
-bool virtual_book::tiled_locked(std::uint64_t base, std::uint64_t size) const {
+bool virtual_book::tiled(std::uint64_t base, std::uint64_t size) const {
+  const std::lock_guard lock(mutex_);
   if (size == 0) return false;
   auto next = placed_.find(base);
   for (std::uint64_t done = 0; done < size; ++next) {
@@ -50,11 +51,6 @@ bool virtual_book::tiled_locked(std::uint64_t base, std::uint64_t size) const {
     done += next->second.size;
   }
   return true;
-}
-
-bool virtual_book::tiled(std::uint64_t base, std::uint64_t size) const {
-  const std::lock_guard lock(mutex_);
-  return tiled_locked(base, size);
 }
 
 std::optional<std::vector<placement>> virtual_book::displace(std::uint64_t base, std::uint64_t size) {

@@ -52,14 +52,12 @@ class virtual_book {
   bool has_host() const { return has_host_.load(std::memory_order_relaxed); }
 
  private:
-  using placements = std::map<std::uint64_t, placement>;
-  bool tiled_locked(std::uint64_t base, std::uint64_t size) const;
   bool vacant(std::uint64_t base, std::uint64_t size) const;
 
   std::atomic<bool> has_host_{false};
   mutable std::mutex mutex_;  // guards what follows
   std::map<std::uint64_t, reservation> ranges_;
-  placements placed_;
+  std::map<std::uint64_t, placement> placed_;
 };
 
 }  // namespace outboard::frontend
