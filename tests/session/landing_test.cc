@@ -1,17 +1,13 @@
 // Bytes of a later copy on their way into the program's memory, sent by hand: the session of the front-end is
 // one end, the test the server. Meant for TSan as well.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
-#include <memory>
 #include <thread>
 
-#include "base/fd.hh"
+#include "frontend/copying/drains_testing.hh"
 #include "frontend/session.hh"
 #include "transport/loopback/loopback.hh"
 #include "wire/frame.hh"
@@ -115,20 +111,17 @@ TEST_F(landing_test, a_copy_is_under_way_until_its_last_byte_is_in_its_place) {
 TEST_F(landing_test, a_copy_by_frames_is_asked_for_behind_the_pieces_that_come_to_its_place) {
   constexpr std::size_t size = 1024;
   std::vector<std::byte> place(size);
-  const std::vector<std::byte> bytes(size, std::byte{7});
-  std::uint32_t done = 0, freed = 0;
-  const auto file = std::make_shared<const unique_fd>(::memfd_create("landing_test", MFD_CLOEXEC));
-  ASSERT_EQ(::pwrite(file->get(), bytes.data(), size, 0), static_cast<ssize_t>(size));
-  ASSERT_TRUE(session_->drains().add({1, 10, 0}, {&done, &freed, 1, file, 0, place}));
+  frontend::drained_blocks blocks;
+  blocks.ask(session_->drains(), {1, 10, 0}, 0, place);
 
   std::thread device([&] {
     std::this_thread::sleep_for(50ms);
-    std::atomic_ref(done).store(1);
+    blocks.finish(0, 'x');
   });
   const frontend::landing land{place.data(), size};
   EXPECT_EQ(session_->post({1, 1, 0, {}, {}}, &land), CUDA_SUCCESS);
-  EXPECT_EQ(std::atomic_ref(done).load(), 1u);
-  EXPECT_TRUE(std::ranges::equal(place, bytes));
+  EXPECT_TRUE(blocks.is_finished(0));
+  EXPECT_TRUE(std::ranges::all_of(place, [](std::byte b) { return b == std::byte{'x'}; }));
   device.join();
   (void)take_request();
 }

@@ -6,40 +6,31 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <thread>
+
+#include "frontend/copying/drains_testing.hh"
 
 namespace outboard::frontend {
 namespace {
 
-constexpr std::size_t block = 8192;
+constexpr std::size_t block = drained_blocks::block;
 const drains::stream_key stream_a{1, 10, 0}, stream_b{1, 11, 0}, elsewhere{2, 10, 0};
 
-/// What a device would write.
 class drained : public testing::Test {
  protected:
-  drained() : file_(std::make_shared<const unique_fd>(::memfd_create("drains_test", MFD_CLOEXEC))) {
-    EXPECT_EQ(::ftruncate(file_->get(), 16 * block), 0);
-  }
   ~drained() override { drains_->drop_all(); }
 
   void ask(const drains::stream_key& of, std::size_t slot, std::span<std::byte> place) {
-    ASSERT_TRUE(drains_->add(of, {&done_[slot], &freed_[slot], 1, file_, slot * block, place}));
+    blocks_.ask(*drains_, of, slot, place);
   }
-  void finish(std::size_t slot, char with) {
-    const std::string bytes(block, with);
-    ASSERT_EQ(::pwrite(file_->get(), bytes.data(), block, static_cast<off_t>(slot * block)),
-              static_cast<ssize_t>(block));
-    std::atomic_ref<std::uint32_t>(done_[slot]).store(1);
-  }
+  void finish(std::size_t slot, char with) { blocks_.finish(slot, with); }
   static bool holds(std::span<const std::byte> place, char what) {
     return std::ranges::all_of(place, [&](std::byte b) { return b == static_cast<std::byte>(what); });
   }
-  std::uint32_t freed(std::size_t slot) { return std::atomic_ref<std::uint32_t>(freed_[slot]).load(); }
+  std::uint32_t freed(std::size_t slot) { return blocks_.freed(slot); }
 
-  std::shared_ptr<const unique_fd> file_;
-  alignas(std::uint64_t) std::array<std::uint32_t, 16> done_{};
-  std::array<std::uint32_t, 16> freed_{};
+  drained_blocks blocks_;
+  std::array<std::uint32_t, drained_blocks::slots>& done_ = blocks_.done;
   std::vector<std::byte> memory_ = std::vector<std::byte>(16 * block);
   std::shared_ptr<drains> drains_ = drains::make(2);
   std::span<std::byte> place(std::size_t n) { return std::span(memory_).subspan(n * block, block); }
