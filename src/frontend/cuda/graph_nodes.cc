@@ -251,8 +251,8 @@ template <class Pointer>
 void name_host(CUmemorytype& type, CUdeviceptr& device, Pointer& host) {
   if (type != CU_MEMORYTYPE_DEVICE) return;
   const auto block = process::instance().addresses().find(device);
-  const bool alias = block && block->kind == memory_kind::alias;
-  if (!block || !(is_host(block->kind) || alias || block->kind == memory_kind::host_range)) return;
+  if (!block || !names_host(block->kind)) return;
+  const bool alias = block->kind == memory_kind::alias;
   type = CU_MEMORYTYPE_HOST;
   host = reinterpret_cast<Pointer>(alias ? block->host + (device - block->base) : device);
   device = 0;

@@ -72,16 +72,9 @@ Record copy(CUpti_ActivityKind kind, const api::work_record& w, const shown_work
 }
 
 CUpti_ActivityMemoryKind kind_of(memory_kind kind) {
-  switch (kind) {
-    case memory_kind::pinned:
-    case memory_kind::registered:
-    case memory_kind::host_range:
-      return CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
-    case memory_kind::managed:
-      return CUPTI_ACTIVITY_MEMORY_KIND_MANAGED;
-    default:
-      return CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-  }
+  if (lies_on_host(kind)) return CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
+  return kind == memory_kind::managed ? CUPTI_ACTIVITY_MEMORY_KIND_MANAGED
+                                      : CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
 }
 
 }  // namespace

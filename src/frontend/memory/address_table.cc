@@ -36,10 +36,9 @@ bool address_table::covers(std::uint64_t address, std::uint64_t size) const {
     auto after = blocks_.upper_bound(address);
     if (after == blocks_.begin()) return false;
     const memory_block& block = std::prev(after)->second;
-    if (address - block.base >= block.size || is_host(block.kind)) return false;
+    if (address - block.base >= block.size) return false;
     // What is written to memory of the host can be read when the call is over.
-    if (block.kind == memory_kind::graph || block.kind == memory_kind::host_range || block.closed)
-      return false;
+    if (lies_on_host(block.kind) || block.kind == memory_kind::graph || block.closed) return false;
     if (end <= block.base + block.size) return true;
     address = block.base + block.size;  // a copy may run over adjacent blocks of one device
   }

@@ -40,9 +40,18 @@ struct memory_block {
   std::uint64_t id = 0;       ///< CU_POINTER_ATTRIBUTE_BUFFER_ID, unique in the process
 };
 
+/// Page-locked memory of this process: copies and kernels reach it as coherence.hh has it.
 inline bool is_host(memory_kind kind) {
   return kind == memory_kind::pinned || kind == memory_kind::registered;
 }
+/// By cuMemMap.
+inline bool is_mapped(memory_kind kind) {
+  return kind == memory_kind::virtual_range || kind == memory_kind::host_range;
+}
+/// Memory of the host, at an address of the program's.
+inline bool lies_on_host(memory_kind kind) { return is_host(kind) || kind == memory_kind::host_range; }
+/// Memory of the host by any address.
+inline bool names_host(memory_kind kind) { return lies_on_host(kind) || kind == memory_kind::alias; }
 
 class address_table {
  public:

@@ -260,8 +260,7 @@ CUresult ends::cuMemHostGetFlags(unsigned* pFlags, void* p) {
   process& state = process::instance();
   if (const CUresult code = state.gate(this_lane()); code != CUDA_SUCCESS) return code;
   const auto block = state.addresses().find(reinterpret_cast<std::uint64_t>(p));
-  const bool known = block && (is_host(block->kind) || block->kind == memory_kind::host_range);
-  if (!pFlags || !known) return CUDA_ERROR_INVALID_VALUE;
+  if (!pFlags || !block || !lies_on_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
   *pFlags = block->kind == memory_kind::host_range ? CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP
                                                    : block->flags;
   return CUDA_SUCCESS;

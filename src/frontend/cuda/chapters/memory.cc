@@ -118,10 +118,8 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   if (dptr == 0 || free_external_mapping(dptr)) return CUDA_SUCCESS;
   const auto known = p.addresses().find(dptr);
   if (!known) return free_graph_memory(own, dptr);
-  if (known->base != dptr || known->kind == memory_kind::global ||
-      known->kind == memory_kind::virtual_range || known->kind == memory_kind::host_range ||
-      known->kind == memory_kind::alias || known->kind == memory_kind::imported || known->variable ||
-      is_host(known->kind)) {
+  if (known->base != dptr || known->kind == memory_kind::global || known->kind == memory_kind::imported ||
+      known->variable || is_mapped(known->kind) || names_host(known->kind)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (known->kind == memory_kind::graph)

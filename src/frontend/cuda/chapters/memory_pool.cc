@@ -93,9 +93,8 @@ CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_threa
   address_table& addresses = process::instance().addresses();
   const auto block = addresses.find(address);
   const bool ours = block && block->base == address && !is_host(block->kind);
-  if (block && (block->kind == memory_kind::managed || block->kind == memory_kind::virtual_range ||
-                block->kind == memory_kind::host_range || block->kind == memory_kind::imported ||
-                is_host(block->kind))) {
+  if (block && (block->kind == memory_kind::managed || block->kind == memory_kind::imported ||
+                is_mapped(block->kind) || is_host(block->kind))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (ours && block->kind == memory_kind::device) {

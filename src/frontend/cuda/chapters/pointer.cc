@@ -27,8 +27,7 @@ CUresult device_pointer(const memory_block& block, CUdeviceptr ptr, void* data) 
 
 CUresult host_pointer(const memory_block& block, CUdeviceptr ptr, void* data) {
   if (block.kind == memory_kind::alias) return give(data, block.host + (ptr - block.base));
-  const bool has =
-      is_host(block.kind) || block.kind == memory_kind::managed || block.kind == memory_kind::host_range;
+  const bool has = lies_on_host(block.kind) || block.kind == memory_kind::managed;
   return has ? give(data, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -40,7 +39,7 @@ std::uint64_t allowed_handle_types(const memory_block& block) {
         static_cast<const pool_info*>(p.handles(api::handle_kind::memory_pool).find(block.pool));
     return from && from->exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
   }
-  if (block.kind != memory_kind::virtual_range && block.kind != memory_kind::host_range) return 0;
+  if (!is_mapped(block.kind)) return 0;
   const auto placed = p.virtual_memory().at(block.base);
   const auto* made =
       placed
@@ -74,13 +73,11 @@ reservation range_of(const memory_block& block) {
 }
 
 CUresult attribute_of(const memory_block& block, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
-  const bool host =
-      is_host(block.kind) || block.kind == memory_kind::alias || block.kind == memory_kind::host_range;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:  // pools belong to a device
       return give(data, block.kind == memory_kind::pool ? 0 : block.context);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return give(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+      return give(data, names_host(block.kind) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return device_pointer(block, ptr, data);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:

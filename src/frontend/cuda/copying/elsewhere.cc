@@ -75,8 +75,7 @@ bool of_another_device(const lane& own, std::uint64_t address) {
   process& p = process::instance();
   if (p.facts().devices.size() < 2 || !own.current()) return false;
   const auto block = p.addresses().find(address);
-  return block && !is_host(block->kind) && block->kind != memory_kind::managed &&
-         block->kind != memory_kind::alias && block->kind != memory_kind::host_range &&
+  return block && !names_host(block->kind) && block->kind != memory_kind::managed &&
          block->device != own.current()->device;
 }
 
