@@ -205,11 +205,8 @@ bool writes_alias(CUdeviceptr to, A...) {
 /// has waited.
 template <class... A>
 CUresult finish_of_host(lane& own, bool per_thread, CUdeviceptr to, A...) {
-  process& p = process::instance();
-  const auto block = p.addresses().find(to);
-  const bool kept_twice = block && names_host(block->kind) && block->kind != memory_kind::host_range;
-  const auto chunk = kept_twice && p.arena().holds(to) ? p.arena().chunk_of(to) : std::nullopt;
-  if (!kept_twice || (chunk && chunk->shared)) return CUDA_SUCCESS;
+  const auto block = process::instance().addresses().find(to);
+  if (!block || !names_host(block->kind) || same_pages(to)) return CUDA_SUCCESS;
   return finish(own, per_thread ? marshal::flavour::sync_per_thread : marshal::flavour::sync);
 }
 

@@ -26,10 +26,12 @@ constexpr std::uint64_t piece = 1u << 20;
 /// A copy of which the server has both ends. The synchronous kinds wait there.
 CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
   address_table& addresses = process::instance().addresses();
-  const bool host_to = shown(to).has_value(), host_from = shown(from).has_value();
+  const auto shown_to = shown(to), shown_from = shown(from);
+  const bool host_to = shown_to.has_value(), host_from = shown_from.has_value();
+  const auto in_range = [](const auto& block) { return block && block->how == shown_block::kept::in_range; };
   // An address that is not in the books may be wrong: then the program hears of it now.
   const bool known = (host_to || addresses.covers(to, size)) && (host_from || addresses.covers(from, size)) &&
-                     !any_capture_open() && !in_host_range(to) && !in_host_range(from);
+                     !any_capture_open() && !in_range(shown_to) && !in_range(shown_from);
   // With page-locked memory a synchronous copy is one on the default stream that is waited for, and the
   // server can look whether a stream is done before it lets others go on: no thread waits for another if it
   // is soon.
@@ -132,7 +134,8 @@ CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream 
     if (code != CUDA_SUCCESS) return code;
     done += n;
   }
-  return shown(to) && !in_host_range(to) ? finish(own, how) : CUDA_SUCCESS;
+  const auto there_too = shown(to);
+  return there_too && there_too->how == shown_block::kept::twice ? finish(own, how) : CUDA_SUCCESS;
 }
 
 CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream stream, flavour how) {

@@ -58,12 +58,12 @@ bool brings_shared_results(api::opcode code, std::span<const std::byte> payload)
   if (code == cuMemcpyHtoD_v2) {
     wire::reader from(payload);
     const auto body = marshal::take_body<marshal::copy_in_body>(from);
-    return marshal::on_stream(body.how) && (p.arena().holds(body.to) || in_host_range(body.to));
+    return marshal::on_stream(body.how) && (p.arena().holds(body.to) || same_pages(body.to));
   }
   if (code == cuMemcpyAsync) {
     wire::reader from(payload);
     const auto body = marshal::take_body<marshal::copy_across_body>(from);
-    return marshal::on_stream(body.how) && (p.arena().holds(body.to) || in_host_range(body.to));
+    return marshal::on_stream(body.how) && (p.arena().holds(body.to) || same_pages(body.to));
   }
   if (code == cuGraphLaunch || code == cuStreamWaitEvent || code == cuStreamWaitEvent_ptsz) return true;
   if (!p.host_memory_mapped()) return false;

@@ -29,42 +29,38 @@ CUresult wait_for_current(lane& own) {
       reply);
 }
 
-/// The place of a range in a block that the server has.
-std::uint64_t name_part(const mirror& m, std::uint64_t address, std::uint64_t size) {
-  const std::uint64_t offset = address - m.base;
-  if (size > m.size - offset) return 0;
-  if (!m.kernels) process::instance().mirrors().add_part(m.base, {offset, offset + size});
-  return m.device_address + offset;
+/// The place of a range in a block that the server has. What was on its way here has landed.
+server_place place_in(lane& own, const shown_block& block, std::uint64_t address, std::uint64_t size) {
+  if (const CUresult code = settle(own, reinterpret_cast<const void*>(address), size); code != CUDA_SUCCESS)
+    return {code, 0};
+  const std::uint64_t offset = address - block.base;
+  if (size > block.size - offset) return {};
+  if (!block.kernels) process::instance().mirrors().add_part(block.base, {offset, offset + size});
+  return {CUDA_SUCCESS, block.device_address + offset};
 }
 
 }  // namespace
 
-std::optional<mirror> shown(std::uint64_t address) {
+std::optional<shown_block> same_pages(std::uint64_t address) {
   process& p = process::instance();
   if (p.arena().in_use() && p.arena().holds(address)) {
-    if (const auto chunk = p.arena().chunk_of(address); chunk && chunk->shared) {
-      mirror same;
-      same.base = same.device_address = chunk->base;
-      same.size = chunk->size;
-      return same;
-    }
+    const auto chunk = p.arena().chunk_of(address);
+    if (!chunk || !chunk->shared) return std::nullopt;
+    return shown_block{chunk->base, chunk->size, chunk->base, shown_block::kept::once};
   }
-  if (p.virtual_memory().has_host()) {
-    if (const auto made = p.virtual_memory().at(address); made && made->host) {
-      mirror same;
-      same.base = same.device_address = made->base;
-      same.size = made->size;
-      return same;
-    }
-  }
-  return p.mirrors().any() ? p.mirrors().find(address) : std::nullopt;
+  if (!p.virtual_memory().has_host()) return std::nullopt;
+  const auto made = p.virtual_memory().at(address);
+  if (!made || !made->host) return std::nullopt;
+  return shown_block{made->base, made->size, made->base, shown_block::kept::in_range};
 }
 
-bool in_host_range(std::uint64_t address) {
-  process& p = process::instance();
-  if (!p.virtual_memory().has_host()) return false;
-  const auto made = p.virtual_memory().at(address);
-  return made && made->host;
+std::optional<shown_block> shown(std::uint64_t address) {
+  if (const auto same = same_pages(address)) return same;
+  const mirrors& twice = process::instance().mirrors();
+  const auto found = twice.any() ? twice.find(address) : std::nullopt;
+  if (!found) return std::nullopt;
+  return shown_block{found->base, found->size, found->device_address, shown_block::kept::twice,
+                     found->kernels};
 }
 
 bool page_locked(std::uint64_t address, std::uint64_t size) {
@@ -93,14 +89,11 @@ CUresult settle(lane& own, const void* source, std::uint64_t size) {
 
 server_place place_on_server(lane& own, std::uint64_t address, std::uint64_t size) {
   const auto known = shown(address);
-  if (!known) return {};
-  if (const CUresult code = settle(own, reinterpret_cast<const void*>(address), size); code != CUDA_SUCCESS)
-    return {code, 0};
-  return {CUDA_SUCCESS, name_part(*known, address, size)};
+  return known ? place_in(own, *known, address, size) : server_place{};
 }
 
 server_place make_place_on_server(lane& own, std::uint64_t address, std::uint64_t size) {
-  if (shown(address)) return place_on_server(own, address, size);
+  if (const auto known = shown(address)) return place_in(own, *known, address, size);
   if (!page_locked(address, size)) return {};
   const auto block = process::instance().addresses().find(address);
   std::uint64_t there = 0;

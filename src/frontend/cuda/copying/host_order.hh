@@ -13,16 +13,28 @@
 #include <optional>
 
 #include "frontend/cuda/requests.hh"
-#include "frontend/memory/mirrors.hh"
 
 namespace outboard::frontend::cuda {
 
-/// The block of host memory that the server has too in which the address lies: what is there may be newer.
-std::optional<mirror> shown(std::uint64_t address);
+/// A block of host memory that the server has, too.
+struct shown_block {
+  enum class kept : std::uint8_t {
+    twice,     ///< what is there may be newer (mirrors.hh)
+    once,      ///< page-locked: both sides have the same pages
+    in_range,  ///< the same pages, which the program made by cuMemCreate
+  };
+  std::uint64_t base = 0, size = 0;
+  std::uint64_t device_address = 0;
+  kept how = kept::once;
+  bool kernels = true;  ///< twice: kernels may know it, else copies alone
+};
 
-/// Memory of the host that the program made by cuMemCreate: both sides have its pages, and a copy that its
-/// caller waits for is over there, too.
-bool in_host_range(std::uint64_t address);
+/// In which the address lies, if both sides have its pages: a copy that its caller waits for is over there,
+/// too.
+std::optional<shown_block> same_pages(std::uint64_t address);
+
+/// In which the address lies.
+std::optional<shown_block> shown(std::uint64_t address);
 
 /// All of the host range is one page-locked block.
 bool page_locked(std::uint64_t address, std::uint64_t size);
