@@ -22,16 +22,9 @@ bool shares_host_memory() {
   return server && server->passes_descriptors();
 }
 
-CUresult call_for_pages(lane& own, api::opcode code, std::span<const std::byte> body,
-                        std::vector<std::byte>& reply, unique_fd& pages) {
-  own.how = answered::waited;
-  unique_fd file;
-  const CUresult answer = process::instance().server()->call(
-      {static_cast<std::uint32_t>(code), own.id, 0, body, {}}, reply, nullptr, &file);
-  if (answer != CUDA_SUCCESS) return answer;
+CUresult take_pages(api::opcode code, unique_fd&& file, unique_fd& pages) {
   if (file && !size_of_sealed_file(file.get())) return malformed_reply(code);
-  pages = std::move(file);
-  return answer;
+  return pages = std::move(file), CUDA_SUCCESS;
 }
 
 bool map_pages(const placement& made, int pages) {

@@ -11,10 +11,18 @@ namespace outboard::frontend::cuda {
 /// Can client and server have the same pages? Over a network they cannot.
 bool shares_host_memory();
 
-/// Sends the request (in no context) and takes the file that comes with its answer, if one does. A file that
-/// could lose pages ends the session: it would end this process later.
-CUresult call_for_pages(lane& own, api::opcode code, std::span<const std::byte> body,
-                        std::vector<std::byte>& reply, unique_fd& pages);
+/// The file that came with an answer, if one did. One that could lose pages ends the session: it would end
+/// this process later.
+CUresult take_pages(api::opcode code, unique_fd&& file, unique_fd& pages);
+
+/// Calls (in no context) and takes the file that comes with the answer.
+template <class Body>
+CUresult call_for_pages(lane& own, api::opcode code, const Body& body, std::vector<std::byte>& reply,
+                        unique_fd& pages) {
+  unique_fd file;
+  const CUresult answer = call_apart(own, code, 0, body, reply, &file);
+  return answer == CUDA_SUCCESS ? take_pages(code, std::move(file), pages) : answer;
+}
 
 /// The server's pages in the place of the reservation; out of the program's reach until it is given access.
 bool map_pages(const placement& made, int pages);

@@ -120,6 +120,19 @@ class request {
   wire::writer writer_;
 };
 
+/// A call in buffers of its own: the lane's may hold the request at hand. Goes as it is, with nothing before
+/// it. `descriptor`: takes the one that comes with the answer, if any.
+template <class Body>
+CUresult call_apart(lane& own, api::opcode code, std::uint64_t context, const Body& body,
+                    std::vector<std::byte>& reply, unique_fd* descriptor = nullptr) {
+  std::vector<std::byte> bytes;
+  wire::writer w(bytes);
+  marshal::put_body(w, body);
+  own.how = answered::waited;
+  return process::instance().server()->call({static_cast<std::uint32_t>(code), own.id, context, bytes, {}},
+                                            reply, nullptr, descriptor);
+}
+
 /// Reads one value of a reply.
 template <class T>
 CUresult take(request& r, CUresult code, T& out) {

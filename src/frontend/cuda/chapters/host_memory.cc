@@ -42,13 +42,9 @@ bool is_mapped(std::uint64_t address, std::uint64_t size) {
 /// the device's own, and each side sees at once what the other writes.
 CUresult share_with_server(lane& own, pinned_chunk& chunk, unique_fd* file = nullptr) {
   unique_fd memory;
-  std::vector<std::byte> request, reply;
-  wire::writer w(request);
-  marshal::put_body(w, marshal::host_share_body{chunk.base, chunk.size});
-  own.how = answered::waited;
-  const CUresult code = process::instance().server()->call(
-      {static_cast<std::uint32_t>(api::opcode::cuMemHostAlloc), own.id, own.context_handle(), request, {}},
-      reply, nullptr, &memory);
+  std::vector<std::byte> reply;
+  const CUresult code = call_apart(own, api::opcode::cuMemHostAlloc, own.context_handle(),
+                                   marshal::host_share_body{chunk.base, chunk.size}, reply, &memory);
   if (code != CUDA_SUCCESS) return code;
   if (!memory || !map_shared(chunk.base, chunk.size, memory.get(), 0)) return CUDA_ERROR_OPERATING_SYSTEM;
   chunk.shared = true;

@@ -102,11 +102,10 @@ CUresult ends::cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* hand
   const std::uint64_t id = allocations().reserve(std::move(made));
   if (!id) return CUDA_ERROR_OUT_OF_MEMORY;
   book().use();
-  std::vector<std::byte> bytes, reply;
-  wire::writer w(bytes);
-  marshal::put_body(w, marshal::share_import_body{id, *token});
+  std::vector<std::byte> reply;
   constexpr auto code = api::opcode::cuMemImportFromShareableHandle;
-  const CUresult answer = call_for_pages(own, code, bytes, reply, info->pages);
+  const CUresult answer =
+      call_for_pages(own, code, marshal::share_import_body{id, *token}, reply, info->pages);
   if (answer != CUDA_SUCCESS) return allocations().release(id), answer;
   wire::reader from(reply);
   const auto about = marshal::take_body<marshal::allocation_body>(from);

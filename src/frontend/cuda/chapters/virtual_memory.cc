@@ -207,10 +207,8 @@ CUresult ends::cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, co
   body.size = size;
   CUresult code = CUDA_SUCCESS;
   if (of_host(prop->location.type)) {
-    std::vector<std::byte> bytes, reply;
-    wire::writer w(bytes);
-    marshal::put_body(w, body);
-    code = call_for_pages(own, api::opcode::cuMemCreate, bytes, reply, memory->pages);
+    std::vector<std::byte> reply;
+    code = call_for_pages(own, api::opcode::cuMemCreate, body, reply, memory->pages);
     if (code == CUDA_SUCCESS && !memory->pages) code = malformed_reply(api::opcode::cuMemCreate);
   } else {
     request r(api::opcode::cuMemCreate, own);

@@ -171,18 +171,6 @@ void note_event(const lane& own, api::opcode code, std::span<const std::byte> pa
   }
 }
 
-/// Not through the lane's buffers: the request at hand lies there.
-template <class Body>
-CUresult ask(lane& own, api::opcode code, std::uint64_t context, const Body& body,
-             std::vector<std::byte>& reply) {
-  std::vector<std::byte> bytes;
-  wire::writer w(bytes);
-  marshal::put_body(w, body);
-  own.how = answered::waited;
-  return process::instance().server()->call({static_cast<std::uint32_t>(code), own.id, context, bytes, {}},
-                                            reply);
-}
-
 CUresult show_all(lane& own, std::vector<std::uint64_t>& addresses) {
   std::sort(addresses.begin(), addresses.end());  // a table may name one block many times
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
@@ -235,7 +223,8 @@ void tell_left(lane& own) {
 work_questions questions() {
   const auto about_stream = [](lane& own, const work_flow& flow) {
     std::vector<std::byte> reply;
-    return ask(own, api::opcode::cuStreamQuery, flow.context, marshal::handle_body{flow.stream}, reply);
+    return call_apart(own, api::opcode::cuStreamQuery, flow.context, marshal::handle_body{flow.stream},
+                      reply);
   };
   const auto wait = [](lane& own, std::uint64_t context) {
     std::vector<std::byte> reply;
@@ -257,8 +246,8 @@ CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marsha
   made.context = own.context_handle();
   made.memory = view;  // variables are small: no file, all of it is looked at
   std::vector<std::byte> reply;
-  const CUresult code = ask(own, api::opcode::cuMemHostGetDevicePointer_v2, made.context,
-                            marshal::host_map_body{address, size, 0, kind}, reply);
+  const CUresult code = call_apart(own, api::opcode::cuMemHostGetDevicePointer_v2, made.context,
+                                   marshal::host_map_body{address, size, 0, kind}, reply);
   if (code != CUDA_SUCCESS) return code;
   wire::reader from(reply);
   made.device_address = marshal::take_body<marshal::address_reply>(from).address;
@@ -294,12 +283,14 @@ void hide_block(lane& own, std::uint64_t address) {
   process& p = process::instance();
   const auto gone = p.mirrors().remove(address);
   std::vector<std::byte> reply;
-  if (gone) (void)ask(own, api::opcode::cuMemFreeHost, gone->context, marshal::handle_body{address}, reply);
+  if (gone)
+    (void)call_apart(own, api::opcode::cuMemFreeHost, gone->context, marshal::handle_body{address}, reply);
 }
 
 void unshare(lane& own, std::uint64_t address) {
   std::vector<std::byte> reply;
-  (void)ask(own, api::opcode::cuMemFreeHost, own.context_handle(), marshal::handle_body{address}, reply);
+  (void)call_apart(own, api::opcode::cuMemFreeHost, own.context_handle(), marshal::handle_body{address},
+                   reply);
 }
 
 CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,

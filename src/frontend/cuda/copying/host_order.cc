@@ -12,13 +12,9 @@ namespace {
 
 /// Asks for nothing; whatever the server answers, it sends first what has become complete.
 CUresult catch_up(lane& own) {
-  std::vector<std::byte> bytes, reply;
-  wire::writer w(bytes);
-  marshal::put_body(w, marshal::fetch_body{1, 0, 1});
-  own.how = answered::waited;
-  return process::instance().server()->call(
-      {static_cast<std::uint32_t>(marshal::service::memory_fetch), own.id, own.context_handle(), bytes, {}},
-      reply);
+  std::vector<std::byte> reply;
+  return call_apart(own, static_cast<api::opcode>(marshal::service::memory_fetch), own.context_handle(),
+                    marshal::fetch_body{1, 0, 1}, reply);
 }
 
 CUresult wait_for_current(lane& own) {
