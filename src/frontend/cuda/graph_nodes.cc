@@ -47,7 +47,8 @@ told_parameters& keep(told_table& all, CUgraphNode node, std::uint64_t graph,
 
 bool context_ok(CUcontext context) { return !context || process::instance().find_context(value_of(context)); }
 
-/// One end of a copy as the program gives it.
+/// One end of a copy as the program gives it; what the server has too is a device's, whatever the program
+/// calls it: it is copied there, and here it may be closed while the graph runs.
 struct side {
   std::size_t x, y, z, lod;
   CUmemorytype type;
@@ -58,20 +59,25 @@ struct side {
 };
 
 bool on_host(const side& s) {
-  // What the server has too is copied there, whatever the program calls it: here it may be closed.
-  if (s.type == CU_MEMORYTYPE_HOST) return !on_device(reinterpret_cast<std::uint64_t>(s.host));
+  if (s.type == CU_MEMORYTYPE_HOST) return true;
   if (s.type != CU_MEMORYTYPE_UNIFIED) return false;
   const auto block = process::instance().addresses().find(s.device);
   return !block || is_host(block->kind);
 }
 
+side as_it_lies(side s) {
+  const auto place = reinterpret_cast<CUdeviceptr>(s.host);
+  if (s.type == CU_MEMORYTYPE_HOST && on_device(place)) s.type = CU_MEMORYTYPE_DEVICE, s.device = place;
+  return s;
+}
+
 side from_of(const CUDA_MEMCPY3D& p) {
-  return {p.srcXInBytes, p.srcY,      p.srcZ,     p.srcLOD,   p.srcMemoryType,
-          p.srcHost,     p.srcDevice, p.srcArray, p.srcPitch, p.srcHeight};
+  return as_it_lies({p.srcXInBytes, p.srcY, p.srcZ, p.srcLOD, p.srcMemoryType, p.srcHost, p.srcDevice,
+                     p.srcArray, p.srcPitch, p.srcHeight});
 }
 side to_of(const CUDA_MEMCPY3D& p) {
-  return {p.dstXInBytes, p.dstY,      p.dstZ,     p.dstLOD,   p.dstMemoryType,
-          p.dstHost,     p.dstDevice, p.dstArray, p.dstPitch, p.dstHeight};
+  return as_it_lies({p.dstXInBytes, p.dstY, p.dstZ, p.dstLOD, p.dstMemoryType, p.dstHost, p.dstDevice,
+                     p.dstArray, p.dstPitch, p.dstHeight});
 }
 
 /// The program's memory on this side of a copy; false: it makes no sense.
@@ -84,11 +90,8 @@ bool box_of(const side& s, const CUDA_MEMCPY3D& p, host_box& box) {
   return from && (p.Height <= 1 || box.pitch >= p.WidthInBytes);
 }
 
-CUresult put_side(side s, const CUDA_MEMCPY3D& p, node_parameters& out, std::vector<std::uint64_t>& made) {
-  // Managed memory is the server's too, and may be closed here while the graph runs.
-  if (const auto place = reinterpret_cast<CUdeviceptr>(s.host);
-      s.type == CU_MEMORYTYPE_HOST && on_device(place))
-    s.type = CU_MEMORYTYPE_DEVICE, s.device = place;
+CUresult put_side(const side& s, const CUDA_MEMCPY3D& p, node_parameters& out,
+                  std::vector<std::uint64_t>& made) {
   std::vector<std::uint64_t>& n = out.numbers;
   if (!on_host(s)) {
     const auto type = s.type == CU_MEMORYTYPE_UNIFIED ? CU_MEMORYTYPE_DEVICE : s.type;
