@@ -1,6 +1,6 @@
-// Bytes of device memory that this session holds, by device. Kept by whoever allocates and frees; any thread.
-// Where the worker has an activity page they stand in it, so that NVML's helper answers with the same
-// numbers.
+// Bytes of device memory that this session holds, by device, and of the host's memory that it made as
+// cuMemCreate makes it. Kept by whoever allocates and frees; any thread. Where the worker has an activity
+// page the devices' stand in it, so that NVML's helper answers with the same numbers.
 #pragma once
 
 #include <array>
@@ -27,6 +27,10 @@ class device_tally {
   void add_pooled(std::int32_t device, std::uint64_t bytes) { change(device, bytes, bytes); }
   void take_pooled(std::int32_t device, std::uint64_t bytes) { change(device, 0 - bytes, 0 - bytes); }
 
+  void add_of_host(std::uint64_t bytes) { of_host_.fetch_add(bytes, std::memory_order_relaxed); }
+  void take_of_host(std::uint64_t bytes) { of_host_.fetch_sub(bytes, std::memory_order_relaxed); }
+  std::uint64_t of_host() const { return of_host_.load(std::memory_order_relaxed); }
+
   std::uint64_t bytes(std::int32_t device) const;
   /// May the session hold so much more of it, if `most` is all that it may?
   bool fits(std::int32_t device, std::uint64_t more, std::uint64_t most) const {
@@ -44,6 +48,7 @@ class device_tally {
   shown_boards* boards_ = &own_;
   account_share* account_ = nullptr;
   std::array<std::atomic<std::uint64_t>, most_shown_boards> pooled_{};
+  std::atomic<std::uint64_t> of_host_{0};
 };
 
 }  // namespace outboard::backend

@@ -87,7 +87,6 @@ outcome import_host_memory(call& c, const marshal::share_import_body& body, shar
     c.core.send_descriptor(c.header.ticket, found.descriptor.get());
     c.session.virtual_memory().created_on_host(body.handle, found.about.size, std::move(found.descriptor),
                                                node);
-    c.session.mirrors().count_beside(c.session.virtual_memory().host_bytes());
   }
   marshal::put_body(c.reply, described(prop, body.handle, found.about.size));
   return outcome::answer(code);

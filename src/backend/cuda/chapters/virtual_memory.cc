@@ -31,7 +31,6 @@ CUresult native_memory(call& c, std::uint64_t handle, CUmemGenericAllocationHand
 
 /// Memory of the host, of which the client gets the pages: both sides map them, wherever the program does.
 outcome create_on_host(call& c, const marshal::allocation_body& body) {
-  virtual_ranges& ranges = c.session.virtual_memory();
   unique_fd file;
   CUresult code = CUDA_SUCCESS;
   if (!c.core.passes_descriptors()) {
@@ -49,8 +48,7 @@ outcome create_on_host(call& c, const marshal::allocation_body& body) {
   if (!kept) return outcome::malformed();
   if (code == CUDA_SUCCESS) {
     c.core.send_descriptor(c.header.ticket, file.get());
-    ranges.created_on_host(body.handle, body.size, std::move(file), body.location);
-    c.session.mirrors().count_beside(ranges.host_bytes());
+    c.session.virtual_memory().created_on_host(body.handle, body.size, std::move(file), body.location);
   }
   return outcome::answer(code);
 }
@@ -108,7 +106,6 @@ outcome cuMemRelease(call& c) {
   if (const kept_offer offer = offer_of(gone); offer && body.keep)
     c.session.lasting_offers().emplace(*offer, gone.extra);
   c.session.virtual_memory().released(body.handle);
-  c.session.mirrors().count_beside(c.session.virtual_memory().host_bytes());
   c.objects().erase(body.handle);
   return outcome::answer(code);
 }
@@ -134,7 +131,6 @@ outcome cuMemUnmap(call& c) {
   virtual_ranges& ranges = c.session.virtual_memory();
   std::vector<host_piece> going;
   const CUresult code = ranges.unmap(body.address, body.size, going);
-  c.session.mirrors().count_beside(ranges.host_bytes());
   if (going.empty()) return outcome::answer(code);
   // The driver waits for all work: others go on meanwhile.
   c.give_up_turn();

@@ -508,7 +508,7 @@ std::uint64_t mirrors::pinned_bytes() const {
 }
 
 bool mirrors::admits_page_locked(std::uint64_t size) const {
-  const std::uint64_t held = pinned_bytes() + beside_.load();
+  const std::uint64_t held = pinned_bytes() + held_.of_host();
   return size <= most_pinned_ - std::min(most_pinned_, held);
 }
 

@@ -84,10 +84,9 @@ class mirrors {
   CUresult answer(marshal::memory_question& q, std::uint64_t context, std::vector<std::byte>& changes);
 
   std::uint64_t pinned_bytes() const;
-  /// Has the host room for so much more page-locked memory of this session's?
+  /// Has the host room for so much more page-locked memory of this session's? What virtual_ranges have
+  /// counts, too.
   bool admits_page_locked(std::uint64_t size) const;
-  /// What of it is not in these blocks (virtual_ranges).
-  void count_beside(std::uint64_t bytes) { beside_.store(bytes); }
   std::uint64_t managed_bytes() const;
   std::vector<mirrored> all() const;  ///< for records: without variables
 
@@ -137,7 +136,6 @@ class mirrors {
   std::atomic<bool> in_use_{false};
   std::atomic<int> refused_{CUDA_SUCCESS};  // what the next question of a look is answered
   std::atomic<std::size_t> managed_blocks_{0}, variables_{0};
-  std::atomic<std::uint64_t> beside_{0};
   std::uint64_t pinned_ = 0, managed_ = 0, most_pinned_ = 0;
 };
 

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <thread>
 
+#include "backend/cuda/memory/virtual_ranges.hh"
 #include "base/sanitizers.hh"
+#include "base/sealed_file.hh"
 #include "device/mock/mock.hh"
 
 namespace outboard::backend {
@@ -98,6 +100,17 @@ TEST_F(MirrorsTest, PinnedMemoryLiesAtTheClientsAddressOrNowhere) {
   EXPECT_TRUE(blocks_.drop(base));
   EXPECT_FALSE(blocks_.drop(base));
   EXPECT_EQ(blocks_.pinned_bytes(), 0u);
+  EXPECT_EQ(map(base, page), CUDA_SUCCESS);
+}
+
+TEST_F(MirrorsTest, MemoryOfTheHostThatIsMappedTakesOfTheRoomForPageLockedMemory) {
+  virtual_ranges ranges(table_, held_);
+  constexpr std::uint64_t all = 1ull << 50;
+  EXPECT_TRUE(blocks_.admits_page_locked(page));
+  ranges.created_on_host(7, all, make_sealed_file(page, "mirrors_test"), 0);
+  EXPECT_FALSE(blocks_.admits_page_locked(page));
+  EXPECT_EQ(map(base, page), CUDA_ERROR_OUT_OF_MEMORY);
+  ranges.released(7);
   EXPECT_EQ(map(base, page), CUDA_SUCCESS);
 }
 

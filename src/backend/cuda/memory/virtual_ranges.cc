@@ -62,7 +62,7 @@ void virtual_ranges::created_on_host(std::uint64_t handle, std::uint64_t size, u
   made.size = size;
   made.file = std::move(file);
   made.node = node;
-  host_bytes_ += size;
+  held_.add_of_host(size);
 }
 
 int virtual_ranges::host_file(std::uint64_t handle) const {
@@ -82,7 +82,7 @@ void virtual_ranges::forget_if_gone(std::map<std::uint64_t, physical>::iterator 
   if (!memory->second.released || memory->second.mappings != 0) return;
   const physical& gone = memory->second;
   if (gone.file) {
-    host_bytes_ -= gone.size;
+    held_.take_of_host(gone.size);
   } else {
     bytes_ -= gone.size;
     held_.take(gone.device, gone.size);

@@ -56,7 +56,7 @@ class virtual_ranges {
   CUresult set_access(const marshal::access_body& wanted, const std::vector<CUmemAccessDesc>& access);
 
   std::uint64_t bytes() const { return bytes_; }
-  std::uint64_t host_bytes() const { return host_bytes_; }
+  std::uint64_t host_bytes() const { return held_.of_host(); }
   /// Requests that make all of it again; creations are the objects' records. Tickets order them.
   std::vector<marshal::record_body> records() const;
 
@@ -93,7 +93,7 @@ class virtual_ranges {
   void forget_if_gone(std::map<std::uint64_t, physical>::iterator memory);
 
   std::map<std::uint64_t, physical> memory_;  // by handle
-  std::uint64_t bytes_ = 0, host_bytes_ = 0;
+  std::uint64_t bytes_ = 0;
   mutable std::mutex going_mutex_;                // guards what follows
   std::map<std::uint64_t, std::uint64_t> going_;  // address, size: of the host's, and not over
 };
