@@ -1,14 +1,21 @@
 // A driver that waits, inside a call, for a host function of the client to finish: as a real one does when it
 // loads a module, frees memory, or has no room behind the function (on a 580 driver 1021 launches). The
-// client's answer, and what the client must ask before it can answer, get through all the same.
+// client's answer, and what the client must ask before it can answer, get through all the same. So do words
+// of memory that both sides have, for which a stream may wait that the driver waits for.
 #include <condition_variable>
 
+#include "base/sanitizers.hh"
 #include "loopback_session.hh"
+#include "marshal/cuda/memory_changes.hh"
 
 namespace outboard::tests {
 namespace {
 
 using any_device = ::outboard::device::device;
+
+/// The worker lives in this process: it page-locks memory of its own here, and the client has none.
+constexpr std::uint64_t words = under_tsan ? 0x7e8c'0000'0000 : 0x208c'0000'0000, words_size = 4096;
+constexpr std::size_t answer_at = 1024;
 
 /// Host functions run on threads of their own; some calls wait until none runs.
 class driver_at_work {
@@ -18,6 +25,16 @@ class driver_at_work {
   void wait_until_none_runs() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return running_ == 0; });
+  }
+  /// Calls that wait also tell a word, and wait for one of the client's.
+  void exchange_words(bool on) { exchanges_ = on; }
+  CUresult await_answer() {
+    if (!exchanges_) return CUDA_SUCCESS;
+    std::atomic_ref(*reinterpret_cast<std::uint32_t*>(words)).store(1);
+    const std::atomic_ref answer(*reinterpret_cast<std::uint32_t*>(words + answer_at));
+    const auto end = std::chrono::steady_clock::now() + 5s;
+    while (answer.load() == 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+    return answer.load() != 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   }
 
  private:
@@ -29,6 +46,7 @@ class driver_at_work {
   std::mutex mutex_;
   std::condition_variable changed_;
   int running_ = 0;
+  std::atomic<bool> exchanges_{false};
 };
 
 driver_at_work& at_work() {
@@ -48,7 +66,7 @@ class waiting_device : public any_device {
       return CUDA_SUCCESS;
     };
     table_.cuCtxSetLimit = [](CUlimit, std::size_t) {
-      return at_work().wait_until_none_runs(), CUDA_SUCCESS;
+      return at_work().wait_until_none_runs(), at_work().await_answer();
     };
     table_.cuMemsetD8Async = [](CUdeviceptr, unsigned char, std::size_t, CUstream) {
       return at_work().wait_until_none_runs(), CUDA_SUCCESS;
@@ -73,6 +91,7 @@ class blocked_driver : public loopback_session {
   void TearDown() override {
     if (session_) session_->goodbye();
     if (client_.joinable()) client_.join();
+    at_work().exchange_words(false);
     at_work().wait_until_none_runs();
     loopback_session::TearDown();
   }
@@ -101,12 +120,23 @@ class blocked_driver : public loopback_session {
   }
   /// What a program's host memory needs before and after a host function, from a thread without a context.
   CUresult fetch_and_update(std::uint32_t lane) {
+    std::vector<std::byte> changes;
+    const CUresult code = fetch(lane, changes);
+    return code == CUDA_SUCCESS ? update(lane, {}) : code;
+  }
+  CUresult fetch(std::uint32_t lane, std::vector<std::byte>& changes) {
     const auto ask = encoded(marshal::fetch_body{});
     std::vector<std::byte> reply;
     const CUresult code =
         session_->call({static_cast<std::uint32_t>(marshal::service::memory_fetch), lane, 0, ask, {}}, reply);
-    if (code != CUDA_SUCCESS) return code;
-    return session_->post({static_cast<std::uint32_t>(marshal::service::memory_update), lane, 0, {}, {}});
+    wire::reader from(reply);
+    if (code == CUDA_SUCCESS) marshal::take_body<marshal::fetch_body>(from);
+    changes.assign(from.rest().begin(), from.rest().end());
+    return code;
+  }
+  CUresult update(std::uint32_t lane, std::span<const std::byte> changes) {
+    return session_->post(
+        {static_cast<std::uint32_t>(marshal::service::memory_update), lane, 0, {}, changes});
   }
 
   std::unique_ptr<waiting_device> waiting_;
@@ -175,6 +205,26 @@ TEST_F(blocked_driver, a_post_whose_handler_would_wait_elsewhere_holds_nobody_up
     EXPECT_EQ(synchronize(1), CUDA_SUCCESS);
     EXPECT_EQ(ran.load(), i);
   }
+}
+
+/// No host function is expected: words have no place among the requests, and no other request gets through.
+TEST_F(blocked_driver, words_go_both_ways_while_a_call_is_inside) {
+  start_client();
+  ASSERT_EQ(call(1, opcode::cuMemHostGetDevicePointer_v2,
+                 encoded(marshal::host_map_body{words, words_size, 0, marshal::host_block::pinned})),
+            CUDA_SUCCESS);
+  at_work().exchange_words(true);
+  std::thread inside([&] { EXPECT_EQ(set_limit(1), CUDA_SUCCESS); });
+  std::vector<std::byte> seen;
+  for (const auto end = std::chrono::steady_clock::now() + 5s;
+       seen.empty() && std::chrono::steady_clock::now() < end;)
+    EXPECT_EQ(fetch(2, seen), CUDA_SUCCESS);
+  EXPECT_FALSE(seen.empty());
+  std::vector<std::byte> memory(words_size), shadow(words_size), answer;
+  memory[answer_at] = std::byte{1};
+  marshal::find_changes(words, memory, shadow, 0, words_size * 2, ~0ull >> 1, answer);
+  EXPECT_EQ(update(2, answer), CUDA_SUCCESS);
+  inside.join();
 }
 
 TEST_F(blocked_driver, much_is_sent_meanwhile) {
