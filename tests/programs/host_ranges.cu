@@ -330,6 +330,36 @@ void copies() {
 }
 
 /// The memory belongs to no context.
+/// A device's memory in the same range: what is said of both at once holds for each.
+void beside_a_devices() {
+  CUmemAllocationProp p = properties();
+  p.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemGenericAllocationHandle memory = make(), there = 0;
+  MUST(cuMemCreate(&there, size, &p, 0));
+  const CUdeviceptr at = map(memory), next = at + size;
+  MUST(cuMemMap(next, size, 0, there, 0));
+  const auto let_device = [&](CUdeviceptr to, std::size_t bytes, CUmemAccess_flags flags) {
+    CUmemAccessDesc access{};
+    access.location = p.location;
+    access.flags = flags;
+    MUST(cuMemSetAccess(to, bytes, &access, 1));
+  };
+  let_device(next, size, all);
+  MUST(cuMemsetD8(next, 1, size));
+  let_device(at, 2 * size, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  EXPECT(cuMemsetD8(next, 2, size) == CUDA_ERROR_INVALID_VALUE);
+  let_device(at, 2 * size, all);
+  MUST(cuMemsetD8(at, 3, size));
+  MUST(cuMemsetD8(next, 4, size));
+  unsigned last = 0;
+  MUST(cuMemcpyDtoH(&last, next + size - sizeof last, sizeof last));
+  EXPECT(last == 0x04040404);
+  MUST(cuMemUnmap(at, 2 * size));
+  MUST(cuMemRelease(memory));
+  MUST(cuMemRelease(there));
+  MUST(cuMemAddressFree(at, 2 * size));
+}
+
 void outlives_a_reset() {
   const CUmemGenericAllocationHandle memory = make();
   const CUdeviceptr at = map(memory);
@@ -365,6 +395,7 @@ void alone(channel&) {
   answers_about_pointers();
   words_by_turns();
   copies();
+  beside_a_devices();
   outlives_a_reset();
 }
 

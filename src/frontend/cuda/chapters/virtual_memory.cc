@@ -283,8 +283,7 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   if (!desc || count == 0 || !p.virtual_memory().tiled(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
   const std::vector<placement> all = p.virtual_memory().within(ptr, size);
-  const auto is_host = [](const placement& made) { return made.host; };
-  const bool host = std::all_of(all.begin(), all.end(), is_host);
+  const bool host = std::all_of(all.begin(), all.end(), [](const placement& made) { return made.host; });
   if (count > p.facts().devices.size() + (host ? 1 : 0)) return CUDA_ERROR_INVALID_VALUE;
   marshal::access_body body{ptr, size, {}};
   for (const CUmemAccessDesc& d : std::span(desc, count)) {
@@ -307,7 +306,7 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
   const bool open = std::all_of(desc, desc + count, [](const CUmemAccessDesc& d) {
     return d.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   });
-  if (!std::any_of(all.begin(), all.end(), is_host)) p.addresses().set_closed(ptr, size, !open);
+  p.addresses().set_closed(ptr, size, !open);
   return code;
 }
 
