@@ -1,9 +1,10 @@
-// Whether anything can have happened since the device was last seen idle: who waits for idle work again need
-// not ask the server. Any thread. Counts are spread, so that threads that launch do not share a cache line.
+// Tells whether anything can have happened since the device was last seen idle: a thread that waits for idle
+// work again need not ask the server. Any thread. Counts are spread, so that threads that launch do not share
+// a cache line.
 //
-// A request counts once it is under way and before the program is told: a request that a later wait would
-// have to cover is therefore in every mark taken after it, and one that overlaps a wait is in no mark taken
-// before the wait.
+// A request counts once it is under way and before the program learns of it. So every mark taken after a
+// request has it, if a later wait would have to cover it, and no mark taken before a wait has a request that
+// overlaps the wait.
 #pragma once
 
 #include <array>

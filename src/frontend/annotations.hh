@@ -1,5 +1,5 @@
-// What a program says of its own work by NVTX: ranges, marks, and names of its threads and handles; and who
-// is told of it: the profile (profile.hh), and the profiler in the program. Any thread.
+// What a program says of its own work by NVTX: ranges, marks, and names of its threads and handles. Two parts
+// get it: the profile (profile.hh), and the profiler in the program. Any thread.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,5 @@
-// Who wants to be told of every API call: the shim looks at one word, which is zero as a rule. Calls are
-// numbered while somebody watches, and requests to the server are known by the call that sent them. Any
-// thread.
+// Which parts want to see every API call: the shim looks at one word, which is usually zero. Calls are
+// numbered while a part watches, and requests to the server are known by the call that sent them. Any thread.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Where pieces of core dumps go: nowhere, until somebody has asked for dumps. Any thread.
+// Where pieces of core dumps go: nowhere, until the program has asked for dumps. Any thread.
 #pragma once
 
 #include <atomic>

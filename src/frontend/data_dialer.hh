@@ -1,5 +1,5 @@
-// Opens data connections for a session: knows its server, and what was agreed with it. Owned by whoever has
-// the session; any thread, once it is made.
+// Opens data connections for a session: knows its server, and what was agreed with it. Owned by the session's
+// owner; any thread, once it is made.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Whether a client's connections are encrypted, and which servers it believes. A server is believed if an
 // authority vouches for its name, or if its fingerprint is known, or else if it proves in its welcome that it
 // knows the client's token, which only works over the very connection that both ends see; then its
-// fingerprint is kept. A server that has been believed stays encrypted, with the same key, for as long as
-// this lives: what comes back after a broken link is the same server or nobody. Made once from the settings
-// and shared by all dials, which so resume each other's sessions of TLS. Any thread.
+// fingerprint is kept. A server that has been believed stays encrypted, with the same key, as long as this
+// object lives: after a broken link the client accepts the same server or none. Made once from the settings
+// and shared by all dials, which can so resume each other's sessions of TLS. Any thread.
 #pragma once
 
 #include <map>

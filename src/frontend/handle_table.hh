@@ -1,7 +1,7 @@
 // Handles as the program sees them: ids chosen here, each with what the front-end must know about its object.
-// One table a kind. alive() and find() take no lock (they are on the path of every launch); reserve() and
-// release() do. Objects are owned by the table and die at release(): a program that destroys a handle while
-// another thread uses it errs as it would on the real driver.
+// There is one table for each kind. alive() and find() take no lock, because every launch uses them;
+// reserve() and release() do. Objects are owned by the table and die at release(): a program that destroys a
+// handle while another thread uses it is as wrong as on the real driver.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // Functions of the program that the server asks for: host functions, stream callbacks, destructors of user
-// objects. The program's pointers never travel: the server knows them by number. All run on one thread, which
-// exists from the first such function on; CUDA calls from there are not permitted, as with the real driver.
-// Owned by the process state; any thread may add.
+// objects. The program's pointers never travel: the server knows the functions by number. All run on one
+// thread, which exists from the first such function on. They may not make CUDA calls, as with the real
+// driver. Owned by the process state; any thread may add.
 #pragma once
 
 #include <cstdint>

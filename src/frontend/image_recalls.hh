@@ -1,6 +1,6 @@
-// Whether to ask the server for a module image before sending it. Asking costs a hash on both ends and a
-// round trip, sending what the line takes: measured once per connection, and again when that is long ago.
-// Without a clock of its own. Any thread.
+// Decides whether to ask the server for a module image before sending it. Asking costs a hash on both ends
+// and a round trip; sending costs the time of the link, which is measured once per connection and again when
+// that is long ago. Has no clock of its own. Any thread.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // A lane: one client thread's ordered flow of requests, and what the driver keeps for an OS thread: the stack
-// of current contexts. Thread-local; made at the thread's first call, told to the server when the thread
+// of current contexts. Thread-local; made at the thread's first call. The server is informed when the thread
 // ends.
 #pragma once
 

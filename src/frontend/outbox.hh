@@ -1,9 +1,9 @@
-// Small posts that wait a moment for others where every send is a system call: a burst leaves in a few
-// writes. The first work after an answer never waits, and whatever waits for an answer takes along what is
-// gathered. The rest leaves with a thread of ours, which is made for the first burst and sleeps between them:
-// nothing stays longer than two sleeps of it, and the program's threads neither write nor wait for a write
-// meanwhile. Owned by the session. What says "with the sender's lock" belongs to whoever may send; the rest
-// to any thread.
+// Small posts that wait a moment for others where every send is a system call, so that a burst leaves in few
+// writes. The first work after an answer never waits, and every request that waits for an answer takes along
+// what is gathered. A thread of ours sends the rest; it is made for the first burst and sleeps between
+// bursts. No post stays longer than two of its sleeps, and the program's threads neither write nor wait for a
+// write meanwhile. Owned by the session. Functions marked "with the sender's lock" are for the thread that
+// may send; the others are for any thread.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // The front-end's state in the program's process: the one singleton that the C ABI needs. Made by the shim's
-// one init, connects at the first call that needs the server. Any thread.
+// one init; it connects at the first call that needs the server. Any thread.
 #pragma once
 
 #include <array>

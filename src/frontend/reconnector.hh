@@ -1,4 +1,4 @@
-// Brings the connections of a session back when the link between client and server breaks: it knows the
+// Brings the connections of a session back when the link between client and server breaks. It knows the
 // server and the session's secret, and has a thread that looks after all streams of the session. Shared by
 // the session's owner and that thread, which ends with the session. Any thread.
 #pragma once

@@ -1,5 +1,5 @@
-// A file into which the front-end reports what a program does (trace.hh, profile.hh): its name as the user
-// gave it, and text that is written in large pieces. One thread at a time.
+// A file into which the front-end reports what a program does (trace.hh, profile.hh), under the name that the
+// user gave, with text that is written in large pieces. One thread at a time.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What a program under `outboard run` tells it of a session that would outlive the program's death: how to
-// end it. The program holds a connection to `outboard run` for as long as the session lives; when it dies,
+// How a program under `outboard run` tells it how to end a session that would outlive the program's death.
+// The program holds a connection to `outboard run` for as long as the session lives; when the program dies,
 // the kernel closes the connection, and `outboard run` ends the session (tool/death_reports.hh). Owned by the
 // reconnector; any thread.
 #pragma once

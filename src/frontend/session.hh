@@ -1,7 +1,7 @@
-// The front-end's end of a session: requests out, replies in, over one connection shared by all threads.
-// Whoever waits reads the connection itself (leader) and delivers what it reads to the others (followers), so
-// a lone thread never pays a hand-off. Owned by the process state; any thread may post and call. After the
-// connection is lost every request returns CUDA_ERROR_DEVICE_UNAVAILABLE at once.
+// The front-end's end of a session: requests out, replies in, over one connection shared by all threads. A
+// thread that waits reads the connection itself (leader) and delivers what it reads to the others
+// (followers), so a lone thread never pays for a hand-off. Owned by the process state; any thread may post
+// and call. After the connection is lost every request returns CUDA_ERROR_DEVICE_UNAVAILABLE at once.
 #pragma once
 
 #include <atomic>

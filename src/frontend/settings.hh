@@ -1,5 +1,4 @@
-// What the configuration says to the front-end: which servers, which token, how to behave. Read once, at
-// connect.
+// The front-end's settings: which servers, which token, how to behave. Read once, at connect.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
-// Descriptors that stand for something shared on the server: what cuMemExportToShareableHandle and its kin
-// give to the program. Each is one end of a pair of sockets with the token waiting in it: it may be
-// duplicated, inherited and passed on like a driver's descriptor, every holder reads the same token, and the
-// other end, which is ours, tells when the last copy is closed. Any thread.
+// Descriptors that stand for something shared on the server, which cuMemExportToShareableHandle and its kin
+// give to the program. Each is one end of a pair of sockets with the token waiting in it. It may be
+// duplicated, inherited and passed on like a driver's descriptor, and every holder reads the same token. The
+// other end, which is ours, shows when the last copy is closed. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // OUTBOARD_TRACE=file: every API call with its arguments, how it was answered, how long it took and in which
-// lane; behind a pointer and a colon, the handle or address that the call gave. The file ends with a summary:
-// `sent N bytes, received N bytes`, and last `local N, posted N, waited N`. Any thread; costs one load of a
-// flag when off.
+// lane; behind a pointer and a colon, the handle or address that the call returned. The file ends with a
+// summary: `sent N bytes, received N bytes`, and last `local N, posted N, waited N`. Any thread; costs one
+// load of a flag when off.
 #pragma once
 
 #include <array>

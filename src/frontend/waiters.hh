@@ -1,5 +1,6 @@
-// Who waits for a reply, by the ticket of the request. The table lives in those who wait: a call, which takes
-// about as long as a few allocations, makes none. Not thread-safe: of the session, with its lock.
+// The threads that wait for a reply, by the ticket of the request. The table is made of the waiters
+// themselves, so that a call, which takes about as long as a few allocations, makes none. Not thread-safe:
+// used by the session, with its lock.
 #pragma once
 
 #include <array>

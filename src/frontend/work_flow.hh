@@ -1,5 +1,5 @@
-// Work of the program on a device as far as this process knows it: flows in the order of one stream, and what
-// may be asked about them.
+// Work of the program on a device as far as this process knows of it: flows in the order of one stream, and
+// which questions may be asked about them.
 #pragma once
 
 #include <compare>
