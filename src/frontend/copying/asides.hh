@@ -1,7 +1,8 @@
-// Bytes of copies to the host that nobody waited for, which come beside the session's connection: the server
-// tells of each piece there and sends it over one of its context's data connections. They stay in those until
-// there are many or the server says that work is complete; then several threads fetch them. Owned by the
-// session. What the reader of the session's connection calls is for it alone; the rest for any thread.
+// Bytes of copies to the host that nobody waited for and that do not come over the session's connection:
+// there the server only announces each piece, and sends it over one of its context's data connections. The
+// pieces stay in those connections until there are many or the server says that work is complete; then
+// several threads fetch them. Owned by the session. Functions that the reader of the session's connection
+// calls are for that thread only; the others are for any thread.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// Threads that help the program's own one to copy much memory: one thread of a host does not fill a bus. They
-// are started at the first use, sleep between uses and end after a while without any. Signals are blocked in
-// them. Any thread; a forked child has none of them and must not ask.
+// Threads that help the program's own thread to copy much memory, because one thread of a host does not fill
+// a bus. They start at the first use, sleep between uses and end after a while without any. Signals are
+// blocked in them. Any thread; a forked child has none of them and must not ask.
 #pragma once
 
 #include <condition_variable>

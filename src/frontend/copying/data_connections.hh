@@ -1,6 +1,6 @@
 // Further connections to the worker for the bytes of one context's large copies in one direction: several
-// streams, filled or emptied by several threads; whatever the session speaks. Owned by the context's state;
-// used by one copy at a time, whose helping threads use single links only.
+// streams, filled or emptied by several threads, for every API. Owned by the context's state; used by one
+// copy at a time, whose helping threads use single links only.
 #pragma once
 
 #include <atomic>

@@ -1,8 +1,8 @@
 // Copies to page-locked memory of the program's that nobody waits for, where this process and the server
-// share memory: the device writes each piece into a block that both have, then a word; threads of this
-// process carry it to its place and write another word, for which the device waits before it uses the block
-// again. So streams get on whatever the program does, and what is said to be complete is in its place. Owned
-// by the session. Any thread; a forked child has none of the threads and must not ask.
+// share memory. The device writes each piece into a block that both have, then a word. Threads of this
+// process carry the piece to its place and write another word, for which the device waits before it uses the
+// block again. So streams make progress whatever the program does, and a copy that is reported as complete is
+// in its place. Owned by the session. Any thread; a forked child has none of the threads and must not ask.
 #pragma once
 
 #include <atomic>

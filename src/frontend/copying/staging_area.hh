@@ -1,6 +1,6 @@
 // Blocks of page-locked memory that a process shares with its server, and a word for each that the device
-// writes when it is done with the block. Owned by who stages copies; used by one copy at a time, whose
-// helping threads call is_free() and place() only.
+// writes when it is done with the block. Owned by the part that stages copies; used by one copy at a time,
+// whose helping threads call is_free() and place() only.
 #pragma once
 
 #include <array>

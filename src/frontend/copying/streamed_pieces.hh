@@ -1,5 +1,5 @@
-// One large copy over data connections, whatever the session speaks: cut into pieces, which several threads
-// move while the calling one tells the server what to do with each. The caller has locked the connections.
+// One large copy over data connections, for every API: it is cut into pieces, which several threads move
+// while the calling thread tells the server what to do with each. The caller has locked the connections.
 #pragma once
 
 #include <cstddef>
