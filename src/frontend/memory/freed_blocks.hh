@@ -1,9 +1,9 @@
-// Blocks of pools that the program has freed in the order of a stream and whose free has not been sent: an
+// Blocks of pools that the program has freed in the order of a stream and whose free has not been sent. An
 // allocation of the same size on the same stream of the same pool gets one back, as it would from the driver,
-// and nobody is asked. Everything that could tell the difference sends them first (request): whatever waits
-// for an answer, but for an allocation that finds nothing, and posts by which another stream, a graph or a
-// host function gets to know of the stream's work. Launches, copies and fills go before them: for those a
-// free that comes later is the same free. Any thread.
+// without asking the server. Everything by which the program could notice the difference sends them first
+// (request): every request that waits for an answer, except an allocation that finds nothing, and posts by
+// which another stream, a graph or a host function learns of the stream's work. Launches, copies and fills go
+// before them, because for those a free that comes later makes no difference. Any thread.
 #pragma once
 
 #include <atomic>

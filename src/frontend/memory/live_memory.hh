@@ -1,7 +1,7 @@
 // Host memory that is kept twice (mirrors.hh) while work goes on that may look at it: a stream that waits for
-// a word, a kernel that polls one, a program that polls what either writes. From the first such request on
+// a word, a kernel that polls one, a program that polls what either writes. From the first such request on,
 // one thread lets both sides exchange what they have changed, many times a second, until the work is known to
-// be over. Managed memory is not among it (managed_blocks.hh). Owned by the process state; any thread.
+// be over. Managed memory is not included (managed_blocks.hh). Owned by the process state; any thread.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // Managed memory that the program and kernels use at the same time. From a request that may touch a block
-// until its work is known to be complete, the program's pages of the block are closed (page_gate.hh): whoever
-// touches them sleeps until the work is done and its bytes are here, as if it had come later. Work that is
-// not done in time may be waiting for that very touch: then the pages around it are opened, and while the
-// work lasts both sides tell each other what they change there, many times a second. Where system calls wait
-// for closed pages too, larger blocks stay closed when the work is over: what is touched is fetched then, and
-// no more. All of this is done by two threads, which exist from the first such request on. Owned by the
-// process state; any thread.
+// until its work is known to be complete, the program's pages of the block are closed (page_gate.hh): a
+// thread that touches them sleeps until the work is done and its bytes are here, as if it had come later.
+// Work that is not done in time may be waiting for that very touch: then the pages around it are opened, and
+// while the work lasts both sides tell each other what they change there, many times a second. If system
+// calls wait for closed pages too, larger blocks stay closed when the work is over: only what is touched is
+// then fetched. Two threads do all of this; they exist from the first such request on. Owned by the process
+// state; any thread.
 #pragma once
 
 #include <atomic>

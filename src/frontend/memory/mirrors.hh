@@ -1,8 +1,8 @@
 // Host memory that kernels see although they run elsewhere: each block exists here and, under the same name,
-// in the worker. What the program has changed goes there before work begins and before it waits, what kernels
-// have changed comes back when the program learns that work is complete. Changes are found by comparing with
-// a shadow. Of managed memory that managed_blocks.hh keeps the program from, only what it can reach is
-// compared. Owned by the process state; any thread.
+// in the worker. What the program has changed is sent before work begins and before the program waits; what
+// kernels have changed comes back when the program learns that work is complete. Changes are found by
+// comparing with a shadow. Of managed memory that managed_blocks.hh keeps the program from, only what the
+// program can reach is compared. Owned by the process state; any thread.
 #pragma once
 
 #include <algorithm>

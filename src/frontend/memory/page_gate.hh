@@ -1,7 +1,8 @@
-// Pages of the program that it may not touch until we say so, while we ourselves reach them all the time by a
-// second view of the same memory. Whoever touches a closed page sleeps in the kernel (userfaultfd: no
-// signal, no handler, whatever the thread blocks) until it is opened; next_touch() names it. Owned by
-// managed_blocks; any thread, but a range is closed, opened and unmapped by one thread at a time.
+// Pages of the program that it may not touch until we allow it, while we ourselves reach them all the time by
+// a second view of the same memory. A thread that touches a closed page sleeps in the kernel until the page
+// is opened (userfaultfd: no signal, no handler, whatever signals the thread blocks); next_touch() reports
+// the page. Owned by managed_blocks; any thread, but a range is closed, opened and unmapped by one thread at
+// a time.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
-// The arena: page-locked memory that programs allocate, in a range of addresses that is quiet on both sides
-// of a session. Small blocks share chunks; a chunk is the unit that the server is told of. What backs a chunk
-// is the caller's. Never page-protected, and chunks that lie side by side are one mapping of the kernel's.
-// Any thread.
+// The arena: page-locked memory that programs allocate, in a range of addresses that is free on both sides of
+// a session. Small blocks share chunks; a chunk is the unit that the server knows. The caller decides what
+// backs a chunk. Never page-protected, and chunks that lie side by side are one mapping of the kernel's. Any
+// thread.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // The front-end's books of sharing: memory of other processes that this one has opened (counted, as a driver
-// counts), and descriptors that the program was given. Knows no calls. Any thread; what must not happen twice
+// counts), and descriptors that the program was given. Makes no calls. Any thread; what must not happen twice
 // is done under the book's lock.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Small allocations cut out of granules of the window at the driver's alignment. The caller maps and unmaps
-// granules; this only keeps the books. Freed space may be reused at once: the caller has waited for the
-// device before. Any thread.
+// granules; this class only keeps the books. Freed space may be reused at once, because the caller has waited
+// for the device before. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The front-end's books of virtual memory management: which ranges the program has reserved and what it has
-// mapped in them. Knows no calls. Any thread.
+// mapped in them. Makes no calls. Any thread.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // The window: the range of addresses from which this session's device memory comes, one slot for each device.
 // The front-end hands the addresses out, so an address means the same after the session was rebuilt
-// elsewhere, and claims the range in its own process, so it can never collide with the program's memory. Any
-// thread.
+// elsewhere. It claims the range in its own process, so the window can never collide with the program's
+// memory. Any thread.
 #pragma once
 
 #include <cstdint>
