@@ -1,5 +1,5 @@
 // The answers to the command's questions, as JSON text. Pure functions of what the daemon knows; its one
-// thread. Texts that came from clients may be any bytes: what is no UTF-8 is replaced.
+// thread. Texts from clients may be any bytes: bytes that are not UTF-8 are replaced.
 #pragma once
 
 #include <chrono>

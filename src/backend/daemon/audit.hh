@@ -1,6 +1,6 @@
-// The audit file: who did what to whom, a line of JSON each, apart from the log (docs/command.md, "Audit").
-// Sessions and what administrators do have a line each; what strangers can do as often as they like is
-// bounded by source. Owned by the daemon; its one thread.
+// The audit file: who did what to whom, one line of JSON each, apart from the log (docs/command.md, "Audit").
+// Each session and each act of an administrator has a line; what strangers can do as often as they like is
+// limited by source. Owned by the daemon; its one thread.
 #pragma once
 
 #include <sys/types.h>

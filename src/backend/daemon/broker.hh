@@ -1,7 +1,7 @@
 // The daemon's book of what sessions share with each other. A worker offers a descriptor or a few bytes of
-// its driver's and gets a token; a worker of the same identity that shows the token gets them. Neither the
-// daemon nor a client can make anything of a token but this look-up, and a worker never uses a number, path
-// or descriptor that a client named. Owned by the daemon; its one thread.
+// its driver's and gets a token; a worker of the same identity that presents the token gets them. A token is
+// good for this look-up and nothing else, for the daemon and for clients, and a worker never uses a number,
+// path or descriptor that a client named. Owned by the daemon; its one thread.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// The process that carries out one step of cuCheckpointProcess* on a worker, by the driver: the daemon opens
-// none, and a process cannot take itself to pieces. It gets the asking client's connection over its control
-// socket, answers and ends. Called by main() of the hidden verb `outboard worker --checkpoint`, main thread.
+// The process that carries out one step of cuCheckpointProcess* on a worker, by the driver: the daemon never
+// opens a driver, and a process cannot checkpoint itself. It gets the asking client's connection over its
+// control socket, answers and ends. Called by main() of the hidden verb `outboard worker --checkpoint`, main
+// thread.
 #pragma once
 
 #include <sys/types.h>

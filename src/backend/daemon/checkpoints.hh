@@ -1,7 +1,7 @@
 // The daemon's part in cuCheckpointProcess*: it finds the session that a process number means, among those of
-// the asker's identity, and has the step done. With a driver by a process of its own for each question, which
-// tells the driver of the worker and answers the client itself; on a device without one (cpu, mock) by the
-// worker, which holds its requests up while it is locked. Owned by the daemon; its one thread.
+// the asker's identity, and has the step done. With a driver, a process of its own for each question tells
+// the driver which worker it is and answers the client itself. On a device without a driver (cpu, mock) the
+// worker does the step, and holds its requests up while it is locked. Owned by the daemon; its one thread.
 #pragma once
 
 #include <map>

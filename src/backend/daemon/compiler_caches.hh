@@ -1,5 +1,5 @@
-// The daemon's side of compiler_cache.hh: whose sessions get a folder, and when a process of its own looks
-// whether it has become too much. Owned by the table of workers; the daemon's one thread.
+// The daemon's side of compiler_cache.hh: which sessions get a folder, and when a process of its own checks
+// whether the folders hold too much. Owned by the table of workers; the daemon's one thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
-// What the daemon and its workers say to each other over their control socket (SOCK_SEQPACKET: one packet a
-// message). The daemon trusts nothing in it beyond its form: a worker executes a stranger's program. One
-// thread a side.
+// The messages between the daemon and its workers over their control socket (SOCK_SEQPACKET: one packet a
+// message). The daemon trusts only their form, because a worker executes a stranger's program. One thread a
+// side.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Reads what a worker sends over its control socket, which a stranger's program may have taken over: a few
-// messages at a time, and so many a second. One that breaks the protocol is reported and not read any more.
-// Owned by its worker's entry; the daemon's one thread.
+// messages at a time, and a limited number a second. A worker that breaks the protocol is reported and no
+// longer read. Owned by its worker's entry; the daemon's one thread.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a daemon settles before it listens: which devices it lends, and where caches lie. The main thread, at
+// What a daemon decides before it listens: which devices it lends, and where caches lie. The main thread, at
 // the start.
 #pragma once
 

@@ -1,5 +1,5 @@
 // What clients see of the devices lent: which of them, in which order, under which name and with how much
-// memory, as the server's configuration has it. The driver's side and NVML's ask here, so they agree. Pure
+// memory, by the server's configuration. Both the driver's side and NVML's ask here, so they agree. Pure
 // functions; any thread.
 #pragma once
 

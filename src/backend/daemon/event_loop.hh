@@ -1,5 +1,5 @@
 // The daemon's one loop: descriptors and timers, each with a function. Owned by the daemon; one thread. A
-// function may add, change and forget watches and timers, its own too.
+// function may add, change and forget watches and timers, also its own.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// Connections that are nobody yet: accepted, greeted, not through their hello. A guest costs a descriptor and
-// a few bytes and has a few seconds; it becomes a session, gets its admin answer, or is refused with one line
-// in the log (bounded_log.hh). Owned by the daemon; its one thread.
+// Guests: connections that have been accepted and greeted and have not finished their hello. A guest costs a
+// descriptor and a few bytes, and has a few seconds. It becomes a session, gets its admin answer, or is
+// refused with one line in the log (bounded_log.hh). Owned by the daemon; its one thread.
 #pragma once
 
 #include <deque>

@@ -1,6 +1,6 @@
 // The server's side of one handshake as a state machine without a socket: it says how many bytes it wants,
 // takes them, and ends with a checked hello or with the refusal to send. Owned by the connection's guest; one
-// thread. Holds 40 bytes until a header that was within the limit asks for more.
+// thread. It holds 40 bytes until a header within the limit asks for more.
 #pragma once
 
 #include <array>

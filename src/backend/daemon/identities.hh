@@ -1,6 +1,6 @@
-// What each client may do and have on this server now: the tables of the configuration, and what holds for
-// whom they leave out. Where nothing tells clients apart (no table, named token, further user of local
-// sockets or authority for certificates) all are taken for one: it may take every place and sees every
+// What each client may do and have on this server now: the tables of the configuration, and the defaults for
+// clients that they do not name. If nothing tells clients apart (no table, named token, further user of local
+// sockets or authority for certificates), all are one identity: it may take every place and sees every
 // session. Owned by the daemon; its one thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The daemon's end of the helper process that answers NVML for all clients. The helper is started when the
-// first client asks, a little after the daemon has started where it serves for long, and again when it has
+// first client asks, or a little after the start of a daemon that serves for long, and again when it has
 // ended. It learns of every session, so that it can show clients their own processes. Owned by the daemon;
 // its one thread.
 #pragma once

@@ -1,5 +1,5 @@
-// systemd's protocol of readiness and of sockets passed at start, without its library: both are a few lines
-// and stable. Main thread, at start and end.
+// systemd's protocols for readiness and for sockets passed at start, without its library, because both are a
+// few lines and stable. Main thread, at start and end.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What a device is, asked by a short-lived worker process: neither the daemon nor the command ever opens a
-// driver. Called at start, before anything is served; waits for the answer.
+// Asks what a device is, by a short-lived worker process, because neither the daemon nor the command ever
+// opens a driver. Called at start, before anything is served; waits for the answer.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// A configuration that is read again while the daemon runs: what counts from now on, and what only a start
-// takes up. Pure functions.
+// A configuration that is read again while the daemon runs: which values take effect now, and which only at a
+// start. Pure functions.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Who a session's client is, as values with names: the lists that `outboard sessions` prints and the fields
-// of the log's lines have them from here. Pure functions.
+// Who a session's client is, as values with names, for the lists that `outboard sessions` prints and for the
+// fields of the log's lines. Pure functions.
 #pragma once
 
 #include <string>

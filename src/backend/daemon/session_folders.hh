@@ -1,6 +1,6 @@
-// The folders in which confined workers may write, one for each: below one of the daemon's own. A process of
-// their own removes them, because what a stranger's program left may take its time; and when the daemon ends,
-// however that is, it ends what such programs have started. Owned by the daemon; its one thread.
+// The folders in which confined workers may write, one for each, below one of the daemon's own. A process of
+// their own removes them, because what a stranger's program left may take its time. However the daemon ends,
+// that process then ends what such programs have started. Owned by the daemon; its one thread.
 #pragma once
 
 #include <sys/types.h>

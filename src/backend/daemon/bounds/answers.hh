@@ -1,6 +1,6 @@
 // The answers to the command's questions while their askers read them. All who ask the same share one answer
-// as long as it is fresh, so many askers cost little more than one, and what slow askers leave unread is
-// limited. Owned by the daemon; its one thread.
+// as long as it is fresh, so many askers cost little more than one, and the bytes that slow askers leave
+// unread are limited. Owned by the daemon; its one thread.
 #pragma once
 
 #include <chrono>

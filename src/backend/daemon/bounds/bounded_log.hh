@@ -1,7 +1,7 @@
 // The log's lines about what others can do as often as they like: connect and say nothing, ask for what they
-// may not have, join a queue and leave it. Each source (guest_sources.hh; an identity, of those who are
-// known) has a number of lines; the others are counted, and a line a second says how many were left out.
-// Owned by the part of the daemon that logs them; its one thread.
+// may not have, join a queue and leave it. Each source (guest_sources.hh; for known clients their identity)
+// has a number of lines. The others are counted, and one line a second says how many were left out. Owned by
+// the part of the daemon that logs them; its one thread.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// How often something may happen: so often at once, and so often a second in the long run. A value of its
-// owner; one thread.
+// Limits how often something may happen: a number of times at once, and a number of times a second in the
+// long run. A value of its owner; one thread.
 #pragma once
 
 #include <algorithm>

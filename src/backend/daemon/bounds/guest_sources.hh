@@ -1,6 +1,6 @@
 // Which guests come from which source, and which of them must go when there are too many. A source is what
 // one person can easily fill with connections: an IPv4 address, the /64 of an IPv6 address (the smallest part
-// that networks hand out), a user of this machine. Owned by the guests; the daemon's one thread.
+// that networks hand out), or a user of this machine. Owned by the guests; the daemon's one thread.
 //
 // The guest that goes is the oldest of the source that has the most, so a flood drops its own connections,
 // and the clients of other sources do not notice it. A client that shares the flood's source (behind the same

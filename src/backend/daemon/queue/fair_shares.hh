@@ -1,7 +1,7 @@
-// A number of places that several identities take from: each gets many, and whoever comes later finds some.
-// One may hold at most twice as many as are free, so the first has two thirds of all, each of two two fifths,
-// each of n 2 / (2n + 1), and one part in 2n + 1 stays free for others. (The rule by which switches share
-// their buffers: a threshold that sinks with what is free.) A value of its owner; one thread.
+// A number of places that several identities take from: each gets many, and a later one still finds some. An
+// identity may hold at most twice as many as are free. So a single one has two thirds of all, each of two has
+// two fifths, each of n has 2 / (2n + 1), and one part in 2n + 1 stays free for others. (Switches share their
+// buffers by this rule: a threshold that sinks with what is free.) A value of its owner; one thread.
 #pragma once
 
 #include <cstddef>

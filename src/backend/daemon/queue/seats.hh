@@ -1,7 +1,8 @@
-// The places of a server: for sessions that run, and for those that wait. One identity takes what its table
-// gives it; where that says nothing, and several identities may come, it takes many and leaves others some:
-// less than twice as many as are free without the last one, which is for one that has none. The first then
-// gets two thirds of many places, and one of two. Counts only; owned by the workers, its one thread.
+// The places of a server: for sessions that run, and for those that wait. An identity gets what its table
+// gives it. If the table says nothing, and several identities may come, an identity gets many and leaves some
+// to others: fewer than twice as many as are free, not counting the last one, which is for an identity that
+// has none. The first then gets two thirds of many places, and one of two. Counts only; owned by the workers,
+// its one thread.
 #pragma once
 
 #include <cstddef>

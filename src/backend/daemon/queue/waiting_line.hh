@@ -1,5 +1,5 @@
 // Sessions that want a worker while as many run as may: they wait in the order of arrival, as long as their
-// clients do; whoever owns the line says who goes first. Owned by the workers; the daemon's one thread.
+// clients do; the owner of the line decides which goes first. Owned by the workers; the daemon's one thread.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Starting worker processes: exec of our own binary with a control socket, an environment of its own and
-// nothing else inherited. Owned by the daemon (and by the command, for a probe); one thread.
+// Starts worker processes: exec of our own binary with a control socket and an environment of its own; a
+// worker inherits nothing else. Owned by the daemon (and by the command, for a probe); one thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // The rules of the warm pool, without processes and without a clock: which idle worker a session gets,
-// whether one more shall be started, which are dropped. Owned by the workers' table; one thread.
+// whether to start another one, and which are dropped. Owned by the workers' table; one thread.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
-// The environment of a worker: a clean base from the daemon's own, and over it the driver's variables as the
-// client has them. What the operator restricted (CUDA_VISIBLE_DEVICES of the daemon) holds: a client chooses
-// among that. Pure functions; any thread.
+// The environment of a worker: a clean base from the daemon's own, and over it the driver's variables with
+// the client's values. The operator's restriction (CUDA_VISIBLE_DEVICES of the daemon) holds: a client
+// chooses within it. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The worker processes of a daemon: one for each session, warm ones in waiting, and their ends. A worker that
-// crashes or hangs costs its own session and nothing else. Owned by the daemon; its one thread.
+// The worker processes of a daemon: one for each session, warm ones in waiting, and how they end. A worker
+// that crashes or hangs costs only its own session. Owned by the daemon; its one thread.
 #pragma once
 
 #include <sys/types.h>
