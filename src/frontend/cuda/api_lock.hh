@@ -1,5 +1,5 @@
-// The lock of cuCheckpointProcessLock: while it is held, calls of the program's wait at their entry. Process-
-// wide; any thread. Costs a call one relaxed load.
+// The lock of cuCheckpointProcessLock: while it is held, the program's calls wait at their entry.
+// Process-wide; any thread. Costs a call one relaxed load.
 #pragma once
 
 #include <atomic>

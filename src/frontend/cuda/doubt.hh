@@ -1,5 +1,5 @@
-// Arguments that a driver may refuse at once: a post that carries them waits for its word, so that the
-// program gets its code at the call. Nothing is decided here; what is doubted in vain costs a round trip. Any
+// Arguments that a driver may refuse at once: a post that carries them waits for the driver's answer, so that
+// the program gets its code at the call. Nothing is decided here; a needless doubt costs a round trip. Any
 // thread.
 #pragma once
 

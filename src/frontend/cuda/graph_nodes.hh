@@ -1,6 +1,6 @@
-// Parameters of graph nodes between the program's structs and the wire: handles checked, kernel parameters
-// packed, host memory and functions replaced by numbers. Any thread; what the program gets pointers into is
-// kept per node.
+// Parameters of graph nodes between the program's structs and the wire: handles are checked, kernel
+// parameters packed, host memory and functions replaced by numbers. Any thread; what the program gets
+// pointers into is kept per node.
 #pragma once
 
 #include <array>

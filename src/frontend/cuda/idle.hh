@@ -1,6 +1,6 @@
-// Waits and queries that need no server: nothing was asked of it since it last said that the stream, event or
-// context was idle. Deferred errors are no exception: the wait that found it idle has reported them. Any
-// thread.
+// Waits and queries that need no server, because the program has asked nothing of it since it last said that
+// the stream, event or context was idle. This includes deferred errors: the wait that found it idle has
+// reported them. Any thread.
 #pragma once
 
 #include "frontend/cuda/chapters/capture.hh"

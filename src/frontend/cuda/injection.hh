@@ -1,5 +1,6 @@
-// The library that a tool wants in every CUDA program: NVIDIA's driver loads what CUDA_INJECTION64_PATH names
-// when a program initialises it, and calls its InitializeInjection (CUPTI's documentation). So do we.
+// The library that a tool wants in every CUDA program: NVIDIA's driver loads the library that
+// CUDA_INJECTION64_PATH names when a program initialises it, and calls its InitializeInjection (CUPTI's
+// documentation). So do we.
 #pragma once
 
 namespace outboard::frontend::cuda {

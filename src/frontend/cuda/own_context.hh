@@ -1,6 +1,7 @@
-// Calls that name a stream (or an array to destroy) need no current context: the driver takes the object's. A
-// thread without one has it for the length of the call; a copy always has its stream's, which may be another
-// device's: what the server stages it in belongs to one context. Thread-bound.
+// Calls that name a stream (or an array to destroy) need no current context, because the driver uses the
+// object's. A thread without a context gets the object's for the length of the call. A copy always gets its
+// stream's, which may be another device's, because the blocks that the server stages it in belong to one
+// context. Thread-bound.
 #pragma once
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-// The generated end of a CALL or POST line: check what can be known here, encode, send, decode.
+// The generated end of a CALL or POST line: checks what can be known here, encodes, sends, decodes.
 #pragma once
 
 #include <variant>

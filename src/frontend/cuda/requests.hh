@@ -1,4 +1,4 @@
-// What every end that travels needs: begin a request in the lane's buffer, post it or call with it.
+// What every end that travels needs: it begins a request in the lane's buffer, and posts it or calls with it.
 // Thread-bound to the lane it was made from.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Code in modules and libraries, as both chapters and the launches need it: loading an image, the handles of
-// its kernels, the addresses of its variables, and what goes when a module or a context goes. Any thread.
+// its kernels, the addresses of its variables, and what ends with a module or a context. Any thread.
 #pragma once
 
 #include <cstddef>

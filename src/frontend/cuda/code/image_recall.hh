@@ -1,4 +1,4 @@
-// A module image that the server has kept need not be sent. Any thread.
+// Loads a module image that the server has kept, without sending it. Any thread.
 #pragma once
 
 #include <cstddef>

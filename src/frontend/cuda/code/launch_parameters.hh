@@ -1,5 +1,5 @@
-// A kernel's parameters from the two forms in which a program gives them into the bytes that the kernel
-// reads. Free functions that write straight into a request; any thread.
+// Turns a kernel's parameters, from the two forms in which a program gives them, into the bytes that the
+// kernel reads. Free functions that write straight into a request; any thread.
 #pragma once
 
 #include <optional>

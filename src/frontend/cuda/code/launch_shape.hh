@@ -1,6 +1,6 @@
-// Whether the driver can be expected to take a launch, judged from what the front-end knows of device and
-// kernel. A launch that cannot be expected to succeed waits, so that the driver's own code comes back from
-// the call itself. Values and free functions; any thread.
+// Whether the driver can be expected to accept a launch, judged from what the front-end knows of device and
+// kernel. A launch that cannot be expected to succeed waits, so that the call itself returns the driver's own
+// code. Values and free functions; any thread.
 #pragma once
 
 #include <array>

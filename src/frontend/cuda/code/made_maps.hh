@@ -1,6 +1,6 @@
-// Tensor maps that the driver has made, by all that it was given: it makes the same again. Programs that
-// measure a kernel make its maps before each launch, between two events, where a question would be measured
-// with it. Any thread.
+// Tensor maps that the driver has made, found by all the arguments they were made from: from the same
+// arguments it makes the same map again. Programs that measure a kernel make its maps before each launch,
+// between two events, where a question to the server would be measured, too. Any thread.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// Copies of two and three dimensions, whichever function asks for them: one description of the copy, one way
-// to carry it out. Host rows travel packed. Any thread.
+// Copies of two and three dimensions, for every function that asks for them: one description of the copy, one
+// way to carry it out. Host rows travel packed. Any thread.
 #pragma once
 
 #include <cstddef>

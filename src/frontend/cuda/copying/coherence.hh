@@ -1,6 +1,6 @@
 // When host memory that kernels see goes to the server and comes back: before a request that begins work or
-// waits for it, and after one that tells the program of its completion. Called for every request that leaves;
-// costs one load while no such memory exists. Any thread.
+// waits for it, and after one that reports its completion to the program. Called for every request that
+// leaves; costs one load while no such memory exists. Any thread.
 #pragma once
 
 #include <span>

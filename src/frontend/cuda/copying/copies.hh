@@ -1,4 +1,4 @@
-// What copies of every shape ask about the program's memory. Any thread.
+// What copies of every shape need to know about the program's memory. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// Copies of memory that lies on another device than the current one. A driver knows by itself whose memory an
-// address of cuMemAlloc is; the window's blocks are mapped for their own device alone, so such a copy is
-// carried out where the memory lies, in the order of the stream that was named. Thread-bound to the lane.
+// Copies of memory that lies elsewhere: on another device than the current one. A driver knows by itself to
+// which device an address of cuMemAlloc belongs. The window's blocks are mapped for their own device alone,
+// so such a copy is carried out where the memory lies, in the order of the stream that was named.
+// Thread-bound to the lane.
 #pragma once
 
 #include <functional>

@@ -2,11 +2,10 @@
 // streams decides what a copy reads, not the moment of the call: every path that reads or writes memory of
 // the program before the device comes to it asks here first. Any thread.
 //
-// Page-locked memory has its place on the server, too, where work queued there may touch it behind the back
-// of this process: once kernels know it, once a graph copies it, once a host function may write it before a
-// copy reads it. From then on copies name that place and the device's own order holds; what is here is
-// brought up to date with waits (mirrors.hh). Where both sides have the same pages that place is the memory
-// itself.
+// Page-locked memory has its place on the server, too, if work queued there may touch it without asking this
+// process: once kernels know it, once a graph copies it, once a host function may write it before a copy
+// reads it. From then on copies name that place and the device's own order holds; what is here is brought up
+// to date with waits (mirrors.hh). If both sides have the same pages, that place is the memory itself.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Copies from a device to page-locked memory of the program's own that it does not wait for, where this
-// process and the server share memory: through blocks that both have, see drains. Any thread.
+// process and the server share memory: they pass through blocks that both have (drains.hh). Any thread.
 #pragma once
 
 #include "frontend/cuda/copying/staged_copy.hh"

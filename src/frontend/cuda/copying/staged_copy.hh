@@ -1,7 +1,7 @@
 // Large copies between the program's pageable memory and a device, where this process and the server share
-// page-locked memory: several threads copy through blocks that the device reads and writes by itself, and the
-// device tells of each block by a word that it writes. One copy at a time for each context; who finds it
-// taken goes the ordinary way. Any thread.
+// page-locked memory. Several threads copy through blocks that the device reads and writes by itself, and the
+// device reports each block by a word that it writes. One copy at a time for each context; a copy that finds
+// the blocks taken goes the ordinary way. Any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Large copies between memory of the program's and a device where no memory is shared with the server: their
-// bytes travel over several connections beside the session's, moved by several threads. One copy at a time
-// for each context; who finds it taken goes the ordinary way. Any thread.
+// Large copies between memory of the program's and a device where no memory is shared with the server:
+// several threads move their bytes over several connections beside the session's. One copy at a time for each
+// context; a copy that finds the connections taken goes the ordinary way. Any thread.
 #pragma once
 
 #include <optional>

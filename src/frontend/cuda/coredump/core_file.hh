@@ -1,7 +1,7 @@
-// The file of one core dump of the GPU at a time: its bytes come from the server in pieces. Made where the
-// program says, with the first piece; a file that cannot be made or written loses its dump and is told of
-// once. How much comes is the server's to say, so it stops while the disk has room. The thread that reads the
-// connection.
+// The file of one core dump of the GPU at a time: its bytes come from the server in pieces. The file is made
+// where the program says, with the first piece. If it cannot be made or written, its dump is lost and this is
+// logged once. The server decides how much comes, so writing stops while the disk still has room. For the
+// thread that reads the connection.
 #pragma once
 
 #include <cstdint>

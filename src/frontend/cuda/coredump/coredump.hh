@@ -1,4 +1,4 @@
-// What other chapters ask of the chapter coredump. Any thread.
+// What other chapters need from the chapter coredump. Any thread.
 #pragma once
 
 #include "frontend/cuda/ends.hh"

@@ -1,7 +1,7 @@
 // Context-local storage: what each copy of the CUDA runtime in the process keeps per context, and looks up
-// about once per runtime call. Process-wide (the C ABI has no object to hang it on); any thread. cls_get
-// takes no lock, calls no allocator and makes no system call. `context` here is a real handle: the callers in
-// export_tables.cc resolve "current".
+// about once per runtime call. Process-wide, because the C ABI has no object to attach it to; any thread.
+// cls_get takes no lock, calls no allocator and makes no system call. `context` here is a real handle: the
+// callers in export_tables.cc resolve "current".
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // The undocumented tables of cuGetExportTable that every CUDA runtime asks for, and what some libraries call
 // in them. Everything is answered in this process. The tables are constants of static storage: a caller keeps
-// the pointer for ever, calls from any thread, and their addresses enter the integrity value. The rest of the
-// front-end is reached through export_hooks, set once at init, before the first table function can be called.
+// the pointer indefinitely, calls from any thread, and their addresses enter the integrity value. The rest of
+// the front-end is reached through export_hooks, set once at init, before the first table function can be
+// called.
 #pragma once
 
 #include <cstddef>
