@@ -1,5 +1,5 @@
-// What every command has: a queue, events to wait for, an event to give. Thread-bound; for the time of one
-// call.
+// What every command has: a queue, events to wait for, and an event to return. Thread-bound; for the time of
+// one call.
 #pragma once
 
 #include "frontend/opencl/kinds.hh"

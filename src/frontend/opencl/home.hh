@@ -1,6 +1,6 @@
-// Which back-end a call concerns: that of the first object that the program names in it. What the call makes
-// belongs there, and what it asks is asked there. Objects of two back-ends cannot meet in one call that
-// leaves the process: their contexts differ. Thread-local; for the time of one call.
+// The home of a call: the back-end of the first object that the program names in it. What the call makes
+// belongs there, and its questions go there. Objects of two back-ends cannot meet in a call that leaves the
+// process, because their contexts differ. Thread-local; for the time of one call.
 #pragma once
 
 namespace outboard::frontend::opencl {

@@ -1,5 +1,5 @@
-// What the front-end remembers of each kind of object. Owned by the handle tables; what may change has its
-// own lock or is atomic. Any thread.
+// What the front-end remembers of each kind of object. Owned by the handle tables; members that may change
+// have their own lock or are atomic. Any thread.
 #pragma once
 
 #include <array>

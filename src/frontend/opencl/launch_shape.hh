@@ -1,4 +1,4 @@
-// Is a launch one that a device would refuse at once? Pure functions of what the front-end knows.
+// Checks whether a device would refuse a launch at once. Pure functions of what the front-end knows.
 #pragma once
 
 #include "frontend/opencl/kinds.hh"

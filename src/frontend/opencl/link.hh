@@ -1,6 +1,6 @@
 // The OpenCL front-end's state in the program's process: its sessions with back-ends, made at the first
-// question for platforms, and what those back-ends' hosts have. The one singleton that the C ABI needs. Any
-// thread.
+// question for platforms, and the platforms of those back-ends' hosts. The one singleton that the C ABI
+// needs. Any thread.
 #pragma once
 
 #include <atomic>

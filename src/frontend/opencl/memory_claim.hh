@@ -1,6 +1,6 @@
-// What an object takes of the devices of its context, where their back-end limits what a session may hold of
-// them: counted here, so that a creation which waits for nothing is refused at the call. The worker counts by
-// itself. Owned by what the front-end remembers of the object; any thread.
+// How much of the devices of its context an object takes, if their back-end limits what a session may hold of
+// them. It is counted here, so that a creation that does not wait is refused at the call; the worker counts
+// by itself. Owned by what the front-end remembers of the object; any thread.
 #pragma once
 
 #include <cstdint>

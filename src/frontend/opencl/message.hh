@@ -1,5 +1,5 @@
-// A request under construction in the calling thread's buffer, posted or called with; one at a time a thread.
-// Answers are codes of OpenCL; a lost session is CL_DEVICE_NOT_AVAILABLE.
+// A request under construction in the calling thread's buffer, to be posted or called with; one at a time for
+// each thread. Answers are codes of OpenCL; a lost session is CL_DEVICE_NOT_AVAILABLE.
 #pragma once
 
 #include <vector>

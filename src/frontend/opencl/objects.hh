@@ -1,7 +1,7 @@
 // OpenCL's objects as programs see them: cells whose first word is the dispatch table through which the ICD
-// loader calls. A cell is never given back to the system, so that a pointer to a released object is told from
-// a living one without a fault; what stands behind it dies when the program has released it and no other
-// object needs it. Reference counts are ours alone: the server hears of the last release only. Any thread.
+// loader calls. A cell is never given back to the system, so that a pointer to a released object can be
+// recognised without a fault. The object behind it ends when the program has released it and no other object
+// needs it. Reference counts are ours alone: the server hears only of the last release. Any thread.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// What programs are shown of a back-end's platforms and devices: what these say themselves, with the host
-// behind their names, and without what does not work from here. Pure functions.
+// What programs see of a back-end's platforms and devices: their own answers, with the host behind their
+// names, and without what does not work from here. Pure functions.
 #pragma once
 
 #include <cstdint>

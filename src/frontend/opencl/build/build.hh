@@ -1,4 +1,4 @@
-// What became of a program's last build, compilation or linking. Any thread.
+// The result of a program's last build, compilation or linking. Any thread.
 #pragma once
 
 #include "frontend/opencl/kinds.hh"

@@ -1,5 +1,5 @@
-// This machine's files on their way to a build: found when the program asks for the build, sent by the thread
-// that waits for it. Values.
+// This machine's files that a build needs: found when the program asks for the build, sent by the thread that
+// waits for it. Values.
 #pragma once
 
 #include "frontend/opencl/build/sent_files.hh"

@@ -1,4 +1,4 @@
-// What a build's options say of files and macros, and how they are written anew for a compiler that finds the
+// What a build's options say of files and macros, and how they are rewritten for a compiler that finds the
 // same files elsewhere. Pure functions.
 #pragma once
 

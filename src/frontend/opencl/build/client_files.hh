@@ -1,7 +1,7 @@
 // Which files of this machine a build may read, found by what its texts and options name, and how texts and
-// options name them where the compiler is. More are found than the compiler will read (no condition is
-// evaluated), never other ones: of each place where a compiler may look, the first file that it would find.
-// Reads files; any thread.
+// options name them where the compiler is. More files are found than the compiler will read, because no
+// condition is evaluated, but never other ones: of the places where a compiler may look, the first file that
+// it would find. Reads files; any thread.
 #pragma once
 
 #include <map>

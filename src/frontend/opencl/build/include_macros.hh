@@ -1,5 +1,6 @@
-// Which names a line may include that names its file by macros. A macro may have been defined more than once,
-// under conditions that nobody evaluates here: each definition is tried. Values; one thread at a time.
+// Which names a line may include if it names its file by macros. A macro may have been defined more than
+// once, under conditions that are not evaluated here, so each definition is tried. Values; one thread at a
+// time.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What a text of OpenCL C may include, found without evaluating it: the lines that include, those that define
+// What a text of OpenCL C may include, found without evaluating it: lines that include, lines that define
 // macros, and what __has_include asks for, also where a condition leaves them out. Time linear in the text.
 // Pure function.
 #pragma once

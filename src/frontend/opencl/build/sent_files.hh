@@ -1,4 +1,4 @@
-// Which contents of the client's files a back-end has already and keeps for this session, so that a header
+// Which contents of the client's files a back-end already has and keeps for this session, so that a header
 // that a hundred builds include travels once. Own lock; any thread.
 #pragma once
 

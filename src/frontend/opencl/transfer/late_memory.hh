@@ -1,5 +1,5 @@
-// Memory of maps that the program let go of before it was told that their bytes are here: they may still
-// come. Guarded by whoever has it.
+// Memory of maps that the program unmapped before it learned that their bytes are here: the bytes may still
+// come. Guarded by its owner.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Memory of this process that shows a buffer to all its maps, where it shares none with the server: fresh
-// pages for each map would cost more than the line. Owned by what the front-end remembers of the buffer; any
+// Memory of this process that shows a buffer to all its maps, if it shares none with the server: fresh pages
+// for each map would cost more than the link. Owned by what the front-end remembers of the buffer; any
 // thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The way of a transfer's bytes through the blocks that its context shares with the server. Lives for the
+// The passage of a transfer's bytes through the blocks that its context shares with the server. Lives for the
 // time of the transfer, on the thread that asked for it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Memory that this process and the back-end's worker both have: bytes of commands that lie in it need not
+// Memory that this process and the back-end's worker both have: bytes of commands that are in it need not
 // travel, and the device reads and writes it by itself. Any thread.
 #pragma once
 
