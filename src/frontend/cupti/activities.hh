@@ -1,6 +1,6 @@
 // CUPTI's activity interface: which kinds the program wants, the records of its calls and of the device's
-// work, and their way into its buffers. A thread of ours fetches what the device did and fills buffers while
-// any kind is wanted. Any thread.
+// work, and how they get into its buffers. While any kind is wanted, a thread of ours fetches what the device
+// did and fills buffers. Any thread.
 #pragma once
 
 #include "api/cuda/cupti_headers.hh"

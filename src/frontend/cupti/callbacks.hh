@@ -1,5 +1,5 @@
-// CUPTI's callbacks: one subscriber in a process, and the functions of the driver, the runtime and NVTX that
-// it wants to be told of. Any thread.
+// CUPTI's callbacks: one subscriber in a process, and the functions of the driver, the runtime and NVTX for
+// which it wants callbacks. Any thread.
 #pragma once
 
 #include "api/cuda/cupti_headers.hh"

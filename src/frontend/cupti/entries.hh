@@ -1,6 +1,5 @@
 // CUPTI's functions, as the program calls them through our libcupti. Each does what NVIDIA's documentation of
-// CUPTI says of the function of its name, as far as docs/how-to/profile.md says that it is done here. Any
-// thread; none throws.
+// CUPTI says of the function of its name, as far as docs/how-to/profile.md lists it. Any thread; none throws.
 #pragma once
 
 namespace outboard::frontend::cupti {

@@ -1,6 +1,6 @@
-// What the program does to its graphs, told to its profiler: graphs, their nodes and edges, executable
-// graphs. The nodes of a capture and of a graph that is made executable are asked of the server, which costs
-// a few round trips for each, and only while the profiler wants to know. On the thread that calls.
+// Reports to the program's profiler what the program does to its graphs: graphs, their nodes and edges,
+// executable graphs. The server is asked for the nodes of a capture and of a graph that is made executable;
+// that costs a few round trips for each, only while the profiler wants it. On the thread that calls.
 #pragma once
 
 #include "api/cuda/cupti_headers.hh"

@@ -1,4 +1,4 @@
-// Launches of graphs as a whole, put together of what the device tells of their nodes. One thread at a time.
+// Launches of graphs as a whole, put together from the device's records of their nodes. One thread at a time.
 #pragma once
 
 #include <algorithm>

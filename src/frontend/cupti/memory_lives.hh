@@ -1,4 +1,5 @@
-// Allocations from their begin to their end, as one record each shows them. One thread at a time.
+// Allocations from their begin to their end, as the kind that has one record for each allocation shows them.
+// One thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The program's own buffers for records: asked for when there is something to write, given back when full or
+// The program's own buffers for records: requested when there is something to write, given back when full or
 // flushed. The program's two functions are called without any lock of ours but the owner's. One thread at a
 // time.
 #pragma once

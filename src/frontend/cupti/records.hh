@@ -1,4 +1,4 @@
-// One record of CUPTI's, made of what we know. Structs of CUDA 13; those of earlier versions end earlier.
+// One record of CUPTI's, made from what we know. Structs of CUDA 13; those of earlier versions end earlier.
 #pragma once
 
 #include "api/cuda/cupti_headers.hh"

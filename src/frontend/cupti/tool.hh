@@ -1,6 +1,6 @@
 // The profiler in the program, as far as this front-end has one for it: activities and callbacks, and the
-// calls of driver and runtime that both are told of. One in a process, made when the program's first function
-// of CUPTI is called; never destroyed. Any thread.
+// calls of driver and runtime that both see. One in a process, made when the program's first function of
+// CUPTI is called; never destroyed. Any thread.
 #pragma once
 
 #include "frontend/call_watch.hh"

@@ -1,6 +1,6 @@
-// The clock of a program's profiler beside ours: CUPTI's times are the wall's, or those of a function which
-// the program has given. Looked at again and again, because either may be slewed; between two looks it is
-// taken to have moved evenly. One thread at a time.
+// The clock of a program's profiler in relation to ours: CUPTI's times are those of the wall clock, or of a
+// function that the program has given. The two are compared again and again, because either may be slewed;
+// between two comparisons the clock is assumed to have moved evenly. One thread at a time.
 #pragma once
 
 #include <algorithm>

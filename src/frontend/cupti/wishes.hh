@@ -1,5 +1,5 @@
-// Which kinds of activities the program wants: of all contexts, and of single ones, whose word counts more.
-// Any thread.
+// Which kinds of activities the program wants: for all contexts, and for single contexts, whose wish takes
+// precedence. Any thread.
 #pragma once
 
 #include "api/cuda/cupti_headers.hh"

@@ -1,6 +1,6 @@
-// NVML's state in the program's process: a connection to the server's NVML helper while somebody has called
-// nvmlInit, answers that never change, how often it was initialised. The one singleton that the C ABI needs;
-// any thread, one question at a time on the connection.
+// NVML's state in the program's process: a connection to the server's NVML helper while the program has
+// called nvmlInit, answers that never change, and how often NVML was initialised. The one singleton that the
+// C ABI needs; any thread, one question at a time on the connection.
 #pragma once
 
 #include <atomic>

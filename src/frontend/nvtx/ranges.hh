@@ -1,6 +1,6 @@
 // The ranges that the program's threads have begun and not ended: a stack for each thread, and those that any
-// thread may end. What is over goes to the profile; the profiler in the program is told at both ends. One set
-// in a process; a forked child goes on with its own thread's.
+// thread may end. A range that has ended goes to the profile; the profiler in the program learns of both
+// ends. One set in a process; a forked child goes on with its own thread's.
 #pragma once
 
 #include <cstdint>

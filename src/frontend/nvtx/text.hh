@@ -1,5 +1,5 @@
-// What NVTX hands over, as values of ours: texts, attributes of events. Nothing of the program's is kept but
-// the handles of registered strings. Any thread.
+// Data from NVTX as values of ours: texts, attributes of events. Nothing of the program's is kept but the
+// handles of registered strings. Any thread.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the worker's device has done for this program, on the program's clock and with the call that it was
-// done for: records as they are fetched, made into that. One thread at a time.
+// What the worker's device has done for this program, on the program's clock and with the call that caused
+// it: made from records as they are fetched. One thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// OUTBOARD_PROFILE=file, OUTBOARD_PROFILE_SUMMARY=1: what the program's threads asked and what the device
-// did, both on the program's clock. Calls are noted as they return; a thread of ours asks the server five
-// times a second for what its device has recorded, and writes. A program that is killed leaves a file that
-// can be read, up to then. Any thread; costs one load of a flag when off.
+// OUTBOARD_PROFILE=file, OUTBOARD_PROFILE_SUMMARY=1: what the program's threads called and what the device
+// did, both on the program's clock. Calls are noted as they return. A thread of ours asks the server five
+// times a second for what its device has recorded, and writes. A killed program leaves a file that can be
+// read up to then. Any thread; costs one load of a flag when off.
 #pragma once
 
 #include <atomic>

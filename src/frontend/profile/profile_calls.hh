@@ -1,6 +1,6 @@
-// The calls that the program's threads have made and nobody has written yet: a list for each lane, whose lock
-// no other lane takes, so threads that call at once do not wait for each other. Owned by the profile; a lane
-// notes its own calls, any thread may take.
+// The calls that the program's threads have made and that are not written yet: a list for each lane, whose
+// lock no other lane takes, so threads that call at once do not wait for each other. Owned by the profile; a
+// lane notes its own calls, any thread may take.
 #pragma once
 
 #include <cstdint>

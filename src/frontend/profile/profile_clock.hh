@@ -1,8 +1,8 @@
-// The server's clock seen from here. Each question that the server answers with its times says where the two
-// clocks stand, to half of the time that it was on its way; of several asked together the quickest counts.
-// One clock may be slewed against the other (a network's time, 500 ppm): between two looks it is taken to
-// have moved evenly, and never faster than that, so that what came later on one is later on the other. One
-// thread at a time.
+// The server's clock seen from here. Each question that the server answers with its times shows the
+// difference of the two clocks, accurate to half of the time that it was on its way; of several asked
+// together the quickest counts. One clock may be slewed against the other (by network time, 500 ppm). Between
+// two comparisons the difference is assumed to change evenly, and never faster than that, so that what came
+// later on one clock is later on the other. One thread at a time.
 #pragma once
 
 #include <algorithm>

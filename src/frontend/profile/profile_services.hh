@@ -1,4 +1,4 @@
-// What a session of one API calls the services that tell of the device's work. Compile-time only.
+// The names of the services of one API's sessions that report the device's work. Compile-time only.
 #pragma once
 
 #include <cstdint>

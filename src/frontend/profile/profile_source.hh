@@ -1,5 +1,5 @@
-// Asks the server for what its device has recorded, and hands it on. One thread at a time; it may wait for as
-// long as the session does.
+// Asks the server for what its device has recorded, and passes it on. One thread at a time; it may wait for
+// as long as the session does.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The table that one looks for first: which kernels and copies took how long, how much of the time the device
+// The table that a user reads first: which kernels and copies took how long, how much of the time the device
 // had nothing to do, and how long the program waited for answers. One thread at a time.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Writes a profile: events into a file, sums for the summary. What the device did comes on the server's clock
-// and is written on ours. Any thread, under a lock of its own; after end() whatever comes is dropped.
+// Writes a profile: events into a file, sums for the summary. The device's records come with the server's
+// clock and are written with ours. Any thread, under a lock of its own; what comes after end() is dropped.
 #pragma once
 
 #include <cstdint>

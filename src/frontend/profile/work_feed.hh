@@ -1,6 +1,6 @@
-// What the server's device has done for this program, for all in the program that look at it: the server
-// tells it once, and here each of those that have joined gets every record. One in a process; never
-// destroyed. Any thread.
+// What the server's device has done for this program, for every part of the program that looks at it. The
+// server reports each record once, and each part that has joined gets it. One in a process; never destroyed.
+// Any thread.
 #pragma once
 
 #include <cstdint>
