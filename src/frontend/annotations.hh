@@ -94,7 +94,8 @@ struct annotation_call {
   const void* result = nullptr;  ///< nullptr: it returns nothing
 };
 
-/// The profiler in the program. One in a process, never destroyed; told on the thread that calls.
+/// The profiler in the program. One in a process, never destroyed; it gets its reports on the thread that
+/// calls.
 class annotation_observer {
  public:
   /// Of ranges, marks and names; of the calls themselves.

@@ -23,19 +23,18 @@ void watch_calls(call_watcher who, bool on);
 
 /// How often a tool began to watch: what it noted of calls under way before that holds no more.
 inline std::atomic<std::uint32_t> tool_watch{0};
-/// The number of the CUDA runtime's call that this thread is in, as far as a tool that watches was told; 0:
-/// none.
+/// The number of the CUDA runtime's call that this thread is in, as reported to a tool that watches; 0: none.
 std::uint32_t runtime_call_of(const lane& own);
 
 /// The number of a call that begins now: from 1 on.
 std::uint32_t next_call_number();
 
-/// A request leaves: it belongs to the call that this thread makes. For those that watch.
+/// A request leaves: it belongs to the call that this thread makes. For the parts that watch.
 void note_request(std::uint64_t ticket, std::uint32_t call);
 /// The call that sent this request; 0: not known, or long ago.
 std::uint32_t call_of_request(std::uint64_t ticket);
 
-/// One API call of the program, as its tool is told of it on the thread that makes it.
+/// One API call of the program, as its tool sees it, on the thread that makes it.
 struct tool_call {
   std::uint32_t function = 0;        ///< opcode
   const char* name = nullptr;        ///< lasts as long as the process
@@ -55,9 +54,9 @@ class call_observer {
   /// The process has a session now, and no other thread has a call of its own yet. Returns why nothing can be
   /// recorded of what the tool wants; empty: it can. With the process's lock: the tool is not called.
   virtual std::string connected() = 0;
-  /// That is told the tool, whose function may call the driver.
+  /// Reports that to the tool, whose function may call the driver.
   virtual void cannot_record(const std::string& why) = 0;
-  /// It will not have one much longer.
+  /// The process is about to lose its session.
   virtual void ending() = 0;
 
  protected:
@@ -65,11 +64,11 @@ class call_observer {
 };
 inline std::atomic<call_observer*> tool{nullptr};
 
-/// A call of the program while somebody watches, from its begin to over(). On its thread.
+/// A call of the program while a part watches, from its begin to over(). On its thread.
 class watched_call {
  public:
   explicit watched_call(const tool_call& about);
-  /// `result`: of the API's own type. Those that watch are told, but for the trace.
+  /// `result`: of the API's own type. Reports to all that watch, except to the trace.
   void over(void* result);
 
   /// A call that the program makes, not another call or a callback of one.

@@ -36,13 +36,13 @@ class host_functions {
   std::uint64_t add(session& from, function run, std::pair<void*, void*> pointers = {});
   std::uint64_t add(session& from, const host_box& box);
   void forget(std::uint64_t id);
-  /// What is done on the functions' thread before and after each of them: bytes that they may read come
-  /// first, those that they wrote go before the work behind them. Set before the first add().
+  /// What is done on the functions' thread before and after each of them: bytes that they may read arrive
+  /// before, and bytes that they wrote leave before the work behind them. Set before the first add().
   void surround(std::function<void()> before, std::function<void()> after);
 
   std::pair<void*, void*> pointers(std::uint64_t id) const;  ///< null: no such function
   std::optional<host_box> box(std::uint64_t id) const;
-  /// Does a graph's copy read or write there?
+  /// Whether a graph's copy reads or writes there.
   bool in_a_box(std::span<const std::byte> memory) const;
 
   /// The process ends: waits a moment for the thread, unless it is inside the program's code.

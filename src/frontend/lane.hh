@@ -30,8 +30,8 @@ struct tool_of_lane {
   std::int64_t runtime_begin = 0;
 };
 
-/// What a copy that waits for a default stream has brought: of what context and kind of stream, and
-/// mirrors::results_mark then.
+/// What a copy that waits for a default stream has brought: the context, the kind of stream, and
+/// mirrors::results_mark at that time.
 struct results_seen {
   std::uint64_t context = 0, mark = 0;
   bool per_thread = false;
@@ -66,7 +66,8 @@ struct lane {
     const context_state* now = current();
     return now && now->active.load(std::memory_order_acquire) ? now->handle : 0;
   }
-  /// What owns that which is made now: of a green context its primary one, else the current one itself.
+  /// The owner of what is made now: the primary context if a green one is current, else the current context
+  /// itself.
   context_state* owner() const {
     context_state* now = current();
     return now && now->owner ? now->owner : now;
@@ -77,7 +78,7 @@ struct lane {
 /// The calling thread's lane.
 lane& this_lane();
 
-/// Who is told, on a thread that ends, that its lane does. Set once, by whoever has the session.
+/// Called on a thread that ends, because its lane ends, too. Set once, by the session's owner.
 void on_lane_end(void (*tell)(lane& ended));
 
 }  // namespace outboard::frontend

@@ -35,9 +35,9 @@ class outbox {
   /// How long the thread sleeps while there are bursts: a write takes 4 us over TCP, and the program, if it
   /// wrote or waited for one, would lose that between two launches.
   static constexpr std::chrono::microseconds nap{50};
-  /// Gathered for so long, posts go with the next one: the thread does not get to run.
+  /// Posts that were gathered for so long go with the next one: the thread did not get to run.
   static constexpr std::chrono::microseconds late{200};
-  /// Work that comes so long after the one before is no burst any more.
+  /// Work that comes so long after the work before it is no longer a burst.
   static constexpr std::chrono::microseconds quiet{500};
   /// A write of this size is as good as a larger one.
   static constexpr std::size_t enough = 16u << 10;
@@ -62,7 +62,7 @@ class outbox {
   }
   /// To be sent before anything else.
   std::span<const std::byte> gathered() const { return gathered_; }
-  /// What was gathered is sent, or is not to be sent any more, and with it something that `waits` for an
+  /// What was gathered has been sent, or is no longer to be sent, together with something that `waits` for an
   /// answer.
   void clear(bool waits) {
     gathered_.clear();
@@ -75,15 +75,15 @@ class outbox {
     return leaving_;
   }
 
-  /// May there be another sender than the one that has the lock?
+  /// Whether there may be another sender than the one that has the lock.
   bool has_thread() const { return thread_.joinable(); }
 
   // Any thread:
 
-  /// What the program has waited for has come: what it sends next is waited for anew.
+  /// The answer for which the program waited has come; it will wait for what it sends next.
   void answered() { in_a_row_.store(0, std::memory_order_relaxed); }
 
-  /// Nothing is to be gathered any more. Does not wait for the thread.
+  /// Ends gathering. Does not wait for the thread.
   void stop();
 
  private:

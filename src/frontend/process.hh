@@ -59,10 +59,10 @@ class process {
   CUresult connect();
   CUresult init();  ///< cuInit
 
-  /// Everything that rebuilds this session on another worker, but for the contents of memory. The session
-  /// must be idle.
+  /// Everything that rebuilds this session on another worker, except the contents of memory. The session must
+  /// be idle.
   CUresult export_records(std::vector<std::byte>& records);
-  /// What the worker counts for this session.
+  /// The memory that the worker counts for this session.
   CUresult ledger(marshal::ledger_reply& held);
   /// Opens a fresh session on a configured server and replays the records there. Device addresses and handles
   /// keep their values; the caller restores the contents of memory.
@@ -74,20 +74,21 @@ class process {
   CUresult gate(const lane& own, bool needs_context = true) const;
   bool usable() const { return life_.load(std::memory_order_acquire) == life::running; }
 
-  /// One question to a configured server beside the session, which need not be there: what the welcome of
-  /// this hello says.
+  /// Asks a configured server one question, with or without a session: returns what the welcome of this hello
+  /// says.
   result<wire::welcome> ask_aside(wire::hello question, transport::deadline until) const;
 
-  /// Opens data connections of this session; of none where it has no use for any.
+  /// Opens data connections of this session; none if it has no use for any.
   const data_dialer& dialer() const { return dialer_; }
-  /// May several lanes upload at once? Agreed with the server.
+  /// Whether several lanes may upload at once. Agreed with the server.
   bool lane_uploads() const { return lane_uploads_; }
   bool exchanges_words() const { return exchanges_words_; }  ///< while work goes on (wire/features.hh)
-  /// Where the server keeps module images: whether to ask for one, and what proofs answer; else nullptr.
+  /// If the server keeps module images: whether to ask for one, and the challenge that proofs answer; else
+  /// nullptr.
   image_recalls* recalls() const { return recalls_.get(); }
 
   session* server() const { return session_.get(); }
-  /// Can the server tell what its device does? With a session.
+  /// Whether the server can report what its device does. With a session.
   bool records_work() const { return records_work_; }
   const marshal::snapshot& facts() const { return facts_; }
   void* find_export(std::string_view symbol) const { return options_.find_export(symbol); }
@@ -102,8 +103,8 @@ class process {
   slot_addresses* window_slot(int device) const;
   /// The one that holds this address.
   slot_addresses* window_slot_at(std::uint64_t address) const;
-  /// From now on blocks come from where the driver likes: it does not dump what is mapped in a window
-  /// (observed on 580.159.04).
+  /// From now on the driver chooses the addresses of blocks, because it does not dump what is mapped in a
+  /// window (observed on 580.159.04).
   void leave_window() { window_left_.store(true, std::memory_order_relaxed); }
   bool window_left() const { return window_left_.load(std::memory_order_relaxed); }
   /// Enters memory at an address that the device chose into the books. CUDA_ERROR_MAP_FAILED: this process
@@ -122,14 +123,15 @@ class process {
   live_memory& live() { return *live_; }
   /// Host and kernels may use managed memory at the same time: the devices can, and so can this process.
   bool concurrent_managed() const { return concurrent_managed_; }
-  /// Kernels know page-locked memory by addresses that are found on their way; else they may know all of it.
+  /// Kernels know only the page-locked memory whose addresses were found on their way; otherwise they may
+  /// know all of it.
   bool find_addresses() const { return find_addresses_; }
   activity& work() { return work_; }
   std::mutex& showing() { return showing_; }  ///< held while a block becomes visible to kernels
   bool host_memory_in_use() const { return host_memory_in_use_.load(std::memory_order_relaxed); }
   void use_host_memory() { host_memory_in_use_.store(true, std::memory_order_relaxed); }
-  /// The program has page-locked memory that it means kernels to write: it has said so, or asked what they
-  /// call it.
+  /// The program has page-locked memory that kernels are meant to write: it has said so, or asked for its
+  /// device pointer.
   bool host_memory_mapped() const { return host_memory_mapped_.load(std::memory_order_relaxed); }
   void map_host_memory() { host_memory_mapped_.store(true, std::memory_order_relaxed); }
   /// Graphs allocate or free memory: a launch may be refused for what an earlier one has left.
@@ -146,9 +148,9 @@ class process {
 
   process();
   ~process();
-  /// `unrecorded`: what the program's tool is to be told without the lock; empty: nothing.
+  /// `unrecorded`: what is to be reported to the program's tool without the lock; empty: nothing.
   CUresult connect_locked(std::string& unrecorded);
-  /// What is done with what the session says by itself; `url` is its server's.
+  /// What is done with messages that the session sends by itself; `url` is its server's.
   session_events make_events(const std::string& url);
   void use_session(const dialed& with, const settings& s);
   result<std::string> server_url() const;

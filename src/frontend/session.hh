@@ -80,11 +80,11 @@ class session final : private frame_sink {
   session(std::unique_ptr<transport::connection> connection, session_events events);
   ~session() override;
 
-  /// Sends without waiting. `land`: the request is a copy whose bytes arrive later, before the reply of
-  /// whatever call learns of its completion.
+  /// Sends without waiting. `land`: the request is a copy whose bytes arrive later, before the reply of the
+  /// call that learns of its completion.
   CUresult post(const outgoing& request, const landing* land = nullptr);
 
-  /// What was posted so far leaves now: the caller waits for what comes of it by another way than call().
+  /// Sends now what was posted so far: the caller waits for its results by another way than call().
   void send_posts();
 
   /// Sends and waits. The reply's outputs are left in `reply` (without the result code). CUDA_SUCCESS or the
@@ -100,11 +100,11 @@ class session final : private frame_sink {
   /// The thread of this lane has ended.
   void end_lane(std::uint32_t lane);
 
-  /// More callbacks may come: the attendant reads while nobody else does. Each announcement ends with a
+  /// More callbacks may come: the attendant reads while no other thread does. Each announcement ends with a
   /// callback that says `last`.
   void expect_callbacks(std::uint64_t count);
   bool callbacks_expected() const { return expected_.load(std::memory_order_relaxed) != 0; }
-  /// For the one thread that runs callbacks: the next one, waiting for it. Without one the session is over.
+  /// For the one thread that runs callbacks: waits for the next one. Nothing: the session is over.
   std::optional<callback_order> next_callback();
   void answer_callback(std::uint64_t number, std::span<const std::byte> bytes);
 
@@ -114,29 +114,30 @@ class session final : private frame_sink {
 
   /// Orderly end; never blocks for long. Later requests fail as after a loss, silently.
   void goodbye();
-  /// Behind goodbye(): waits until the server has it; at most until then.
+  /// After goodbye(): waits until the server has it, at most until that time.
   void await_goodbye(transport::deadline until);
 
   /// Posted copies to host memory whose bytes have not come yet.
   bool copies_pending() const {
     return landings_pending_.load(std::memory_order_acquire) != 0 || asides_.pending() || drains_->pending();
   }
-  /// Are there some whose bytes will come into this memory?
+  /// Whether bytes of such copies will come into this memory.
   bool copies_pending_to(std::span<const std::byte> memory) {
     return copies_pending() && (drains_->touch(memory) || copies_pending_by_frames(memory));
   }
-  /// The same of those whose bytes come over connections.
+  /// The same for copies whose bytes come over connections.
   bool copies_pending_by_frames(std::span<const std::byte> memory);
-  /// The same without its guesses, where there are many: exactly those of the session's own connection.
+  /// The same for copies over the session's own connection alone, without the guesses of
+  /// copies_pending_by_frames().
   bool lands_in(std::span<const std::byte> memory);
   asides& arrivals() { return asides_; }
   frontend::drains& drains() { return *drains_; }
   /// Can the server hand us descriptors, so that memory can be shared?
   bool passes_descriptors() const { return connection_->what().passes_descriptors; }
-  /// What every request answers once the session is lost.
+  /// What every request returns once the session is lost.
   static constexpr CUresult lost_code = CUDA_ERROR_DEVICE_UNAVAILABLE;
-  /// The reply to this request is none that a server sends: whatever else it says cannot be trusted, so this
-  /// loses the session (docs/wire.md).
+  /// No server sends such a reply to this request. Nothing else that it says can be trusted, so this loses
+  /// the session (docs/wire.md).
   void malformed_reply(std::string_view request) {
     lose("the server's reply to " + std::string(request) + " is malformed");
   }
@@ -151,7 +152,7 @@ class session final : private frame_sink {
     aside_.sent.fetch_add(more.sent, std::memory_order_relaxed);
     aside_.received.fetch_add(more.received, std::memory_order_relaxed);
   }
-  /// A data connection was lost: the session is no good without it.
+  /// A data connection was lost: the session cannot go on without it.
   void lose_data_connection() { lose("a data connection to the server broke"); }
   std::uint64_t session_id = 0;
   /// Its requests are known by the calls that send them (call_watch.hh). One session in a process: tickets

@@ -25,8 +25,8 @@ namespace trace {
 enum class form : std::uint8_t { signed_number, unsigned_number, address, real, text, pointer, launch };
 
 /// One argument as the formatter sees it. `text` points at the program's string and `launch` at its
-/// CUlaunchConfig; nothing is read through `pointer`. What a call that succeeded gave through it is `given`:
-/// a handle or an address.
+/// CUlaunchConfig; nothing is read through `pointer`. `given` is what a call that succeeded returned through
+/// it: a handle or an address.
 struct argument {
   form as = form::unsigned_number;
   std::uint64_t bits = 0;
@@ -37,8 +37,8 @@ struct argument {
 
 inline bool on() { return calls_watched_by(call_watcher::trace); }
 /// Opens the file unless a trace is being written or was tried already; a file that cannot be opened is an
-/// error on stderr and no trace. %p in the name is the process's number, - is stderr. Behind a + a file that
-/// is there already stays: the process's number is added to the name, and stderr is told.
+/// error on stderr and no trace. %p in the name is the process's number, - is stderr. If the name begins with
+/// +, an existing file stays: the process's number is added to the name, and a line on stderr says so.
 void start(const char* file);
 /// Writes the summary and closes. A disk that filled up is reported once.
 void finish(const traffic& moved);

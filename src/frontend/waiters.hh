@@ -19,7 +19,7 @@ struct waiter {
   std::vector<std::byte>* into = nullptr;
   unique_fd* descriptor = nullptr;
   bool done = false;
-  bool asleep = false;  ///< until it is woken, and then it leads if nobody does
+  bool asleep = false;  ///< until it is woken, and then it leads if no other waiter does
   std::condition_variable wake;
   waiter* next = nullptr;  ///< of the table
 };
