@@ -74,7 +74,7 @@ class shared_pieces {
   }
   bool is_ready(std::uint64_t n) const { return ready_[n].load(std::memory_order_acquire); }
 
-  /// Who waits for a piece goes away without it.
+  /// Threads that wait for a piece return without it.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
 
  private:

@@ -31,8 +31,9 @@ class drains : public std::enable_shared_from_this<drains> {
   struct piece {
     std::uint32_t *done = nullptr, *freed = nullptr;  ///< the device writes `value` to one, we to the other
     std::uint32_t value = 0;
-    /// The block in the file that both sides have mapped. It is read, not copied from the mapping: who has
-    /// taken the place away gets an error here, as natively the device hits nothing of the program's.
+    /// The block in the file that both sides have mapped. It is read, not copied from the mapping: if the
+    /// program has unmapped the place, that is an error here, as natively the device hits nothing of the
+    /// program's.
     std::shared_ptr<const unique_fd> file;
     std::uint64_t offset = 0;
     std::span<std::byte> place;

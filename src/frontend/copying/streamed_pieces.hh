@@ -13,7 +13,7 @@
 
 namespace outboard::frontend {
 
-/// A piece as the server is told of it.
+/// A piece as it is announced to the server.
 struct streamed_piece {
   std::uint64_t offset = 0, size = 0;  ///< in the copy
   std::uint64_t number = 0;            ///< of its frame

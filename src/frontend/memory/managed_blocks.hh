@@ -32,7 +32,7 @@ class managed_blocks {
  public:
   explicit managed_blocks(mirrors& all) : mirrors_(all) {}
 
-  /// From now on blocks are kept so. False: this process cannot.
+  /// From now on blocks are handled in this way. False: this process cannot.
   bool start(session& server, work_questions ask);
   bool started() const { return started_.load(std::memory_order_acquire); }
 
@@ -43,7 +43,7 @@ class managed_blocks {
   /// kernels name it without a parameter. The program uses the first `used` bytes. Returns our own view of
   /// it; nullptr: no memory.
   std::byte* add(std::uint64_t base, std::uint64_t size, std::uint64_t used, bool variable);
-  /// Its pages are open from then on; nothing happens where there is none.
+  /// The block's pages are open from then on. Without such a block nothing happens.
   void remove(std::uint64_t base);
 
   /// A request of this flow is about to leave that may touch the blocks whose addresses are among `words`,
@@ -53,15 +53,16 @@ class managed_blocks {
   /// After changes were sent for it: true when they name more blocks, whose changes must be sent, too.
   bool reach(const work_flow& flow, std::uint64_t number);
   void left(std::uint64_t number);  ///< the server has it
-  /// Device memory may hold these.
+  /// Device memory may hold these bytes.
   void uploaded(std::span<const std::byte> bytes);
 
-  /// All requests of which left() has been told.
+  /// All requests for which left() was called.
   std::uint64_t mark() const;
-  /// The program knows that what the flow had at `mark` is complete, and mirrors have been fetched since.
+  /// The program knows that the work that the flow had at `mark` is complete, and mirrors have been fetched
+  /// since.
   void complete(const work_flow& flow, std::uint64_t mark);
   void complete_context(std::uint64_t context, std::uint64_t mark);
-  /// An event stands for what its flow had when it was recorded.
+  /// An event stands for the work that its flow had when it was recorded.
   void recorded(std::uint64_t event, const work_flow& flow);
   void complete_event(std::uint64_t event);
   void forget_event(std::uint64_t event);
@@ -70,16 +71,16 @@ class managed_blocks {
   void attach(std::uint64_t base, std::uint64_t stream);
   static constexpr std::uint64_t nobody = ~std::uint64_t{0};
 
-  /// A host function may touch everything, and nobody can wait for it: between the two all is open, or opened
-  /// when it is touched.
+  /// A host function may touch everything, and it cannot be made to wait: between lend() and take_back() all
+  /// is open, or is opened when it is touched.
   void lend();
   void take_back();
 
   /// The session is over: all pages are open, and stay so.
   void stop();
 
-  /// Of a touch with work that the driver has and that does not end: work that changes nothing there may be
-  /// waiting for the touch, the other is at least busy.
+  /// How long a touch waits for work that the driver has and that does not end: work that changes nothing
+  /// there may be waiting for the touch; other work is at least busy.
   static constexpr std::chrono::milliseconds patience{250}, most_patience{2000};
 
  private:

@@ -43,7 +43,7 @@ struct mirror {
   bool kernels = true;            ///< kernels may know the address; else only copies name it, in `parts`
   std::vector<byte_range> parts;  ///< in order, apart from each other
 
-  /// The program gets at none of this part of it.
+  /// The program can reach nothing of this part of it.
   bool nobody_touches(byte_range part) const {
     const auto meets = [&](const byte_range& w) { return w.begin < part.end && part.begin < w.end; };
     return shut && std::ranges::none_of(windows, meets);
@@ -52,8 +52,8 @@ struct mirror {
   std::byte* bytes() const { return memory ? memory : reinterpret_cast<std::byte*>(base); }
 };
 
-/// Puts the part among ranges that lie in order and apart from each other; what it touches becomes one with
-/// it.
+/// Inserts the part into ranges that are in order and apart from each other; ranges that it touches are
+/// merged with it.
 void join(std::vector<byte_range>& ranges, byte_range part);
 
 class mirrors {
@@ -67,7 +67,7 @@ class mirrors {
   std::optional<mirror> find_device(std::uint64_t address) const;
   bool any() const { return count_.load(std::memory_order_acquire) != 0; }
   bool any_live() const { return live_.load(std::memory_order_acquire) != 0; }
-  /// Is there one that kernels may know?
+  /// Whether there is one that kernels may know.
   bool any_for_kernels() const { return for_kernels_.load(std::memory_order_acquire) != 0; }
   /// Copies name this part of a block that kernels do not know: it is compared from now on.
   void add_part(std::uint64_t base, byte_range part);
@@ -75,19 +75,20 @@ class mirrors {
   void show_to_kernels(std::uint64_t base);
 
   /// Sends what the program has changed, or that part of it which kernels may see. Addresses of the program's
-  /// own memory among it are told to `seen`. `at_work`: something goes on that may look at it, or write it.
+  /// own memory in it are reported to `seen`. `at_work`: something goes on that may read or write it.
   CUresult send(session& server, lane& own, bool at_work, bool to_kernels_alone = false);
   /// Fetches what kernels have changed, if any have run since they were last known to be done; of lazy blocks
-  /// what the program gets at.
+  /// only what the program can reach.
   CUresult fetch(session& server, lane& own, bool at_work);
-  /// The same for a part of one block ({}: all), whatever has run.
+  /// The same for a part of one block ({}: all of it), whatever has run.
   CUresult send_range(session& server, lane& own, std::uint64_t context, std::uint64_t base, byte_range part);
   CUresult fetch_range(session& server, lane& own, std::uint64_t context, std::uint64_t base,
                        byte_range part);
-  /// Both ways, of all memory but managed, for work that is not over. `all` false: only if something has
-  /// changed where words have changed before. `moved`: something has.
+  /// In both directions, for all memory except managed memory, while work is not over. `all` false: only if
+  /// something has changed where words have changed before. `moved`: something has changed.
   CUresult exchange(session& server, lane& own, std::uint64_t context, bool all, bool& moved);
-  /// A stream waits for this word, or writes it: its changes come last. As kernels name it.
+  /// A stream waits for this word, or writes it: its changes come last. The address is the one that kernels
+  /// use.
   void name_word(std::uint64_t device_address);
 
   /// What the program can reach of a block: nothing (once it is compared, nothing can change), some parts of
@@ -100,11 +101,12 @@ class mirrors {
   void unshut(std::uint64_t base);
   void work_begins(std::uint64_t context);  ///< kernels or copies may write from now on
   std::uint64_t work_mark() const { return work_mark_.load(std::memory_order_relaxed); }
-  /// Something begins that may change memory of both sides, or one stream waits for another that does; how
-  /// often so far.
+  /// Something begins that may change memory of both sides, or a stream waits for another that does. Counts
+  /// how often.
   void results_may_come() { results_mark_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t results_mark() const { return results_mark_.load(std::memory_order_relaxed); }
-  /// All that was submitted in it before `mark` was taken; fetch() first. What began since keeps it at work.
+  /// All work that was submitted in the context before `mark` was taken is done; call fetch() first. Work
+  /// that began since keeps the context at work.
   void work_is_done(std::uint64_t context, std::uint64_t mark);
   bool fetch_needed() const { return working_.load(std::memory_order_acquire); }
 
@@ -122,8 +124,8 @@ class mirrors {
   CUresult send_part(session& server, lane& own, std::uint64_t context, bool last);
   CUresult compare(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
   CUresult compare_all(session& server, lane& own, std::uint64_t context, mirror& m, byte_range part);
-  /// The program was told of the end of work, and of all of it or not; or work goes on: a look at all, or
-  /// only if some place has changed.
+  /// Why there is a fetch: the program has learned of the end of work, of all of it or not; or work goes on,
+  /// with a look at everything, or only if some place has changed.
   enum class look : std::uint8_t { told, told_at_work, at_all, at_lively };
   CUresult send_live(session& server, lane& own, std::uint64_t context, bool& moved);
   /// What the program has changed in the parts that parts_of() gives of each mirror, into changes_.

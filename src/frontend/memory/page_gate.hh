@@ -16,9 +16,9 @@ namespace outboard::frontend {
 
 class page_gate {
  public:
-  /// Can this process have one? Asked of the system once; costs no descriptor afterwards.
+  /// Whether this process can have one. The system is asked once; costs no descriptor afterwards.
   static bool possible();
-  /// Before anything else; false: it cannot be had (now).
+  /// To be called first; false: the gate cannot be had (now).
   bool open();
   bool is_open() const { return faults_.get() >= 0; }
   /// What the views show, each byte at its address.
@@ -33,13 +33,13 @@ class page_gate {
   /// in them, so their contents go.
   void unmap(std::uint64_t address, std::uint64_t size, std::byte* view, bool alone);
 
-  /// From the return on nobody gets at the pages. False: they are open still.
+  /// After the return no thread of the program can reach the pages. False: they are still open.
   bool close(std::uint64_t address, std::uint64_t size);
-  /// Whoever sleeps there goes on.
+  /// Threads that sleep there go on.
   void reopen(std::uint64_t address, std::uint64_t size);
 
-  /// An address in a page that somebody waits for; nothing when the time is over or wake() was called. A
-  /// touch is told once; one thread at a time.
+  /// An address in a page for which a thread waits; nothing when the time is over or wake() was called. Each
+  /// touch is reported once; one thread at a time.
   std::optional<std::uint64_t> next_touch(std::optional<std::chrono::nanoseconds> patience);
   void wake();
 
