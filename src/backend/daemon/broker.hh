@@ -61,8 +61,8 @@ struct sought_message {
   OUTBOARD_FIELDS(found, own, about.mapped, about.offset, about.size, about.device, about.native)
 };
 
-/// Those of all sessions are shared by identities (fair_shares.hh), each by itself: who offers as much as it
-/// may takes neither others' offers nor anybody's data connections.
+/// The limits of all sessions are shared by identities (fair_shares.hh), each limit separately: an identity
+/// that offers as much as it may takes neither the offers of others nor anybody's data connections.
 struct broker_limits {
   std::size_t connections = 64;  ///< of one session, not yet taken by its worker
   std::size_t per_session = 8192;
@@ -91,12 +91,12 @@ class broker {
         shares_{fair_shares(limits.offers), fair_shares(limits.descriptors),
                 fair_shares(limits.all_connections)} {}
 
-  /// Nothing: the message is none of the broker's, or malformed.
+  /// Nothing: the message is not for the broker, or malformed.
   std::optional<broker_answer> answer(owner_id owner, const std::string& identity, const control_message& m);
   /// A further connection of `owner`'s own client, until the worker takes it; `scheme` is its transport.
   offered_message keep_connection(owner_id owner, const std::string& identity, const std::string& scheme,
                                   const unique_fd& connection);
-  /// The session is over: its tokens mean nothing any more.
+  /// The session is over: its tokens no longer mean anything.
   void forget(owner_id owner);
   std::size_t size() const { return offers_.size(); }
 

@@ -39,12 +39,12 @@ struct accepted_session {
   std::string peer;    ///< who it is as far as the transport knows: a user of this machine, a host
   /// Whose session it is: what sessions share stays among those of one identity.
   std::string identity;
-  /// The process at the other end, if the kernel vouches for it; -1: nobody does.
+  /// The process at the other end, if the kernel vouches for it; -1: it does not.
   std::int32_t process = -1;
   wire::hello hello;
   image_terms images = {};
   wire::seal seal = {};  ///< with which the welcome is made
-  /// Behind the gate: the socket by which the daemon answers as long as nobody else has the client.
+  /// Behind the gate: the socket by which the daemon answers until a worker has the client.
   unique_fd answers = {};
   std::optional<std::uint32_t> user = std::nullopt;  ///< of a local socket, by the kernel's word
   std::vector<std::uint32_t> groups = {};            ///< likewise
@@ -52,8 +52,8 @@ struct accepted_session {
 
   proven_identity who() const { return {identity, user, groups}; }
   const unique_fd& to_answer() const { return answers ? answers : connection; }
-  /// May it go on with a session of this identity that began by this scheme? It must be encrypted if that is:
-  /// else who stands in between could have the session go on where he can read it.
+  /// Whether it may go on with a session of this identity that began by this scheme. It must be encrypted if
+  /// the session is; otherwise somebody in between could make the session go on where they can read it.
   bool may_join(const std::string& of, const std::string& begun_by) const;
 };
 
@@ -132,7 +132,7 @@ class guests {
 /// Whether a named token is this identity: it sees its own sessions alone.
 bool is_named_token(const std::string& identity);
 
-/// Whether sessions of this identity are somebody's: others, whom nobody vouches for, may be anybody's.
+/// Whether something vouches for the clients of this identity. Otherwise its sessions may be anybody's.
 bool is_known(const std::string& identity);
 
 /// The uid part of guest_rules out of names and numbers; an unknown name is an error.

@@ -31,7 +31,7 @@ class monitor final : public session_watcher {
   ~monitor() override;
 
   std::optional<wire::refusal> begin(accepted_session&& client);
-  /// Ends the connections of persons that may no longer come.
+  /// Ends the connections of persons that may no longer connect.
   void end_some(const std::function<bool(const proven_identity&)>& may_not);
   /// Starts the helper unless it runs: nvmlInit of a real driver takes tens of milliseconds.
   status start();
@@ -41,7 +41,7 @@ class monitor final : public session_watcher {
   void other_child_ended(pid_t process, int wait_status) override;
 
  private:
-  /// A client that may be told to go while it asks.
+  /// A client whose connection may be ended while it asks.
   struct revocable {
     proven_identity who;
     unique_fd connection;  ///< ours; the helper has another of it

@@ -26,18 +26,18 @@ class answers {
 
   explicit answers(std::size_t most_bytes = 64u << 20) : most_bytes_(most_bytes) {}
 
-  /// The answer to `question`; `make` gives its text where no fresh one is there. An error with
-  /// action::retry: too much is unread.
+  /// The answer to `question`; `make` returns its text if there is no fresh one. An error with action::retry:
+  /// too much is unread.
   result<shared_answer> get(const std::string& question, const build& make);
-  /// What came of an act: `act` is done for each who asks, and nobody shares its answer. Once it is done what
-  /// was answered before is no longer fresh. An error changes nothing of that.
+  /// The result of an act: `act` is done for each asker, and its answer is not shared. Once it is done,
+  /// earlier answers are no longer fresh. An error changes nothing of that.
   result<shared_answer> of_act(const build& act);
 
-  /// Bytes of all answers that somebody still holds.
+  /// Bytes of all answers that are still held.
   std::size_t held() const { return *held_; }
 
  private:
-  /// A frame that counts as long as somebody holds it; an error with action::retry: too much is unread.
+  /// A frame that counts as long as it is held; an error with action::retry: too much is unread.
   result<shared_answer> frame(const std::string& text);
 
   struct kept {

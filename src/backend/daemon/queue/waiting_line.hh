@@ -17,7 +17,8 @@ namespace outboard::backend {
 
 class waiting_line {
  public:
-  /// Hears of each that leaves the line by itself, and of each that is refused, and why.
+  /// Is informed of each session that leaves the line by itself, and of each that is refused, with the
+  /// reason.
   using on_left = std::function<void(const accepted_session& session, const wire::refusal* why)>;
 
   waiting_line(event_loop& loop, on_left left) : loop_(loop), left_(std::move(left)), log_(loop) {}
@@ -26,15 +27,15 @@ class waiting_line {
   waiting_line(const waiting_line&) = delete;
   waiting_line& operator=(const waiting_line&) = delete;
 
-  /// An error where its leaving could not be noticed; it is not in the line then.
+  /// An error if it could not be noticed that the client leaves; the session is then not in the line.
   status join(accepted_session&& session);
-  /// Of those that `may` begin the one with the lowest `rank`, of several that which has waited longest.
-  /// None: nobody may.
+  /// The session with the lowest `rank` among those that `may` begin; among equals the one that has waited
+  /// longest. None: no session may begin.
   std::optional<accepted_session> next(const std::function<bool(const accepted_session&)>& may,
                                        const std::function<std::size_t(const accepted_session&)>& rank);
-  /// Tells each why, and lets it go.
+  /// Sends each client the reason, and closes its connection.
   void refuse_all(const std::string& why);
-  /// Those of which `why` says something; it may change what they have.
+  /// The same for the sessions for which `why` returns a reason; `why` may change what they have.
   void refuse_some(const std::function<std::optional<wire::refusal>(accepted_session&)>& why);
 
   std::size_t length() const { return line_.size(); }
@@ -44,7 +45,7 @@ class waiting_line {
     event_loop::id watch;  ///< for its leaving
     std::chrono::system_clock::time_point since;
   };
-  /// The one that has waited longest comes first. Until the line is told something else.
+  /// The one that has waited longest comes first. Valid until the line changes.
   const std::list<one>& all() const { return line_; }
 
  private:
@@ -52,7 +53,7 @@ class waiting_line {
 
   event_loop& loop_;
   on_left left_;
-  bounded_log log_;      // whoever may come in can join and leave as often as they like
+  bounded_log log_;      // a client that may come in can join and leave as often as it likes
   std::list<one> line_;  // places keep their addresses: watches name them
 };
 

@@ -32,20 +32,21 @@ class pool {
 
   explicit pool(settings s) : settings_(s) {}
 
-  /// A session with this key begins: an idle worker for it, which leaves the pool, or none (a cold one must
-  /// do).
+  /// A session with this key begins: returns an idle worker for it, which leaves the pool, or none (the
+  /// session starts a cold one).
   std::optional<worker_id> take(const std::string& key, time now);
 
-  /// How many more warm workers shall be started for the key now, not counting those that still start: as
-  /// many wait as sessions have begun of late, within the limits.
+  /// How many more warm workers to start for the key now, besides those that are still starting. As many
+  /// should wait as sessions have begun recently, within the limits.
   std::size_t wants(const std::string& key, time now) const;
 
   void add(const std::string& key, worker_id id);
   /// The worker has ended by itself.
   void remove(worker_id id);
 
-  /// Workers to end now: of keys that nobody asked for during the idle time, those that waited for more of a
-  /// burst that is over, and the longest unwanted ones above the limit of all keys. They have left the pool.
+  /// Workers to end now: those of keys for which no session came during the idle time, those that waited for
+  /// more of a burst that is over, and, above the limit of all keys, those that have been unused for longest.
+  /// They have left the pool.
   std::vector<worker_id> drop(time now);
   std::vector<worker_id> drop_all();
   /// When drop() has something to do next.

@@ -33,7 +33,7 @@ namespace outboard::backend {
 
 struct room_message;
 
-/// How to start a worker: our own binary and what every worker is told. More is put behind `arguments`.
+/// How to start a worker: our own binary and the arguments of every worker. More arguments are appended.
 struct worker_command {
   std::string program;
   std::vector<std::string> arguments;
@@ -66,13 +66,13 @@ struct session_info {
   bool cuda = true;  ///< false: OpenCL
   std::chrono::system_clock::time_point started;
   std::vector<std::pair<std::string, std::string>> environment;
-  /// That it holds of all devices; nothing: it does not tell.
+  /// What it holds of all devices; nothing: it does not report that.
   std::optional<std::uint64_t> memory_bytes = std::nullopt;
   /// Its client cannot be reached, and it has so many seconds to come back.
   std::optional<double> ends_in = std::nullopt;
 };
 
-/// Hears of sessions and of children that are no workers. Owned by the daemon, as the workers are.
+/// Is informed of sessions and of children that are not workers. Owned by the daemon, as the workers are.
 class session_watcher {
  public:
   virtual ~session_watcher() = default;
@@ -104,17 +104,17 @@ class workers {
   /// At once, or when its turn has come (seats.hh). The session has a share.
   std::optional<wire::refusal> begin_session(accepted_session&& session);
 
-  /// For a session of the same identity, encrypted if that is, whose worker asks for it by the token that the
-  /// guest is told.
+  /// For a session of the same identity (encrypted if the session is) whose worker asks for it by the token
+  /// that the guest gets.
   std::optional<wire::refusal> add_data_connection(accepted_session&& guest);
 
   /// The guest has a later connection for a stream of a session, or asks for its end; proven by its secret.
   std::optional<wire::refusal> resume(accepted_session&& guest);
 
-  /// Looks at every session, those that run and those that wait. What `look` gives is its share from now on;
-  /// an error: it is ended at once, and what its client sends from then on is not executed.
+  /// Looks at every running and waiting session. What `look` returns is its share from now on. After an error
+  /// the session is ended at once, and what its client sends from then on is not executed.
   void look_again(const std::function<result<share_ptr>(const proven_identity&)>& look);
-  /// Ends the sessions of a person that is no more, likewise.
+  /// Ends the sessions of a person that no longer exists, in the same way.
   void end_identity(const std::string& identity, const std::string& why);
 
   /// What there is, and for how many identities, may change while sessions run.
@@ -127,11 +127,11 @@ class workers {
 
   /// No new sessions from now on, and no warm workers.
   void drain();
-  /// Ends everything that is left, by SIGKILL where SIGTERM does not do, and waits for it.
+  /// Ends everything that is left, by SIGKILL if SIGTERM is not enough, and waits for it.
   void stop();
 
   void set_watcher(session_watcher* watcher) { watcher_ = watcher; }
-  /// Of the sessions that are there already.
+  /// Reports the sessions that are there already.
   void tell_all(session_watcher& watcher) const;
 
   /// After SIGCHLD: takes the processes that have ended.
@@ -139,10 +139,10 @@ class workers {
 
   std::size_t sessions() const { return seats_.running(); }
   std::size_t waiting() const { return waiting_.length(); }
-  /// Of those that run and those that wait together.
+  /// The limit of running and waiting sessions together.
   std::size_t most_sessions() const { return seats_.most().sessions; }
   /// The session that serves this process of this host, among those of one identity. Over local sockets the
-  /// kernel must say the same number: nobody takes another's name.
+  /// kernel must report the same number, so that no client can take another's name.
   std::optional<session_info> find_session(const std::string& identity, const std::string& host,
                                            std::int32_t process) const;
   /// Null: there is no such session, or its worker cannot be held up.
@@ -182,7 +182,7 @@ class workers {
   std::size_t to_warm_up(const std::string& key) const;
   void warm_up(const std::string& key, const variables& driver, const std::optional<cache_owner>& owner);
   void warm_up_soon(const worker& like);
-  /// Free memory that sessions see stands still meanwhile (activity_page::unsettled).
+  /// The free memory that sessions see does not change meanwhile (activity_page::unsettled).
   void tell_unsettled();
   void schedule_drops();
   void end_idle(worker_id id);
