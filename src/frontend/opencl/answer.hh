@@ -44,7 +44,7 @@ inline std::nullptr_t fail(cl_int* errcode_ret, cl_int code) {
   return nullptr;
 }
 
-/// A new object that the server is told of by `tell(id)`; what that says decides.
+/// A new object that `tell(id)` announces to the server; its result decides.
 template <class H, class Info, class Tell>
 H create(std::unique_ptr<Info> info, cl_int* errcode_ret, Tell&& tell) {
   cell* const made = make(api::handle_trait<H>::kind, std::move(info));

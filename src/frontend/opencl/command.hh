@@ -15,26 +15,27 @@ class command {
   command(const command&) = delete;
   command& operator=(const command&) = delete;
 
-  /// CL_SUCCESS, or what is wrong with queue, context of the events, or their list.
+  /// CL_SUCCESS, or the code for what is wrong with the queue, the context of the events, or their list.
   cl_int code() const { return code_; }
   cl_context context() const { return info_ ? info_->context.get() : nullptr; }
   cl_device_id device() const { return info_->device; }
 
-  /// The object must be of the queue's context. CL_SUCCESS, CL_INVALID_CONTEXT, or that it is none.
+  /// The object must be of the queue's context. CL_SUCCESS, CL_INVALID_CONTEXT, or the code for an invalid
+  /// object.
   cl_int check(cl_mem memory) const;
 
-  /// Makes the event if one is wanted; its id or 0. Once all is checked.
+  /// Makes the event if one is wanted; its id or 0. To be called once everything is checked.
   std::uint64_t event();
-  /// The parts of a hand-written request; with event(). Of a command that is given in parts the first one
-  /// waits for the events and the last one gives one.
+  /// The parts of a hand-written request; with event(). If a command is given in parts, the first part waits
+  /// for the events and the last one returns an event.
   marshal::opencl::command_body body(bool first = true, bool last = true);
-  /// Do the queue's commands run one behind the other?
+  /// Whether the queue's commands run one after the other.
   bool in_order() const { return !(info_->bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE); }
-  /// May it be given in parts? Not where the queue keeps no order, nor where its event has times to tell.
+  /// Whether it may be given in parts: not if the queue keeps no order, nor if its event has times to report.
   bool may_be_parted() const;
-  /// A marker in the command's place: all that there is to it. The function's answer.
+  /// A marker in the command's place, if there is nothing else to do. Returns the function's result.
   cl_int mark();
-  /// The function's answer: the program gets its event if there is one.
+  /// Returns the function's result; the program gets its event if there is one.
   cl_int done(cl_int code);
 
  private:

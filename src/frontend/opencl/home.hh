@@ -15,7 +15,7 @@ peer* home_of_call();
 class at_home {
  public:
   explicit at_home(peer* home);
-  /// That of the object; if it is none, nothing changes.
+  /// The back-end of the object; without one nothing changes.
   explicit at_home(const cell* named);
   ~at_home();
   at_home(const at_home&) = delete;

@@ -109,7 +109,7 @@ struct program_info : object {
   program_form form = program_form::source;
   std::string source;
   std::vector<std::byte> il;
-  build loaded;                       ///< what the device says of binaries before they are built
+  build loaded;                       ///< what the device reports of binaries before they are built
   std::atomic<bool> building{false};  ///< the compiler or the linker is at work
   std::mutex mutex;
   build built;                          ///< the last one; under mutex

@@ -26,7 +26,7 @@ struct device_info : object {
   cl_platform_id platform = nullptr;
   needed<cl_device_id> parent;     ///< none: a device of the host, which lives as long as the process
   std::uint64_t memory_limit = 0;  ///< most bytes that the session may hold of it; 0: no limit
-  /// Of a device of the host with a limit: what this process's objects take of it.
+  /// For a device of the host with a limit: what this process's objects take of it.
   std::atomic<std::uint64_t> held{0};
 
   /// A number among the facts; 0 where there is none.
@@ -57,8 +57,8 @@ struct peer {
   data_dialer dialer;  ///< of data connections
   sent_files files;
   host_functions functions;  ///< of the program, that this back-end may ask for
-  /// Bytes of objects that were released and may be in use still. Too much at most, until the back-end is
-  /// asked.
+  /// Bytes of objects that were released and may still be in use: an upper bound; the back-end knows the
+  /// exact value.
   std::atomic<std::uint64_t> dying{0};
 };
 
@@ -70,17 +70,19 @@ class link {
   void shut_down();
   void forked_child();
 
-  /// Of all back-ends; connects on the first call. None where there is no back-end, or not any more.
+  /// The platforms of all back-ends; connects on the first call. None if there is no back-end, or no longer
+  /// one.
   const std::vector<cl_platform_id>& platforms();
-  /// The session with the back-end that the call concerns (home.hh); nullptr: there is none (any more).
+  /// The session with the back-end that the call concerns (home.hh); nullptr: there is none, or no longer
+  /// one.
   session* server();
-  /// Can that back-end share memory for transfers?
+  /// Whether that back-end can share memory for transfers.
   bool has_areas();
   /// Of the same back-end; with server().
   host_functions& functions();
-  /// Of the same back-end; with server(). nullptr: it takes no files for builds.
+  /// For the same back-end; with server(). nullptr: it takes no files for builds.
   sent_files* files();
-  /// What went over the connections, also of those that are over.
+  /// What went over the connections, including those that have ended.
   traffic moved() const;
   bool synchronous() const { return synchronous_; }
   std::uint64_t next_number() { return ++last_number_; }
@@ -88,7 +90,7 @@ class link {
  private:
   enum class life : std::uint8_t { fresh, running, ended };
   void connect();
-  /// An error says why that server gives us nothing.
+  /// An error says why that server provides nothing.
   status connect_to(const settings& only);
   void adopt(marshal::opencl::snapshot snapshot, bool shares_memory);
 

@@ -21,12 +21,12 @@ class memory_claim {
   memory_claim& operator=(memory_claim&& other) noexcept;
   ~memory_claim();
 
-  /// CL_MEM_OBJECT_ALLOCATION_FAILURE: there is not so much left. Asks the back-end only where memory of
-  /// released objects may still be in use.
+  /// CL_MEM_OBJECT_ALLOCATION_FAILURE: not enough is left. Asks the back-end only if memory of released
+  /// objects may still be in use.
   static cl_int take(const context_info& context, std::uint64_t bytes, memory_claim& claim);
-  /// The same for what is not known before the back-end has made it: there was room for it.
+  /// The same for an object whose size is known only once the back-end has made it: there was room for it.
   static memory_claim of_made(const context_info& context, std::uint64_t bytes);
-  /// Gives what was released the time to come back, if that is needed for so much.
+  /// Waits for released memory to become free, if that is needed for so much.
   static void make_room(const context_info& context, std::uint64_t bytes) {
     make_room(context, bytes, bytes);
   }

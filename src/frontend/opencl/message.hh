@@ -22,7 +22,7 @@ class message {
 
   wire::writer& body() { return writer_; }
 
-  /// It brings a function of the program's, for which that may wait.
+  /// The request brings a function of the program, for which the program may wait.
   message& awaited() { return how_ = pace::awaited, *this; }
   cl_int post(std::span<const std::byte> bulk = {}, const landing* land = nullptr);
   /// `descriptor`: takes the one that the server sends with its answer, if any.
@@ -30,7 +30,7 @@ class message {
               unique_fd* descriptor = nullptr);
   /// The reply's outputs until the lane's next call.
   wire::reader reply() const { return wire::reader(own_.reply); }
-  /// For a reply that no server sends: it ends the session. Gives what all calls answer from then on.
+  /// For a reply that no server sends: ends the session. Returns the code of all calls from then on.
   [[nodiscard]] cl_int malformed() const;
 
  private:
@@ -51,8 +51,8 @@ cl_int post_body(Code code, const Body& body, std::span<const std::byte> bulk = 
   return m.post(bulk);
 }
 
-/// Bytes of the program that belong to a request: sent before it where they are more than a frame takes.
-/// `rest` is what goes behind the request's fields.
+/// Bytes of the program that belong to a request: sent before it if they are more than a frame takes. `rest`
+/// is what follows the request's fields.
 struct sent_bytes {
   marshal::opencl::bytes_body about;
   std::span<const std::byte> rest;

@@ -35,10 +35,10 @@ cell* cell_of(H handle) {
 
 /// A fresh object of the call's back-end with one reference of the program; nullptr: there are too many.
 cell* make(handle_kind kind, std::unique_ptr<object> info);
-/// The same of what the server has named already (platforms, devices).
+/// The same for objects that the server has named already (platforms, devices).
 cell* make_named(handle_kind kind, std::uint64_t id, std::unique_ptr<object> info);
 
-/// A function of an extension by its name; nullptr: none is called so.
+/// A function of an extension by its name; nullptr: none has that name.
 using find_extension_function = void* (*)(std::string_view name);
 
 /// How programs reach our functions: set once, before the first object is made.
@@ -51,14 +51,14 @@ void on_death(death tell);
 
 void hold(cell& c);
 void let_go(cell& c);
-/// Of one that never came to be: nobody is told.
+/// Ends an object that was never made; the server is not informed.
 void discard(cell& c);
 
-/// Is this a living object of this kind? The program may hand in anything that the loader could read a word
-/// from.
+/// Whether this is a living object of this kind. The program may pass anything that the loader could read a
+/// word from.
 bool alive(const cell* c, handle_kind kind);
 
-/// The same of any value at all: is it a living object of whatever kind?
+/// The same for any value at all, and objects of any kind.
 bool is_cell(const cell* c);
 
 template <class H>

@@ -33,9 +33,9 @@ class shared_book {
 
   struct removed {
     needed<cl_context> context;
-    memory_claim claim;  ///< to be kept until the server has been told
+    memory_claim claim;  ///< to be kept until the server has been informed
   };
-  /// Takes the block out that begins here, and its pages with it. Nothing: there is none.
+  /// Removes the block that begins here, and its pages with it. Nothing: there is none.
   std::optional<removed> remove(const void* at);
 
   struct place {
@@ -46,7 +46,7 @@ class shared_book {
   /// The block in which this address lies, if there is one.
   std::optional<place> find(const void* at, std::size_t size = 1) const;
 
-  /// Of a part that find() has found whole.
+  /// For a part that find() has found whole.
   void map(const shared_mapping& part);
   /// The latest mapping that begins here, taken out.
   std::optional<shared_mapping> unmap(const void* at);
@@ -54,7 +54,7 @@ class shared_book {
  private:
   struct block {
     std::size_t size = 0;
-    std::size_t taken = 0;  ///< with what nobody else may use: shared pages are shared whole
+    std::size_t taken = 0;  ///< with what no other block may use: shared pages are shared whole
     bool same_pages = false;
     needed<cl_context> context;
     std::vector<shared_mapping> mapped;

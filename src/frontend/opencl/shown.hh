@@ -13,7 +13,7 @@ namespace outboard::frontend::opencl {
 
 using values = std::vector<marshal::opencl::info_value>;
 
-/// Taken out of what a server says of a device: the program does not see it. 0: there is none.
+/// Removed from what a server reports of a device: the program does not see it. 0: there is none.
 std::uint64_t take_memory_limit(values& info);
 
 /// Likewise the opcodes of the platform's extension functions.

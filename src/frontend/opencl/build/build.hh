@@ -12,14 +12,14 @@ inline build built_of(program_info& program) {
   return program.built;
 }
 
-/// Is it the server's device of this name, or a part of it?
+/// Whether it is the server's device of this name, or a part of it.
 inline bool within(cl_device_id device, std::uint64_t id) {
   while (device && id_of(device) != id) device = find<device_info>(device)->parent.get();
   return device != nullptr;
 }
 
-/// Where a build tells of this device; its devices' number: nowhere. Platforms may name the whole device
-/// where a program is for a part of it (PoCL does).
+/// The index at which a build reports this device; the number of its devices if it does not. Platforms may
+/// name the whole device if a program is for a part of it (PoCL does).
 inline std::size_t position_of(const marshal::opencl::build_reply& built, cl_device_id device) {
   for (; device; device = find<device_info>(device)->parent.get()) {
     const auto found = std::find_if(built.devices.begin(), built.devices.end(),
@@ -29,8 +29,8 @@ inline std::size_t position_of(const marshal::opencl::build_reply& built, cl_dev
   return built.devices.size();
 }
 
-/// Has it kernels? Objects for the linker and libraries have none, though their builds succeeded. A platform
-/// that does not say what a binary is has executables alone.
+/// Whether it has kernels. Objects for the linker and libraries have none, though their builds succeeded. A
+/// platform that does not say what a binary is has only executables.
 inline bool is_executable(const build& built) {
   return built && built->code == CL_SUCCESS &&
          std::any_of(built->devices.begin(), built->devices.end(), [](const auto& each) {

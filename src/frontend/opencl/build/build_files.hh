@@ -15,11 +15,11 @@ struct files_for_build {
   std::string problem;                ///< why they cannot be sent; empty: they can
   std::string options;                ///< of the program; those in the request are for the compiler
 
-  /// Does the back-end take files, and may the program read any? Changes the options of the request then.
+  /// Whether the back-end takes files and the program may read any; then changes the options of the request.
   static files_for_build find(const std::vector<const program_info*>& programs,
                               marshal::opencl::build_body& request);
   cl_int send();
-  /// The build's answer as the program sees it.
+  /// The build's result as the program sees it.
   void answered(marshal::opencl::build_reply& reply) const;
 };
 

@@ -18,7 +18,7 @@ struct build_option {
 };
 
 /// -I and -D in their order, joined to what belongs to them or not. Compilers differ in whether quotes within
-/// a -D are part of it: such a one comes twice, with and without.
+/// a -D are part of it: such an option comes twice, with and without them.
 std::vector<build_option> read_options(std::string_view options);
 
 /// The macro that a -D means.

@@ -25,7 +25,7 @@ struct client_files {
 /// Of a program's text, and of the headers that the program gives along.
 client_files find_client_files(const std::vector<std::string_view>& texts, const std::string& options);
 
-/// A program's text with the full paths that it includes as they are called for the compiler.
+/// A program's text with the full paths that it includes as the compiler finds them.
 std::string text_for_compiler(const std::string& source);
 
 /// The options for the compiler that finds the files as marshal/opencl/build_files.hh says.

@@ -14,7 +14,7 @@ namespace outboard::frontend::opencl {
 
 class macro_book {
  public:
-  /// Nothing where this definition is known already. True: it was new.
+  /// Adds this definition, unless it is known already. True: it was new.
   bool add(macro m);
 
   /// What `text` may be once its macros are replaced, each once, the known definitions tried in turn.

@@ -18,13 +18,13 @@ class sent_files {
     const std::lock_guard lock(mutex_);
     const auto found = all_.find(of);
     if (found != all_.end()) return found->second ? file_bytes::known : file_bytes::kept;
-    // Counted for good: the server counts what it keeps, and never gives any of it back.
+    // The count never decreases: the server counts what it keeps, and never gives any of it back.
     if (size > marshal::opencl::most_kept_file_bytes - bytes_) return file_bytes::once;
     bytes_ += size;
     all_.emplace(of, false);
     return file_bytes::kept;
   }
-  /// A build has been answered: what came with it to be kept is there.
+  /// A build has been answered: the server has what it was to keep.
   void arrived(std::span<const marshal::opencl::build_file> files) {
     const std::lock_guard lock(mutex_);
     for (const auto& file : files) {

@@ -16,12 +16,13 @@ namespace outboard::frontend::opencl {
 class late_memory {
  public:
   late_memory() = default;
-  /// What bytes may still come for is nobody's for good.
+  /// Memory for which bytes may still come is leaked, so that they harm nothing.
   ~late_memory();
   late_memory(const late_memory&) = delete;
   late_memory& operator=(const late_memory&) = delete;
 
-  /// `part`: where they come, from this server. What was kept before goes if it has all of its own.
+  /// `part`: where the bytes from this server will come. Memory that was kept earlier is freed if all of its
+  /// bytes have come.
   void keep(std::unique_ptr<std::byte[]> memory, std::span<const std::byte> part, session& from);
 
  private:

@@ -11,20 +11,21 @@ namespace outboard::frontend::opencl {
 
 class passage {
  public:
-  /// For so many bytes. It may be closed: another transfer uses the blocks, the server cannot share memory,
-  /// or too little has been moved so far for that.
+  /// For so many bytes. The passage may be closed, because another transfer uses the blocks, the server
+  /// cannot share memory, or too little has been moved so far.
   passage(const command& c, std::uint64_t size);
 
   explicit operator bool() const { return lock_.owns_lock() && blocks_->area; }
   std::uint64_t block_size() const { return blocks_->block; }
 
-  /// A block that no command uses; nothing: there was none for a moment in which nothing got on. It is the
-  /// caller's from then on, who has half of all at most that no command has used yet: the next one is never
-  /// one of these.
+  /// A block that no command uses; nothing: there was none while nothing made progress for a moment. From
+  /// then on it belongs to the caller, who has at most half of all blocks that no command has used yet: the
+  /// next one is never one of these.
   std::optional<unsigned> take();
-  /// Waits until the commands on it are complete; what the last of them came to.
+  /// Waits until the commands on it are complete; returns the status of the last of them.
   cl_int await(unsigned block);
-  /// Did the server say so already, of a block that was taken before it was asked for another one?
+  /// Whether the server has reported that already, for a block that was taken before it was asked for another
+  /// one.
   bool is_well_over(unsigned block) const { return !((blocks_->busy | failed_) & bit(block)); }
   /// The call on it has been answered.
   void free(unsigned block) { blocks_->busy &= ~bit(block); }

@@ -19,7 +19,7 @@ inline constexpr cl_map_flags map_writes = CL_MAP_WRITE | CL_MAP_WRITE_INVALIDAT
 inline constexpr std::size_t map_alignment = 128;
 inline constexpr std::size_t no_origin[3] = {};
 
-/// Flags of a memory object that rule the host's access out.
+/// Flags of a memory object that exclude access by the host.
 inline constexpr cl_mem_flags no_reads = CL_MEM_HOST_WRITE_ONLY | CL_MEM_HOST_NO_ACCESS;
 inline constexpr cl_mem_flags no_writes = CL_MEM_HOST_READ_ONLY | CL_MEM_HOST_NO_ACCESS;
 
@@ -51,8 +51,8 @@ cl_int write(command& c, const place_body& to, const landing& from);
 cl_int read_through(command& c, const parts& from, const landing& land, std::uint64_t& next);
 cl_int write_through(command& c, const parts& to, const landing& from, std::uint64_t& next);
 
-/// The same of rows over data connections, all or nothing: whether they were `moved` so. The bytes are there,
-/// or have left, when they return.
+/// The same for rows over data connections, all or nothing: `moved` says whether. When the functions return,
+/// the bytes are there or have left.
 cl_int read_streamed(command& c, const place_body& from, const landing& land, bool& moved);
 cl_int write_streamed(command& c, const place_body& to, const landing& from, bool& moved);
 
@@ -62,12 +62,12 @@ cl_int read_into(marshal::opencl::command_body what, const place_body& from, con
 cl_int write_from(marshal::opencl::command_body what, const place_body& to, const area_place& from,
                   std::uint64_t size);
 
-/// As read() and write(), of bytes that lie in memory which the server has, too.
+/// As read() and write(), for bytes in memory that the server has, too.
 cl_int read_there(command& c, const place_body& from, const area_place& into, bool blocking);
 cl_int write_there(command& c, const place_body& to, const area_place& from, std::uint64_t size);
 
-/// Are bytes of reads that the program has not been told of still to come there? Then it has not looked at
-/// what it mapped, nor changed it.
+/// Whether bytes may still come there from reads whose end the program has not learned. Then it has neither
+/// read nor changed what it mapped.
 bool still_come_to(std::span<const std::byte> memory);
 
 /// Memory of ours for m.size bytes, at an aligned address.

@@ -14,9 +14,10 @@ namespace outboard::frontend::opencl {
 
 class transfer_area {
  public:
-  /// For commands of this context; asks the server and waits. `block`: see area_body. nullptr: not to be had.
+  /// For commands of this context; asks the server and waits. `block`: see area_body. nullptr: there is none
+  /// to be had.
   static std::unique_ptr<transfer_area> open(cl_context context, std::uint64_t size, std::uint64_t block);
-  /// The program does not look at it any more; commands under way may still use it. The context lives.
+  /// The program no longer reads it; commands under way may still use it. The context lives.
   ~transfer_area();
   transfer_area(const transfer_area&) = delete;
   transfer_area& operator=(const transfer_area&) = delete;
