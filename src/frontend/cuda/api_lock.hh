@@ -18,7 +18,7 @@ class api_lock {
   static bool take();     ///< false: it is held already
   static bool release();  ///< false: it is not held
 
-  /// The server knows of the lock too and another process may take it off: whoever waits asks `is_over` now
+  /// The server also knows of the lock, and another process may release it: waiting threads ask `is_over` now
   /// and then.
   static void watch(bool (*is_over)());
 

@@ -39,8 +39,8 @@ void release_shared(lane& own, std::uint64_t address, std::uint64_t size);
 
 /// A reset of its context takes away what the server shared.
 bool is_shared_still(const lane& own, std::uint64_t address);
-/// May copies of the program's pass through such memory now? Not beside a capture, nor where changes of host
-/// memory are looked for at each request.
+/// Whether copies of the program may pass through such memory now: not during a capture, nor if changes of
+/// host memory are looked for at each request.
 bool may_pass_shared();
 
 /// Frees what cuExternalMemoryGetMappedBuffer gave out; false: this is none of it.

@@ -18,7 +18,7 @@ inline bool graph_ok(CUgraph graph) {
 }
 inline bool node_ok(CUgraphNode node) { return wire::handle{value_of(node)}.minted(); }
 
-/// Of a kernel node all but the values of the kernel's parameters.
+/// Everything of a kernel node except the values of the kernel's parameters.
 struct kernel_node_shape {
   std::uint64_t kernel = 0, context = 0, current = 0;
   std::array<std::uint32_t, 3> grid{}, block{};
@@ -32,7 +32,7 @@ struct exec_info final : object {
   std::mutex mutex;  // guards what follows
   std::vector<std::uint64_t> sources, targets;
   std::uint64_t functions = 0;
-  /// By the node's handle, what the driver took for it: it takes the same again with other values.
+  /// What the driver accepted for a node, by its handle: it accepts the same shape again with other values.
   std::unordered_map<std::uint64_t, kernel_node_shape> taken;
 };
 
@@ -75,10 +75,10 @@ bool take_operations(CUgraphNode node, std::uint64_t graph, const node_parameter
 /// node.
 CUresult keep_bodies(CUgraphNode node, const std::vector<std::uint64_t>& graphs, CUgraphNodeParams& p);
 
-/// A host function that stands for a copy: to the program a copy node.
+/// Whether the node is a host function that stands for a copy; the program sees a copy node.
 bool is_host_copy(lane& own, CUgraphNode node);
 
-/// As it would be in this lane now.
+/// The shape that the node would have in this lane now.
 kernel_node_shape shape_of(const lane& own, const node_parameters& kernel);
 
 /// What launches of this executable graph need from now on, as the reply says. nullptr: another thread has

@@ -8,7 +8,7 @@
 
 namespace outboard::frontend::cuda {
 
-/// Can client and server have the same pages? Over a network they cannot.
+/// Whether client and server can have the same pages. Over a network they cannot.
 bool shares_host_memory();
 
 /// The file that came with an answer, if one did. One that could lose pages ends the session: it would end

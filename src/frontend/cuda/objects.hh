@@ -58,7 +58,7 @@ struct allocation_info final : object {
   std::uint64_t size = 0;
   CUmemAllocationProp properties{};
   std::atomic<int> handles{1};  ///< the program's
-  std::atomic<int> uses{1};     ///< handles and mappings: who ends the last one releases the memory
+  std::atomic<int> uses{1};     ///< handles and mappings: the end of the last one releases the memory
   bool multicast = false;       ///< a multicast object (cuMulticastCreate)
   unique_fd pages;              ///< the host's: a sealed file, which the server has, too
 };

@@ -20,7 +20,7 @@ constexpr bool asks_completion(api::opcode code) {
          code == cuCtxSynchronize;
 }
 
-/// The reply to this request cannot be: ends the session, and gives what all calls answer from then on.
+/// For a reply that no server sends: ends the session, and returns the code of all calls from then on.
 [[nodiscard]] CUresult malformed_reply(api::opcode code);
 
 /// A request under construction in the calling thread's buffer; one at a time per thread.

@@ -53,8 +53,8 @@ CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::
                           const char* name, CUdeviceptr* address, std::size_t* size);
 
 /// After this the kernel's parameters may be read without a lock. They are what the program's own image says;
-/// a server that says otherwise has ended the session. Of an image that cannot be read here the server's word
-/// counts, within the limits of a driver.
+/// a server that says otherwise has ended the session. For an image that cannot be read here the server is
+/// believed, within the limits of a driver.
 CUresult know_layout(lane& own, kernel_object& kernel, std::uint64_t handle);
 
 /// Releases a module or library with all handles and addresses that came of it.

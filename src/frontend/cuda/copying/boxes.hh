@@ -30,8 +30,9 @@ struct box {
 
 CUresult copy_box(box copy, CUstream stream, marshal::flavour how);
 
-/// Reads a source in page-locked memory now: the copy's is then what lies in `bytes`, without gaps. False: it
-/// is not all in one such block, nothing has changed. The sides' types are settled, their pitches not yet.
+/// Reads a source in page-locked memory now: the copy's source is then `bytes`, without gaps. False: the
+/// source is not all in one such block, and nothing has changed. The sides' types are known, their pitches
+/// not yet.
 bool read_source(box& copy, std::vector<std::byte>& bytes);
 
 /// Bytes of an element of the array; 0: a format of which we know nothing (compressed, planar).

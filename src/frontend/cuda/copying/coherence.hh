@@ -19,7 +19,7 @@ inline bool host_memory_in_use() { return process::instance().host_memory_in_use
 CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
                         std::span<const std::byte> bulk, bool names_copies_alone = false);
 
-/// Of what has left before a call: that much is complete if the call says that all is.
+/// Marks the work that has left before a call: that work is complete if the call reports that all is.
 struct completion_mark {
   std::uint64_t mirrors = 0, managed = 0,
                 live = 0;  ///< mirrors::work_mark, managed_blocks::mark, live_memory::mark

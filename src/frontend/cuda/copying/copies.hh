@@ -10,16 +10,17 @@ namespace outboard::frontend::cuda {
 /// Copies of the synchronous kind end before the program goes on; what they wrote comes back with the wait.
 CUresult finish(lane& own, marshal::flavour how);
 
-/// What the stream of a synchronous copy to the device had to do before: kernels' changes of memory of both
-/// sides, later copies. (Of page-locked memory that both sides share, what kernels do counts once the program
-/// has asked for its device's address or allocated it to be mapped.) The driver returns from such a copy when
-/// all of that is over (measured: 580, every size, pageable and page-locked), so the program may look at it;
-/// the copy itself need not be waited for.
+/// The results of what the stream of a synchronous copy to the device had to do before: kernels' changes of
+/// memory of both sides, later copies. (Kernels' changes of page-locked memory that both sides share count
+/// once the program has asked for its device pointer or allocated it to be mapped.) The driver returns from
+/// such a copy when all of that is over (measured: 580, every size, pageable and page-locked), so the program
+/// may look at it; the copy itself need not be waited for.
 class earlier_results {
  public:
   /// Before the copy.
   explicit earlier_results(lane& own) : own_(own), mark_(process::instance().mirrors().results_mark()) {}
-  /// Behind it: waits where something comes, in its default stream and those that this one waits for.
+  /// To be called after the copy: waits if results come, in the copy's default stream and the streams that
+  /// this one waits for.
   CUresult bring(marshal::flavour how) const;
 
  private:
@@ -27,8 +28,9 @@ class earlier_results {
   const std::uint64_t mark_;
 };
 
-/// Waits for what a copy between two places of the program comes behind, which is over when its call returns:
-/// its stream, or the default one, and no other, whose work may wait for this thread.
+/// Waits for the work before a copy between two places of the program, which is over when its call returns:
+/// the work of its stream, or of the default one. Other streams are left out, because their work may wait for
+/// this thread.
 CUresult wait_in_stream(CUstream stream, marshal::flavour how);
 
 /// Device memory by our books, else host memory: every device address that a program can have is in them.
@@ -45,8 +47,8 @@ bool leaves_its_block(std::uint64_t address, std::uint64_t size);
 /// for the copy says so.
 void reach(lane& own, std::uint64_t address);
 
-/// May a copy from the program's memory still be under way when the call returns? Another process that shares
-/// memory with this one hears of the return by ways of its own.
+/// Whether a copy from the program's memory may still be under way when the call returns. Another process
+/// that shares memory with this one may learn of the return by other means.
 inline bool may_run_behind(marshal::flavour how) {
   return marshal::on_stream(how) || !process::instance().shared().in_use();
 }

@@ -15,7 +15,7 @@ namespace outboard::frontend::cuda {
 inline constexpr std::uint64_t least_staged = 128u << 10;
 
 /// The beginning of a copy to the host goes the ordinary way: it waits for the work before it without a
-/// thread that polls, and brings what waits bring (errors, output, what kernels wrote).
+/// polling thread, and brings what waits bring (errors, output, kernels' changes).
 inline constexpr std::uint64_t copy_head = 64u << 10;
 
 /// One of the two: a device's memory that the books know, and memory of the program's that is nothing to

@@ -29,8 +29,8 @@ struct export_hooks {
   /// Calls `each` once per function of the module. On an error nothing was called.
   CUresult (*module_functions)(CUmodule module, void* opaque,
                                void (*each)(void* opaque, CUfunction function));
-  /// Of the current context's device, two bytes for each pair of multiprocessors. The caller frees both with
-  /// free().
+  /// The layout of the current context's device, two bytes for each pair of multiprocessors. The caller frees
+  /// both with free().
   CUresult (*board_layout)(std::uint8_t** clusters, std::uint8_t** numbers);
   void (*log)(const char* line);       ///< one warning line, no newline; must not throw
   void (*complain)(const char* line);  ///< the same, seen unless the user wants to see nothing
@@ -42,7 +42,7 @@ inline constexpr std::uint32_t runtime_functions = 1024;
 /// What a runtime says of a call of its API, twice: when it begins and before it returns. Known by observing
 /// runtimes of CUDA 13.0; nothing but this is read.
 struct runtime_call {
-  std::size_t size;  ///< of this and what stands behind it
+  std::size_t size;  ///< of this and what follows it
   std::uint64_t reserved[3];
   std::uint64_t* of_tool;  ///< a tool's own word, from one time to the other
   std::int32_t* result;    ///< cudaError_t, the second time
@@ -55,11 +55,11 @@ struct runtime_call {
   const char* symbol;      ///< of a launch: the kernel, as the module has it; else null
 };
 
-/// On the thread that calls. Of all runtimes in the process; libraries have their own.
+/// Observes the calls of all runtimes in the process (libraries have their own), on the thread that calls.
 using runtime_call_observer = void (*)(std::uint32_t function, const runtime_call& call);
 void observe_runtime_calls(runtime_call_observer told);
-/// From now on the observer is told of this function's calls, or no more. Any thread; calls under way may be
-/// told of once.
+/// From now on the observer sees this function's calls, or no longer. Any thread; it may see only one end of
+/// calls under way.
 void want_runtime_call(std::uint32_t function, bool wanted);
 
 /// What our libcupti asks for by cuGetExportTable: CUPTI's functions by name, for programs of that major
