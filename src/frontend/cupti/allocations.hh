@@ -21,7 +21,7 @@ struct known_pool {
   std::int32_t device = 0;
   bool imported = false;
 };
-/// Of one that is gone or never was, nothing.
+/// Nothing for a pool that is gone or never was.
 known_pool known_pool_at(std::uint64_t handle);
 
 }  // namespace outboard::frontend::cupti

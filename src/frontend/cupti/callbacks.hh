@@ -34,7 +34,7 @@ class callbacks {
   bool wants_wait(std::uint32_t event) const {
     return event < waits_.size() && waits_[event].load(std::memory_order_relaxed);
   }
-  /// Of what happens to graphs.
+  /// Whether callbacks about graphs are wanted.
   bool wants_graphs() const { return graphs_any_.load(std::memory_order_relaxed); }
   bool wants_nvtx() const { return nvtx_any_.load(std::memory_order_relaxed); }
   /// A call of NVTX, by its name. On the thread that makes it.

@@ -20,8 +20,8 @@ struct memory_life {
 
 class memory_lives {
  public:
-  /// A call has allocated or released. A life, if one is over: of what was allocated while nobody looked it
-  /// is not known when it began.
+  /// A call has allocated or released. Returns a life if one is over; if the memory was allocated before
+  /// lives were recorded, its begin is not known.
   std::optional<memory_life> note(std::int64_t at, const shown_memory& memory) {
     if (!memory.release) {
       open_.insert_or_assign(memory.block.base, memory_life{memory, at, 0});

@@ -21,7 +21,7 @@ class numbers {
     return contexts_.try_emplace(handle, static_cast<std::uint32_t>(contexts_.size() + 1)).first->second;
   }
 
-  /// Of a graph or an executable one.
+  /// The number of a graph or of an executable graph.
   std::uint32_t of_graph(const void* handle) {
     const std::lock_guard lock(mutex_);
     return graphs_.try_emplace(handle, static_cast<std::uint32_t>(graphs_.size() + 1)).first->second;
@@ -44,20 +44,20 @@ class numbers {
     graphs_[now] = number;
   }
 
-  /// Of a node of a graph. A node of an executable graph, which the driver never gives out, has its number
-  /// for a handle (as_node()).
+  /// The number of a graph's node. The driver never gives out nodes of executable graphs; such a node has its
+  /// number as a handle (as_node()).
   std::uint64_t of_node(CUgraphNode handle) {
     const auto value = reinterpret_cast<std::uint64_t>(handle);
     return value < first_handle ? value : of_clone(0, value);
   }
-  /// Of the node that an executable graph has made of this one, by the worker's name of it.
+  /// The number of the node that an executable graph has made from this one, by the worker's name of it.
   std::uint64_t of_clone(std::uint32_t exec, std::uint64_t node) {
     const std::lock_guard lock(mutex_);
     return nodes_.try_emplace({exec, node}, nodes_.size() + 1).first->second;
   }
   static CUgraphNode as_node(std::uint64_t number) { return reinterpret_cast<CUgraphNode>(number); }
 
-  /// True once: it has not been told of.
+  /// True once: the context has not been reported yet.
   bool is_new_context(std::uint64_t handle) {
     const std::lock_guard lock(mutex_);
     return told_.insert(handle).second;

@@ -29,10 +29,10 @@ CUpti_ActivityMemcpy6 copy_record(const api::work_record& w, const shown_work& s
 CUpti_ActivityMemcpyPtoP4 peer_copy_record(const api::work_record& w, const shown_work& shown);
 CUpti_ActivityMemset4 fill_record(const api::work_record& w, const shown_work& shown);
 
-/// `device` must outlive whoever reads the record: its name is not copied. What the driver does not know is
+/// `device` must outlive all readers of the record: its name is not copied. What the driver does not know is
 /// 0.
 CUpti_ActivityDevice5 device_record(const marshal::device_facts& device, std::uint32_t number);
-/// Of which thread, where it was in the program.
+/// The thread to which it belongs, if it was made in the program.
 struct shown_thread {
   std::uint32_t process = 0, thread = 0;
 };

@@ -17,7 +17,7 @@ class tool_clock {
  public:
   using source = std::uint64_t (*)();
 
-  /// Of the program's own clock; nullptr: the wall's. What was looked at before counts no more.
+  /// Uses the program's own clock; nullptr: the wall clock. Earlier comparisons are forgotten.
   void use(source own) {
     own_ = own;
     looks_.clear();

@@ -18,7 +18,7 @@ class wishes {
  public:
   static constexpr std::size_t kinds = CUPTI_ACTIVITY_KIND_COUNT;
 
-  /// Of any context.
+  /// Whether any context wants the kind.
   bool has(CUpti_ActivityKind kind) const {
     return any_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
   }

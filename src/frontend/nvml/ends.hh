@@ -29,7 +29,7 @@ nvmlReturn_t nvmlInternalGetExportTable(const void** table, const void* uuid);
 /// is what the function's family says.
 nvmlReturn_t refuse(std::uint64_t first_argument, bool first_is_device, nvmlReturn_t code);
 
-/// Of the client's own process `pid`, as NVML shows it: argv[0]. False: there is none.
+/// The name of the client's own process `pid`, as NVML shows it: argv[0]. False: there is none.
 bool own_process_name(unsigned pid, char* name, std::size_t size);
 
 /// The client's processes on a device, through the server.

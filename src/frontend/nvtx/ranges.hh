@@ -11,10 +11,10 @@
 
 namespace outboard::frontend::nvtx {
 
-/// Called only where somebody wants it: it may copy texts.
+/// Called only if a part wants the annotation: it may copy texts.
 using reader = std::function<annotation()>;
 
-/// Somebody wants ranges and marks.
+/// Whether any part wants ranges and marks.
 bool wanted();
 
 void mark(const annotation_domain& domain, const reader& read);
@@ -24,12 +24,12 @@ int push(const annotation_domain& domain, const reader& read);
 int pop(const annotation_domain& domain);
 /// A number for end(), never 0.
 std::uint64_t start(const annotation_domain& domain, const reader& read);
-/// An unknown number is nobody's range.
+/// A number that belongs to no range is ignored.
 void end(std::uint64_t id);
 
 void name(named_thing what, std::uint64_t handle, const std::function<std::string()>& read);
 
-/// Of all threads, up to now.
+/// The open ranges of all threads, up to now.
 std::vector<annotated> open_ranges();
 
 }  // namespace outboard::frontend::nvtx

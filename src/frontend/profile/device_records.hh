@@ -29,7 +29,7 @@ class device_records final : public profile_receiver {
 
   void begin_fetch() override { clock_.begin_look(); }
   void add(marshal::profile_take_reply&& reply, std::int64_t asked, std::int64_t answered) override;
-  /// Hands out what came: what lies between two looks at the clocks, when both are known.
+  /// Passes on the records that came: those between two comparisons of the clocks, once both are known.
   void end_fetch() override;
 
   /// Nobody took them in time, or the device lost them; since the worker began.

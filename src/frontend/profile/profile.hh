@@ -33,7 +33,8 @@ inline bool on() { return calls_watched_by(call_watcher::profile); }
 
 /// Opens the file. Once a process; a second time nothing happens.
 void start(const profile_settings& how);
-/// From now on the server is asked. `offered`: it can tell. The session must outlive finish(). Once.
+/// From now on the server is asked. `offered`: it can report its device's work. The session must outlive
+/// finish(). Once.
 void attach(session& server, bool offered, profile_services services = cuda_profiles);
 /// What the profile lacks: on stderr and in the file.
 void lacks(const std::string& what);
@@ -50,7 +51,7 @@ void end_lane(lane& ended);
 
 /// Ranges that are not over yet, up to now.
 using open_ranges = std::vector<annotated> (*)();
-/// The program annotates its work from now on: what it says before its first call of CUDA stands in the
+/// The program annotates its work from now on: annotations from before its first call of CUDA are in the
 /// profile, too, if the settings ask for one.
 void expect_annotations(open_ranges open);
 inline std::atomic<bool> annotations_expected{false};

@@ -20,7 +20,7 @@ class profile_clock {
   static std::int64_t at(std::chrono::steady_clock::time_point time) { return steady_nanoseconds(time); }
   static std::int64_t now() { return steady_nanoseconds(); }
 
-  /// What note() tells from now on is a look of its own.
+  /// What note() records from now on is a new look.
   void begin_look() {
     worst_ = error();
     if (now_.at != 0) before_ = now_;
@@ -57,9 +57,9 @@ class profile_clock {
     std::int64_t at = 0, offset = 0, error = 0;  ///< at: on their clock; 0: none
   };
 
-  /// What two looks differ by beyond that drift is their error, if it is no larger: to follow it at once
-  /// would stretch all that lies between two looks that are close to each other. More is a step: a machine
-  /// slept.
+  /// If two looks differ by more than that drift, the rest is their error, if it is no larger than that:
+  /// following it at once would stretch everything between two looks that are close to each other. A larger
+  /// difference is a step: a machine slept.
   std::int64_t settled(const look& seen) const {
     if (before_.at == 0) return seen.offset;
     const std::int64_t drift = std::max<std::int64_t>(seen.at - before_.at, 0) / 1000;

@@ -21,7 +21,7 @@ struct call {
   std::uint32_t number = 0;  ///< call_watch.hh's
 };
 
-/// What stands at the left of all rows of a process or device, or of a thread or stream (`row`) of it.
+/// The title at the left of all rows of a process or device, or of a thread or stream (`row`) of it.
 void name_group(std::string& out, std::int64_t group, std::string_view name, int order);
 void name_row(std::string& out, std::int64_t group, std::int64_t row, std::string_view name);
 
@@ -30,8 +30,8 @@ void add_call(std::string& out, std::int64_t process, const call& c);
 /// kernel, for people. `begin`, `end`: on our clock; rates are by the device's own.
 void add_work(std::string& out, std::int64_t group, const api::work_record& w, std::string_view name,
               std::int64_t begin, std::int64_t end, std::uint32_t number = 0);
-/// Of the program's own. A pushed range stands in its thread's row, around the calls that were made in it; a
-/// started one has a row of its own, because it may end where it likes.
+/// One of the program's annotations. A pushed range is in its thread's row, around the calls that were made
+/// in it; a started one has a row of its own, because it may end anywhere.
 void add_annotation(std::string& out, std::int64_t process, const annotated& a);
 /// Bytes since the last one.
 void add_traffic(std::string& out, std::int64_t process, std::int64_t at, std::uint64_t sent,

@@ -34,7 +34,7 @@ class profile_notes {
   bool streams() const { return streams_named_.load(std::memory_order_acquire); }
   /// While streams() is true.
   void note_stream(std::uint32_t call, std::uint64_t stream);
-  /// Of the stream that this call's work went to. Empty: not known, or it has none.
+  /// The name of the stream that this call's work went to. Empty: not known, or it has none.
   std::string stream_of(std::uint32_t call) const;
 
   static constexpr std::size_t most_waiting = std::size_t{1} << 20;

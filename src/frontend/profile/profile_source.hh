@@ -13,7 +13,7 @@
 
 namespace outboard::frontend {
 
-/// Takes what is fetched. Called by whoever fetches, one thread at a time.
+/// Takes what is fetched. Called by the thread that fetches, one at a time.
 class profile_receiver {
  public:
   virtual void begin_fetch() = 0;

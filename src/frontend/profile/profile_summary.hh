@@ -21,7 +21,7 @@ class profile_summary {
   /// Times in nanoseconds, begins on one clock.
   void add_work(const api::work_record& w, std::int64_t begin);
   void add_call(answered how, std::int64_t took);
-  /// Of the program's own, by its text and its domain.
+  /// One of the program's own ranges, by its text and its domain.
   void add_range(const annotated& range);
 
   struct circumstances {

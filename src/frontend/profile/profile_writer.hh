@@ -67,7 +67,7 @@ class profile_writer final : public profile_receiver {
   traffic told_{};
   std::vector<std::string> names_;
   std::vector<api::work_record> records_;
-  /// Of a group: the clocks' error and the program's name that its title says.
+  /// For each group: the clocks' error and the program's name in its title.
   std::map<std::int64_t, std::pair<std::int64_t, std::string>> titles_;
   /// The program's names of streams that have a row.
   std::map<std::pair<std::int64_t, std::uint32_t>, std::string> rows_;

@@ -40,7 +40,7 @@ class work_feed {
   /// One that has joined once, and what others have fetched for it meanwhile.
   struct member {
     bool joined = false;
-    std::size_t names = 0;  ///< that it has been told, or will be
+    std::size_t names = 0;  ///< that it has got, or will get
     std::deque<answer> waiting;
     std::size_t records = 0;  ///< in those
     std::uint64_t lost = 0;   ///< that it came too late for
@@ -51,7 +51,7 @@ class work_feed {
 
   std::mutex mutex_;  // guards what follows; held while the server is asked
   std::unique_ptr<profile_source> source_;
-  /// Of all replies, because those who join later need them, too; each kernel's is told once.
+  /// The names of all replies, because members that join later need them, too; each kernel's name comes once.
   std::vector<std::string> names_;
   std::map<profile_receiver*, member> members_;
 };
