@@ -29,16 +29,6 @@ std::atomic<core_dump_taker> core_dumps{nullptr};
 namespace {
 
 constexpr std::chrono::seconds connect_patience{10};
-/// Devices a session may have; bounds the claimed range until the snapshot says how many there are.
-constexpr std::uint64_t slots_claimed = 8;
-/// Addresses for page-locked memory where there is no room for a window.
-constexpr std::uint64_t arena_alone = 1ull << 34;
-/// What small page-locked blocks share: it is compared as a whole at each launch once kernels see one of
-/// them.
-constexpr std::uint64_t arena_small_chunk = 64u << 10;
-/// Shared with the server instead, when it can pass descriptors: a large page.
-constexpr std::uint64_t arena_shared_chunk = 2u << 20;
-
 std::atomic<bool> touched{false};  // a connection has been asked for
 
 /// By way of stdio, as the real driver: what the program printed before comes out before.
@@ -59,13 +49,7 @@ process& process::instance() {
   return *the_one;
 }
 
-process::process()
-    : managed_(std::make_unique<managed_blocks>(mirrors_)), live_(std::make_unique<live_memory>(mirrors_)) {
-  for (std::size_t k = 0; k < tables_.size(); ++k) {
-    tables_[k] = std::make_unique<handle_table>(static_cast<api::handle_kind>(k));
-  }
-}
-
+process::process() = default;
 process::~process() = default;
 
 void process::boot(const boot_options& options) {
@@ -98,56 +82,9 @@ void process::shut_down() {
   if (call_observer* const own = tool.load()) own->ending();
   if (session_) profile::finish(session_->moved());
   if (session_) session_->goodbye();
-  managed_->stop();
-  live_->stop();
+  memory_.stop();
   functions_.end();
   if (session_) session_->await_goodbye(transport::clock::now() + transport::parting_time);
-}
-
-void process::open_arena(std::uint64_t base, std::uint64_t size) {
-  arena_.open(base, size, arena_small_chunk);
-  mirrors_.watch(base, size);
-}
-
-void process::claim_window(wire::hello& hello) {
-  for (const std::uint64_t slot : {1ull << 40, 1ull << 38, 1ull << 36}) {
-    for (const std::uint64_t base : window_base_candidates()) {
-      auto claimed = claimed_range::claim(base, slot * (slots_claimed + 1));  // the last is the arena's
-      if (!claimed) continue;
-      window_ = std::move(*claimed);
-      open_arena(base + slot * slots_claimed, slot);
-      hello.window_base = base;
-      hello.window_slot_size = slot;
-      return;
-    }
-  }
-  log::warn("no free address range for device memory: addresses will be the device's own");
-  for (const std::uint64_t base : window_base_candidates()) {
-    auto claimed = claimed_range::claim(base, arena_alone);
-    if (!claimed) continue;
-    arena_range_ = std::move(*claimed);
-    return open_arena(base, arena_alone);
-  }
-}
-
-void process::adopt(marshal::snapshot snapshot) {
-  facts_ = std::move(snapshot);
-  for (std::size_t i = 0; i < facts_.devices.size(); ++i) {
-    auto state = std::make_unique<context_state>();
-    context_state* raw = state.get();
-    raw->device = static_cast<std::int32_t>(i);
-    raw->primary = true;
-    raw->id = next_context_id();
-    for (std::size_t l = 0; l < raw->limits.size(); ++l) raw->limits[l] = facts_.devices[i].limits[l];
-    raw->handle = handles(api::handle_kind::context).reserve(std::move(state));
-    primaries_.push_back(raw);
-    if (facts_.own_addresses) {
-      // The slot's first granule stays unused, so that no valid address is a slot's base.
-      slots_.push_back(
-          std::make_unique<slot_addresses>(facts_.window_base + i * facts_.window_slot_size + window_granule,
-                                           facts_.window_slot_size - window_granule));
-    }
-  }
 }
 
 CUresult process::connect() {
@@ -184,13 +121,7 @@ void process::use_session(const dialed& with, const settings& s) {
   lane_uploads_ = (with.welcome.features & wire::feature_lane_uploads) != 0;
   const bool kept = (with.welcome.features & wire::feature_image_recall) != 0;
   recalls_ = kept ? std::make_unique<image_recalls>(with.challenge) : nullptr;
-  find_addresses_ = s.find_addresses;
-  concurrent_managed_ = s.concurrent_managed && !facts_.devices.empty() && page_gate::possible();
-  for (const marshal::device_facts& device : facts_.devices) {
-    const auto can = static_cast<std::size_t>(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
-    concurrent_managed_ =
-        concurrent_managed_ && can < device.attributes.size() && device.attributes[can].value != 0;
-  }
+  memory_.use(facts_, s);
 }
 
 session_events process::make_events(const std::string& url) {
@@ -229,7 +160,7 @@ CUresult process::connect_locked(std::string& unrecorded) {
   }
   wire::hello hello = introduce_ourselves();
   hello.wanted = wire::purpose::session;
-  claim_window(hello);
+  memory_.claim_window(hello);
   auto dialed = dial_any(*settings, transports_, hello, transport::clock::now() + connect_patience);
   if (!dialed) {
     log::error(dialed.error().message);
@@ -241,19 +172,23 @@ CUresult process::connect_locked(std::string& unrecorded) {
     log::error(dialed->url, ": ", snapshot.error().message);
     return CUDA_ERROR_NO_DEVICE;
   }
-  adopt(std::move(snapshot).value());
+  facts_ = std::move(snapshot).value();
+  objects_.adopt(facts_);
+  memory_.adopt(facts_);
   session_ = std::make_unique<session>(std::move(dialed->connection), make_events(dialed->url));
   session_->session_id = dialed->welcome.session;
   use_session(*dialed, *settings);
-  if (session_->passes_descriptors()) arena_.set_small_chunk(arena_shared_chunk);
+  if (session_->passes_descriptors()) memory_.arena().set_small_chunk(arena_shared_chunk);
   functions_.surround(
       [this] {
-        if (mirrors_.any()) (void)mirrors_.fetch(*session_, this_lane(), live_->any());
-        managed_->lend();
+        if (memory_.mirrors().any())
+          (void)memory_.mirrors().fetch(*session_, this_lane(), memory_.live().any());
+        memory_.managed().lend();
       },
       [this] {
-        managed_->take_back();
-        if (mirrors_.any()) (void)mirrors_.send(*session_, this_lane(), live_->any());
+        memory_.managed().take_back();
+        if (memory_.mirrors().any())
+          (void)memory_.mirrors().send(*session_, this_lane(), memory_.live().any());
       });
   records_work_ = (dialed->welcome.features & wire::feature_profile) != 0;
   profile::attach(*session_, records_work_);
@@ -304,59 +239,11 @@ CUresult process::gate(const api::description& about, const lane& own) const {
   return about.preinit ? CUDA_SUCCESS : gate(own, !about.noctx);
 }
 
-context_state* process::primary(int device) const {
-  return device >= 0 && static_cast<std::size_t>(device) < primaries_.size()
-             ? primaries_[static_cast<std::size_t>(device)]
-             : nullptr;
-}
-
-context_state* process::find_context(std::uint64_t handle) const {
-  return static_cast<context_state*>(
-      tables_[static_cast<std::size_t>(api::handle_kind::context)]->find(handle));
-}
-
-slot_addresses* process::window_slot(int device) const {
-  return static_cast<std::size_t>(device) < slots_.size() ? slots_[static_cast<std::size_t>(device)].get()
-                                                          : nullptr;
-}
-
-slot_addresses* process::window_slot_at(std::uint64_t address) const {
-  if (address < facts_.window_base || slots_.empty()) return nullptr;
-  const std::uint64_t slot = (address - facts_.window_base) / facts_.window_slot_size;
-  return slot < slots_.size() ? slots_[slot].get() : nullptr;
-}
-
-bool process::claim_foreign(std::uint64_t address, std::uint64_t size) {
-  if (foreign_.claim(address, size)) return true;
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
-  log::error("the device put memory at ", text, ", where this process has something of its own");
-  return false;
-}
-
-bool process::open_foreign(std::uint64_t address, std::uint64_t size) {
-  if (foreign_.open(address, size)) return true;
-  log::debug("the device put managed memory where this process has something of its own");
-  return false;
-}
-
-CUresult process::insert_foreign(const memory_block& block) {
-  if (!claim_foreign(block.base, block.size)) return CUDA_ERROR_MAP_FAILED;
-  addresses_.insert(block);
-  return CUDA_SUCCESS;
-}
-
-CUresult process::insert_graph_memory(memory_block block) {
-  block.kind = memory_kind::graph;
-  addresses_.remove_if([&](const memory_block& b) {
-    return b.kind == memory_kind::graph && b.base < block.base + block.size && block.base < b.base + b.size;
-  });
-  return insert_foreign(block);
-}
-
 void process::sticky(std::uint64_t context, std::int32_t code) {
-  if (context_state* state = find_context(context)) state->sticky.store(code, std::memory_order_release);
-  if (code != CUDA_ERROR_ILLEGAL_ADDRESS || !find_addresses_ || !arena_.has_private()) return;
+  if (context_state* state = objects_.find_context(context))
+    state->sticky.store(code, std::memory_order_release);
+  if (code != CUDA_ERROR_ILLEGAL_ADDRESS || !memory_.find_addresses() || !memory_.arena().has_private())
+    return;
   if (told_of_addresses_.exchange(true)) return;
   log::error(
       "a kernel went to memory that is not there (CUDA_ERROR_ILLEGAL_ADDRESS, 700). If it does so here only, "

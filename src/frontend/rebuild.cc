@@ -25,7 +25,7 @@ CUresult process::export_records(std::vector<std::byte>& records) {
   lane& own = this_lane();
   if (const CUresult code = gate(own, false); code != CUDA_SUCCESS) return code;
   records.clear();
-  freed_.send(*session_, own.id);
+  memory_.freed().send(*session_, own.id);
   while (true) {
     const CUresult code =
         ask(*session_, own, marshal::service::records_export, marshal::export_body{records.size()});
@@ -57,10 +57,10 @@ CUresult process::rebuild(std::span<const std::byte> records) {
   session_->resume_on(std::move(dialed->connection));
   session_->session_id = dialed->welcome.session;
   use_session(*dialed, *settings);
-  handles(api::handle_kind::context).each([](std::uint64_t, object& o) {
+  objects_.handles(api::handle_kind::context).each([](std::uint64_t, object& o) {
     static_cast<context_state&>(o).abandon_connections();
   });
-  mirrors_.forget_common();
+  memory_.mirrors().forget_common();
   lane& own = this_lane();
   for (std::size_t at = 0; at < records.size(); at += piece) {
     const outgoing part{static_cast<std::uint32_t>(marshal::service::upload),
@@ -73,14 +73,14 @@ CUresult process::rebuild(std::span<const std::byte> records) {
   const CUresult code =
       ask(*session_, own, marshal::service::records_import, marshal::import_body{records.size()});
   // Memory shared with the old worker is ours alone now: kernels see it again the other way, by its copies.
-  arena_.unshare(0);
+  memory_.arena().unshare(0);
   return code;
 }
 
 CUresult process::ledger(marshal::ledger_reply& held) {
   lane& own = this_lane();
   if (const CUresult code = gate(own, false); code != CUDA_SUCCESS) return code;
-  freed_.send(*session_, own.id);
+  memory_.freed().send(*session_, own.id);
   own.request.clear();
   const CUresult code = session_->call(
       {static_cast<std::uint32_t>(marshal::service::ledger), own.id, 0, own.request, {}}, own.reply);

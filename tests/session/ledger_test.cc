@@ -96,12 +96,12 @@ TEST(ledger, knows_blocks_beside_the_window) {
     process& p = process::instance();
     CUdeviceptr before = 0, large = 0, small = 0, start = 0;
     same_change("in the window", [&] { return ends::cuMemAlloc_v2(&before, 4u << 20); });
-    ASSERT_NE(p.window_slot_at(before), nullptr);
-    p.leave_window();
+    ASSERT_NE(p.memory().window_slot_at(before), nullptr);
+    p.memory().leave_window();
     same_change("large", [&] { return ends::cuMemAlloc_v2(&large, 5u << 20); });
     same_change("small", [&] { return ends::cuMemAlloc_v2(&small, 100); });
-    EXPECT_EQ(p.window_slot_at(large), nullptr) << std::hex << large;
-    EXPECT_EQ(p.window_slot_at(small), nullptr) << std::hex << small;
+    EXPECT_EQ(p.memory().window_slot_at(large), nullptr) << std::hex << large;
+    EXPECT_EQ(p.memory().window_slot_at(small), nullptr) << std::hex << small;
     std::size_t size = 0;
     EXPECT_EQ(ends::cuMemGetAddressRange_v2(&start, &size, large + 77), CUDA_SUCCESS);
     EXPECT_EQ(start, large);

@@ -45,7 +45,9 @@ told_parameters& keep(told_table& all, CUgraphNode node, std::uint64_t graph,
   return kept;
 }
 
-bool context_ok(CUcontext context) { return !context || process::instance().find_context(value_of(context)); }
+bool context_ok(CUcontext context) {
+  return !context || process::instance().objects().find_context(value_of(context));
+}
 
 /// One end of a copy as the program gives it; what the server has too is a device's, whatever the program
 /// calls it: it is copied there, and here it may be closed while the graph runs.
@@ -61,7 +63,7 @@ struct side {
 bool on_host(const side& s) {
   if (s.type == CU_MEMORYTYPE_HOST) return true;
   if (s.type != CU_MEMORYTYPE_UNIFIED) return false;
-  const auto block = process::instance().addresses().find(s.device);
+  const auto block = process::instance().memory().addresses().find(s.device);
   return !block || is_host(block->kind);
 }
 
@@ -253,7 +255,7 @@ const CUDA_MEMCPY3D* host_copy_of(std::uint64_t function) {
 template <class Pointer>
 void name_host(CUmemorytype& type, CUdeviceptr& device, Pointer& host) {
   if (type != CU_MEMORYTYPE_DEVICE) return;
-  const auto block = process::instance().addresses().find(device);
+  const auto block = process::instance().memory().addresses().find(device);
   if (!block || !names_host(block->kind)) return;
   const bool alias = block->kind == memory_kind::alias;
   type = CU_MEMORYTYPE_HOST;
@@ -337,7 +339,7 @@ CUresult put_child(CUgraph graph, node_parameters& out) {
 }
 
 CUresult put_allocation(const CUDA_MEM_ALLOC_NODE_PARAMS_v2& p, node_parameters& out) {
-  process::instance().use_graph_memory();
+  process::instance().memory().use_graph_memory();
   if (p.accessDescCount > 64 || (p.accessDescCount && !p.accessDescs)) return CUDA_ERROR_INVALID_VALUE;
   out.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
   const CUmemPoolProps& pool = p.poolProps;

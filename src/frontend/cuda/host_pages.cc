@@ -29,8 +29,8 @@ CUresult take_pages(api::opcode code, unique_fd&& file, unique_fd& pages) {
 
 bool map_pages(const placement& made, int pages) {
   process& p = process::instance();
-  p.use_host_memory();
-  p.map_host_memory();
+  p.memory().use_host_memory();
+  p.memory().map_host_memory();
   if (size_of_sealed_file(pages).value_or(0) < made.size) return false;
   return map_shared(made.base, made.size, pages, 0) &&
          ::mprotect(pointer(made.base), made.size, PROT_NONE) == 0;
@@ -52,7 +52,8 @@ std::pair<std::int32_t, std::int32_t> location_of(const CUmemLocation& where) {
 }
 
 CUresult open_to(const placement& memory, const CUmemAccessDesc& desc) {
-  process::instance().virtual_memory().note_access(memory.base, location_of(desc.location), desc.flags);
+  process::instance().memory().virtual_memory().note_access(memory.base, location_of(desc.location),
+                                                            desc.flags);
   if (!of_host(desc.location.type)) return CUDA_SUCCESS;
   const bool set = ::mprotect(pointer(memory.base), memory.size, protection_of(desc.flags)) == 0;
   return set ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;

@@ -15,7 +15,7 @@ namespace outboard::frontend::cuda {
 namespace detail {
 
 inline context_state* context_behind(const object* found) {
-  return found && found->context ? process::instance().find_context(found->context) : nullptr;
+  return found && found->context ? process::instance().objects().find_context(found->context) : nullptr;
 }
 
 template <class T>

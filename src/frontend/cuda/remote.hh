@@ -58,7 +58,7 @@ CUresult check(const api::parameter& p, T argument) {
 template <class T>
 bool unknown_address(const api::parameter& p, T argument, std::uint64_t bytes) {
   if constexpr (std::is_same_v<T, CUdeviceptr>) {
-    return p.dir == api::direction::at && !process::instance().addresses().covers(argument, bytes);
+    return p.dir == api::direction::at && !process::instance().memory().addresses().covers(argument, bytes);
   }
   return false;
 }
@@ -197,7 +197,7 @@ bool late_event(T argument) {
 template <class... A>
 bool writes_alias(CUdeviceptr to, A...) {
   if (!host_memory_in_use()) return false;
-  const auto block = process::instance().addresses().find(to);
+  const auto block = process::instance().memory().addresses().find(to);
   return block && block->kind == memory_kind::alias;
 }
 
@@ -205,7 +205,7 @@ bool writes_alias(CUdeviceptr to, A...) {
 /// has waited.
 template <class... A>
 CUresult finish_of_host(lane& own, bool per_thread, CUdeviceptr to, A...) {
-  const auto block = process::instance().addresses().find(to);
+  const auto block = process::instance().memory().addresses().find(to);
   if (!block || !names_host(block->kind) || same_pages(to)) return CUDA_SUCCESS;
   return finish(own, per_thread ? marshal::flavour::sync_per_thread : marshal::flavour::sync);
 }
@@ -230,7 +230,10 @@ void release_destroyed(A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   if constexpr (about.destroys != api::no_parameter) {
     auto handle = pick<about.destroys>(arguments...);
-    process::instance().handles(api::handle_trait<decltype(handle)>::kind).release(value_of(handle));
+    process::instance()
+        .objects()
+        .handles(api::handle_trait<decltype(handle)>::kind)
+        .release(value_of(handle));
   }
 }
 
@@ -267,7 +270,7 @@ CUresult remote(A... arguments) {
     using handle = std::remove_pointer_t<decltype(detail::pick<about.creates>(arguments...))>;
     std::unique_ptr<object> info = detail::remember<Op>(arguments...);
     info->context = own.context_handle();
-    created = p.handles(api::handle_trait<handle>::kind).reserve(std::move(info));
+    created = p.objects().handles(api::handle_trait<handle>::kind).reserve(std::move(info));
     if (!created) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   marshal::encode_request<Op>(r.body(), created, arguments...);
@@ -286,7 +289,7 @@ CUresult remote(A... arguments) {
     if (code == CUDA_SUCCESS) {
       *out = reinterpret_cast<handle>(created);
     } else {
-      p.handles(api::handle_trait<handle>::kind).release(created);
+      p.objects().handles(api::handle_trait<handle>::kind).release(created);
     }
   }
   if (code == CUDA_SUCCESS) detail::release_destroyed<Op>(arguments...);

@@ -81,7 +81,7 @@ class request {
     return code == CUDA_SUCCESS ? after_call(own_, code_, context_, own_.request, mark) : code;
   }
   void send_frees() {
-    freed_blocks& freed = process::instance().freed();
+    freed_blocks& freed = process::instance().memory().freed();
     if (freed.any()) [[unlikely]]
       freed.send(server_, own_.id);
   }
@@ -152,7 +152,8 @@ std::uint64_t value_of(H handle) {
 /// The object behind a handle of this type, or nullptr.
 template <class Info, class H>
 Info* find_object(H handle) {
-  return static_cast<Info*>(process::instance().handles(api::handle_trait<H>::kind).find(value_of(handle)));
+  return static_cast<Info*>(
+      process::instance().objects().handles(api::handle_trait<H>::kind).find(value_of(handle)));
 }
 
 /// 0, 1 (legacy) and 2 (per-thread) stand for the default streams.

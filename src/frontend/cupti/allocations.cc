@@ -8,7 +8,7 @@ namespace outboard::frontend::cupti {
 namespace {
 
 std::optional<memory_block> block_at(std::uint64_t address) {
-  auto block = process::instance().addresses().find(address);
+  auto block = process::instance().memory().addresses().find(address);
   if (block && block->base != address) block.reset();
   return block;
 }

@@ -55,7 +55,7 @@ frontend::cuda::export_hooks hooks() {
   h.device_count = [] { return process::instance().facts().devices.size(); };
   h.device = identity_of;
   h.primary_handle = [](CUdevice device) {
-    const frontend::context_state* context = process::instance().primary(device);
+    const frontend::context_state* context = process::instance().objects().primary(device);
     return context ? reinterpret_cast<CUcontext>(context->handle) : nullptr;
   };
   h.current_context = [] { return reinterpret_cast<CUcontext>(frontend::this_lane().context_handle()); };

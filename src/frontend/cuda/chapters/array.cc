@@ -27,7 +27,7 @@ marshal::array_body body_of(std::uint64_t handle, const CUDA_ARRAY3D_DESCRIPTOR&
 /// Reserves a handle for `info`, asks the server to make the object, and gives the handle out.
 template <class H, class Info, class Body>
 CUresult make(lane& own, opcode code, H* out, std::unique_ptr<Info> info, Body&& body) {
-  handle_table& table = process::instance().handles(api::handle_trait<H>::kind);
+  handle_table& table = process::instance().objects().handles(api::handle_trait<H>::kind);
   info->context = own.context_handle();
   const std::uint64_t handle = table.reserve(std::move(info));
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -77,7 +77,7 @@ CUresult describe(Descriptor* out, CUarray array) {
 template <class H>
 void forget_parts(const std::map<unsigned, H>& parts) {
   for (const auto& [index, handle] : parts)
-    process::instance().handles(api::handle_kind::array).release(handle);
+    process::instance().objects().handles(api::handle_kind::array).release(handle);
 }
 
 template <class H, class Info, class Parts>
@@ -91,7 +91,7 @@ CUresult destroy(opcode code, H handle, Parts&& parts) {
   const CUresult result = r.call();
   if (result != CUDA_SUCCESS) return result;
   forget_parts(parts(*info));
-  process::instance().handles(api::handle_trait<H>::kind).release(value_of(handle));
+  process::instance().objects().handles(api::handle_trait<H>::kind).release(value_of(handle));
   return CUDA_SUCCESS;
 }
 

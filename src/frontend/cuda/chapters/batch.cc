@@ -96,7 +96,7 @@ CUresult discard_batch(const CUdeviceptr* at, const size_t* sizes, size_t count,
   if (const CUresult code = check_batch(at, sizes, count, stream); code != CUDA_SUCCESS) return code;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; ++i) {
-    const auto block = process::instance().addresses().find(at[i]);
+    const auto block = process::instance().memory().addresses().find(at[i]);
     const bool inside = block && block->kind == memory_kind::managed && sizes[i] != 0 &&
                         sizes[i] <= block->size - (at[i] - block->base);
     if (!inside) return CUDA_ERROR_INVALID_VALUE;

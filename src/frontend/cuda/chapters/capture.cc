@@ -83,7 +83,7 @@ CUresult ask_status(lane& own, CUstream stream, bool per_thread, CUstreamCapture
 
 CUresult end(lane& own, CUstream stream, CUgraph* graph, bool per_thread) {
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  handle_table& table = process::instance().handles(api::handle_kind::graph);
+  handle_table& table = process::instance().objects().handles(api::handle_kind::graph);
   const std::uint64_t key = stream_key(own, stream, per_thread);
   const std::uint64_t there = graph_of_capture(key);
   const std::uint64_t made = there ? there : table.reserve(std::make_unique<object>());

@@ -54,7 +54,7 @@ bool zero(const cuuint64_t (&reserved)[N]) {
 CUresult finish_work() {
   process& p = process::instance();
   for (std::size_t device = 0; device < p.facts().devices.size(); ++device) {
-    const context_state* context = p.primary(static_cast<int>(device));
+    const context_state* context = p.objects().primary(static_cast<int>(device));
     if (!context->active.load() || context->sticky.load()) continue;
     const CUresult code =
         request(api::opcode::cuCtxSynchronize, this_lane()).in_context(context->handle).call();

@@ -8,7 +8,9 @@
 
 namespace outboard::frontend::cuda {
 
-context_state* find_context(CUcontext handle) { return process::instance().find_context(value_of(handle)); }
+context_state* find_context(CUcontext handle) {
+  return process::instance().objects().find_context(value_of(handle));
+}
 
 namespace {
 
@@ -21,7 +23,7 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_vers
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   if (!pctx) return CUDA_ERROR_INVALID_VALUE;
-  const context_state* primary = p.primary(dev);
+  const context_state* primary = p.objects().primary(dev);
   if (!primary) return CUDA_ERROR_INVALID_DEVICE;
   if (const int sticky = primary->sticky.load()) return static_cast<CUresult>(sticky);
   auto made = std::make_unique<context_state>();
@@ -29,11 +31,11 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_vers
   state->device = dev;
   state->flags = flags;
   state->api_version = api_version;
-  state->id = p.next_context_id();
+  state->id = p.objects().next_context_id();
   for (std::size_t i = 0; i < state->limits.size(); ++i) {
     state->limits[i] = p.facts().devices[static_cast<std::size_t>(dev)].limits[i];
   }
-  const std::uint64_t handle = p.handles(api::handle_kind::context).reserve(std::move(made));
+  const std::uint64_t handle = p.objects().handles(api::handle_kind::context).reserve(std::move(made));
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
   state->handle = handle;
   // As everywhere, a device that dumps nothing refuses nothing else.
@@ -42,7 +44,7 @@ CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev, unsigned api_vers
   marshal::put_body(r.in_context(0).body(), marshal::context_body{handle, dev, flags});
   const CUresult code = r.call();
   if (code != CUDA_SUCCESS) {
-    p.handles(api::handle_kind::context).release(handle);
+    p.objects().handles(api::handle_kind::context).release(handle);
     return code;
   }
   if (dumps) context_dumps(handle);

@@ -25,7 +25,7 @@ constexpr std::uint64_t piece = 1u << 20;
 
 /// A copy of which the server has both ends. The synchronous kinds wait there.
 CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream, flavour how) {
-  address_table& addresses = process::instance().addresses();
+  address_table& addresses = process::instance().memory().addresses();
   const auto shown_to = shown(to), shown_from = shown(from);
   const bool host_to = shown_to.has_value(), host_from = shown_from.has_value();
   const auto in_range = [](const auto& block) { return block && block->how == shown_block::kept::in_range; };
@@ -109,14 +109,14 @@ CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream 
                                : CUDA_ERROR_INVALID_VALUE;
   }
   // While streams may wait for host functions of ours the server must not be left with more than it can keep.
-  const bool known = p.addresses().covers(to, size) && !p.server()->callbacks_expected() &&
+  const bool known = p.memory().addresses().covers(to, size) && !p.server()->callbacks_expected() &&
                      may_run_behind(how) && !(default_stream(stream) && any_capture_open()) &&
                      !of_another_device(own, to);
   std::uint64_t done = 0;
   if (known && size >= least_staged && !shown(to)) {
     auto* host = static_cast<std::byte*>(const_cast<void*>(from));
     // Asynchronous copies from page-locked memory must not wait for the stream.
-    const bool goes_on = marshal::on_stream(how) && p.addresses().find(source);
+    const bool goes_on = marshal::on_stream(how) && p.memory().addresses().find(source);
     const auto code = stage_in(own, {to, host, size, stream, how}, goes_on ? &done : nullptr);
     if (code && (*code != CUDA_SUCCESS || !goes_on || done == size)) return *code;
   }
@@ -185,9 +185,9 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
     return of_device_alone(from) ? on_server(reinterpret_cast<std::uint64_t>(to), from, size, stream, how)
                                  : CUDA_ERROR_INVALID_VALUE;
   }
-  const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(to));
+  const auto block = p.memory().addresses().find(reinterpret_cast<std::uint64_t>(to));
   const bool page_locked = block && is_host(block->kind);
-  const bool known = p.addresses().covers(from, size) && !of_another_device(own, from);
+  const bool known = p.memory().addresses().covers(from, size) && !of_another_device(own, from);
   const bool later = page_locked && marshal::on_stream(how) && known;
   // What does not come in frames would come before those of an earlier copy to the same place.
   if (page_locked && !later) {
@@ -214,7 +214,7 @@ CUresult to_host(void* to, CUdeviceptr from, size_t size, CUstream stream, flavo
   const CUresult code = r.call({}, &land);
   // Programs wait for the stream behind such a copy, though it has waited already. (What kernels wrote to
   // memory of the program's comes with waits alone.)
-  if (code == CUDA_SUCCESS && !p.mirrors().any()) stream_of_copy.idle_after_request();
+  if (code == CUDA_SUCCESS && !p.memory().mirrors().any()) stream_of_copy.idle_after_request();
   return code;
 }
 
@@ -259,8 +259,8 @@ CUresult earlier_results::bring(flavour how) const {
   // The server says what a capture makes of the copy.
   if (marshal::on_stream(how) || !p.server() || any_capture_open()) return CUDA_SUCCESS;
   const results_seen now{own_.running_context(), mark_, marshal::per_thread(how)};
-  const bool may_change = p.arena().in_use() || p.virtual_memory().has_host() ||
-                          (p.mirrors().any() && p.mirrors().fetch_needed());
+  const bool may_change = p.memory().arena().in_use() || p.memory().virtual_memory().has_host() ||
+                          (p.memory().mirrors().any() && p.memory().mirrors().fetch_needed());
   const bool changes = mark_ != 0 && may_change && own_.results != now;
   if (!changes && !p.server()->copies_pending()) return CUDA_SUCCESS;
   const CUresult code = wait_in_stream(nullptr, how);
@@ -289,17 +289,17 @@ CUresult wait_in_stream(CUstream stream, flavour how) {
 }
 
 bool of_device_alone(std::uint64_t address) {
-  const auto block = process::instance().addresses().find(address);
+  const auto block = process::instance().memory().addresses().find(address);
   return block && !is_host(block->kind) && block->kind != memory_kind::managed;
 }
 
 bool on_device(std::uint64_t address) {
-  const auto block = process::instance().addresses().find(address);
+  const auto block = process::instance().memory().addresses().find(address);
   return block && !is_host(block->kind);
 }
 
 bool leaves_its_block(std::uint64_t address, std::uint64_t size) {
-  address_table& addresses = process::instance().addresses();
+  address_table& addresses = process::instance().memory().addresses();
   const auto block = addresses.find(address);
   if (!block || size <= block->base + block->size - address) return false;
   if (!is_host(block->kind)) return !addresses.covers(address, size);

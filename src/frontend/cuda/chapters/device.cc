@@ -40,7 +40,7 @@ CUresult copy_text(const std::string& text, char* out, int size) {
 std::optional<int> overridden(CUdevice_attribute attrib, int known) {
   switch (attrib) {
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
-      return process::instance().concurrent_managed() ? known : 0;
+      return process::instance().memory().concurrent_managed() ? known : 0;
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
     case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:

@@ -150,7 +150,7 @@ CUresult cuImportExternalMemory(CUexternalMemory* out, const CUDA_EXTERNAL_MEMOR
   if (const CUresult code = import(about->handle.fd, info->memory); code != CUDA_SUCCESS) return code;
   const CUmemGenericAllocationHandle memory = info->memory;
   const std::uint64_t handle =
-      process::instance().handles(api::handle_kind::external_memory).reserve(std::move(info));
+      process::instance().objects().handles(api::handle_kind::external_memory).reserve(std::move(info));
   if (!handle) return (void)ends::cuMemRelease(memory), CUDA_ERROR_OUT_OF_MEMORY;
   ::close(about->handle.fd);  // it is the driver's now (manual)
   *out = reinterpret_cast<CUexternalMemory>(handle);
@@ -186,7 +186,7 @@ CUresult cuDestroyExternalMemory(CUexternalMemory memory) {
   const auto* info = find_object<external_info>(memory);
   if (!info) return CUDA_ERROR_INVALID_VALUE;
   const CUresult code = ends::cuMemRelease(info->memory);
-  process::instance().handles(api::handle_kind::external_memory).release(value_of(memory));
+  process::instance().objects().handles(api::handle_kind::external_memory).release(value_of(memory));
   return code;
 }
 

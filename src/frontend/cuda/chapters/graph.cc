@@ -89,7 +89,7 @@ namespace ends {
 CUresult cuGraphCreate(CUgraph* out, unsigned flags) {
   OUTBOARD_GATE(cuGraphCreate);
   if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
-  handle_table& table = process::instance().handles(api::handle_kind::graph);
+  handle_table& table = process::instance().objects().handles(api::handle_kind::graph);
   const std::uint64_t made = table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(api::opcode::cuGraphCreate, own);
@@ -101,7 +101,7 @@ CUresult cuGraphCreate(CUgraph* out, unsigned flags) {
 CUresult cuGraphClone(CUgraph* out, CUgraph original) {
   OUTBOARD_GATE(cuGraphClone);
   if (!out || !graph_ok(original)) return CUDA_ERROR_INVALID_VALUE;
-  handle_table& table = process::instance().handles(api::handle_kind::graph);
+  handle_table& table = process::instance().objects().handles(api::handle_kind::graph);
   const std::uint64_t made = table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(api::opcode::cuGraphClone, own);
@@ -118,7 +118,7 @@ CUresult cuGraphDestroy(CUgraph graph) {
   const CUresult code = any_capture_open() ? r.call() : r.post();
   if (code != CUDA_SUCCESS) return code;
   forget_told(value_of(graph), 0);
-  process::instance().handles(api::handle_kind::graph).release(value_of(graph));
+  process::instance().objects().handles(api::handle_kind::graph).release(value_of(graph));
   return code;
 }
 

@@ -25,7 +25,7 @@ struct verdict {
 CUresult instantiate(lane& own, CUgraphExec* exec, CUgraph graph, const order& how, verdict& said) {
   if (!exec || !graph_ok(graph)) return CUDA_ERROR_INVALID_VALUE;
   if (!stream_ok(how.stream)) return CUDA_ERROR_INVALID_HANDLE;
-  handle_table& table = process::instance().handles(api::handle_kind::graph_exec);
+  handle_table& table = process::instance().objects().handles(api::handle_kind::graph_exec);
   auto info = std::make_unique<exec_info>();
   info->context = own.context_handle();
   const std::uint64_t made = table.reserve(std::move(info));
@@ -104,7 +104,7 @@ CUresult launch(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {
   request r(api::opcode::cuGraphLaunch, own);
   if (info->functions) r.awaited();
   marshal::put_body(r.body(), marshal::graph_launch_body{value_of(exec), value_of(stream), per_thread});
-  return any_capture_open() || process::instance().graph_memory_in_use() ? r.call() : r.post();
+  return any_capture_open() || process::instance().memory().graph_memory_in_use() ? r.call() : r.post();
 }
 
 CUresult upload(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {
@@ -202,7 +202,8 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
   request r(api::opcode::cuGraphExecDestroy, own);
   marshal::put_body(r.body(), marshal::handle_body{value_of(exec)});
   const CUresult code = any_capture_open() ? r.call() : r.post();
-  if (code == CUDA_SUCCESS) process::instance().handles(api::handle_kind::graph_exec).release(value_of(exec));
+  if (code == CUDA_SUCCESS)
+    process::instance().objects().handles(api::handle_kind::graph_exec).release(value_of(exec));
   return code;
 }
 

@@ -81,7 +81,7 @@ CUresult cuUserObjectCreate(CUuserObject* out, void* data, CUhostFn destroy, uns
   if (!out || !destroy || !count || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
   process& p = process::instance();
-  handle_table& table = p.handles(api::handle_kind::user_object);
+  handle_table& table = p.objects().handles(api::handle_kind::user_object);
   const std::uint64_t made = table.reserve(std::make_unique<object>());
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t id = p.functions().add(*p.server(), [destroy, data, &table, made](std::int32_t) {
@@ -119,7 +119,8 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph g
                                         unsigned value, unsigned flags) {
   OUTBOARD_GATE(cuGraphConditionalHandleCreate);
   if (!out || !graph_ok(graph)) return CUDA_ERROR_INVALID_VALUE;
-  if (context && !process::instance().find_context(value_of(context))) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context && !process::instance().objects().find_context(value_of(context)))
+    return CUDA_ERROR_INVALID_CONTEXT;
   request r(api::opcode::cuGraphConditionalHandleCreate, own);
   marshal::put_body(r.body(), marshal::user_object_body{value_of(context), value_of(graph), 0, value, flags});
   std::int64_t handle = 0;

@@ -127,7 +127,7 @@ CUresult know_memory(lane& own, std::int32_t device, std::uint64_t address, std:
   block.base = address, block.size = size;
   block.context = own.context_handle();
   block.device = device;
-  return process::instance().insert_graph_memory(block);
+  return process::instance().memory().insert_graph_memory(block);
 }
 
 /// The node is a host function that stands for a copy of the program's own processor.

@@ -69,7 +69,7 @@ CUresult query(opcode code, std::uint64_t of, CUdevResource* out, CUdevResourceT
 /// Reserves a handle for `info`, asks the server to make the object, and gives the handle out.
 template <class H, class Body>
 CUresult make(opcode code, H* out, std::unique_ptr<object> info, Body&& body) {
-  handle_table& table = process::instance().handles(api::handle_trait<H>::kind);
+  handle_table& table = process::instance().objects().handles(api::handle_trait<H>::kind);
   const std::uint64_t handle = table.reserve(std::move(info));
   if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(code, this_lane());
@@ -83,7 +83,7 @@ CUresult make(opcode code, H* out, std::unique_ptr<object> info, Body&& body) {
 /// The context that a green one is used by: its primary context in all but where work runs.
 CUresult context_of(green_info& green, CUgreenCtx handle) {
   process& p = process::instance();
-  context_state* primary = p.primary(green.device);
+  context_state* primary = p.objects().primary(green.device);
   auto made = std::make_unique<context_state>();
   context_state* state = made.get();
   state->device = green.device;
@@ -111,7 +111,7 @@ CUresult context_of(green_info& green, CUgreenCtx handle) {
 CUresult ends::cuDeviceGetDevResource(CUdevice device, CUdevResource* out, CUdevResourceType type) {
   OUTBOARD_GATE(cuDeviceGetDevResource);
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  if (!process::instance().primary(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!process::instance().objects().primary(device)) return CUDA_ERROR_INVALID_DEVICE;
   return query(opcode::cuDeviceGetDevResource, static_cast<std::uint64_t>(device), out, type);
 }
 
@@ -164,7 +164,7 @@ CUresult ends::cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc descriptor, C
   process& p = process::instance();
   // Without a descriptor: the whole device.
   if (!out || (descriptor && !find_object<descriptor_info>(descriptor))) return CUDA_ERROR_INVALID_VALUE;
-  if (!p.primary(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!p.objects().primary(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
   // It holds its primary context (manual).
   CUcontext primary = nullptr;
@@ -172,7 +172,7 @@ CUresult ends::cuGreenCtxCreate(CUgreenCtx* out, CUdevResourceDesc descriptor, C
     return code;
   auto info = std::make_unique<green_info>();
   info->device = device;
-  info->id = p.next_context_id();
+  info->id = p.objects().next_context_id();
   const CUresult code = make(opcode::cuGreenCtxCreate, out, std::move(info), [&](std::uint64_t handle) {
     return marshal::green_context_body{handle, value_of(descriptor), 0, device, flags};
   });
@@ -205,8 +205,8 @@ CUresult ends::cuGreenCtxDestroy(CUgreenCtx handle) {
                     marshal::green_context_body{context, value_of(handle), 0, device, 0});
   if (const CUresult code = r.call(); code != CUDA_SUCCESS) return code;
   // The state stays, as that of any destroyed context: threads may have it current.
-  if (context_state* state = p.find_context(context)) state->active.store(false);
-  p.handles(handle_kind::green_context).release(value_of(handle));
+  if (context_state* state = p.objects().find_context(context)) state->active.store(false);
+  p.objects().handles(handle_kind::green_context).release(value_of(handle));
   return ends::cuDevicePrimaryCtxRelease_v2(device);
 }
 
@@ -219,7 +219,7 @@ CUresult ends::cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned
   const auto& facts = p.facts().devices[static_cast<std::size_t>(green->device)];
   const int within = std::clamp(priority, facts.greatest_priority, facts.least_priority);
   auto info = detail::stream_in(value_of(handle), flags, within);
-  info->context = p.primary(green->device)->handle;
+  info->context = p.objects().primary(green->device)->handle;
   return make(opcode::cuGreenCtxStreamCreate, out, std::move(info), [&](std::uint64_t made) {
     return marshal::green_stream_body{made, value_of(handle), flags, priority};
   });

@@ -73,8 +73,9 @@ void drop_pages(lane& own, const pinned_chunk& chunk) {
 /// False: another thread has given it back.
 bool give_back(lane& own, const memory_block& block) {
   process& p = process::instance();
-  if (!p.addresses().remove(block.base)) return false;
-  p.arena().release(block.base, block.size, [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
+  if (!p.memory().addresses().remove(block.base)) return false;
+  p.memory().arena().release(block.base, block.size,
+                             [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
   return true;
 }
 
@@ -86,18 +87,18 @@ CUresult allocate(void** pp, size_t bytesize, unsigned flags) {
   if (bytesize == 0) return *pp = nullptr, CUDA_SUCCESS;
   if (bytesize > 1ull << 46) return CUDA_ERROR_OUT_OF_MEMORY;
   memory_block block;
-  const CUresult backed = p.arena().allocate(
+  const CUresult backed = p.memory().arena().allocate(
       bytesize, [&](pinned_chunk& chunk) { return back(own, chunk); }, block.base);
   if (backed != CUDA_SUCCESS) return backed;
-  p.use_host_memory();
-  if (flags & CU_MEMHOSTALLOC_DEVICEMAP) p.map_host_memory();
+  p.memory().use_host_memory();
+  if (flags & CU_MEMHOSTALLOC_DEVICEMAP) p.memory().map_host_memory();
   block.size = bytesize;
   block.kind = memory_kind::pinned;
   block.context = own.context_handle();
   block.device = own.current()->device;
   block.flags = flags;
-  p.addresses().insert(block);
-  const CUresult shown = p.find_addresses() ? CUDA_SUCCESS : show_pinned(own, block.base);
+  p.memory().addresses().insert(block);
+  const CUresult shown = p.memory().find_addresses() ? CUDA_SUCCESS : show_pinned(own, block.base);
   if (shown != CUDA_SUCCESS) return give_back(own, block), shown;
   *pp = pointer(block.base);
   return CUDA_SUCCESS;
@@ -114,8 +115,8 @@ CUresult wait_for_context(lane& own, std::uint64_t context) {
 /// seen it. The driver waits as well; here its place may be somebody's at once.
 CUresult wait_for_users(lane& own, const memory_block& block) {
   process& p = process::instance();
-  const auto chunk = p.arena().chunk_of(block.base);
-  const bool seen = chunk && (chunk->shared || p.mirrors().find(chunk->base));
+  const auto chunk = p.memory().arena().chunk_of(block.base);
+  const bool seen = chunk && (chunk->shared || p.memory().mirrors().find(chunk->base));
   const bool copied = p.server()->copies_pending();
   if (!seen && !copied) return CUDA_SUCCESS;
   const bool here = own.current() && own.current()->handle == block.context;
@@ -130,13 +131,13 @@ CUresult find_host(void* pointer, memory_kind kind, memory_block& out) {
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
   if (const CUresult code = state_of_current(); code != CUDA_SUCCESS) return code;
-  const auto block = p.addresses().find(reinterpret_cast<std::uint64_t>(pointer));
+  const auto block = p.memory().addresses().find(reinterpret_cast<std::uint64_t>(pointer));
   if (!block || block->kind != kind || block->base != reinterpret_cast<std::uint64_t>(pointer)) {
     const bool unknown = pointer && !block;
     return unknown && kind == memory_kind::registered ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED
                                                       : CUDA_ERROR_INVALID_VALUE;
   }
-  const context_state* owner = p.find_context(block->context);
+  const context_state* owner = p.objects().find_context(block->context);
   if (owner && !owner->primary && !owner->active.load()) return CUDA_ERROR_INVALID_VALUE;  // it went with it
   out = *block;
   return CUDA_SUCCESS;
@@ -150,9 +151,9 @@ CUresult show_registered(lane& own, const memory_block& block, std::uint64_t& de
   // Bytes of a copy that was asked for before the server had the block land here alone.
   const auto* const first = reinterpret_cast<const std::byte*>(block.base);
   if (const CUresult code = settle(own, first, block.size); code != CUDA_SUCCESS) return code;
-  const std::lock_guard lock(p.showing());
-  if (const auto known = p.mirrors().find(block.base)) {
-    if (to_kernels && !known->kernels) p.mirrors().show_to_kernels(block.base);
+  const std::lock_guard lock(p.memory().showing());
+  if (const auto known = p.memory().mirrors().find(block.base)) {
+    if (to_kernels && !known->kernels) p.memory().mirrors().show_to_kernels(block.base);
     device_address = known->device_address;
     return CUDA_SUCCESS;
   }
@@ -163,7 +164,7 @@ CUresult show_registered(lane& own, const memory_block& block, std::uint64_t& de
   alias.base = device_address;
   alias.kind = memory_kind::alias;
   alias.host = block.base;
-  const CUresult claimed = p.insert_foreign(alias);
+  const CUresult claimed = p.memory().insert_foreign(alias);
   if (claimed != CUDA_SUCCESS) hide_block(own, block.base);
   return claimed;
 }
@@ -171,10 +172,10 @@ CUresult show_registered(lane& own, const memory_block& block, std::uint64_t& de
 /// What kernels have written comes back first; then no kernel sees it any more.
 CUresult hide_registered(lane& own, const memory_block& block) {
   process& p = process::instance();
-  const auto shown = p.mirrors().find(block.base);
+  const auto shown = p.memory().mirrors().find(block.base);
   if (!shown) return CUDA_SUCCESS;
   const CUresult code = request(api::opcode::cuCtxSynchronize, own).call();
-  if (shown->device_address != block.base) p.addresses().remove(shown->device_address);
+  if (shown->device_address != block.base) p.memory().addresses().remove(shown->device_address);
   hide_block(own, block.base);
   return code;
 }
@@ -182,32 +183,33 @@ CUresult hide_registered(lane& own, const memory_block& block) {
 }  // namespace
 
 CUresult allocate_shared(lane& own, std::uint64_t size, std::uint64_t& address, unique_fd* file) {
-  return process::instance().arena().allocate(
+  return process::instance().memory().arena().allocate(
       size, [&](pinned_chunk& chunk) { return share_with_server(own, chunk, file); }, address);
 }
 
 void release_shared(lane& own, std::uint64_t address, std::uint64_t size) {
-  process::instance().arena().release(address, size,
-                                      [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
+  process::instance().memory().arena().release(address, size,
+                                               [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
 }
 
 bool is_shared_still(const lane& own, std::uint64_t address) {
-  const auto chunk = process::instance().arena().chunk_of(address);
+  const auto chunk = process::instance().memory().arena().chunk_of(address);
   return chunk && chunk->shared && chunk->context == own.context_handle();
 }
 
 bool may_pass_shared() {
   process& p = process::instance();
-  return p.server()->passes_descriptors() && !p.synchronous() && !p.arena().has_private() &&
-         !p.mirrors().any() && !any_capture_open();
+  return p.server()->passes_descriptors() && !p.synchronous() && !p.memory().arena().has_private() &&
+         !p.memory().mirrors().any() && !any_capture_open();
 }
 
 void forget_page_locked(lane& own, std::uint64_t context) {
   process& p = process::instance();
-  for (const memory_block& block : p.addresses().remove_if(
+  for (const memory_block& block : p.memory().addresses().remove_if(
            [&](const memory_block& b) { return b.context == context && is_host(b.kind); })) {
     if (block.kind == memory_kind::pinned)
-      p.arena().release(block.base, block.size, [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
+      p.memory().arena().release(block.base, block.size,
+                                 [&](const pinned_chunk& chunk) { drop_pages(own, chunk); });
   }
 }
 
@@ -241,11 +243,11 @@ CUresult ends::cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigne
   lane& own = this_lane();
   if (const CUresult code = state.gate(own); code != CUDA_SUCCESS) return code;
   const auto address = reinterpret_cast<std::uint64_t>(p);
-  const auto block = state.addresses().find(address);
+  const auto block = state.memory().addresses().find(address);
   if (pdptr && Flags == 0 && block && block->kind == memory_kind::host_range)
     return *pdptr = block->base, CUDA_SUCCESS;  // whatever lies between, as a driver says (580)
   if (!pdptr || Flags != 0 || !block || !is_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
-  state.map_host_memory();
+  state.memory().map_host_memory();
   std::uint64_t found = 0;
   const CUresult code = device_pointer_of(own, *block, address, found);
   if (code == CUDA_SUCCESS) *pdptr = found;
@@ -255,7 +257,7 @@ CUresult ends::cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigne
 CUresult ends::cuMemHostGetFlags(unsigned* pFlags, void* p) {
   process& state = process::instance();
   if (const CUresult code = state.gate(this_lane()); code != CUDA_SUCCESS) return code;
-  const auto block = state.addresses().find(reinterpret_cast<std::uint64_t>(p));
+  const auto block = state.memory().addresses().find(reinterpret_cast<std::uint64_t>(p));
   if (!pFlags || !block || !lies_on_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
   *pFlags = block->kind == memory_kind::host_range ? CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP
                                                    : block->flags;
@@ -279,15 +281,15 @@ CUresult ends::cuMemHostRegister_v2(void* p, size_t bytesize, unsigned Flags) {
   block.device = own.current()->device;
   block.flags = Flags;
   if (bytesize > ~block.base) return CUDA_ERROR_INVALID_VALUE;
-  const auto first = state.addresses().find(block.base);
-  const auto last = state.addresses().find(block.base + bytesize - 1);
+  const auto first = state.memory().addresses().find(block.base);
+  const auto last = state.memory().addresses().find(block.base + bytesize - 1);
   if (first || last) {
     const bool registered = (first ? first : last)->kind == memory_kind::registered;
     return registered ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE;
   }
   if (!is_mapped(block.base, bytesize)) return CUDA_ERROR_INVALID_VALUE;
-  state.use_host_memory();
-  state.addresses().insert(block);
+  state.memory().use_host_memory();
+  state.memory().addresses().insert(block);
   return CUDA_SUCCESS;
 }
 
@@ -303,7 +305,7 @@ CUresult ends::cuMemHostUnregister(void* p) {
     if (const CUresult code = wait_for_context(own, block.context); code != CUDA_SUCCESS) return code;
   }
   const CUresult code = hide_registered(own, block);
-  process::instance().addresses().remove(block.base);
+  process::instance().memory().addresses().remove(block.base);
   return code;
 }
 

@@ -11,7 +11,7 @@
 namespace outboard::frontend::cuda {
 namespace {
 
-shared_book& book() { return process::instance().shared(); }
+shared_book& book() { return process::instance().memory().shared(); }
 
 CUresult ask(lane& own, api::opcode what, std::uint64_t context, const marshal::share_open_body& body,
              marshal::share_open_reply& got) {
@@ -34,7 +34,7 @@ CUresult open_there(lane& own, const marshal::share_token& token, opened_memory&
   if (about.own) return CUDA_ERROR_INVALID_CONTEXT;
   made.slot = about.device;
   made.mapped_size = about.mapped;
-  slot_addresses* slot = about.device >= 0 ? p.window_slot(about.device) : nullptr;
+  slot_addresses* slot = about.device >= 0 ? p.memory().window_slot(about.device) : nullptr;
   if (!slot || about.mapped == 0 || about.mapped % window_granule) return CUDA_ERROR_INVALID_DEVICE;
   made.mapped_at = slot->take(about.mapped);
   if (!made.mapped_at) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -47,7 +47,7 @@ CUresult open_there(lane& own, const marshal::share_token& token, opened_memory&
   block.kind = memory_kind::imported;
   block.context = made.context;
   block.device = about.device;
-  p.addresses().insert(block);
+  p.memory().addresses().insert(block);
   return CUDA_SUCCESS;
 }
 
@@ -57,7 +57,7 @@ CUresult ends::cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own); code != CUDA_SUCCESS) return code;
-  const auto block = p.addresses().find(dptr);
+  const auto block = p.memory().addresses().find(dptr);
   if (!pHandle || !block || block->kind != memory_kind::device) return CUDA_ERROR_INVALID_VALUE;
   book().use();
   request r(api::opcode::cuIpcGetMemHandle, own);
@@ -100,11 +100,12 @@ CUresult ends::cuIpcCloseMemHandle(CUdeviceptr dptr) {
   if (--known->count > 0) return CUDA_SUCCESS;
   const opened_memory gone = *known;
   book().erase(dptr);
-  p.addresses().remove(dptr);
+  p.memory().addresses().remove(dptr);
   request r(api::opcode::cuIpcCloseMemHandle, own);
   marshal::put_body(r.in_context(gone.context).body(), marshal::unmap_body{gone.mapped_at, gone.mapped_size});
   const CUresult code = r.call();
-  if (slot_addresses* slot = p.window_slot(gone.slot)) slot->give_back(gone.mapped_at, gone.mapped_size);
+  if (slot_addresses* slot = p.memory().window_slot(gone.slot))
+    slot->give_back(gone.mapped_at, gone.mapped_size);
   return code;
 }
 
@@ -135,7 +136,7 @@ CUresult ends::cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
   info->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
   info->imported = true;
   info->context = own.context_handle();
-  handle_table& events = p.handles(api::handle_kind::event);
+  handle_table& events = p.objects().handles(api::handle_kind::event);
   const std::uint64_t made = events.reserve(std::move(info));
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(api::opcode::cuIpcOpenEventHandle, own);

@@ -24,7 +24,8 @@ CUresult name_function(lane& own, CUfunction function, named_kernel& out) {
   if (const CUresult code = gate<Op>(own); code != CUDA_SUCCESS) return code;
   out = {find_kernel(function), value_of(function), 0, true};
   if (!out.object) return CUDA_ERROR_INVALID_HANDLE;
-  const context_state* context = out.object->context ? p.find_context(out.object->context) : own.current();
+  const context_state* context =
+      out.object->context ? p.objects().find_context(out.object->context) : own.current();
   out.device = context ? context->device : 0;
   return CUDA_SUCCESS;
 }
@@ -34,7 +35,7 @@ CUresult name_kernel(lane& own, CUkernel kernel, int device, named_kernel& out) 
   if (const CUresult code = gate<Op>(own); code != CUDA_SUCCESS) return code;
   out = {find_object<kernel_object>(kernel), value_of(kernel), device, false};
   if (!out.object) return CUDA_ERROR_INVALID_HANDLE;
-  return process::instance().primary(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return process::instance().objects().primary(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 /// All attributes at once, the first time. With the kernel's lock.

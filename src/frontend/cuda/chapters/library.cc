@@ -35,7 +35,7 @@ CUresult load(lane& own, CUlibrary* library, const result<marshal::image_view>& 
     info->is_library = true;
     info->failure = code;
     info->contents = std::make_shared<const marshal::kernel_table>();
-    handle = process::instance().handles(api::handle_kind::library).reserve(std::move(info));
+    handle = process::instance().objects().handles(api::handle_kind::library).reserve(std::move(info));
     if (!handle) return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return *library = reinterpret_cast<CUlibrary>(handle), CUDA_SUCCESS;

@@ -85,7 +85,7 @@ CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, C
   if (const CUresult code = link->options.take(count, options, values); code != CUDA_SUCCESS) return code;
   marshal::link_create_body body;
   body.options = link->options.travelling();
-  handle_table& table = process::instance().handles(api::handle_kind::link_state);
+  handle_table& table = process::instance().objects().handles(api::handle_kind::link_state);
   body.handle = table.reserve(std::move(link));
   if (!body.handle) return CUDA_ERROR_OUT_OF_MEMORY;
   request r(api::opcode::cuLinkCreate_v2, own);
@@ -157,7 +157,7 @@ CUresult cuLinkDestroy(CUlinkState state) {
   if (!find_object<link_info>(state)) return CUDA_ERROR_INVALID_HANDLE;
   request r(api::opcode::cuLinkDestroy, own);
   marshal::put_body(r.body(), marshal::handle_body{value_of(state)});
-  process::instance().handles(api::handle_kind::link_state).release(value_of(state));
+  process::instance().objects().handles(api::handle_kind::link_state).release(value_of(state));
   return r.post();
 }
 

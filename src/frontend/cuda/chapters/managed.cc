@@ -42,7 +42,7 @@ CUresult allocate(lane& own, std::uint64_t size, unsigned flags, std::uint64_t& 
   CUresult code = CUDA_ERROR_MAP_FAILED;
   for (int i = 0; i < most_tries; ++i) {
     code = ask_for(own, size, flags, address);
-    if (code != CUDA_SUCCESS || p.open_foreign(address, whole_granules(size))) break;
+    if (code != CUDA_SUCCESS || p.memory().open_foreign(address, whole_granules(size))) break;
     unusable.push_back(address);
     code = CUDA_ERROR_MAP_FAILED;
   }
@@ -58,18 +58,18 @@ CUresult allocate(lane& own, std::uint64_t size, unsigned flags, std::uint64_t& 
 CUresult view_of(std::uint64_t address, std::uint64_t size, std::uint64_t used, bool variable,
                  std::byte*& view) {
   process& p = process::instance();
-  if (!p.concurrent_managed()) return CUDA_SUCCESS;
-  if (!p.managed().start(*p.server(), questions())) {
+  if (!p.memory().concurrent_managed()) return CUDA_SUCCESS;
+  if (!p.memory().managed().start(*p.server(), questions())) {
     log::error("managed memory: no descriptors left for watching its pages");
     return CUDA_ERROR_OPERATING_SYSTEM;
   }
-  view = p.managed().add(address, size, used, variable);
+  view = p.memory().managed().add(address, size, used, variable);
   return view ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /// The managed block that holds all of the range, or nothing.
 std::optional<memory_block> managed_range(CUdeviceptr at, std::size_t size) {
-  const auto block = process::instance().addresses().find(at);
+  const auto block = process::instance().memory().addresses().find(at);
   const bool inside =
       block && block->kind == memory_kind::managed && size != 0 && size <= block->size - (at - block->base);
   return inside ? block : std::nullopt;
@@ -83,7 +83,7 @@ CUmemLocation location_of(CUdevice device) {
 CUresult check_location(const CUmemLocation& where) {
   switch (where.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-      return process::instance().primary(where.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+      return process::instance().objects().primary(where.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -128,7 +128,7 @@ CUresult attach(CUstream stream, CUdeviceptr at, std::size_t length, unsigned fl
   lane& own = this_lane();
   if (const CUresult code = p.gate(own); code != CUDA_SUCCESS) return code;
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
-  const auto block = p.addresses().find(at);
+  const auto block = p.memory().addresses().find(at);
   const bool known =
       flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
   const bool whole = block && block->kind == memory_kind::managed && block->base == at &&
@@ -141,12 +141,12 @@ CUresult attach(CUstream stream, CUdeviceptr at, std::size_t length, unsigned fl
   request r(api::opcode::cuStreamAttachMemAsync, own);
   marshal::put_body(r.body(), marshal::attach_body{at, value_of(stream), flags, per_thread});
   const CUresult code = r.call();
-  if (code != CUDA_SUCCESS || !p.managed().started()) return code;
+  if (code != CUDA_SUCCESS || !p.memory().managed().started()) return code;
   const bool own_stream = value_of(stream) == 2 || (!stream && per_thread);
   const std::uint64_t single = own_stream ? work_flow::of_lane(own.id) : value_of(stream);
-  p.managed().attach(at, flags == CU_MEM_ATTACH_GLOBAL ? 0
-                         : flags == CU_MEM_ATTACH_HOST ? managed_blocks::nobody
-                                                       : single);
+  p.memory().managed().attach(at, flags == CU_MEM_ATTACH_GLOBAL ? 0
+                                  : flags == CU_MEM_ATTACH_HOST ? managed_blocks::nobody
+                                                                : single);
   return CUDA_SUCCESS;
 }
 
@@ -154,32 +154,32 @@ CUresult attach(CUstream stream, CUdeviceptr at, std::size_t length, unsigned fl
 
 CUresult open_managed(lane& own, std::uint64_t address, std::uint64_t size) {
   process& p = process::instance();
-  const std::lock_guard lock(p.showing());
-  if (p.mirrors().find(address)) return CUDA_SUCCESS;
-  if (!p.open_foreign(address, size)) return CUDA_ERROR_MAP_FAILED;
-  p.use_host_memory();
+  const std::lock_guard lock(p.memory().showing());
+  if (p.memory().mirrors().find(address)) return CUDA_SUCCESS;
+  if (!p.memory().open_foreign(address, size)) return CUDA_ERROR_MAP_FAILED;
+  p.memory().use_host_memory();
   std::byte* view = nullptr;
   if (const CUresult code = view_of(address, size, size, true, view); code != CUDA_SUCCESS) return code;
   std::uint64_t there = 0;
   const CUresult code = show_block(own, address, size, marshal::host_block::managed, there, view);
-  if (code != CUDA_SUCCESS) return p.managed().remove(address), code;
-  p.mirrors().work_begins(
+  if (code != CUDA_SUCCESS) return p.memory().managed().remove(address), code;
+  p.memory().mirrors().work_begins(
       own.context_handle());  // kernels may have run: what it holds is the server's to say
-  return p.mirrors().fetch(*p.server(), own, p.live().any());
+  return p.memory().mirrors().fetch(*p.server(), own, p.memory().live().any());
 }
 
 CUresult free_managed(lane& own, const memory_block& block) {
   process& p = process::instance();
-  p.mirrors().remove(block.base);  // nobody looks at our view of it any more
-  p.managed().remove(block.base);
+  p.memory().mirrors().remove(block.base);  // nobody looks at our view of it any more
+  p.memory().managed().remove(block.base);
   // Before the server frees it: from then on another thread may be given memory at this address.
-  p.close_foreign(block.base, whole_granules(block.size));
+  p.memory().close_foreign(block.base, whole_granules(block.size));
   return free_on_server(own, block.context, block.base, block.size);
 }
 
 void forget_managed(const memory_block& block) {
-  process::instance().managed().remove(block.base);
-  process::instance().close_foreign(block.base, whole_granules(block.size));
+  process::instance().memory().managed().remove(block.base);
+  process::instance().memory().close_foreign(block.base, whole_granules(block.size));
 }
 
 namespace ends {
@@ -204,10 +204,10 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned flags) {
   made.context = block.context;
   if (const CUresult code = view_of(made.base, made.size, bytesize, false, made.memory); code != CUDA_SUCCESS)
     return free_managed(own, block), code;
-  made.file = made.memory ? p.managed().file() : -1;
-  if (!p.mirrors().add(made)) return free_managed(own, block), CUDA_ERROR_OUT_OF_MEMORY;
-  p.use_host_memory();
-  p.addresses().insert(block);
+  made.file = made.memory ? p.memory().managed().file() : -1;
+  if (!p.memory().mirrors().add(made)) return free_managed(own, block), CUDA_ERROR_OUT_OF_MEMORY;
+  p.memory().use_host_memory();
+  p.memory().addresses().insert(block);
   *dptr = block.base;
   return CUDA_SUCCESS;
 }

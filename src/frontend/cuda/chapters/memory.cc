@@ -14,7 +14,7 @@ CUresult unmap(lane& own, const context_state& context, std::uint64_t address, s
   request r(api::opcode::cuMemFree_v2, own);
   marshal::put_body(r.in_context(context.handle).body(), marshal::unmap_body{address, size});
   const CUresult code = r.call();
-  if (slot_addresses* slot = process::instance().window_slot_at(address); slot && size) {
+  if (slot_addresses* slot = process::instance().memory().window_slot_at(address); slot && size) {
     slot->give_back(address, size);
   }
   return code;
@@ -35,7 +35,7 @@ CUresult map(lane& own, slot_addresses* slot, std::uint64_t size, std::uint64_t&
   }
   address = got;
   process& p = process::instance();
-  if (slot || !p.window_left() || p.claim_foreign(address, size)) return CUDA_SUCCESS;
+  if (slot || !p.memory().window_left() || p.memory().claim_foreign(address, size)) return CUDA_SUCCESS;
   (void)unmap(own, *own.current(), address, size);
   return CUDA_ERROR_MAP_FAILED;
 }
@@ -66,12 +66,12 @@ CUresult allocate(lane& own, std::uint64_t size, CUdeviceptr* out) {
   block.size = size;
   block.context = own.context_handle();
   block.device = own.current()->device;
-  slot_addresses* const window = p.window_slot(block.device);
+  slot_addresses* const window = p.memory().window_slot(block.device);
   CUresult code = CUDA_ERROR_MAP_FAILED;
-  if (!window || p.window_left()) code = place(own, nullptr, window != nullptr, block);
+  if (!window || p.memory().window_left()) code = place(own, nullptr, window != nullptr, block);
   if (window && code == CUDA_ERROR_MAP_FAILED) code = place(own, window, true, block);
   if (code != CUDA_SUCCESS) return code;
-  p.addresses().insert(block);
+  p.memory().addresses().insert(block);
   *out = block.base;
   return CUDA_SUCCESS;
 }
@@ -116,7 +116,7 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   if (const CUresult code = state_of_current(); code != CUDA_SUCCESS) return code;
   if (dptr == 0 || free_external_mapping(dptr)) return CUDA_SUCCESS;
-  const auto known = p.addresses().find(dptr);
+  const auto known = p.memory().addresses().find(dptr);
   if (!known) return free_graph_memory(own, dptr);
   if (known->base != dptr || known->kind == memory_kind::global || known->kind == memory_kind::imported ||
       known->variable || is_mapped(known->kind) || names_host(known->kind)) {
@@ -124,10 +124,10 @@ CUresult ends::cuMemFree_v2(CUdeviceptr dptr) {
   }
   if (known->kind == memory_kind::graph)
     return free_graph_memory(own, dptr);  // the address stays the graph's
-  context_state* context = p.find_context(known->context);
+  context_state* context = p.objects().find_context(known->context);
   if (!context) return CUDA_ERROR_INVALID_VALUE;
   if (const int sticky = context->sticky.load()) return static_cast<CUresult>(sticky);
-  if (!p.addresses().remove(dptr)) return CUDA_ERROR_INVALID_VALUE;  // another thread freed it first
+  if (!p.memory().addresses().remove(dptr)) return CUDA_ERROR_INVALID_VALUE;  // another thread freed it first
   if (known->kind == memory_kind::managed) return free_managed(own, *known);
   if (known->kind == memory_kind::pool) {  // the driver's address: the server knows whose it is
     request r(api::opcode::cuMemFree_v2, own);
@@ -168,7 +168,7 @@ CUresult ends::cuMemGetInfo(unsigned* free, unsigned* total) {
 CUresult ends::cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane()); code != CUDA_SUCCESS) return code;
-  const auto block = p.addresses().find(dptr);
+  const auto block = p.memory().addresses().find(dptr);
   if (!block || is_host(block->kind)) return CUDA_ERROR_NOT_FOUND;
   if (pbase) *pbase = block->base;
   if (psize) *psize = block->size;

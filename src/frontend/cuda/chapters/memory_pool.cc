@@ -13,7 +13,7 @@ namespace outboard::frontend::cuda {
 namespace {
 
 std::uint64_t current_pool(std::int32_t device) {
-  context_state* primary = process::instance().primary(device);
+  context_state* primary = process::instance().objects().primary(device);
   const std::uint64_t set = primary->current_pool.load();
   // A pool that was set and then destroyed gives way to the default one.
   return set && find_object<pool_info>(reinterpret_cast<CUmemoryPool>(set)) ? set
@@ -56,8 +56,8 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
   block.pool = wanted.pool ? wanted.pool : current_pool(block.device);
   process& p = process::instance();
   if (const auto stream = keeping_stream(wanted.stream, wanted.per_thread)) {
-    if (const auto again = p.freed().take({block, *stream, 0})) {
-      p.addresses().insert(*again);
+    if (const auto again = p.memory().freed().take({block, *stream, 0})) {
+      p.memory().addresses().insert(*again);
       return *address = again->base, CUDA_SUCCESS;
     }
   }
@@ -65,7 +65,7 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
   marshal::put_body(
       r.body(), marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
   std::uint64_t made = 0;
-  freed_blocks& freed = p.freed();
+  freed_blocks& freed = p.memory().freed();
   if (freed.any()) freed.make_room(*p.server(), own.id);
   CUresult code = take(r, r.call(), made);
   if (code == CUDA_ERROR_OUT_OF_MEMORY && freed.any()) {
@@ -75,8 +75,8 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
   if (code != CUDA_SUCCESS) return code;
   block.base = made;
   const bool captured = stream_captures(own, wanted.stream, wanted.per_thread);
-  if (captured) p.use_graph_memory();
-  code = captured ? p.insert_graph_memory(block) : p.insert_foreign(block);
+  if (captured) p.memory().use_graph_memory();
+  code = captured ? p.memory().insert_graph_memory(block) : p.memory().insert_foreign(block);
   if (code != CUDA_SUCCESS) return code;
   *address = made;
   return CUDA_SUCCESS;
@@ -90,7 +90,7 @@ CUresult allocate_from(lane& own, CUdeviceptr* address, const allocation& wanted
 CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_thread) {
   if (!stream_ok(stream)) return CUDA_ERROR_INVALID_HANDLE;
   if (address == 0) return CUDA_SUCCESS;
-  address_table& addresses = process::instance().addresses();
+  address_table& addresses = process::instance().memory().addresses();
   const auto block = addresses.find(address);
   const bool ours = block && block->base == address && !is_host(block->kind);
   if (block && (block->kind == memory_kind::managed || block->kind == memory_kind::imported ||
@@ -111,7 +111,8 @@ CUresult release(lane& own, CUdeviceptr address, CUstream stream, bool per_threa
   if (!addresses.remove(address)) return r.call();  // another thread freed it first
   const auto kept_under = keeping_stream(stream, per_thread);
   process& p = process::instance();
-  if (kept_under && alone_in(block->pool) && p.freed().keep({*block, *kept_under, own.running_context()})) {
+  if (kept_under && alone_in(block->pool) &&
+      p.memory().freed().keep({*block, *kept_under, own.running_context()})) {
     // For whoever waits next it is work like any other: then it is sent, and the pool may let go of it.
     p.work().note(own.id);
     return CUDA_SUCCESS;
@@ -123,11 +124,11 @@ std::uint64_t reserve_pool(std::int32_t device, bool exportable = false) {
   auto info = std::make_unique<pool_info>();
   info->device = device;
   info->exportable = exportable;
-  return process::instance().handles(api::handle_kind::memory_pool).reserve(std::move(info));
+  return process::instance().objects().handles(api::handle_kind::memory_pool).reserve(std::move(info));
 }
 
 void forget_pool(std::uint64_t handle) {
-  process::instance().handles(api::handle_kind::memory_pool).release(handle);
+  process::instance().objects().handles(api::handle_kind::memory_pool).release(handle);
 }
 
 /// The default pool of a device, made known to the server at its first use.
@@ -152,7 +153,7 @@ CUresult with_device(const void* out, CUdevice device, Give&& give,
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  context_state* primary = p.primary(device);
+  context_state* primary = p.objects().primary(device);
   return primary ? give(own, *primary) : no_such;
 }
 
@@ -233,7 +234,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
   if (wanted->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
   if (wanted->location.type == CU_MEM_LOCATION_TYPE_INVALID) return CUDA_ERROR_INVALID_VALUE;
   if (wanted->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-      !process::instance().primary(wanted->location.id)) {
+      !process::instance().objects().primary(wanted->location.id)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const bool exportable = wanted->handleTypes != 0;
@@ -256,7 +257,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* wanted) {
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   if (const CUresult code = check_attribute(pool, which, value); code != CUDA_SUCCESS) return code;
-  if (is_peak(which)) process::instance().freed().be_exact();
+  if (is_peak(which)) process::instance().memory().freed().be_exact();
   marshal::pool_attribute_body body{value_of(pool), which, 0};
   std::memcpy(&body.value, value, holds_int(which) ? sizeof(int) : sizeof(cuuint64_t));
   request r(api::opcode::cuMemPoolSetAttribute, this_lane());
@@ -266,7 +267,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute which, voi
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute which, void* value) {
   if (const CUresult code = check_attribute(pool, which, value); code != CUDA_SUCCESS) return code;
-  if (is_peak(which)) process::instance().freed().be_exact();
+  if (is_peak(which)) process::instance().memory().freed().be_exact();
   request r(api::opcode::cuMemPoolGetAttribute, this_lane());
   marshal::put_body(r.body(), marshal::pool_attribute_body{value_of(pool), which, 0});
   std::uint64_t got = 0;
@@ -313,8 +314,8 @@ CUresult cuMemGetDefaultMemPool(CUmemoryPool* out, CUmemLocation* where, CUmemAl
   CUdevice device = 0;
   const CUresult code = device_of(where, type, device);
   if (code != CUDA_SUCCESS) return code;
-  return process::instance().primary(device) ? ends::cuDeviceGetDefaultMemPool(out, device)
-                                             : CUDA_ERROR_INVALID_VALUE;
+  return process::instance().objects().primary(device) ? ends::cuDeviceGetDefaultMemPool(out, device)
+                                                       : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool* out, CUmemLocation* where, CUmemAllocationType type) {

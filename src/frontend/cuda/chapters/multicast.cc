@@ -10,7 +10,7 @@
 namespace outboard::frontend::cuda {
 namespace {
 
-handle_table& allocations() { return process::instance().handles(api::handle_kind::allocation); }
+handle_table& allocations() { return process::instance().objects().handles(api::handle_kind::allocation); }
 
 allocation_info* find(CUmemGenericAllocationHandle handle) {
   auto* info = static_cast<allocation_info*>(allocations().find(handle));
@@ -70,7 +70,7 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice de
   if (const CUresult code = ready(); code != CUDA_SUCCESS) return code;
   const allocation_info* object = find(mcHandle);
   if (!object || !object->multicast) return CUDA_ERROR_INVALID_VALUE;
-  if (!process::instance().primary(dev)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!process::instance().objects().primary(dev)) return CUDA_ERROR_INVALID_DEVICE;
   marshal::multicast_body body;
   body.handle = mcHandle;
   body.device = dev;
@@ -103,7 +103,7 @@ CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mcOff
   if (const CUresult code = ready(); code != CUDA_SUCCESS) return code;
   const allocation_info* object = find(mcHandle);
   if (!object || !object->multicast || flags != 0 || size == 0 || size > object->size ||
-      mcOffset > object->size - size || !process::instance().addresses().covers(memptr, size)) {
+      mcOffset > object->size - size || !process::instance().memory().addresses().covers(memptr, size)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   marshal::multicast_body body;

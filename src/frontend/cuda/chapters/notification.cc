@@ -28,7 +28,7 @@ CUresult ends::cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallbac
   lane& own = this_lane();
   if (const CUresult code = gate<api::opcode::cuDeviceRegisterAsyncNotification>(own); code != CUDA_SUCCESS)
     return code;
-  if (!process::instance().primary(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!process::instance().objects().primary(device)) return CUDA_ERROR_INVALID_DEVICE;
   if (!callback || !out) return CUDA_ERROR_INVALID_VALUE;
   registrations& r = all();
   const std::lock_guard lock(r.mutex);
@@ -41,7 +41,7 @@ CUresult ends::cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallb
   lane& own = this_lane();
   if (const CUresult code = gate<api::opcode::cuDeviceUnregisterAsyncNotification>(own); code != CUDA_SUCCESS)
     return code;
-  if (!process::instance().primary(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!process::instance().objects().primary(device)) return CUDA_ERROR_INVALID_DEVICE;
   registrations& r = all();
   const std::lock_guard lock(r.mutex);
   const bool found = r.known.erase({device, reinterpret_cast<std::uintptr_t>(callback)}) != 0;

@@ -36,15 +36,14 @@ std::uint64_t allowed_handle_types(const memory_block& block) {
   process& p = process::instance();
   if (block.kind == memory_kind::pool) {
     const auto* from =
-        static_cast<const pool_info*>(p.handles(api::handle_kind::memory_pool).find(block.pool));
+        static_cast<const pool_info*>(p.objects().handles(api::handle_kind::memory_pool).find(block.pool));
     return from && from->exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0;
   }
   if (!is_mapped(block.kind)) return 0;
-  const auto placed = p.virtual_memory().at(block.base);
-  const auto* made =
-      placed
-          ? static_cast<const allocation_info*>(p.handles(api::handle_kind::allocation).find(placed->handle))
-          : nullptr;
+  const auto placed = p.memory().virtual_memory().at(block.base);
+  const auto* made = placed ? static_cast<const allocation_info*>(
+                                  p.objects().handles(api::handle_kind::allocation).find(placed->handle))
+                            : nullptr;
   return made ? made->properties.requestedHandleTypes : 0;
 }
 
@@ -59,15 +58,16 @@ CUresult give_pool(const memory_block& block, void* data) {
 
 /// Memory of another process counts as the device's in whose context it was opened.
 std::int32_t ordinal(const memory_block& block) {
-  const context_state* opened =
-      block.kind == memory_kind::imported ? process::instance().find_context(block.context) : nullptr;
+  const context_state* opened = block.kind == memory_kind::imported
+                                    ? process::instance().objects().find_context(block.context)
+                                    : nullptr;
   return opened ? opened->device : block.device;
 }
 
 /// What the driver calls the range: of memory of the host that is mapped, the whole reservation.
 reservation range_of(const memory_block& block) {
   const auto reserved = block.kind == memory_kind::host_range
-                            ? process::instance().virtual_memory().range_of(block.base)
+                            ? process::instance().memory().virtual_memory().range_of(block.base)
                             : std::nullopt;
   return reserved.value_or(reservation{block.base, block.size});
 }
@@ -149,7 +149,7 @@ CUresult ends::cuPointerGetAttribute(void* data, CUpointer_attribute attribute, 
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
   if (!data) return CUDA_ERROR_INVALID_VALUE;
-  const auto block = p.addresses().find(ptr);
+  const auto block = p.memory().addresses().find(ptr);
   return block ? attribute_of(*block, attribute, ptr, data) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -157,12 +157,12 @@ CUresult ends::cuPointerSetAttribute(const void* value, CUpointer_attribute attr
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
   if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
-  const auto block = p.addresses().find(ptr);
+  const auto block = p.memory().addresses().find(ptr);
   if (!block || is_host(block->kind)) return CUDA_ERROR_INVALID_VALUE;
   if (block->kind == memory_kind::host_range) return CUDA_ERROR_NOT_SUPPORTED;
   unsigned on = 0;
   std::memcpy(&on, value, sizeof on);
-  return p.addresses().set_sync_memops(ptr, on != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return p.memory().addresses().set_sync_memops(ptr, on != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult ends::cuPointerGetAttributes(unsigned numAttributes, CUpointer_attribute* attributes, void** data,
@@ -170,7 +170,7 @@ CUresult ends::cuPointerGetAttributes(unsigned numAttributes, CUpointer_attribut
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
   if (numAttributes == 0 || !attributes || !data) return CUDA_ERROR_INVALID_VALUE;
-  const auto block = p.addresses().find(ptr);
+  const auto block = p.memory().addresses().find(ptr);
   for (unsigned i = 0; i < numAttributes; ++i) {
     const bool known = attributes[i] >= CU_POINTER_ATTRIBUTE_CONTEXT &&
                        attributes[i] <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;

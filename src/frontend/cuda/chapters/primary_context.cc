@@ -18,7 +18,7 @@ std::mutex& primary_mutex() {
 CUresult find(CUdevice dev, context_state*& out) {
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
-  out = p.primary(dev);
+  out = p.objects().primary(dev);
   return out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -115,7 +115,7 @@ CUresult ends::cuDevicePrimaryCtxGetState(CUdevice dev, unsigned* flags, int* ac
 void forget_last_life(lane& own, const context_state& context) {
   process& p = process::instance();
   for (const api::handle_kind kind : {api::handle_kind::stream, api::handle_kind::event}) {
-    p.handles(kind).each([&](std::uint64_t, object& o) {
+    p.objects().handles(kind).each([&](std::uint64_t, object& o) {
       if (o.context == context.handle) o.late.store(true);
     });
   }
@@ -138,19 +138,19 @@ void context_died(context_state& context) {
   context.died.store(true);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
   forget_code_of_context(context.handle);
-  p.mirrors().remove_context(context.handle);
-  p.arena().unshare(context.handle);
-  for (const memory_block& block : p.addresses().remove_if(
+  p.memory().mirrors().remove_context(context.handle);
+  p.memory().arena().unshare(context.handle);
+  for (const memory_block& block : p.memory().addresses().remove_if(
            [&](const memory_block& b) { return b.context == context.handle && !is_host(b.kind); })) {
     if (block.kind == memory_kind::managed) forget_managed(block);
-    if (slot_addresses* slot = p.window_slot_at(block.base); slot && block.mapped)
+    if (slot_addresses* slot = p.memory().window_slot_at(block.base); slot && block.mapped)
       slot->give_back(block.base, block.mapped);
   }
-  for (const opened_memory& m : p.shared().take_context(context.handle)) {
-    if (slot_addresses* there = p.window_slot(m.slot)) there->give_back(m.mapped_at, m.mapped_size);
+  for (const opened_memory& m : p.memory().shared().take_context(context.handle)) {
+    if (slot_addresses* there = p.memory().window_slot(m.slot)) there->give_back(m.mapped_at, m.mapped_size);
   }
   for (const std::uint64_t granule : context.small.clear()) {
-    if (slot_addresses* slot = p.window_slot_at(granule)) slot->give_back(granule, window_granule);
+    if (slot_addresses* slot = p.memory().window_slot_at(granule)) slot->give_back(granule, window_granule);
   }
 }
 

@@ -10,9 +10,9 @@ namespace {
 
 constexpr auto by_descriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
-shared_book& book() { return process::instance().shared(); }
-handle_table& allocations() { return process::instance().handles(api::handle_kind::allocation); }
-handle_table& pools() { return process::instance().handles(api::handle_kind::memory_pool); }
+shared_book& book() { return process::instance().memory().shared(); }
+handle_table& allocations() { return process::instance().objects().handles(api::handle_kind::allocation); }
+handle_table& pools() { return process::instance().objects().handles(api::handle_kind::memory_pool); }
 
 int descriptor_of(void* handle) { return static_cast<int>(reinterpret_cast<std::intptr_t>(handle)); }
 
@@ -159,7 +159,7 @@ CUresult ends::cuMemPoolExportPointer(CUmemPoolPtrExportData* shareData_out, CUd
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
-  const auto block = p.addresses().find(ptr);
+  const auto block = p.memory().addresses().find(ptr);
   if (!shareData_out || !block || block->kind != memory_kind::pool || block->base != ptr)
     return CUDA_ERROR_INVALID_VALUE;
   const pool_info* from = find_object<pool_info>(reinterpret_cast<CUmemoryPool>(block->pool));
@@ -191,10 +191,10 @@ CUresult ends::cuMemPoolImportPointer(CUdeviceptr* ptr_out, CUmemoryPool pool,
   block.base = got.address;
   block.size = got.size;
   block.kind = memory_kind::pool;
-  block.context = own.current() ? own.context_handle() : p.primary(into->device)->handle;
+  block.context = own.current() ? own.context_handle() : p.objects().primary(into->device)->handle;
   block.device = into->device;
   block.pool = value_of(pool);
-  if (const CUresult code = p.insert_foreign(block); code != CUDA_SUCCESS) return code;
+  if (const CUresult code = p.memory().insert_foreign(block); code != CUDA_SUCCESS) return code;
   return *ptr_out = got.address, CUDA_SUCCESS;
 }
 
@@ -204,7 +204,7 @@ CUresult ends::cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, siz
                                              CUmemRangeHandleType handleType, unsigned long long) {
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
-  const bool known = p.addresses().covers(dptr, size ? size : 1);
+  const bool known = p.memory().addresses().covers(dptr, size ? size : 1);
   if (!handle || size == 0 || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || !known)
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_ERROR_NOT_SUPPORTED;

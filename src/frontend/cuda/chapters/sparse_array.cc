@@ -24,7 +24,7 @@ CUresult put_mapping(const CUarrayMapInfo& m, std::vector<std::uint64_t>& number
   const auto& t = m.subresource.miptail;
   const std::uint64_t memory = m.memHandle.memHandle;
   const bool maps = m.memOperationType == CU_MEM_OPERATION_TYPE_MAP;
-  if (maps && !process::instance().handles(api::handle_kind::allocation).find(memory))
+  if (maps && !process::instance().objects().handles(api::handle_kind::allocation).find(memory))
     return CUDA_ERROR_INVALID_VALUE;
   numbers.insert(numbers.end(), {static_cast<std::uint64_t>(m.resourceType), resource,
                                  static_cast<std::uint64_t>(m.subresourceType)});

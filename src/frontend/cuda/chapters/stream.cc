@@ -82,7 +82,7 @@ CUresult ends::cuStreamGetPriority_ptsz(CUstream hStream, int* priority) {
 
 CUresult ends::cuStreamGetDevice(CUstream hStream, CUdevice* device) {
   return answer(hStream, device, [&](const stream_info& s) {
-    const context_state* context = process::instance().find_context(s.context);
+    const context_state* context = process::instance().objects().find_context(s.context);
     *device = context ? context->device : 0;
   });
 }

@@ -50,7 +50,7 @@ CUresult send(lane& own, opcode code, CUtensorMap* map, const marshal::tensor_ma
   marshal::put_body(r.body(), body);
   // The server must have pinned memory before a kernel finds it by a map, so it is asked for each of those.
   std::string key;
-  if (!process::instance().arena().holds(body.address)) {
+  if (!process::instance().memory().arena().holds(body.address)) {
     key = key_of(own, code);
     if (const auto known = made().find(key))
       return std::memcpy(map, known->data(), known->size()), CUDA_SUCCESS;

@@ -94,7 +94,7 @@ void put_view(const CUDA_RESOURCE_VIEW_DESC& v, marshal::texture_body& body) {
 
 CUresult make(lane& own, opcode code, handle_kind kind, marshal::texture_body& body,
               std::unique_ptr<texture_info> info, value_table& values, unsigned long long* out) {
-  handle_table& table = process::instance().handles(kind);
+  handle_table& table = process::instance().objects().handles(kind);
   info->context = own.context_handle();
   body.handle = table.reserve(std::move(info));
   if (!body.handle) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -113,11 +113,11 @@ CUresult destroy(opcode code, handle_kind kind, value_table& values, std::uint64
   process& p = process::instance();
   if (const CUresult refused = p.gate(own); refused != CUDA_SUCCESS) return refused;
   const std::uint64_t id = values.remove(value);
-  const object* known = id ? p.handles(kind).find(id) : nullptr;
+  const object* known = id ? p.objects().handles(kind).find(id) : nullptr;
   if (!known) return CUDA_SUCCESS;  // as a driver says of any value
   request r(code, own);
   marshal::put_body(r.in_context(known->context).body(), marshal::handle_body{id});
-  p.handles(kind).release(id);
+  p.objects().handles(kind).release(id);
   return r.call();
 }
 
@@ -126,7 +126,7 @@ CUresult tell(Out* out, handle_kind kind, value_table& values, std::uint64_t val
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane()); code != CUDA_SUCCESS) return code;
   const std::uint64_t id = values.find(value);
-  auto* info = static_cast<texture_info*>(id ? p.handles(kind).find(id) : nullptr);
+  auto* info = static_cast<texture_info*>(id ? p.objects().handles(kind).find(id) : nullptr);
   if (!out || !info) return CUDA_ERROR_INVALID_VALUE;
   return get(*info);
 }

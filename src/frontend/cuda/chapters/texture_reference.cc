@@ -20,7 +20,7 @@ CUresult reference(H* out, CUmodule module, const char* name,
   module_info::handles_by_name& handles = info->*known;
   if (const auto found = handles.find(name); found != handles.end())
     return *out = reinterpret_cast<H>(found->second), CUDA_SUCCESS;
-  handle_table& table = process::instance().handles(api::handle_trait<H>::kind);
+  handle_table& table = process::instance().objects().handles(api::handle_trait<H>::kind);
   auto made = std::make_unique<object>();
   made->context = info->context;
   const std::uint64_t handle = table.reserve(std::move(made));

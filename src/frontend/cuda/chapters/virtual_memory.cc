@@ -13,7 +13,7 @@
 namespace outboard::frontend::cuda {
 namespace {
 
-handle_table& allocations() { return process::instance().handles(api::handle_kind::allocation); }
+handle_table& allocations() { return process::instance().objects().handles(api::handle_kind::allocation); }
 
 allocation_info* find_allocation(std::uint64_t handle) {
   return static_cast<allocation_info*>(allocations().find(handle));
@@ -59,7 +59,7 @@ CUresult check_properties(const CUmemAllocationProp* prop) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (of_host(prop->location.type)) return check_of_host(*prop);
-  if (!process::instance().primary(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
+  if (!process::instance().objects().primary(prop->location.id)) return CUDA_ERROR_INVALID_DEVICE;
   if (prop->requestedHandleTypes & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
@@ -72,7 +72,7 @@ bool reserve_in_window(const lane& own, reservation& wanted, std::uint64_t align
   const int first = own.current() ? own.current()->device : 0;
   for (int i = 0; i < devices; ++i) {
     const int device = (first + i) % devices;
-    slot_addresses* slot = p.window_slot(device);
+    slot_addresses* slot = p.memory().window_slot(device);
     if (!slot) return false;
     if (hint && whole(hint) && slot->take_at(hint, wanted.size)) {
       wanted.base = hint;
@@ -90,7 +90,7 @@ CUresult reserve_on_device(lane& own, reservation& wanted, std::uint64_t alignme
   request r(api::opcode::cuMemAddressReserve, own);
   marshal::put_body(r.in_context(0).body(), marshal::range_body{0, wanted.size, alignment});
   if (const CUresult code = take(r, r.call(), wanted.base); code != CUDA_SUCCESS) return code;
-  if (process::instance().claim_foreign(wanted.base, wanted.size)) return CUDA_SUCCESS;
+  if (process::instance().memory().claim_foreign(wanted.base, wanted.size)) return CUDA_SUCCESS;
   request undo(api::opcode::cuMemAddressFree, own);
   marshal::put_body(undo.in_context(0).body(), marshal::range_body{wanted.base, wanted.size, 0});
   (void)undo.call();
@@ -99,7 +99,7 @@ CUresult reserve_on_device(lane& own, reservation& wanted, std::uint64_t alignme
 
 CUresult send_release(lane& own, std::uint64_t handle) {
   request r(api::opcode::cuMemRelease, own);
-  const bool keep = process::instance().shared().released(handle);
+  const bool keep = process::instance().memory().shared().released(handle);
   marshal::put_body(r.in_context(0).body(), marshal::release_body{handle, keep});
   const CUresult code = r.call();
   allocations().release(handle);
@@ -120,7 +120,7 @@ void book(const placement& made, const allocation_info& info) {
   block.closed = !made.host;
   // Memory of a device that is hidden from us has no number (-2), and counts as the first one's.
   block.device = made.host ? 0 : std::max(info.properties.location.id, 0);
-  process::instance().addresses().insert(block);
+  process::instance().memory().addresses().insert(block);
 }
 
 CUresult unmap_on_server(lane& own, std::uint64_t base, std::uint64_t size) {
@@ -152,7 +152,7 @@ CUresult check_access(const CUmemAccessDesc& desc, bool to_host_memory) {
                                                                         : CUDA_SUCCESS;
   }
   if (desc.location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
-  return process::instance().primary(desc.location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return process::instance().objects().primary(desc.location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace
@@ -172,7 +172,7 @@ CUresult ends::cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignme
   if (!reserve_in_window(own, made, aligned, addr)) {
     if (const CUresult code = reserve_on_device(own, made, alignment); code != CUDA_SUCCESS) return code;
   }
-  p.virtual_memory().reserve(made);
+  p.memory().virtual_memory().reserve(made);
   *ptr = made.base;
   return CUDA_SUCCESS;
 }
@@ -181,9 +181,9 @@ CUresult ends::cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
-  const auto gone = p.virtual_memory().free(ptr, size);
+  const auto gone = p.memory().virtual_memory().free(ptr, size);
   if (!gone) return CUDA_ERROR_INVALID_VALUE;
-  if (gone->slot >= 0) return p.window_slot(gone->slot)->give_back(ptr, size), CUDA_SUCCESS;
+  if (gone->slot >= 0) return p.memory().window_slot(gone->slot)->give_back(ptr, size), CUDA_SUCCESS;
   request r(api::opcode::cuMemAddressFree, own);
   marshal::put_body(r.in_context(0).body(), marshal::range_body{ptr, size, 0});
   return r.call();
@@ -240,7 +240,7 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
   }
   if (size > info->size || offset != 0) return CUDA_ERROR_NOT_SUPPORTED;  // as a 580 driver says it
   const placement wanted{ptr, size, handle, static_cast<bool>(info->pages)};
-  if (!p.virtual_memory().place(wanted)) return CUDA_ERROR_INVALID_VALUE;
+  if (!p.memory().virtual_memory().place(wanted)) return CUDA_ERROR_INVALID_VALUE;
   info->uses.fetch_add(1);
   request r(api::opcode::cuMemMap, own);
   marshal::put_body(r.in_context(0).body(), marshal::mapping_body{ptr, size, offset, handle});
@@ -251,7 +251,7 @@ CUresult ends::cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGeneri
     code = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (code == CUDA_SUCCESS) return book(wanted, *info), code;
-  p.virtual_memory().withdraw(ptr);
+  p.memory().virtual_memory().withdraw(ptr);
   (void)end_use(own, handle, *info);
   return code;
 }
@@ -260,7 +260,8 @@ CUresult ends::cuMemUnmap(CUdeviceptr ptr, size_t size) {
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
-  const auto gone = whole(ptr) && whole(size) ? p.virtual_memory().displace(ptr, size) : std::nullopt;
+  const auto gone =
+      whole(ptr) && whole(size) ? p.memory().virtual_memory().displace(ptr, size) : std::nullopt;
   if (!gone) return CUDA_ERROR_INVALID_VALUE;
   CUresult code = CUDA_SUCCESS;
   for (const auto& [base, bytes] : runs_of(*gone)) {
@@ -268,7 +269,7 @@ CUresult ends::cuMemUnmap(CUdeviceptr ptr, size_t size) {
     if (code == CUDA_SUCCESS) code = unmapped;
   }
   for (const placement& was : *gone) {
-    p.addresses().remove(was.base);
+    p.memory().addresses().remove(was.base);
     if (was.host) unmap_pages(was);
     allocation_info* info = find_allocation(was.handle);
     const CUresult released = end_use(own, was.handle, *info);
@@ -281,8 +282,8 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
   process& p = process::instance();
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
-  if (!desc || count == 0 || !p.virtual_memory().tiled(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
-  const std::vector<placement> all = p.virtual_memory().within(ptr, size);
+  if (!desc || count == 0 || !p.memory().virtual_memory().tiled(ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+  const std::vector<placement> all = p.memory().virtual_memory().within(ptr, size);
   const bool host = std::all_of(all.begin(), all.end(), [](const placement& made) { return made.host; });
   if (count > p.facts().devices.size() + (host ? 1 : 0)) return CUDA_ERROR_INVALID_VALUE;
   marshal::access_body body{ptr, size, {}};
@@ -306,7 +307,7 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
   const bool open = std::all_of(desc, desc + count, [](const CUmemAccessDesc& d) {
     return d.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   });
-  p.addresses().set_closed(ptr, size, !open);
+  p.memory().addresses().set_closed(ptr, size, !open);
   return code;
 }
 
@@ -315,9 +316,9 @@ CUresult ends::cuMemGetAccess(unsigned long long* flags, const CUmemLocation* lo
   lane& own = this_lane();
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
-  const auto found = p.virtual_memory().at(ptr);
+  const auto found = p.memory().virtual_memory().at(ptr);
   if (found && found->host) {
-    const bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE && p.primary(location->id);
+    const bool device = location->type == CU_MEM_LOCATION_TYPE_DEVICE && p.objects().primary(location->id);
     const bool host = of_host(location->type) && location->type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
     if (!device && !host) return CUDA_ERROR_INVALID_DEVICE;
     const auto known = found->access.find(location_of(*location));
@@ -348,7 +349,8 @@ CUresult ends::cuMemGetAllocationGranularity(size_t* granularity, const CUmemAll
   const bool any_device = checked == CUDA_ERROR_INVALID_DEVICE || host;
   if (checked != CUDA_SUCCESS && !any_device) return checked;
   // Asked before each allocation, and what the handle may be shared as does not change it.
-  std::atomic<std::uint64_t>& cached = p.primary(any_device ? 0 : prop->location.id)->granularity[option];
+  std::atomic<std::uint64_t>& cached =
+      p.objects().primary(any_device ? 0 : prop->location.id)->granularity[option];
   std::uint64_t value = cached.load();
   if (!value) {
     marshal::allocation_body body = body_of(*prop);
@@ -375,7 +377,7 @@ CUresult ends::cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
 CUresult ends::cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
   process& p = process::instance();
   if (const CUresult code = p.gate(this_lane(), false); code != CUDA_SUCCESS) return code;
-  const auto found = p.virtual_memory().at(reinterpret_cast<std::uint64_t>(addr));
+  const auto found = p.memory().virtual_memory().at(reinterpret_cast<std::uint64_t>(addr));
   if (!handle || !found) return CUDA_ERROR_INVALID_VALUE;
   allocation_info* const info = find_allocation(found->handle);
   info->uses.fetch_add(1);

@@ -46,7 +46,7 @@ CUresult derive(lane& own, api::opcode code, const marshal::derive_body& body, b
 /// Reserves a handle for `info` and derives it; the handle dies again if that fails.
 CUresult reserve_and_derive(lane& own, api::handle_kind kind, std::unique_ptr<object> info, api::opcode code,
                             std::uint64_t parent, std::string_view name, bool ask, std::uint64_t& handle) {
-  handle_table& table = process::instance().handles(kind);
+  handle_table& table = process::instance().objects().handles(kind);
   const std::uint64_t made = table.reserve(std::move(info));
   if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = derive(own, code, {parent, made, std::string(name)}, ask);
@@ -57,34 +57,35 @@ CUresult reserve_and_derive(lane& own, api::handle_kind kind, std::unique_ptr<ob
 
 void release_kernel(api::handle_kind kind, std::uint64_t handle) {
   process& p = process::instance();
-  if (const auto* kernel = static_cast<kernel_object*>(p.handles(kind).find(handle))) {
+  if (const auto* kernel = static_cast<kernel_object*>(p.objects().handles(kind).find(handle))) {
     for (const auto& [context, function] : kernel->functions)
-      p.handles(api::handle_kind::function).release(function);
+      p.objects().handles(api::handle_kind::function).release(function);
   }
-  p.handles(kind).release(handle);
+  p.objects().handles(kind).release(handle);
 }
 
 void forget_variables(const std::map<std::string, global_address, std::less<>>& variables) {
   process& p = process::instance();
   for (const auto& [name, where] : variables) {
-    const auto gone = p.addresses().remove(where.address);
+    const auto gone = p.memory().addresses().remove(where.address);
     if (!gone || gone->kind != memory_kind::managed) continue;
     hide_block(this_lane(), where.address);
-    p.managed().remove(where.address);
-    p.close_foreign(where.address, where.size);
+    p.memory().managed().remove(where.address);
+    p.memory().close_foreign(where.address, where.size);
   }
 }
 
 std::vector<std::uint64_t> all_of(api::handle_kind kind) {
   std::vector<std::uint64_t> out;
-  process::instance().handles(kind).each([&](std::uint64_t handle, object&) { out.push_back(handle); });
+  process::instance().objects().handles(kind).each(
+      [&](std::uint64_t handle, object&) { out.push_back(handle); });
   return out;
 }
 
 /// A library lives on without the context; what it was there does not.
 void forget_library_in(std::uint64_t library, std::uint64_t context) {
   process& p = process::instance();
-  auto* info = static_cast<module_info*>(p.handles(api::handle_kind::library).find(library));
+  auto* info = static_cast<module_info*>(p.objects().handles(api::handle_kind::library).find(library));
   if (!info) return;
   const std::lock_guard lock(info->mutex);
   if (const auto found = info->globals.find(context); found != info->globals.end()) {
@@ -93,12 +94,12 @@ void forget_library_in(std::uint64_t library, std::uint64_t context) {
   }
   info->modules.erase(context);
   for (const auto& [name, handle] : info->kernels) {
-    auto* kernel = static_cast<kernel_object*>(p.handles(api::handle_kind::kernel).find(handle));
+    auto* kernel = static_cast<kernel_object*>(p.objects().handles(api::handle_kind::kernel).find(handle));
     if (!kernel) continue;
     const std::lock_guard kernel_lock(kernel->mutex);
     const auto function = kernel->functions.find(context);
     if (function == kernel->functions.end()) continue;
-    p.handles(api::handle_kind::function).release(function->second);
+    p.objects().handles(api::handle_kind::function).release(function->second);
     kernel->functions.erase(function);
   }
 }
@@ -147,7 +148,7 @@ kernel_object* find_kernel(CUfunction function) {
   const wire::handle h{value_of(function)};
   const bool is_kernel = h.kind() == static_cast<std::uint8_t>(api::handle_kind::kernel);
   const api::handle_kind kind = is_kernel ? api::handle_kind::kernel : api::handle_kind::function;
-  return static_cast<kernel_object*>(p.handles(kind).find(h.value));
+  return static_cast<kernel_object*>(p.objects().handles(kind).find(h.value));
 }
 
 CUresult kernel_by_name(lane& own, module_info& owner, std::uint64_t owner_handle, std::string_view name,
@@ -251,13 +252,13 @@ CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::
     block.size = reply.size;
     block.kind = memory_kind::global;
     block.context = context;
-    const context_state* state = p.find_context(context);
+    const context_state* state = p.objects().find_context(context);
     block.device = state ? state->device : 0;
     const marshal::variable_info* facts = owner.contents->find_variable(name);
     const bool managed = code == api::opcode::cuLibraryGetManaged ||
                          (facts && facts->space == marshal::variable_space::managed);
     if (managed) block.kind = memory_kind::managed, block.variable = true;
-    if (const CUresult result = p.insert_foreign(block); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = p.memory().insert_foreign(block); result != CUDA_SUCCESS) return result;
     if (managed) {
       if (const CUresult result = open_managed(own, block.base, block.size); result != CUDA_SUCCESS)
         return result;
@@ -291,7 +292,7 @@ CUresult know_layout(lane& own, kernel_object& kernel, std::uint64_t handle) {
 
 void forget_code(api::handle_kind kind, std::uint64_t handle) {
   process& p = process::instance();
-  auto* info = static_cast<module_info*>(p.handles(kind).find(handle));
+  auto* info = static_cast<module_info*>(p.objects().handles(kind).find(handle));
   if (!info) return;
   std::vector<std::uint64_t> modules;
   {
@@ -302,13 +303,13 @@ void forget_code(api::handle_kind kind, std::uint64_t handle) {
     for (const auto& [context, module] : info->modules) modules.push_back(module);
   }
   for (const std::uint64_t module : modules) forget_code(api::handle_kind::module, module);
-  p.handles(kind).release(handle);
+  p.objects().handles(kind).release(handle);
 }
 
 void forget_code_of_context(std::uint64_t context) {
   process& p = process::instance();
   for (const std::uint64_t module : all_of(api::handle_kind::module)) {
-    const object* info = p.handles(api::handle_kind::module).find(module);
+    const object* info = p.objects().handles(api::handle_kind::module).find(module);
     if (info && info->context == context) forget_code(api::handle_kind::module, module);
   }
   for (const std::uint64_t library : all_of(api::handle_kind::library)) forget_library_in(library, context);

@@ -41,6 +41,7 @@ std::uint64_t reserve_module(const lane& own, bool library) {
   info->is_library = library;
   info->context = library ? 0 : own.context_handle();
   return process::instance()
+      .objects()
       .handles(library ? api::handle_kind::library : api::handle_kind::module)
       .reserve(std::move(info));
 }
@@ -75,7 +76,7 @@ CUresult load_once(lane& own, const load_order& order, marshal::module_image ima
   if (order.jit) order.jit->deliver(reply.jit);
   if (code != CUDA_SUCCESS) return code;
   const api::handle_kind kind = order.library ? api::handle_kind::library : api::handle_kind::module;
-  auto& made = *static_cast<module_info*>(process::instance().handles(kind).find(handle));
+  auto& made = *static_cast<module_info*>(process::instance().objects().handles(kind).find(handle));
   made.contents = contents_of(reply);
   made.local = std::make_shared<local_code>(std::move(image), target);
   return CUDA_SUCCESS;
@@ -165,7 +166,7 @@ CUresult load_code(lane& own, const load_order& order, const result<marshal::ima
   if (reduced && may_be_for_want_of_an_entry(code)) {
     target.whole = true;
     if (auto all = marshal::module_image::select(*image, target)) {
-      p.handles(kind).release(made);  // the server keeps the first id as that of a failed load
+      p.objects().handles(kind).release(made);  // the server keeps the first id as that of a failed load
       made = reserve_module(own, order.library);
       if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
       code = load_once(own, order, std::move(*all), target, made);
@@ -174,7 +175,7 @@ CUresult load_code(lane& own, const load_order& order, const result<marshal::ima
   if (code == CUDA_SUCCESS) {
     handle = made;
   } else {
-    p.handles(kind).release(made);
+    p.objects().handles(kind).release(made);
   }
   return code;
 }

@@ -106,7 +106,7 @@ CUresult move_to_server(lane& own, box_end& e, const box_extent& size, place_of 
 bool surely_good(const box_end& e, const box_extent& size) {
   if (!is_array(e)) {
     std::uint64_t begin = 0, bytes = 0;
-    return range_of(e, size, begin, bytes) && process::instance().addresses().covers(begin, bytes);
+    return range_of(e, size, begin, bytes) && process::instance().memory().addresses().covers(begin, bytes);
   }
   const array_info* info = find_object<array_info>(e.array);
   const std::uint64_t element = info ? element_bytes(info->about) : 0;

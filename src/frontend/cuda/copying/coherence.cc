@@ -58,15 +58,15 @@ bool brings_shared_results(api::opcode code, std::span<const std::byte> payload)
   if (code == cuMemcpyHtoD_v2) {
     wire::reader from(payload);
     const auto body = marshal::take_body<marshal::copy_in_body>(from);
-    return marshal::on_stream(body.how) && (p.arena().holds(body.to) || same_pages(body.to));
+    return marshal::on_stream(body.how) && (p.memory().arena().holds(body.to) || same_pages(body.to));
   }
   if (code == cuMemcpyAsync) {
     wire::reader from(payload);
     const auto body = marshal::take_body<marshal::copy_across_body>(from);
-    return marshal::on_stream(body.how) && (p.arena().holds(body.to) || same_pages(body.to));
+    return marshal::on_stream(body.how) && (p.memory().arena().holds(body.to) || same_pages(body.to));
   }
   if (code == cuGraphLaunch || code == cuStreamWaitEvent || code == cuStreamWaitEvent_ptsz) return true;
-  if (!p.host_memory_mapped()) return false;
+  if (!p.memory().host_memory_mapped()) return false;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   return about && brings_results(*about, code);
 }
@@ -156,15 +156,15 @@ void note_event(const lane& own, api::opcode code, std::span<const std::byte> pa
     case cuEventRecordWithFlags:
     case cuEventRecord_ptsz:
     case cuEventRecordWithFlags_ptsz: {
-      if (!p.managed().started() && !p.live().any()) return;
+      if (!p.memory().managed().started() && !p.memory().live().any()) return;
       const bool per_thread = code == cuEventRecord_ptsz || code == cuEventRecordWithFlags_ptsz;
       const auto flow = flow_in(own, from.get<std::uint64_t>(), per_thread);
-      if (p.managed().started()) p.managed().recorded(event, flow);
-      p.live().recorded(event, flow);
+      if (p.memory().managed().started()) p.memory().managed().recorded(event, flow);
+      p.memory().live().recorded(event, flow);
       return;
     }
     case cuEventDestroy_v2:
-      if (p.managed().started()) p.managed().forget_event(event);
+      if (p.memory().managed().started()) p.memory().managed().forget_event(event);
       return;
     default:
       return;
@@ -184,13 +184,14 @@ CUresult show_all(lane& own, std::vector<std::uint64_t>& addresses) {
 CUresult send_changes(lane& own, bool to_kernels_alone) {
   process& p = process::instance();
   while (true) {
-    if (const CUresult code = p.mirrors().send(*p.server(), own, p.live().any(), to_kernels_alone);
+    if (const CUresult code =
+            p.memory().mirrors().send(*p.server(), own, p.memory().live().any(), to_kernels_alone);
         code != CUDA_SUCCESS)
       return code;
     std::vector<std::uint64_t> noted;
-    for (const std::uint64_t address : p.mirrors().take_noted()) {
-      const auto chunk = p.arena().chunk_of(address);
-      if (chunk && !chunk->shared && !p.mirrors().find(address)) noted.push_back(address);
+    for (const std::uint64_t address : p.memory().mirrors().take_noted()) {
+      const auto chunk = p.memory().arena().chunk_of(address);
+      if (chunk && !chunk->shared && !p.memory().mirrors().find(address)) noted.push_back(address);
     }
     if (noted.empty()) return CUDA_SUCCESS;
     if (const CUresult code = show_all(own, noted); code != CUDA_SUCCESS) return code;
@@ -201,23 +202,24 @@ CUresult send_changes(lane& own, bool to_kernels_alone) {
 
 completion_mark take_mark() {
   process& p = process::instance();
-  return {p.mirrors().work_mark(), p.managed().started() ? p.managed().mark() : 0, p.live().mark()};
+  return {p.memory().mirrors().work_mark(), p.memory().managed().started() ? p.memory().managed().mark() : 0,
+          p.memory().live().mark()};
 }
 
 void expect_results(lane& own) {
-  process::instance().mirrors().results_may_come();
+  process::instance().memory().mirrors().results_may_come();
   own.results_come = true;
 }
 
 void tell_left(lane& own) {
   process& p = process::instance();
-  if (own.managed_work) p.managed().left(std::exchange(own.managed_work, 0));
+  if (own.managed_work) p.memory().managed().left(std::exchange(own.managed_work, 0));
   // Once more: a call that was answered meanwhile may have taken this work for a part of what is over.
   const std::uint64_t context = std::exchange(own.mirrors_work, 0);
-  if (context && p.find_context(context)) p.mirrors().work_begins(context);
-  if (std::exchange(own.results_come, false)) p.mirrors().results_may_come();
+  if (context && p.objects().find_context(context)) p.memory().mirrors().work_begins(context);
+  if (std::exchange(own.results_come, false)) p.memory().mirrors().results_may_come();
   if (const auto flow = std::exchange(own.live_work, {}))
-    p.live().begins(*p.server(), *flow, std::exchange(own.awaits_word, false));
+    p.memory().live().begins(*p.server(), *flow, std::exchange(own.awaits_word, false));
 }
 
 work_questions questions() {
@@ -252,22 +254,22 @@ CUresult show_block(lane& own, std::uint64_t address, std::uint64_t size, marsha
   wire::reader from(reply);
   made.device_address = marshal::take_body<marshal::address_reply>(from).address;
   if (!from.finished()) return malformed_reply(api::opcode::cuMemHostGetDevicePointer_v2);
-  if (!p.mirrors().add(made)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!p.memory().mirrors().add(made)) return CUDA_ERROR_OUT_OF_MEMORY;
   device_address = made.device_address;
   return CUDA_SUCCESS;
 }
 
 CUresult show_pinned(lane& own, std::uint64_t address, bool to_kernels) {
   process& p = process::instance();
-  const auto chunk = p.arena().chunk_of(address);
+  const auto chunk = p.memory().arena().chunk_of(address);
   // Freed, or never given out: a number that looks like an address. What is shared is seen anyway.
   if (!chunk || chunk->shared) return CUDA_SUCCESS;
   // Bytes of a copy that was asked for before the server had the block land here alone.
   const auto* const first = reinterpret_cast<const std::byte*>(chunk->base);
   if (const CUresult code = settle(own, first, chunk->size); code != CUDA_SUCCESS) return code;
-  const std::lock_guard lock(p.showing());
-  if (const auto known = p.mirrors().find(chunk->base)) {
-    if (to_kernels && !known->kernels) p.mirrors().show_to_kernels(chunk->base);
+  const std::lock_guard lock(p.memory().showing());
+  if (const auto known = p.memory().mirrors().find(chunk->base)) {
+    if (to_kernels && !known->kernels) p.memory().mirrors().show_to_kernels(chunk->base);
     return CUDA_SUCCESS;
   }
   std::uint64_t there = 0;
@@ -281,7 +283,7 @@ CUresult show_pinned(lane& own, std::uint64_t address, bool to_kernels) {
 
 void hide_block(lane& own, std::uint64_t address) {
   process& p = process::instance();
-  const auto gone = p.mirrors().remove(address);
+  const auto gone = p.memory().mirrors().remove(address);
   std::vector<std::byte> reply;
   if (gone)
     (void)call_apart(own, api::opcode::cuMemFreeHost, gone->context, marshal::handle_body{address}, reply);
@@ -297,16 +299,17 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
                         std::span<const std::byte> bulk, bool names_copies_alone) {
   process& p = process::instance();
   std::vector<std::uint64_t> noted;
-  if (p.arena().has_private()) {
+  if (p.memory().arena().has_private()) {
     // Fields of a request lie at any offset; bytes of the program's at aligned ones.
-    const marshal::address_watch watch{p.arena().base(), p.arena().size(), &noted};
+    const marshal::address_watch watch{p.memory().arena().base(), p.memory().arena().size(), &noted};
     if (!names_copies_alone) marshal::find_addresses(payload, 1, watch);
     marshal::find_addresses(bulk, sizeof(std::uint64_t), watch);
     if (const CUresult shown = show_all(own, noted); shown != CUDA_SUCCESS) return shown;
   }
-  if ((p.arena().in_use() || p.virtual_memory().has_host()) && brings_shared_results(code, payload))
+  if ((p.memory().arena().in_use() || p.memory().virtual_memory().has_host()) &&
+      brings_shared_results(code, payload))
     expect_results(own);
-  if (!p.mirrors().any()) return CUDA_SUCCESS;
+  if (!p.memory().mirrors().any()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about) return CUDA_SUCCESS;
   note_event(own, code, payload);
@@ -314,25 +317,26 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   if (brings_results(*about, code)) expect_results(own);
   if (!works && !learns_of_completion(*about)) return CUDA_SUCCESS;
   const auto flow = works && !only_reads(*about) ? flow_of(own, code, payload) : std::nullopt;
-  if (!bulk.empty() && p.managed().started()) p.managed().uploaded(bulk);
-  if (flow && p.managed().started()) {
-    own.managed_work = p.managed().begin(*flow, payload, code == api::opcode::cuGraphLaunch);
+  if (!bulk.empty() && p.memory().managed().started()) p.memory().managed().uploaded(bulk);
+  if (flow && p.memory().managed().started()) {
+    own.managed_work = p.memory().managed().begin(*flow, payload, code == api::opcode::cuGraphLaunch);
   }
   // A wait or a question may be for what a kernel does that looks at the host's writes.
   const bool for_kernels = !works || of_kernels_alone(*about);
   do {
     if (const CUresult sent = send_changes(own, for_kernels); sent != CUDA_SUCCESS)
       return after_leaving(own), sent;
-  } while (p.managed().started() && p.managed().reach(flow.value_or(work_flow{}), own.managed_work));
-  const bool touches = !of_kernels_alone(*about) || p.mirrors().any_for_kernels();
+  } while (p.memory().managed().started() &&
+           p.memory().managed().reach(flow.value_or(work_flow{}), own.managed_work));
+  const bool touches = !of_kernels_alone(*about) || p.memory().mirrors().any_for_kernels();
   if (works && touches && !only_reads(*about)) {
     own.mirrors_work = flow ? flow->context : own.context_handle();
-    p.mirrors().work_begins(own.mirrors_work);
+    p.memory().mirrors().work_begins(own.mirrors_work);
   }
-  if (flow && may_look(*about) && p.mirrors().any_live()) {
+  if (flow && may_look(*about) && p.memory().mirrors().any_live()) {
     if (names_words(*about) && payload.size() >= 2 * sizeof(std::uint64_t)) {
       wire::reader from(payload.subspan(sizeof(std::uint64_t)));
-      p.mirrors().name_word(from.get<std::uint64_t>());
+      p.memory().mirrors().name_word(from.get<std::uint64_t>());
     }
     own.live_work = flow;
     own.awaits_word =
@@ -344,7 +348,7 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
 CUresult after_call(lane& own, api::opcode code, std::uint64_t context, std::span<const std::byte> payload,
                     const completion_mark& mark) {
   process& p = process::instance();
-  if (!p.mirrors().any() || !p.mirrors().fetch_needed()) return CUDA_SUCCESS;
+  if (!p.memory().mirrors().any() || !p.memory().mirrors().fetch_needed()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
   // A free waits for all work of the context, too. (A green one's wait is for a part of what its owner has at
@@ -353,16 +357,16 @@ CUresult after_call(lane& own, api::opcode code, std::uint64_t context, std::spa
   const bool of_event = code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery;
   const std::uint64_t event = of_event ? wire::reader(payload).get<std::uint64_t>() : 0;
   const auto flow = of_context || of_event ? std::nullopt : asked_flow(own, code, payload);
-  if (of_context) p.live().context_over(context, mark.live);
-  if (of_event) p.live().event_over(event);
-  if (flow) p.live().over(*flow, mark.live);
-  const CUresult fetched = p.mirrors().fetch(*p.server(), own, p.live().any());
+  if (of_context) p.memory().live().context_over(context, mark.live);
+  if (of_event) p.memory().live().event_over(event);
+  if (flow) p.memory().live().over(*flow, mark.live);
+  const CUresult fetched = p.memory().mirrors().fetch(*p.server(), own, p.memory().live().any());
   if (fetched != CUDA_SUCCESS) return fetched;
-  if (of_context) p.mirrors().work_is_done(context, mark.mirrors);
+  if (of_context) p.memory().mirrors().work_is_done(context, mark.mirrors);
   if (!mark.managed) return CUDA_SUCCESS;
-  if (of_context) p.managed().complete_context(context, mark.managed);
-  if (of_event) p.managed().complete_event(event);
-  if (flow) p.managed().complete(*flow, mark.managed);
+  if (of_context) p.memory().managed().complete_context(context, mark.managed);
+  if (of_event) p.memory().managed().complete_event(event);
+  if (flow) p.memory().managed().complete(*flow, mark.managed);
   return CUDA_SUCCESS;
 }
 

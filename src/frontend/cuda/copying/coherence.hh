@@ -11,7 +11,7 @@
 namespace outboard::frontend::cuda {
 
 /// True once the program has page-locked or managed memory at all.
-inline bool host_memory_in_use() { return process::instance().host_memory_in_use(); }
+inline bool host_memory_in_use() { return process::instance().memory().host_memory_in_use(); }
 
 /// Makes pinned memory whose address is in the request visible to kernels, unless the request
 /// `names_copies_alone`, and sends what the program has changed. CUDA_ERROR_MAP_FAILED: the server cannot

@@ -18,7 +18,8 @@ CUresult finish(lane& own, marshal::flavour how);
 class earlier_results {
  public:
   /// Before the copy.
-  explicit earlier_results(lane& own) : own_(own), mark_(process::instance().mirrors().results_mark()) {}
+  explicit earlier_results(lane& own)
+      : own_(own), mark_(process::instance().memory().mirrors().results_mark()) {}
   /// To be called after the copy: waits if results come, in the copy's default stream and the streams that
   /// this one waits for.
   CUresult bring(marshal::flavour how) const;
@@ -50,7 +51,7 @@ void reach(lane& own, std::uint64_t address);
 /// Whether a copy from the program's memory may still be under way when the call returns. Another process
 /// that shares memory with this one may learn of the return by other means.
 inline bool may_run_behind(marshal::flavour how) {
-  return marshal::on_stream(how) || !process::instance().shared().in_use();
+  return marshal::on_stream(how) || !process::instance().memory().shared().in_use();
 }
 
 }  // namespace outboard::frontend::cuda

@@ -74,7 +74,7 @@ CUresult copy_across(CUdeviceptr to, const context_state& there, CUdeviceptr fro
 bool of_another_device(const lane& own, std::uint64_t address) {
   process& p = process::instance();
   if (p.facts().devices.size() < 2 || !own.current()) return false;
-  const auto block = p.addresses().find(address);
+  const auto block = p.memory().addresses().find(address);
   return block && !names_host(block->kind) && block->kind != memory_kind::managed &&
          block->device != own.current()->device;
 }
@@ -82,9 +82,9 @@ bool of_another_device(const lane& own, std::uint64_t address) {
 context_state* owner_elsewhere(const lane& own, std::uint64_t address) {
   process& p = process::instance();
   if (!of_another_device(own, address)) return nullptr;
-  const auto block = p.addresses().find(address);
+  const auto block = p.memory().addresses().find(address);
   if (!block || block->kind != memory_kind::device) return nullptr;
-  context_state* context = p.find_context(block->context);
+  context_state* context = p.objects().find_context(block->context);
   return context && context->active.load(std::memory_order_acquire) ? context : nullptr;
 }
 

@@ -14,7 +14,7 @@ constexpr std::uint64_t worth_an_area = 4 * worth_preparing;
 
 bool may_drain(const lane& own, const staged_copy& copy) {
   if (!may_pass_shared()) return false;
-  const auto block = process::instance().addresses().find(copy.device);
+  const auto block = process::instance().memory().addresses().find(copy.device);
   return block && block->context == own.owner()->handle;
 }
 

@@ -32,7 +32,7 @@ auto opening(lane& own, bool to_device) {
 
 /// The connections are of one context, and so are their blocks.
 bool of_current_context(const lane& own, const staged_copy& copy) {
-  const auto block = process::instance().addresses().find(copy.device);
+  const auto block = process::instance().memory().addresses().find(copy.device);
   return block && block->context == own.owner()->handle;
 }
 

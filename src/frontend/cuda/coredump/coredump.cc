@@ -106,7 +106,7 @@ void leave_contexts(book& b, int attribute) {
   process& p = process::instance();
   const auto devices = p.usable() ? p.facts().devices.size() : 0;
   for (std::size_t i = 0; i < devices; ++i) {
-    if (const context_state* primary = p.primary(static_cast<int>(i)); primary->active.load())
+    if (const context_state* primary = p.objects().primary(static_cast<int>(i)); primary->active.load())
       b.contexts[primary->handle];
   }
   if (p.usable() && this_lane().context_handle()) b.contexts[this_lane().context_handle()];
@@ -132,7 +132,7 @@ CUresult tell_server(const marshal::limit_body& wishes) {
   marshal::put_body(r.in_context(0).body(), wishes);
   const CUresult code = r.call();
   if (code != CUDA_SUCCESS || dumps_wanted.exchange(true)) return code;
-  p.leave_window();
+  p.memory().leave_window();
   core_dumps.store(dump_arrived);
   // A dump may come at any time: as where host functions are awaited, somebody reads while nobody waits.
   p.functions().add(*p.server(), [](std::int32_t) {});
