@@ -15,7 +15,16 @@
 // W, pool W, adds W (what it does to graphs and pools of memory, and which node it adds: changes.hh has the
 // words). A line without parameters says `SYMBOL(cuX, ; words)`. For a refused function the text names the
 // family whose reason docs/coverage.md gives. Anything odder is CUSTOM. noctx and unsafe were measured on
-// driver 580.159. Everything here is constexpr and has no state.
+// driver 580.159.
+//
+// A CUSTOM function has a handler on the server and travels under its own opcode, unless words say otherwise:
+// via A B (under the opcode of A or of B, as the call needs; it has no handler), handled (its opcode has a
+// handler all the same: it goes by that, too, or another function does), aside (in the hello of a connection
+// of its own; it has no handler). Nothing travels for a LOCAL function, but for the question whether an open
+// capture forbids it: of unsafe, and of uncaptured (the stream that it names must not be captured). Neither
+// word speaks of what goes beside a request: memory that is kept twice, frees that were put off, waits.
+//
+// Everything here is constexpr and has no state.
 #pragma once
 
 #include <array>
@@ -30,8 +39,8 @@ namespace outboard::api {
 enum class kind : std::uint8_t {
   call,     ///< travels, waits for its reply
   post,     ///< travels, no reply; validated on the front-end
-  custom,   ///< hand-written ends, same wire rules
-  local,    ///< answered by the front-end alone
+  custom,   ///< hand-written ends, same wire rules; or under the opcodes of others
+  local,    ///< answered by the front-end, nothing travels
   later,    ///< promised, not yet there: unknown to cuGetProcAddress, NOT_SUPPORTED when called
   refused,  ///< a gap with a reason in docs/coverage.md; behaves as later
 };
@@ -69,6 +78,10 @@ struct description {
   bool preinit = false, noctx = false, unsafe = false, fence = false, waits = false, deferred = false;
   bool returns = false;  ///< its value is a handle that is born
   bool work = false;     ///< it leaves the device work that profilers show
+  std::string_view via;  ///< the functions under whose opcodes it travels, with blanks between
+  bool handled = false;  ///< `via`, and its opcode has a handler
+  bool aside = false;    ///< travels in the hello of a connection of its own
+  bool uncaptured = false;
   graph_change graph = graph_change::none;
   pool_change pool = pool_change::none;
   added_node adds = added_node::none;
@@ -155,6 +168,14 @@ constexpr std::size_t index_of(const description& d, std::string_view name) {
   return no_parameter;
 }
 
+/// How a CUSTOM function travels that does not go under its own opcode.
+constexpr bool parse_way(std::string_view word, description& d) {
+  if (d.how != kind::custom) return false;
+  if (take_word(word, "via")) return d.via.empty() && (d.via = word, true);
+  if (word == "handled") return !d.via.empty() && (d.handled = true);
+  return word == "aside" && (d.aside = true);
+}
+
 constexpr bool parse_word(std::string_view word, description& d) {
   if (take_word(word, "creates")) return (d.creates = index_of(d, word)) != no_parameter;
   if (take_word(word, "destroys")) return (d.destroys = index_of(d, word)) != no_parameter;
@@ -165,14 +186,25 @@ constexpr bool parse_word(std::string_view word, description& d) {
   if (word == "waits") return d.waits = true;
   if (word == "deferred") return d.deferred = true;
   if (word == "returns") return d.returns = true;
+  if (word == "uncaptured") return d.uncaptured = true;
   if (word == "work") return d.graph = graph_change::may_be_captured, d.work = true;
   if (take_word(word, "graph")) return find_word(graph_words, word, d.graph);
   if (take_word(word, "pool")) return find_word(pool_words, word, d.pool);
   if (take_word(word, "adds")) return d.graph = graph_change::adds_node, find_word(node_words, word, d.adds);
-  return false;
+  return parse_way(word, d);
 }
 
 }  // namespace detail
+
+/// Whether the server has a handler for its opcode that is written by hand.
+constexpr bool has_handler(const description& d) {
+  return d.how == kind::custom && (d.handled || (d.via.empty() && !d.aside));
+}
+
+/// Whether requests under its opcode are carried out.
+constexpr bool is_served(const description& d) {
+  return d.how == kind::call || d.how == kind::post || has_handler(d);
+}
 
 /// Integers of generated functions take 64 bits on the wire: for an API whose clients may have 32 bits, where
 /// the type of a parameter does not say whether the other end's is as wide.

@@ -86,6 +86,27 @@ TEST(describe, what_profilers_are_told_of) {
   static_assert(adds.graph == graph_change::adds_node && adds.adds == added_node::event_wait);
 }
 
+TEST(describe, how_a_function_without_a_request_of_its_own_travels) {
+  constexpr description own = parse(kind::custom, "in p");
+  static_assert(own.via.empty() && has_handler(own) && is_served(own));
+  constexpr description other = parse(kind::custom, "in p; via a b, unsafe");
+  static_assert(other.error == parse_error::none && other.via == "a b" && other.unsafe);
+  static_assert(!has_handler(other) && !is_served(other));
+  static_assert(has_handler(parse(kind::custom, "in p; via a, handled")));
+  constexpr description aside = parse(kind::custom, "in p; aside");
+  static_assert(aside.error == parse_error::none && aside.aside && !has_handler(aside));
+  static_assert(is_served(parse(kind::call, "in p")) && is_served(parse(kind::post, "in p")));
+  static_assert(!is_served(parse(kind::local, "in p")) && !has_handler(parse(kind::local, "in p")));
+  for (const kind how : {kind::call, kind::post, kind::local}) {
+    for (const char* text : {"; via a", "; aside"})
+      EXPECT_EQ(parse(how, text).error, parse_error::word) << text;
+  }
+  EXPECT_EQ(parse(kind::custom, "; handled").error, parse_error::word) << "handled without via";
+  EXPECT_EQ(parse(kind::custom, "; via").error, parse_error::word);
+  EXPECT_EQ(parse(kind::custom, "; via a, via b").error, parse_error::word);
+  static_assert(parse(kind::local, "in p; uncaptured").uncaptured);
+}
+
 TEST(describe, line_breaks_of_a_long_table_line_are_spaces) {
   const description d = parse(kind::call, "out p,\n  in q;\n  unsafe");
   ASSERT_EQ(d.error, parse_error::none);

@@ -1,6 +1,8 @@
 #include "api/cuda/coverage.hh"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "api/cuda/functions.hh"
@@ -78,25 +80,37 @@ constexpr limited limits[] = {
      "cuGreenCtxCreate"},
 };
 
+/// How functions travel: a column of the page.
 struct kind_column {
   kind how;
   std::string_view title, meaning;
+  bool handler = true;  ///< of the custom kind: the opcode has one
 };
 
 constexpr kind_column columns[] = {
     {kind::call, "call", "travels and waits for its reply"},
     {kind::post, "post", "travels, nobody waits; checked on the front-end"},
-    {kind::custom, "custom", "hand-written ends, the same wire"},
-    {kind::local, "local", "answered by the front-end alone"},
+    {kind::custom, "custom",
+     "hand-written ends, the same wire; *or via*: also under the opcodes of the functions that are named"},
+    {kind::custom, "via",
+     "a hand-written front-end, whose request goes under the opcode of the function that is named, or of one "
+     "of them; *aside*: in the hello of a connection of its own",
+     false},
+    {kind::local, "local",
+     "answered by the front-end: nothing travels, but for the question whether an open capture forbids it"},
     {kind::later, "later", "promised, not there yet: unknown to cuGetProcAddress, NOT_SUPPORTED when called"},
     {kind::refused, "refused", "a gap with a reason, below; behaves as later"},
 };
 
 using counts = std::array<int, std::size(columns)>;
 
-void add(counts& n, kind how) { ++n[static_cast<std::size_t>(how)]; }
-static_assert(static_cast<std::size_t>(kind::refused) + 1 == std::size(columns),
-              "columns stand in the order of kind");
+bool belongs(const function_info& f, const kind_column& c) {
+  return f.about.how == c.how && (c.how != kind::custom || has_handler(f.about) == c.handler);
+}
+
+void add(counts& n, const function_info& f) {
+  for (std::size_t i = 0; i < n.size(); ++i) n[i] += belongs(f, columns[i]);
+}
 
 void print_row(std::string& out, std::string_view title, const counts& n) {
   out.append("| ").append(title);
@@ -111,7 +125,7 @@ void print_row(std::string& out, std::string_view title, const counts& n) {
 void print_counts(std::string& out) {
   out += "| chapter";
   for (const kind_column& c : columns) out.append(" | ").append(c.title);
-  out += " | all |\n|---|---|---|---|---|---|---|---|\n";
+  out += " | all |\n|---|---|---|---|---|---|---|---|---|\n";
   counts total{}, chapter{};
   std::string_view current = functions().front().chapter;
   for (const function_info& f : functions()) {
@@ -120,23 +134,33 @@ void print_counts(std::string& out) {
       chapter = {};
       current = f.chapter;
     }
-    add(chapter, f.about.how);
-    add(total, f.about.how);
+    add(chapter, f);
+    add(total, f);
   }
   print_row(out, current, chapter);
   print_row(out, "**all**", total);
 }
 
-/// The names of one chapter and kind as a paragraph, nothing if there are none.
+/// What stands before the names: also the functions under whose opcodes they go.
+std::string way_of(const function_info& f, const kind_column& column) {
+  std::string way(f.about.aside ? "aside" : column.title);
+  if (f.about.via.empty()) return way;
+  if (f.about.aside || f.about.handled) way += " or via";
+  return way.append(" ").append(f.about.via);
+}
+
+/// The names of one chapter and kind, a paragraph for each way that they travel.
 void print_names(std::string& out, std::string_view chapter, const kind_column& column) {
-  bool first = true;
+  std::vector<std::pair<std::string, std::string>> ways;
   for (const function_info& f : functions()) {
-    if (f.chapter != chapter || f.about.how != column.how) continue;
-    if (first) out.append("- ").append(column.title).append(":");
-    out.append(" ").append(f.name);
-    first = false;
+    if (f.chapter != chapter || !belongs(f, column)) continue;
+    const std::string way = way_of(f, column);
+    const auto same = [&](const auto& known) { return known.first == way; };
+    auto at = std::find_if(ways.begin(), ways.end(), same);
+    if (at == ways.end()) at = ways.insert(at, {way, {}});
+    at->second.append(" ").append(f.name);
   }
-  if (!first) out += "\n";
+  for (const auto& [way, names] : ways) out.append("- ").append(way).append(":").append(names).append("\n");
 }
 
 void print_refused(std::string& out) {

@@ -39,6 +39,35 @@ constexpr function_info table[] = {
 #undef CHAPTER
 };
 
+constexpr bool is_served(std::string_view name) {
+  for (const function_info& f : table) {
+    if (f.name == name) return api::is_served(f.about);
+  }
+  return false;
+}
+
+/// The server carries out requests under each opcode that the line names.
+constexpr bool ways_lead_on(std::string_view via) {
+  while (!via.empty()) {
+    if (!is_served(detail::next_item(via, ' '))) return false;
+  }
+  return true;
+}
+
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_WAYS_##how(symbol)
+#define OUTBOARD_WAYS_call(symbol)
+#define OUTBOARD_WAYS_post(symbol)
+#define OUTBOARD_WAYS_custom(symbol)                               \
+  static_assert(ways_lead_on(function<opcode::symbol>::about.via), \
+                #symbol ": it goes via a function whose opcode the server does not know");
+#define OUTBOARD_WAYS_local(symbol)
+#define OUTBOARD_WAYS_later(symbol)
+#define OUTBOARD_WAYS_refused(symbol)
+#include "api/cuda/expand.def"
+#undef OUTBOARD_LINE
+#undef CHAPTER
+
 struct by_name {
   std::array<const function_info*, std::size(table)> order;
   by_name() {

@@ -42,12 +42,36 @@ TEST(functions, are_found_by_code_and_by_name) {
 }
 
 TEST(functions, the_kind_comes_from_the_line) {
-  EXPECT_EQ(find_function("cuInit")->about.how, kind::local);
+  EXPECT_EQ(find_function("cuGetErrorName")->about.how, kind::local);
   EXPECT_EQ(find_function("cuMemAlloc_v2")->about.how, kind::custom);
   EXPECT_EQ(find_function("cuStreamSynchronize")->about.how, kind::call);
   EXPECT_EQ(find_function("cuEventRecord")->about.how, kind::post);
   EXPECT_EQ(find_function("cuMemAlloc")->about.how, kind::local);
   EXPECT_EQ(find_function("cuGLInit")->about.how, kind::refused);
+}
+
+TEST(functions, those_without_a_request_of_their_own_say_how_they_travel) {
+  EXPECT_EQ(find_function("cuMemcpy2D_v2")->about.via, "cuMemcpy3D_v2");
+  EXPECT_TRUE(find_function("cuCheckpointProcessGetState")->about.aside);
+  EXPECT_TRUE(find_function("cuMemcpyAsync")->about.handled);
+  int under_others = 0, aside = 0;
+  for (const function_info& f : functions()) {
+    if (f.about.how != kind::custom) {
+      EXPECT_TRUE(f.about.via.empty() && !f.about.handled && !f.about.aside) << f.name;
+    }
+    under_others += !f.about.via.empty();
+    aside += f.about.aside;
+    std::string_view names = f.about.via;
+    while (!names.empty()) {
+      const std::string_view name = detail::next_item(names, ' ');
+      EXPECT_NE(name, f.name) << "it has a handler: that is what `handled` says";
+      const function_info* const other = find_function(name);
+      ASSERT_NE(other, nullptr) << f.name << " via " << name;
+      EXPECT_TRUE(is_served(other->about)) << f.name << " via " << name;
+    }
+  }
+  EXPECT_GT(under_others, 190);
+  EXPECT_EQ(aside, 6);
 }
 
 // The wire carries opcodes. A line may be appended to its chapter; then append it here too. Nothing else may

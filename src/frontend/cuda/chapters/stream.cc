@@ -52,14 +52,14 @@ namespace {
 
 /// Gate, null check, live stream; `give` gets the stream's facts (those of the default streams are
 /// constants).
-template <class Give>
-CUresult answer(CUstream stream, const void* out, Give&& give, bool allowed_during_capture = false) {
+template <api::opcode Op, class Give>
+CUresult answer(CUstream stream, const void* out, Give&& give) {
   lane& own = this_lane();
   if (const CUresult code = process::instance().gate(own); code != CUDA_SUCCESS) return code;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
-  if (!allowed_during_capture && any_capture_open() && !default_stream(stream) &&
-      stream_captures(own, stream, false)) {
-    return remote<api::opcode::cuStreamQuery>(stream);  // what that may not, this may not either
+  if constexpr (api::function<Op>::about.uncaptured) {
+    if (any_capture_open() && !default_stream(stream) && stream_captures(own, stream, false))
+      return remote<api::opcode::cuStreamQuery>(stream);  // what that may not, this may not either
   }
   stream_info standard;
   standard.context = own.context_handle();
@@ -73,15 +73,15 @@ CUresult answer(CUstream stream, const void* out, Give&& give, bool allowed_duri
 }  // namespace
 
 CUresult ends::cuStreamGetPriority(CUstream hStream, int* priority) {
-  return answer(
-      hStream, priority, [&](const stream_info& s) { *priority = s.priority; }, true);
+  return answer<api::opcode::cuStreamGetPriority>(hStream, priority,
+                                                  [&](const stream_info& s) { *priority = s.priority; });
 }
 CUresult ends::cuStreamGetPriority_ptsz(CUstream hStream, int* priority) {
   return ends::cuStreamGetPriority(hStream, priority);
 }
 
 CUresult ends::cuStreamGetDevice(CUstream hStream, CUdevice* device) {
-  return answer(hStream, device, [&](const stream_info& s) {
+  return answer<api::opcode::cuStreamGetDevice>(hStream, device, [&](const stream_info& s) {
     const context_state* context = process::instance().objects().find_context(s.context);
     *device = context ? context->device : 0;
   });
@@ -91,38 +91,38 @@ CUresult ends::cuStreamGetDevice_ptsz(CUstream hStream, CUdevice* device) {
 }
 
 CUresult ends::cuStreamGetFlags(CUstream hStream, unsigned* flags) {
-  return answer(hStream, flags, [&](const stream_info& s) { *flags = s.flags; });
+  return answer<api::opcode::cuStreamGetFlags>(hStream, flags,
+                                               [&](const stream_info& s) { *flags = s.flags; });
 }
 CUresult ends::cuStreamGetFlags_ptsz(CUstream hStream, unsigned* flags) {
   return ends::cuStreamGetFlags(hStream, flags);
 }
 
 CUresult ends::cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
-  return answer(hStream, streamId, [&](const stream_info& s) { *streamId = s.id; });
+  return answer<api::opcode::cuStreamGetId>(hStream, streamId,
+                                            [&](const stream_info& s) { *streamId = s.id; });
 }
 
 /// Under the per-thread default stream the null stream is the thread's own.
 CUresult ends::cuStreamGetId_ptsz(CUstream hStream, unsigned long long* streamId) {
   const bool own = hStream == nullptr || hStream == CU_STREAM_PER_THREAD;
   if (!own) return ends::cuStreamGetId(hStream, streamId);
-  return answer(hStream, streamId, [&](const stream_info&) { *streamId = (1ull << 32) + this_lane().id; });
+  return answer<api::opcode::cuStreamGetId_ptsz>(
+      hStream, streamId, [&](const stream_info&) { *streamId = (1ull << 32) + this_lane().id; });
 }
 
 CUresult ends::cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   std::uint64_t green = 0;
-  const CUresult code = answer(
-      hStream, pctx,
-      [&](const stream_info& s) {
-        *pctx = reinterpret_cast<CUcontext>(s.context);
-        green = s.green;
-      },
-      true);
+  const CUresult code = answer<api::opcode::cuStreamGetCtx>(hStream, pctx, [&](const stream_info& s) {
+    *pctx = reinterpret_cast<CUcontext>(s.context);
+    green = s.green;
+  });
   if (code != CUDA_SUCCESS || !green) return code;
   return ends::cuCtxFromGreenCtx(pctx, reinterpret_cast<CUgreenCtx>(green));
 }
 /// Of a green context's stream: its primary context, and beside it the green one.
 CUresult ends::cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-  return answer(hStream, pCtx, [&](const stream_info& s) {
+  return answer<api::opcode::cuStreamGetCtx_v2>(hStream, pCtx, [&](const stream_info& s) {
     *pCtx = reinterpret_cast<CUcontext>(s.context);
     if (pGreenCtx) *pGreenCtx = reinterpret_cast<CUgreenCtx>(s.green);
   });
@@ -131,8 +131,8 @@ CUresult ends::cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext* pCtx, CUgreen
   return ends::cuStreamGetCtx_v2(hStream, pCtx, pGreenCtx);
 }
 CUresult ends::cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* green) {
-  return answer(hStream, green,
-                [&](const stream_info& s) { *green = reinterpret_cast<CUgreenCtx>(s.green); });
+  return answer<api::opcode::cuStreamGetGreenCtx>(
+      hStream, green, [&](const stream_info& s) { *green = reinterpret_cast<CUgreenCtx>(s.green); });
 }
 CUresult ends::cuStreamGetCtx_ptsz(CUstream hStream, CUcontext* pctx) {
   return ends::cuStreamGetCtx(hStream, pctx);
