@@ -79,11 +79,18 @@ outcome generated(call& c) {
   return outcome::answer(code);
 }
 
-template <api::opcode Op, api::kind How>
-handler generated_for() {
-  if constexpr (How == api::kind::call || How == api::kind::post) return &generated<Op>;
-  return nullptr;
-}
+/// Where a line's requests are carried out, by its kind. A handler is named, and must be there, only where
+/// the words of its line say that the opcode has one.
+#define OUTBOARD_HANDLER_call(symbol) &generated<api::opcode::symbol>
+#define OUTBOARD_HANDLER_post OUTBOARD_HANDLER_call
+#define OUTBOARD_HANDLER_custom(symbol)                                               \
+  [](auto op) -> handler {                                                            \
+    if constexpr (api::has_handler(api::function<op()>::about)) return &ends::symbol; \
+    return nullptr;                                                                   \
+  }(std::integral_constant<api::opcode, api::opcode::symbol>{})
+#define OUTBOARD_HANDLER_local(symbol) nullptr
+#define OUTBOARD_HANDLER_later OUTBOARD_HANDLER_local
+#define OUTBOARD_HANDLER_refused OUTBOARD_HANDLER_local
 
 /// By opcode: a look-up is on the way of every request.
 std::vector<handler> make_table() {
@@ -95,14 +102,12 @@ std::vector<handler> make_table() {
   };
 #define CHAPTER(number, file)
 #define OUTBOARD_LINE(how, symbol, ...) \
-  add(static_cast<std::uint32_t>(api::opcode::symbol), generated_for<api::opcode::symbol, api::kind::how>());
+  add(static_cast<std::uint32_t>(api::opcode::symbol), OUTBOARD_HANDLER_##how(symbol));
 #include "api/cuda/expand.def"
 #undef OUTBOARD_LINE
 #undef CHAPTER
-#define HANDLER(symbol) add(static_cast<std::uint32_t>(api::opcode::symbol), &ends::symbol);
 #define SERVICE(name) add(static_cast<std::uint32_t>(marshal::service::name), &ends::name);
-#include "backend/cuda/handlers.def"
-#undef HANDLER
+#include "backend/cuda/services.def"
 #undef SERVICE
   return table;
 }

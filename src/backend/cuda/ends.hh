@@ -1,15 +1,31 @@
-// Declares the hand-written handlers. HANDLER lines in handlers.def bind an opcode to a function of the same
-// name here; a line without a definition is a link error.
+// Declares the hand-written handlers: of every CUSTOM function (one that travels under the opcodes of others
+// has none: has_handler), and of every service. A missing one is a link error.
 #pragma once
 
 #include "backend/cuda/call.hh"
 
 namespace outboard::backend::ends {
 
-#define HANDLER(symbol) outcome symbol(call& c);
+#define CHAPTER(number, file)
+#define OUTBOARD_LINE(how, symbol, ...) OUTBOARD_HANDLER_##how(symbol)
+#define OUTBOARD_HANDLER_call(symbol)
+#define OUTBOARD_HANDLER_post(symbol)
+#define OUTBOARD_HANDLER_custom(symbol) outcome symbol(call& c);
+#define OUTBOARD_HANDLER_local(symbol)
+#define OUTBOARD_HANDLER_later(symbol)
+#define OUTBOARD_HANDLER_refused(symbol)
+#include "api/cuda/expand.def"
+#undef OUTBOARD_HANDLER_call
+#undef OUTBOARD_HANDLER_post
+#undef OUTBOARD_HANDLER_custom
+#undef OUTBOARD_HANDLER_local
+#undef OUTBOARD_HANDLER_later
+#undef OUTBOARD_HANDLER_refused
+#undef OUTBOARD_LINE
+#undef CHAPTER
+
 #define SERVICE(name) outcome name(call& c);
-#include "backend/cuda/handlers.def"
-#undef HANDLER
+#include "backend/cuda/services.def"
 #undef SERVICE
 
 }  // namespace outboard::backend::ends

@@ -45,7 +45,6 @@ def apply(copy):
     tables.append_cuda(copy, "peer", "CUSTOM(cuExampleCustom, out sum, in a, in b)")
     copy.at_end("src/marshal/cuda/sharing_bodies.hh", MESSAGES)
     copy.at_end("src/frontend/cuda/chapters/peer.cc", END)
-    copy.after("src/backend/cuda/handlers.def", "HANDLER(cuCtxDisablePeerAccess)", "HANDLER(cuExampleCustom)\n")
     copy.at_end("src/backend/cuda/chapters/peers.cc", HANDLER)
     message_rows.add_to(copy)
 
