@@ -178,18 +178,8 @@ CUresult process::connect_locked(std::string& unrecorded) {
   session_ = std::make_unique<session>(std::move(dialed->connection), make_events(dialed->url));
   session_->session_id = dialed->welcome.session;
   use_session(*dialed, *settings);
-  if (session_->passes_descriptors()) memory_.arena().set_small_chunk(arena_shared_chunk);
-  functions_.surround(
-      [this] {
-        if (memory_.mirrors().any())
-          (void)memory_.mirrors().fetch(*session_, this_lane(), memory_.live().any());
-        memory_.managed().lend();
-      },
-      [this] {
-        memory_.managed().take_back();
-        if (memory_.mirrors().any())
-          (void)memory_.mirrors().send(*session_, this_lane(), memory_.live().any());
-      });
+  if (session_->passes_descriptors()) memory_.expect_shared_pages();
+  functions_.surround([this] { memory_.lend(*session_); }, [this] { memory_.take_back(*session_); });
   records_work_ = (dialed->welcome.features & wire::feature_profile) != 0;
   profile::attach(*session_, records_work_);
   if (call_observer* const own = tool.load()) unrecorded = own->connected();

@@ -3,8 +3,10 @@
 #include <cstdio>
 
 #include "base/log.hh"
+#include "frontend/lane.hh"
 #include "frontend/memory/live_memory.hh"
 #include "frontend/memory/managed_blocks.hh"
+#include "frontend/session.hh"
 #include "frontend/settings.hh"
 
 namespace outboard::frontend {
@@ -72,6 +74,18 @@ void program_memory::use(const marshal::snapshot& facts, const settings& s) {
     concurrent_managed_ =
         concurrent_managed_ && can < device.attributes.size() && device.attributes[can].value != 0;
   }
+}
+
+void program_memory::expect_shared_pages() { arena_.set_small_chunk(arena_shared_chunk); }
+
+void program_memory::lend(session& server) {
+  if (mirrors_.any()) (void)mirrors_.fetch(server, this_lane(), live_->any());
+  managed_->lend();
+}
+
+void program_memory::take_back(session& server) {
+  managed_->take_back();
+  if (mirrors_.any()) (void)mirrors_.send(server, this_lane(), live_->any());
 }
 
 void program_memory::stop() {

@@ -22,6 +22,7 @@ namespace outboard::frontend {
 
 class live_memory;
 class managed_blocks;
+class session;
 struct settings;
 
 class program_memory {
@@ -37,8 +38,15 @@ class program_memory {
   void adopt(const marshal::snapshot& facts);
   /// What this server and the settings allow; again for a server that carries the session on.
   void use(const marshal::snapshot& facts, const settings& s);
+  /// Server and program can have the same pages.
+  void expect_shared_pages();
   /// The program ends: nothing is exchanged with the server any more.
   void stop();
+
+  /// A host function of the program is about to run, which may use all that server and program both have; and
+  /// it has run. The thread that runs it.
+  void lend(session& server);
+  void take_back(session& server);
 
   address_table& addresses() { return addresses_; }
   freed_blocks& freed() { return freed_; }
