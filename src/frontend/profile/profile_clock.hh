@@ -1,8 +1,8 @@
 // The server's clock seen from here. Each question that the server answers with its times shows the
 // difference of the two clocks, accurate to half of the time that it was on its way; of several asked
-// together the quickest counts. One clock may be slewed against the other (by network time, 500 ppm). Between
-// two comparisons the difference is assumed to change evenly, and never faster than that, so that what came
-// later on one clock is later on the other. One thread at a time.
+// together the quickest counts. Network time may slew each clock by 500 ppm, so one against the other by
+// 1/1000. Between two comparisons the difference is assumed to change evenly, and never faster than that, so
+// that what came later on one clock is later on the other. One thread at a time.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Expands one chapter of the tables into exported symbols. Each function is a template instance over the
 // vendor's prototype; its exported name is an alias that the assembler sets, so no parameter list is written
-// twice. Included once a chapter file, which defines OUTBOARD_CHAPTER.
+// twice. Each chapter's .cc includes it once.
 #pragma once
 
 #include <type_traits>
