@@ -346,6 +346,7 @@ void beside_a_devices() {
   };
   let_device(next, size, all);
   MUST(cuMemsetD8(next, 1, size));
+  MUST(cuCtxSynchronize());  // a fill under way may need what is taken away
   let_device(at, 2 * size, CU_MEM_ACCESS_FLAGS_PROT_NONE);
   EXPECT(cuMemsetD8(next, 2, size) == CUDA_ERROR_INVALID_VALUE);
   let_device(at, 2 * size, all);
