@@ -13,9 +13,10 @@
 // (the function's value is the handle that is born, its last parameter where the error goes), work (leaves
 // the device work that profilers show: kernels, graphs, copies, fills; in a capture it becomes a node), graph
 // W, pool W, adds W (what it does to graphs and pools of memory, and which node it adds: changes.hh has the
-// words). A line without parameters says `SYMBOL(cuX, ; words)`. For a refused function the text names the
-// family whose reason docs/coverage.md gives. Anything odder is CUSTOM. noctx and unsafe were measured on
-// driver 580.159.
+// words), leaves W, over W, doubts W (what it leaves at work, what is over when it succeeds, when its post
+// waits for the driver's word: at_work.hh has the words). A line without parameters says `SYMBOL(cuX, ;
+// words)`. For a refused function the text names the family whose reason docs/coverage.md gives. Anything
+// odder is CUSTOM. noctx and unsafe were measured on driver 580.159.
 //
 // A CUSTOM function has a handler on the server and travels under its own opcode, unless words say otherwise:
 // via A B (under the opcode of A or of B, as the call needs; it has no handler), handled (its opcode has a
@@ -23,6 +24,13 @@
 // of its own; it has no handler). Nothing travels for a LOCAL function, but for the question whether an open
 // capture forbids it: of unsafe, and of uncaptured (the stream that it names must not be captured). Neither
 // word speaks of what goes beside a request: memory that is kept twice, frees that were put off, waits.
+//
+// More words: settles (over when it returns if it writes memory of the host; measured on 580), itself
+// (unsafe, and says itself what a capture makes of it: nobody asks before), asks (a question about
+// completion: it begins nothing), of_object (looks at its objects before anything else, even before cuInit),
+// light (a post that makes, marks or changes and begins no work), followed (a post that only a later request
+// sees), overtakes (its post may go out before frees that were put off), workless (leaves no stream anything
+// to do).
 //
 // Everything here is constexpr and has no state.
 #pragma once
@@ -32,6 +40,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "api/at_work.hh"
 #include "api/changes.hh"
 
 namespace outboard::api {
@@ -82,6 +91,11 @@ struct description {
   bool handled = false;  ///< `via`, and its opcode has a handler
   bool aside = false;    ///< travels in the hello of a connection of its own
   bool uncaptured = false;
+  bool settles = false, itself = false, asks = false, of_object = false;
+  bool light = false, followed = false, overtakes = false, workless = false;
+  left_work leaves = left_work::none;
+  api::over over = api::over::nothing;
+  doubt doubts = doubt::none;
   graph_change graph = graph_change::none;
   pool_change pool = pool_change::none;
   added_node adds = added_node::none;
@@ -187,6 +201,17 @@ constexpr bool parse_word(std::string_view word, description& d) {
   if (word == "deferred") return d.deferred = true;
   if (word == "returns") return d.returns = true;
   if (word == "uncaptured") return d.uncaptured = true;
+  if (word == "settles") return d.settles = true;
+  if (word == "itself") return d.itself = true;
+  if (word == "asks") return d.asks = true;
+  if (word == "of_object") return d.of_object = true;
+  if (word == "light") return d.light = true;
+  if (word == "followed") return d.followed = true;
+  if (word == "overtakes") return d.overtakes = true;
+  if (word == "workless") return d.workless = true;
+  if (take_word(word, "leaves")) return find_word(left_words, word, d.leaves);
+  if (take_word(word, "over")) return find_word(over_words, word, d.over);
+  if (take_word(word, "doubts")) return find_word(doubt_words, word, d.doubts);
   if (word == "work") return d.graph = graph_change::may_be_captured, d.work = true;
   if (take_word(word, "graph")) return find_word(graph_words, word, d.graph);
   if (take_word(word, "pool")) return find_word(pool_words, word, d.pool);

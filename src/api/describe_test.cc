@@ -107,6 +107,23 @@ TEST(describe, how_a_function_without_a_request_of_its_own_travels) {
   static_assert(parse(kind::local, "in p; uncaptured").uncaptured);
 }
 
+TEST(describe, what_is_at_work_when_a_call_returns) {
+  constexpr description none = parse(kind::post, "in p");
+  static_assert(none.leaves == left_work::none && none.over == over::nothing && none.doubts == doubt::none);
+  static_assert(!none.settles && !none.itself && !none.asks && !none.of_object);
+  static_assert(!none.light && !none.followed && !none.overtakes && !none.workless);
+  constexpr description some =
+      parse(kind::post, "in p; leaves copies_in, over stream, doubts record, settles");
+  static_assert(some.leaves == left_work::copies_in && copies(some.leaves) && some.over == over::stream &&
+                some.doubts == doubt::record && some.settles);
+  constexpr description plain =
+      parse(kind::post, "in p; itself, asks, of_object, light, followed, overtakes, workless");
+  static_assert(plain.itself && plain.asks && plain.of_object);
+  static_assert(plain.light && plain.followed && plain.overtakes && plain.workless);
+  for (const char* text : {"; leaves", "; leaves nothing", "; over", "; over it", "; doubts", "; doubts all"})
+    EXPECT_EQ(parse(kind::post, text).error, parse_error::word) << text;
+}
+
 TEST(describe, line_breaks_of_a_long_table_line_are_spaces) {
   const description d = parse(kind::call, "out p,\n  in q;\n  unsafe");
   ASSERT_EQ(d.error, parse_error::none);

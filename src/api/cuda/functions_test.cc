@@ -150,9 +150,9 @@ TEST(functions, per_thread_entries_match_their_legacy_line) {
       EXPECT_EQ(a.parameters[i].dir, b.parameters[i].dir) << f.name;
     }
     EXPECT_EQ(std::tie(a.creates, a.destroys, a.preinit, a.noctx, a.fence, a.waits, a.deferred, a.work,
-                       a.graph, a.pool, a.adds),
+                       a.graph, a.pool, a.adds, a.leaves, a.over, a.doubts, a.settles, a.itself, a.asks),
               std::tie(b.creates, b.destroys, b.preinit, b.noctx, b.fence, b.waits, b.deferred, b.work,
-                       b.graph, b.pool, b.adds))
+                       b.graph, b.pool, b.adds, b.leaves, b.over, b.doubts, b.settles, b.itself, b.asks))
         << f.name;
     EXPECT_FALSE(b.unsafe && !a.unsafe) << f.name;
   }

@@ -1,7 +1,6 @@
 // From opcode to handler: the generated handlers of CALL and POST lines, and the hand-written ones.
 #include <vector>
 
-#include "api/cuda/work_calls.hh"
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/session.hh"
 
@@ -56,8 +55,7 @@ outcome generated(call& c) {
     if constexpr (about.waits) complete = ask_completion<Op>(c, execution);
     if (complete == CUDA_ERROR_NOT_READY) c.give_up_turn();
     // The driver may wait for the device; who asks for more meanwhile is another thread of the program's.
-    constexpr bool may_block = api::over_if_of_host(api::function<Op>::name);
-    if (may_block && c.header.kind == wire::frame_kind::call) c.give_up_turn();
+    if (about.settles && c.header.kind == wire::frame_kind::call) c.give_up_turn();
     // A refusal is final: asked again, a lost capture has another answer. And what is known to be done needs
     // no wait, which costs 2 us more on a 580 driver, but for what kernels print: that comes out when one
     // waits.

@@ -24,16 +24,14 @@ struct guarded<Member, CUresult(A...)> {
 };
 
 /// These become nodes themselves (the front-end only has to wait for their answer), or look at more first.
-constexpr bool captured_itself(std::string_view name) {
-  return name.starts_with("cuMemcpy") || name.starts_with("cuMemset") || name == "cuEventQuery" ||
-         name == "cuEventSynchronize" || name.starts_with("cuMemAllocAsync") ||
-         name.starts_with("cuMemFreeAsync") || name.starts_with("cuMemAllocFromPoolAsync");
+constexpr bool captured_itself(const api::description& about) {
+  return about.itself || api::copies(about.leaves) || about.leaves == api::left_work::fills;
 }
 
 template <api::opcode Op, auto Member, class F>
 void guard(api::driver_table& table) {
   if constexpr (requires { api::function<Op>::about; }) {
-    if constexpr (api::function<Op>::about.unsafe && !captured_itself(api::function<Op>::name)) {
+    if constexpr (api::function<Op>::about.unsafe && !captured_itself(api::function<Op>::about)) {
       if (table.*Member != nullptr) table.*Member = &guarded<Member, F>::call;
     }
   }

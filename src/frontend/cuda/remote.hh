@@ -3,7 +3,6 @@
 
 #include <variant>
 
-#include "api/cuda/work_calls.hh"
 #include "frontend/cuda/chapters/capture.hh"
 #include "frontend/cuda/copying/copies.hh"
 #include "frontend/cuda/copying/elsewhere.hh"
@@ -217,7 +216,7 @@ CUresult wait_for(lane& own, request& r, A... arguments) {
   if (code != CUDA_SUCCESS) return code;
   wire::reader outputs = r.reply();
   if (!marshal::decode_reply<Op>(outputs, arguments...)) return r.malformed();
-  if constexpr (api::over_if_of_host(api::function<Op>::name)) {
+  if constexpr (api::function<Op>::about.settles) {
     constexpr bool per_thread = api::function<Op>::name.ends_with("_ptds");
     code = finish_of_host(own, per_thread, arguments...);
   }
@@ -276,8 +275,7 @@ CUresult remote(A... arguments) {
   marshal::encode_request<Op>(r.body(), created, arguments...);
   CUresult code = CUDA_SUCCESS;
   bool waits = detail::must_wait<Op>(arguments...);
-  if constexpr (api::over_if_of_host(api::function<Op>::name))
-    waits = waits || detail::writes_alias(arguments...);
+  if constexpr (about.settles) waits = waits || detail::writes_alias(arguments...);
   if (waits) {
     code = detail::wait_for<Op>(own, r, arguments...);
   } else {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 
 #include "api/cuda/functions.hh"
 #include "frontend/lane.hh"
@@ -19,14 +18,10 @@ CUresult capture_refusal();
 /// Runs a hand-written end that a capture may forbid, though much of it is answered here.
 template <api::opcode Op, class End>
 CUresult unless_captured(End&& end) {
-  // Allocations in stream order become nodes themselves.
-  constexpr std::string_view name = api::function<Op>::name;
-  constexpr bool node = name.starts_with("cuMemAllocAsync") || name.starts_with("cuMemFreeAsync") ||
-                        name.starts_with("cuMemAllocFromPoolAsync");
-  // The legacy stream's copies are refused beside a captured stream that waits for it only: they say so
-  // themselves.
-  constexpr bool copy = name.starts_with("cuMemcpy");
-  if constexpr (api::function<Op>::about.unsafe && !node && !copy) {
+  constexpr const api::description& about = api::function<Op>::about;
+  // Allocations in stream order become nodes themselves. The legacy stream's copies are refused beside a
+  // captured stream that waits for it only: they say so themselves.
+  if constexpr (about.unsafe && !about.itself && !api::copies(about.leaves)) {
     if (any_capture_open()) {
       if (const CUresult refused = capture_refusal(); refused != CUDA_SUCCESS) return refused;
     }
