@@ -103,6 +103,12 @@ const function_info* find_function(std::uint32_t code) {
   return at != std::end(table) && at->code == static_cast<opcode>(code) ? at : nullptr;
 }
 
+const description& about(opcode code) {
+  static constexpr description nothing;
+  const function_info* const known = find_function(static_cast<std::uint32_t>(code));
+  return known ? known->about : nothing;
+}
+
 const function_info* find_function(std::string_view symbol) {
   static const by_name names;
   const auto at = std::ranges::lower_bound(names.order, symbol, {}, &function_info::name);

@@ -24,6 +24,11 @@ enum class opcode : std::uint32_t {
 #undef CHAPTER
 };
 
+/// The entry of a function for programs whose default stream is the thread's own.
+constexpr bool per_thread(std::string_view name) {
+  return name.ends_with("_ptsz") || name.ends_with("_ptds");
+}
+
 /// The name of the chapter an opcode belongs to, empty if none.
 constexpr std::string_view chapter_name(opcode code) {
   switch (static_cast<std::uint32_t>(code) / 1000) {
@@ -54,6 +59,9 @@ std::span<const function_info> functions();
 
 /// The function with this opcode, or nullptr (any number may come from a peer).
 const function_info* find_function(std::uint32_t code);
+
+/// What the line of the function with this opcode says. Of other requests (services): nothing.
+const description& about(opcode code);
 
 /// The function with this exported symbol, or nullptr.
 const function_info* find_function(std::string_view symbol);

@@ -11,9 +11,11 @@ namespace {
 /// cannot be asked, too.
 template <api::opcode Op, class Execution>
 CUresult ask_completion(call& c, Execution& e) {
-  if constexpr (Op == api::opcode::cuStreamSynchronize || Op == api::opcode::cuStreamSynchronize_ptsz) {
-    return c.session.waits().for_stream(c, e.template argument<0>(), Op != api::opcode::cuStreamSynchronize);
-  } else if constexpr (Op == api::opcode::cuEventSynchronize) {
+  constexpr api::over over = api::function<Op>::about.over;
+  if constexpr (over == api::over::stream) {
+    const bool per_thread = api::per_thread(api::function<Op>::name);
+    return c.session.waits().for_stream(c, e.template argument<0>(), per_thread);
+  } else if constexpr (over == api::over::event) {
     return c.session.waits().for_event(c, e.template argument<0>());
   }
   return CUDA_ERROR_NOT_READY;

@@ -131,10 +131,8 @@ bool must_wait(A... arguments) {
 /// For waits and queries: what they ask about.
 template <api::opcode Op, class... A>
 auto question(const lane& own, A... arguments) {
-  if constexpr (asks_completion(Op)) {
-    return idle_question::of(
-        own, arguments...,
-        Op == api::opcode::cuStreamQuery_ptsz || Op == api::opcode::cuStreamSynchronize_ptsz);
+  if constexpr (api::function<Op>::about.asks) {
+    return idle_question::of(own, arguments..., api::per_thread(api::function<Op>::name));
   } else {
     return std::monostate{};
   }
@@ -217,8 +215,7 @@ CUresult wait_for(lane& own, request& r, A... arguments) {
   wire::reader outputs = r.reply();
   if (!marshal::decode_reply<Op>(outputs, arguments...)) return r.malformed();
   if constexpr (api::function<Op>::about.settles) {
-    constexpr bool per_thread = api::function<Op>::name.ends_with("_ptds");
-    code = finish_of_host(own, per_thread, arguments...);
+    code = finish_of_host(own, api::per_thread(api::function<Op>::name), arguments...);
   }
   return code;
 }
@@ -260,7 +257,7 @@ CUresult remote(A... arguments) {
     if (const auto code = detail::elsewhere(*how, arguments...)) return *code;
   }
   [[maybe_unused]] auto idle = detail::question<Op>(own, arguments...);
-  if constexpr (asks_completion(Op)) {
+  if constexpr (about.asks) {
     if (idle.known_idle()) return CUDA_SUCCESS;
   }
   request r(Op, own);
@@ -291,7 +288,7 @@ CUresult remote(A... arguments) {
     }
   }
   if (code == CUDA_SUCCESS) detail::release_destroyed<Op>(arguments...);
-  if constexpr (asks_completion(Op)) {
+  if constexpr (about.asks) {
     if (code == CUDA_SUCCESS) idle.now_idle();
   }
   return code;

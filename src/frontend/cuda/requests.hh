@@ -12,15 +12,7 @@
 
 namespace outboard::frontend::cuda {
 
-/// Questions about completion: they begin nothing, so they are no activity.
-constexpr bool asks_completion(api::opcode code) {
-  using enum api::opcode;
-  return code == cuStreamQuery || code == cuStreamQuery_ptsz || code == cuStreamSynchronize ||
-         code == cuStreamSynchronize_ptsz || code == cuEventQuery || code == cuEventSynchronize ||
-         code == cuCtxSynchronize;
-}
-
-/// For a reply that no server sends: ends the session, and returns the code of all calls from then on.
+/// The reply to this request cannot be: ends the session, and gives what all calls answer from then on.
 [[nodiscard]] CUresult malformed_reply(api::opcode code);
 
 /// A request under construction in the calling thread's buffer; one at a time per thread.
@@ -28,6 +20,7 @@ class request {
  public:
   request(api::opcode code, lane& own)
       : code_(code),
+        about_(api::about(code)),
         own_(own),
         server_(*process::instance().server()),
         writer_((own.request.clear(), own.request)) {}
@@ -45,7 +38,7 @@ class request {
 
   CUresult post(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     if (process::instance().synchronous()) return call(bulk, land);
-    if (!freed_blocks::may_pass(code_)) send_frees();
+    if (!about_.overtakes) send_frees();
     if (host_memory_in_use()) {
       const CUresult code = before_request(own_, code_, own_.request, bulk, copies_alone_);
       if (code != CUDA_SUCCESS) return code;
@@ -63,7 +56,7 @@ class request {
     if (code_ != api::opcode::cuMemAllocAsync) send_frees();  // that one looks after them itself
     const CUresult code = host_memory_in_use() ? coherent_call(bulk, land)
                                                : server_.call(outgoing_request(bulk), own_.reply, land);
-    if (!asks_completion(code_)) process::instance().work().note(own_.id);
+    if (!about_.asks) process::instance().work().note(own_.id);  // a question is no activity
     return code;
   }
 
@@ -85,24 +78,8 @@ class request {
     if (freed.any()) [[unlikely]]
       freed.send(server_, own_.id);
   }
-  /// What makes, marks or changes, and begins no work.
-  static pace pace_of(api::opcode code) {
-    using enum api::opcode;
-    switch (code) {
-      case cuEventCreate:
-      case cuEventDestroy_v2:
-      case cuEventRecord:
-      case cuEventRecord_ptsz:
-      case cuStreamWaitEvent:
-      case cuStreamWaitEvent_ptsz:
-      case cuStreamDestroy_v2:
-      case cuMemFreeAsync:
-        return pace::light;
-      case cuGraphExecNodeSetParams:  // only a later request sees it
-        return pace::followed;
-      default:
-        return pace::work;
-    }
+  static pace pace_of(const api::description& about) {
+    return about.light ? pace::light : about.followed ? pace::followed : pace::work;
   }
   outgoing outgoing_request(std::span<const std::byte> bulk) const {
     return {static_cast<std::uint32_t>(code_), own_.id, context_, own_.request, bulk, how_};
@@ -112,10 +89,11 @@ class request {
   }
 
   api::opcode code_;
+  const api::description& about_;
   lane& own_;
   session& server_;
   std::uint64_t context_ = own_.running_context();
-  pace how_ = pace_of(code_);
+  pace how_ = pace_of(about_);
   bool copies_alone_ = false;
   wire::writer writer_;
 };

@@ -52,26 +52,4 @@ void freed_blocks::send_down_to(std::uint64_t bytes, session& server, std::uint3
   if (blocks_.empty()) any_.store(false, std::memory_order_release);
 }
 
-bool freed_blocks::may_pass(api::opcode code) {
-  using enum api::opcode;
-  switch (code) {
-    case cuLaunchKernel:
-    case cuLaunchKernelEx:
-    case cuMemcpyHtoD_v2:
-    case cuMemcpyDtoH_v2:
-    case cuMemcpyAsync:
-    case cuMemcpyDtoDAsync_v2:
-    case cuMemcpyDtoDAsync_v2_ptsz:
-    case cuMemsetD8Async:
-    case cuMemsetD8Async_ptsz:
-    case cuMemsetD16Async:
-    case cuMemsetD16Async_ptsz:
-    case cuMemsetD32Async:
-    case cuMemsetD32Async_ptsz:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace outboard::frontend

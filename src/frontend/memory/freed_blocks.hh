@@ -48,9 +48,6 @@ class freed_blocks {
   /// whichever thread sent them.
   void send(session& server, std::uint32_t lane) { send_down_to(0, server, lane); }
 
-  /// May a post with this opcode go out before them?
-  static bool may_pass(api::opcode code);
-
  private:
   void send_down_to(std::uint64_t bytes, session& server, std::uint32_t lane);
 

@@ -54,12 +54,12 @@ TEST(freed_blocks, keeps_no_more_than_so_many) {
 }
 
 TEST(freed_blocks, only_work_on_a_stream_goes_before_them) {
-  EXPECT_TRUE(freed_blocks::may_pass(api::opcode::cuLaunchKernel));
-  EXPECT_TRUE(freed_blocks::may_pass(api::opcode::cuMemcpyHtoD_v2));
+  EXPECT_TRUE(api::about(api::opcode::cuLaunchKernel).overtakes);
+  EXPECT_TRUE(api::about(api::opcode::cuMemcpyHtoD_v2).overtakes);
   for (const auto code :
        {api::opcode::cuEventRecord, api::opcode::cuStreamWaitEvent, api::opcode::cuGraphLaunch,
         api::opcode::cuStreamDestroy_v2, api::opcode::cuMemFreeAsync, api::opcode::cuLaunchHostFunc})
-    EXPECT_FALSE(freed_blocks::may_pass(code)) << static_cast<unsigned>(code);
+    EXPECT_FALSE(api::about(code).overtakes) << static_cast<unsigned>(code);
 }
 
 }  // namespace

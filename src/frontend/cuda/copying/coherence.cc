@@ -137,12 +137,11 @@ std::optional<work_flow> flow_of(const lane& own, api::opcode code, std::span<co
 }
 
 /// Which flow a wait or query has told of.
-std::optional<work_flow> asked_flow(const lane& own, api::opcode code, std::span<const std::byte> payload) {
-  using enum api::opcode;
-  const bool per_thread = code == cuStreamQuery_ptsz || code == cuStreamSynchronize_ptsz;
-  if (!per_thread && code != cuStreamQuery && code != cuStreamSynchronize) return std::nullopt;
+std::optional<work_flow> asked_flow(const lane& own, const api::function_info& asked,
+                                    std::span<const std::byte> payload) {
+  if (asked.about.over != api::over::stream) return std::nullopt;
   wire::reader from(payload);
-  return flow_in(own, from.get<std::uint64_t>(), per_thread);
+  return flow_in(own, from.get<std::uint64_t>(), api::per_thread(asked.name));
 }
 
 /// Events say later what is complete.
@@ -353,10 +352,10 @@ CUresult after_call(lane& own, api::opcode code, std::uint64_t context, std::spa
   if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
   // A free waits for all work of the context, too. (A green one's wait is for a part of what its owner has at
   // work, which is known by the owner: that tells of nothing.)
-  const bool of_context = code == api::opcode::cuCtxSynchronize || code == api::opcode::cuMemFree_v2;
-  const bool of_event = code == api::opcode::cuEventSynchronize || code == api::opcode::cuEventQuery;
+  const bool of_context = about->about.over == api::over::context;
+  const bool of_event = about->about.over == api::over::event;
   const std::uint64_t event = of_event ? wire::reader(payload).get<std::uint64_t>() : 0;
-  const auto flow = of_context || of_event ? std::nullopt : asked_flow(own, code, payload);
+  const auto flow = asked_flow(own, *about, payload);
   if (of_context) p.memory().live().context_over(context, mark.live);
   if (of_event) p.memory().live().event_over(event);
   if (flow) p.memory().live().over(*flow, mark.live);
