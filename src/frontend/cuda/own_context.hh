@@ -36,7 +36,7 @@ CUresult in_its_context(End&& end, A... arguments) {
       ((std::is_same_v<A, CUstream> || std::is_same_v<A, const CUlaunchConfig*>) || ...);
   constexpr bool array = Op == api::opcode::cuArrayDestroy || Op == api::opcode::cuMipmappedArrayDestroy;
   if constexpr (names_stream || array) {
-    constexpr bool copy = api::function<Op>::name.starts_with("cuMemcpy");
+    constexpr bool copy = api::copies(api::function<Op>::about.leaves);
     if (lane& own = this_lane(); copy || !own.current()) [[unlikely]] {
       context_state* context = nullptr;
       if constexpr (array) {

@@ -15,40 +15,29 @@
 namespace outboard::frontend::cuda {
 namespace {
 
+using api::left_work;
+
 /// After which kernels, or copies and fills that read and write memory by address, may be at work.
-bool begins_work(const api::function_info& about) {
-  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset", "cuStreamWrite",
-                                      "cuStreamWaitValue", "cuStreamBatch", "cuMemPrefetch", "cuMemBatch"}) {
-    if (about.name.starts_with(name)) return true;
-  }
-  return false;
+bool begins_work(left_work left) {
+  return left != left_work::none && left != left_work::preparations && left != left_work::order;
 }
 
-bool names_words(const api::function_info& about) {
-  return about.name.starts_with("cuStreamWaitValue") || about.name.starts_with("cuStreamWriteValue");
+bool names_words(left_work left) {
+  return left == left_work::waits_for_word || left == left_work::writes_word;
 }
 
 /// Begins work that may look at words of the host, or write them, before it is over.
-bool may_look(const api::function_info& about) {
-  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuStreamBatchMemOp"}) {
-    if (about.name.starts_with(name)) return true;
-  }
-  return names_words(about);
+bool may_look(left_work left) {
+  return left == left_work::kernels || left == left_work::functions || left == left_work::graphs ||
+         left == left_work::operations || names_words(left);
 }
-
-/// Begins work that may touch what kernels know, and nothing else that both sides have.
-bool of_kernels_alone(const api::function_info& about) {
-  return about.name.starts_with("cuLaunch") && !about.name.starts_with("cuLaunchHostFunc");
-}
-
-/// Reads memory of the device only, for ordinary memory of the program.
-bool only_reads(const api::function_info& about) { return about.name.starts_with("cuMemcpyDtoH"); }
 
 /// A stream that waits for another one's event comes behind its kernels. (Copies from the program's memory
-/// to the device's own change nothing of both sides; those to managed memory are waited for.)
-bool brings_results(const api::function_info& about, api::opcode code) {
-  if (about.name.starts_with("cuStreamWaitEvent")) return true;
-  return begins_work(about) && !only_reads(about) && code != api::opcode::cuMemcpyHtoD_v2;
+/// to the device's own change nothing of both sides; those to managed memory are waited for. Those to
+/// ordinary memory of the program read the device's only.)
+bool brings_results(left_work left) {
+  if (left == left_work::order) return true;
+  return begins_work(left) && left != left_work::copies_in && left != left_work::copies_out;
 }
 
 /// The same where both sides have one memory, page-locked and shared: what is written there needs no fetch.
@@ -65,18 +54,23 @@ bool brings_shared_results(api::opcode code, std::span<const std::byte> payload)
     const auto body = marshal::take_body<marshal::copy_across_body>(from);
     return marshal::on_stream(body.how) && (p.memory().arena().holds(body.to) || same_pages(body.to));
   }
-  if (code == cuGraphLaunch || code == cuStreamWaitEvent || code == cuStreamWaitEvent_ptsz) return true;
-  if (!p.memory().host_memory_mapped()) return false;
-  const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
-  return about && brings_results(*about, code);
+  const left_work left = api::about(code).leaves;
+  if (left == left_work::graphs || left == left_work::order) return true;
+  return p.memory().host_memory_mapped() && brings_results(left);
 }
 
 /// Launches and fills may carry the error of an earlier one, but say nothing of what is complete.
-bool learns_of_completion(const api::function_info& about) {
-  for (const std::string_view name : {"cuLaunch", "cuGraphLaunch", "cuGraphUpload", "cuMemset"}) {
-    if (about.name.starts_with(name)) return false;
+bool learns_of_completion(const api::description& about) {
+  switch (about.leaves) {
+    case left_work::kernels:
+    case left_work::functions:
+    case left_work::graphs:
+    case left_work::preparations:
+    case left_work::fills:
+      return false;
+    default:
+      return about.deferred || about.waits;
   }
-  return about.about.deferred || about.about.waits;
 }
 
 work_flow flow_in(const lane& own, std::uint64_t stream, bool per_thread) {
@@ -89,7 +83,8 @@ work_flow flow_in(const lane& own, std::uint64_t stream, bool per_thread) {
 }
 
 /// The flow of a request that begins work. Nothing: it is over when the call returns, or is no work yet.
-std::optional<work_flow> flow_of(const lane& own, api::opcode code, std::span<const std::byte> payload) {
+std::optional<work_flow> flow_of(const lane& own, const api::function_info& asked,
+                                 std::span<const std::byte> payload) {
   using enum api::opcode;
   if (any_capture_open()) return std::nullopt;
   wire::reader from(payload);
@@ -97,8 +92,7 @@ std::optional<work_flow> flow_of(const lane& own, api::opcode code, std::span<co
     if (!marshal::on_stream(how)) return std::nullopt;
     return flow_in(own, stream, marshal::per_thread(how));
   };
-  const std::string_view name = api::find_function(static_cast<std::uint32_t>(code))->name;
-  switch (code) {
+  switch (asked.code) {
     case cuLaunchKernel:
     case cuLaunchKernelEx: {
       marshal::launch_body head;
@@ -126,12 +120,13 @@ std::optional<work_flow> flow_of(const lane& own, api::opcode code, std::span<co
     default:
       break;
   }
-  const bool per_thread = name.ends_with("_ptsz") || name.ends_with("_ptds");
-  const bool async = name.find("Async") != name.npos;
-  if (name.starts_with("cuStream") && payload.size() >= sizeof(std::uint64_t))
+  const bool per_thread = api::per_thread(asked.name);
+  const left_work left = asked.about.leaves;
+  const bool of_words = names_words(left) || left == left_work::operations;
+  if (of_words && payload.size() >= sizeof(std::uint64_t))
     return flow_in(own, from.get<std::uint64_t>(), per_thread);
-  if (!name.starts_with("cuMemset")) return work_flow{own.context_handle(), work_flow::of_lane(own.id)};
-  if (!async || payload.size() < sizeof(std::uint64_t)) return flow_in(own, 0, per_thread);
+  if (left != left_work::fills) return work_flow{own.context_handle(), work_flow::of_lane(own.id)};
+  if (asked.about.settles || payload.size() < sizeof(std::uint64_t)) return flow_in(own, 0, per_thread);
   wire::reader last(payload.last(sizeof(std::uint64_t)));
   return flow_in(own, last.get<std::uint64_t>(), per_thread);
 }
@@ -312,34 +307,35 @@ CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> 
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about) return CUDA_SUCCESS;
   note_event(own, code, payload);
-  const bool works = begins_work(*about);
-  if (brings_results(*about, code)) expect_results(own);
-  if (!works && !learns_of_completion(*about)) return CUDA_SUCCESS;
-  const auto flow = works && !only_reads(*about) ? flow_of(own, code, payload) : std::nullopt;
+  const left_work left = about->about.leaves;
+  const bool works = begins_work(left), only_reads = left == left_work::copies_out;
+  if (brings_results(left)) expect_results(own);
+  if (!works && !learns_of_completion(about->about)) return CUDA_SUCCESS;
+  const auto flow = works && !only_reads ? flow_of(own, *about, payload) : std::nullopt;
   if (!bulk.empty() && p.memory().managed().started()) p.memory().managed().uploaded(bulk);
   if (flow && p.memory().managed().started()) {
-    own.managed_work = p.memory().managed().begin(*flow, payload, code == api::opcode::cuGraphLaunch);
+    own.managed_work = p.memory().managed().begin(*flow, payload, left == left_work::graphs);
   }
   // A wait or a question may be for what a kernel does that looks at the host's writes.
-  const bool for_kernels = !works || of_kernels_alone(*about);
+  const bool for_kernels = !works || left == left_work::kernels;
   do {
     if (const CUresult sent = send_changes(own, for_kernels); sent != CUDA_SUCCESS)
       return after_leaving(own), sent;
   } while (p.memory().managed().started() &&
            p.memory().managed().reach(flow.value_or(work_flow{}), own.managed_work));
-  const bool touches = !of_kernels_alone(*about) || p.memory().mirrors().any_for_kernels();
-  if (works && touches && !only_reads(*about)) {
+  // Kernels touch what they know, and nothing else that both sides have.
+  const bool touches = left != left_work::kernels || p.memory().mirrors().any_for_kernels();
+  if (works && touches && !only_reads) {
     own.mirrors_work = flow ? flow->context : own.context_handle();
     p.memory().mirrors().work_begins(own.mirrors_work);
   }
-  if (flow && may_look(*about) && p.memory().mirrors().any_live()) {
-    if (names_words(*about) && payload.size() >= 2 * sizeof(std::uint64_t)) {
+  if (flow && may_look(left) && p.memory().mirrors().any_live()) {
+    if (names_words(left) && payload.size() >= 2 * sizeof(std::uint64_t)) {
       wire::reader from(payload.subspan(sizeof(std::uint64_t)));
       p.memory().mirrors().name_word(from.get<std::uint64_t>());
     }
     own.live_work = flow;
-    own.awaits_word =
-        about->name.starts_with("cuStreamWaitValue") || about->name.starts_with("cuStreamBatch");
+    own.awaits_word = left == left_work::waits_for_word || left == left_work::operations;
   }
   return CUDA_SUCCESS;
 }
@@ -349,7 +345,7 @@ CUresult after_call(lane& own, api::opcode code, std::uint64_t context, std::spa
   process& p = process::instance();
   if (!p.memory().mirrors().any() || !p.memory().mirrors().fetch_needed()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
-  if (!about || !learns_of_completion(*about)) return CUDA_SUCCESS;
+  if (!about || !learns_of_completion(about->about)) return CUDA_SUCCESS;
   // A free waits for all work of the context, too. (A green one's wait is for a part of what its owner has at
   // work, which is known by the owner: that tells of nothing.)
   const bool of_context = about->about.over == api::over::context;
