@@ -64,22 +64,23 @@ bool unknown_address(const api::parameter& p, T argument, std::uint64_t bytes) {
 
 /// Bytes that a fill or copy touches from its address on: a fill that runs over the end of its block must get
 /// the driver's own answer at once. 1 where the line has no such extent.
-template <class... A>
-std::uint64_t extent(std::string_view name, const api::description& about, A... arguments) {
+template <api::opcode Op, class... A>
+std::uint64_t extent(A... arguments) {
+  constexpr const api::description& about = api::function<Op>::about;
   const std::array<std::uint64_t, sizeof...(A) + 1> values{marshal::counting_value(arguments)..., 0};
-  const auto value = [&](std::string_view parameter) {
+  [[maybe_unused]] const auto value = [&](std::string_view parameter) {
     const std::size_t i = api::detail::index_of(about, parameter);
     return i == api::no_parameter ? std::uint64_t{1} : values[i];
   };
-  const auto is = [&](std::string_view prefix) { return name.starts_with(prefix); };
-  const std::uint64_t element = name.find("D32") != name.npos ? 4 : name.find("D16") != name.npos ? 2 : 1;
   std::uint64_t bytes = 1;
-  if (is("cuMemsetD2D")) {
-    const std::uint64_t height = value("Height");
-    bytes = height ? (height - 1) * value("dstPitch") + value("Width") * element : 0;
-  } else if (is("cuMemset")) {
-    bytes = value("N") * element;
-  } else if (is("cuMemcpyDtoD") || is("cuMemcpyPeer")) {
+  if constexpr (about.leaves == api::left_work::fills) {
+    if constexpr (fills_rows<A...>) {
+      const std::uint64_t height = value("Height");
+      bytes = height ? (height - 1) * value("dstPitch") + value("Width") * filled_with<A...> : 0;
+    } else {
+      bytes = value("N") * filled_with<A...>;
+    }
+  } else if constexpr (about.leaves == api::left_work::copies) {
     bytes = value("ByteCount");
   }
   return bytes ? bytes : 1;
@@ -114,16 +115,10 @@ template <api::opcode Op, class... A>
 bool must_wait(A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   if (about.how == api::kind::call || process::instance().synchronous()) return true;
-  // The server says whether capture forbids it, or cannot take it in.
-  constexpr bool between_devices = api::function<Op>::name.starts_with("cuMemcpyPeer");
-  if ((about.unsafe || between_devices) && any_capture_open()) return true;
+  if (about.unsafe && any_capture_open()) return true;  // the server says whether capture forbids it
   if ((between_processes(arguments) || ...)) return true;
-  if constexpr (Op == api::opcode::cuEventCreate) {  // the driver says at once what it thinks of odd flags
-    constexpr unsigned plain = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
-    if ((pick<1>(arguments...) & ~plain) != 0) return true;
-  }
   if (doubtful<Op>(arguments...)) return true;
-  [[maybe_unused]] const std::uint64_t bytes = extent(api::function<Op>::name, about, arguments...);
+  [[maybe_unused]] const std::uint64_t bytes = extent<Op>(arguments...);
   std::size_t i = 0;
   return ((unknown_address(about.parameters[i++], arguments, bytes)) || ...);
 }
@@ -141,12 +136,11 @@ auto question(const lane& own, A... arguments) {
 /// Copies within device memory: how they take their place among the rest.
 template <api::opcode Op>
 constexpr std::optional<marshal::flavour> copies_device_memory() {
-  using enum api::opcode;
-  if (Op == cuMemcpyDtoD_v2) return marshal::flavour::sync;
-  if (Op == cuMemcpyDtoD_v2_ptds) return marshal::flavour::sync_per_thread;
-  if (Op == cuMemcpyDtoDAsync_v2) return marshal::flavour::stream;
-  if (Op == cuMemcpyDtoDAsync_v2_ptsz) return marshal::flavour::stream_per_thread;
-  return std::nullopt;
+  constexpr const api::description& about = api::function<Op>::about;
+  constexpr bool per_thread = api::per_thread(api::function<Op>::name);
+  if (about.doubts != api::doubt::other_device) return std::nullopt;
+  if (about.settles) return per_thread ? marshal::flavour::sync_per_thread : marshal::flavour::sync;
+  return per_thread ? marshal::flavour::stream_per_thread : marshal::flavour::stream;
 }
 
 inline std::optional<CUresult> elsewhere(marshal::flavour how, CUdeviceptr to, CUdeviceptr from,
@@ -154,15 +148,8 @@ inline std::optional<CUresult> elsewhere(marshal::flavour how, CUdeviceptr to, C
   return copy_elsewhere(to, from, size, stream, how);
 }
 
-/// Calls on an object alone: its handle is looked at even before cuInit, and its context must be alive.
-constexpr bool of_object(std::string_view name) {
-  for (const std::string_view prefix :
-       {"cuEventQuery", "cuEventSynchronize", "cuEventDestroy", "cuEventElapsedTime", "cuStreamDestroy"}) {
-    if (name.starts_with(prefix)) return true;
-  }
-  return false;
-}
-
+/// Of calls on an object alone (`of_object`): its handle is looked at even before cuInit, and its context
+/// must be alive.
 template <class T>
 CUresult check_object(T argument) {
   if constexpr (std::is_same_v<T, CUevent> || std::is_same_v<T, CUstream>) {
@@ -240,14 +227,14 @@ CUresult remote(A... arguments) {
   constexpr const api::description& about = api::function<Op>::about;
   process& p = process::instance();
   lane& own = this_lane();
-  if constexpr (detail::of_object(api::function<Op>::name)) {
+  if constexpr (about.of_object) {
     CUresult code = CUDA_SUCCESS;
     ((code == CUDA_SUCCESS ? code = detail::check_object(arguments) : code), ...);
     if (code != CUDA_SUCCESS) return code;
   }
   if (const CUresult code = p.gate(about, own); code != CUDA_SUCCESS) return code;
   if (const CUresult code = detail::check_all<Op>(arguments...); code != CUDA_SUCCESS) return code;
-  if constexpr (detail::of_object(api::function<Op>::name)) {
+  if constexpr (about.of_object) {
     CUresult code = CUDA_SUCCESS;
     ((code == CUDA_SUCCESS ? code = detail::check_object_context(arguments) : code), ...);
     if (code != CUDA_SUCCESS) return code;
