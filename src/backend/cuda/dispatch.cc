@@ -31,9 +31,9 @@ void tell_work(call& c, const Execution& e) {
     const auto first = e.template argument<0>();
     const auto last = e.template argument<about.arity - 1>();
     if constexpr (std::is_same_v<decltype(last), const CUstream>) {
-      c.works_on(last, name.ends_with("_ptsz"));
+      c.works_on(last, api::per_thread(name));
     } else if constexpr (std::is_same_v<decltype(first), const CUstream>) {
-      c.works_on(first, name.ends_with("_ptsz"));
+      c.works_on(first, api::per_thread(name));
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/cuda/functions.hh"
 #include "frontend/cuda/chapters/capture.hh"
 #include "frontend/cuda/ends.hh"
 
@@ -80,8 +81,8 @@ capture capture_of(const tool_call& call) {
   capture now;
   const CUgraphNode* last = nullptr;
   std::size_t count = 0;
-  const auto ask = std::string_view(call.name).ends_with("_ptsz") ? cuda::ends::cuStreamGetCaptureInfo_v2_ptsz
-                                                                  : cuda::ends::cuStreamGetCaptureInfo_v2;
+  const auto ask = api::per_thread(call.name) ? cuda::ends::cuStreamGetCaptureInfo_v2_ptsz
+                                              : cuda::ends::cuStreamGetCaptureInfo_v2;
   if (ask(stream, &status, nullptr, &now.graph, &last, &count) != CUDA_SUCCESS ||
       status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
     return {};

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "api/cuda/functions.hh"
 #include "api/cupti/names.hh"
 #include "base/steady.hh"
 #include "frontend/context.hh"
@@ -33,8 +34,6 @@ std::optional<T> take_ended() {
   T* const wanted = std::get_if<T>(&ended);
   return wanted ? std::optional<T>(std::move(*wanted)) : std::nullopt;
 }
-
-bool per_thread(std::string_view name) { return name.ends_with("_ptsz") || name.ends_with("_ptds"); }
 
 }  // namespace
 
@@ -97,7 +96,7 @@ void tool_of_program::entered(lane& own, tool_call& call) {
   driver_was_there = process::instance().usable();
   if (f.leaves_work && activities.any()) {
     const std::uint32_t context = numbers.of_context(own.context_handle());
-    const std::uint32_t stream = numbers.of_stream(context, call.stream, per_thread(call.name));
+    const std::uint32_t stream = numbers.of_stream(context, call.stream, api::per_thread(call.name));
     bool pageable = false;
     if (f.host_argument != 0) {
       const auto* const arguments = static_cast<const std::uint64_t*>(call.parameters);
@@ -158,7 +157,7 @@ void tool_of_program::note_memory(const lane& own, const tool_call& call, const 
   shown.context = numbers.of_context(block.context ? block.context : own.context_handle());
   if (f.async)
     shown.stream =
-        numbers.of_stream(numbers.of_context(own.context_handle()), call.stream, per_thread(call.name));
+        numbers.of_stream(numbers.of_context(own.context_handle()), call.stream, api::per_thread(call.name));
   activities.note_memory(made.begin, std::move(shown));
 }
 
@@ -170,7 +169,7 @@ void tool_of_program::note_wait(const lane& own, const tool_call& call, const ma
   wait.context = numbers.of_context(own.context_handle());
   const bool whole = f.synchronizes == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
   wait.stream =
-      whole ? ~std::uint32_t{0} : numbers.of_stream(wait.context, call.stream, per_thread(call.name));
+      whole ? ~std::uint32_t{0} : numbers.of_stream(wait.context, call.stream, api::per_thread(call.name));
   if (f.waited_event != 0)
     wait.event = numbers.of_event(static_cast<const void* const*>(call.parameters)[f.waited_event - 1]);
   activities.note_wait(wait);
@@ -227,7 +226,7 @@ void tool_of_program::left(lane& own, tool_call& call) {
   if (f.records_event && made.result == CUDA_SUCCESS && activities.wants_events()) {
     const std::uint32_t context = numbers.of_context(own.context_handle());
     activities.note_event({made.number, context,
-                           numbers.of_stream(context, call.stream, per_thread(call.name)),
+                           numbers.of_stream(context, call.stream, api::per_thread(call.name)),
                            numbers.of_event(*static_cast<const void* const*>(call.parameters)),
                            own.owner() ? static_cast<std::uint32_t>(own.owner()->device) : 0});
   }
