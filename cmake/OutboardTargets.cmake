@@ -1,7 +1,7 @@
 # outboard_library(NAME [FOLDERS inner...] [APART inner<inner...] [USES folder...] [LIBRARIES lib...] [PRECOMPILE header...]):
-# the folder's *.cc and those of the inner folders that it names become the static library outboard_NAME, whose link list USES is the
-# include rule of them all (tests/house/include_rules.py checks it); their *_test.cc become one gtest program NAME_test.
-# PRECOMPILE: headers below src/ that most of its files include.
+# the folder's *.cc and those of the inner folders that it names become the static library outboard_NAME, whose link list
+# USES is the include rule of them all; APART keeps two of its inner folders apart (tests/house/include_rules.py checks
+# both). Their *_test.cc become one gtest program NAME_test. PRECOMPILE: headers below src/ that most of its files include.
 if(OUTBOARD_CLIENT)
   find_package(GTest)  # of the other machine: without it the tests beside the code cannot be built for it
 else()
@@ -65,6 +65,12 @@ function(outboard_library name)
   if(arg_PRECOMPILE)
     outboard_precompile(${target} ${arg_PRECOMPILE})
   endif()
+  # A precompiled header is in every file: what is kept apart from some of it is compiled without.
+  foreach(pair ${arg_APART})
+    string(REGEX REPLACE "<.*" "" folder ${pair})
+    file(GLOB apart CONFIGURE_DEPENDS ${folder}/*.cc)
+    set_source_files_properties(${apart} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  endforeach()
   if(tests)
     string(REPLACE "/" "_" test_target ${name}_test)
     set(when_asked "")

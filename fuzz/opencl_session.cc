@@ -108,7 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::begin_anew();
   static const api::opencl::function_table table = fuzz::platform_table();
   backend::session_request request;
-  request.speaks = [](backend::session_core& core) {
+  request.make_api = [](backend::session_core& core) {
     return std::make_unique<backend::opencl::session>(core, table);
   };
   const backend::session_end end =

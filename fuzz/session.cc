@@ -58,7 +58,7 @@ std::vector<std::byte> client_bytes(std::span<const std::byte> input) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   backend::session_request request;
-  request.speaks = backend::speak_cuda({.device = &the_mock()});
+  request.make_api = backend::speak_cuda({.device = &the_mock()});
   (void)fuzz::serve_whole(client_bytes(std::as_bytes(std::span(data, size))), std::move(request));
   return 0;
 }

@@ -48,7 +48,7 @@ def read_rules(source):
             if name not in (folder, folder.replace("/", "_")):
                 raise SystemExit(f"{listfile}: target {name} does not carry its folder's name {folder}")
             rules[folder] = (set(lists["USES"]), set(lists["TEST_USES"]),
-                             [tuple(pair.split("<")) for pair in lists["APART"]])
+                             [pair.split("<") for pair in lists["APART"]])
     return rules
 
 
@@ -99,7 +99,11 @@ def violations(source):
     rules = read_rules(source)
     by_target = {folder.replace("/", "_"): folder for folder in rules}
     bad = list(not_compiled(source, rules))
-    for folder, (uses, tests, _) in sorted(rules.items()):
+    for folder, (uses, tests, apart) in sorted(rules.items()):
+        for pair in apart:
+            if len(pair) != 2 or not all((source / folder / inner).is_dir() for inner in pair):
+                bad.append(f"src/{folder}/CMakeLists.txt: APART {'<'.join(pair)} names no two folders of it")
+                pair[:] = []
         for used in sorted(uses | tests):
             if used not in rules:
                 bad.append(f"src/{folder}/CMakeLists.txt: uses {used}, which is no folder of src/")
@@ -134,7 +138,7 @@ def violations(source):
             if theirs not in allowed:
                 bad.append(f'{where}: {own} may not include "{target}" of {theirs}; it may use: '
                            f"{', '.join(sorted(allowed - {own})) or 'nothing'}")
-            for one, other in apart:
+            for one, other in filter(None, apart):
                 if name.startswith(f"{own}/{one}/") and target.startswith(f"{own}/{other}/"):
                     bad.append(f'{where}: {own}/{one} may not include "{target}": they are APART')
     return bad
@@ -178,6 +182,8 @@ def self_test():
         expect("wire/y.cc", '#include "part/inner/i.hh"\n', "of part/inner")
         expect("part/y.cc", '#include "part/inner/i.hh"\n', "part may not include")
         expect("shim/s.cc", '#include "part/inner/i.hh"\n', "shim may not include")
+        expect("part/CMakeLists.txt", "outboard_library(part FOLDERS room hall APART room<gone USES wire)\n", "names no two")
+        expect("part/CMakeLists.txt", "outboard_library(part FOLDERS room hall APART room USES wire)\n", "names no two")
         expect("wire/y.cc", '#include "w.hh"\n', "write the path from src/")
         expect("wire/y.cc", '#include "base/gone.hh"\n', "does not exist")
         expect("wire/CMakeLists.txt", "outboard_library(wire USES base nowhere)", "no folder of src/")

@@ -329,7 +329,6 @@ void copies() {
   forget(twice);
 }
 
-/// The memory belongs to no context.
 /// A device's memory in the same range: what is said of both at once holds for each.
 void beside_a_devices() {
   CUmemAllocationProp p = properties();
@@ -361,6 +360,7 @@ void beside_a_devices() {
   MUST(cuMemAddressFree(at, 2 * size));
 }
 
+/// The memory belongs to no context.
 void outlives_a_reset() {
   const CUmemGenericAllocationHandle memory = make();
   const CUdeviceptr at = map(memory);

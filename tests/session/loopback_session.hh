@@ -60,7 +60,7 @@ class loopback_session : public testing::Test {
       request.id = 1;
       backend::cuda_terms terms{.device = &used()};
       adjust(request, terms);
-      request.speaks = backend::speak_cuda(terms);
+      request.make_api = backend::speak_cuda(terms);
       end_ = backend::serve_session(std::move(request));
     });
     read_welcome();

@@ -5,21 +5,21 @@
 namespace outboard::backend {
 
 call::call(cuda_session& s, request_at_hand& r)
-    : at_hand(r),
-      session(s),
+    : session(s),
       core(r.core),
       own(static_cast<cuda_lane&>(r.own)),
       header(r.header),
       body(r.body),
       reply(r.reply),
-      scratch(r.scratch) {}
+      scratch(r.scratch),
+      at_hand_(r) {}
 
 const api::driver_table& call::driver() const { return session.driver(); }
 object_tables& call::objects() const { return session.objects(); }
 
 void call::give_up_turn() {
   account_for_work();
-  at_hand.give_up_turn();
+  at_hand_.give_up_turn();
 }
 
 bool call::enter(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra) {
@@ -46,7 +46,7 @@ void call::account_for_work() {
 
 record call::as_record() const {
   // `body` has been walked already; the frame still holds the whole payload.
-  return {header.ticket, header.opcode, header.context, at_hand.asked.payload};
+  return {header.ticket, header.opcode, header.context, at_hand_.asked.payload};
 }
 
 }  // namespace outboard::backend

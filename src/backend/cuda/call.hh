@@ -17,7 +17,6 @@ class cuda_lane;
 struct call {
   call(cuda_session& s, request_at_hand& r);
 
-  request_at_hand& at_hand;
   cuda_session& session;
   session_core& core;
   cuda_lane& own;
@@ -46,8 +45,14 @@ struct call {
   /// The handler is through, or gives its turn up: where nothing was said of its work, it may be anywhere.
   void account_for_work();
 
+  /// The request itself, for code of every API: it leaves the device no work.
+  request_at_hand& without_work() { return told_work = true, at_hand_; }
+
   /// The request as a record of the object it makes or changes.
   record as_record() const;
+
+ private:
+  request_at_hand& at_hand_;
 };
 
 using handler = outcome (*)(call&);

@@ -46,7 +46,7 @@ bool is_sticky(CUresult code) {
 }
 
 outcome cuda_session::carry_out(request_at_hand& request) {
-  if (!late_.enter(objects_)) return outcome::malformed();
+  if (!late_.enter(objects_)) return core_.fail(id_of_late_taken), outcome::malformed();
   device::request_under_way = request.header.ticket;
   const handler handle = find_handler(request.header.opcode);
   if (!handle) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);
@@ -122,9 +122,9 @@ copies_out::departure cuda_session::send_finished(cuda_lane& own) {
 
 /// A request inside the driver may wait for a stream that waits for the client: for its answer, or for a word
 /// that it writes in memory of both sides.
-session_api::outside cuda_session::awaited() const {
-  if (host_.waiting()) return outside::answers;
-  return mirrors_.in_use() ? outside::words : outside::nothing;
+session_api::ahead cuda_session::reads_ahead() const {
+  if (host_.waiting()) return ahead::answers;
+  return mirrors_.in_use() ? ahead::words : ahead::nothing;
 }
 
 /// Memory that both sides see is the same memory: neither what the client has written there nor its look at
@@ -157,17 +157,18 @@ bool cuda_session::any_thread_may(const frame& f) const {
   return backend::any_thread_may(f.header, f.payload);
 }
 
-std::uint64_t cuda_session::stream_aside(const frame& f) const {
+std::uint64_t cuda_session::stream_aside(const frame& f) {
   const std::uint64_t stream = lone_launch_stream(f.header, f.payload);
-  return stream == 0 || captures_.any() || host_.waiting() || !owners_.empty() ? 0 : stream;
+  if (stream == 0 || captures_.any() || host_.waiting() || !owners_.empty()) return 0;
+  CUstream native = nullptr;
+  return objects_.resolve_stream(stream, native) == CUDA_SUCCESS ? stream : 0;
 }
 
-bool cuda_session::goes_aside(const frame& f, std::uint64_t stream) {
+void cuda_session::goes_aside(const frame& f, std::uint64_t stream) {
   CUstream native = nullptr;
-  if (objects_.resolve_stream(stream, native) != CUDA_SUCCESS) return false;
+  CHECK(objects_.resolve_stream(stream, native) == CUDA_SUCCESS);  // stream_aside() has found it
   work_.on(f.header.context, native);
   unseen_.launched(f.header.context);
-  return true;
 }
 
 bool cuda_session::launch_aside(lane& at, const frame& f) {

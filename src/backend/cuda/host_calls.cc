@@ -85,7 +85,7 @@ host_calls::host_calls(outside o) : state_(std::make_shared<shared>()), out_(std
 
 host_calls::~host_calls() {
   end();
-  if (thread_.joinable()) thread_.join();
+  join();
 }
 
 void host_calls::start() {
@@ -162,6 +162,10 @@ bool host_calls::answered(std::uint64_t number, std::span<const std::byte> bytes
 bool host_calls::waiting() const {
   const std::lock_guard lock(state_->mutex);
   return !state_->unanswered.empty();
+}
+
+void host_calls::join() {
+  if (thread_.joinable()) thread_.join();
 }
 
 void host_calls::end() {

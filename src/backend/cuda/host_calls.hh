@@ -78,6 +78,8 @@ class host_calls {
   bool waiting() const;
   /// The session is over: nobody waits any more, nothing is asked.
   void end();
+  /// After end(): its thread has ended, and uses nothing any more.
+  void join();
 
  private:
   void start();

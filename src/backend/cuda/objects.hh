@@ -127,11 +127,14 @@ struct late_object {
   std::shared_ptr<void> extra;
 };
 
-/// They enter the tables before the next request of anybody, so that whoever names one, once the client has
-/// heard of it, finds it. Any thread.
+/// Why a session ends in which such an object cannot be entered.
+inline constexpr const char* id_of_late_taken = "protocol error: the handle of a load is in use";
+
+/// They are entered into the tables before the next request of any lane, so that a client that has heard of
+/// one can name it.
 class late_objects {
  public:
-  void add(late_object made);
+  void add(late_object made);  ///< any thread
   /// With the turn. False: the peer broke the rules; its id lives already.
   [[nodiscard]] bool enter(object_tables& tables) {
     return !any_.load(std::memory_order_acquire) || enter_all(tables);

@@ -83,7 +83,10 @@ result<std::vector<std::byte>> cuda_session::begin() {
   return marshal::encode(facts_);
 }
 
-void cuda_session::end() { images_.end(keeping_patience); }
+void cuda_session::end(bool stuck) {
+  images_.end(keeping_patience);
+  if (!stuck) host_.join();
+}
 
 data_connections::look cuda_session::look_after_copies() {
   using look = data_connections::look;

@@ -67,24 +67,24 @@ class cuda_session final : public session_api {
 
   result<std::vector<std::byte>> begin() override;
   void stop() override { host_.end(); }
-  void end() override;
+  void end(bool stuck) override;
   std::unique_ptr<lane> make_lane(std::uint32_t number) override {
     return std::make_unique<cuda_lane>(number);
   }
   void lane_ended(lane& over) override { forget_upload(static_cast<cuda_lane&>(over).upload.size()); }
   outcome carry_out(request_at_hand& request) override;
   void answer(lane& own, lane& asking, const wire::frame_header& request, const outcome& what) override;
-  void request_over() override { quota_.settle(); }
+  void request_over() override { quota_.settle(); }  ///< any lane's thread
   piece_memory& pieces() override { return staged_pieces_; }
   data_connections::look look_after_copies() override;
-  outside awaited() const override;
+  ahead reads_ahead() const override;
   bool execute_ahead(const frame& f) override;
   bool answered(std::uint64_t number, std::span<const std::byte> bytes) override {
     return host_.answered(number, bytes);
   }
   bool any_thread_may(const frame& f) const override;
-  std::uint64_t stream_aside(const frame& f) const override;
-  bool goes_aside(const frame& f, std::uint64_t stream) override;
+  std::uint64_t stream_aside(const frame& f) override;
+  void goes_aside(const frame& f, std::uint64_t stream) override;
   bool launch_aside(lane& own, const frame& f) override;
 
   const api::driver_table& driver() const { return driver_; }

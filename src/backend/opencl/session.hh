@@ -1,5 +1,5 @@
 // An OpenCL session in its worker: its function table, what was uploaded for later requests, and the reads
-// whose bytes have not left yet. Owned by the worker process; with the session's turn, but for what says
+// whose bytes have not left yet. session_core owns it; with the session's turn, but for what says
 // otherwise.
 #pragma once
 
@@ -53,9 +53,10 @@ class session final : public session_api {
   void answer(lane& own, lane& asking, const wire::frame_header& request, const outcome& what) override;
   piece_memory& pieces() override { return pieces_; }
   bool leaves_commands() const override { return true; }
-  void end() override {
+  void end(bool stuck) override {
     teller_.end();
     records_.drop();
+    if (!stuck) objects_ = {};  // what they count of the identity's memory is free before the end is told
   }
 
   const api::opencl::function_table& table() const { return table_; }

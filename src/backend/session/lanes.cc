@@ -7,7 +7,7 @@
 
 namespace outboard::backend {
 
-using outside = session_api::outside;
+using ahead = session_api::ahead;
 
 namespace {
 
@@ -61,7 +61,7 @@ void session_core::read_ahead() {
   reading_ahead_.store(true);  // partner: read_frame() and stop_reading_ahead() look at it after executing_
   std::size_t bytes = 0;
   for (const frame& f : ahead_) bytes += f.payload.size();
-  while (executing_.load() && api_->awaited() != outside::nothing && bytes < most_ahead && !turn_.ended()) {
+  while (executing_.load() && api_->reads_ahead() != ahead::nothing && bytes < most_ahead && !turn_.ended()) {
     frame next;
     if (!read_into(next)) break;
     if (next.header.kind == wire::frame_kind::callback_done) {

@@ -24,7 +24,7 @@ struct [[nodiscard]] outcome {
   static outcome answer(Code code) {
     return {true, static_cast<std::int32_t>(code)};
   }
-  static outcome malformed() { return {false, 0}; }
+  static outcome malformed() { return {false, -1}; }
 };
 
 struct request_at_hand {

@@ -13,7 +13,7 @@
 namespace outboard::backend {
 
 using namespace std::chrono_literals;
-using outside = session_api::outside;
+using ahead = session_api::ahead;
 
 namespace {
 
@@ -56,7 +56,7 @@ session_core::session_core(session_request request)
     : request_(std::move(request)),
       connection_(*request_.connection),
       from_(connection_),
-      api_(request_.speaks(*this)),
+      api_(request_.make_api(*this)),
       data_(
           api_->pieces(), [this](std::string why) { end(false, std::move(why)); },
           [this] { return api_->look_after_copies(); }) {}
@@ -85,9 +85,9 @@ void session_core::welcome() {
 
 /// How long the stand-by waits for the turn before it looks around.
 std::chrono::milliseconds session_core::watch_interval_now() const {
-  const outside awaited = api_->awaited();
-  if (awaited == outside::answers) return ahead_interval;
-  if (awaited == outside::words) return executing_.load() ? ahead_interval : look_interval;
+  const ahead what = api_->reads_ahead();
+  if (what == ahead::answers) return ahead_interval;
+  if (what == ahead::words) return executing_.load() ? ahead_interval : look_interval;
   return request_.resuming ? farewell_interval : watch_interval;
 }
 
@@ -102,9 +102,9 @@ session_end session_core::run() {
     if (turn_.await_free(standby_, now + interval)) {
       lead(nullptr);
     } else {
-      const outside awaited = api_->awaited();
+      const ahead what = api_->reads_ahead();
       const bool stands = executed_.load(std::memory_order_relaxed) == before;
-      if (awaited == outside::answers || (awaited == outside::words && stands)) read_ahead();
+      if (what == ahead::answers || (what == ahead::words && stands)) read_ahead();
     }
     if (!turn_.ended() && connection_.peer_gone()) {
       gone_since = std::min(gone_since, now);
@@ -112,7 +112,7 @@ session_end session_core::run() {
     }
   }
   const bool stuck = !join_lanes();
-  api_->end();
+  api_->end(stuck);
   if (!stuck && request_.broker) request_.broker->end();
   const std::lock_guard lock(end_mutex_);
   end_.stuck = stuck;

@@ -1,5 +1,5 @@
 // One session in a worker: everything that a client process asks, from the welcome to the end of its
-// connection. serve_session() owns the connection and returns when the session is over; called once in a
+// connection. serve_session() takes the connection and returns when the session is over; called once in a
 // worker's life, from its main thread. It starts a thread for each lane of the client and joins them before
 // it returns.
 #pragma once
@@ -28,7 +28,7 @@ struct session_request {
   wire::hello hello;
   std::uint64_t id = 0;
   wire::seal seal = {};             ///< with which the welcome is made
-  session_maker speaks = {};        ///< what the session speaks
+  session_maker make_api = {};      ///< what the session speaks
   device_output* output = nullptr;  ///< what the device prints in this process; null: nobody listens
   broker_link* broker = nullptr;    ///< null: nothing can be shared with other sessions
   /// Continues a descriptor by the transport of that name; empty: there are no data connections.
@@ -46,8 +46,9 @@ struct session_request {
 struct session_end {
   bool orderly = false;  ///< by a goodbye; else `why` is one line for the log
   std::string why;
-  bool stuck = false;                     ///< threads are left inside the driver: call _exit()
-  std::shared_ptr<const void> left = {};  ///< what commands of the device may still use
+  bool stuck = false;  ///< threads are left inside the driver: call _exit()
+  /// What commands of the device may still use: the session itself. Goes before what the request points to.
+  std::shared_ptr<const void> left = {};
 };
 
 session_end serve_session(session_request request);

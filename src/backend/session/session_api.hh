@@ -26,8 +26,9 @@ class session_api {
   virtual result<std::vector<std::byte>> begin() = 0;
   /// The session is over: nobody may wait for the client any more. Any thread.
   virtual void stop() {}
-  /// The lanes have ended, or are stuck inside the driver. The main thread, without the turn.
-  virtual void end() {}
+  /// The lanes have ended, or are `stuck` inside calls of the device, which go on. Unless they are, threads
+  /// of its own end here: what they use may go before it does. The main thread, without the turn.
+  virtual void end(bool /*stuck*/) {}
   /// Commands may go on in the device when the session is over, and use memory of the session.
   virtual bool leaves_commands() const { return false; }
 
@@ -47,15 +48,15 @@ class session_api {
   /// Sends what is complete of the copies that nobody waits for. Any thread.
   virtual data_connections::look look_after_copies() { return data_connections::look::nothing; }
 
-  /// What must get through while the request that has the turn is inside the driver: it may wait for a
-  /// stream that waits for the client.
-  enum class outside : std::uint8_t {
+  /// What must get through while the request that has the turn is inside a call of the device: it may wait
+  /// for a stream that waits for the client.
+  enum class ahead : std::uint8_t {
     nothing,
     words,    ///< that the client writes in memory of both sides
     answers,  ///< to questions put to the client, and words
   };
   /// Any thread.
-  virtual outside awaited() const { return outside::nothing; }
+  virtual ahead reads_ahead() const { return ahead::nothing; }
   /// Carries out a request that has no place among those of its lane, but for the time at which it was sent.
   /// False: it is none. By the thread that reads, with the turn or without.
   virtual bool execute_ahead(const frame&) { return false; }
@@ -65,10 +66,10 @@ class session_api {
   /// Does the request do the same on whichever thread of the worker it is carried out?
   virtual bool any_thread_may(const frame&) const { return false; }
   /// The stream of a posted launch that its lane's thread may make beside the thread that has the turn,
-  /// because it concerns nothing but this stream; 0: it is none.
-  virtual std::uint64_t stream_aside(const frame&) const { return 0; }
-  /// The launch is about to be left to its lane's thread. False: its stream is unknown.
-  virtual bool goes_aside(const frame&, std::uint64_t /*stream*/) { return false; }
+  /// because it concerns nothing but this stream, which is known; 0: it is none.
+  virtual std::uint64_t stream_aside(const frame&) { return 0; }
+  /// The launch is about to be left to its lane's thread.
+  virtual void goes_aside(const frame&, std::uint64_t /*stream*/) {}
   /// Makes such a launch. False: malformed. The lane's thread, without the turn.
   virtual bool launch_aside(lane&, const frame&) { return false; }
 };

@@ -135,8 +135,8 @@ class session_core {
   std::mutex end_mutex_;
   bool has_ended_ = false;
   session_end end_;
-  std::unique_ptr<session_api> api_;  // its threads use what stands above
-  data_connections data_;             // their threads use the API's memory
+  std::unique_ptr<session_api> api_;  // uses what stands above, and `data_` until its end()
+  data_connections data_;             // uses the API's memory
 };
 
 }  // namespace outboard::backend

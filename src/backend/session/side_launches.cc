@@ -70,7 +70,7 @@ bool session_core::give_aside(lane& target, std::uint64_t stream, bool called) {
   side_launches& side = target.side;
   if (!called && !side.pending() && !side.open()) return false;
   if (!side.remember(stream) || !wait_for([&] { return side.has_room(); })) return false;
-  if (!api_->goes_aside(at_hand_, stream)) return false;
+  api_->goes_aside(at_hand_, stream);
   if (std::ranges::find(side_lanes_, &target) == side_lanes_.end()) side_lanes_.push_back(&target);
   if (!side.put(at_hand_)) turn_.call(target);
   return true;

@@ -222,11 +222,12 @@ int serve(const worker_options& options, device::device* device, session_maker o
   if (!other && (hello->features & wire::feature_image_recall) != 0) images = open_images(options.cache);
   const cuda_terms cuda{device, images ? &*images : nullptr, assign->images, options.confine_to.empty()};
   broker_link broker(control);
+  // The last to be made: it may hold the session, which uses what stands above.
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
                                          .seal = assign->seal,
-                                         .speaks = other ? std::move(other) : speak_cuda(cuda),
+                                         .make_api = other ? std::move(other) : speak_cuda(cuda),
                                          .output = output,
                                          .broker = &broker,
                                          .attach = attach,

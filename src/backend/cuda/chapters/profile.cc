@@ -5,8 +5,8 @@
 
 namespace outboard::backend::ends {
 
-outcome profile_start(call& c) { return start_profile(c.at_hand, c.session.recorder()); }
-outcome profile_stop(call& c) { return stop_profile(c.at_hand, c.session.recorder()); }
-outcome profile_take(call& c) { return take_profile(c.at_hand, c.session.recorder()); }
+outcome profile_start(call& c) { return start_profile(c.without_work(), c.session.recorder()); }
+outcome profile_stop(call& c) { return stop_profile(c.without_work(), c.session.recorder()); }
+outcome profile_take(call& c) { return take_profile(c.without_work(), c.session.recorder()); }
 
 }  // namespace outboard::backend::ends

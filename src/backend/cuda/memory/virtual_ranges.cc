@@ -195,6 +195,13 @@ void virtual_ranges::context_reset(CUdevice device) {
   }
 }
 
+void virtual_ranges::note_access(placed& where, const std::vector<CUmemAccessDesc>& access) {
+  for (const CUmemAccessDesc& a : access) {
+    where.access[{static_cast<std::int32_t>(a.location.type), a.location.id}] =
+        static_cast<std::int32_t>(a.flags);
+  }
+}
+
 CUresult virtual_ranges::open_each(const marshal::access_body& wanted,
                                    const std::vector<CUmemAccessDesc>& access) {
   const auto user = std::find_if(access.begin(), access.end(), [](const CUmemAccessDesc& a) {
@@ -209,24 +216,20 @@ CUresult virtual_ranges::open_each(const marshal::access_body& wanted,
     } else if (user != access.end()) {
       code = at->second.host->page_lock(driver_, user->location.id);
     }
+    if (code == CUDA_SUCCESS) note_access(at->second, access);
   }
   return code;
 }
 
 CUresult virtual_ranges::set_access(const marshal::access_body& wanted,
                                     const std::vector<CUmemAccessDesc>& access) {
+  if (has_host(wanted.address, wanted.size)) return open_each(wanted, access);
   const CUresult code =
-      has_host(wanted.address, wanted.size)
-          ? open_each(wanted, access)
-          : call_driver(driver_.cuMemSetAccess, wanted.address, wanted.size, access.data(), access.size());
+      call_driver(driver_.cuMemSetAccess, wanted.address, wanted.size, access.data(), access.size());
   if (code != CUDA_SUCCESS) return code;
   for (auto at = placed_.lower_bound(wanted.address);
-       at != placed_.end() && at->first - wanted.address < wanted.size; ++at) {
-    for (const CUmemAccessDesc& a : access) {
-      at->second.access[{static_cast<std::int32_t>(a.location.type), a.location.id}] =
-          static_cast<std::int32_t>(a.flags);
-    }
-  }
+       at != placed_.end() && at->first - wanted.address < wanted.size; ++at)
+    note_access(at->second, access);
   return code;
 }
 

@@ -86,6 +86,7 @@ class virtual_ranges {
   };
   bool has_host(std::uint64_t address, std::uint64_t size) const;
   CUresult unmap_each(std::uint64_t address, std::uint64_t size, std::vector<host_piece>& going);
+  static void note_access(placed& where, const std::vector<CUmemAccessDesc>& access);
   CUresult open_each(const marshal::access_body& wanted, const std::vector<CUmemAccessDesc>& access);
   void note_placed(const marshal::mapping_body& made, placed&& where);
   /// Out of the books; gives the next one.

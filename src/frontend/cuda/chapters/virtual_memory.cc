@@ -299,7 +299,11 @@ CUresult ends::cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDes
     marshal::put_body(r.in_context(0).body(), body);
     code = r.call();
   }
-  if (code != CUDA_SUCCESS) return code;
+  if (code != CUDA_SUCCESS) {
+    p.memory().addresses().set_closed(ptr, size,
+                                      true);  // some of it may be: then work there waits for the answer
+    return code;
+  }
   for (const placement& made : all) {
     for (std::size_t i = 0; made.host && i < count && code == CUDA_SUCCESS; ++i)
       code = open_to(made, desc[i]);
