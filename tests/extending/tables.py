@@ -1,5 +1,5 @@
-"""What an appended line of a table brings with it: its number in opcodes.golden; for a function of CUDA also the version
-that has it, and what a driver of that version says when it is asked for it."""
+"""What an appended line of a table of CUDA's brings with it: the version that has the function, and what a driver of that
+version says when it is asked for it."""
 import re
 
 CUDA = "src/api/cuda"
@@ -8,14 +8,9 @@ NEW_IN = 13000  # headers.py declares the functions in a toolkit of this version
 
 
 def append(copy, api, chapter, line):
-    """A line at the end of a chapter, and its number."""
+    """A line at the end of a chapter; the function's name."""
     copy.append(f"src/api/{api}/{chapter}.def", line + "\n")
-    name = re.search(r"\b(?:cu|nvml|cl)[A-Z]\w*", line)[0]
-    number = re.search(rf"CHAPTER\((\d+), {chapter}\)", copy.text(f"src/api/{api}/expand.def"))[1]
-    golden = f"src/api/{api}/opcodes.golden"
-    taken = [int(code) for code in re.findall(rf"^({number}\d\d\d) ", copy.text(golden), re.MULTILINE)]
-    copy.append(golden, f"{max(taken) + 1} {name}\n")
-    return name
+    return re.search(r"\b(?:cu|nvml|cl)[A-Z]\w*", line)[0]
 
 
 def append_cuda(copy, chapter, line):

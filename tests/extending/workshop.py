@@ -15,6 +15,8 @@ PRINTED = {
     "docs/settings.md": ["outboard", "settings", "--document"],
     "packaging/outboard.toml": ["outboard", "settings", "--example"],
 }
+# What a program of the copy appends to.
+APPENDED = {f"src/api/{api}/opcodes.golden": ["outboard_coverage", "opcodes", api] for api in ("cuda", "nvml", "opencl")}
 
 
 class Failed(Exception):
@@ -70,6 +72,11 @@ class Workshop:
             text = self.run([self.program(command[0]), *command[1:]])
             if text != (self.tree / path).read_text():
                 (self.tree / path).write_text(text)
+                changed.add(path)
+        for path, command in APPENDED.items():
+            before = (self.tree / path).read_text()
+            self.run([self.program(command[0]), *command[1:], self.tree / path])
+            if (self.tree / path).read_text() != before:
                 changed.add(path)
         return changed
 
