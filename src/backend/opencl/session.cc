@@ -146,7 +146,6 @@ session::session(session_core& core, const api::opencl::function_table& table) :
 result<std::vector<std::byte>> session::begin() {
   if (core_.passes_descriptors()) (void)pages_.open();
   ledger_ = std::make_shared<memory_ledger>(core_.shape().memory, core_.activity(), core_.account());
-  objects_.set_dead_code([](api::handle_kind kind) { return api::opencl::invalid(kind); });
   marshal::opencl::snapshot s;
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0) s.host = host.data();

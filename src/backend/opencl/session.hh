@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "api/opencl/table.hh"
-#include "backend/cuda/objects.hh"
 #include "backend/opencl/block_pool.hh"
 #include "backend/opencl/build_folder.hh"
 #include "backend/opencl/command_records.hh"
@@ -25,6 +24,7 @@
 #include "backend/opencl/shared_pages.hh"
 #include "backend/opencl/teller.hh"
 #include "backend/opencl/transfer_areas.hh"
+#include "backend/session/handle_tables.hh"
 #include "backend/session/session_api.hh"
 #include "base/sha256.hh"
 #include "marshal/opencl/bodies.hh"
@@ -56,11 +56,12 @@ class session final : public session_api {
   void end(bool stuck) override {
     teller_.end();
     records_.drop();
-    if (!stuck) objects_ = {};  // what they count of the identity's memory is free before the end is told
+    if (!stuck)
+      objects_ = no_objects();  // what they count of the identity's memory is free before the end is told
   }
 
   const api::opencl::function_table& table() const { return table_; }
-  object_tables& objects() { return objects_; }
+  handle_tables& objects() { return objects_; }
   late_objects& late() { return late_; }  ///< own lock
   shared_memory& shared() { return shared_; }
   /// Open where the client can have fine-grained memory.
@@ -130,6 +131,9 @@ class session final : public session_api {
   void tell_event(std::uint64_t number, std::int32_t status) { teller_.pass_on({number, status}); }
 
  private:
+  static handle_tables no_objects() {
+    return handle_tables([](api::handle_kind kind) -> std::int32_t { return api::opencl::invalid(kind); });
+  }
   void tell(const teller::news& what);
   void send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes);
   void tell_failed(std::uint64_t ticket);
@@ -168,7 +172,7 @@ class session final : public session_api {
                               // reads_mutex_
   std::atomic<bool> look_asked_{false};  // and nobody has looked yet
   late_objects late_;
-  object_tables objects_;  // what is behind them ends before what it uses
+  handle_tables objects_ = no_objects();  // what is behind them ends before what it uses
   teller teller_{[this](const teller::news& what) { tell(what); }};  // its thread uses what stands above
 };
 

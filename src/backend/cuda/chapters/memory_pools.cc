@@ -181,7 +181,7 @@ outcome cuMemPoolSetAttribute(call& c) {
                        static_cast<CUmemPool_attribute>(body.attribute), &body.value);
   }
   const bool state = holds_int(body.attribute) || body.attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-  if (code == CUDA_SUCCESS && state) c.objects().amend(body.pool, c.as_record());
+  if (code == CUDA_SUCCESS && state) c.objects().amend(body.pool, c.as_record(), sizeof body.value);
   return outcome::answer(code);
 }
 

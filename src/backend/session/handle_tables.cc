@@ -1,8 +1,6 @@
-#include "backend/cuda/objects.hh"
+#include "backend/session/handle_tables.hh"
 
 #include <algorithm>
-
-#include "api/cuda/functions.hh"
 
 namespace outboard::backend {
 namespace {
@@ -18,23 +16,21 @@ bool fits(api::handle_kind wanted, std::uint8_t kind) {
 }
 
 /// Two changes of the same thing: all but the value at the end of the payload is equal.
-bool same_subject(const record& a, const record& b) {
-  const auto wide = static_cast<std::uint32_t>(api::opcode::cuMemPoolSetAttribute);
-  const std::size_t value = a.opcode == wide ? 8 : 4;
+bool same_subject(const record& a, const record& b, std::size_t value) {
   return a.payload.size() >= value &&
          std::equal(a.payload.begin(), a.payload.end() - value, b.payload.begin());
 }
 
 }  // namespace
 
-server_object* object_tables::slot_for(std::uint64_t id, bool minted) {
+server_object* handle_tables::slot_for(std::uint64_t id, bool minted) {
   const wire::handle h{id};
   if (!h.well_formed() || h.kind() >= kinds || h.minted() != minted) return nullptr;
   table& t = (minted ? minted_ : chosen_)[h.kind()];
   return h.index() < t.size() ? &t[h.index()] : nullptr;
 }
 
-bool object_tables::place(std::uint64_t id, server_object made) {
+bool handle_tables::place(std::uint64_t id, server_object made) {
   const wire::handle h{id};
   if (!h.well_formed() || h.kind() >= kinds || h.minted()) return false;
   table& t = chosen_[h.kind()];
@@ -51,7 +47,7 @@ bool object_tables::place(std::uint64_t id, server_object made) {
   return true;
 }
 
-bool object_tables::create(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra) {
+bool handle_tables::create(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra) {
   server_object made;
   made.state = server_object::life::alive;
   made.native = native;
@@ -60,14 +56,14 @@ bool object_tables::create(std::uint64_t id, void* native, record made_by, std::
   return place(id, std::move(made));
 }
 
-bool object_tables::fail(std::uint64_t id, std::int32_t code) {
+bool handle_tables::fail(std::uint64_t id, std::int32_t code) {
   server_object made;
   made.state = server_object::life::tombstone;
   made.code = code;
   return place(id, std::move(made));
 }
 
-server_object* object_tables::find(api::handle_kind kind, std::uint64_t id) {
+server_object* handle_tables::find(api::handle_kind kind, std::uint64_t id) {
   const wire::handle h{id};
   if (!fits(kind, h.kind())) return nullptr;
   server_object* slot = slot_for(id, h.minted());
@@ -75,27 +71,22 @@ server_object* object_tables::find(api::handle_kind kind, std::uint64_t id) {
                                                                                                  : nullptr;
 }
 
-const server_object* object_tables::at(std::uint64_t id) const {
-  return const_cast<object_tables*>(this)->find(static_cast<api::handle_kind>(wire::handle{id}.kind()), id);
+const server_object* handle_tables::at(std::uint64_t id) const {
+  return const_cast<handle_tables*>(this)->find(static_cast<api::handle_kind>(wire::handle{id}.kind()), id);
 }
 
-std::int32_t object_tables::native_of(api::handle_kind kind, std::uint64_t value, void*& native) {
+std::int32_t handle_tables::native_of(api::handle_kind kind, std::uint64_t value, void*& native) {
   const wire::handle h{value};
-  if (!fits(kind, h.kind())) return dead(kind);
+  if (!fits(kind, h.kind())) return dead_(kind);
   server_object* slot = slot_for(value, h.minted());
-  if (!slot || slot->generation != h.generation()) return dead(kind);
+  if (!slot || slot->generation != h.generation()) return dead_(kind);
   if (slot->state == server_object::life::tombstone) return slot->code;
-  if (slot->state == server_object::life::free) return dead(kind);
+  if (slot->state == server_object::life::free) return dead_(kind);
   native = slot->native;
   return 0;
 }
 
-CUresult object_tables::resolve_stream(std::uint64_t value, CUstream& native) {
-  if (value <= 2) return native = reinterpret_cast<CUstream>(value), CUDA_SUCCESS;
-  return resolve(value, native);
-}
-
-void object_tables::erase(std::uint64_t id) {
+void handle_tables::erase(std::uint64_t id) {
   const wire::handle h{id};
   server_object* slot = slot_for(id, h.minted());
   if (!slot || slot->generation != h.generation()) return;
@@ -115,7 +106,7 @@ void object_tables::erase(std::uint64_t id) {
   erase_children(native);
 }
 
-void object_tables::bury(api::handle_kind kind, std::uint64_t context, std::int32_t code) {
+void handle_tables::bury(api::handle_kind kind, std::uint64_t context, std::int32_t code) {
   for (server_object& slot : chosen_[static_cast<std::size_t>(kind)]) {
     const bool dies = slot.state == server_object::life::alive && !slot.records.empty() &&
                       slot.records.front().context == context;
@@ -128,7 +119,7 @@ void object_tables::bury(api::handle_kind kind, std::uint64_t context, std::int3
   }
 }
 
-void object_tables::erase_children(void* graph) {
+void handle_tables::erase_children(void* graph) {
   const auto found = children_.find(graph);
   if (found == children_.end()) return;
   const std::vector<std::uint64_t> ids = std::move(found->second);
@@ -136,7 +127,7 @@ void object_tables::erase_children(void* graph) {
   for (const std::uint64_t id : ids) erase(id);  // those erased before are of another generation now
 }
 
-std::uint64_t object_tables::name_of(api::handle_kind kind, void* native, void* parent) {
+std::uint64_t handle_tables::name_of(api::handle_kind kind, void* native, void* parent) {
   const table& t = chosen_[static_cast<std::size_t>(kind)];
   // Nodes are never chosen, and there may be many.
   for (std::uint32_t i = 0; kind != api::handle_kind::graph_node && i < t.size(); ++i) {
@@ -152,7 +143,7 @@ std::uint64_t object_tables::name_of(api::handle_kind kind, void* native, void* 
   return id;
 }
 
-bool object_tables::mint_as(api::handle_kind kind, void* native, std::uint64_t id, void* parent) {
+bool handle_tables::mint_as(api::handle_kind kind, void* native, std::uint64_t id, void* parent) {
   const wire::handle h{id};
   const auto k = static_cast<std::size_t>(kind);
   table& t = minted_[k];
@@ -175,18 +166,18 @@ bool object_tables::mint_as(api::handle_kind kind, void* native, std::uint64_t i
   return true;
 }
 
-void* object_tables::parent_of(std::uint64_t id) const {
+void* handle_tables::parent_of(std::uint64_t id) const {
   const server_object* found = at(id);
   return found ? found->parent : nullptr;
 }
 
-std::uint64_t object_tables::minted_name_of(api::handle_kind kind, void* native) const {
+std::uint64_t handle_tables::minted_name_of(api::handle_kind kind, void* native) const {
   const auto& names = minted_by_native_[static_cast<std::size_t>(kind)];
   const auto known = names.find(native);
   return known != names.end() ? known->second : 0;
 }
 
-std::uint64_t object_tables::minted_name(api::handle_kind kind, void* native) {
+std::uint64_t handle_tables::minted_name(api::handle_kind kind, void* native) {
   if (const std::uint64_t known = minted_name_of(kind, native)) return known;
   const auto k = static_cast<std::size_t>(kind);
   table& t = minted_[k];
@@ -207,7 +198,7 @@ std::uint64_t object_tables::minted_name(api::handle_kind kind, void* native) {
   return id;
 }
 
-std::vector<std::uint64_t> object_tables::ids(api::handle_kind kind) const {
+std::vector<std::uint64_t> handle_tables::ids(api::handle_kind kind) const {
   std::vector<std::uint64_t> out;
   const table& t = chosen_[static_cast<std::size_t>(kind)];
   for (std::uint32_t i = 0; i < t.size(); ++i) {
@@ -217,7 +208,7 @@ std::vector<std::uint64_t> object_tables::ids(api::handle_kind kind) const {
   return out;
 }
 
-void object_tables::each(const std::function<void(const server_object&)>& visit) const {
+void handle_tables::each(const std::function<void(const server_object&)>& visit) const {
   for (const table& t : chosen_) {
     for (const server_object& o : t) {
       if (o.state == server_object::life::alive) visit(o);
@@ -225,18 +216,18 @@ void object_tables::each(const std::function<void(const server_object&)>& visit)
   }
 }
 
-void object_tables::amend(std::uint64_t id, record changed_by) {
+void handle_tables::amend(std::uint64_t id, record changed_by, std::size_t value) {
   server_object* changed = find(static_cast<api::handle_kind>(wire::handle{id}.kind()), id);
   if (!changed) return;
   // The last value counts: a program that sets the same attribute a million times must not fill the worker.
   std::erase_if(changed->records, [&](const record& r) {
     return r.opcode == changed_by.opcode && r.payload.size() == changed_by.payload.size() &&
-           &r != &changed->records.front() && same_subject(r, changed_by);
+           &r != &changed->records.front() && same_subject(r, changed_by, value);
   });
   changed->records.push_back(std::move(changed_by));
 }
 
-void object_tables::forget_change(std::uint64_t id, std::uint32_t opcode, std::uint64_t subject) {
+void handle_tables::forget_change(std::uint64_t id, std::uint32_t opcode, std::uint64_t subject) {
   server_object* changed = find(static_cast<api::handle_kind>(wire::handle{id}.kind()), id);
   if (!changed) return;
   std::erase_if(changed->records, [&](const record& r) {
@@ -250,7 +241,7 @@ void late_objects::add(late_object made) {
   any_.store(true, std::memory_order_release);  // partner: enter()
 }
 
-bool late_objects::enter_all(object_tables& tables) {
+bool late_objects::enter_all(handle_tables& tables) {
   const std::lock_guard lock(mutex_);
   any_.store(false, std::memory_order_relaxed);
   bool entered = true;
