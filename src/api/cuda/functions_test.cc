@@ -129,6 +129,18 @@ TEST(functions, what_leaves_work_says_so_in_each_version) {
 }
 
 // A deferred error may not be carried by a call with out-handles nor by one that frees (design: errors).
+// A word where nobody asks for it would be a promise that nothing keeps.
+TEST(functions, words_stand_where_they_have_an_effect) {
+  for (const function_info& f : functions()) {
+    const description& d = f.about;
+    const bool generated = d.how == kind::call || d.how == kind::post;
+    EXPECT_TRUE(d.over == over::nothing || d.deferred || d.waits) << f.name << ": over";
+    EXPECT_TRUE(d.doubts == doubt::none || d.how == kind::post) << f.name << ": doubts";
+    EXPECT_TRUE((!d.settles && !d.of_object) || generated) << f.name << ": settles, of_object";
+    EXPECT_TRUE((!d.light && !d.followed && !d.overtakes) || is_served(d)) << f.name << ": light and others";
+  }
+}
+
 TEST(functions, births_and_deaths_carry_no_deferred_error) {
   for (const function_info& f : functions()) {
     const description& d = f.about;
@@ -151,9 +163,11 @@ TEST(functions, per_thread_entries_match_their_legacy_line) {
       EXPECT_EQ(a.parameters[i].dir, b.parameters[i].dir) << f.name;
     }
     EXPECT_EQ(std::tie(a.creates, a.destroys, a.preinit, a.noctx, a.fence, a.waits, a.deferred, a.work,
-                       a.graph, a.pool, a.adds, a.leaves, a.over, a.doubts, a.settles, a.itself, a.asks),
+                       a.graph, a.pool, a.adds, a.leaves, a.over, a.doubts, a.settles, a.itself, a.asks,
+                       a.of_object, a.workless),
               std::tie(b.creates, b.destroys, b.preinit, b.noctx, b.fence, b.waits, b.deferred, b.work,
-                       b.graph, b.pool, b.adds, b.leaves, b.over, b.doubts, b.settles, b.itself, b.asks))
+                       b.graph, b.pool, b.adds, b.leaves, b.over, b.doubts, b.settles, b.itself, b.asks,
+                       b.of_object, b.workless))
         << f.name;
     EXPECT_FALSE(b.unsafe && !a.unsafe) << f.name;
   }

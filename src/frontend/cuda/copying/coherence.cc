@@ -157,6 +157,7 @@ void note_event(const lane& own, api::opcode code, std::span<const std::byte> pa
       p.memory().live().recorded(event, flow);
       return;
     }
+    case cuEventDestroy:
     case cuEventDestroy_v2:
       if (p.memory().managed().started()) p.memory().managed().forget_event(event);
       return;
