@@ -1,5 +1,5 @@
-// How busy the workers keep the cores: their CPU time, sampled from /proc by a thread of its own while there
-// are any. Owned by the cpu device's NVML; any thread asks.
+// How busy the workers keep the cores: their CPU time, sampled from their clocks by a thread of its own while
+// there are any. Owned by the cpu device's NVML; any thread asks.
 #pragma once
 
 #include <condition_variable>
