@@ -1,9 +1,12 @@
 // What a worker does to itself before it looks at a request of a client, whose programs it carries out: it
 // keeps the files, devices and system calls that drivers and compilers need, a folder of its own, and the
-// connections that it was given. The gate, which reads strangers' TLS, keeps still less. For the thread that
-// is alone in its process; what it starts has no more.
+// connections that it was given. The gate, which reads strangers' TLS, and the daemon's helpers keep still
+// less. For the thread that is alone in its process; what it starts has no more.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -53,5 +56,30 @@ status confine_this_process(const confinement_terms& terms,
 /// The same for the gate (backend/gate/gate.hh), which has all that it needs: it opens no file but time
 /// zones, starts no process, makes no connection and no listener. It accepts from those that it is given.
 status confine_the_gate();
+
+/// What works for the daemon beside its workers, and runs nothing of a client's.
+enum class helper_kind : std::uint8_t {
+  nvml,        ///< answers NVML (backend/nvml/helper.hh)
+  checkpoint,  ///< has CUDA's driver look into one worker (checkpoint_helper.hh)
+  remover,     ///< removes sessions' folders; ends what workers have started where the daemon has died
+  tidier,      ///< looks after the cache of compilers
+};
+std::string_view name(helper_kind kind);
+
+struct helper_terms {
+  helper_kind kind{};
+  bool vendor = false;                  ///< of `nvml`: NVIDIA's library works in it
+  std::vector<std::string> reads = {};  ///< of `nvml`: what may be read beyond what that needs
+  std::string folder = {};              ///< of `remover` and `tidier`: in which they list and remove
+  pid_t worker = -1;                    ///< of `checkpoint`
+};
+
+/// Why there may be none: a sentence; "": there may. They run nothing of a client's, so "auto" is as "try".
+std::string why_no_helper(confine_choice choice, helper_kind kind);
+
+/// For good, before the helper has read anything of anybody. Done as far as the kernel can; the log has what
+/// holds, or what is lacking with its cure. False: something else has failed, which the log has too, and the
+/// helper must not go on.
+bool confine_a_helper(const helper_terms& terms, const std::function<const char*(const char*)>& variable);
 
 }  // namespace outboard::backend

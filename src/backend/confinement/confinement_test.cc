@@ -28,81 +28,15 @@
 #include <string>
 #include <thread>
 
+#include "backend/confinement/confinement_testing.hh"
 #include "backend/confinement/landlock.hh"
 #include "base/fd.hh"
-#include "base/folder_testing.hh"
 #include "base/sanitizers.hh"
 
 namespace outboard::backend {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What each attempt gave: 0 or an errno.
-class attempts {
- public:
-  /// `answer` is a system call's: negative with errno set where it failed.
-  void add(const std::string& name, long answer) {
-    lines_ += name + " " + std::to_string(answer < 0 ? errno : 0) + "\n";
-  }
-  const std::string& lines() const { return lines_; }
-
- private:
-  std::string lines_;
-};
-
-std::map<std::string, int> read_lines(int from) {
-  std::string text;
-  char some[512];
-  for (ssize_t got = 0; (got = ::read(from, some, sizeof some)) > 0;)
-    text.append(some, static_cast<std::size_t>(got));
-  std::map<std::string, int> found;
-  std::istringstream in(text);
-  std::string name;
-  for (int code = 0; in >> name >> code;) found[name] = code;
-  return found;
-}
-
-struct confinement_test : folder_test {
-  confinement_test() : folder_test("confinement-test") {
-    own = base + "/own";
-    secret = base + "/secret";
-    fs::create_directory(own);
-    std::ofstream(secret) << "a secret";
-  }
-
-  void SetUp() override {
-    if (const std::string lacks = confinement_lacks(); !lacks.empty())
-      GTEST_SKIP() << "this kernel has no " << lacks;
-  }
-
-  /// In a process that `confine` has been called in.
-  std::map<std::string, int> tried(const std::function<void(attempts&)>& attempt,
-                                   const std::function<status(const std::string&)>& confine) {
-    int ends[2];
-    CHECK(::pipe2(ends, O_CLOEXEC) == 0);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      attempts made;
-      if (const status done = confine(own); !done.ok()) {
-        std::fprintf(stderr, "%s\n", done.error().message.c_str());
-      } else {
-        attempt(made);
-      }
-      (void)!::write(ends[1], made.lines().data(), made.lines().size());
-      ::_exit(0);
-    }
-    ::close(ends[1]);
-    auto found = read_lines(ends[0]);
-    ::close(ends[0]);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-    return found;
-  }
-
-  std::string own, secret;
-};
 
 /// Of a worker with CUDA's driver (true), of all others (false). The driver's needs no GPU.
 struct confined_worker_test : confinement_test, testing::WithParamInterface<bool> {
@@ -113,8 +47,6 @@ struct confined_worker_test : confinement_test, testing::WithParamInterface<bool
     });
   }
 };
-
-using codes = std::map<std::string, int>;
 
 /// The exit status of a program, or 256.
 int run(const char* program, const char* argument) {

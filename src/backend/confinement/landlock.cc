@@ -46,6 +46,11 @@ constexpr std::uint64_t bits_of(permission what) {
       return change;
     case permission::meet:
       return change | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO;
+    case permission::clear:
+      return LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE |
+             LANDLOCK_ACCESS_FS_MAKE_DIR | refer;
+    case permission::vanish:
+      return LANDLOCK_ACCESS_FS_REMOVE_DIR;
   }
   return 0;
 }
@@ -58,12 +63,13 @@ int landlock_version() {
   return version > 0 ? static_cast<int>(version) : 0;
 }
 
-result<file_rules> file_rules::make(int version, bool local_sockets) {
+result<file_rules> file_rules::make(int version, open_scopes open) {
   ruleset_attributes wanted{};
   wanted.files =
       all_of_version_1 | (version >= 2 ? refer : 0) | (version >= 3 ? cut : 0) | (version >= 5 ? control : 0);
   if (version >= 4) wanted.network = bind_and_connect;
-  if (version >= 6) wanted.scoped = signals | (local_sockets ? 0 : abstract_sockets);
+  if (version >= 6)
+    wanted.scoped = (open.signals ? 0 : signals) | (open.local_sockets ? 0 : abstract_sockets);
   unique_fd rules(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &wanted, sizeof wanted, std::uint32_t{0})));
   if (!rules) return failure("Landlock: " + errno_text(errno));

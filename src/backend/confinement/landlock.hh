@@ -17,16 +17,23 @@ enum class permission : std::uint8_t {
   device,  ///< read, write, empty and control; nothing is made or removed
   change,  ///< everything but running it and making special files
   meet,    ///< change, and make sockets and pipes: where processes of one service meet
+  clear,   ///< list and make folders, move and remove all there is; no file can be opened
+  vanish,  ///< empty folders in it can be removed
 };
 
 /// The version of Landlock that this kernel has; 0: none, or it is not switched on.
 int landlock_version();
 
+/// What stays open that is no file.
+struct open_scopes {
+  bool local_sockets = false;  ///< abstract ones
+  bool signals = false;
+};
+
 class file_rules {
  public:
-  /// Of a kernel with that version (1 or more): what it cannot lock stays open. `local_sockets`: so do the
-  /// abstract ones.
-  static result<file_rules> make(int version, bool local_sockets = false);
+  /// Of a kernel with that version (1 or more): what it cannot lock stays open.
+  static result<file_rules> make(int version, open_scopes open = {});
 
   /// A path that is not there, or that this user cannot reach, is passed over.
   status allow(const std::string& path, permission what);

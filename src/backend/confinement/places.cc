@@ -132,6 +132,16 @@ void add_folders_of_loader(std::vector<place>& places) {
   }
 }
 
+/// Where NVIDIA's libraries are and what they look at, whichever of them it is.
+void add_what_is_nvidias(std::vector<place>& places) {
+  for (const char* path : cuda_reads) places.push_back({path});
+  for (const char* path : toolkits) add_real_folder(places, path);
+  add_folders_of_loader(places);
+  add_devices(places, other_devices);
+  // Names of its threads, and files of its own that have no name any more.
+  places.push_back({"/proc/self", permission::device});
+}
+
 }  // namespace
 
 std::vector<place> places_of_drivers(const std::function<const char*(const char*)>& variable) {
@@ -161,12 +171,7 @@ std::string folder_of_mps(const std::function<const char*(const char*)>& variabl
 
 std::vector<place> places_of_cuda(const std::function<const char*(const char*)>& variable) {
   std::vector<place> places;
-  for (const char* path : cuda_reads) places.push_back({path});
-  for (const char* path : toolkits) add_real_folder(places, path);
-  add_folders_of_loader(places);
-  add_devices(places, other_devices);
-  // Names of its threads, and files of its own that have no name any more.
-  places.push_back({"/proc/self", permission::device});
+  add_what_is_nvidias(places);
   // By these names processes share events.
   places.push_back({"/dev/shm", permission::change});
   if (const std::string mps = folder_of_mps(variable); !mps.empty()) {
@@ -174,6 +179,12 @@ std::vector<place> places_of_cuda(const std::function<const char*(const char*)>&
     if (const char* const log = variable("CUDA_MPS_LOG_DIRECTORY"); log && *log == '/')
       places.push_back({log, permission::change});
   }
+  return places;
+}
+
+std::vector<place> places_of_nvml(const std::function<const char*(const char*)>& variable) {
+  std::vector<place> places = places_of_drivers(variable);
+  add_what_is_nvidias(places);
   return places;
 }
 

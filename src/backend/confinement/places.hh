@@ -23,11 +23,14 @@ std::vector<place> places_of_drivers(const std::function<const char*(const char*
 /// that processes share by name, and the folder of MPS.
 std::vector<place> places_of_cuda(const std::function<const char*(const char*)>& variable);
 
+/// What NVIDIA's library for NVML needs: the same, without what processes share by name, and without MPS.
+std::vector<place> places_of_nvml(const std::function<const char*(const char*)>& variable);
+
 /// Where a server of MPS is met; empty: there is none, neither named by CUDA_MPS_PIPE_DIRECTORY nor where one
 /// is by default.
 std::string folder_of_mps(const std::function<const char*(const char*)>& variable);
 
-/// For the times in its log.
+/// For the times in its log. Other helpers of our own code need no more either.
 std::vector<place> places_of_the_gate();
 
 }  // namespace outboard::backend

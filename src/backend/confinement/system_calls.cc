@@ -5,6 +5,7 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -83,14 +84,16 @@ constexpr int refused[] {
 #endif
 };
 
-/// It has its listeners from the daemon, and does all its work in one thread. ASan's search for leaks starts
-/// a process.
-constexpr int refused_to_the_gate[] {
-  SYS_execve, SYS_execveat, SYS_socket, SYS_bind, SYS_listen, SYS_mknodat,
+/// They do their work in threads of their own. ASan's search for leaks starts a process.
+constexpr int refused_to_helpers[] {
+  SYS_execve, SYS_execveat, SYS_mknodat,
 #if defined(__x86_64__)
       SYS_fork, SYS_vfork, SYS_mknod,
 #endif
 };
+
+/// Our own have their sockets from the daemon, the gate its listeners too.
+constexpr int refused_to_our_own[]{SYS_socket, SYS_bind, SYS_listen};
 
 /// Their arguments lie in memory, where no filter can look. C libraries then take the older calls.
 constexpr int hidden[]{SYS_clone3, SYS_openat2};
@@ -114,7 +117,11 @@ std::vector<std::uint32_t> refused_options() {
   return {PR_SET_PDEATHSIG, PR_SET_DUMPABLE};
 }
 
-bool starts_no_processes(filtered who) { return who == filtered::gate && !under_asan; }
+bool is_ours(filtered who) {
+  return who == filtered::helper || who == filtered::remover || who == filtered::tidier;
+}
+
+bool starts_no_processes(filtered who) { return (is_ours(who) || who == filtered::nvml) && !under_asan; }
 
 /// Threads; and where programs may be started, processes.
 std::vector<std::uint32_t> what_clone_may_make(filtered who) {
@@ -122,7 +129,31 @@ std::vector<std::uint32_t> what_clone_may_make(filtered who) {
   return {CLONE_THREAD, 0};
 }
 
-std::vector<by_argument> refused_by_argument(filtered who, pid_t self) {
+/// What those who remove folders have to do: a mode may forbid its owner everything.
+void let_remove(std::vector<by_argument>& rules, filtered who) {
+  rules.push_back({SYS_fchmodat, 2, all_bits, true, {0700}});
+#if defined(__x86_64__)
+  rules.push_back({SYS_chmod, 1, all_bits, true, {0700}});
+#endif
+  if (who != filtered::remover) return;
+  // Ends the groups of workers whose daemon is gone, on kernels before 6.9 by their numbers.
+  *std::ranges::find(rules, SYS_kill, &by_argument::number) = {SYS_kill, 1, all_bits, true, {SIGKILL}};
+  rules.push_back({SYS_pidfd_send_signal, 1, all_bits, true, {0, SIGKILL}});
+}
+
+/// No document says by which calls NVIDIA's driver looks into a process, only that it does so by the user's
+/// rights (guard.hh): those are all here, for this process where an argument is its number. Threads and
+/// descriptors have numbers of their own.
+void let_look_into(std::vector<by_argument>& rules, std::uint32_t own, std::uint32_t other) {
+  for (const int number : {SYS_kill, SYS_tgkill})
+    std::ranges::find(rules, number, &by_argument::number)->values.push_back(other);
+  for (const int number : {SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_open, SYS_kcmp})
+    rules.push_back({number, 0, all_bits, true, {own, other}});
+  for (const int number : {SYS_ptrace, SYS_pidfd_getfd, SYS_pidfd_send_signal})
+    rules.push_back({number, 0, 0, true, {0}});  // whatever the argument is
+}
+
+std::vector<by_argument> refused_by_argument(filtered who, pid_t self, pid_t other) {
   const auto own = static_cast<std::uint32_t>(self);
   constexpr std::uint32_t name_spaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                         CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
@@ -167,6 +198,8 @@ std::vector<by_argument> refused_by_argument(filtered who, pid_t self) {
 #if defined(__x86_64__)
   rules.push_back({SYS_open, 1, how, false, {empties}});
 #endif
+  if (who == filtered::remover || who == filtered::tidier) let_remove(rules, who);
+  if (who == filtered::checkpoint) let_look_into(rules, own, static_cast<std::uint32_t>(other));
   return rules;
 }
 
@@ -213,7 +246,7 @@ bool system_calls_can_be_refused() {
   return ::syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0u, &verdict) == 0;
 }
 
-std::vector<sock_filter> refused_system_calls(filtered who, pid_t self) {
+std::vector<sock_filter> refused_system_calls(filtered who, pid_t self, pid_t other) {
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "an argument's lower half lies first");
   std::vector<sock_filter> program{load(offsetof(seccomp_data, arch)),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, this_architecture, 1, 0),
@@ -221,10 +254,11 @@ std::vector<sock_filter> refused_system_calls(filtered who, pid_t self) {
                                    load(offsetof(seccomp_data, nr)),
                                    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last_known, 0, 1),
                                    give(not_there)};
-  if (starts_no_processes(who)) add(program, refused_to_the_gate, not_permitted);
+  if (starts_no_processes(who)) add(program, refused_to_helpers, not_permitted);
+  if (starts_no_processes(who) && is_ours(who)) add(program, refused_to_our_own, not_permitted);
   // Kernels from 5.11 on keep a list of the numbers that are allowed whatever their arguments: only the
   // others pay for the length of this.
-  const std::vector<by_argument> rules = refused_by_argument(who, self);
+  const std::vector<by_argument> rules = refused_by_argument(who, self, other);
   for (std::size_t i = 0; i < rules.size(); ++i) {
     add(program, rules[i]);
     if (i + 1 < rules.size() && rules[i + 1].number == rules[i].number) continue;
@@ -234,14 +268,15 @@ std::vector<sock_filter> refused_system_calls(filtered who, pid_t self) {
   add(program, refused, not_permitted);
   // The network, and whatever listens on a socket of this host.
   if (!has_a_driver(who)) add(program, std::array{SYS_connect, SYS_fchmod}, not_permitted);
-  if (who == filtered::driver) add(program, std::array{SYS_connect}, no_such_socket);
+  if (has_a_driver(who) && who != filtered::driver_with_mps)
+    add(program, std::array{SYS_connect}, no_such_socket);
   add(program, hidden, not_there);
   program.push_back(give(allow));
   return program;
 }
 
-status refuse_system_calls(filtered who, bool told) {
-  std::vector<sock_filter> program = refused_system_calls(who, ::getpid());
+status refuse_system_calls(filtered who, bool told, pid_t other) {
+  std::vector<sock_filter> program = refused_system_calls(who, ::getpid(), other);
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   const unsigned flags = told ? SECCOMP_FILTER_FLAG_LOG : 0u;
   if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter) != 0)
