@@ -202,6 +202,7 @@ CLI::App* add_worker(CLI::App& app, worker_flags& worker) {
   verb->add_flag("--no-visible-device", worker.no_visible_device);
   verb->add_flag("--opencl", worker.opencl);
   verb->add_option("--confine", worker.confine);
+  verb->add_flag("--confine-helper", worker.confine_helper);
   verb->add_option("--remove-folders", worker.remove_folders);
   verb->add_option("--compilers", worker.compilers);
   verb->add_option("--tidy", worker.tidy.directory);

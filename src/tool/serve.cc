@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "backend/confinement/confinement.hh"
 #include "backend/confinement/guard.hh"
 #include "backend/daemon/checkpoint_helper.hh"
 #include "backend/daemon/compiler_caches.hh"
@@ -221,26 +222,48 @@ void guard_worker(const worker_flags& flags, device_choice kind) {
                               checkpoints ? backend::looked_into_by::user : backend::looked_into_by::root);
 }
 
+/// A helper's confining of itself. Empty: it does not.
+std::function<bool()> confining(const worker_flags& flags, backend::helper_terms terms) {
+  if (!flags.confine_helper) return {};
+  return [terms = std::move(terms)] {
+    return backend::confine_a_helper(terms,
+                                     [](const char* name) -> const char* { return std::getenv(name); });
+  };
+}
+
 /// What is no worker, but works for the daemon beside them: its exit status. Nothing: it is a worker.
 std::optional<int> run_as_helper(const worker_flags& flags, const config& c, device_choice kind,
                                  const transport::registry& transports) {
+  using backend::helper_kind;
   if (flags.checkpoint > 0) {
-    return backend::run_checkpoint_helper({.parent = flags.parent,
-                                           .worker = flags.checkpoint,
-                                           .open_device = [&] { return open_device(kind, c.cpu); },
-                                           .transports = &transports});
+    return backend::run_checkpoint_helper(
+        {.parent = flags.parent,
+         .worker = flags.checkpoint,
+         .open_device = [&] { return open_device(kind, c.cpu); },
+         .transports = &transports,
+         .confine = confining(flags, {.kind = helper_kind::checkpoint, .worker = flags.checkpoint})});
   }
-  if (!flags.remove_folders.empty()) return backend::run_folder_remover(flags.remove_folders);
-  if (!flags.tidy.directory.empty()) return backend::run_cache_tidier(flags.parent, flags.tidy);
+  if (const std::string& above = flags.remove_folders; !above.empty()) {
+    return backend::run_folder_remover(above,
+                                       confining(flags, {.kind = helper_kind::remover, .folder = above}));
+  }
+  if (const std::string& cache = flags.tidy.directory; !cache.empty()) {
+    return backend::run_cache_tidier(flags.parent, flags.tidy,
+                                     confining(flags, {.kind = helper_kind::tidier, .folder = cache}));
+  }
   if (flags.gate) return backend::run_gate(flags.parent);
   if (!flags.monitor) return std::nullopt;
+  backend::helper_terms nvml{.kind = helper_kind::nvml, .vendor = kind == device_choice::vendor};
+  if (flags.confine_helper) nvml.reads = what_a_worker_reads(c, kind);
   return backend::nvml::run_helper(
       {.parent = flags.parent,
        .visible = flags.visible,
        .in_order = flags.visible_in_order,
        .shape = c.shape,
        .open = [&](device::activity_source workers) { return open_nvml(kind, c.cpu, std::move(workers)); },
-       .transports = &transports});
+       .transports = &transports,
+       .tls = flags.tls,
+       .confine = confining(flags, std::move(nvml))});
 }
 
 /// Only the vendor's device has memory that others see go.

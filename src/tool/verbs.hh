@@ -34,6 +34,7 @@ struct worker_flags {
   bool no_visible_device = false;    ///< its CUDA_VISIBLE_DEVICES names none of the devices
   bool opencl = false;               ///< for a session that speaks OpenCL
   std::string confine;               ///< the folder in which it may write; empty: it is not confined
+  bool confine_helper = false;       ///< no worker: it confines itself to what its work needs
   std::string compilers;             ///< where its compilers keep what stays; empty: nowhere
   compiler_cache_settings tidy;      ///< no worker: looks after this compiler cache, if it has a directory
   std::string remove_folders;        ///< no worker: removes sessions' folders below this one

@@ -68,6 +68,7 @@ int run_checkpoint_helper(const checkpoint_helper_options& options) {
   if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
   ::fcntl(worker_control_descriptor, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_NAME, "outboard-chkpt");
+  if (options.confine && !options.confine()) return 1;
   auto message = receive_control(worker_control_descriptor, true);
   if (!message.ok() || !*message) return 1;
   const auto about = decode_client((*message)->payload);

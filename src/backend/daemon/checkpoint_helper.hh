@@ -19,6 +19,8 @@ struct checkpoint_helper_options {
   pid_t worker = -1;  ///< a child of the daemon's
   std::function<result<std::unique_ptr<device::device>>()> open_device;
   const transport::registry* transports = nullptr;
+  /// Confines this process, before it reads anything; false: it must not go on. Empty: it is not confined.
+  std::function<bool()> confine = {};
 };
 
 /// The exit status.

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "api/cuda/headers.hh"
+#include "backend/confinement/confinement.hh"
 #include "backend/daemon/handshake.hh"
 
 namespace outboard::backend {
@@ -96,11 +97,14 @@ std::optional<wire::refusal> checkpoints::begin(accepted_session&& asker) {
 std::optional<wire::refusal> checkpoints::ask_driver(accepted_session& asker,
                                                      const wire::checkpoint_question& q,
                                                      const session_info& session) {
+  if (const std::string why = why_no_helper(settings_.confine, helper_kind::checkpoint); !why.empty())
+    return wire::refusal{wire::refusal_reason::device, why};
   if (!places_.take(asker.identity))
     return wire::refusal{wire::refusal_reason::busy, "too many questions about checkpoints are asked"};
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device,
                                      "--checkpoint", std::to_string(session.worker)});
+  if (settings_.confine != confine_choice::off) arguments.emplace_back("--confine-helper");
   auto started =
       start_child(settings_.command.program, arguments, worker_environment({}, settings_.own_environment));
   if (!started.ok()) {

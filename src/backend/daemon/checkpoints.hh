@@ -22,6 +22,7 @@ struct checkpoint_settings {
   std::string device;  ///< "vendor", "cpu", "mock"
   variable_source own_environment;
   auditor audit = {};
+  confine_choice confine = confine_choice::automatic;
 };
 
 class checkpoints {

@@ -95,9 +95,11 @@ bool compiler_caches::tidier_ended(pid_t process) {
   return true;
 }
 
-int run_cache_tidier(pid_t parent, const compiler_cache_settings& settings) {
+int run_cache_tidier(pid_t parent, const compiler_cache_settings& settings,
+                     const std::function<bool()>& confine) {
   if (const status tied = die_with_parent(parent); !tied.ok()) return 1;
   ::prctl(PR_SET_NAME, "outboard-tidier");
+  if (confine && !confine()) return 1;
   const status done = tidy_compiler_cache(settings);
   if (!done.ok()) log::warn("compiler cache ", settings.directory, ": ", done.error().message);
   return done.ok() ? 0 : 1;

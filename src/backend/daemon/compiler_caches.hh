@@ -60,7 +60,8 @@ class compiler_caches {
   std::optional<std::string> around_;  ///< a place that everybody may read and in which the directory lies
 };
 
-/// The tidier, which ends with its daemon. The exit status.
-int run_cache_tidier(pid_t parent, const compiler_cache_settings& settings);
+/// The tidier, which ends with its daemon. `confine` as of run_folder_remover(). The exit status.
+int run_cache_tidier(pid_t parent, const compiler_cache_settings& settings,
+                     const std::function<bool()>& confine);
 
 }  // namespace outboard::backend

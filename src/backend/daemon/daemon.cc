@@ -71,7 +71,9 @@ class daemon {
         any_local_user_(rules.any_peer_user || !rules.peer_users.empty()),
         workers_(loop_, settings_for_workers(), [this] { session_ended(); }),
         monitor_(loop_, settings_for_monitor(), workers_),
-        checkpoints_(loop_, {settings_.command, device_.kind, settings_.own_environment, auditor(audit_)},
+        checkpoints_(loop_,
+                     {settings_.command, device_.kind, settings_.own_environment, auditor(audit_),
+                      settings_.configuration.confine},
                      workers_),
         guests_(
             loop_, with_tokens(std::move(rules)),
@@ -173,6 +175,7 @@ monitor_settings daemon::settings_for_monitor() const {
   s.device = device_.kind;
   for (const auto& d : device_.snapshot.devices) s.visible.push_back(d.pci_bus_id);
   s.in_order = !settings_.configuration.shape.visible.empty();
+  s.confine = settings_.configuration.confine;
   s.own_environment = settings_.own_environment;
   return s;
 }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "backend/confinement/confinement.hh"
 #include "base/log.hh"
 
 namespace outboard::backend {
@@ -35,12 +36,15 @@ monitor::~monitor() {
 
 status monitor::start() {
   if (helper_.process >= 0) return {};
+  if (const std::string why = why_no_helper(settings_.confine, helper_kind::nvml); !why.empty())
+    return failure(why);
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(),
                    {"--parent", std::to_string(::getpid()), "--device", settings_.device, "--monitor"});
   for (const std::string& address : settings_.visible)
     arguments.insert(arguments.end(), {"--visible", address});
   if (settings_.in_order) arguments.emplace_back("--visible-in-order");
+  if (settings_.confine != confine_choice::off) arguments.emplace_back("--confine-helper");
   auto helper =
       start_child(settings_.command.program, arguments, worker_environment({}, settings_.own_environment));
   if (!helper.ok()) return std::move(helper).error();
@@ -67,8 +71,11 @@ status monitor::send(control_kind kind, const std::vector<std::byte>& payload, i
 }
 
 std::optional<wire::refusal> monitor::begin(accepted_session&& client) {
-  if (const status started = start(); !started.ok())
-    return wire::refusal{wire::refusal_reason::busy, started.error().message};
+  if (const status started = start(); !started.ok()) {
+    const bool later = started.error().next == action::retry;
+    return wire::refusal{later ? wire::refusal_reason::busy : wire::refusal_reason::device,
+                         started.error().message};
+  }
   if (revocable_.size() >= most_revocable)
     return wire::refusal{wire::refusal_reason::busy, "too many NVML clients"};
   const client_message m{client.peer, {next_client_++, client.scheme, encode(client.hello), {}, client.seal}};

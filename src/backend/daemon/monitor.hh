@@ -21,6 +21,7 @@ struct monitor_settings {
   std::string device;                ///< "vendor", "cpu", "mock"
   std::vector<std::string> visible;  ///< PCI addresses of the devices that the daemon lends
   bool in_order = false;             ///< clients see them in that order, else in NVML's own
+  confine_choice confine = confine_choice::automatic;
   variable_source own_environment;
 };
 

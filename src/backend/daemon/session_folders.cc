@@ -130,8 +130,9 @@ void session_folders::give(const std::string& folder, pid_t worker) {
 
 void session_folders::remove(const std::string& folder) { tell(name_of(folder)); }
 
-int run_folder_remover(const std::string& above) {
+int run_folder_remover(const std::string& above, const std::function<bool()>& confine) {
   ::prctl(PR_SET_NAME, "outboard-folder");
+  if (confine && !confine()) return 1;
   // A service that ends may tell all its processes: this one still has something to do.
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::signal(signal, SIG_IGN);
   std::map<std::string, group> workers;

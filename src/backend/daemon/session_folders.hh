@@ -44,7 +44,8 @@ class session_folders {
 };
 
 /// The remover: removes what the daemon names over the control socket, and `above` with all that is in it
-/// when that is closed. The exit status.
-int run_folder_remover(const std::string& above);
+/// when that is closed. `confine` confines this process, before anything else is done; false: it must not go
+/// on. The exit status.
+int run_folder_remover(const std::string& above, const std::function<bool()>& confine = {});
 
 }  // namespace outboard::backend

@@ -18,6 +18,8 @@
 #include <optional>
 #include <thread>
 
+#include "backend/confinement/confinement.hh"
+
 namespace outboard::backend {
 namespace {
 
@@ -34,7 +36,8 @@ result<child> fork_remover(const std::string& above) {
     for (const int end : ends) {
       if (end != worker_control_descriptor) ::close(end);
     }
-    ::_exit(run_folder_remover(above));
+    ::_exit(run_folder_remover(
+        above, [&] { return confine_a_helper({.kind = helper_kind::remover, .folder = above}, ::getenv); }));
   }
   ::close(ends[1]);
   c.control.reset(ends[0]);

@@ -18,6 +18,7 @@
 #include "transport/buffered.hh"
 #include "transport/send_whole.hh"
 #include "transport/tls/handed_over.hh"
+#include "transport/tls/library.hh"
 #include "wire/frame.hh"
 #include "wire/hello.hh"
 #include "wire/make_frame.hh"
@@ -115,6 +116,11 @@ class helper {
     auto opened = options_.open([this] { return house_.sessions.all(); });
     if (!opened.ok()) {
       problem_ = opened.error().message;
+      // What is locked out looks like a fault of the library's.
+      if (options_.confine)
+        problem_ +=
+            " (the NVML helper is confined: worker.reads opens more to it, worker.confine = \"off\" shows "
+            "whether that is why)";
       return log::warn("NVML: ", problem_);
     }
     device_ = std::move(*opened);
@@ -181,6 +187,12 @@ int run_helper(const helper_options& options) {
   if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
   ::fcntl(control, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_NAME, "outboard-nvml");
+  // As a worker does (worker_main.cc).
+  if (options.tls) {
+    if (const auto loaded = transport::tls::load(); loaded.ok()) (void)(*loaded)->start_server({});
+  }
+  // Before there is another thread, a library of somebody else's, or a byte of a client's.
+  if (options.confine && !options.confine()) return 1;
   helper h(options);
   const int status = h.run();
   // Clients' threads still answer: what they use must not be taken down under them.

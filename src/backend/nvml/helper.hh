@@ -23,6 +23,9 @@ struct helper_options {
   shape_settings shape = {};         ///< their names and memory as clients see them
   std::function<result<std::unique_ptr<device::nvml_device>>(device::activity_source)> open;
   const transport::registry* transports = nullptr;
+  bool tls = false;  ///< clients may come encrypted: what ends TLS is loaded before it confines itself
+  /// Confines this process, before it reads anything; false: it must not go on. Empty: it is not confined.
+  std::function<bool()> confine = {};
 };
 
 /// The exit status.

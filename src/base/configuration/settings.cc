@@ -401,11 +401,11 @@ constexpr setting rows[]{
              [](auto& c) -> auto& { return c.certificates.known_servers; }),
 
     row({"worker", "confine", "", "", of_server}, "auto, require, try, off",
-        "how workers confine themselves: \"require\": completely, or the session is refused; \"try\": as far as the kernel can; \"off\": not at all; \"auto\": CUDA's on the cpu device as \"require\", all others as \"try\"", value_form::text,
+        "how workers confine themselves: \"require\": completely, or the session is refused; \"try\": as far as the kernel can; \"off\": not at all; \"auto\": CUDA's on the cpu device as \"require\", all others as \"try\"; the daemon's helpers follow it, where \"auto\" is \"try\"", value_form::text,
         [](config& c, const given_value& v) { return set_confine(c, v); },
         [](const config& c) { return std::string(name(c.confine)); }),
     paths_row({"worker", "reads", "", "", of_worker},
-              "what confined workers may read and run beside what drivers need: files, or folders with all below them",
+              "what confined workers may read and run beside what drivers need, and the NVML helper may read: files, or folders with all below them",
               [](auto& c) -> auto& { return c.confined_reads; }),
     paths_row({"worker", "writes", "", "", of_worker},
               "folders that are there, in which confined workers may also write",

@@ -81,6 +81,7 @@ result<child> workers::start_helper(std::vector<std::string> what) {
   std::vector<std::string> arguments = settings_.command.arguments;
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
   arguments.insert(arguments.end(), what.begin(), what.end());
+  if (settings_.confine != confine_choice::off) arguments.emplace_back("--confine-helper");
   return start_child(settings_.command.program, arguments, worker_environment({}, settings_.own_environment));
 }
 

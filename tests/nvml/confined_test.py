@@ -1,0 +1,127 @@
+"""The daemon's helpers confine themselves before they read anything: what the kernel says of those that run, what the one
+for NVML can no longer open while it answers, and what the log says. What each can still do by its work:
+src/backend/confinement/confined_helpers_test.cc."""
+import errno
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import struct
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
+os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
+import inside  # noqa: E402
+from harness import OUTBOARD, WELCOME, HEADER, Client, DaemonTest, clean_environment, opcodes, processes_below, wait_until  # noqa: E402
+
+NVML, CALL, REPLY = 3, 6, 7
+OPCODES = opcodes("nvml")
+OFF = '[worker]\nconfine = "off"\n'
+
+
+def status_of(process):
+    lines = pathlib.Path(f"/proc/{process}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+class ConfinedHelpers(DaemonTest):
+    def client(self, daemon):
+        client = Client(daemon.unix)
+        self.addCleanup(client.close)
+        kind, payload = client.say_hello(NVML)
+        self.assertEqual(kind, WELCOME, payload)
+        return client
+
+    def devices(self, client):
+        client.send(HEADER.pack(1, CALL, 0, OPCODES["nvmlDeviceGetCount_v2"], 0, 1, 0, 0) + b"\1")
+        kind, payload = client.receive()
+        self.assertEqual(kind, REPLY)
+        return struct.unpack("<iII", payload)[2]
+
+    def helper(self, daemon, flag):
+        def find():
+            for process in processes_below(daemon.process.pid):
+                if flag in pathlib.Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
+                    return process
+            return None
+        return wait_until(find)
+
+    def is_confined(self, process, capabilities=0):
+        """By the kernel's word, which each helper has as soon as it has confined itself."""
+        self.assertTrue(wait_until(lambda: status_of(process)["Seccomp"] == "2"), f"{process} has no filter")
+        status = status_of(process)
+        self.assertEqual((status["NoNewPrivs"], int(status["CapEff"], 16) & ~capabilities, int(status["CapPrm"], 16) & ~capabilities),
+                         ("1", 0, 0))
+        if os.geteuid() == 0:
+            self.assertEqual(int(status["CapBnd"], 16), 0)
+        limits = [line.split() for line in pathlib.Path(f"/proc/{process}/limits").read_text().splitlines()]
+        self.assertEqual([line[4:6] for line in limits if line[:2] == ["Max", "core"]], [["0", "0"]])
+        # What is not dumpable belongs to root in /proc.
+        self.assertEqual(os.stat(f"/proc/{process}/environ").st_uid, 0)
+
+    def test_the_helper_for_nvml_answers_and_opens_nothing_else(self):
+        daemon = self.serve()
+        client = self.client(daemon)
+        self.assertEqual(self.devices(client), 1)
+        helper = self.helper(daemon, b"--monitor")
+        self.is_confined(helper)
+        self.assertRegex(daemon.log(), r"the NVML helper is confined: Landlock \(version \d+\) locks files, seccomp system calls")
+        if inside.POSSIBLE:
+            secret = pathlib.Path(self.folder, "secret")
+            secret.write_text("of somebody")
+            with inside.Inside(helper) as one:
+                opened = {path: inside.name_of(one.open(path)) for path in (
+                    str(secret), "/etc/shadow", "/usr/bin/env", f"/proc/{daemon.process.pid}/stat", "/dev/null")}
+                self.assertEqual(opened, {**dict.fromkeys(opened, "EACCES"), "/dev/null": 0})
+                self.assertEqual(one.open(f"{self.folder}/new", os.O_CREAT | os.O_WRONLY), errno.EACCES)
+                self.assertEqual(one.call("socket", socket.AF_INET, socket.SOCK_STREAM, 0), -errno.EPERM)
+                self.assertEqual(one.call("kill", daemon.process.pid, 0), -errno.EPERM)
+        self.assertEqual(self.devices(client), 1, "it goes on")
+        self.assertEqual(self.devices(self.client(daemon)), 1)
+        self.assertEqual(self.helper(daemon, b"--monitor"), helper, "it has ended")
+
+    @unittest.skipUnless(inside.POSSIBLE, "needs root, on x86-64")
+    def test_off_is_said_and_opens_all(self):
+        """Also: that the attempts above are ones."""
+        daemon = self.serve(config=OFF)
+        self.assertEqual(self.devices(self.client(daemon)), 1)
+        self.assertIn('workers are not confined (worker.confine is "off"), nor are the daemon\'s helpers', daemon.log())
+        helper = self.helper(daemon, b"--monitor")
+        self.assertEqual(status_of(helper)["Seccomp"], status_of(os.getpid())["Seccomp"])
+        with inside.Inside(helper) as one:
+            self.assertEqual(one.open(daemon.log_path), 0)
+            self.assertGreaterEqual(opened := one.call("socket", socket.AF_INET, socket.SOCK_STREAM, 0), 0)
+            self.assertEqual((one.call("close", opened), one.call("kill", daemon.process.pid, 0)), (0, 0))
+
+    def test_what_removes_folders_is_confined_and_removes(self):
+        daemon = self.serve()
+        remover = self.helper(daemon, b"--remove-folders")
+        self.is_confined(remover)
+        above = pathlib.Path(pathlib.Path(f"/proc/{remover}/cmdline").read_bytes().split(b"--remove-folders\0")[1].split(b"\0")[0].decode())
+        if inside.POSSIBLE:
+            with inside.Inside(remover) as one:
+                self.assertEqual(one.open(daemon.log_path), errno.EACCES)
+                self.assertEqual(one.open(above, os.O_RDONLY | os.O_DIRECTORY), 0)
+        (above / "left" / "over").mkdir(parents=True)
+        (above / "left" / "over" / "file").write_text("x")
+        (above / "left" / "over").chmod(0)
+        daemon.process.send_signal(signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: not above.exists()), list(above.rglob("*")) if above.exists() else "")
+
+    def test_what_tells_a_driver_of_checkpoints_is_confined_but_for_files(self):
+        """It looks into one worker, for which a root's needs the right to (CAP_SYS_PTRACE). It waits here for its question."""
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with here, there:
+            command = [OUTBOARD, "worker", "--parent", str(os.getpid()), "--device", "cpu", "--checkpoint", str(os.getpid()),
+                       "--confine-helper"]
+            helper = subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{there.fileno()}', "sh", *command],
+                                      pass_fds=[there.fileno()], env=clean_environment())
+            self.addCleanup(helper.wait)
+            self.addCleanup(helper.kill)
+            self.is_confined(helper.pid, capabilities=1 << 19 | 1 << 38)
+
+
+if __name__ == "__main__":
+    unittest.main()
