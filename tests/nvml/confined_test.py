@@ -1,6 +1,7 @@
 """The daemon's helpers confine themselves before they read anything: what the kernel says of those that run, what the one
 for NVML can no longer open while it answers, and what the log says. What each can still do by its work:
 src/backend/confinement/confined_helpers_test.cc."""
+import ctypes
 import errno
 import os
 import pathlib
@@ -19,6 +20,17 @@ from harness import OUTBOARD, WELCOME, HEADER, Client, DaemonTest, clean_environ
 NVML, CALL, REPLY = 3, 6, 7
 OPCODES = opcodes("nvml")
 OFF = '[worker]\nconfine = "off"\n'
+
+
+def without_landlock():
+    """In a child before it is replaced: it and all below it have a kernel without Landlock (system calls 444 to 446)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    refuse, allow = 0x50000 | errno.ENOSYS, 0x7FFF0000
+    lines = [(0x20, 0, 0, 0), (0x35, 0, 2, 444), (0x25, 1, 0, 446), (0x06, 0, 0, refuse), (0x06, 0, 0, allow)]
+    program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *line) for line in lines))
+    text = struct.pack("<HxxxxxxQ", len(lines), ctypes.addressof(program))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_char_p(text), 0, 0):  # no_new_privs, the filter
+        raise OSError(ctypes.get_errno(), "no filter")
 
 
 def status_of(process):
@@ -94,6 +106,20 @@ class ConfinedHelpers(DaemonTest):
             self.assertEqual(one.open(daemon.log_path), 0)
             self.assertGreaterEqual(opened := one.call("socket", socket.AF_INET, socket.SOCK_STREAM, 0), 0)
             self.assertEqual((one.call("close", opened), one.call("kill", daemon.process.pid, 0)), (0, 0))
+
+    def test_a_kernel_without_landlock_is_said_and_refused_where_all_is_required(self):
+        daemon = self.serve(config="[pool]\nper_key = 0\n", preexec_fn=without_landlock)
+        self.assertEqual(self.devices(self.client(daemon)), 1)
+        self.assertRegex(daemon.log(), "warn.*: the NVML helper is not wholly confined: this kernel lacks Landlock; Linux 5.19 and later have")
+        self.assertEqual(status_of(self.helper(daemon, b"--monitor"))["NoNewPrivs"], "1")
+        daemon.stop()
+        daemon = self.serve(config='[worker]\nconfine = "require"\n', preexec_fn=without_landlock)
+        client = Client(daemon.unix)
+        self.addCleanup(client.close)
+        self.assertEqual(client.refusal(client.say_hello(NVML)[1]), (
+            "device", 'the NVML helper cannot be confined here (worker.confine is "require"; "try" starts it): this kernel lacks Landlock'))
+        self.assertIsNone(next((p for p in processes_below(daemon.process.pid) if "--monitor" in pathlib.Path(
+            f"/proc/{p}/cmdline").read_text()), None))
 
     def test_what_removes_folders_is_confined_and_removes(self):
         daemon = self.serve()
