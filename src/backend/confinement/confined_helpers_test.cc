@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -55,7 +56,10 @@ class sleeper {
 void try_what_none_may(attempts& a, pid_t other) {
   a.add("tcp", ::socket(AF_INET, SOCK_STREAM, 0));
   a.add("netlink", ::socket(AF_NETLINK, SOCK_RAW, 0));
+  int pair[2];
+  a.add("datagram_pair", ::socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
   a.add("signal", ::kill(other, 0));
+  a.add("slow_down_many", ::setpriority(PRIO_PGRP, 0, ::getpriority(PRIO_PROCESS, 0)));
   a.add("name_space", ::unshare(CLONE_NEWUSER));
   a.add("mount", ::syscall(SYS_mount, "none", "/", "tmpfs", 0L, nullptr));
   a.add("bpf", ::syscall(SYS_bpf, 0L, nullptr, 0L));
@@ -65,11 +69,19 @@ void try_what_none_may(attempts& a, pid_t other) {
   a.add("more_by_running", ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? 0 : -1);
   a.add("capabilities_to_come", ::geteuid() != 0 || ::prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN) == 0 ? 0 : -1);
 }
-const codes what_none_may{{"tcp", EPERM},         {"netlink", EPERM},
-                          {"signal", EPERM},      {"name_space", EPERM},
-                          {"mount", EPERM},       {"bpf", EPERM},
-                          {"io_uring", EPERM},    {"user", EPERM},
-                          {"more_by_running", 0}, {"capabilities_to_come", 0}};
+const codes what_none_may{{"tcp", EPERM},
+                          {"netlink", EPERM},
+                          {"datagram_pair", EPERM},
+
+                          {"slow_down_many", EPERM},
+                          {"signal", EPERM},
+                          {"name_space", EPERM},
+                          {"mount", EPERM},
+                          {"bpf", EPERM},
+                          {"io_uring", EPERM},
+                          {"user", EPERM},
+                          {"more_by_running", 0},
+                          {"capabilities_to_come", 0}};
 
 void try_to_start_a_program(attempts& a) {
   if (under_asan) return;  // whose search for leaks starts a process
@@ -154,6 +166,9 @@ TEST_F(confined_helper_test, for_a_checkpoint_looks_into_its_worker_and_signals_
     a.add("hold_its_worker", ::syscall(SYS_pidfd_open, worker.process, 0));
     a.add("look_into_another", ::syscall(SYS_process_vm_readv, other, &mine, 1L, &theirs, 1L, 0L));
     a.add("hold_another", ::syscall(SYS_pidfd_open, other, 0));
+    const std::string folder = "/proc/" + std::to_string(other);
+    const int as_held = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+    a.add("signal_by_its_folder", ::syscall(SYS_pidfd_send_signal, as_held, 0, nullptr, 0));
     try_what_none_may(a, other);
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3]{};
@@ -164,9 +179,10 @@ TEST_F(confined_helper_test, for_a_checkpoint_looks_into_its_worker_and_signals_
               ? 0
               : -1);
   });
-  codes expected{
-      {"look_into_its_worker", 0},  {"its_memory", 0},       {"signal_its_worker", 0}, {"hold_its_worker", 0},
-      {"look_into_another", EPERM}, {"hold_another", EPERM}, {"capabilities", 0}};
+  codes expected{{"look_into_its_worker", 0},     {"its_memory", 0},
+                 {"signal_its_worker", 0},        {"hold_its_worker", 0},
+                 {"look_into_another", EPERM},    {"hold_another", EPERM},
+                 {"signal_by_its_folder", EPERM}, {"capabilities", 0}};
   expected.merge(codes(what_none_may));
   EXPECT_EQ(found, expected);
 }
@@ -215,6 +231,7 @@ TEST_F(confined_helper_test, that_removes_opens_no_file_and_removes_in_its_folde
       a.add("make_in_it", ::open((above + "/new").c_str(), O_CREAT | O_WRONLY, 0600));
       a.add("take_in", ::rename(own.c_str(), (above + "/own").c_str()));
       a.add("give_to_all", ::chmod(secret.c_str(), 0666));
+      a.add("shut", ::chmod(secret.c_str(), 0700));
       try_what_none_may(a, other);
       try_to_start_a_program(a);
       // What it does:
@@ -234,6 +251,7 @@ TEST_F(confined_helper_test, that_removes_opens_no_file_and_removes_in_its_folde
                    {"make_in_it", EACCES},
                    {"take_in", remover ? EXDEV : EACCES},
                    {"give_to_all", EPERM},
+                   {"shut", 0},  // no filter sees of which file
                    {"list", 0},
                    {"open_a_mode", 0},
                    {"move", 0},

@@ -211,6 +211,7 @@ TEST_P(confined_worker_test, makes_no_connections) {
     a.add("local", stream);
     a.add("connect", ::connect(stream, reinterpret_cast<const sockaddr*>(&daemon), sizeof daemon));
     int pair[2];
+    a.add("datagram_pair", ::socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
     (void)::socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
     a.add("connect_while_sending", ::sendto(pair[0], "x", 1, 0x20000000, nullptr, 0));
   });
@@ -219,6 +220,7 @@ TEST_P(confined_worker_test, makes_no_connections) {
                           {"raw", EPERM},
                           {"netlink", EPERM},
                           {"datagrams", EPERM},
+                          {"datagram_pair", EPERM},
                           {"local", 0},
                           {"connect", GetParam() ? ENOENT : EPERM},
                           {"connect_while_sending", EPERM}}));

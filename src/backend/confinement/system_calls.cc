@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/check.hh"
 #include "base/errno_text.hh"
 #include "base/sanitizers.hh"
 
@@ -109,6 +111,7 @@ struct by_argument {
 };
 
 constexpr std::uint32_t all_bits = ~0u;
+constexpr std::uint32_t ioprio_of_process = 1;  // IOPRIO_WHO_PROCESS of linux/ioprio.h, which is newer
 
 /// Who makes itself dumpable again can be read by others and leaves core files where the system hands them to
 /// a program. ASan's search for leaks has to do it.
@@ -137,19 +140,21 @@ void let_remove(std::vector<by_argument>& rules, filtered who) {
 #endif
   if (who != filtered::remover) return;
   // Ends the groups of workers whose daemon is gone, on kernels before 6.9 by their numbers.
-  *std::ranges::find(rules, SYS_kill, &by_argument::number) = {SYS_kill, 1, all_bits, true, {SIGKILL}};
+  const auto kill = std::ranges::find(rules, SYS_kill, &by_argument::number);
+  *kill = {SYS_kill, 1, all_bits, true, {SIGKILL}};
+  rules.insert(kill, by_argument{SYS_kill, 0, all_bits, false, {all_bits}});  // -1: all there are
   rules.push_back({SYS_pidfd_send_signal, 1, all_bits, true, {0, SIGKILL}});
 }
 
 /// No document says by which calls NVIDIA's driver looks into a process, only that it does so by the user's
-/// rights (guard.hh): those are all here, for this process where an argument is its number. Threads and
-/// descriptors have numbers of their own.
+/// rights (guard.hh): those are all here, for the worker where an argument is its number. ptrace and
+/// pidfd_getfd take numbers of threads and descriptors, so they reach every process that the user may trace.
 void let_look_into(std::vector<by_argument>& rules, std::uint32_t own, std::uint32_t other) {
   for (const int number : {SYS_kill, SYS_tgkill})
     std::ranges::find(rules, number, &by_argument::number)->values.push_back(other);
   for (const int number : {SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_open, SYS_kcmp})
     rules.push_back({number, 0, all_bits, true, {own, other}});
-  for (const int number : {SYS_ptrace, SYS_pidfd_getfd, SYS_pidfd_send_signal})
+  for (const int number : {SYS_ptrace, SYS_pidfd_getfd})
     rules.push_back({number, 0, 0, true, {0}});  // whatever the argument is
 }
 
@@ -182,16 +187,21 @@ std::vector<by_argument> refused_by_argument(filtered who, pid_t self, pid_t oth
       {SYS_prctl, 0, all_bits, false, refused_options()},
       // Of other processes of this user.
       {SYS_prlimit64, 0, all_bits, true, {0, own}},
+      {SYS_setpriority, 0, all_bits, true, {PRIO_PROCESS}},
       {SYS_setpriority, 1, all_bits, true, {0, own}},
+      {SYS_ioprio_set, 0, all_bits, true, {ioprio_of_process}},
       {SYS_ioprio_set, 1, all_bits, true, {0, own}},
       {SYS_sched_setscheduler, 0, all_bits, true, {0, own}},
       {SYS_sched_setparam, 0, all_bits, true, {0, own}},
       {SYS_sched_setattr, 0, all_bits, true, {0, own}},
       {SYS_move_pages, 0, all_bits, true, {0, own}},
   };
-  if (who != filtered::driver_with_mps)
-    rules.insert(std::ranges::find(rules, SYS_socketpair, &by_argument::number),
-                 by_argument{SYS_socket, 1, 0xf, true, {SOCK_STREAM, SOCK_SEQPACKET}});
+  // A socket for datagrams, one of a pair too, sends to any name without a connection.
+  if (who != filtered::driver_with_mps) {
+    for (const int number : {SYS_socket, SYS_socketpair})
+      rules.insert(std::next(std::ranges::find(rules, number, &by_argument::number)),
+                   by_argument{number, 1, 0xf, true, {SOCK_STREAM, SOCK_SEQPACKET}});
+  }
   // A driver may set modes of what it has opened, but gives nothing of this user's to others.
   if (has_a_driver(who))
     rules.push_back({SYS_fchmod, 1, S_ISUID | S_ISGID | S_ISVTX | S_IWGRP | S_IWOTH, true, {0}});
@@ -247,6 +257,7 @@ bool system_calls_can_be_refused() {
 }
 
 std::vector<sock_filter> refused_system_calls(filtered who, pid_t self, pid_t other) {
+  CHECK(who != filtered::checkpoint || other > 0);
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "an argument's lower half lies first");
   std::vector<sock_filter> program{load(offsetof(seccomp_data, arch)),
                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, this_architecture, 1, 0),
