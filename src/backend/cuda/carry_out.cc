@@ -81,17 +81,21 @@ CUresult cuda_session::replay(cuda_lane& own, const wire::frame_header& header,
   return what.well_formed ? static_cast<CUresult>(what.code) : CUDA_ERROR_INVALID_VALUE;
 }
 
+/// Nobody waits for the answer to a post: of an error the client hears by a notice or by its next call that
+/// may carry it. A post cannot wait for the dump of a fault: its client may be sending; the next call in that
+/// context says the same.
+void cuda_session::post_over(cuda_lane& asking, std::uint64_t context, CUresult code) {
+  if (is_sticky(code)) return tell_sticky(context, code, true);
+  if (code != CUDA_SUCCESS && asking.deferred == 0) asking.deferred = code;
+}
+
 void cuda_session::answer(lane& at, lane& from, const wire::frame_header& request, const outcome& what) {
   auto& own = static_cast<cuda_lane&>(at);
   auto& asking = static_cast<cuda_lane&>(from);
   auto code = static_cast<CUresult>(what.code);
-  // The dump of a fault is on the client's side before the client hears of the fault. A post cannot wait for
-  // it: its client may be sending; the next call in that context says the same.
-  if (is_sticky(code)) tell_sticky(request.context, code, request.kind == wire::frame_kind::post);
-  if (request.kind == wire::frame_kind::post) {
-    if (code != CUDA_SUCCESS && !is_sticky(code) && asking.deferred == 0) asking.deferred = code;
-    return;
-  }
+  if (request.kind == wire::frame_kind::post) return post_over(asking, request.context, code);
+  // The dump of a fault is on the client's side before the client hears of the fault.
+  if (is_sticky(code)) tell_sticky(request.context, code, false);
   const api::function_info* function = api::find_function(request.opcode);
   copies_out::departure finished;  // nothing else that is sent overtakes these bytes
   // A free waits for the device, too: what has come is in its place then.
@@ -177,11 +181,7 @@ bool cuda_session::launch_aside(lane& at, const frame& f) {
   launch_place where;
   const auto code = make_launch(driver_, objects_, body, enter_context(own, f.header.context), where);
   if (!code) return false;
-  if (is_sticky(*code)) {
-    tell_sticky(f.header.context, *code, true);
-  } else if (*code != CUDA_SUCCESS && own.deferred == 0) {
-    own.deferred = static_cast<std::int32_t>(*code);
-  }
+  post_over(own, f.header.context, *code);
   return true;
 }
 

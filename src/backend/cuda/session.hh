@@ -139,6 +139,7 @@ class cuda_session final : public session_api {
 
  private:
   void tell_sticky(std::uint64_t context, CUresult code, bool by_post);
+  void post_over(cuda_lane& asking, std::uint64_t context, CUresult code);
   copies_out::departure send_finished(cuda_lane& own);
   bool send_aside(std::uint64_t ticket, std::uint64_t offset, std::size_t size, const staging::block& block);
   void send_block(const boxed_bytes& b);
