@@ -17,9 +17,6 @@ error lost_connection(transport::io how, transport::connection& which) {
                                                           : "the connection to the server broke"};
 }
 
-/// A data frame begins with the copy's ticket and the offset of its bytes.
-constexpr std::size_t data_prefix = 16;
-
 }  // namespace
 
 status receiver::fill(std::span<std::byte> into) {
@@ -28,12 +25,10 @@ status receiver::fill(std::span<std::byte> into) {
 }
 
 status receiver::receive_data(const wire::frame_header& header) {
-  std::array<std::byte, data_prefix> prefix;
+  std::array<std::byte, wire::data_place_size> prefix;
   if (header.size < prefix.size()) return failure("short data frame");
   OUTBOARD_TRY(fill(prefix));
-  wire::reader r(prefix);
-  const auto ticket = r.get<std::uint64_t>();
-  const auto offset = r.get<std::uint64_t>();
+  const auto [ticket, offset] = wire::decode_data_place(prefix);
   const std::size_t size = header.size - prefix.size();
   if (offset == wire::copy_failed) return sink_.copy_failed(ticket), status{};
   places_.clear();

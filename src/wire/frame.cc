@@ -21,6 +21,20 @@ T load(const std::byte*& at) {
 
 }  // namespace
 
+std::array<std::byte, data_place_size> encode_data_place(const data_place& place) {
+  std::array<std::byte, data_place_size> out;
+  store(store(out.data(), place.what), place.offset);
+  return out;
+}
+
+data_place decode_data_place(std::span<const std::byte, data_place_size> in) {
+  data_place place;
+  const std::byte* at = in.data();
+  place.what = load<std::uint64_t>(at);
+  place.offset = load<std::uint64_t>(at);
+  return place;
+}
+
 void encode_header(const frame_header& header, std::span<std::byte, header_size> out) {
   std::byte* at = out.data();
   at = store(at, header.size);

@@ -65,8 +65,18 @@ inline constexpr std::uint64_t copy_failed = ~0ull;
 /// graph copies to.
 inline constexpr std::uint64_t graph_copy = 1ull << 63;
 
+/// A data frame begins with where its bytes belong.
+struct data_place {
+  std::uint64_t what = 0;    ///< the ticket of the copy, or graph_copy and a box
+  std::uint64_t offset = 0;  ///< of the bytes in what is copied, or copy_failed
+};
+inline constexpr std::size_t data_place_size = 16;
+
 /// Before the hello is finished a peer is nobody: its frames must be small.
 inline constexpr std::uint32_t max_hello_payload = 64u << 10;
+
+std::array<std::byte, data_place_size> encode_data_place(const data_place& place);
+data_place decode_data_place(std::span<const std::byte, data_place_size> in);
 
 void encode_header(const frame_header& header, std::span<std::byte, header_size> out);
 

@@ -111,11 +111,14 @@ TEST(Frame, ExamplesOfTheDocument) {
                                               payload(std::int32_t{0})));
   testing::expect_example("notice", make_frame({.kind = frame_kind::notice, .ack = 9, .context = context},
                                                payload(std::int32_t{700})));
-  payload(std::uint64_t{5}, std::uint64_t{4096});
+  const auto place = encode_data_place({5, 4096});
+  EXPECT_EQ(decode_data_place(place).what, 5u);
+  EXPECT_EQ(decode_data_place(place).offset, 4096u);
+  body.assign(place.begin(), place.end());
   writer(body).bytes(std::as_bytes(std::span("abc", 3)));
   testing::expect_example("data", make_frame({.kind = frame_kind::data, .ack = 5}, body));
-  testing::expect_example("data_failed", make_frame({.kind = frame_kind::data, .ack = 5},
-                                                    payload(std::uint64_t{5}, copy_failed)));
+  testing::expect_example(
+      "data_failed", make_frame({.kind = frame_kind::data, .ack = 5}, encode_data_place({5, copy_failed})));
   testing::expect_example("output",
                           make_frame({.kind = frame_kind::output}, std::as_bytes(std::span("\1hi\n", 4))));
   testing::expect_example("lane_end",

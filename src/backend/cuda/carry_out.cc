@@ -1,6 +1,4 @@
 // How a CUDA session carries out a request and answers it: with the turn, ahead of what has it, or beside.
-#include <array>
-
 #include "backend/cuda/any_thread.hh"
 #include "backend/cuda/launch_decoding.hh"
 #include "backend/cuda/session.hh"
@@ -117,10 +115,7 @@ void cuda_session::answer(lane& at, lane& from, const wire::frame_header& reques
 copies_out::departure cuda_session::send_finished(cuda_lane& own) {
   return copies_.flush_with(
       [&](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
-        const std::array<std::uint64_t, 2> prefix{ticket, offset};
-        wire::frame_header data;
-        data.kind = wire::frame_kind::data;
-        core_.send_with_reply(own, data, std::as_bytes(std::span(prefix)), bytes);
+        core_.send_data_with_reply(own, {ticket, offset}, bytes);
       });
 }
 

@@ -15,15 +15,6 @@ namespace {
 /// So long images are still written for other sessions.
 constexpr auto keeping_patience = 400ms;
 
-/// A frame of bytes for the client's memory: `prefix` says of what, and where they begin in it.
-void send_data(session_core& core, std::uint64_t what, std::uint64_t offset,
-               std::span<const std::byte> bytes) {
-  const std::array<std::uint64_t, 2> prefix{what, offset};
-  wire::frame_header header;
-  header.kind = wire::frame_kind::data;
-  core.send(header, std::as_bytes(std::span(prefix)), bytes);
-}
-
 }  // namespace
 
 session_maker speak_cuda(cuda_terms terms) {
@@ -44,7 +35,7 @@ cuda_session::cuda_session(session_core& core, cuda_terms terms)
       copies_(
           driver_, staging_,
           [this](std::uint64_t ticket, std::uint64_t offset, std::span<const std::byte> bytes) {
-            send_data(core_, ticket, offset, bytes);
+            core_.send_data({ticket, offset}, bytes);
           },
           [this](std::uint64_t ticket, std::uint64_t offset, std::size_t size, const staging::block& block) {
             return send_aside(ticket, offset, size, block);
@@ -114,7 +105,7 @@ void cuda_session::send_block(const boxed_bytes& b) {
   constexpr std::uint64_t piece = 4u << 20;
   for (std::uint64_t at = 0; at < b.size;) {
     const std::uint64_t n = std::min({piece, b.row - at % b.row, b.size - at});
-    send_data(core_, b.id | wire::graph_copy, at, std::span(b.data + at, n));
+    core_.send_data({b.id | wire::graph_copy, at}, std::span(b.data + at, n));
     at += n;
   }
 }

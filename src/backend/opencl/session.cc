@@ -357,28 +357,15 @@ void session::look_at_reads() {
 
 void session::send_read(call& c, std::span<const std::byte> bytes) {
   if (bytes.size() > goes_with_reply) return send_bytes(c.header.ticket, bytes);
-  const std::array<std::uint64_t, 2> prefix{c.header.ticket, 0};
-  wire::frame_header header;
-  header.kind = wire::frame_kind::data;
-  core_.send_with_reply(c.own, header, std::as_bytes(std::span(prefix)), bytes);
+  core_.send_data_with_reply(c.own, {c.header.ticket, 0}, bytes);
 }
 
 void session::send_bytes(std::uint64_t ticket, std::span<const std::byte> bytes) {
-  for (std::size_t at = 0; at < bytes.size(); at += piece) {
-    const std::array<std::uint64_t, 2> prefix{ticket, at};
-    wire::frame_header header;
-    header.kind = wire::frame_kind::data;
-    core_.send(header, std::as_bytes(std::span(prefix)),
-               bytes.subspan(at, std::min(piece, bytes.size() - at)));
-  }
+  for (std::size_t at = 0; at < bytes.size(); at += piece)
+    core_.send_data({ticket, at}, bytes.subspan(at, std::min(piece, bytes.size() - at)));
 }
 
-void session::tell_failed(std::uint64_t ticket) {
-  const std::array<std::uint64_t, 2> prefix{ticket, wire::copy_failed};
-  wire::frame_header header;
-  header.kind = wire::frame_kind::data;
-  core_.send(header, std::as_bytes(std::span(prefix)));
-}
+void session::tell_failed(std::uint64_t ticket) { core_.send_data({ticket, wire::copy_failed}, {}); }
 
 void session::tell(const teller::news& what) {
   if (what.number == 0) look_asked_.store(false);

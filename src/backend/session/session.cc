@@ -147,13 +147,20 @@ bool session_core::join_lanes() {
   return data_.join(until);
 }
 
-void session_core::send_with_reply(lane& own, wire::frame_header header, std::span<const std::byte> payload,
-                                   std::span<const std::byte> bulk) {
-  header.size = static_cast<std::uint32_t>(payload.size() + bulk.size());
-  header.ack = executed_.load(std::memory_order_relaxed);
+void session_core::send_data(const wire::data_place& place, std::span<const std::byte> bytes) {
+  send({.kind = wire::frame_kind::data}, wire::encode_data_place(place), bytes);
+}
+
+void session_core::send_data_with_reply(lane& own, const wire::data_place& place,
+                                        std::span<const std::byte> bytes) {
+  const auto prefix = wire::encode_data_place(place);
+  const wire::frame_header header{.size = static_cast<std::uint32_t>(prefix.size() + bytes.size()),
+                                  .kind = wire::frame_kind::data,
+                                  .ack = executed_.load(std::memory_order_relaxed)};
   std::array<std::byte, wire::header_size> raw;
   wire::encode_header(header, raw);
-  for (const std::span<const std::byte> part : {std::span<const std::byte>(raw), payload, bulk})
+  for (const std::span<const std::byte> part :
+       {std::span<const std::byte>(raw), std::span<const std::byte>(prefix), bytes})
     own.before_reply.insert(own.before_reply.end(), part.begin(), part.end());
 }
 

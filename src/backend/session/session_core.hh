@@ -55,10 +55,11 @@ class session_core {
             std::span<const std::byte> bulk = {}) {
     send_behind({}, header, payload, bulk);
   }
-  /// A data frame that need not leave before the reply of the call that this lane has at hand. Small ones
-  /// only: it is copied.
-  void send_with_reply(lane& own, wire::frame_header header, std::span<const std::byte> payload,
-                       std::span<const std::byte> bulk);
+  /// Bytes for the client's memory. Any thread.
+  void send_data(const wire::data_place& place, std::span<const std::byte> bytes);
+  /// The same, which need not leave before the reply of the call that this lane has at hand. Small ones only:
+  /// they are copied.
+  void send_data_with_reply(lane& own, const wire::data_place& place, std::span<const std::byte> bytes);
   /// Sends what stands in `own.reply`, which begins with the result code. The client's thread may ask again.
   void send_reply(lane& own, lane& asking, const wire::frame_header& request);
   /// A reply will leave soon, from this thread.

@@ -1,7 +1,6 @@
 #include "backend/cuda/copying/outgoing_copy.hh"
 
 #include <algorithm>
-#include <cstring>
 
 #include "backend/cuda/session.hh"
 #include "marshal/data_bodies.hh"
@@ -115,15 +114,11 @@ void outgoing_copy::send_bytes(std::uint64_t offset, std::span<const std::byte> 
   // Those that were before it in its stream go first: they may go to the same place.
   if (call_.header.kind == wire::frame_kind::call && !call_.session.outgoing_copies().empty())
     call_.session.outgoing_copies().flush();
-  std::array<std::byte, 16> prefix;
-  std::memcpy(prefix.data(), &call_.header.ticket, 8);
-  std::memcpy(prefix.data() + 8, &offset, 8);
-  wire::frame_header header;
-  header.kind = wire::frame_kind::data;
+  const wire::data_place place{call_.header.ticket, offset};
   if (bytes.size() <= goes_with_reply && call_.header.kind == wire::frame_kind::call) {
-    call_.core.send_with_reply(call_.own, header, prefix, bytes);
+    call_.core.send_data_with_reply(call_.own, place, bytes);
   } else {
-    call_.core.send(header, prefix, bytes);
+    call_.core.send_data(place, bytes);
   }
 }
 
