@@ -24,7 +24,7 @@ void call::give_up_turn() {
 
 bool call::enter(std::uint64_t id, void* native, record made_by, std::shared_ptr<void> extra) {
   if (!own.gave_up_turn) return objects().create(id, native, std::move(made_by), std::move(extra));
-  session.late().add({id, native, std::move(made_by), std::move(extra)});
+  core.late().add({id, native, std::move(made_by), std::move(extra)});
   return true;
 }
 

@@ -44,7 +44,6 @@ bool is_sticky(CUresult code) {
 }
 
 outcome cuda_session::carry_out(request_at_hand& request) {
-  if (!late_.enter(objects_)) return core_.fail(id_of_late_taken), outcome::malformed();
   device::request_under_way = request.header.ticket;
   const handler handle = find_handler(request.header.opcode);
   if (!handle) return outcome::answer(CUDA_ERROR_NOT_SUPPORTED);

@@ -98,8 +98,8 @@ class cuda_session final : public session_api {
     return terms_.device->with_descriptor(event, descriptor);
   }
   const marshal::snapshot& facts() const { return facts_; }
-  object_tables& objects() { return objects_; }  ///< with the turn
-  quota& limits() { return quota_; }             ///< with the turn
+  object_tables& objects() override { return objects_; }  ///< with the turn
+  quota& limits() { return quota_; }                      ///< with the turn
   /// What has to be freed for so much more of a device; nothing: no other session's memory would help,
   /// because the session's own limit or the device does not allow it. With the turn.
   std::optional<room_message> room_for(std::int32_t device, std::uint64_t bytes) const;
@@ -125,7 +125,6 @@ class cuda_session final : public session_api {
   /// What records_export is giving out, part by part.
   std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
 
-  late_objects& late() { return late_; }  ///< own lock
   /// Executes a request of another worker's records on this lane's thread, with the turn.
   CUresult replay(cuda_lane& own, const wire::frame_header& header, std::vector<std::byte> payload);
   /// Makes the context current on this lane's thread. CUDA_SUCCESS or why not.
@@ -152,8 +151,7 @@ class cuda_session final : public session_api {
   object_tables objects_;
   resource_book resources_;
   std::map<std::uint64_t, std::uint64_t> owners_;  // of contexts made of green ones; with the turn
-  late_objects late_;
-  std::atomic<std::uint64_t> uploaded_{0};  // what lanes have uploaded and no load has taken
+  std::atomic<std::uint64_t> uploaded_{0};         // what lanes have uploaded and no load has taken
   image_keeper images_;
   std::vector<std::byte> export_;
   std::map<marshal::share_token, std::shared_ptr<void>> lasting_offers_;

@@ -177,7 +177,7 @@ outcome clLinkProgram(call& c) {
   reply.made = made != nullptr;
   if (made) {
     describe(table, made, known, reply.built.code == CL_SUCCESS, reply.built);
-    own(c).late().add({body.handle, made, {}, nullptr});
+    c.core.late().add({body.handle, made, {}, nullptr});
   }
   marshal::put_body(c.reply, reply);
   return outcome::answer(CL_SUCCESS);

@@ -216,7 +216,6 @@ std::unordered_map<std::uint32_t, handler> make_table() {
 }  // namespace
 
 outcome session::carry_out(request_at_hand& request) {
-  if (!late_.enter(objects_)) return core_.fail(id_of_late_taken), outcome::malformed();
   static const std::unordered_map<std::uint32_t, handler> table = make_table();
   const auto found = table.find(request.header.opcode);
   return found == table.end() ? outcome::answer(CL_INVALID_OPERATION) : found->second(request);

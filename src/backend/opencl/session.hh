@@ -61,8 +61,7 @@ class session final : public session_api {
   }
 
   const api::opencl::function_table& table() const { return table_; }
-  handle_tables& objects() { return objects_; }
-  late_objects& late() { return late_; }  ///< own lock
+  handle_tables& objects() override { return objects_; }
   shared_memory& shared() { return shared_; }
   /// Open where the client can have fine-grained memory.
   shared_pages& pages() { return pages_; }
@@ -170,8 +169,7 @@ class session final : public session_api {
   std::deque<pending_read> reads_;
   std::mutex leaving_mutex_;  // held while bytes of reads leave: who comes next finds them gone; before
                               // reads_mutex_
-  std::atomic<bool> look_asked_{false};  // and nobody has looked yet
-  late_objects late_;
+  std::atomic<bool> look_asked_{false};   // and nobody has looked yet
   handle_tables objects_ = no_objects();  // what is behind them ends before what it uses
   teller teller_{[this](const teller::news& what) { tell(what); }};  // its thread uses what stands above
 };

@@ -113,9 +113,6 @@ struct late_object {
   std::shared_ptr<void> extra;
 };
 
-/// Why a session ends in which such an object cannot be entered.
-inline constexpr const char* id_of_late_taken = "protocol error: the handle of a load is in use";
-
 /// They are entered into the tables before the next request of any lane, so that a client that has heard of
 /// one can name it.
 class late_objects {

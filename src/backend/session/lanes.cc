@@ -241,7 +241,9 @@ bool session_core::carry_out(lane& own, lane& asking, frame& request) {
   std::pmr::monotonic_buffer_resource scratch(first.data(), first.size());
   request_at_hand at_hand{*this, own, request, header, wire::reader(request.payload), reply, scratch};
   executing_.store(true);
-  const outcome what = api_->carry_out(at_hand);
+  const bool entered = late_.enter(api_->objects());
+  if (!entered) end(false, "protocol error: the handle of a load is in use");
+  const outcome what = entered ? api_->carry_out(at_hand) : outcome::malformed();
   const bool kept = !own.gave_up_turn;
   if (what.well_formed) {
     executed_.store(header.ticket, std::memory_order_relaxed);

@@ -12,6 +12,7 @@
 
 #include "backend/session/data_connections.hh"
 #include "backend/session/data_piece.hh"
+#include "backend/session/handle_tables.hh"
 #include "backend/session/lane.hh"
 #include "backend/session/request_at_hand.hh"
 #include "base/result.hh"
@@ -36,6 +37,8 @@ class session_api {
   /// The lane's thread has ended, and the lane is about to go.
   virtual void lane_ended(lane&) {}
 
+  /// Its objects. With the turn.
+  virtual handle_tables& objects() = 0;
   virtual outcome carry_out(request_at_hand& request) = 0;
   /// Says to the client what became of a request of `asking` that `own` has carried out: by
   /// session_core::send_reply(), unless it is a post. Perhaps without the turn.

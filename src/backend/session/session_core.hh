@@ -28,6 +28,7 @@ class session_core {
   session_end run();
 
   session_api& api() { return *api_; }
+  late_objects& late() { return late_; }  ///< own lock
 
   /// What it counts in, and what the client and the configuration say. Null: nobody looks.
   activity_page* activity() const { return request_.activity; }
@@ -137,6 +138,7 @@ class session_core {
   bool has_ended_ = false;
   session_end end_;
   std::unique_ptr<session_api> api_;  // uses what stands above, and `data_` until its end()
+  late_objects late_;                 // of the API's
   data_connections data_;             // uses the API's memory
 };
 
