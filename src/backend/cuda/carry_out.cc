@@ -155,17 +155,16 @@ bool cuda_session::any_thread_may(const frame& f) const {
   return backend::any_thread_may(f.header, f.payload);
 }
 
-std::uint64_t cuda_session::stream_aside(const frame& f) {
+known_stream cuda_session::stream_aside(const frame& f) {
   const std::uint64_t stream = lone_launch_stream(f.header, f.payload);
-  if (stream == 0 || captures_.any() || host_.waiting() || !owners_.empty()) return 0;
+  if (stream == 0 || captures_.any() || host_.waiting() || !owners_.empty()) return {};
   CUstream native = nullptr;
-  return objects_.resolve_stream(stream, native) == CUDA_SUCCESS ? stream : 0;
+  if (objects_.resolve_stream(stream, native) != CUDA_SUCCESS) return {};
+  return {stream, native};
 }
 
-void cuda_session::goes_aside(const frame& f, std::uint64_t stream) {
-  CUstream native = nullptr;
-  CHECK(objects_.resolve_stream(stream, native) == CUDA_SUCCESS);  // stream_aside() has found it
-  work_.on(f.header.context, native);
+void cuda_session::goes_aside(const frame& f, const known_stream& stream) {
+  work_.on(f.header.context, static_cast<CUstream>(stream.native));
   unseen_.launched(f.header.context);
 }
 

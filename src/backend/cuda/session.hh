@@ -83,8 +83,8 @@ class cuda_session final : public session_api {
     return host_.answered(number, bytes);
   }
   bool any_thread_may(const frame& f) const override;
-  std::uint64_t stream_aside(const frame& f) override;
-  void goes_aside(const frame& f, std::uint64_t stream) override;
+  known_stream stream_aside(const frame& f) override;
+  void goes_aside(const frame& f, const known_stream& stream) override;
   bool launch_aside(lane& own, const frame& f) override;
 
   const api::driver_table& driver() const { return driver_; }

@@ -19,6 +19,12 @@
 
 namespace outboard::backend {
 
+/// A stream of the client's.
+struct known_stream {
+  std::uint64_t id = 0;    ///< the client's; 0: none
+  void* native = nullptr;  ///< the device's
+};
+
 class session_api {
  public:
   virtual ~session_api() = default;
@@ -69,10 +75,10 @@ class session_api {
   /// Does the request do the same on whichever thread of the worker it is carried out?
   virtual bool any_thread_may(const frame&) const { return false; }
   /// The stream of a posted launch that its lane's thread may make beside the thread that has the turn,
-  /// because it concerns nothing but this stream, which is known; 0: it is none.
-  virtual std::uint64_t stream_aside(const frame&) { return 0; }
+  /// because it concerns nothing but this stream, which is known; else none.
+  virtual known_stream stream_aside(const frame&) { return {}; }
   /// The launch is about to be left to its lane's thread.
-  virtual void goes_aside(const frame&, std::uint64_t /*stream*/) {}
+  virtual void goes_aside(const frame&, const known_stream&) {}
   /// Makes such a launch. False: malformed. The lane's thread, without the turn.
   virtual bool launch_aside(lane&, const frame&) { return false; }
 };

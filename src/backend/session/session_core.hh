@@ -104,8 +104,8 @@ class session_core {
   bool carry_out(lane& own, lane& asking, frame& request);
   bool put_aside(lane* own);
   lane* side_lane(std::uint64_t stream);
-  bool give_aside(lane& target, std::uint64_t stream, bool called);
-  bool step_aside(lane& own, std::uint64_t stream);
+  bool give_aside(lane& target, const known_stream& stream, bool called);
+  bool step_aside(lane& own, const known_stream& stream);
   bool may_serve_aside() const;
   template <class Ready>
   bool wait_for(Ready&& ready);

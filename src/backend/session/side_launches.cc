@@ -37,8 +37,8 @@ lane* session_core::side_lane(std::uint64_t stream) {
 /// The launch at hand goes to the thread of its lane. False: it does not, and may be made here.
 bool session_core::put_aside(lane* own) {
   if (at_hand_.header.kind == wire::frame_kind::goodbye) return false;
-  const std::uint64_t stream = api_->stream_aside(at_hand_);
-  lane* const target = side_lane(stream);
+  const known_stream stream = api_->stream_aside(at_hand_);
+  lane* const target = side_lane(stream.id);
   if (!target) return launches_.interrupted(), finish_side_launches(), false;
   const bool mixed = launches_.note(target->id, std::chrono::steady_clock::now());
   if (target == own) return step_aside(*own, stream);
@@ -53,7 +53,7 @@ bool session_core::put_aside(lane* own) {
 
 /// Leaves the launch at hand to the lane's own thread, which runs this, and the reading to the stand-by.
 /// False: it goes on reading. True: the turn is gone.
-bool session_core::step_aside(lane& own, std::uint64_t stream) {
+bool session_core::step_aside(lane& own, const known_stream& stream) {
   if (!request_.lanes_always_aside && (!launches_.goes_on() || !may_serve_aside())) return false;
   own.side.make_room();
   own.side.wake();
@@ -66,10 +66,10 @@ bool session_core::step_aside(lane& own, std::uint64_t stream) {
   return true;
 }
 
-bool session_core::give_aside(lane& target, std::uint64_t stream, bool called) {
+bool session_core::give_aside(lane& target, const known_stream& stream, bool called) {
   side_launches& side = target.side;
   if (!called && !side.pending() && !side.open()) return false;
-  if (!side.remember(stream) || !wait_for([&] { return side.has_room(); })) return false;
+  if (!side.remember(stream.id) || !wait_for([&] { return side.has_room(); })) return false;
   api_->goes_aside(at_hand_, stream);
   if (std::ranges::find(side_lanes_, &target) == side_lanes_.end()) side_lanes_.push_back(&target);
   if (!side.put(at_hand_)) turn_.call(target);
