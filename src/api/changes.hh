@@ -1,5 +1,5 @@
-// What a call does to graphs and pools of memory, as words of a table's line (describe.hh) and as values. A
-// profiler in the program is told of it. Constexpr, no state.
+// What a call does to graphs, pools of memory and other objects, as words of a table's line (describe.hh) and
+// as values. A profiler in the program is told of it. Constexpr, no state.
 #pragma once
 
 #include <array>
@@ -34,6 +34,28 @@ enum class pool_change : std::uint8_t {
   imports,   ///< the same
   destroys,  ///< its first argument
   trims      ///< its first argument; the second is how many bytes stay
+};
+
+/// What a call does to other objects. Said by each version of a function that can succeed.
+enum class object_change : std::uint8_t {
+  none,
+  starts_cuda,
+  makes_stream,  ///< its first argument points to the stream
+  ends_stream,   ///< its first argument
+  ends_context,  ///< likewise
+  ends_array,
+  loads_module,    ///< its first argument points to the module
+  unloads_module,  ///< its first argument
+  loads_library,
+  allocates,      ///< memory, whose address goes where its first argument points
+  releases,       ///< the memory at its first argument
+  records_event,  ///< its first argument, in the stream that is its second
+  ends_event,     ///< its first argument
+  times_events,   ///< that are over
+  stream_waits,   ///< its first argument, for the event that is its second
+  awaits_event,   ///< the caller, for its first argument
+  awaits_stream,  ///< likewise
+  awaits_context,
 };
 
 /// The node that a call adds to a graph.
@@ -82,6 +104,25 @@ inline constexpr std::array pool_words =
                                              {"imports", pool_change::imports},
                                              {"destroys", pool_change::destroys},
                                              {"trims", pool_change::trims}});
+
+inline constexpr std::array object_words =
+    std::to_array<change_word<object_change>>({{"starts cuda", object_change::starts_cuda},
+                                               {"makes stream", object_change::makes_stream},
+                                               {"ends stream", object_change::ends_stream},
+                                               {"ends context", object_change::ends_context},
+                                               {"ends array", object_change::ends_array},
+                                               {"loads module", object_change::loads_module},
+                                               {"unloads module", object_change::unloads_module},
+                                               {"loads library", object_change::loads_library},
+                                               {"allocates memory", object_change::allocates},
+                                               {"releases memory", object_change::releases},
+                                               {"records event", object_change::records_event},
+                                               {"ends event", object_change::ends_event},
+                                               {"times events", object_change::times_events},
+                                               {"stream waits", object_change::stream_waits},
+                                               {"awaits event", object_change::awaits_event},
+                                               {"awaits stream", object_change::awaits_stream},
+                                               {"awaits context", object_change::awaits_context}});
 
 inline constexpr std::array node_words =
     std::to_array<change_word<added_node>>({{"any", added_node::any},

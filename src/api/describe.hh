@@ -11,9 +11,10 @@
 // server's word), fence (ordered after everything of the session), waits (may block on device work), deferred
 // (may carry an earlier post's error), creates P / destroys P (handle parameter P is born / dies), returns
 // (the function's value is the handle that is born, its last parameter where the error goes), work (leaves
-// the device work that profilers show: kernels, graphs, copies, fills; in a capture it becomes a node), graph
-// W, pool W, adds W (what it does to graphs and pools of memory, and which node it adds: changes.hh has the
-// words), leaves W, over W, doubts W (what it leaves at work, what is over when it succeeds, when its post
+// the device work that profilers show: kernels, graphs, copies, fills; in a capture it becomes a node), batch
+// (as much of it as it lists), graph W, pool W, adds W (what it does to graphs and pools of memory, and which
+// node it adds: changes.hh has the words), records event and its like (what it does to other objects: also
+// there), leaves W, over W, doubts W (what it leaves at work, what is over when it succeeds, when its post
 // waits for the driver's word: at_work.hh has the words). A line without parameters says `SYMBOL(cuX, ;
 // words)`. For a refused function the text names the family whose reason docs/coverage.md gives. Anything
 // odder is CUSTOM. noctx and unsafe were measured on driver 580.159.
@@ -54,6 +55,15 @@ enum class kind : std::uint8_t {
   refused,  ///< a gap with a reason in docs/coverage.md; behaves as later
 };
 
+/// How requests of a function travel, and what carries them out.
+enum class travel : std::uint8_t {
+  nothing,    ///< none do
+  generated,  ///< under its own opcode; carried out by what its line generates
+  handled,    ///< under its own opcode, perhaps under others', too; its handler is written by hand
+  via,        ///< under others' opcodes alone
+  aside       ///< in the hello of a connection of its own, perhaps under others' opcodes, too
+};
+
 enum class direction : std::uint8_t {
   in,
   out,
@@ -87,9 +97,9 @@ struct description {
   bool preinit = false, noctx = false, unsafe = false, fence = false, waits = false, deferred = false;
   bool returns = false;  ///< its value is a handle that is born
   bool work = false;     ///< it leaves the device work that profilers show
+  bool batch = false;    ///< that work is many operations
+  travel travels = travel::nothing;
   std::string_view via;  ///< the functions under whose opcodes it travels, with blanks between
-  bool handled = false;  ///< `via`, and its opcode has a handler
-  bool aside = false;    ///< travels in the hello of a connection of its own
   bool uncaptured = false;
   bool settles = false, itself = false, asks = false, of_object = false;
   bool light = false, followed = false, overtakes = false, workless = false;
@@ -99,6 +109,7 @@ struct description {
   graph_change graph = graph_change::none;
   pool_change pool = pool_change::none;
   added_node adds = added_node::none;
+  object_change object = object_change::none;
   parse_error error = parse_error::none;
 };
 
@@ -182,12 +193,22 @@ constexpr std::size_t index_of(const description& d, std::string_view name) {
   return no_parameter;
 }
 
+/// How a function travels whose line says no more.
+constexpr travel travel_of(kind how) {
+  if (how == kind::call || how == kind::post) return travel::generated;
+  return how == kind::custom ? travel::handled : travel::nothing;
+}
+
 /// How a CUSTOM function travels that does not go under its own opcode.
 constexpr bool parse_way(std::string_view word, description& d) {
   if (d.how != kind::custom) return false;
-  if (take_word(word, "via")) return d.via.empty() && (d.via = word, true);
-  if (word == "handled") return !d.via.empty() && (d.handled = true);
-  return word == "aside" && (d.aside = true);
+  if (take_word(word, "via")) {
+    if (!d.via.empty()) return false;
+    if (d.travels == travel::handled) d.travels = travel::via;
+    return d.via = word, true;
+  }
+  if (word == "handled") return d.travels == travel::via && (d.travels = travel::handled, true);
+  return word == "aside" && (d.travels = travel::aside, true);
 }
 
 constexpr bool parse_word(std::string_view word, description& d) {
@@ -209,6 +230,7 @@ constexpr bool parse_word(std::string_view word, description& d) {
   if (word == "followed") return d.followed = true;
   if (word == "overtakes") return d.overtakes = true;
   if (word == "workless") return d.workless = true;
+  if (word == "batch") return d.batch = true;
   if (take_word(word, "leaves")) return find_word(left_words, word, d.leaves);
   if (take_word(word, "over")) return find_word(over_words, word, d.over);
   if (take_word(word, "doubts")) return find_word(doubt_words, word, d.doubts);
@@ -216,20 +238,17 @@ constexpr bool parse_word(std::string_view word, description& d) {
   if (take_word(word, "graph")) return find_word(graph_words, word, d.graph);
   if (take_word(word, "pool")) return find_word(pool_words, word, d.pool);
   if (take_word(word, "adds")) return d.graph = graph_change::adds_node, find_word(node_words, word, d.adds);
+  if (find_word(object_words, word, d.object)) return true;
   return parse_way(word, d);
 }
 
 }  // namespace detail
 
 /// Whether the server has a handler for its opcode that is written by hand.
-constexpr bool has_handler(const description& d) {
-  return d.how == kind::custom && (d.handled || (d.via.empty() && !d.aside));
-}
+constexpr bool has_handler(const description& d) { return d.travels == travel::handled; }
 
 /// Whether requests under its opcode are carried out.
-constexpr bool is_served(const description& d) {
-  return d.how == kind::call || d.how == kind::post || has_handler(d);
-}
+constexpr bool is_served(const description& d) { return d.travels == travel::generated || has_handler(d); }
 
 /// Integers of generated functions take 64 bits on the wire: for an API whose clients may have 32 bits, where
 /// the type of a parameter does not say whether the other end's is as wide.
@@ -246,6 +265,7 @@ struct line;
 constexpr description parse(kind how, std::string_view text) {
   description d;
   d.how = how;
+  d.travels = detail::travel_of(how);
   std::string_view words = text;
   std::string_view list = detail::next_item(words, ';');
   while (!list.empty()) {

@@ -84,17 +84,24 @@ TEST(describe, what_profilers_are_told_of) {
   static_assert(trims.pool == pool_change::trims && trims.graph == graph_change::none);
   constexpr description adds = parse(kind::custom, "out p; adds event_wait");
   static_assert(adds.graph == graph_change::adds_node && adds.adds == added_node::event_wait);
+  constexpr description event = parse(kind::post, "in p; records event");
+  static_assert(event.object == object_change::records_event && adds.object == object_change::none);
+  constexpr description batch = parse(kind::custom, "in p; work, batch");
+  static_assert(batch.work && batch.batch && !work.batch);
 }
 
 TEST(describe, how_a_function_without_a_request_of_its_own_travels) {
   constexpr description own = parse(kind::custom, "in p");
-  static_assert(own.via.empty() && has_handler(own) && is_served(own));
+  static_assert(own.travels == travel::handled && own.via.empty() && has_handler(own) && is_served(own));
   constexpr description other = parse(kind::custom, "in p; via a b, unsafe");
   static_assert(other.error == parse_error::none && other.via == "a b" && other.unsafe);
-  static_assert(!has_handler(other) && !is_served(other));
+  static_assert(other.travels == travel::via && !has_handler(other) && !is_served(other));
   static_assert(has_handler(parse(kind::custom, "in p; via a, handled")));
   constexpr description aside = parse(kind::custom, "in p; aside");
-  static_assert(aside.error == parse_error::none && aside.aside && !has_handler(aside));
+  static_assert(aside.error == parse_error::none && aside.travels == travel::aside && !has_handler(aside));
+  static_assert(parse(kind::custom, "in p; via a, aside").travels == travel::aside);
+  static_assert(parse(kind::custom, "in p; aside, via a").travels == travel::aside);
+  static_assert(parse(kind::call, "in p").travels == travel::generated);
   static_assert(is_served(parse(kind::call, "in p")) && is_served(parse(kind::post, "in p")));
   static_assert(!is_served(parse(kind::local, "in p")) && !has_handler(parse(kind::local, "in p")));
   for (const kind how : {kind::call, kind::post, kind::local}) {
@@ -120,7 +127,8 @@ TEST(describe, what_is_at_work_when_a_call_returns) {
       parse(kind::post, "in p; itself, asks, of_object, light, followed, overtakes, workless");
   static_assert(plain.itself && plain.asks && plain.of_object);
   static_assert(plain.light && plain.followed && plain.overtakes && plain.workless);
-  for (const char* text : {"; leaves", "; leaves nothing", "; over", "; over it", "; doubts", "; doubts all"})
+  for (const char* text : {"; leaves", "; leaves nothing", "; over", "; over it", "; doubts", "; doubts all",
+                           "; records", "; records events"})
     EXPECT_EQ(parse(kind::post, text).error, parse_error::word) << text;
 }
 

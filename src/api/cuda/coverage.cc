@@ -143,9 +143,10 @@ void print_counts(std::string& out) {
 
 /// What stands before the names: also the functions under whose opcodes they go.
 std::string way_of(const function_info& f, const kind_column& column) {
-  std::string way(f.about.aside ? "aside" : column.title);
+  const travel how = f.about.travels;
+  std::string way(how == travel::aside ? "aside" : column.title);
   if (f.about.via.empty()) return way;
-  if (f.about.aside || f.about.handled) way += " or via";
+  if (how == travel::aside || how == travel::handled) way += " or via";
   return way.append(" ").append(f.about.via);
 }
 

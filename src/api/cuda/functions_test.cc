@@ -52,15 +52,15 @@ TEST(functions, the_kind_comes_from_the_line) {
 
 TEST(functions, those_without_a_request_of_their_own_say_how_they_travel) {
   EXPECT_EQ(find_function("cuMemcpy2D_v2")->about.via, "cuMemcpy3D_v2");
-  EXPECT_TRUE(find_function("cuCheckpointProcessGetState")->about.aside);
-  EXPECT_TRUE(find_function("cuMemcpyAsync")->about.handled);
+  EXPECT_EQ(find_function("cuCheckpointProcessGetState")->about.travels, travel::aside);
+  EXPECT_EQ(find_function("cuMemcpyAsync")->about.travels, travel::handled);
   int under_others = 0, aside = 0;
   for (const function_info& f : functions()) {
     if (f.about.how != kind::custom) {
-      EXPECT_TRUE(f.about.via.empty() && !f.about.handled && !f.about.aside) << f.name;
+      EXPECT_TRUE(f.about.via.empty() && !has_handler(f.about)) << f.name;
     }
     under_others += !f.about.via.empty();
-    aside += f.about.aside;
+    aside += f.about.travels == travel::aside;
     std::string_view names = f.about.via;
     while (!names.empty()) {
       const std::string_view name = detail::next_item(names, ' ');
@@ -164,10 +164,10 @@ TEST(functions, per_thread_entries_match_their_legacy_line) {
     }
     EXPECT_EQ(std::tie(a.creates, a.destroys, a.preinit, a.noctx, a.fence, a.waits, a.deferred, a.work,
                        a.graph, a.pool, a.adds, a.leaves, a.over, a.doubts, a.settles, a.itself, a.asks,
-                       a.of_object, a.workless),
+                       a.of_object, a.workless, a.batch, a.object),
               std::tie(b.creates, b.destroys, b.preinit, b.noctx, b.fence, b.waits, b.deferred, b.work,
                        b.graph, b.pool, b.adds, b.leaves, b.over, b.doubts, b.settles, b.itself, b.asks,
-                       b.of_object, b.workless))
+                       b.of_object, b.workless, b.batch, b.object))
         << f.name;
     EXPECT_FALSE(b.unsafe && !a.unsafe) << f.name;
   }
