@@ -9,13 +9,13 @@ namespace {
 
 constexpr std::uint64_t per_thread_stream = 2;  ///< CU_STREAM_PER_THREAD
 
-/// {kernel, stream, grid, block, shared memory, per_thread, ...}: launch_body.
-bool launch(wire::reader from) {
+/// {kernel, stream, grid, block, shared memory, per_thread, cooperative, extended, ...}: launch_body.
+bool plain_launch(wire::reader from) {
   from.get<std::uint64_t>();
   const auto stream = from.get<std::uint64_t>();
   from.bytes(7 * sizeof(std::uint32_t));
-  const auto per_thread = from.get<std::uint8_t>();
-  return from.ok() && stream != per_thread_stream && per_thread == 0;
+  const bool per_thread = from.flag(), cooperative = from.flag(), extended = from.flag();
+  return from.ok() && stream != per_thread_stream && !per_thread && !cooperative && !extended;
 }
 
 /// `before` handles, then the stream's.
@@ -25,12 +25,15 @@ bool on_stream(wire::reader from, int before) {
   return from.ok() && stream != per_thread_stream;
 }
 
+bool is_launch(const api::description& about) {
+  return api::is_served(about) && about.leaves == api::left_work::kernels;
+}
+
 }  // namespace
 
 std::uint64_t lone_launch_stream(const wire::frame_header& header, std::span<const std::byte> payload) {
-  const auto code = static_cast<api::opcode>(header.opcode);
   if (header.kind != wire::frame_kind::post ||
-      (code != api::opcode::cuLaunchKernel && code != api::opcode::cuLaunchKernelEx))
+      !is_launch(api::about(static_cast<api::opcode>(header.opcode))))
     return 0;
   wire::reader from(payload);
   from.get<std::uint64_t>();
@@ -48,16 +51,12 @@ std::uint64_t lone_launch_stream(const wire::frame_header& header, std::span<con
 
 bool any_thread_may(const wire::frame_header& header, std::span<const std::byte> payload) {
   if (header.kind != wire::frame_kind::post) return false;
-  switch (static_cast<api::opcode>(header.opcode)) {
-    case api::opcode::cuLaunchKernel:
-      return launch(wire::reader(payload));
-    case api::opcode::cuEventRecord:
-      return on_stream(wire::reader(payload), 1);
-    case api::opcode::cuStreamWaitEvent:
-      return on_stream(wire::reader(payload), 0);
-    default:
-      return false;
-  }
+  const api::function_info* const asked = api::find_function(header.opcode);
+  if (!asked || api::per_thread(asked->name)) return false;
+  const wire::reader from(payload);
+  if (is_launch(asked->about)) return plain_launch(from);
+  if (asked->about.object == api::object_change::records_event) return on_stream(from, 1);
+  return asked->about.object == api::object_change::stream_waits && on_stream(from, 0);
 }
 
 }  // namespace outboard::backend

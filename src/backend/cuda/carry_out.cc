@@ -9,12 +9,11 @@ namespace {
 
 /// May a client conclude from the reply that kernels have ended? (A look at what they printed is system
 /// calls.)
-bool may_tell_of_the_end(const api::function_info* function, const wire::frame_header& request) {
+bool may_tell_of_the_end(const api::function_info* function) {
   if (!function) return true;  // a service
   const api::description& about = function->about;
   if (about.waits || about.deferred || about.fence || about.destroys != api::no_parameter) return true;
-  const auto code = static_cast<api::opcode>(request.opcode);
-  return code == api::opcode::cuEventElapsedTime || code == api::opcode::cuEventElapsedTime_v2;
+  return about.object == api::object_change::times_events;
 }
 
 bool is_update(const wire::frame_header& h) {
@@ -105,7 +104,7 @@ void cuda_session::answer(lane& at, lane& from, const wire::frame_header& reques
   if (what.code != 0 && !what.keeps_outputs) own.reply.resize(sizeof number);
   const device_output* const output = core_.output();
   const bool looks = output && (unseen_.possible() || what.code != 0 || output->kept());
-  if (looks && may_tell_of_the_end(function, request)) core_.send_output();
+  if (looks && may_tell_of_the_end(function)) core_.send_output();
   unseen_.waited(std::exchange(own.waited_for, unseen_output::unknown));
   core_.send_reply(own, asking, request);
 }

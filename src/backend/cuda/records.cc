@@ -19,29 +19,15 @@ std::vector<std::uint8_t> as_numbers(std::span<const std::byte> bytes) {
 }
 
 bool loads_code(std::uint32_t opcode) {
-  switch (static_cast<api::opcode>(opcode)) {
-    case api::opcode::cuModuleLoad:
-    case api::opcode::cuModuleLoadData:
-    case api::opcode::cuModuleLoadDataEx:
-    case api::opcode::cuModuleLoadFatBinary:
-    case api::opcode::cuLibraryLoadData:
-    case api::opcode::cuLibraryLoadFromFile:
-      return true;
-    default:
-      return false;
-  }
+  const api::object_change does = api::about(static_cast<api::opcode>(opcode)).object;
+  return does == api::object_change::loads_module || does == api::object_change::loads_library;
 }
 
 /// Graphs are told apart from the calls that made them.
 bool makes_graph(std::uint32_t opcode) {
-  switch (static_cast<api::opcode>(opcode)) {
-    case api::opcode::cuGraphCreate:
-    case api::opcode::cuGraphClone:
-    case api::opcode::cuStreamEndCapture:
-      return true;
-    default:
-      return false;
-  }
+  const api::graph_change does = api::about(static_cast<api::opcode>(opcode)).graph;
+  return does == api::graph_change::creates || does == api::graph_change::clones ||
+         does == api::graph_change::ends_capture;
 }
 
 /// False: something of the session cannot be made again.
