@@ -2,7 +2,6 @@
 
 #include "api/cuda/cupti_headers.hh"
 
-#include <string_view>
 #include <vector>
 
 #include "api/cuda/functions.hh"
@@ -11,29 +10,45 @@
 namespace outboard::frontend::cupti {
 namespace {
 
-/// Of this CUPTI itself tells nothing (observed).
-constexpr std::string_view untold = "cuGetExportTable";
+using api::object_change;
 
-std::uint8_t synchronizes(std::string_view name) {
-  if (name.starts_with("cuEventSynchronize")) return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE;
-  if (name.starts_with("cuStreamWaitEvent")) return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
-  if (name.starts_with("cuStreamSynchronize")) return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
-  if (name.starts_with("cuCtxSynchronize")) return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
-  return 0;
+std::uint8_t synchronizes(object_change does) {
+  switch (does) {
+    case object_change::awaits_event:
+      return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE;
+    case object_change::stream_waits:
+      return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
+    case object_change::awaits_stream:
+      return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
+    case object_change::awaits_context:
+      return CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE;
+    default:
+      return 0;
+  }
 }
 
 /// What a call that succeeds has made.
-std::uint8_t begins(std::string_view name) {
-  if (name == "cuInit") return CUPTI_CBID_RESOURCE_CU_INIT_FINISHED;
-  if (name.starts_with("cuStreamCreate")) return CUPTI_CBID_RESOURCE_STREAM_CREATED;
-  return 0;
+std::uint8_t begins(object_change does) {
+  if (does == object_change::starts_cuda) return CUPTI_CBID_RESOURCE_CU_INIT_FINISHED;
+  return does == object_change::makes_stream ? CUPTI_CBID_RESOURCE_STREAM_CREATED : 0;
 }
 
 /// What a call is about to destroy.
-std::uint8_t ends(std::string_view name) {
-  if (name.starts_with("cuCtxDestroy")) return CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING;
-  if (name.starts_with("cuStreamDestroy")) return CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING;
-  return 0;
+std::uint8_t ends(object_change does) {
+  if (does == object_change::ends_context) return CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING;
+  return does == object_change::ends_stream ? CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING : 0;
+}
+
+/// Which argument of a copy is memory of the program's, from 1 on.
+std::uint8_t host_argument(api::left_work left) {
+  if (left == api::left_work::copies_in) return 2;
+  return left == api::left_work::copies_out ? 1 : 0;
+}
+
+/// Which argument is the event that is waited for, from 1 on.
+std::uint8_t waited_event(object_change does) {
+  if (does == object_change::awaits_event) return 1;
+  return does == object_change::stream_waits ? 2 : 0;
 }
 
 /// CUgraphNodeType + 1; 0: its parameters say.
@@ -83,37 +98,45 @@ std::uint8_t edges_of(const api::description& about) {
   return named ? static_cast<std::uint8_t>(about.parameters[nodes].count_index - 3) : 0;
 }
 
-// Addresses of CUDA's first version had 32 bits: `narrow` are its functions, which no program of 64 bits
-// calls.
+/// A copy, a fill or a change of memory that takes its place in a stream.
+bool is_async(const function_traits& t, const api::description& about) {
+  const bool may_be =
+      api::copies(about.leaves) || about.leaves == api::left_work::fills || t.allocates || t.releases;
+  return may_be && api::detail::index_of(about, "hStream") != api::no_parameter;
+}
+
+function_traits traits_of_line(const api::function_info& f) {
+  const api::description& about = f.about;
+  function_traits t;
+  // Of this one CUPTI itself tells nothing (observed).
+  if (f.name != "cuGetExportTable") t.callback = api::cupti::callback_of(api::cupti::domain::driver, f.name);
+  t.leaves_work = about.work;
+  t.launches_graph = about.work && about.leaves == api::left_work::graphs;
+  t.one_copy = about.work && api::copies(about.leaves) && !about.batch;
+  t.host_argument = host_argument(about.leaves);
+  t.allocates = about.object == object_change::allocates;
+  t.releases = about.object == object_change::releases;
+  t.async = is_async(t, about);
+  t.begins = begins(about.object);
+  t.ends = ends(about.object);
+  t.synchronizes = synchronizes(about.object);
+  t.graph = about.graph;
+  t.node_type = type_of(about.adds);
+  t.edges = edges_of(about);
+  t.pool = about.pool;
+  t.records_event = about.object == object_change::records_event;
+  t.waited_event = waited_event(about.object);
+  t.loads_module = about.object == object_change::loads_module;
+  t.unloads_module = about.object == object_change::unloads_module;
+  return t;
+}
+
 std::vector<function_traits> make_table() {
   std::vector<function_traits> table;
   for (const api::function_info& f : api::functions()) {
     const auto code = static_cast<std::size_t>(f.code);
     if (code >= table.size()) table.resize(code + 1);
-    const auto starts = [&](std::string_view with) { return f.name.starts_with(with); };
-    function_traits& t = table[code];
-    if (f.name != untold) t.callback = api::cupti::callback_of(api::cupti::domain::driver, f.name);
-    t.leaves_work = f.about.work;
-    t.launches_graph = starts("cuGraphLaunch");
-    t.one_copy = starts("cuMemcpy") && !starts("cuMemcpyBatch") && !starts("cuMemcpy3DBatch");
-    if (starts("cuMemcpyHtoD")) t.host_argument = 2;
-    if (starts("cuMemcpyDtoH")) t.host_argument = 1;
-    t.async = f.name.find("Async") != f.name.npos;
-    const bool narrow = f.name == "cuMemAlloc" || f.name == "cuMemAllocPitch" || f.name == "cuMemFree";
-    t.allocates = !narrow && (starts("cuMemAlloc") || starts("cuMemHostAlloc"));
-    t.releases = !narrow && starts("cuMemFree");
-    t.begins = begins(f.name);
-    t.ends = ends(f.name);
-    t.synchronizes = synchronizes(f.name);
-    t.graph = f.about.graph;
-    t.node_type = type_of(f.about.adds);
-    t.edges = edges_of(f.about);
-    t.pool = f.about.pool;
-    t.records_event = starts("cuEventRecord");
-    if (starts("cuEventSynchronize")) t.waited_event = 1;
-    if (starts("cuStreamWaitEvent")) t.waited_event = 2;
-    t.loads_module = starts("cuModuleLoad");
-    t.unloads_module = starts("cuModuleUnload");
+    table[code] = traits_of_line(f);
   }
   return table;
 }
