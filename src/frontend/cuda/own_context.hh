@@ -34,7 +34,7 @@ template <api::opcode Op, class End, class... A>
 CUresult in_its_context(End&& end, A... arguments) {
   constexpr bool names_stream =
       ((std::is_same_v<A, CUstream> || std::is_same_v<A, const CUlaunchConfig*>) || ...);
-  constexpr bool array = Op == api::opcode::cuArrayDestroy || Op == api::opcode::cuMipmappedArrayDestroy;
+  constexpr bool array = api::function<Op>::about.object == api::object_change::ends_array;
   if constexpr (names_stream || array) {
     constexpr bool copy = api::copies(api::function<Op>::about.leaves);
     if (lane& own = this_lane(); copy || !own.current()) [[unlikely]] {

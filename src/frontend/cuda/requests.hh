@@ -34,13 +34,32 @@ class request {
   request& awaited() { return how_ = pace::awaited, *this; }
 
   /// Addresses of page-locked memory in it are ends of copies: no kernel learns of them by it.
-  request& names_copies_alone() { return copies_alone_ = true, *this; }
+  request& names_copies_alone() { return said_.names_copies_alone = true, *this; }
+
+  /// Its sender looks after frees that were put off.
+  request& beside_frees() { return frees_told_ = true, *this; }
+
+  /// Its work stands in this stream.
+  request& in_stream(CUstream stream, bool per_thread) {
+    said_.order = work_order::in_stream;
+    said_.stream = reinterpret_cast<std::uint64_t>(stream);
+    said_.per_thread = per_thread;
+    return *this;
+  }
+
+  /// It is a copy, and writes there.
+  request& copies_to(CUdeviceptr to, CUstream stream, marshal::flavour how) {
+    in_stream(stream, marshal::per_thread(how));
+    if (!marshal::on_stream(how)) said_.order = work_order::waited_for;
+    said_.target = to;
+    return *this;
+  }
 
   CUresult post(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     if (process::instance().synchronous()) return call(bulk, land);
     if (!about_.overtakes) send_frees();
     if (host_memory_in_use()) {
-      const CUresult code = before_request(own_, code_, own_.request, bulk, copies_alone_);
+      const CUresult code = before_request(own_, code_, own_.request, bulk, said_);
       if (code != CUDA_SUCCESS) return code;
     }
     note(answered::posted);
@@ -53,7 +72,7 @@ class request {
   /// The reply's outputs are read with reply() until the lane's next call.
   CUresult call(std::span<const std::byte> bulk = {}, const landing* land = nullptr) {
     note(answered::waited);
-    if (code_ != api::opcode::cuMemAllocAsync) send_frees();  // that one looks after them itself
+    if (!frees_told_) send_frees();
     const CUresult code = host_memory_in_use() ? coherent_call(bulk, land)
                                                : server_.call(outgoing_request(bulk), own_.reply, land);
     if (!about_.asks) process::instance().work().note(own_.id);  // a question is no activity
@@ -66,7 +85,7 @@ class request {
 
  private:
   CUresult coherent_call(std::span<const std::byte> bulk, const landing* land) {
-    CUresult code = before_request(own_, code_, own_.request, bulk, copies_alone_);
+    CUresult code = before_request(own_, code_, own_.request, bulk, said_);
     if (code != CUDA_SUCCESS) return code;
     const completion_mark mark = take_mark();
     code = server_.call(outgoing_request(bulk), own_.reply, land);
@@ -94,7 +113,8 @@ class request {
   session& server_;
   std::uint64_t context_ = own_.running_context();
   pace how_ = pace_of(about_);
-  bool copies_alone_ = false;
+  bool frees_told_ = false;
+  said_of_request said_;
   wire::writer writer_;
 };
 

@@ -41,7 +41,7 @@ CUresult on_server(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream strea
   const bool per_thread = marshal::per_thread(how);
   if (in_two) how = per_thread ? flavour::stream_per_thread : flavour::stream;
   request r(api::opcode::cuMemcpyAsync, own);
-  r.names_copies_alone();
+  r.names_copies_alone().copies_to(to, stream, how);
   marshal::put_body(r.body(), marshal::copy_across_body{to, from, size, value_of(stream), how, 0, 0});
   const CUresult code = marshal::on_stream(how) && known ? r.post() : r.call();
   return code == CUDA_SUCCESS && in_two ? wait_in_stream(nullptr, how) : code;
@@ -112,15 +112,16 @@ CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream 
   const bool known = p.memory().addresses().covers(to, size) && !p.server()->callbacks_expected() &&
                      may_run_behind(how) && !(default_stream(stream) && any_capture_open()) &&
                      !of_another_device(own, to);
+  const bool on_device_alone = size >= least_staged && !shown(to);
   std::uint64_t done = 0;
-  if (known && size >= least_staged && !shown(to)) {
+  if (known && on_device_alone) {
     auto* host = static_cast<std::byte*>(const_cast<void*>(from));
     // Asynchronous copies from page-locked memory must not wait for the stream.
     const bool goes_on = marshal::on_stream(how) && p.memory().addresses().find(source);
     const auto code = stage_in(own, {to, host, size, stream, how}, goes_on ? &done : nullptr);
     if (code && (*code != CUDA_SUCCESS || !goes_on || done == size)) return *code;
   }
-  if (known && done == 0 && size >= least_streamed && !shown(to)) {
+  if (known && on_device_alone && done == 0 && size >= least_streamed) {
     auto* host = static_cast<std::byte*>(const_cast<void*>(from));
     if (const auto code = stream_in(own, {to, host, size, stream, how})) return *code;
   }
@@ -128,12 +129,14 @@ CUresult give_to_device(CUdeviceptr to, const void* from, size_t size, CUstream 
   while (done < size) {
     const std::uint64_t n = std::min(piece, size - done);
     request r(api::opcode::cuMemcpyHtoD_v2, own);
+    r.copies_to(to + done, stream, how);
     marshal::put_body(r.body(), marshal::copy_in_body{to + done, value_of(stream), how});
     const std::span<const std::byte> part(bytes + done, n);
     const CUresult code = known ? r.post(part) : r.call(part);
     if (code != CUDA_SUCCESS) return code;
     done += n;
   }
+  // It may have come to be shown by the requests above, which name it.
   const auto there_too = shown(to);
   return there_too && there_too->how == shown_block::kept::twice ? finish(own, how) : CUDA_SUCCESS;
 }
@@ -147,14 +150,15 @@ CUresult to_device(CUdeviceptr to, const void* from, size_t size, CUstream strea
 /// To the host while the program waits, by what is faster than frames of the session. Empty: nothing was
 /// done, the copy must go the ordinary way.
 std::optional<CUresult> copy_out_without_frames(lane& own, const staged_copy& copy) {
-  const bool is_short = copy.size >= landing_block::least && copy.size <= landing_block::size;
-  if (is_short && !marshal::on_stream(copy.how) && !shown(copy.device)) {
+  static_assert(landing_block::least < least_staged && least_staged <= least_streamed);
+  if (copy.size < landing_block::least || shown(copy.device)) return std::nullopt;
+  if (copy.size <= landing_block::size && !marshal::on_stream(copy.how)) {
     if (const auto code = land(own, copy.host, copy.device, copy.size, copy.how)) return code;
   }
-  if (copy.size >= least_staged && !shown(copy.device)) {
+  if (copy.size >= least_staged) {
     if (const auto code = stage_out(own, copy)) return code;
   }
-  if (copy.size >= least_streamed && !shown(copy.device)) {
+  if (copy.size >= least_streamed) {
     if (const auto code = stream_out(own, copy)) return code;
   }
   return std::nullopt;

@@ -102,6 +102,7 @@ CUresult launch(lane& own, CUgraphExec exec, CUstream stream, bool per_thread) {
   }
   if (info->functions || !info->targets.empty()) process::instance().server()->expect_callbacks(1);
   request r(api::opcode::cuGraphLaunch, own);
+  r.in_stream(stream, per_thread);
   if (info->functions) r.awaited();
   marshal::put_body(r.body(), marshal::graph_launch_body{value_of(exec), value_of(stream), per_thread});
   return any_capture_open() || process::instance().memory().graph_memory_in_use() ? r.call() : r.post();

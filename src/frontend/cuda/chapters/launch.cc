@@ -104,6 +104,7 @@ CUresult launch(launch_order order) {
   request r(order.shape.cooperative || !order.attributes.empty() ? api::opcode::cuLaunchKernelEx
                                                                  : api::opcode::cuLaunchKernel,
             own);
+  r.in_stream(order.stream, order.per_thread);
   if (const CUresult code = put_launch(r.body(), order, *kernel); code != CUDA_SUCCESS) return code;
   if (!waits) return r.post();
   const CUresult code = r.call();

@@ -138,7 +138,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* size, CUlibrary l
   if (const CUresult code = gate<api::opcode::cuLibraryGetGlobal>(own); code != CUDA_SUCCESS) return code;
   auto* info = find_object<module_info>(library);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
-  return variable_by_name(own, api::opcode::cuLibraryGetGlobal, *info, value_of(library), name, address,
+  return variable_by_name(own, {api::opcode::cuLibraryGetGlobal, *info, value_of(library), name}, address,
                           size);
 }
 

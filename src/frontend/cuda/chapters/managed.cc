@@ -103,6 +103,7 @@ CUresult prefetch(CUdeviceptr at, std::size_t size, const CUmemLocation& where, 
   if (flags != 0 || !managed_range(at, size)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult code = check_location(where); code != CUDA_SUCCESS) return code;
   request r(api::opcode::cuMemPrefetchAsync_v2, own);
+  r.in_stream(stream, per_thread);
   marshal::put_body(r.body(),
                     marshal::prefetch_body{at, size, value_of(stream), static_cast<std::int32_t>(where.type),
                                            where.id, per_thread});
@@ -217,8 +218,13 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* size, CUlibrary 
   if (const CUresult code = gate<api::opcode::cuLibraryGetManaged>(own); code != CUDA_SUCCESS) return code;
   auto* info = find_object<module_info>(library);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
-  return variable_by_name(own, api::opcode::cuLibraryGetManaged, *info, value_of(library), name, address,
-                          size);
+  return variable_by_name(own,
+                          {.code = api::opcode::cuLibraryGetManaged,
+                           .owner = *info,
+                           .owner_handle = value_of(library),
+                           .name = name,
+                           .managed = true},
+                          address, size);
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr at, size_t size, CUdevice device, CUstream stream) {

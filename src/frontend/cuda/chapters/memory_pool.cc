@@ -62,6 +62,7 @@ CUresult allocate(lane& own, CUdeviceptr* address, const allocation& wanted) {
     }
   }
   request r(api::opcode::cuMemAllocAsync, own);
+  r.beside_frees();
   marshal::put_body(
       r.body(), marshal::pool_body{wanted.size, 0, value_of(wanted.stream), wanted.pool, wanted.per_thread});
   std::uint64_t made = 0;

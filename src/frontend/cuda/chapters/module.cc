@@ -115,7 +115,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* size, CUmodule 
       name && std::ranges::any_of(info->contents->kernels,
                                   [&](const marshal::kernel_info& k) { return k.name == name; });
   if (kernel) return CUDA_ERROR_INVALID_VALUE;
-  return variable_by_name(own, api::opcode::cuModuleGetGlobal_v2, *info, value_of(module), name, address,
+  return variable_by_name(own, {api::opcode::cuModuleGetGlobal_v2, *info, value_of(module), name}, address,
                           size);
 }
 

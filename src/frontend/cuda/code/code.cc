@@ -226,22 +226,21 @@ CUresult function_of_kernel(lane& own, CUkernel kernel, CUfunction& function) {
   return CUDA_SUCCESS;
 }
 
-CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::uint64_t owner_handle,
-                          const char* name, CUdeviceptr* address, std::size_t* size) {
+CUresult variable_by_name(lane& own, const named_variable& asked, CUdeviceptr* address, std::size_t* size) {
+  module_info& owner = asked.owner;
+  const char* const name = asked.name;
   if (!name || (!address && !size)) return CUDA_ERROR_INVALID_VALUE;
   if (owner.failure != CUDA_SUCCESS) return owner.failure;
   const std::lock_guard lock(owner.mutex);
-  // Managed variables are the same in all contexts, and there before any.
-  const bool anywhere = code == api::opcode::cuLibraryGetManaged;
-  const std::uint64_t context = anywhere ? 0 : owner.is_library ? own.context_handle() : owner.context;
+  const std::uint64_t context = asked.managed ? 0 : owner.is_library ? own.context_handle() : owner.context;
   auto& known = owner.globals[context];
   auto found = known.find(std::string_view(name));
   if (found == known.end()) {
     const bool ask = owner.contents->source == marshal::kernel_source::none;
     if (!ask && !owner.contents->find_variable(name)) return CUDA_ERROR_NOT_FOUND;
-    request r(code, own);
+    request r(asked.code, own);
     r.in_context(context);
-    marshal::put_body(r.body(), marshal::lookup_body{owner_handle, name});
+    marshal::put_body(r.body(), marshal::lookup_body{asked.owner_handle, name});
     if (const CUresult result = r.call(); result != CUDA_SUCCESS) return result;
     wire::reader from = r.reply();
     const auto reply = marshal::take_body<marshal::lookup_reply>(from);
@@ -255,8 +254,7 @@ CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::
     const context_state* state = p.objects().find_context(context);
     block.device = state ? state->device : 0;
     const marshal::variable_info* facts = owner.contents->find_variable(name);
-    const bool managed = code == api::opcode::cuLibraryGetManaged ||
-                         (facts && facts->space == marshal::variable_space::managed);
+    const bool managed = asked.managed || (facts && facts->space == marshal::variable_space::managed);
     if (managed) block.kind = memory_kind::managed, block.variable = true;
     if (const CUresult result = p.memory().insert_foreign(block); result != CUDA_SUCCESS) return result;
     if (managed) {

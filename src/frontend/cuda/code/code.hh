@@ -48,9 +48,17 @@ CUresult kernel_by_name(lane& own, module_info& owner, std::uint64_t owner_handl
 CUresult module_of_library(lane& own, CUlibrary library, CUmodule& module);
 CUresult function_of_kernel(lane& own, CUkernel kernel, CUfunction& function);
 
-/// Address and size of a variable of the owner, in the current context.
-CUresult variable_by_name(lane& own, api::opcode code, module_info& owner, std::uint64_t owner_handle,
-                          const char* name, CUdeviceptr* address, std::size_t* size);
+/// A variable of a module or library.
+struct named_variable {
+  api::opcode code;  ///< under which it is asked for
+  module_info& owner;
+  std::uint64_t owner_handle = 0;
+  const char* name = nullptr;
+  bool managed = false;  ///< that is known: it is the same in all contexts, and there before any
+};
+
+/// Its address and size, in the current context.
+CUresult variable_by_name(lane& own, const named_variable& asked, CUdeviceptr* address, std::size_t* size);
 
 /// After this the kernel's parameters may be read without a lock. They are what the program's own image says;
 /// a server that says otherwise has ended the session. For an image that cannot be read here the server is

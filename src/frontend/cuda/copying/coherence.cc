@@ -9,7 +9,6 @@
 #include "frontend/cuda/requests.hh"
 #include "frontend/memory/live_memory.hh"
 #include "frontend/memory/managed_blocks.hh"
-#include "marshal/cuda/graph_bodies.hh"
 #include "marshal/cuda/memory_changes.hh"
 
 namespace outboard::frontend::cuda {
@@ -41,22 +40,14 @@ bool brings_results(left_work left) {
 }
 
 /// The same where both sides have one memory, page-locked and shared: what is written there needs no fetch.
-bool brings_shared_results(api::opcode code, std::span<const std::byte> payload) {
-  using enum api::opcode;
-  process& p = process::instance();
-  if (code == cuMemcpyHtoD_v2) {
-    wire::reader from(payload);
-    const auto body = marshal::take_body<marshal::copy_in_body>(from);
-    return marshal::on_stream(body.how) && (p.memory().arena().holds(body.to) || same_pages(body.to));
-  }
-  if (code == cuMemcpyAsync) {
-    wire::reader from(payload);
-    const auto body = marshal::take_body<marshal::copy_across_body>(from);
-    return marshal::on_stream(body.how) && (p.memory().arena().holds(body.to) || same_pages(body.to));
-  }
-  const left_work left = api::about(code).leaves;
+/// (Of the arena it counts what is kept twice, too: what is copied there is fetched with a wait.)
+bool brings_shared_results(left_work left, const said_of_request& said) {
+  program_memory& memory = process::instance().memory();
+  if (said.target != 0)
+    return said.order == work_order::in_stream &&
+           (memory.arena().holds(said.target) || made_by_program(said.target));
   if (left == left_work::graphs || left == left_work::order) return true;
-  return p.memory().host_memory_mapped() && brings_results(left);
+  return memory.host_memory_mapped() && brings_results(left);
 }
 
 /// Launches and fills may carry the error of an earlier one, but say nothing of what is complete.
@@ -84,42 +75,10 @@ work_flow flow_in(const lane& own, std::uint64_t stream, bool per_thread) {
 
 /// The flow of a request that begins work. Nothing: it is over when the call returns, or is no work yet.
 std::optional<work_flow> flow_of(const lane& own, const api::function_info& asked,
-                                 std::span<const std::byte> payload) {
-  using enum api::opcode;
-  if (any_capture_open()) return std::nullopt;
+                                 std::span<const std::byte> payload, const said_of_request& said) {
+  if (any_capture_open() || said.order == work_order::waited_for) return std::nullopt;
+  if (said.order == work_order::in_stream) return flow_in(own, said.stream, said.per_thread);
   wire::reader from(payload);
-  const auto of = [&](marshal::flavour how, std::uint64_t stream) -> std::optional<work_flow> {
-    if (!marshal::on_stream(how)) return std::nullopt;
-    return flow_in(own, stream, marshal::per_thread(how));
-  };
-  switch (asked.code) {
-    case cuLaunchKernel:
-    case cuLaunchKernelEx: {
-      marshal::launch_body head;
-      from.get<std::uint64_t>();
-      const auto stream = from.get<std::uint64_t>();
-      from.bytes(sizeof head.grid + sizeof head.block + sizeof head.shared);
-      return flow_in(own, stream, from.flag());
-    }
-    case cuGraphLaunch: {
-      const auto body = marshal::take_body<marshal::graph_launch_body>(from);
-      return flow_in(own, body.stream, body.per_thread);
-    }
-    case cuMemcpyAsync: {
-      const auto body = marshal::take_body<marshal::copy_across_body>(from);
-      return of(body.how, body.stream);
-    }
-    case cuMemcpyHtoD_v2: {
-      const auto body = marshal::take_body<marshal::copy_in_body>(from);
-      return of(body.how, body.stream);
-    }
-    case cuMemPrefetchAsync_v2: {
-      const auto body = marshal::take_body<marshal::prefetch_body>(from);
-      return flow_in(own, body.stream, body.per_thread);
-    }
-    default:
-      break;
-  }
   const bool per_thread = api::per_thread(asked.name);
   const left_work left = asked.about.leaves;
   const bool of_words = names_words(left) || left == left_work::operations;
@@ -140,29 +99,19 @@ std::optional<work_flow> asked_flow(const lane& own, const api::function_info& a
 }
 
 /// Events say later what is complete.
-void note_event(const lane& own, api::opcode code, std::span<const std::byte> payload) {
-  using enum api::opcode;
-  process& p = process::instance();
+void note_event(const lane& own, const api::function_info& asked, std::span<const std::byte> payload) {
+  const bool ends = asked.about.object == api::object_change::ends_event;
+  if (!ends && asked.about.object != api::object_change::records_event) return;
+  managed_blocks& managed = process::instance().memory().managed();
+  live_memory& live = process::instance().memory().live();
   wire::reader from(payload);
   const auto event = from.get<std::uint64_t>();
-  switch (code) {
-    case cuEventRecord:
-    case cuEventRecordWithFlags:
-    case cuEventRecord_ptsz:
-    case cuEventRecordWithFlags_ptsz: {
-      if (!p.memory().managed().started() && !p.memory().live().any()) return;
-      const bool per_thread = code == cuEventRecord_ptsz || code == cuEventRecordWithFlags_ptsz;
-      const auto flow = flow_in(own, from.get<std::uint64_t>(), per_thread);
-      if (p.memory().managed().started()) p.memory().managed().recorded(event, flow);
-      p.memory().live().recorded(event, flow);
-      return;
-    }
-    case cuEventDestroy:
-    case cuEventDestroy_v2:
-      if (p.memory().managed().started()) p.memory().managed().forget_event(event);
-      return;
-    default:
-      return;
+  if (ends) {
+    if (managed.started()) managed.forget_event(event);
+  } else if (managed.started() || live.any()) {
+    const auto flow = flow_in(own, from.get<std::uint64_t>(), api::per_thread(asked.name));
+    if (managed.started()) managed.recorded(event, flow);
+    live.recorded(event, flow);
   }
 }
 
@@ -291,28 +240,28 @@ void unshare(lane& own, std::uint64_t address) {
 }
 
 CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
-                        std::span<const std::byte> bulk, bool names_copies_alone) {
+                        std::span<const std::byte> bulk, const said_of_request& said) {
   process& p = process::instance();
   std::vector<std::uint64_t> noted;
   if (p.memory().arena().has_private()) {
     // Fields of a request lie at any offset; bytes of the program's at aligned ones.
     const marshal::address_watch watch{p.memory().arena().base(), p.memory().arena().size(), &noted};
-    if (!names_copies_alone) marshal::find_addresses(payload, 1, watch);
+    if (!said.names_copies_alone) marshal::find_addresses(payload, 1, watch);
     marshal::find_addresses(bulk, sizeof(std::uint64_t), watch);
     if (const CUresult shown = show_all(own, noted); shown != CUDA_SUCCESS) return shown;
   }
   if ((p.memory().arena().in_use() || p.memory().virtual_memory().has_host()) &&
-      brings_shared_results(code, payload))
+      brings_shared_results(api::about(code).leaves, said))
     expect_results(own);
   if (!p.memory().mirrors().any()) return CUDA_SUCCESS;
   const api::function_info* about = api::find_function(static_cast<std::uint32_t>(code));
   if (!about) return CUDA_SUCCESS;
-  note_event(own, code, payload);
+  note_event(own, *about, payload);
   const left_work left = about->about.leaves;
   const bool works = begins_work(left), only_reads = left == left_work::copies_out;
   if (brings_results(left)) expect_results(own);
   if (!works && !learns_of_completion(about->about)) return CUDA_SUCCESS;
-  const auto flow = works && !only_reads ? flow_of(own, *about, payload) : std::nullopt;
+  const auto flow = works && !only_reads ? flow_of(own, *about, payload, said) : std::nullopt;
   if (!bulk.empty() && p.memory().managed().started()) p.memory().managed().uploaded(bulk);
   if (flow && p.memory().managed().started()) {
     own.managed_work = p.memory().managed().begin(*flow, payload, left == left_work::graphs);

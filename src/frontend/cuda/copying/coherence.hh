@@ -13,11 +13,27 @@ namespace outboard::frontend::cuda {
 /// True once the program has page-locked or managed memory at all.
 inline bool host_memory_in_use() { return process::instance().memory().host_memory_in_use(); }
 
-/// Makes pinned memory whose address is in the request visible to kernels, unless the request
-/// `names_copies_alone`, and sends what the program has changed. CUDA_ERROR_MAP_FAILED: the server cannot
-/// have memory at such an address.
+/// Where the work of a request stands in the program's order.
+enum class work_order : std::uint8_t {
+  by_line,    ///< as its line says
+  in_stream,  ///< in the stream that is named beside this
+  waited_for  ///< nowhere: it is over when the call returns
+};
+
+/// What the sender of a request says of it beside what its line says.
+struct said_of_request {
+  bool names_copies_alone = false;  ///< no kernel learns of an address by it
+  work_order order = work_order::by_line;
+  bool per_thread = false;
+  std::uint64_t stream = 0;
+  std::uint64_t target = 0;  ///< of a copy: where it writes
+};
+
+/// Makes pinned memory whose address is in the request visible to kernels, unless it names copies alone, and
+/// sends what the program has changed. CUDA_ERROR_MAP_FAILED: the server cannot have memory at such an
+/// address.
 CUresult before_request(lane& own, api::opcode code, std::span<const std::byte> payload,
-                        std::span<const std::byte> bulk, bool names_copies_alone = false);
+                        std::span<const std::byte> bulk, const said_of_request& said);
 
 /// Marks the work that has left before a call: that work is complete if the call reports that all is.
 struct completion_mark {

@@ -44,6 +44,11 @@ std::optional<shown_block> same_pages(std::uint64_t address) {
     if (!chunk || !chunk->shared) return std::nullopt;
     return shown_block{chunk->base, chunk->size, chunk->base, shown_block::kept::once};
   }
+  return made_by_program(address);
+}
+
+std::optional<shown_block> made_by_program(std::uint64_t address) {
+  process& p = process::instance();
   if (!p.memory().virtual_memory().has_host()) return std::nullopt;
   const auto made = p.memory().virtual_memory().at(address);
   if (!made || !made->host) return std::nullopt;

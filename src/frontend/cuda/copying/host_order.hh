@@ -32,6 +32,9 @@ struct shown_block {
 /// too.
 std::optional<shown_block> same_pages(std::uint64_t address);
 
+/// Host memory that the program made by cuMemCreate, in which the address lies.
+std::optional<shown_block> made_by_program(std::uint64_t address);
+
 /// In which the address lies.
 std::optional<shown_block> shown(std::uint64_t address);
 

@@ -64,6 +64,7 @@ CUresult post_piece(lane& own, const staged_copy& copy, std::uint64_t base, cons
   request r(api::opcode::cuMemcpyAsync, own);
   const auto how =
       marshal::per_thread(copy.how) ? marshal::flavour::stream_per_thread : marshal::flavour::stream;
+  r.copies_to(base + turn.offset, copy.stream, how);
   marshal::put_body(r.body(), marshal::copy_across_body{base + turn.offset, from, size, value_of(copy.stream),
                                                         how, base + turn.done, turn.value});
   return r.post();

@@ -81,6 +81,7 @@ class work : public even_pieces {
     request r(api::opcode::cuMemcpyAsync, own_);
     const auto how =
         marshal::per_thread(copy_.how) ? marshal::flavour::stream_per_thread : marshal::flavour::stream;
+    r.copies_to(to_device ? there : here, copy_.stream, how);
     marshal::put_body(
         r.body(), marshal::copy_across_body{to_device ? there : here, to_device ? here : there, length(n),
                                             value_of(copy_.stream), how, area_->word(n), area_->value(n)});
