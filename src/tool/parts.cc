@@ -31,6 +31,19 @@ device::cpu::options cpu_options(const cpu_settings& cpu) {
   return options;
 }
 
+class opencl_worker final : public backend::worker_api {
+ public:
+  explicit opencl_worker(const api::opencl::function_table& functions) : functions_(functions) {}
+  backend::session_maker speak(const wire::hello&, const backend::image_terms&) override {
+    return [this](backend::session_core& core) {
+      return std::make_unique<backend::opencl::session>(core, functions_);
+    };
+  }
+
+ private:
+  const api::opencl::function_table functions_;
+};
+
 }  // namespace
 
 result<transport::registry> make_transports(const config& c) {
@@ -72,12 +85,12 @@ result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const
   return failure("the helper is told its device by name");
 }
 
-result<backend::session_maker> open_opencl() {
-  auto table = device::opencl::open();
-  if (!table.ok()) return std::move(table).error();
-  return backend::session_maker([functions = *table](backend::session_core& core) {
-    return std::make_unique<backend::opencl::session>(core, functions);
-  });
+backend::api_opener opencl_of_host() {
+  return [](backend::device_output*) -> result<std::unique_ptr<backend::worker_api>> {
+    const auto table = device::opencl::open();
+    if (!table.ok()) return table.error();
+    return std::unique_ptr<backend::worker_api>(std::make_unique<opencl_worker>(*table));
+  };
 }
 
 }  // namespace outboard::tool

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "backend/session/session_api.hh"
+#include "backend/worker/worker_api.hh"
 #include "base/configuration/config.hh"
 #include "device/device.hh"
 #include "device/nvml.hh"
@@ -25,7 +25,7 @@ result<std::unique_ptr<device::device>> open_device(device_choice kind, const cp
 result<std::unique_ptr<device::nvml_device>> open_nvml(device_choice kind, const cpu_settings& cpu,
                                                        device::activity_source workers);
 
-/// The OpenCL of this host, for one session.
-result<backend::session_maker> open_opencl();
+/// The OpenCL of this host, for a worker.
+backend::api_opener opencl_of_host();
 
 }  // namespace outboard::tool

@@ -15,6 +15,7 @@
 #include "backend/gate/gate.hh"
 #include "backend/nvml/helper.hh"
 #include "backend/worker/activity.hh"
+#include "backend/worker/cuda_worker.hh"
 #include "backend/worker/worker_main.hh"
 #include "base/configuration/settings.hh"
 #include "base/fd.hh"
@@ -266,8 +267,23 @@ std::optional<int> run_as_helper(const worker_flags& flags, const config& c, dev
        .confine = confining(flags, std::move(nvml))});
 }
 
-/// Only the vendor's device has memory that others see go.
-constexpr std::optional<std::uint64_t> (*no_memory_meter)(const std::string&) = nullptr;
+backend::api_opener cuda_for_worker(const worker_flags& flags, const cpu_settings& cpu, device_choice kind) {
+  backend::cuda_worker_terms terms{
+      .open_device = [&cpu,
+                      kind](device::failure_teller tell) { return open_device(kind, cpu, std::move(tell)); },
+      .cache = flags.cache,
+      .core_dumps = flags.confine.empty()};
+  // Only the vendor's device has memory that others see go.
+  if (kind == device_choice::vendor) terms.free_memory = nvml_free_memory;
+  return backend::open_cuda(std::move(terms));
+}
+
+/// The folder of what NVIDIA's driver has compiled.
+std::vector<std::string> kept_by_driver(const worker_flags& flags, device_choice kind) {
+  const char* const path = std::getenv("CUDA_CACHE_PATH");
+  if (flags.opencl || kind != device_choice::vendor || !path) return {};
+  return {path};
+}
 
 }  // namespace
 
@@ -294,28 +310,26 @@ int verb_worker(const worker_flags& flags) {
   }
   std::vector<std::string> reads;
   if (!flags.confine.empty()) reads = what_a_worker_reads(c, *kind);
-  std::function<result<backend::session_maker>()> open_api;
-  if (flags.opencl) open_api = open_opencl;
+  std::vector<std::string> writes = c.confined_writes;
+  if (!flags.opencl) writes.push_back(flags.cache.directory);
   return backend::run_worker(
       {.parent = flags.parent,
        .probe = flags.probe,
        .tls = flags.tls,
        .warm = flags.warm,
        .no_visible_device = flags.no_visible_device,
-       .open_api = std::move(open_api),
-       .open_device = [&](device::failure_teller tell) { return open_device(*kind, c.cpu, std::move(tell)); },
+       .open_api = flags.opencl ? opencl_of_host() : cuda_for_worker(flags, c.cpu, *kind),
        .confine_to = flags.confine,
        .confined_reads = std::move(reads),
-       .confined_writes = c.confined_writes,
+       .confined_writes = std::move(writes),
+       .made_writes = kept_by_driver(flags, *kind),
        .cuda_driver = *kind == device_choice::vendor,
        .compilers = flags.compilers,
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,
        .page = activity.page,
        .held_by_page = *kind != device_choice::vendor,
-       .cache = flags.cache,
-       .shape = c.shape,
-       .free_memory = *kind == device_choice::vendor ? nvml_free_memory : no_memory_meter});
+       .shape = c.shape});
 }
 
 }  // namespace outboard::tool

@@ -4,14 +4,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
 #include "backend/confinement/confinement.hh"
-#include "backend/cuda/session.hh"
 #include "backend/daemon/control.hh"
 #include "backend/daemon/workers/child.hh"
 #include "backend/disk/compiler_cache.hh"
@@ -19,11 +17,9 @@
 #include "backend/session/session.hh"
 #include "backend/worker/device_output.hh"
 #include "backend/worker/shared_account.hh"
-#include "backend/worker/warm_device.hh"
 #include "base/log.hh"
 #include "base/log_fields.hh"
 #include "base/schemes.hh"
-#include "marshal/cuda/snapshot.hh"
 #include "transport/tls/handed_over.hh"
 #include "transport/tls/library.hh"
 #include "wire/features.hh"
@@ -33,98 +29,18 @@ namespace {
 
 constexpr int control = worker_control_descriptor;
 
-std::string describe_code(const api::driver_table& driver, const char* call, CUresult code) {
-  const char* name = nullptr;
-  if (!driver.cuGetErrorName || driver.cuGetErrorName(code, &name) != CUDA_SUCCESS || !name)
-    name = "unknown error";
-  return std::string(call) + ": " + name + " (" + std::to_string(code) + ")";
-}
-
 /// The daemon logs it and, if a client waits already, tells it. The worker's exit status.
 int fail_to_start(const error& why) {
   (void)send_control(control, control_kind::failed, encode_text(why.message)).ok();
   return 1;
 }
 
-/// A program that goes on after its failures does not fill its user's screen with them.
-constexpr unsigned most_failures_told = 16;
-
-/// `output` may be null and outlives the device. The reason of an error is cuInit's code, if that is why.
-result<std::unique_ptr<device::device>> open_device(const worker_options& options, device_output* output) {
-  // What goes wrong in a program is its user's matter: the server's log has it for information.
-  const auto told = std::make_shared<std::atomic<unsigned>>(0);
-  auto device = options.open_device([output, told](std::string_view line) {
-    log::info(line);
-    const unsigned before = told->fetch_add(1, std::memory_order_relaxed);
-    if (output && before <= most_failures_told)
-      output->tell(before < most_failures_told ? line : "more failures of this program are left out here");
-  });
-  if (!device.ok()) return device;
-  const api::driver_table& driver = (*device)->cuda();
-  if (!driver.cuInit) return failure("the " + std::string((*device)->kind()) + " device has no cuInit");
-  if (const CUresult code = driver.cuInit(0); code != CUDA_SUCCESS) {
-    return outboard::error{action::fail, (*device)->describe() + ": " + describe_code(driver, "cuInit", code),
-                           code};
-  }
-  return device;
-}
-
-std::string why_no_profiles(device::device& device) {
-  device::work_recorder* const recorder = device.recorder();
-  if (!recorder) return "this build of the server cannot record it";
-  const status could = recorder->look();
-  return could.ok() ? std::string() : could.error().message;
-}
-
-int give_facts(device::device& device) {
-  auto snapshot = marshal::take_snapshot(device.cuda(), false);
-  const status sent =
-      snapshot.ok() ? send_control(control, control_kind::facts,
-                                   encode(facts_message{std::string(device.kind()), device.describe(),
-                                                        encode(*snapshot), why_no_profiles(device)}))
-                    : send_control(control, control_kind::failed, encode_text(snapshot.error().message));
+int give_facts(worker_api& api) {
+  const auto facts = api.facts();
+  const status sent = facts.ok()
+                          ? send_control(control, control_kind::facts, encode(*facts))
+                          : send_control(control, control_kind::failed, encode_text(facts.error().message));
   return sent.ok() ? 0 : 1;
-}
-
-/// What the warm context of a device occupies: the difference of the free memory around its creation.
-class memory_meter {
- public:
-  memory_meter(const worker_options& options, const device::device& device, int ordinal) : options_(options) {
-    char id[32] = "";
-    const api::driver_table& driver = device.cuda();
-    if (options.free_memory && driver.cuDeviceGetPCIBusId &&
-        driver.cuDeviceGetPCIBusId(id, sizeof id, ordinal) == CUDA_SUCCESS) {
-      pci_bus_id_ = id;
-      before_ = options.free_memory(pci_bus_id_);
-    }
-  }
-  std::uint64_t taken() const {
-    if (!before_) return 0;
-    const auto after = options_.free_memory(pci_bus_id_);
-    return after && *after < *before_ ? *before_ - *after : 0;
-  }
-
- private:
-  const worker_options& options_;
-  std::string pci_bus_id_;
-  std::optional<std::uint64_t> before_;
-};
-
-/// The driver's own first device: what a program uses that chooses none. Null where no context may wait.
-std::unique_ptr<device::device> warm_up(const worker_options& options, device::device& device) {
-  constexpr int ordinal = 0;
-  const auto began = std::chrono::steady_clock::now();
-  const memory_meter meter(options, device, ordinal);
-  auto warm = make_warm_device(device, ordinal);
-  ready_message ready;
-  ready.context = warm.ok();
-  ready.context_bytes = meter.taken();
-  ready.microseconds = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began)
-          .count());
-  if (!warm.ok()) log::debug("no context in waiting: ", warm.error().message);
-  (void)send_control(control, control_kind::ready, encode(ready)).ok();
-  return warm.ok() ? std::move(*warm) : nullptr;
 }
 
 /// How long the byte behind a hello may take that says whether the client could share memory with us.
@@ -173,20 +89,11 @@ std::optional<account_share> take_share(const control_message& given, shape_sett
   return share;
 }
 
-/// Where the images of this session's modules are kept; nothing: nowhere.
-std::optional<image_cache> open_images(const cache_settings& where) {
-  auto opened = image_cache::open(where.directory, where.size);
-  if (opened.ok()) return std::move(*opened);
-  log::warn("no module cache: ", opened.error().message);
-  return std::nullopt;
-}
-
 void report_end(const ended_message& end) {
   (void)send_control(control, control_kind::ended, encode(end)).ok();
 }
 
-/// A session whose program speaks CUDA, or what `other` makes.
-int serve(const worker_options& options, device::device* device, session_maker other, device_output* output) {
+int serve(const worker_options& options, worker_api& api, device_output* output) {
   auto message = receive_control(control, true);
   if (!message.ok() || !*message) return 0;  // the daemon has no use for this worker
   std::optional<account_share> account;
@@ -218,16 +125,14 @@ int serve(const worker_options& options, device::device* device, session_maker o
   }
   const auto resuming = open_door(*hello, assign->session, attach);
   if (resuming) connection = resuming->begin_session(std::move(*connection));
-  std::optional<image_cache> images;
-  if (!other && (hello->features & wire::feature_image_recall) != 0) images = open_images(options.cache);
-  const cuda_terms cuda{device, images ? &*images : nullptr, assign->images, options.confine_to.empty()};
+  session_maker make_api = api.speak(*hello, assign->images);
   broker_link broker(control);
   // The last to be made: it may hold the session, which uses what stands above.
   const session_end end = serve_session({.connection = std::move(*connection),
                                          .hello = std::move(*hello),
                                          .id = assign->session,
                                          .seal = assign->seal,
-                                         .make_api = other ? std::move(other) : speak_cuda(cuda),
+                                         .make_api = std::move(make_api),
                                          .output = output,
                                          .broker = &broker,
                                          .attach = attach,
@@ -258,13 +163,7 @@ status confine(const worker_options& options) {
   if (!options.compilers.empty()) {
     for (const kept_kind& kind : kept_kinds) terms.folders.push_back(options.compilers + "/" + kind.name);
   }
-  if (!options.open_api) {
-    terms.folders.push_back(options.cache.directory);
-    if (options.cuda_driver) {
-      const char* const compiled = std::getenv("CUDA_CACHE_PATH");
-      add_writable(terms.folders, compiled ? compiled : "");
-    }
-  }
+  for (const std::string& path : options.made_writes) add_writable(terms.folders, path);
   terms.folders.insert(terms.folders.end(), options.confined_writes.begin(), options.confined_writes.end());
   std::erase(terms.folders, "");
   terms.reads = options.confined_reads;
@@ -275,7 +174,7 @@ status confine(const worker_options& options) {
 /// What fails for being locked out looks like a fault of the driver's; so does a list of devices that hides
 /// all of them.
 error with_hint(const worker_options& options, error why) {
-  if (options.no_visible_device && why.reason == CUDA_ERROR_NO_DEVICE)
+  if (options.no_visible_device && why.reason == no_device)
     why.message += " (CUDA_VISIBLE_DEVICES names none of this server's devices)";
   else if (!options.confine_to.empty())
     why.message +=
@@ -307,22 +206,13 @@ int run_worker(const worker_options& options) {
   }
   auto output = device_output::take_over();
   if (!output.ok()) log::warn("what kernels print is lost: ", output.error().message);
-  if (options.open_api) {
-    auto api = options.open_api();
-    if (!api.ok()) return fail_to_start(with_hint(options, api.error()));
-    return serve(options, nullptr, std::move(*api), output.ok() ? output->get() : nullptr);
-  }
-  auto device = open_device(options, output.ok() ? output->get() : nullptr);
-  if (!device.ok()) return fail_to_start(with_hint(options, device.error()));
-  if (options.probe) return give_facts(**device);
-  std::unique_ptr<device::device> warm;
-  if (options.warm) {
-    warm = warm_up(options, **device);
-  } else if (auto now = make_warm_device(**device, 0); now.ok()) {
-    // The snapshot needs a context of the first device, the program will too: made once.
-    warm = std::move(*now);
-  }
-  return serve(options, warm ? warm.get() : device->get(), {}, output.ok() ? output->get() : nullptr);
+  device_output* const printed = output.ok() ? output->get() : nullptr;
+  const auto api = options.open_api(printed);
+  if (!api.ok()) return fail_to_start(with_hint(options, api.error()));
+  if (options.probe) return give_facts(**api);
+  const ready_message ready = (*api)->get_ready(options.warm);
+  if (options.warm) (void)send_control(control, control_kind::ready, encode(ready)).ok();
+  return serve(options, **api, printed);
 }
 
 }  // namespace outboard::backend
