@@ -17,6 +17,8 @@ PRINTED = {
 }
 # What a program of the copy appends to.
 APPENDED = {f"src/api/{api}/opcodes.golden": ["outboard_coverage", "opcodes", api] for api in ("cuda", "nvml", "opencl")}
+# What a script of the copy writes the rows of messages into.
+WIRE = "docs/wire.md"
 
 
 class Failed(Exception):
@@ -78,7 +80,9 @@ class Workshop:
             self.run([self.program(command[0]), *command[1:], self.tree / path])
             if (self.tree / path).read_text() != before:
                 changed.add(path)
-        return changed
+        before = (self.tree / WIRE).read_text()
+        self.python("tests/house/wire_document.py", self.tree, "--write")
+        return changed | ({WIRE} if (self.tree / WIRE).read_text() != before else set())
 
     def program(self, name):
         return self.build / "bin" / name

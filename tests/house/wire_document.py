@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """docs/wire.md lists the fields of every hand-written message as *bodies.hh in src/marshal (and work_record.hh) have them, and every
 service.
-(Bytes are compared by the unit tests, which read the document's examples.) usage: wire_document.py ROOT [--print]"""
+(Bytes are compared by the unit tests, which read the document's examples.)
+
+usage: wire_document.py ROOT [--write] | wire_document.py --self-test
+--write: changes the fields of the messages in docs/wire.md that are not as they must be, and adds the rows of those that
+are missing, each behind the message that stands before it in the source, with the comment of its struct."""
 import pathlib
 import re
 import sys
 
-STRUCT = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+STRUCT = re.compile(r"^((?:///[^\n]*\n)*)struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 FIELDS = re.compile(r"(?:OUTBOARD_FIELDS|visit)\((.*?)\)", re.DOTALL)
 MEMBER = re.compile(r"^ +([\w:]+(?:<[^;]*>)?) ([^;()]*);", re.MULTILINE)
 SERVICE = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
@@ -38,8 +42,10 @@ def members_of(body):
 
 
 def rows(source):
-    structs = {name: body for name, body in STRUCT.findall(source)}
-    for name, body in structs.items():
+    """(the first two columns, the comment) of each message."""
+    found = STRUCT.findall(source)
+    structs = {name: body for _, name, body in found}
+    for comment, name, body in found:
         fields = FIELDS.search(body)
         if not fields:
             continue
@@ -50,7 +56,42 @@ def rows(source):
                 first, last = last.split(".", 1)
                 members = members_of(structs[members[first]])
             described.append(f"{field} {wire_type(members[last], structs)}")
-        yield f"| `{name}` | {', '.join(described)} |"
+        said = re.sub(r"\s*^/// ?", " ", comment, flags=re.MULTILINE).strip().rstrip(".")
+        yield f"| `{name}` | {', '.join(described)} |", said
+
+
+def name_of(row):
+    return row.split("|")[1].strip()
+
+
+def written(document, messages):
+    """The document with the rows that the messages must have."""
+    lines = document.splitlines()
+    at = {name_of(line): n for n, line in reversed([*enumerate(lines)]) if line.startswith("| `")}
+    last = None
+    for row, said in messages:
+        name = name_of(row)
+        if name in at:
+            if not lines[at[name]].startswith(row):
+                lines[at[name]] = f"{row} {lines[at[name]].split('|', 3)[3].strip()}"
+        elif last:
+            lines.insert(at[last] + 1, f"{row} {said} |")
+            at = {other: n + (n > at[last]) for other, n in at.items()} | {name: at[last] + 1}
+        last = name if name in at else last
+    return "\n".join(lines) + "\n"
+
+
+def self_test():
+    source = ("/// cuFirst: does.\n/// More.\nstruct a_body {\n  bool x = false;\n  OUTBOARD_FIELDS(x)\n};\n"
+              "struct b_body {\n  std::uint32_t y = 0, z = 0;\n  OUTBOARD_FIELDS(y, z)\n};\n"
+              "/// Its reply.\nstruct c_reply {\n  std::uint64_t v = 0;\n  OUTBOARD_FIELDS(v)\n};\n")
+    messages = [*rows(source)]
+    assert messages[0] == ("| `a_body` | x flag |", "cuFirst: does. More"), messages[0]
+    before = "text\n| `b_body` | y u32 | cuSecond |\n| `a_body` | x flag | cuFirst |\nend\n"
+    after = written(before, messages)
+    assert after == ("text\n| `b_body` | y u32, z u32 | cuSecond |\n| `c_reply` | v u64 | Its reply |\n"
+                     "| `a_body` | x flag | cuFirst |\nend\n"), after
+    assert written(after, messages) == after
 
 
 def main():
@@ -58,16 +99,19 @@ def main():
     bodies = [*root.glob("src/marshal/*bodies.hh"), *root.glob("src/marshal/cuda/*bodies.hh")]
     files = sorted(bodies, reverse=True) + [root / "src/api/cuda/work_record.hh"]
     source = "\n".join(path.read_text() for path in files)
-    wanted = list(rows(source))
+    messages = list(rows(source))
+    document = root / "docs/wire.md"
+    if sys.argv[2:] == ["--write"]:
+        document.write_text(written(document.read_text(), messages))
+    wanted = [row for row, _ in messages]
     services = SERVICE.search(source) and re.search(r"enum class service.*?\};", source, re.DOTALL)[0]
     wanted += [f"| {number} | `{name}` |" for name, number in SERVICE.findall(services)]
-    if sys.argv[2:] == ["--print"]:
-        return print("\n".join(wanted))
-    lines = (root / "docs/wire.md").read_text().splitlines()
+    lines = document.read_text().splitlines()
     missing = [row for row in wanted if not any(line.startswith(row) for line in lines)]
     print(f"{len(wanted)} messages, {len(missing)} not in docs/wire.md as the *bodies.hh of src/marshal have them")
     print(*[f"docs/wire.md: must have a line that begins: {row}" for row in missing], sep="\n")
     sys.exit(1 if missing else 0)
 
 
-main()
+if __name__ == "__main__":
+    self_test() if sys.argv[1:] == ["--self-test"] else main()

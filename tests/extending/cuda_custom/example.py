@@ -1,5 +1,4 @@
 """cuExampleCustom has a message of its own: its handler adds up what the body brings."""
-import message_rows
 import tables
 
 TARGETS = ["outboard_shim_cuda"]
@@ -11,6 +10,7 @@ struct example_body {
   OUTBOARD_FIELDS(a, b)
 };
 
+/// Its reply.
 struct example_reply {
   std::uint32_t sum = 0;
   OUTBOARD_FIELDS(sum)
@@ -46,7 +46,6 @@ def apply(copy):
     copy.at_end("src/marshal/cuda/sharing_bodies.hh", MESSAGES)
     copy.at_end("src/frontend/cuda/chapters/peer.cc", END)
     copy.at_end("src/backend/cuda/chapters/peers.cc", HANDLER)
-    message_rows.add_to(copy)
 
 
 def check(shop):
