@@ -1,5 +1,6 @@
 #include "tool/ask.hh"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -66,7 +67,7 @@ std::string devices_text(const json& list) {
 std::string state_of(const json& s) {
   const json& before = get(s, "waits_behind");
   if (const auto left = get(s, "ends_in_seconds"); left.is_number())
-    return text_of(s, "state") + ", " + std::to_string(std::lround(left.get<double>())) + " s left";
+    return fmt::format("{}, {} s left", text_of(s, "state"), std::lround(left.get<double>()));
   if (!before.is_number_unsigned()) return text_of(s, "state");
   if (get(s, "waits_for") == "its own") return text_of(s, "state") + " for others of its identity";
   return text_of(s, "state") + (before == 0 ? ", next" : ", " + json_text(before) + " before it");
@@ -170,8 +171,8 @@ std::string why_no_place(const server_answer& answer) {
     if (!refusal.is_string() || refusal == "") return "";
     return "server " + answer.url + " begins no session: " + clean_line(refusal.get<std::string>());
   }
-  return "server " + answer.url + " is full: " + std::to_string(running) + " of its sessions run and " +
-         std::to_string(waiting) + " wait, the limit of both is " + std::to_string(limit);
+  return fmt::format("server {} is full: {} of its sessions run and {} wait, the limit of both is {}",
+                     answer.url, running, waiting, limit);
 }
 
 status find_place(const asking_means& means, const std::vector<std::string>& servers) {

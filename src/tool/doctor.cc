@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -133,7 +134,7 @@ std::string text_of(const json& j) { return j.is_string() ? clean_line(j.get<std
 
 std::string driver_version(const json& device) {
   const int v = static_cast<int>(number(device, "driver_version"));
-  return v == 0 ? "" : ", CUDA " + std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
+  return v == 0 ? "" : fmt::format(", CUDA {}.{}", v / 1000, v % 1000 / 10);
 }
 
 void print_device(const json& device, const char* indent) {

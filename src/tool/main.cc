@@ -1,4 +1,5 @@
 // The `outboard` command: reads the command line and hands over to a verb.
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -31,8 +32,7 @@ std::string url_help() {
   std::string text = "URLs: " + url_forms();
   for (const scheme_traits& each : schemes()) {
     if (each.default_port == 0) continue;
-    text += " (" + std::string(each.name) + ": has port " + std::to_string(each.default_port) +
-            " if none is given)";
+    text += fmt::format(" ({}: has port {} if none is given)", each.name, each.default_port);
   }
   return text + ".\n";
 }

@@ -1,6 +1,7 @@
 #include "backend/daemon/daemon.hh"
 
 #include <errno.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -549,8 +550,8 @@ status run_daemon(daemon_settings settings) {
   OUTBOARD_TRY(choose_visible(settings, device->snapshot));
   apply_shape(settings.configuration.shape, device->snapshot);
   const std::size_t devices = device->snapshot.devices.size();
-  const std::string serves = std::string(product) + " serves " + std::to_string(devices) +
-                             (devices == 1 ? " device: " : " devices: ") + device->description;
+  const std::string serves = fmt::format("{} serves {} {}: {}", product, devices,
+                                         devices == 1 ? "device" : "devices", device->description);
   // Before any socket is open: what a signal does must be settled by then.
   auto signals = take_signals();
   if (!signals.ok()) return std::move(signals).error();

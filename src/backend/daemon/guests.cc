@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <pwd.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -51,8 +52,8 @@ std::string environment_problem(const decltype(wire::hello::environment)& enviro
     if (!longest || variable.second.size() > longest->second.size()) longest = &variable;
   }
   if (bytes <= most_environment) return {};
-  return "the hello's variables take " + std::to_string(bytes) + " bytes, the limit is " +
-         std::to_string(most_environment) + "; shorten them, " + longest->first + " above all";
+  return fmt::format("the hello's variables take {} bytes, the limit is {}; shorten them, {} above all",
+                     bytes, most_environment, longest->first);
 }
 
 /// Of a local socket: who is at the other end by the kernel's word, or why it does not say.

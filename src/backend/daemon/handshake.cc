@@ -1,5 +1,6 @@
 #include "backend/daemon/handshake.hh"
 
+#include <fmt/format.h>
 #include <utility>
 
 #include "base/version.hh"
@@ -54,14 +55,12 @@ handshake::state handshake::hello_complete() {
   if (!hello.ok()) return refuse(wire::refusal_reason::malformed, hello.error().message);
   if (hello->protocol < wire::protocol_min || hello->protocol > wire::protocol_max) {
     return refuse(wire::refusal_reason::protocol,
-                  "protocol " + std::to_string(hello->protocol) + " of " + hello->product +
-                      " is not spoken by " + std::string(product) + ", which speaks " +
-                      std::to_string(wire::protocol_min) + " to " + std::to_string(wire::protocol_max));
+                  fmt::format("protocol {} of {} is not spoken by {}, which speaks {} to {}", hello->protocol,
+                              hello->product, product, wire::protocol_min, wire::protocol_max));
   }
   if ((hello->features & ~features_) != 0) {
-    return refuse(wire::refusal_reason::protocol, "features " + std::to_string(hello->features) +
-                                                      " were asked for, offered were " +
-                                                      std::to_string(features_));
+    return refuse(wire::refusal_reason::protocol,
+                  fmt::format("features {} were asked for, offered were {}", hello->features, features_));
   }
   const bool shows_token = hello->token != wire::token_id{};
   if (tokens_ != nullptr && (shows_token || !waived_)) {

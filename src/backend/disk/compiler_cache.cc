@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -64,7 +65,7 @@ status fits_for_code(int folder, const std::string& path) {
   if ((about.f_flag & ST_NOEXEC) != 0)
     return failure(path + " is on a disk from which nothing may be run (noexec)");
   if (const std::uint64_t left = std::uint64_t{about.f_bavail} * about.f_frsize; left < least_free_bytes)
-    return failure("the disk of " + path + " is full: it has " + std::to_string(left >> 20) + " MiB left");
+    return failure(fmt::format("the disk of {} is full: it has {} MiB left", path, left >> 20));
   return {};
 }
 

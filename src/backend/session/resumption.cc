@@ -1,5 +1,6 @@
 #include "backend/session/resumption.hh"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -152,9 +153,9 @@ bool resumption::look_after_streams() {
   const auto linger = own->stream->peer_joined() ? given : std::min(given, unheard);
   if (since && transport::clock::now() - *since >= linger) {
     own->stream->give_up(
-        false, "the link to the client was interrupted and did not come back within " +
-                   std::to_string(linger.count() / 1000) + " s" +
-                   (linger == given ? " (limits.linger_seconds)" : ", and had never said anything"));
+        false, fmt::format("the link to the client was interrupted and did not come back within {} s{}",
+                           linger.count() / 1000,
+                           linger == given ? " (limits.linger_seconds)" : ", and had never said anything"));
   }
   return used;
 }

@@ -1,5 +1,7 @@
 #include "backend/daemon/queue/seats.hh"
 
+#include <fmt/format.h>
+
 namespace outboard::backend {
 namespace {
 
@@ -9,9 +11,12 @@ bool is_fair(std::size_t most, std::size_t taken, std::size_t mine) {
   return mine < 2 * (most - taken) - 1;
 }
 
+std::string run(std::size_t running) {
+  return fmt::format("{} {}", running, running == 1 ? "session runs" : "sessions run");
+}
+
 std::string run_and_wait(std::size_t running, std::size_t waiting) {
-  const std::string run = std::to_string(running) + (running == 1 ? " session runs" : " sessions run");
-  return run + " and " + std::to_string(waiting) + (waiting == 1 ? " waits" : " wait");
+  return fmt::format("{} and {} {}", run(running), waiting, waiting == 1 ? "waits" : "wait");
 }
 
 /// As its administrator knows it.
@@ -30,27 +35,24 @@ bool seats::may_run(const share& s) const {
 std::string seats::refusal_of(const share& s) const {
   const std::size_t taken = running_ + waiting_;
   if (taken >= most_.sessions) {
-    if (waiting_ == 0)
-      return std::to_string(running_) + (running_ == 1 ? " session runs" : " sessions run") +
-             ", which is the limit";
-    return run_and_wait(running_, waiting_) + "; the limit of both is " + std::to_string(most_.sessions);
+    if (waiting_ == 0) return fmt::format("{}, which is the limit", run(running_));
+    return fmt::format("{}; the limit of both is {}", run_and_wait(running_, waiting_), most_.sessions);
   }
   const held mine = held_by(s.account);
-  const std::string of_mine = "of " + shown(s) + " " + run_and_wait(mine.running, mine.waiting);
+  const std::string of_mine = fmt::format("of {} {}", shown(s), run_and_wait(mine.running, mine.waiting));
   if (s.waiting && mine.waiting >= *s.waiting && !may_run(s)) {
-    const std::string run =
-        s.sessions ? "it may run " + std::to_string(*s.sessions) : "no further one may run now";
-    return of_mine + ", and " + run + " and have " + std::to_string(*s.waiting) +
-           " wait: end one of them, or come again when one has ended";
+    const std::string may =
+        s.sessions ? fmt::format("it may run {}", *s.sessions) : "no further one may run now";
+    return fmt::format("{}, and {} and have {} wait: end one of them, or come again when one has ended",
+                       of_mine, may, *s.waiting);
   }
   // Who has both limits of its own is not measured by others.
   if ((s.sessions && s.waiting) || !several_) return {};
   if (is_fair(most_.sessions, taken, mine.running + mine.waiting)) return {};
-  return of_mine + ", and while " + std::to_string(most_.sessions - taken) + " of this server's " +
-         std::to_string(most_.sessions) +
-         " places are free no identity gets more: end one of them, or ask for `sessions` and `waiting` of "
-         "its "
-         "own in the server's configuration";
+  return fmt::format(
+      "{}, and while {} of this server's {} places are free no identity gets more: end one of them, or ask "
+      "for `sessions` and `waiting` of its own in the server's configuration",
+      of_mine, most_.sessions - taken, most_.sessions);
 }
 
 void seats::ends(const share& s) {
