@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-STRUCT = re.compile(r"^((?:///[^\n]*\n)*)struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+STRUCT = re.compile(r"^((?:///[^\n]*\n)*)struct (\w+)(?: : (\w+))? \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
 FIELDS = re.compile(r"(?:OUTBOARD_FIELDS|visit)\((.*?)\)", re.DOTALL)
 MEMBER = re.compile(r"^ +([\w:]+(?:<[^;]*>)?) ([^;()]*);", re.MULTILINE)
 SERVICE = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
@@ -41,21 +41,28 @@ def members_of(body):
     return found
 
 
+def fields_of(body, structs):
+    """["name type"] of a struct's fields, in their order."""
+    described = []
+    for field in re.split(r",\s*", FIELDS.search(body)[1].strip()):
+        members, last = members_of(body), field
+        while "." in last:  # a field of a member: jit.info_log
+            first, last = last.split(".", 1)
+            members = members_of(structs[members[first]])
+        described.append(f"{field} {wire_type(members[last], structs)}")
+    return described
+
+
 def rows(source):
-    """(the first two columns, the comment) of each message."""
+    """(the first two columns, the comment) of each message; what a message begins with, as a base, is none itself."""
     found = STRUCT.findall(source)
-    structs = {name: body for _, name, body in found}
-    for comment, name, body in found:
-        fields = FIELDS.search(body)
-        if not fields:
+    structs = {name: body for _, name, _, body in found}
+    bases = {base for _, _, base, _ in found}
+    for comment, name, base, body in found:
+        if name in bases or not FIELDS.search(body):
             continue
-        described = []
-        for field in re.split(r",\s*", fields[1].strip()):
-            members, last = members_of(body), field
-            while "." in last:  # a field of a member: jit.info_log
-                first, last = last.split(".", 1)
-                members = members_of(structs[members[first]])
-            described.append(f"{field} {wire_type(members[last], structs)}")
+        described = fields_of(structs[base], structs) if base else []
+        described += fields_of(body, structs)
         said = re.sub(r"\s*^/// ?", " ", comment, flags=re.MULTILINE).strip().rstrip(".")
         yield f"| `{name}` | {', '.join(described)} |", said
 

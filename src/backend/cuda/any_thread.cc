@@ -2,20 +2,17 @@
 
 #include "api/cuda/functions.hh"
 #include "api/cuda/headers.hh"
-#include "wire/cursor.hh"
+#include "marshal/cuda/bodies.hh"
 
 namespace outboard::backend {
 namespace {
 
 constexpr std::uint64_t per_thread_stream = 2;  ///< CU_STREAM_PER_THREAD
 
-/// {kernel, stream, grid, block, shared memory, per_thread, cooperative, extended, ...}: launch_body.
 bool plain_launch(wire::reader from) {
-  from.get<std::uint64_t>();
-  const auto stream = from.get<std::uint64_t>();
-  from.bytes(7 * sizeof(std::uint32_t));
-  const bool per_thread = from.flag(), cooperative = from.flag(), extended = from.flag();
-  return from.ok() && stream != per_thread_stream && !per_thread && !cooperative && !extended;
+  const auto head = marshal::take_body<marshal::launch_head>(from);
+  return from.ok() && head.stream != per_thread_stream && !head.per_thread && !head.cooperative &&
+         !head.extended;
 }
 
 /// `before` handles, then the stream's.
@@ -36,13 +33,10 @@ std::uint64_t lone_launch_stream(const wire::frame_header& header, std::span<con
       !is_launch(api::about(static_cast<api::opcode>(header.opcode))))
     return 0;
   wire::reader from(payload);
-  from.get<std::uint64_t>();
-  const auto stream = from.get<std::uint64_t>();
-  from.bytes(7 * sizeof(std::uint32_t) + 3);
+  const std::uint64_t stream = marshal::take_body<marshal::launch_head>(from).stream;
   const auto attributes = from.get<std::uint64_t>();
   for (std::uint64_t i = 0; i < attributes && from.ok(); ++i) {
-    const auto id = from.get<std::uint32_t>();
-    from.bytes(sizeof(std::uint32_t) + sizeof(CUlaunchAttributeValue));
+    const std::uint32_t id = from.get<marshal::launch_attribute>().id;
     if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT || id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
       return 0;
   }

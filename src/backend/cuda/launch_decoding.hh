@@ -38,12 +38,8 @@ class native_attributes {
   unsigned count_ = 0;
 };
 
-/// The fields of marshal::launch_body, in its order.
-struct arrived_launch {
-  std::uint64_t kernel = 0, stream = 0;
-  std::array<std::uint32_t, 3> grid{}, block{};
-  std::uint32_t shared = 0;
-  bool per_thread = false, cooperative = false, extended = false;
+/// A marshal::launch_body.
+struct arrived_launch : marshal::launch_head {
   native_attributes attributes;
   std::span<const std::byte> parameters;
 

@@ -160,22 +160,31 @@ struct kernel_set_body {
 inline constexpr std::uint64_t max_parameter_bytes = 64 << 10;
 inline constexpr std::size_t max_launch_attributes = 64;
 
-/// A launch: `attributes` are CUlaunchAttributes as {id, 64 bytes}; parameters packed as the kernel reads
-/// them.
+/// A CUlaunchAttribute.
 struct launch_attribute {
   std::uint32_t id = 0, padding = 0;
   std::array<std::uint8_t, 64> value{};
 };
 
-struct launch_body {
+/// What a launch begins with.
+struct launch_head {
   std::uint64_t kernel = 0, stream = 0;
   std::array<std::uint32_t, 3> grid{}, block{};
   std::uint32_t shared = 0;
   bool per_thread = false, cooperative = false, extended = false;
+  OUTBOARD_FIELDS(kernel, stream, grid, block, shared, per_thread, cooperative, extended)
+};
+
+/// A launch, whose parameters are packed as the kernel reads them. Neither end makes one: what stands behind
+/// the head goes from and to other places, and takes no memory.
+struct launch_body : launch_head {
   std::vector<launch_attribute> attributes;
   std::vector<std::uint8_t> parameters;
-  OUTBOARD_FIELDS(kernel, stream, grid, block, shared, per_thread, cooperative, extended, attributes,
-                  parameters)
+  template <class Visit>
+  void fields(Visit& visit) {
+    launch_head::fields(visit);
+    visit(attributes, parameters);
+  }
 };
 
 struct cluster_query_body {

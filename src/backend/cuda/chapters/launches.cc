@@ -100,11 +100,10 @@ bool native_attributes::take(wire::reader& from, object_tables& objects, CUresul
   for (unsigned i = 0; i < count_; ++i) {
     CUlaunchAttribute& a = values_[i];
     std::memset(&a, 0, sizeof a);
-    const auto id = from.get<std::uint32_t>();
-    from.get<std::uint32_t>();
-    const auto value = from.bytes(sizeof a.value);
+    const auto [id, padding, value] = from.get<marshal::launch_attribute>();
     if (!from.ok()) return false;
     a.id = static_cast<CUlaunchAttributeID>(id);
+    static_assert(sizeof a.value == sizeof value);
     std::memcpy(&a.value, value.data(), sizeof a.value);
     switch (id) {
       case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
@@ -140,14 +139,7 @@ void native_attributes::add_cooperative() {
 }
 
 bool arrived_launch::take(wire::reader& from, object_tables& objects, CUresult& code) {
-  kernel = from.get<std::uint64_t>();
-  stream = from.get<std::uint64_t>();
-  grid = from.get<std::array<std::uint32_t, 3>>();
-  block = from.get<std::array<std::uint32_t, 3>>();
-  shared = from.get<std::uint32_t>();
-  per_thread = from.flag();
-  cooperative = from.flag();
-  extended = from.flag();
+  static_cast<marshal::launch_head&>(*this) = marshal::take_body<marshal::launch_head>(from);
   if (!attributes.take(from, objects, code)) return false;
   parameters = from.sized(marshal::max_parameter_bytes);
   return from.finished();

@@ -35,17 +35,17 @@ const launch_limits& limits_of(std::int32_t device) {
   return (*all)[static_cast<std::size_t>(device)];
 }
 
-/// Everything of marshal::launch_body, in its order, without building one: the hot path takes no memory.
+/// A marshal::launch_body, without building one: the hot path takes no memory.
 CUresult put_launch(wire::writer& w, const launch_order& order, const kernel_object& kernel) {
   const launch_shape& shape = order.shape;
-  w.put(value_of(order.function));
-  w.put(value_of(order.stream));
-  w.put(shape.grid);
-  w.put(shape.block);
-  w.put(shape.shared);
-  w.put(order.per_thread);
-  w.put(shape.cooperative);
-  w.put(!order.attributes.empty());
+  marshal::put_body(w, marshal::launch_head{.kernel = value_of(order.function),
+                                            .stream = value_of(order.stream),
+                                            .grid = shape.grid,
+                                            .block = shape.block,
+                                            .shared = shape.shared,
+                                            .per_thread = order.per_thread,
+                                            .cooperative = shape.cooperative,
+                                            .extended = !order.attributes.empty()});
   put_attributes(w, order.attributes);
   if (order.parameters || !order.extra) {
     put_parameters(w, kernel.parameters, kernel.parameter_bytes, order.parameters);

@@ -1,5 +1,7 @@
 #include "frontend/cuda/code/launch_attributes.hh"
 
+#include <cstring>
+
 #include "frontend/cuda/requests.hh"
 #include "marshal/cuda/bodies.hh"
 
@@ -62,10 +64,10 @@ bool odd_attributes(std::span<const CUlaunchAttribute> attributes) {
 void put_attributes(wire::writer& w, std::span<const CUlaunchAttribute> attributes) {
   w.put<std::uint64_t>(attributes.size());
   for (const CUlaunchAttribute& a : attributes) {
-    static_assert(sizeof a.value == 64);
-    w.put(static_cast<std::uint32_t>(a.id));
-    w.put(std::uint32_t{0});
-    w.bytes(std::as_bytes(std::span(&a.value, 1)));
+    marshal::launch_attribute sent{.id = static_cast<std::uint32_t>(a.id)};
+    static_assert(sizeof a.value == sizeof sent.value);
+    std::memcpy(sent.value.data(), &a.value, sizeof a.value);
+    w.put(sent);
   }
 }
 
