@@ -31,7 +31,7 @@
 // completion: it begins nothing), of_object (looks at its objects before anything else, even before cuInit),
 // light (a post that makes, marks or changes and begins no work), followed (a post that only a later request
 // sees), overtakes (its post may go out before frees that were put off), workless (leaves no stream anything
-// to do).
+// to do), unlocked (does not wait where a checkpoint's lock is held).
 //
 // Everything here is constexpr and has no state.
 #pragma once
@@ -102,7 +102,7 @@ struct description {
   std::string_view via;  ///< the functions under whose opcodes it travels, with blanks between
   bool uncaptured = false;
   bool settles = false, itself = false, asks = false, of_object = false;
-  bool light = false, followed = false, overtakes = false, workless = false;
+  bool light = false, followed = false, overtakes = false, workless = false, unlocked = false;
   left_work leaves = left_work::none;
   api::over over = api::over::nothing;
   doubt doubts = doubt::none;
@@ -231,6 +231,7 @@ constexpr bool parse_word(std::string_view word, description& d) {
   if (word == "overtakes") return d.overtakes = true;
   if (word == "workless") return d.workless = true;
   if (word == "batch") return d.batch = true;
+  if (word == "unlocked") return d.unlocked = true;
   if (take_word(word, "leaves")) return find_word(left_words, word, d.leaves);
   if (take_word(word, "over")) return find_word(over_words, word, d.over);
   if (take_word(word, "doubts")) return find_word(doubt_words, word, d.doubts);

@@ -126,7 +126,8 @@ TEST(describe, what_is_at_work_when_a_call_returns) {
   constexpr description plain =
       parse(kind::post, "in p; itself, asks, of_object, light, followed, overtakes, workless");
   static_assert(plain.itself && plain.asks && plain.of_object);
-  static_assert(plain.light && plain.followed && plain.overtakes && plain.workless);
+  static_assert(plain.light && plain.followed && plain.overtakes && plain.workless && !plain.unlocked);
+  static_assert(parse(kind::local, "in p; preinit, unlocked").unlocked);
   for (const char* text : {"; leaves", "; leaves nothing", "; over", "; over it", "; doubts", "; doubts all",
                            "; records", "; records events"})
     EXPECT_EQ(parse(kind::post, text).error, parse_error::word) << text;

@@ -19,7 +19,8 @@ OPCODE = r"(?:api::)?(?:opcode::)?cu[A-Z]\w+"
 FOUND = [re.compile(text) for text in (
     rf"[=!]= *{OPCODE}\b(?! *\()", r"\bcase (?:(?:api::)?opcode::)?cu[A-Z]\w+:",
     r"\b(?:starts|ends)(?:_with)?\(\"(?:cu[A-Z]|cuda[A-Z]|_pt[sd][sz])", r"\bname(?:\(\))? [=!]= \"cu[A-Z]",
-    r"\bname(?:\(\))?\.(?:find|contains|rfind|compare)\(\"(?:cu[A-Z]|Async|D8|D16|D32|Query|Peer)")]
+    r"\bname(?:\(\))?\.(?:find|contains|rfind|compare)\(\"(?:cu[A-Z]|Async|D8|D16|D32|Query|Peer)",
+    r"\bchapter(?:\(\))? [=!]= \"")]
 DECIDES = ("chapters/", "entries/", "device/mock/", "nvml", "opencl")
 
 
@@ -48,7 +49,7 @@ def self_test():
             ('name.starts_with("cuMem")', 1), ('starts("cuMem")', 1), ('name.ends_with("_ptsz") || name.ends_with("_ptds")', 2),
             ('f.name == "cuInit"', 1), ('name.find("Async") != npos', 1), ('request r(api::opcode::cuMemAlloc_v2, own);', 0),
             ('x(); // == cuMemAlloc', 0), ('code == cuda_code', 0), ('  if (d.cuStreamQuery(s) == CUDA_SUCCESS) return;', 0),
-            ('name == "cubin"', 0)):
+            ('name == "cubin"', 0), ('chapter == "logs"', 1), ('chapter != current', 0)):
         assert comparisons(text) == n, (text, comparisons(text))
     import tempfile
     with tempfile.TemporaryDirectory() as temporary:

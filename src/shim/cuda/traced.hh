@@ -108,15 +108,9 @@ CUresult noted(CUresult result) {
   return result;
 }
 
-/// The functions that a locked process (api_lock.hh) may call: those that unlock it, and the logs.
-constexpr bool passes_lock(api::opcode code) {
-  const std::string_view chapter = api::chapter_name(code);
-  return chapter == "checkpoint" || chapter == "logs" || chapter == "error";
-}
-
 template <api::opcode Op, class End, class... A>
 CUresult traced(End&& end, A... arguments) {
-  if constexpr (!passes_lock(Op)) frontend::cuda::api_lock::pass();
+  if constexpr (!api::function<Op>::about.unlocked) frontend::cuda::api_lock::pass();
   if (!frontend::calls_watched()) [[likely]]
     return noted<Op>(end(arguments...));
   detail::parameter_block<A...> parameters;
