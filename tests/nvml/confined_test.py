@@ -15,22 +15,27 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tool"))
 os.environ.setdefault("OUTBOARD_TEST_DEVICE", "cpu")
 import inside  # noqa: E402
-from harness import OUTBOARD, WELCOME, HEADER, Client, DaemonTest, clean_environment, opcodes, processes_below, wait_until  # noqa: E402
+from harness import OUTBOARD, REFUSAL, WELCOME, HEADER, Client, DaemonTest, clean_environment, opcodes, processes_below, wait_until  # noqa: E402
 
 NVML, CALL, REPLY = 3, 6, 7
 OPCODES = opcodes("nvml")
 OFF = '[worker]\nconfine = "off"\n'
 
 
-def without_landlock():
+def without_landlock(first=444, code=errno.ENOSYS):
     """In a child before it is replaced: it and all below it have a kernel without Landlock (system calls 444 to 446)."""
     libc = ctypes.CDLL(None, use_errno=True)
-    refuse, allow = 0x50000 | errno.ENOSYS, 0x7FFF0000
-    lines = [(0x20, 0, 0, 0), (0x35, 0, 2, 444), (0x25, 1, 0, 446), (0x06, 0, 0, refuse), (0x06, 0, 0, allow)]
+    refuse, allow = 0x50000 | code, 0x7FFF0000
+    lines = [(0x20, 0, 0, 0), (0x35, 0, 2, first), (0x25, 1, 0, 446), (0x06, 0, 0, refuse), (0x06, 0, 0, allow)]
     program = ctypes.create_string_buffer(b"".join(struct.pack("<HBBI", *line) for line in lines))
     text = struct.pack("<HxxxxxxQ", len(lines), ctypes.addressof(program))
     if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, ctypes.c_char_p(text), 0, 0):  # no_new_privs, the filter
         raise OSError(ctypes.get_errno(), "no filter")
+
+
+def with_broken_landlock():
+    """The same with one whose last step fails: what it was asked for does not hold."""
+    without_landlock(446, errno.E2BIG)
 
 
 def status_of(process):
@@ -125,6 +130,32 @@ class ConfinedHelpers(DaemonTest):
             "device", 'the NVML helper cannot be confined here (worker.confine is "require"; "try" starts it): this kernel lacks Landlock'))
         self.assertIsNone(next((p for p in processes_below(daemon.process.pid) if "--monitor" in pathlib.Path(
             f"/proc/{p}/cmdline").read_text()), None))
+
+    def test_a_helper_that_cannot_confine_itself_is_not_started_for_each_client(self):
+        daemon = self.serve(preexec_fn=with_broken_landlock)
+        for _ in range(5):
+            client = Client(daemon.unix)
+            self.addCleanup(client.close)
+            kind, payload = client.say_hello(NVML)
+            self.assertEqual(kind, REFUSAL, payload)
+            reason, why = client.refusal(payload)
+            self.assertEqual(reason, "device")
+            self.assertIn("cannot confine itself, and the server's log says why", why)
+        self.assertEqual(daemon.log().count("the NVML helper cannot be confined: "), 1, daemon.log())
+
+    def test_a_remover_that_ends_is_followed_by_another(self):
+        scratch = pathlib.Path(self.folder, "scratch")
+        scratch.mkdir()
+        daemon = self.serve(preexec_fn=with_broken_landlock, environment=clean_environment(TMPDIR=str(scratch)))
+        self.assertTrue(wait_until(lambda: "the remover of sessions' folders has ended" in daemon.log()), daemon.log())
+        for _ in range(3):  # their workers cannot confine themselves either
+            client = Client(daemon.unix)
+            self.addCleanup(client.close)
+            self.assertEqual(client.say_hello()[0], REFUSAL)
+        self.assertEqual(daemon.log().count("the remover of sessions' folders has ended"), 1, daemon.log())
+        self.assertTrue(wait_until(lambda: list(scratch.glob("outboard-sessions-*/*")) == []), list(scratch.rglob("*")))
+        daemon.stop()
+        self.assertEqual(list(scratch.glob("outboard-sessions-*")), [])
 
     def test_what_removes_folders_is_confined_and_removes(self):
         daemon = self.serve()

@@ -43,7 +43,7 @@ std::vector<place> places_of_worker(const confinement_terms& terms,
   return places;
 }
 
-filtered kind_of(const confinement_terms& terms, const std::function<const char*(const char*)>& variable) {
+filtered filter_of(const confinement_terms& terms, const std::function<const char*(const char*)>& variable) {
   if (!terms.cuda_driver) return filtered::worker;
   return folder_of_mps(variable).empty() ? filtered::driver : filtered::driver_with_mps;
 }
@@ -94,6 +94,12 @@ bool must_confine(confine_choice choice, const session_kind& kind) {
   if (choice == confine_choice::automatic)
     return kind.cuda && (kind.device == "cpu" || kind.reaches_all_memory);
   return choice == confine_choice::required;
+}
+
+std::string unconfinable(std::string_view who, confine_choice choice, std::string_view does,
+                         const std::string& lacks) {
+  return std::string(who) + " cannot be confined here (worker.confine is \"" + std::string(name(choice)) +
+         "\"; \"try\" " + std::string(does) + "): this kernel lacks " + lacks;
 }
 
 bool can_be_served(confine_choice choice, const session_kind& kind) {
@@ -172,20 +178,20 @@ bool removes(helper_kind kind) { return kind == helper_kind::remover || kind == 
 /// A process that Landlock holds can look into none that it does not hold, whichever files are open to it,
 /// and CUDA's driver looks into the worker. Before the second version Landlock lets nobody move a folder into
 /// another, which is how removing goes.
-bool locks_files(helper_kind kind) {
+bool landlock_holds(helper_kind kind) {
   return kind != helper_kind::checkpoint && landlock_version() >= (removes(kind) ? 2 : 1);
 }
 
 std::string lacks_for(helper_kind kind) {
   std::string lacks;
-  if (kind != helper_kind::checkpoint && !locks_files(kind))
+  if (kind != helper_kind::checkpoint && !landlock_holds(kind))
     lacks = removes(kind) ? "the second version of Landlock" : "Landlock";
   if (!system_calls_can_be_refused())
     lacks += (lacks.empty() ? "" : ", and ") + std::string("seccomp's filters");
   return lacks;
 }
 
-filtered kind_of(const helper_terms& terms) {
+filtered filter_of(const helper_terms& terms) {
   switch (terms.kind) {
     case helper_kind::nvml:
       return terms.vendor ? filtered::nvml : filtered::helper;
@@ -224,7 +230,7 @@ void tell_of(helper_kind kind) {
         "\"landlock\" in the kernel's parameter lsm=, CONFIG_SECCOMP_FILTER)");
   }
   log::line(level, name(kind),
-            " is confined: ", locks_files(kind) ? confinement_has() : "seccomp system calls");
+            " is confined: ", landlock_holds(kind) ? confinement_has() : "seccomp system calls");
 }
 
 }  // namespace
@@ -233,7 +239,7 @@ status confine_this_process(const confinement_terms& terms,
                             const std::function<const char*(const char*)>& variable) {
   return confine({.folder = terms.folders.front(),
                   .places = places_of_worker(terms, variable),
-                  .who = kind_of(terms, variable)});
+                  .who = filter_of(terms, variable)});
 }
 
 status confine_the_gate() {
@@ -257,16 +263,14 @@ std::string_view name(helper_kind kind) {
 std::string why_no_helper(confine_choice choice, helper_kind kind) {
   const std::string lacks = choice == confine_choice::required ? lacks_for(kind) : "";
   if (lacks.empty()) return {};
-  return std::string(name(kind)) +
-         " cannot be confined here (worker.confine is \"require\"; \"try\" starts it): this kernel lacks " +
-         lacks;
+  return unconfinable(name(kind), choice, "starts it", lacks);
 }
 
 bool confine_a_helper(const helper_terms& terms, const std::function<const char*(const char*)>& variable) {
   const status confined = confine({.folder = "/",
                                    .places = places_of(terms, variable),
-                                   .who = kind_of(terms),
-                                   .locks_files = locks_files(terms.kind),
+                                   .who = filter_of(terms),
+                                   .locks_files = landlock_holds(terms.kind),
                                    .other = terms.worker});
   if (!confined.ok()) {
     log::error(name(terms.kind), " cannot be confined: ", confined.error().message);

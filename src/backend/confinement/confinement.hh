@@ -40,6 +40,11 @@ bool must_confine(confine_choice choice, const session_kind& kind);
 /// Whether this kernel can do what it takes.
 bool can_be_served(confine_choice choice, const session_kind& kind);
 
+/// The sentence for who is refused: "`who` cannot be confined here (...; "try" `does`): this kernel lacks
+/// ...".
+std::string unconfinable(std::string_view who, confine_choice choice, std::string_view does,
+                         const std::string& lacks);
+
 /// Logs what holds and what does not, of CUDA sessions of this kind and OpenCL's.
 void tell_of_confinement(confine_choice choice, const session_kind& cuda);
 
@@ -76,6 +81,9 @@ struct helper_terms {
 
 /// Why there may be none: a sentence; "": there may. They run nothing of a client's, so "auto" is as "try".
 std::string why_no_helper(confine_choice choice, helper_kind kind);
+
+/// With this exit status a helper ends that could not confine itself.
+inline constexpr int exit_unconfined = 3;
 
 /// For good, before the helper has read anything of anybody. Done as far as the kernel can; the log has what
 /// holds, or what is lacking with its cure. False: something else has failed, which the log has too, and the

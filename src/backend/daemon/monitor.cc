@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "backend/confinement/confinement.hh"
+#include "backend/daemon/queue/waiting_line.hh"
 #include "base/log.hh"
 
 namespace outboard::backend {
@@ -17,6 +18,14 @@ namespace {
 /// helper does. A message to the helper would wait while that opens a driver, and be no more than a request
 /// to a process that reads strangers' bytes; and the helper would have to report each client that leaves.
 constexpr std::size_t most_revocable = 512;
+
+/// What keeps a helper from confining itself does not mend itself soon, and each try costs a process.
+constexpr std::chrono::seconds pause_after_unconfined{30};
+
+constexpr const char* unconfined =
+    "the NVML helper cannot confine itself, and the server's log says why; worker.confine = \"off\" starts "
+    "it "
+    "as it is";
 
 }  // namespace
 
@@ -36,6 +45,7 @@ monitor::~monitor() {
 
 status monitor::start() {
   if (helper_.process >= 0) return {};
+  if (event_loop::clock::now() < not_before_) return failure(unconfined);
   if (const std::string why = why_no_helper(settings_.confine, helper_kind::nvml); !why.empty())
     return failure(why);
   std::vector<std::string> arguments = settings_.command.arguments;
@@ -59,6 +69,13 @@ void monitor::forget_helper() {
   while (!revocable_.empty()) forget_client(revocable_.begin()->first);
   helper_.control.reset();
   helper_.process = -1;
+}
+
+/// Of a helper that has read nothing of them: nobody has answered their hellos.
+void monitor::refuse_all(const std::string& why) {
+  for (const auto& [id, client] : revocable_) {
+    if (!client.encrypted) send_refusal(client.connection, {wire::refusal_reason::device, why});
+  }
 }
 
 status monitor::send(control_kind kind, const std::vector<std::byte>& payload, int descriptor) {
@@ -92,6 +109,7 @@ void monitor::remember(std::uint64_t id, const accepted_session& client) {
   revocable& kept = revocable_[id];
   kept.who = client.who();
   kept.connection.reset(::fcntl(client.connection.get(), F_DUPFD_CLOEXEC, 0));
+  kept.encrypted = client.answers.get() >= 0;
   // Only for its end: the bytes are the helper's.
   const auto watch = loop_.watch(kept.connection.get(), EPOLLRDHUP | EPOLLONESHOT,
                                  [this, id](std::uint32_t) { forget_client(id); });
@@ -133,6 +151,10 @@ void monitor::session_over(pid_t worker) {
 void monitor::other_child_ended(pid_t process, int wait_status) {
   if (process != helper_.process) return;
   log::warn("NVML helper ", process, " ended: ", describe_exit(wait_status));
+  if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == exit_unconfined) {
+    not_before_ = event_loop::clock::now() + pause_after_unconfined;
+    refuse_all(unconfined);
+  }
   forget_helper();
 }
 

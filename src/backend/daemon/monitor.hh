@@ -1,7 +1,7 @@
 // The daemon's end of the helper process that answers NVML for all clients. The helper is started when the
 // first client asks, or a little after the start of a daemon that serves for long, and again when it has
-// ended. It learns of every session, so that it can show clients their own processes. Owned by the daemon;
-// its one thread.
+// ended; one that could not confine itself, after a pause in which clients are refused. It learns of every
+// session, so that it can show clients their own processes. Owned by the daemon; its one thread.
 #pragma once
 
 #include <map>
@@ -45,7 +45,8 @@ class monitor final : public session_watcher {
   /// A client whose connection may be ended while it asks.
   struct revocable {
     proven_identity who;
-    unique_fd connection;  ///< ours; the helper has another of it
+    unique_fd connection;    ///< ours; the helper has another of it
+    bool encrypted = false;  ///< it hears from the helper alone
     event_loop::id watch = 0;
   };
 
@@ -53,11 +54,13 @@ class monitor final : public session_watcher {
   void forget_client(std::uint64_t id);
   status send(control_kind kind, const std::vector<std::byte>& payload, int descriptor);
   void forget_helper();
+  void refuse_all(const std::string& why);
 
   event_loop& loop_;
   monitor_settings settings_;
   workers& workers_;
   child helper_;
+  event_loop::clock::time_point not_before_{};  ///< another one is started
   std::uint64_t next_client_ = 1;
   std::map<std::uint64_t, revocable> revocable_;
 };

@@ -16,6 +16,7 @@
 #include <map>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "backend/disk/removal.hh"
@@ -29,6 +30,9 @@ namespace {
 
 /// Who ends a daemon waits for it.
 constexpr std::chrono::seconds patience_at_the_end{2};
+
+/// What has ended one remover may end the next.
+constexpr std::chrono::seconds pause_before_another{30};
 
 /// What is killed does not end at once, and writes until then.
 constexpr int attempts_at_the_end = 100;
@@ -85,7 +89,10 @@ void remove_or_say(const std::string& above, const std::string& name) {
 }  // namespace
 
 session_folders::~session_folders() {
-  if (remover_.process <= 0) return;
+  if (remover_.process <= 0) {
+    if (!above_.empty()) ::rmdir(above_.c_str());
+    return;
+  }
   remover_.control.reset();
   const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
   while (::waitpid(remover_.process, nullptr, WNOHANG) == 0 && std::chrono::steady_clock::now() < until)
@@ -95,24 +102,41 @@ session_folders::~session_folders() {
 status session_folders::begin() {
   auto folder = make_temporary_folder("outboard-sessions");
   if (!folder.ok()) return std::move(folder).error();
-  auto remover = start_remover_(*folder);
-  if (!remover.ok()) {
-    ::rmdir(folder->c_str());
-    return std::move(remover).error();
-  }
   above_ = std::move(*folder);
+  const status started = start_remover();
+  if (!started.ok()) ::rmdir(std::exchange(above_, {}).c_str());
+  return started;
+}
+
+status session_folders::start_remover() {
+  auto remover = start_remover_(above_);
+  if (!remover.ok()) return std::move(remover).error();
   remover_ = std::move(*remover);
   return {};
 }
 
+bool session_folders::remover_ended(pid_t process) {
+  if (process != remover_.process) return false;
+  log::warn("the remover of sessions' folders has ended; another one is started within ",
+            pause_before_another.count(), " s of the next session");
+  remover_ = {};
+  not_before_ = std::chrono::steady_clock::now() + pause_before_another;
+  return true;
+}
+
 result<std::string> session_folders::make() {
-  if (above_.empty()) OUTBOARD_TRY(begin());
+  if (above_.empty()) {
+    OUTBOARD_TRY(begin());
+  } else if (remover_.process < 0 && std::chrono::steady_clock::now() >= not_before_) {
+    OUTBOARD_TRY(start_remover());
+  }
   const std::string folder = above_ + "/" + std::to_string(++made_);
   if (::mkdir(folder.c_str(), 0700) != 0) return failure("cannot make " + folder + ": " + errno_text(errno));
   return folder;
 }
 
 void session_folders::tell(const std::string& what, int descriptor) {
+  if (!remover_.control) return;
   // Where the remover has more than enough to do, the rest is done at the end.
   const bool sent =
       descriptor < 0
@@ -128,7 +152,11 @@ void session_folders::give(const std::string& folder, pid_t worker) {
   if (leader) tell(name_of(folder) + " " + std::to_string(worker), leader.get());
 }
 
-void session_folders::remove(const std::string& folder) { tell(name_of(folder)); }
+void session_folders::remove(const std::string& folder) {
+  // That of a worker which could not confine itself either is empty.
+  if (remover_.process < 0 && ::rmdir(folder.c_str()) == 0) return;
+  tell(name_of(folder));
+}
 
 int run_folder_remover(const std::string& above, const std::function<bool()>& confine) {
   ::prctl(PR_SET_NAME, "outboard-folder");

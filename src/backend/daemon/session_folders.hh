@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -32,14 +33,19 @@ class session_folders {
   void give(const std::string& folder, pid_t worker);
   /// Nobody uses it any more: it is removed soon.
   void remove(const std::string& folder);
+  /// Was that the remover? Another one is started with the first folder that is wanted after a pause, and
+  /// removes in the end what this one has left.
+  bool remover_ended(pid_t process);
 
  private:
   status begin();
+  status start_remover();
   void tell(const std::string& what, int descriptor = -1);
 
   std::function<result<child>(const std::string&)> start_remover_;
   std::string above_;
   child remover_;
+  std::chrono::steady_clock::time_point not_before_{};  ///< another remover is started
   std::uint64_t made_ = 0;
 };
 

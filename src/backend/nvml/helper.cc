@@ -9,6 +9,7 @@
 #include <mutex>
 #include <thread>
 
+#include "backend/confinement/confinement.hh"
 #include "backend/daemon/control.hh"
 #include "backend/daemon/handshake.hh"
 #include "backend/daemon/queue/fair_shares.hh"
@@ -187,12 +188,9 @@ int run_helper(const helper_options& options) {
   if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
   ::fcntl(control, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_NAME, "outboard-nvml");
-  // As a worker does (worker_main.cc).
-  if (options.tls) {
-    if (const auto loaded = transport::tls::load(); loaded.ok()) (void)(*loaded)->start_server({});
-  }
+  if (options.tls) transport::tls::prepare_to_serve();
   // Before there is another thread, a library of somebody else's, or a byte of a client's.
-  if (options.confine && !options.confine()) return 1;
+  if (options.confine && !options.confine()) return exit_unconfined;
   helper h(options);
   const int status = h.run();
   // Clients' threads still answer: what they use must not be taken down under them.

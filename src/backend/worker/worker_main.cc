@@ -189,11 +189,7 @@ int run_worker(const worker_options& options) {
   if (const status tied = die_with_parent(options.parent); !tied.ok()) return 1;
   ::fcntl(control, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_NAME, "outboard-worker");
-  // What ends encrypted connections is a file, too. Where it is missing there is no gate, and nobody comes
-  // encrypted. A process's first connection takes some milliseconds more; a warm worker has that behind it.
-  if (options.tls) {
-    if (const auto loaded = transport::tls::load(); loaded.ok()) (void)(*loaded)->start_server({});
-  }
+  if (options.tls) transport::tls::prepare_to_serve();
   // Before there is another thread, a driver or a byte of a client's.
   if (!options.confine_to.empty()) {
     const auto began = std::chrono::steady_clock::now();

@@ -59,4 +59,8 @@ result<library*> load() {
   return *loaded;
 }
 
+void prepare_to_serve() {
+  if (const auto loaded = load(); loaded.ok()) (void)(*loaded)->start_server({});
+}
+
 }  // namespace outboard::transport::tls

@@ -9,4 +9,9 @@ namespace outboard::transport::tls {
 /// The library of this process. An error says which file is missing or unfit; it stays so.
 result<library*> load();
 
+/// Loads it, and does what a process's first connection does once and takes some milliseconds for. For who
+/// will have no files any more when clients come. Where it is missing there is no gate, and nobody comes
+/// encrypted.
+void prepare_to_serve();
+
 }  // namespace outboard::transport::tls

@@ -97,10 +97,8 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
   const auto owner = owner_of_cache(session, cuda);
   if (!can_be_served(settings_.confine, {settings_.device, cuda, settings_.reaches_all_memory})) {
     return wire::refusal{wire::refusal_reason::device,
-                         std::string(cuda ? "CUDA" : "OpenCL") +
-                             " sessions cannot be confined here (worker.confine is \"" +
-                             std::string(name(settings_.confine)) +
-                             "\"; \"try\" serves them): this kernel lacks " + confinement_lacks()};
+                         unconfinable(cuda ? "CUDA sessions" : "OpenCL sessions", settings_.confine,
+                                      "serves them", confinement_lacks())};
   }
   worker* w = cuda ? find_warm(key_of(driver, owner)) : nullptr;
   // A warm worker that has just died must not cost a client its session.
@@ -393,7 +391,7 @@ void workers::reap() {
     int wait_status = 0;
     ::waitpid(process, &wait_status, 0);
     if (number == by_process_.end()) {
-      if (compiler_caches_.tidier_ended(process)) continue;
+      if (compiler_caches_.tidier_ended(process) || folders_.remover_ended(process)) continue;
       if (watcher_) watcher_->other_child_ended(process, wait_status);
       continue;
     }
