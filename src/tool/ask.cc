@@ -73,15 +73,28 @@ std::string state_of(const json& s) {
   return text_of(s, "state") + (before == 0 ? ", next" : ", " + json_text(before) + " before it");
 }
 
+/// Of the server's own memory: "700 MiB of 1.5 GiB".
+std::string host_memory_of(const json& s) {
+  const std::string held = number_of(s, "host_memory_bytes", size_text);
+  return get(s, "host_memory_limit").is_number()
+             ? held + " of " + number_of(s, "host_memory_limit", size_text)
+             : held;
+}
+
 std::string sessions_text(const json& list) {
   if (list.empty()) return "no sessions\n";
   std::vector<std::vector<std::string>> rows{
       {"ID", "IDENTITY", "USER", "HOST", "PROGRAM", "API", "MEMORY", "STATE", "TIME", "WORKER", "FROM"}};
+  // Known where workers have control groups.
+  const bool with_host =
+      std::ranges::any_of(list, [](const json& s) { return get(s, "host_memory_bytes").is_number(); });
+  if (with_host) rows[0].insert(rows[0].begin() + 7, "HOST MEMORY");
   for (const json& s : list) {
     rows.push_back({text_of(s, "id"), text_of(s, "identity"), text_of(s, "user"), text_of(s, "host"),
                     text_of(s, "program") + "[" + text_of(s, "process") + "]", text_of(s, "api"),
                     number_of(s, "memory_bytes", size_text), state_of(s),
                     number_of(s, "seconds", duration_text), text_of(s, "worker"), text_of(s, "from")});
+    if (with_host) rows.back().insert(rows.back().begin() + 7, host_memory_of(s));
   }
   return table(rows);
 }

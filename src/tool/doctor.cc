@@ -195,6 +195,17 @@ void print_confinement(const json& workers, const char* indent) {
   }
 }
 
+void print_groups(const json& cgroup, const char* indent) {
+  if (!cgroup.is_object()) return;  // a server of an earlier version does not say it
+  std::string how = "none (worker.cgroup is \"off\")";
+  if (const json& below = get(cgroup, "below"); below.is_string()) {
+    how = "one for each worker, below " + text_of(below);
+  } else if (get(cgroup, "choice") != "off") {
+    how = "none: " + text_of(get(cgroup, "lacks"));
+  }
+  std::printf("%scontrol groups: %s\n", indent, how.c_str());
+}
+
 void print_audit(const json& audit) {
   if (!audit.is_object()) return;  // a server of an earlier version does not say it
   const json& file = get(audit, "file");
@@ -259,6 +270,8 @@ void print_server(const json& server) {
       !warning.empty() && warning != "null")
     std::printf("    TLS: %s\n", warning.c_str());
   print_confinement(get(a, "confinement"), "    ");
+  print_groups(get(a, "cgroup"), "    ");
+  if (get(a, "munge") == true) std::printf("    MUNGE: a credential is as good as a token\n");
   print_audit(get(a, "audit"));
   std::printf("    listening on:");
   for (const json& url : get(a, "listening")) std::printf(" %s", text_of(url).c_str());

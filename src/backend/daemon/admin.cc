@@ -97,6 +97,8 @@ json session_json(const session_info& s) {
             {"worker", s.worker},
             {"warm", s.warm},
             {"memory_bytes", s.memory_bytes ? json(*s.memory_bytes) : json()},
+            {"host_memory_bytes", s.host_memory ? json(s.host_memory->memory) : json()},
+            {"host_memory_limit", s.host_memory && s.host_memory->most ? json(*s.host_memory->most) : json()},
             {"started", utc(s.started)},
             {"seconds", seconds_since(s.started)},
             {"environment", environment_json(s.environment)}});
@@ -127,6 +129,8 @@ json identity_json(const daemon_facts& facts, const workers& w) {
           {"waiting_limit", has.waiting ? json(*has.waiting) : json()},
           {"device_memory_limit", has.device_memory ? json(*has.device_memory) : json()},
           {"device_memory_held", w.memory_of(has.account)},
+          {"host_memory_limit", has.host_memory ? json(*has.host_memory) : json()},
+          {"cpu_weight", has.cpu_weight ? json(*has.cpu_weight) : json()},
           {"devices", has.devices ? json(*has.devices) : json()},
           {"shares_places", facts.several},
           {"refusal", may_run.ok() ? w.refusal_of(has) : may_run.error().message}};
@@ -137,6 +141,12 @@ json json_of(const opencl_offer& opencl) {
           {"confine", opencl.confine},
           {"lacks", opencl.lacks},
           {"served", opencl.served}};
+}
+
+json json_of(cgroup_choice choice, const group_choice& groups) {
+  return {{"choice", name(choice)},
+          {"below", groups.own ? json(groups.own->name) : json()},
+          {"lacks", groups.why_not}};
 }
 
 }  // namespace
@@ -238,6 +248,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                  {"reaches_all_memory", facts.workers.reaches_all_memory},
                  {"reads", facts.workers.reads},
                  {"writes", facts.workers.writes}}},
+               {"cgroup", json_of(facts.cgroup, facts.groups)},
                {"listening", facts.listening},
                {"transports", facts.transports},
                {"token_required", facts.token_required},

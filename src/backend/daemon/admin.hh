@@ -38,6 +38,8 @@ struct daemon_facts {
   const probed_device& device;
   opencl_offer opencl;
   confinement_state workers;
+  cgroup_choice cgroup;
+  const group_choice& groups;
   std::vector<std::string> listening;
   std::vector<std::string> transports;
   bool token_required = false;

@@ -164,6 +164,7 @@ worker_settings daemon::settings_for_workers() {
   s.limits = settings_.configuration.limits;
   s.pool = settings_.configuration.pool;
   s.confine = settings_.configuration.confine;
+  s.group = settings_.groups.own;
   s.compiler_cache = settings_.configuration.compiler_cache;
   s.own_environment = settings_.own_environment;
   s.audit = auditor(audit_);
@@ -432,6 +433,7 @@ result<std::string> daemon::read_again() {
 
   audit_.take(read->audit_file, std::move(*audit));
   take_what_counts_now(settings_.configuration, *read);
+  tell_of_limits_without_groups(*read, settings_.groups);
   const std::vector<std::string> later = changed_for_the_next_start(settings_.as_read, *read);
   log::set_level(read->log);
   any_local_user_ = rules.any_peer_user || !rules.peer_users.empty();
@@ -478,6 +480,8 @@ result<std::string> daemon::make_answer(const std::string& question, const prove
   daemon_facts facts{.device = device_,
                      .opencl = look_at_opencl(settings_.configuration.confine, settings_.own_environment),
                      .workers = look_at_confinement(settings_.configuration, device_),
+                     .cgroup = settings_.configuration.cgroup,
+                     .groups = settings_.groups,
                      .listening = urls(),
                      .transports = {},
                      .token_required = tokens_.asks(false),
@@ -525,6 +529,10 @@ void daemon::serve() {
 }  // namespace
 
 status run_daemon(daemon_settings settings) {
+  auto groups = choose_groups(settings.configuration.cgroup);
+  if (!groups.ok()) return std::move(groups).error();
+  settings.groups = std::move(*groups);
+  tell_of_limits_without_groups(settings.configuration, settings.groups);
   guest_rules rules;
   rules.limits = settings.configuration.limits;
   rules.rings = settings.configuration.rings;

@@ -24,6 +24,7 @@ struct daemon_settings {
   std::vector<std::byte> token;     ///< that all may know; empty: there is none
   std::string tokens_file;          ///< of named tokens; empty: there are none
   worker_command command;
+  group_choice groups = {};  ///< taken at the start
   const transport::registry* transports = nullptr;
   variable_source own_environment;
   /// Where to say on which URLs it listens once it does (--ready-fd), or nothing.

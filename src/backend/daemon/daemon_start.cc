@@ -116,4 +116,13 @@ status choose_visible(daemon_settings& settings, marshal::snapshot& snapshot) {
   return {};
 }
 
+void tell_of_limits_without_groups(const config& c, const group_choice& groups) {
+  if (groups.own) return;
+  for (const identity_settings& one : c.identities) {
+    if (!one.host_memory && !one.cpu_weight) continue;
+    log::warn(one.origin, ": host_memory and cpu_weight of [identity.", one.name,
+              "] have no effect: ", groups.why_not.empty() ? "worker.cgroup is \"off\"" : groups.why_not);
+  }
+}
+
 }  // namespace outboard::backend

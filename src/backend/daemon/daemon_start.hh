@@ -23,6 +23,9 @@ struct passed_socket {
 /// What the manager of services has opened for us.
 result<passed_socket> inspect_passed_socket(int fd);
 
+/// Warns of `host_memory` and `cpu_weight` of identities where nothing keeps them.
+void tell_of_limits_without_groups(const config& c, const group_choice& groups);
+
 /// Where a cache of that name lies, of this service or user; empty: no one says.
 std::string default_cache_directory(const variable_source& own, const std::string& name);
 

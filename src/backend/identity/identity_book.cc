@@ -58,6 +58,8 @@ result<identity_book> identity_book::make(std::span<const identity_settings> tab
              .sessions = from.sessions,
              .waiting = from.waiting,
              .device_memory = from.device_memory,
+             .host_memory = from.host_memory,
+             .cpu_weight = from.cpu_weight,
              .may = from.may.value_or(0)};
     t.has_rights = from.may.has_value();
     if (!from.devices.empty()) {

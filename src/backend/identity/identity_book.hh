@@ -35,6 +35,9 @@ struct share {
   std::optional<std::uint32_t> sessions = std::nullopt, waiting = std::nullopt;
   /// Bytes of each device that its sessions hold together; nothing: no limit.
   std::optional<std::uint64_t> device_memory = std::nullopt;
+  /// Of the server's own memory, and of its processors, for each session; nothing: no limit, the usual.
+  std::optional<std::uint64_t> host_memory = std::nullopt;
+  std::optional<std::uint32_t> cpu_weight = std::nullopt;
   /// UUIDs in the order that its programs see; nothing: all that are lent.
   std::optional<std::vector<std::string>> devices = std::nullopt;
   rights may = 0;

@@ -57,6 +57,17 @@ struct pool_settings {
 enum class confine_choice { automatic, required, off, possible };
 std::string_view name(confine_choice c);
 
+/// Whether each worker gets a control group (cgroup v2) of its own: where the daemon has one to divide;
+/// always, or the server does not start; never.
+enum class cgroup_choice { automatic, required, off };
+std::string_view name(cgroup_choice c);
+
+/// How clients over a network show by MUNGE which user they are.
+struct munge_settings {
+  bool on = false;
+  std::string socket;  ///< of munged; empty: where its library looks
+};
+
 struct limit_settings {
   std::uint32_t sessions = 1024;  ///< that run or wait; more are refused
   std::uint32_t running = 0;      ///< that have a worker at once, the others wait; 0: all
@@ -144,6 +155,7 @@ struct config {
   std::vector<std::string>
       confined_reads;  ///< what workers that are locked in may read, beside what they need
   std::vector<std::string> confined_writes;  ///< and folders in which they may write
+  cgroup_choice cgroup = cgroup_choice::automatic;
   cpu_settings cpu;
   shape_settings shape;
   std::vector<identity_settings> identities;  ///< in the order of the files

@@ -42,10 +42,22 @@ std::string number_text(const std::optional<std::uint32_t>& field) {
 }
 
 /// As of devices.memory: with less no program starts.
-bool set_memory(identity_settings& i, const given_value& v) {
+bool set_memory(std::optional<std::uint64_t>& field, const given_value& v) {
   const auto size = size_in(v);
   if (!size || *size < (64u << 20) || *size > (1ull << 44)) return false;
-  i.device_memory = *size;
+  field = *size;
+  return true;
+}
+
+std::string memory_text(const std::optional<std::uint64_t>& field) {
+  return field ? exact_size_text(*field) : "";
+}
+
+/// The kernel knows no others.
+bool set_weight(identity_settings& i, const given_value& v) {
+  const auto number = number_in(v);
+  if (!number || *number < 1 || *number > 10000) return false;
+  i.cpu_weight = static_cast<std::uint32_t>(*number);
   return true;
 }
 
@@ -87,8 +99,17 @@ constexpr identity_key keys[]{
      [](const auto& i) { return number_text(i.waiting); }},
     {"device_memory", "a size like \"8GiB\", from 64MiB to 16TiB",
      "how much memory of each device its sessions hold together; each sees no more than that", "\"16GiB\"",
-     set_memory,
-     [](const auto& i) { return i.device_memory ? exact_size_text(*i.device_memory) : std::string(); }},
+     [](auto& i, const given_value& v) { return set_memory(i.device_memory, v); },
+     [](const auto& i) { return memory_text(i.device_memory); }},
+    {"host_memory", "a size like \"8GiB\", from 64MiB to 16TiB",
+     "how much of the server's own memory each of its sessions may take, and 512 MiB beside that for its "
+     "worker; above it the kernel ends that session; needs worker.cgroup",
+     "\"8GiB\"", [](auto& i, const given_value& v) { return set_memory(i.host_memory, v); },
+     [](const auto& i) { return memory_text(i.host_memory); }},
+    {"cpu_weight", "a number from 1 to 10000",
+     "how much of busy processors each of its sessions gets beside others', whose weight is 100 by default; "
+     "needs worker.cgroup",
+     "200", set_weight, [](const auto& i) { return number_text(i.cpu_weight); }},
     {"devices", "a list of indices (\"0\") and beginnings of UUIDs (\"GPU-1a2b\"), each device once",
      "which of the lent devices CUDA programs get, in the order that they see; default: all", "[\"0\"]",
      [](auto& i, const given_value& v) { return set_names(i.devices, v); },

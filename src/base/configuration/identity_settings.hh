@@ -41,6 +41,8 @@ struct identity_settings {
   std::optional<std::uint32_t> sessions;       ///< that run at once
   std::optional<std::uint32_t> waiting;        ///< that wait for that
   std::optional<std::uint64_t> device_memory;  ///< bytes of each device that its sessions hold together
+  std::optional<std::uint64_t> host_memory;    ///< bytes of the server's own that each session holds
+  std::optional<std::uint32_t> cpu_weight;     ///< of each session's worker, beside others'
   std::vector<std::string> devices;            ///< as shape_settings::visible, of those lent; empty: all
   std::optional<rights> may;                   ///< nothing: as without tables
   std::string origin;                          ///< "FILE:LINE" that it begins at

@@ -26,7 +26,7 @@ TEST(identity_settings, reads_who_may_do_what_and_have_how_much) {
   ASSERT_EQ(
       problem_of("[identity.lab-a]\nusers = [\"alice\", \"1002\"]\ngroups = \"lab\"\ntokens = [\"ci\"]\n"
                  "certificates = [\"CN=alice,O=lab\"]\nsessions = 2\nwaiting = 0\ndevice_memory = "
-                 "\"8GiB\"\ndevices = [\"1\"]\n"
+                 "\"8GiB\"\nhost_memory = \"4GiB\"\ncpu_weight = 300\ndevices = [\"1\"]\n"
                  "rights = [\"run\", \"list-all\"]\n[identity.default]\nrights = []\n",
                  c),
       "");
@@ -40,6 +40,8 @@ TEST(identity_settings, reads_who_may_do_what_and_have_how_much) {
   EXPECT_EQ(at->sessions, 2u);
   EXPECT_EQ(at->waiting, 0u);
   EXPECT_EQ(at->device_memory, 8ull << 30);
+  EXPECT_EQ(at->host_memory, 4ull << 30);
+  EXPECT_EQ(at->cpu_weight, 300u);
   EXPECT_EQ(at->devices, (std::vector<std::string>{"1"}));
   EXPECT_EQ(rights_text(at->may.value()), "run, list-all");
   EXPECT_EQ(c.origins.at("identity.lab-a.sessions"), "f:6");
@@ -60,11 +62,28 @@ TEST(identity_settings, names_line_and_known_keys_of_what_it_does_not_know) {
 }
 
 TEST(identity_settings, refuses_values_that_mean_nothing) {
-  for (const std::string line :
-       {"users = []", "users = [\"\"]", "users = [\"a\", \"a\"]", "users = 7", "tokens = true",
-        "sessions = -1", "sessions = \"2\"", "waiting = 100001", "waiting = 1.5", "devices = []",
-        "rights = [\"root\"]", "rights = \"run,list-own\"", "rights = 1", "device_memory = \"1KiB\"",
-        "device_memory = -1", "device_memory = \"8GB\"", "sessions = {}", "users = [[]]", "rights = [1]"}) {
+  for (const std::string line : {"users = []",
+                                 "users = [\"\"]",
+                                 "users = [\"a\", \"a\"]",
+                                 "users = 7",
+                                 "tokens = true",
+                                 "sessions = -1",
+                                 "sessions = \"2\"",
+                                 "waiting = 100001",
+                                 "waiting = 1.5",
+                                 "devices = []",
+                                 "rights = [\"root\"]",
+                                 "rights = \"run,list-own\"",
+                                 "rights = 1",
+                                 "device_memory = \"1KiB\"",
+                                 "device_memory = -1",
+                                 "host_memory = 1",
+                                 "cpu_weight = 0",
+                                 "cpu_weight = 10001",
+                                 "device_memory = \"8GB\"",
+                                 "sessions = {}",
+                                 "users = [[]]",
+                                 "rights = [1]"}) {
     EXPECT_NE(problem_of("[identity.a]\n" + line + "\n").find(" has a bad value, accepted: "),
               std::string::npos)
         << line;

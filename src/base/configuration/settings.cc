@@ -218,6 +218,14 @@ bool set_confine(config& c, const given_value& v) {
   return choice.has_value();
 }
 
+constexpr std::array<std::string_view, 3> cgroup_words{"auto", "require", "off"};
+
+bool set_cgroup(config& c, const given_value& v) {
+  const auto choice = choice_in<cgroup_choice>(v, cgroup_words);
+  if (choice) c.cgroup = *choice;
+  return choice.has_value();
+}
+
 constexpr std::array<std::string_view, 4> tls_words{"auto", "require", "allow", "off"};
 
 bool set_tls(config& c, const given_value& v) {
@@ -410,6 +418,10 @@ constexpr setting rows[]{
     paths_row({"worker", "writes", "", "", of_worker},
               "folders that are there, in which confined workers may also write",
               [](auto& c) -> auto& { return c.confined_writes; }),
+    row({"worker", "cgroup", "", "", of_server}, "auto, require, off",
+        "whether each worker gets a control group (cgroup v2) of its own, which limits its processes, and its memory by `host_memory` of its identity: \"auto\": where the server has a group to divide (Delegate=yes); \"require\": else it does not start", value_form::text,
+        [](config& c, const given_value& v) { return set_cgroup(c, v); },
+        [](const config& c) { return std::string(name(c.cgroup)); }),
 
     row({"devices", "visible", "", "", of_server}, "a list of indices (\"0\") and beginnings of UUIDs (\"GPU-1a2b\"), each device once",
         "which devices are lent, in the order that clients see; default: all", value_form::texts,
@@ -437,6 +449,7 @@ constexpr setting rows[]{
 }  // namespace
 
 std::string_view name(tls_choice c) { return tls_words[static_cast<std::size_t>(c)]; }
+std::string_view name(cgroup_choice c) { return cgroup_words[static_cast<std::size_t>(c)]; }
 std::string_view name(confine_choice c) { return confine_words[static_cast<std::size_t>(c)]; }
 
 std::string resolved_path(const std::string& path, const std::string& folder) {

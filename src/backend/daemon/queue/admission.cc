@@ -94,6 +94,8 @@ void workers::look_again(const std::function<result<share_ptr>(const proven_iden
     seats_.begins(*w->has);
     // One that counts already has the new limit; what is held stays.
     const bool counts = w->slot && w->account == w->has->account;
+    if (const status limited = limit_group(*w, *w->has); !limited.ok())
+      log::warn("session ", w->session->id, ": ", limited.error().message);
     if (counts) memory_.at(w->account).set_most(w->has->device_memory.value_or(UINT64_MAX));
   }
   call_next();

@@ -24,6 +24,7 @@ struct workers::worker {
   std::optional<ready_message> ready;
   std::string problem;  ///< why the device could not be opened
   std::string folder;   ///< where it may write, if it is confined
+  std::string group;    ///< its control group; empty: it has none
   /// Whose sessions may use what its compilers keep; nothing: they keep it where all do.
   std::optional<cache_owner> owner;
   std::optional<cache_lease> kept;  ///< and where, if that stays after the session

@@ -60,11 +60,14 @@ workers::workers(event_loop& loop, worker_settings settings, std::function<void(
       folders_([this](const std::string& above) {
         return start_helper({"--remove-folders", above});
       }),
-      compiler_caches_(loop, settings_.compiler_cache, [this] {
-        const compiler_cache_settings& cache = settings_.compiler_cache;
-        return start_helper({"--tidy", cache.directory, "--tidy-size", std::to_string(cache.size),
-                             "--tidy-per-identity", std::to_string(cache.per_identity)});
-      }) {
+      compiler_caches_(
+          loop, settings_.compiler_cache,
+          [this] {
+            const compiler_cache_settings& cache = settings_.compiler_cache;
+            return start_helper({"--tidy", cache.directory, "--tidy-size", std::to_string(cache.size),
+                                 "--tidy-per-identity", std::to_string(cache.per_identity)});
+          }),
+      groups_(loop, settings_.group) {
   tell_of_confinement(settings_.confine,
                       {.device = settings_.device, .reaches_all_memory = settings_.reaches_all_memory});
   if (settings_.confine == confine_choice::off) return;
@@ -146,6 +149,7 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   arguments.insert(arguments.end(), {"--parent", std::to_string(::getpid()), "--device", settings_.device});
   if (how == readiness::warm) arguments.push_back("--warm");
   auto w = std::make_unique<worker>();
+  w->id = next_worker_++;
   w->cuda = how != readiness::opencl;
   if (!w->cuda) arguments.push_back("--opencl");
   if (const auto visible = visible_devices_of(driver, settings_.uuids); visible && visible->ordinals.empty())
@@ -165,7 +169,6 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
     return std::move(process).error();
   }
   if (!w->folder.empty()) folders_.give(w->folder, process->process);
-  w->id = next_worker_++;
   w->process = std::move(*process);
   w->driver = driver;
   w->key = key_of(driver, owner);
@@ -176,15 +179,27 @@ result<workers::worker*> workers::start_worker(const variables& driver, readines
   made.reader.emplace(
       loop_, made.process.control.get(), [this, &made](control_message& m) { return on_message(made, m); },
       [this, &made](const std::string& why) { on_breach(made, why); });
-  if (const status watched = made.reader->start(); !watched.ok()) {
-    kill_if_there(id, SIGKILL);
-    return watched.error();
-  }
+  status ready = group_up(made);
+  if (ready.ok()) ready = made.reader->start();
+  if (!ready.ok()) return kill_if_there(id, SIGKILL), ready.error();
   return &made;
+}
+
+/// Right behind its start, before it has loaded a driver: what it takes from now on counts there.
+status workers::group_up(worker& w) {
+  auto group = groups_.make(w.id);
+  if (!group.ok()) return std::move(group).error();
+  w.group = std::move(*group);
+  return w.group.empty() ? status() : control_groups::enter(w.group, w.process.process);
+}
+
+status workers::limit_group(const worker& w, const share& has) const {
+  return w.group.empty() ? status() : groups_.limit(w.group, {has.host_memory, has.cpu_weight});
 }
 
 status workers::give(worker& w, const accepted_session& session) {
   OUTBOARD_TRY(give_account(w, *session.has));
+  OUTBOARD_TRY(limit_group(w, *session.has));
   const assign_message m{next_session_, session.scheme, encode(session.hello), session.images, session.seal};
   OUTBOARD_TRY(watch_client(w));
   OUTBOARD_TRY(send_control(w.process.control.get(), control_kind::assign, encode(m), w.connection.get()));
@@ -417,6 +432,7 @@ void workers::ended(worker& w, int wait_status) {
   by_process_.erase(w.process.process);
   broker_.forget(w.id);
   if (!w.folder.empty()) folders_.remove(w.folder);
+  if (!w.group.empty()) groups_.remove(w.group);
   if (w.kept) compiler_caches_.give_back(std::move(*w.kept));
   take_account_back(w);
   answer_for_room(w);  // what it held is free now
@@ -467,7 +483,9 @@ void workers::ended_session(worker& w, int wait_status) {
   totals_.seconds += seconds;
   const bool clean = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
   std::string why;
-  if (!w.ended_because.empty()) {
+  if (std::string limit = w.group.empty() ? "" : control_groups::end_of(w.group); !limit.empty()) {
+    why = std::move(limit);
+  } else if (!w.ended_because.empty()) {
     why = w.ended_because;
   } else if (w.end) {
     why = w.end->orderly ? "the client closed it" : w.end->why;
@@ -546,6 +564,7 @@ std::vector<session_info> workers::list_sessions() const {
     if (!w->session) continue;
     list.push_back(*w->session);
     if (const auto shown = shown_activity::open(w->activity)) list.back().memory_bytes = shown->held_bytes();
+    if (!w->group.empty()) list.back().host_memory = control_groups::usage(w->group);
     list.back().ends_in = time_left(*w);
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id < b.id; });

@@ -22,6 +22,7 @@
 #include "backend/daemon/queue/waiting_line.hh"
 #include "backend/daemon/session_folders.hh"
 #include "backend/daemon/workers/child.hh"
+#include "backend/daemon/workers/control_groups.hh"
 #include "backend/daemon/workers/pool.hh"
 #include "backend/daemon/workers/worker_environment.hh"
 #include "backend/worker/activity.hh"
@@ -50,6 +51,7 @@ struct worker_settings {
   pool_settings pool;
   confine_choice confine = confine_choice::automatic;
   compiler_cache_settings compiler_cache = {};
+  std::optional<own_group> group = std::nullopt;  ///< divided among workers; nothing: they have none
   variable_source own_environment;
   auditor audit = {};
 };
@@ -68,6 +70,8 @@ struct session_info {
   std::vector<std::pair<std::string, std::string>> environment;
   /// What it holds of all devices; nothing: it does not report that.
   std::optional<std::uint64_t> memory_bytes = std::nullopt;
+  /// Of the server's own memory; nothing: its worker has no control group.
+  std::optional<group_usage> host_memory = std::nullopt;
   /// Its client cannot be reached, and it has so many seconds to come back.
   std::optional<double> ends_in = std::nullopt;
 };
@@ -169,6 +173,8 @@ class workers {
   result<worker*> start_worker(const variables& driver, readiness how,
                                const std::optional<cache_owner>& owner);
   result<child> start_helper(std::vector<std::string> what);
+  status group_up(worker& w);
+  status limit_group(const worker& w, const share& has) const;
   // What drivers and compilers keep on the disk (worker_caches.cc):
   std::optional<cache_owner> owner_of_cache(const accepted_session& session, bool cuda) const;
   static std::string key_of(const variables& driver, const std::optional<cache_owner>& owner);
@@ -228,6 +234,7 @@ class workers {
   broker broker_;
   session_folders folders_;
   compiler_caches compiler_caches_;
+  control_groups groups_;
   event_loop::id drop_timer_ = 0;
   bool draining_ = false;
   bool several_ = false;  ///< are there identities beside each other?
