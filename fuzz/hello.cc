@@ -16,8 +16,13 @@ void shake(std::span<const std::byte> bytes, std::size_t piece) {
   static const wire::token_verifier verifier =
       wire::verifier_of(std::as_bytes(std::span(std::string_view("sixteen bytes or more"))));
   static const backend::token_finder tokens = [](const wire::token_id&) { return std::optional(verifier); };
-  const bool asks = piece % 2 == 1;
+  static const backend::credential_reader credentials = [](const std::string& shown) -> result<munge::claim> {
+    if (shown.empty()) return failure("it is empty");
+    return munge::claim{1, 1, std::vector<std::byte>(64)};
+  };
+  const bool asks = piece % 2 == 1, by_munge = piece % 3 == 0;
   backend::handshake h(asks ? &tokens : nullptr, {});
+  if (by_munge) h.take_credentials(credentials);
   auto now = backend::handshake::state::wants_bytes;
   while (now == backend::handshake::state::wants_bytes && !bytes.empty()) {
     const auto room = h.wanted();
@@ -28,8 +33,8 @@ void shake(std::span<const std::byte> bytes, std::size_t piece) {
     now = h.advance(n);
   }
   if (now == backend::handshake::state::refused) CHECK(!h.refusal().message.empty());
-  // Nobody finds the proof of a token by chance.
-  if (asks) CHECK(now != backend::handshake::state::accepted);
+  // Nobody finds the proof of a token by chance, nor has a credential for this hello.
+  if (asks || by_munge) CHECK(now != backend::handshake::state::accepted);
 }
 
 }  // namespace

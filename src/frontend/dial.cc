@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/munge.hh"
 #include "base/random.hh"
 #include "base/schemes.hh"
 #include "base/version.hh"
@@ -20,6 +21,7 @@
 #include "wire/features.hh"
 #include "wire/frame.hh"
 #include "wire/make_frame.hh"
+#include "wire/munge_proof.hh"
 #include "wire/opencl_session.hh"
 #include "wire/token_proof.hh"
 
@@ -78,10 +80,41 @@ result<received_greeting> receive_greeting(transport::connection& from, deadline
   return received_greeting{std::move(*greeting), std::move(first->payload)};
 }
 
+/// By what we show who we are.
+struct proofs {
+  std::span<const std::byte> token;
+  bool munge = false;        ///< a MUNGE credential, in the place of a token
+  bool certificate = false;  ///< which may stand for a token
+};
+
+/// A server that asks for none of the proofs that we have.
+outboard::error cannot_show_itself(const proofs& ours) {
+  if (!ours.token.empty()) {
+    return failure(
+        "it asks for no token, so nothing shows that it is the server you mean; start it with --token-file, "
+        "or give no token (--token-file, OUTBOARD_TOKEN_FILE, token_file) for it");
+  }
+  return failure(
+      "it takes no MUNGE credentials, so nothing shows that it is the server you mean; set munge = true in "
+      "its "
+      "configuration, or OUTBOARD_MUNGE=0 for it");
+}
+
+outboard::error asks_for_token(bool by_munge, const proofs& ours) {
+  std::string more;
+  if (by_munge) more = "; or show by MUNGE which user you are: munge = true, OUTBOARD_MUNGE=1";
+  if (ours.munge) more = "; it takes no MUNGE credentials (munge = true in its configuration)";
+  return {action::fail,
+          "it asks for a token; name the file that holds it with --token-file, OUTBOARD_TOKEN_FILE or "
+          "token_file in the configuration" +
+              more,
+          static_cast<int>(wire::refusal_reason::token)};
+}
+
 /// Fills in what depends on the greeting, or refuses the server by name. `peer_known`: the kernel says who
-/// listens there, or its key is known. `shows_certificate`: of ours, which may stand for a token.
-status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::span<const std::byte> token,
-                       bool peer_known, bool shows_certificate) {
+/// listens there, or its key is known.
+status answer_greeting(wire::hello& hello, const wire::greeting& greeting, const proofs& ours,
+                       bool peer_known) {
   hello.protocol = std::min(wire::protocol_max, greeting.protocol_highest);
   if (hello.protocol < std::max(wire::protocol_min, greeting.protocol_lowest)) {
     return failure("it is " + greeting.product + " and speaks protocol " +
@@ -92,26 +125,19 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, std::
   }
   hello.features &= greeting.features;
   hello.challenge = random_value<wire::nonce>();
-  if (!greeting.token_required) {
-    if (token.empty() || peer_known) return {};
-    return failure(
-        "it asks for no token, so nothing shows that it is the server you mean; start it with --token-file, "
-        "or give no token (--token-file, OUTBOARD_TOKEN_FILE, token_file) for it");
-  }
-  if (token.empty() && !shows_certificate) {
-    return outboard::error{
-        action::fail,
-        "it asks for a token; name the file that holds it with --token-file, OUTBOARD_TOKEN_FILE or "
-        "token_file in the configuration",
-        static_cast<int>(wire::refusal_reason::token)};
-  }
+  const bool by_munge = (greeting.features & wire::feature_munge) != 0;
+  if (by_munge && ours.munge) hello.features |= wire::feature_munge;
+  const bool proves = !ours.token.empty() || ours.munge;
+  if (!greeting.token_required) return !proves || peer_known ? status() : cannot_show_itself(ours);
+  if (ours.token.empty() && !ours.certificate && !(by_munge && ours.munge))
+    return asks_for_token(by_munge, ours);
   return {};
 }
 
-outboard::error no_proof() {
+outboard::error no_proof(bool by_token) {
   return failure(
-      "it does not know the token, so it is not the server you mean, or somebody on the network changed "
-      "what it says; ask who runs it");
+      std::string(by_token ? "it does not know the token" : "it did not read our MUNGE credential") +
+      ", so it is not the server you mean, or somebody on the network changed what it says; ask who runs it");
 }
 
 outboard::error no_session_within(std::chrono::seconds wait) {
@@ -159,6 +185,32 @@ result<std::optional<wire::resume_terms>> receive_terms(transport::connection& f
   return std::optional(*terms);
 }
 
+struct proven_hello {
+  std::vector<std::byte> payload;
+  wire::seal seal{};      ///< that the welcome must have
+  bool by_token = false;  ///< then the welcome shows that the server is the one we mean
+};
+
+result<proven_hello> prove_ourselves(wire::hello& hello, const received_greeting& greeting,
+                                     std::span<const std::byte> token, const secured& over,
+                                     const munge_settings& munge) {
+  proven_hello made{.payload = wire::encode(hello)};
+  const std::vector<std::byte> covered = proven(greeting.payload, over);
+  if ((hello.features & wire::feature_munge) != 0) {
+    wire::munge_question asked = wire::ask_munge(made.payload, covered);
+    auto credential = munge::make_credential(munge.socket, asked.content);
+    if (!credential.ok()) return std::move(credential).error();
+    hello.credential = std::move(*credential);
+    made = {.payload = wire::encode(hello), .seal = asked.seal};
+  } else if (greeting.content.token_required && !token.empty()) {
+    made.seal = wire::prove(made.payload, token, covered);
+    made.by_token = true;
+  }
+  if (made.payload.size() <= wire::max_hello_payload) return made;
+  return failure("our hello would be " + std::to_string(made.payload.size()) + " bytes, the limit is " +
+                 std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
+}
+
 result<dialed> shake_hands(const transport::registry& transports, secured& over, wire::hello hello,
                            std::span<const std::byte> token, bool only_rings, deadline until,
                            std::chrono::seconds wait, encryption& encrypts, const complete_hello& complete) {
@@ -166,23 +218,20 @@ result<dialed> shake_hands(const transport::registry& transports, secured& over,
   auto greeting = receive_greeting(*link, until);
   if (!greeting.ok()) return std::move(greeting).error();
   const auto greeted = transport::clock::now();
-  OUTBOARD_TRY(answer_greeting(hello, greeting->content, token,
-                               link->what().peer_identity || (over.tls && over.known),
-                               over.shows_certificate));
+  const bool by_kernel = link->what().peer_identity;
+  OUTBOARD_TRY(answer_greeting(hello, greeting->content,
+                               {.token = token,
+                                .munge = encrypts.munge().on && token.empty() && !by_kernel,
+                                .certificate = over.shows_certificate},
+                               by_kernel || (over.tls && over.known)));
   if (complete && !complete(hello, greeting->content.challenge)) return not_there("it is no longer wanted");
   if (only_rings && (hello.features & wire::feature_rings) == 0)
     return failure("it shares no memory (`rings` is off there, or it is older than that); use " +
                    std::string(memory_scheme().handed_over_as) + ":");
-  std::vector<std::byte> payload = wire::encode(hello);
-  const bool proves = greeting->content.token_required && !token.empty();
-  const wire::seal seal =
-      proves ? wire::prove(payload, token, proven(greeting->payload, over)) : wire::seal{};
-  if (payload.size() > wire::max_hello_payload) {
-    return failure("our hello would be " + std::to_string(payload.size()) + " bytes, the limit is " +
-                   std::to_string(wire::max_hello_payload) + "; shorten the CUDA_* variables");
-  }
+  const auto ours = prove_ourselves(hello, *greeting, token, over, encrypts.munge());
+  if (!ours.ok()) return ours.error();
   // A refusal that came early makes sending fail; its reason is still there to be read.
-  status sent = transport::send_whole(*link, wire::make_frame(wire::frame_kind::hello, payload), until);
+  status sent = transport::send_whole(*link, wire::make_frame(wire::frame_kind::hello, ours->payload), until);
   if (sent.ok()) sent = begin_inner(over, hello.wanted, until);
   if (sent.ok() && (hello.features & wire::feature_rings) != 0) {
     auto prepared = prepare_for_rings(transports, std::move(link));
@@ -202,8 +251,8 @@ result<dialed> shake_hands(const transport::registry& transports, secured& over,
   if (reply->header.kind != wire::frame_kind::welcome) return failure("its second message is no welcome");
   auto welcome = wire::decode_welcome(reply->payload);
   if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);
-  if (!wire::has_seal(reply->payload, seal)) return no_proof();
-  if (proves || over.known) encrypts.remember(over);
+  if (!wire::has_seal(reply->payload, ours->seal)) return no_proof(ours->by_token);
+  if (ours->by_token || over.known) encrypts.remember(over);
   auto terms = receive_terms(*link, opens ? welcome->features : 0, patience);
   if (!terms.ok()) return std::move(terms).error();
   return dialed{.connection = std::move(link),

@@ -31,7 +31,11 @@ struct secured {
 class encryption {
  public:
   encryption() = default;
-  encryption(tls_choice mode, certificate_settings files) : mode_(mode), files_(std::move(files)) {}
+  encryption(tls_choice mode, certificate_settings files, munge_settings munge = {})
+      : mode_(mode), files_(std::move(files)), munge_(std::move(munge)) {}
+
+  /// How the client shows who it is where it has no token; it does not make a server known.
+  const munge_settings& munge() const { return munge_; }
 
   /// Before connecting: what takes time and needs no server, so that a server that waits to see whether we
   /// encrypt does not wait for it.
@@ -54,6 +58,7 @@ class encryption {
 
   tls_choice mode_ = tls_choice::automatic;
   certificate_settings files_;
+  munge_settings munge_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<transport::tls::context>> contexts_;  ///< by server
   std::map<std::string, std::string> believed_;  ///< by server: its fingerprint; empty: by an authority

@@ -21,7 +21,7 @@ result<settings> client_settings() {
     if (!token) return std::move(token).error();
     s.token = std::move(*token);
   }
-  s.encrypts = std::make_shared<encryption>(c->tls, c->certificates);
+  s.encrypts = std::make_shared<encryption>(c->tls, c->certificates, c->munge);
   s.servers = std::move(c->servers);
   s.synchronous = c->sync;
   s.rings = c->rings;

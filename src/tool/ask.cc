@@ -130,7 +130,7 @@ result<asking_means> prepare_to_ask(const config& c) {
   auto transports = make_transports(c);
   if (!transports.ok()) return std::move(transports).error();
   asking_means means{
-      std::move(*transports), {}, std::make_shared<frontend::encryption>(c.tls, c.certificates)};
+      std::move(*transports), {}, std::make_shared<frontend::encryption>(c.tls, c.certificates, c.munge)};
   if (!c.token_file.empty()) {
     auto token = read_token(c.token_file);
     if (!token.ok()) return std::move(token).error();

@@ -48,6 +48,8 @@ void make_private(config& c, const std::string& folder) {
   c.cache.size = 0;
   // Whoever uses it could do all this without it, and has compilers' caches that are worth something.
   c.confine = confine_choice::off;
+  c.cgroup = cgroup_choice::off;
+  c.munge.on = false;
 }
 
 /// The token that systemd hands to the service, if there is one: where there is no such file the unit has an

@@ -48,4 +48,8 @@ inline constexpr std::uint64_t feature_profile = 2048;
 /// transport/resumable).
 inline constexpr std::uint64_t feature_resume = 4096;
 
+/// The hello ends with a MUNGE credential, which shows which user its client is (wire/munge_proof.hh).
+/// Offered and asked for by every connection over a network, whatever its purpose is.
+inline constexpr std::uint64_t feature_munge = 8192;
+
 }  // namespace outboard::wire

@@ -3,6 +3,7 @@
 #include "wire/checkpoint.hh"
 #include "wire/cursor.hh"
 #include "wire/data_connection.hh"
+#include "wire/features.hh"
 #include "wire/monitor.hh"
 #include "wire/opencl_session.hh"
 #include "wire/resume.hh"
@@ -67,6 +68,7 @@ std::vector<std::byte> encode(const hello& m) {
   w.text(m.admin_question);
   w.put(static_cast<std::uint32_t>(m.environment.size()));
   for (const auto& [name, value] : m.environment) w.text(name), w.text(value);
+  if ((m.features & feature_munge) != 0) w.text(m.credential);
   return out;
 }
 
@@ -99,6 +101,7 @@ result<hello> decode_hello(std::span<const std::byte> payload) {
     std::string value = take_text(r);
     m.environment.emplace_back(std::move(name), std::move(value));
   }
+  if ((m.features & feature_munge) != 0) m.credential = take_text(r);
   return finish(r, std::move(m), "hello");
 }
 

@@ -59,6 +59,7 @@ struct hello {
   std::uint64_t window_slot_size = 0;  ///< ... one slot of this size for each device
   std::string admin_question;          ///< purpose::admin
   std::vector<std::pair<std::string, std::string>> environment;  ///< variables that the driver itself reads
+  std::string credential;  ///< of MUNGE; travels with feature_munge alone
 };
 
 struct welcome {

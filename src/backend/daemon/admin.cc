@@ -252,6 +252,7 @@ std::string doctor_json(const daemon_facts& facts, const workers& w) {
                {"listening", facts.listening},
                {"transports", facts.transports},
                {"token_required", facts.token_required},
+               {"munge", facts.munge},
                {"tls", facts.tls},
                {"fingerprint", facts.fingerprint},
                {"certificate_warning", facts.certificate_warning},

@@ -43,6 +43,7 @@ struct daemon_facts {
   std::vector<std::string> listening;
   std::vector<std::string> transports;
   bool token_required = false;
+  bool munge = false;               ///< clients over a network may show by it who they are
   std::string_view tls;             ///< the setting
   std::string fingerprint;          ///< of the server's key; empty: it has none
   std::string certificate_warning;  ///< empty: its certificate is valid for some time

@@ -259,7 +259,7 @@ status daemon::add(std::unique_ptr<transport::listener> listener, std::string sc
 
 /// Whether something decides which clients of other machines come in.
 bool daemon::lets_in_strangers() const {
-  return tokens_.asks(false) || settings_.configuration.insecure ||
+  return tokens_.asks(false) || settings_.configuration.munge.on || settings_.configuration.insecure ||
          (!settings_.configuration.certificates.client_authority.empty() &&
           settings_.configuration.tls == tls_choice::required);
 }
@@ -281,7 +281,8 @@ status daemon::serve_by_gate(const transport::listener& listener, plain_clients 
 
 /// Where nothing else says who a client is.
 bool daemon::needs_certificates() const {
-  return !settings_.configuration.certificates.client_authority.empty() && !tokens_.asks(false);
+  return !settings_.configuration.certificates.client_authority.empty() && !tokens_.asks(false) &&
+         !settings_.configuration.munge.on;
 }
 
 void daemon::admit(gate_arrival&& arrival) {
@@ -402,14 +403,14 @@ std::vector<std::string> daemon::urls() const {
 
 /// How many places there are, and whether for several.
 void daemon::set_places() {
-  identities_.set_apart(tokens_.named() > 0 || any_local_user_ ||
+  identities_.set_apart(tokens_.named() > 0 || any_local_user_ || settings_.configuration.munge.on ||
                         !settings_.configuration.certificates.client_authority.empty());
   workers_.set_places(settings_.configuration.limits, identities_.several());
 }
 
 /// What somebody whose session runs may have from now on, or why it may not go on.
 result<share_ptr> daemon::look_at(const proven_identity& who) const {
-  if (who.user && !guests_.may_come(*who.user))
+  if (who.user && !guests_.may_come(*who.user, who.by_munge))
     return failure(who.person + " may no longer use this server (allow_users)");
   return identities_.allowed(who, right::run);
 }
@@ -485,6 +486,7 @@ result<std::string> daemon::make_answer(const std::string& question, const prove
                      .listening = urls(),
                      .transports = {},
                      .token_required = tokens_.asks(false),
+                     .munge = settings_.configuration.munge.on,
                      .tls = name(settings_.configuration.tls),
                      .fingerprint = gate_.facts().fingerprint,
                      .certificate_warning = gate_.facts().warning,
@@ -535,6 +537,7 @@ status run_daemon(daemon_settings settings) {
   tell_of_limits_without_groups(settings.configuration, settings.groups);
   guest_rules rules;
   rules.limits = settings.configuration.limits;
+  rules.munge = settings.configuration.munge;
   rules.rings = settings.configuration.rings;
   rules.data_connections = settings.configuration.data_connections > 0;
   rules.compression = settings.configuration.compression;

@@ -104,6 +104,15 @@ struct guests::guest {
     }
   }
 
+  /// By MUNGE. A certificate says more than a number of a user.
+  void identify(const munge::claim& by) {
+    if (certified) return;
+    user = by.user;
+    groups = {by.group};
+    by_munge = true;
+    identity = "user " + std::to_string(by.user);
+  }
+
   guest_id id;
   std::string scheme, from, peer, identity;
   std::string source;  ///< guest_sources.hh
@@ -112,6 +121,7 @@ struct guests::guest {
   unique_fd socket;
   std::optional<std::uint32_t> user;
   std::vector<std::uint32_t> groups;
+  bool by_munge = false;
   event_loop::id watch = 0, timer = 0;
   bool leaving = false;      ///< nothing it sends matters any more
   shared_answer last_words;  ///< none: all is sent
@@ -140,6 +150,9 @@ guests::guests(event_loop& loop, guest_rules rules, begin_session begin, answer_
       sources_(rules_.limits.unauthenticated),
       log_(loop) {
   find_token_ = [this](const wire::token_id& id) { return rules_.tokens->find(id); };
+  read_credential_ = [this](const std::string& credential) {
+    return munge::read_credential(rules_.munge.socket, credential);
+  };
   find_shared_token_ = [this](const wire::token_id& id) { return rules_.tokens->find(id, true); };
 }
 
@@ -154,8 +167,9 @@ std::string guests::peer_problem(const result<transport::peer_identity>& peer) c
              : "user " + std::to_string(peer->user) + " may not use this socket (see allow_users)";
 }
 
-bool guests::may_come(std::uint32_t user) const {
-  return rules_.any_peer_user || user == 0 || user == ::geteuid() ||
+bool guests::may_come(std::uint32_t user, bool by_munge) const {
+  const bool is_host = !by_munge && (user == 0 || user == ::geteuid());
+  return rules_.any_peer_user || is_host ||
          std::ranges::find(rules_.peer_users, user) != rules_.peer_users.end();
 }
 
@@ -183,6 +197,10 @@ const token_finder* guests::tokens_for(bool vouched) const {
   return vouched ? &find_shared_token_ : &find_token_;
 }
 
+void guests::ask_for_munge(guest& g) const {
+  if (rules_.munge.on) g.shake.take_credentials(read_credential_);
+}
+
 void guests::admit(std::unique_ptr<transport::connection> connection, const std::string& scheme) {
   const auto by_kernel = peer_by_kernel(*connection);
   const std::string problem = by_kernel ? peer_problem(*by_kernel) : "";
@@ -199,6 +217,7 @@ void guests::admit(std::unique_ptr<transport::connection> connection, const std:
   const bool vouched = by_kernel && by_kernel->ok();
   auto made = std::make_unique<guest>(next_++, scheme, from, tokens_for(vouched), features);
   made->identify(by_kernel);
+  if (!by_kernel) ask_for_munge(*made);
   made->socket = std::move(*socket);
   const int named_by = made->socket.get();
   greet(enter(std::move(made), named_by), problem);
@@ -208,6 +227,7 @@ void guests::admit_behind_gate(gate_arrival&& arrival, const std::string& scheme
   auto made = std::make_unique<guest>(next_++, scheme, arrival.from, tokens_for(false),
                                       features_for(transport::capabilities{.detachable = true}));
   made->identify(std::nullopt);
+  ask_for_munge(*made);
   made->encrypted = true;
   made->socket = std::move(arrival.local);
   made->client = std::move(arrival.client);
@@ -313,7 +333,9 @@ void guests::read_hello(guest& g) {
 }
 
 void guests::finish_hello(guest& g) {
-  if (g.shake.seal() != wire::seal{}) {
+  if (g.shake.user()) {
+    g.identify(*g.shake.user());
+  } else if (g.shake.seal() != wire::seal{}) {
     const wire::token_id& token = g.shake.hello().token;
     if (const std::string problem = rules_.tokens->problem_of(token, std::time(nullptr)); !problem.empty())
       return refuse(g, {wire::refusal_reason::token, problem});
@@ -324,9 +346,12 @@ void guests::finish_hello(guest& g) {
         g, {wire::refusal_reason::token, "this server asks for a token since just now; connect again"});
   }
   // The configuration may have been read again while it said its hello.
-  if (g.user && !may_come(*g.user))
+  if (g.user && !may_come(*g.user, g.by_munge)) {
     return refuse(g,
-                  {wire::refusal_reason::token, g.identity + " may no longer use this server (allow_users)"});
+                  {wire::refusal_reason::token,
+                   g.identity + (g.by_munge ? " may not use this server" : " may no longer use this server") +
+                       " (allow_users)"});
+  }
   if (const std::string problem = environment_problem(g.shake.hello().environment); !problem.empty())
     return refuse(g, {wire::refusal_reason::malformed, problem});
   if (g.shake.hello().wanted == wire::purpose::admin) return answer_admin(g);
@@ -349,6 +374,9 @@ accepted_session guests::session_of(guest& g) {
   const std::string owner =
       is_named_token(g.identity) ? g.identity + ' ' + hex(g.shake.hello().token) : g.identity;
   wire::hello hello = std::move(g.shake.hello());
+  // A worker has no use for it.
+  hello.features &= ~wire::feature_munge;
+  hello.credential.clear();
   // What the daemon itself answers comes through the gate; a worker ends the encrypted connection itself.
   const bool of_daemon = g.encrypted && hello.wanted == wire::purpose_checkpoint;
   const std::string_view handed_over_as =
@@ -365,6 +393,7 @@ accepted_session guests::session_of(guest& g) {
       .seal = g.shake.seal(),
       .user = g.user,
       .groups = g.groups,
+      .by_munge = g.by_munge,
   };
   if (!g.encrypted || of_daemon || !session.connection) return session;
   session.scheme = transport::tls::handed_over(g.scheme, g.key);
@@ -374,7 +403,8 @@ accepted_session guests::session_of(guest& g) {
 }
 
 void guests::answer_admin(guest& g) {
-  const auto answer = answer_question_(g.shake.hello().admin_question, {g.identity, g.user, g.groups});
+  const auto answer =
+      answer_question_(g.shake.hello().admin_question, {g.identity, g.user, g.groups, g.by_munge});
   if (!answer.ok()) {
     wire::refusal_reason reason = wire::refusal_reason::question;
     if (answer.error().next == action::retry) reason = wire::refusal_reason::busy;

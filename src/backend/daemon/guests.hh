@@ -48,9 +48,10 @@ struct accepted_session {
   unique_fd answers = {};
   std::optional<std::uint32_t> user = std::nullopt;  ///< of a local socket, by the kernel's word
   std::vector<std::uint32_t> groups = {};            ///< likewise
+  bool by_munge = false;                             ///< both by that, as proven_identity has it
   share_ptr has = nullptr;                           ///< once the daemon has looked it up
 
-  proven_identity who() const { return {identity, user, groups}; }
+  proven_identity who() const { return {identity, user, groups, by_munge}; }
   const unique_fd& to_answer() const { return answers ? answers : connection; }
   /// Whether it may go on with a session of this identity that began by this scheme. It must be encrypted if
   /// the session is; otherwise somebody in between could make the session go on where they can read it.
@@ -59,6 +60,7 @@ struct accepted_session {
 
 struct guest_rules {
   const token_book* tokens = nullptr;     ///< outlives the guests
+  munge_settings munge = {};              ///< whether clients over a network may show who they are
   std::vector<std::uint32_t> peer_users;  ///< user ids besides root and ours that unix: serves
   bool any_peer_user = false;
   bool rings = true;             ///< offered to clients that could share memory with us
@@ -84,8 +86,8 @@ class guests {
 
   /// Users of local sockets that may come in from now on besides root and ours.
   void let_in(std::vector<std::uint32_t> users, bool any);
-  /// By the rules for local sockets.
-  bool may_come(std::uint32_t user) const;
+  /// By the rules for local sockets; by MUNGE, root and our own user are as all others.
+  bool may_come(std::uint32_t user, bool by_munge = false) const;
 
   std::size_t present() const { return guests_.size(); }
   std::uint64_t refused() const { return refused_; }
@@ -98,6 +100,8 @@ class guests {
   /// Why it may not come in; empty: it may.
   std::string peer_problem(const result<transport::peer_identity>& peer) const;
   const token_finder* tokens_for(bool vouched) const;
+  /// Of a client over a network.
+  void ask_for_munge(guest& g) const;
   guest& enter(std::unique_ptr<guest> made, int named_by);
   void greet(guest& g, const std::string& problem);
   /// False: there is more to come, or the guest is gone.
@@ -120,6 +124,7 @@ class guests {
   event_loop& loop_;
   guest_rules rules_;
   token_finder find_token_, find_shared_token_;
+  credential_reader read_credential_;
   begin_session begin_session_;
   answer_question answer_question_;
   std::map<guest_id, std::unique_ptr<guest>> guests_;  ///< in the order of arrival

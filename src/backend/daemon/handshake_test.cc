@@ -7,6 +7,7 @@
 
 #include "wire/features.hh"
 #include "wire/make_frame.hh"
+#include "wire/munge_proof.hh"
 
 namespace outboard::backend {
 namespace {
@@ -227,6 +228,82 @@ TEST(handshake, survives_every_bit_flip_and_every_cut) {
     handshake h(&tokens, challenge);
     EXPECT_EQ(feed(h, std::span(good).first(length)), state::wants_bytes);
   }
+}
+
+/// A server that takes MUNGE credentials, and a client that shows one to it. What a credential says stands in
+/// it openly here.
+struct by_munge : testing::Test {
+  by_munge() { server.take_credentials(reader); }
+  std::vector<std::byte> shown(const handshake& to, const wire::token_id& with_token = {}) {
+    wire::hello hello;
+    hello.features = wire::feature_munge;
+    hello.token = with_token;
+    auto question = wire::ask_munge(encode(hello), payload_of(to.greeting()));
+    content = question.content;
+    seal = question.seal;
+    hello.credential = "MUNGE:of ann:";
+    return hello_frame(hello);
+  }
+  std::vector<std::byte> content;
+  wire::seal seal{};
+  result<munge::claim> says = munge::claim{41001, 42, {}};
+  const credential_reader reader = [this](const std::string& credential) -> result<munge::claim> {
+    EXPECT_EQ(credential, "MUNGE:of ann:");
+    if (says.ok()) says->content = content;
+    return says;
+  };
+  handshake server{nullptr, challenge};
+};
+
+TEST_F(by_munge, a_client_shows_which_user_it_is) {
+  ASSERT_EQ(feed(server, shown(server)), state::accepted);
+  EXPECT_EQ(server.user()->user, 41001u);
+  EXPECT_EQ(server.user()->group, 42u);
+  EXPECT_EQ(server.seal(), seal);
+}
+
+TEST_F(by_munge, a_credential_for_another_greeting_is_refused) {
+  handshake other(nullptr, wire::nonce{});
+  other.take_credentials(reader);
+  EXPECT_EQ(feed(server, shown(other)), state::refused);
+  EXPECT_EQ(server.refusal().reason, wire::refusal_reason::token);
+  EXPECT_FALSE(server.user().has_value());
+}
+
+TEST_F(by_munge, a_server_that_cannot_ask_munge_is_busy_and_a_bad_credential_is_wrong) {
+  says = outboard::error{action::retry, "munged is silent"};
+  EXPECT_EQ(feed(server, shown(server)), state::refused);
+  EXPECT_EQ(server.refusal().reason, wire::refusal_reason::busy);
+  handshake again(nullptr, challenge);
+  again.take_credentials(reader);
+  says = failure("it is bad");
+  EXPECT_EQ(feed(again, shown(again)), state::refused);
+  EXPECT_EQ(again.refusal().reason, wire::refusal_reason::token);
+}
+
+TEST_F(by_munge, who_shows_nothing_or_both_is_refused) {
+  handshake both(&tokens, challenge);
+  both.take_credentials(reader);
+  EXPECT_EQ(feed(both, shown(both, verifier.id)), state::refused);
+  EXPECT_EQ(both.refusal().reason, wire::refusal_reason::malformed);
+  EXPECT_EQ(feed(server, hello_frame()), state::refused);
+  EXPECT_EQ(server.refusal().reason, wire::refusal_reason::token);
+}
+
+TEST_F(by_munge, a_token_and_a_certificate_are_as_good) {
+  handshake with_tokens(&tokens, challenge), certified(nullptr, challenge);
+  with_tokens.take_credentials(reader);
+  EXPECT_EQ(feed(with_tokens, proven({}, with_tokens, seal)), state::accepted);
+  EXPECT_EQ(with_tokens.seal(), seal);
+  certified.take_credentials(reader);
+  certified.waive_token();
+  EXPECT_EQ(feed(certified, hello_frame()), state::accepted);
+}
+
+TEST_F(by_munge, is_not_taken_where_it_was_not_offered) {
+  handshake old(nullptr, challenge);
+  EXPECT_EQ(feed(old, shown(server)), state::refused);
+  EXPECT_EQ(old.refusal().reason, wire::refusal_reason::protocol);
 }
 
 }  // namespace

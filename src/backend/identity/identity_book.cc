@@ -105,7 +105,8 @@ result<share_ptr> identity_book::find(const proven_identity& who, rights without
   }
   if (!*at) has.account = who.person, has.table.clear();
   if (!has_rights) has.may = without_tables;
-  if (who.user && (*who.user == 0 || *who.user == ::geteuid())) has.may = all_rights;
+  const bool of_this_machine = who.user && !who.by_munge;
+  if (of_this_machine && (*who.user == 0 || *who.user == ::geteuid())) has.may = all_rights;
   return std::make_shared<const share>(std::move(has));
 }
 

@@ -25,6 +25,8 @@ struct proven_identity {
   std::string person;
   std::optional<std::uint32_t> user = std::nullopt;  ///< of a local socket
   std::vector<std::uint32_t> groups = {};            ///< likewise
+  /// It came over a network: MUNGE, and not this machine's kernel, says which user it is.
+  bool by_munge = false;
 };
 
 /// What one identity may do and have. Persons of one table have one together.
@@ -64,7 +66,7 @@ class identity_book {
   static result<identity_book> make(std::span<const identity_settings> tables, const device_finder& devices);
 
   /// An error: its groups are in several tables. `without_tables` is what persons may do whom no table gives
-  /// rights. Root and this process's own user may do everything.
+  /// rights. Root and this process's own user may do everything over local sockets.
   result<share_ptr> find(const proven_identity& who, rights without_tables) const;
   bool has_tables() const { return !tables_.empty(); }
 

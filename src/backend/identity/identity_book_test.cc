@@ -110,6 +110,11 @@ TEST_F(identity_book_test, root_and_the_servers_user_may_do_everything) {
   EXPECT_EQ(found(user(0)).may, all_rights);
   EXPECT_EQ(found(user(::geteuid())).may, all_rights);
   EXPECT_EQ(found({"token 0"}).may, 0u);
+  for (const std::uint32_t number : {std::uint32_t{0}, static_cast<std::uint32_t>(::geteuid())}) {
+    proven_identity by_munge = user(number);
+    by_munge.by_munge = true;
+    EXPECT_EQ(found(by_munge).may, 0u) << "another machine's word";
+  }
 }
 
 TEST_F(identity_book_test, who_is_in_groups_of_two_is_told_to_be_named) {

@@ -127,6 +127,7 @@ struct config {
   bool concurrent_managed = true;  ///< host and kernels use managed memory at the same time, where they can
   // Both.
   std::string token_file;
+  munge_settings munge;
   tls_choice tls = tls_choice::automatic;
   certificate_settings certificates;
   log::level log = log::level::error;

@@ -461,6 +461,7 @@ bool workers::begin_again(worker& w, int wait_status) {
                            .answers = std::move(w.answers),
                            .user = w.who.user,
                            .groups = w.who.groups,
+                           .by_munge = w.who.by_munge,
                            .has = w.has};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);
