@@ -95,15 +95,14 @@ outboard::error cannot_show_itself(const proofs& ours) {
         "or give no token (--token-file, OUTBOARD_TOKEN_FILE, token_file) for it");
   }
   return failure(
-      "it takes no MUNGE credentials, so nothing shows that it is the server you mean; set munge = true in "
-      "its "
-      "configuration, or OUTBOARD_MUNGE=0 for it");
+      "it takes no MUNGE credentials, so nothing shows that it is the server you mean; set munge = true "
+      "there, or OUTBOARD_MUNGE=0 here");
 }
 
 outboard::error asks_for_token(bool by_munge, const proofs& ours) {
   std::string more;
   if (by_munge) more = "; or show by MUNGE which user you are: munge = true, OUTBOARD_MUNGE=1";
-  if (ours.munge) more = "; it takes no MUNGE credentials (munge = true in its configuration)";
+  if (ours.munge) more = "; it takes no MUNGE credentials (munge = true there)";
   return {action::fail,
           "it asks for a token; name the file that holds it with --token-file, OUTBOARD_TOKEN_FILE or "
           "token_file in the configuration" +
@@ -134,9 +133,9 @@ status answer_greeting(wire::hello& hello, const wire::greeting& greeting, const
   return {};
 }
 
-outboard::error no_proof(bool by_token) {
+outboard::error no_proof(bool by_munge) {
   return failure(
-      std::string(by_token ? "it does not know the token" : "it did not read our MUNGE credential") +
+      std::string(by_munge ? "it did not read our MUNGE credential" : "it does not know the token") +
       ", so it is not the server you mean, or somebody on the network changed what it says; ask who runs it");
 }
 
@@ -251,7 +250,8 @@ result<dialed> shake_hands(const transport::registry& transports, secured& over,
   if (reply->header.kind != wire::frame_kind::welcome) return failure("its second message is no welcome");
   auto welcome = wire::decode_welcome(reply->payload);
   if (!welcome.ok()) return failure("its welcome was not understood: " + welcome.error().message);
-  if (!wire::has_seal(reply->payload, ours->seal)) return no_proof(ours->by_token);
+  if (!wire::has_seal(reply->payload, ours->seal))
+    return no_proof((hello.features & wire::feature_munge) != 0);
   if (ours->by_token || over.known) encrypts.remember(over);
   auto terms = receive_terms(*link, opens ? welcome->features : 0, patience);
   if (!terms.ok()) return std::move(terms).error();

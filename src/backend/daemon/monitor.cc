@@ -23,9 +23,8 @@ constexpr std::size_t most_revocable = 512;
 constexpr std::chrono::seconds pause_after_unconfined{30};
 
 constexpr const char* unconfined =
-    "the NVML helper cannot confine itself, and the server's log says why; worker.confine = \"off\" starts "
-    "it "
-    "as it is";
+    "the NVML helper cannot confine itself, and the server's log says why; with worker.confine = \"off\" "
+    "it starts unconfined";
 
 }  // namespace
 

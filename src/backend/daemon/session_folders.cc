@@ -117,8 +117,9 @@ status session_folders::start_remover() {
 
 bool session_folders::remover_ended(pid_t process) {
   if (process != remover_.process) return false;
-  log::warn("the remover of sessions' folders has ended; another one is started within ",
-            pause_before_another.count(), " s of the next session");
+  log::warn(
+      "the remover of sessions' folders has ended; another one is started with the first session after ",
+      pause_before_another.count(), " s");
   remover_ = {};
   not_before_ = std::chrono::steady_clock::now() + pause_before_another;
   return true;
