@@ -74,7 +74,9 @@ std::string cure_by_package(std::string_view product_wanted) {
 }
 
 std::string cure_of_silence(const config& c, const std::string& url, const error& why) {
-  if (why.reason == static_cast<int>(wire::refusal_reason::token)) return cure_of_token(c, url);
+  // Whoever comes by MUNGE needs none: the sentence says what it is.
+  if (why.reason == static_cast<int>(wire::refusal_reason::token))
+    return c.munge.on && c.token_file.empty() ? "" : cure_of_token(c, url);
   return why.next == action::reconnect ? cure_by_start(url) : "";
 }
 
