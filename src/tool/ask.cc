@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "backend/daemon/admin.hh"
 #include "base/clean_line.hh"
@@ -257,6 +258,33 @@ int verb_reload(const common_flags& common) {
   return print("server " + answer.url + " has read its configuration again: " + text_of(done, "identities") +
                " identities\n" +
                (later.empty() ? "" : "from its next start on count: " + clean_line(later) + "\n"));
+}
+
+namespace {
+
+/// How often to ask what became of it.
+constexpr std::chrono::milliseconds replace_look{5};
+
+}  // namespace
+
+int verb_replace(const common_flags& common, const replace_flags& flags) {
+  const std::string id = std::to_string(flags.session);
+  std::string question = "replace " + id + " " + std::to_string(std::llround(flags.patience * 1000));
+  while (true) {
+    server_answer answer;
+    if (const int status = ask_a_server(common, question, answer); status != exit_good) return status;
+    const json done = parse(answer.json);
+    if (const json& problem = get(done, "problem"); problem.is_string())
+      return complain(exit_failed, "session " + id + ": " + clean_line(problem.get<std::string>()));
+    const std::string state = text_of(done, "state");
+    if (state == "failed")
+      return complain(exit_failed, "session " + id + " keeps its worker: " + text_of(done, "why"));
+    if (state == "done")
+      return print("another worker goes on with session " + id + " after " +
+                   number_of(done, "seconds", [](double s) { return std::to_string(s) + " s"; }) + "\n");
+    question = "replace " + id;
+    std::this_thread::sleep_for(replace_look);
+  }
 }
 
 }  // namespace outboard::tool

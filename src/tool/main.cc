@@ -143,6 +143,20 @@ CLI::App* add_reload(CLI::App& app, common_flags& common) {
   return verb;
 }
 
+CLI::App* add_replace(CLI::App& app, common_flags& common, replace_flags& replace) {
+  CLI::App* verb = app.add_subcommand(
+      "replace", "have another worker process go on with a session, whose program does not notice");
+  verb->add_option("SESSION", replace.session, "its number, as `outboard sessions` shows it")
+      ->required()
+      ->type_name("ID");
+  verb->add_option("--patience", replace.patience,
+                   "how long work under way may hold the session up, in seconds (2)")
+      ->check(CLI::Range(0.0, 60.0))
+      ->type_name("SECONDS");
+  add_server(*verb, common);
+  return verb;
+}
+
 CLI::App* add_settings(CLI::App& app, common_flags& common, settings_flags& settings) {
   CLI::App* verb = app.add_subcommand("settings", "list every setting, its value here, and what set it");
   verb->add_flag("--example", settings.example, "print an outboard.toml that shows all defaults");
@@ -368,6 +382,7 @@ int command(int argc, char** argv) {
   settings_flags settings;
   cdi_flags cdi;
   token_flags token;
+  replace_flags replace;
   bool opencl = false, fix = false;
   std::string shell, opencl_library;
   CLI::App* const serve_verb = add_serve(app, common, serve);
@@ -376,6 +391,7 @@ int command(int argc, char** argv) {
   CLI::App* const sessions_verb = add_sessions(app, common);
   CLI::App* const doctor_verb = add_doctor(app, common, fix);
   CLI::App* const reload_verb = add_reload(app, common);
+  CLI::App* const replace_verb = add_replace(app, common, replace);
   CLI::App* const settings_verb = add_settings(app, common, settings);
   CLI::App* const cdi_verb = add_cdi(app, common, cdi);
   CLI::App* const completion_verb = add_completion(app, shell);
@@ -395,6 +411,7 @@ int command(int argc, char** argv) {
   if (devices_verb->parsed()) return verb_devices(common, opencl);
   if (sessions_verb->parsed()) return verb_sessions(common);
   if (reload_verb->parsed()) return verb_reload(common);
+  if (replace_verb->parsed()) return verb_replace(common, replace);
   if (doctor_verb->parsed()) return verb_doctor(common, fix);
   if (settings_verb->parsed()) return verb_settings(common, settings.example, settings.document);
   if (cdi_verb->parsed()) return verb_cdi(common, cdi.action, cdi.output);

@@ -68,6 +68,11 @@ struct token_flags {
   std::string lifetime;            ///< of create, as 30d; empty: for ever
 };
 
+struct replace_flags {
+  std::uint64_t session = 0;
+  double patience = 2;  ///< seconds
+};
+
 int verb_serve(const common_flags& common, const serve_flags& flags);
 /// `own_program`: the command is a part of ours, so what fails before it has the statuses of the other verbs.
 int verb_run(const common_flags& common, const std::vector<std::string>& command, bool own_program = false);
@@ -76,6 +81,7 @@ int verb_devices(const common_flags& common, bool opencl);
 int verb_opencl_list(const std::string& library, bool as_json);
 int verb_sessions(const common_flags& common);
 int verb_reload(const common_flags& common);
+int verb_replace(const common_flags& common, const replace_flags& flags);
 int verb_doctor(const common_flags& common, bool only_cure);
 int verb_settings(const common_flags& common, bool example, bool document);
 int verb_cdi(const common_flags& common, const std::string& action, const std::string& output);

@@ -38,6 +38,14 @@ class buffered_receiver {
   }
 
   bool has_buffered() const { return begin_ != end_; }
+  /// What has been received and not been read.
+  std::span<const std::byte> buffered() const { return std::span(buffer_).subspan(begin_, end_ - begin_); }
+  /// Bytes that come before all others; no more than fit, before anything is read. False: they do not fit.
+  [[nodiscard]] bool put_first(std::span<const std::byte> bytes) {
+    if (bytes.size() > buffer_.size()) return false;
+    std::ranges::copy(bytes, buffer_.begin());
+    return begin_ = 0, end_ = bytes.size(), true;
+  }
 
  private:
   connection& from_;

@@ -46,6 +46,15 @@ result<unique_fd> connection::receive_descriptor(deadline) {
 
 result<unique_fd> connection::detach() { return unsupported(describe(), "be handed to another process"); }
 
+result<shared_stream> connection::share() const {
+  return unsupported(describe(), "go on in another process");
+}
+
+status connection::go_on(shared_stream& from) {
+  const bool plain = from.descriptors.size() == 1 && from.positions.empty();
+  return plain ? status() : status(unsupported(describe(), "go on from another process"));
+}
+
 result<peer_identity> connection::peer() const { return unsupported(describe(), "tell who the peer is"); }
 
 result<std::unique_ptr<connection>> transport::attach(unique_fd) {

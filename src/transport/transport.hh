@@ -55,6 +55,13 @@ struct peer_identity {
   std::vector<std::uint32_t> groups = {};  ///< further ones that its process had when it connected
 };
 
+/// A stream in the middle, on its way to another process.
+struct shared_stream {
+  std::string scheme;  ///< of the transport that attaches the first descriptor
+  std::vector<unique_fd> descriptors;
+  std::vector<std::uint64_t> positions;  ///< the transport's own
+};
+
 class connection {
  public:
   virtual ~connection() = default;
@@ -106,6 +113,12 @@ class connection {
   /// Capability detachable: gives up the descriptor; this object is then closed without ending the stream. No
   /// send or receive may be in progress.
   virtual result<unique_fd> detach();
+  /// What another process needs to continue the stream, wherever it stands. The stream is that process's from
+  /// the moment on at which it sends or receives; this object must do neither any more, and not be destroyed
+  /// before its process ends. An error with action::retry: not at this point. Default: not supported.
+  virtual result<shared_stream> share() const;
+  /// In the other process, on what attach() made of the first descriptor: where the stream stands.
+  virtual status go_on(shared_stream& from);
 
   virtual result<peer_identity> peer() const;
 

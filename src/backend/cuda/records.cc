@@ -6,6 +6,7 @@
 #include "backend/cuda/code/code.hh"
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/graph/graph_handles.hh"
+#include "backend/cuda/replace/parts.hh"
 #include "backend/cuda/session.hh"
 
 namespace outboard::backend {
@@ -30,18 +31,24 @@ bool makes_graph(std::uint32_t opcode) {
          does == api::graph_change::ends_capture;
 }
 
+void add_records(const server_object& object, std::vector<marshal::record_body>& all) {
+  for (const record& r : object.records) {
+    if (makes_graph(r.opcode)) continue;
+    marshal::record_body out{r.ticket, r.context, r.opcode, as_numbers(r.payload), {}};
+    const loaded_code* code = loads_code(r.opcode) ? code_of(object) : nullptr;
+    if (code) out.image = as_numbers(code->image.encoded());
+    all.push_back(std::move(out));
+  }
+}
+
+void by_ticket(std::vector<marshal::record_body>& all) {
+  std::ranges::stable_sort(all, {}, &marshal::record_body::ticket);
+}
+
 /// False: something of the session cannot be made again.
 bool collect(call& c, std::vector<marshal::record_body>& all) {
   if (!graph_records(c, all)) return false;
-  c.objects().each([&](const server_object& object) {
-    for (const record& r : object.records) {
-      if (makes_graph(r.opcode)) continue;
-      marshal::record_body out{r.ticket, r.context, r.opcode, as_numbers(r.payload), {}};
-      const loaded_code* code = loads_code(r.opcode) ? code_of(object) : nullptr;
-      if (code) out.image = as_numbers(code->image.encoded());
-      all.push_back(std::move(out));
-    }
-  });
+  c.objects().each([&](std::uint64_t, const server_object& object) { add_records(object, all); });
   for (const mapping& m : c.session.memory().all()) {
     std::vector<std::byte> payload;
     wire::writer w(payload);
@@ -78,11 +85,22 @@ bool collect(call& c, std::vector<marshal::record_body>& all) {
   }
   if (c.session.virtual_memory().host_bytes() != 0) return false;  // its pages are the client's, too
   for (marshal::record_body& r : c.session.virtual_memory().records()) all.push_back(std::move(r));
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.ticket < b.ticket; });
+  by_ticket(all);
   return true;
 }
 
 }  // namespace
+
+bool object_records(call& c, std::vector<marshal::record_body>& contexts,
+                    std::vector<marshal::record_body>& rest) {
+  if (!graph_records(c, rest)) return false;
+  c.objects().each([&](std::uint64_t id, const server_object& object) {
+    const bool is_context = wire::handle{id}.kind() == static_cast<std::uint8_t>(api::handle_kind::context);
+    add_records(object, is_context ? contexts : rest);
+  });
+  by_ticket(contexts), by_ticket(rest);
+  return true;
+}
 
 outcome ends::records_export(call& c) {
   marshal::export_body body;

@@ -144,6 +144,11 @@ void cuda_session::set_owner(std::uint64_t context, std::uint64_t owner) {
   }
 }
 
+bool cuda_session::has_failed() {
+  const std::lock_guard lock(sticky_mutex_);
+  return !sticky_told_.empty();
+}
+
 void cuda_session::forget_sticky(std::uint64_t context) {
   const std::lock_guard lock(sticky_mutex_);
   sticky_told_.erase(context);

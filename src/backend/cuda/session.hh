@@ -56,6 +56,7 @@ class cuda_lane final : public lane {
   std::uint64_t waited_for = unseen_output::unknown;  ///< by the driver, during the request at hand
   std::vector<std::byte> upload;  ///< for the load or link that follows; this lane's requests only
   bool keeps_next = false;        ///< what it loads next was asked for and is not kept yet; likewise
+  std::int32_t capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;  ///< of its thread, as the driver has it
 };
 
 /// After these a context is lost until it is reset; every later call in it gives the same code.
@@ -72,6 +73,9 @@ class cuda_session final : public session_api {
     return std::make_unique<cuda_lane>(number);
   }
   void lane_ended(lane& over) override { forget_upload(static_cast<cuda_lane&>(over).upload.size()); }
+  result<std::unique_ptr<settling>> settle() override;                // replace/save.cc
+  status save(session_image& into) override;                          // replace/save.cc
+  status restore(session_image& image, wire::reader& from) override;  // replace/restore.cc
   outcome carry_out(request_at_hand& request) override;
   void answer(lane& own, lane& asking, const wire::frame_header& request, const outcome& what) override;
   void request_over() override { quota_.settle(); }  ///< any lane's thread
@@ -133,6 +137,12 @@ class cuda_session final : public session_api {
   void contexts_changed() { ++context_epoch_; }
   /// What requests in `context` (made of a green one) make belongs to `owner`; 0: to itself. With the turn.
   void set_owner(std::uint64_t context, std::uint64_t owner);
+  /// A context has failed, and has not been reset. Any thread.
+  bool has_failed();
+  /// Something was done that no record tells: for as long as the session lasts no other worker can go on with
+  /// it. `why` lives for ever. Any thread.
+  void keep_here(const char* why) { kept_here_.store(why, std::memory_order_relaxed); }
+  const char* why_kept_here() const { return kept_here_.load(std::memory_order_relaxed); }  ///< null: nothing
   /// The context lives anew (reset): its sticky error is forgotten. With the turn.
   void forget_sticky(std::uint64_t context);
 
@@ -154,6 +164,7 @@ class cuda_session final : public session_api {
   std::atomic<std::uint64_t> uploaded_{0};         // what lanes have uploaded and no load has taken
   image_keeper images_;
   std::vector<std::byte> export_;
+  std::atomic<const char*> kept_here_{nullptr};
   std::map<marshal::share_token, std::shared_ptr<void>> lasting_offers_;
   device_tally held_;
   quota quota_;

@@ -1,6 +1,8 @@
 #include "backend/daemon/admin.hh"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "backend/confinement/confinement.hh"
 #include "backend/daemon/session_fields.hh"
@@ -202,6 +204,36 @@ std::string devices_json(const probed_device& device, const share& has) {
 
 std::string reread_json(const config& read, const std::vector<std::string>& later) {
   return dump({{"files", read.sources}, {"identities", read.identities.size()}, {"next_start", later}});
+}
+
+std::string replacement_json(const replacement* about) {
+  if (!about) return problem_json("its worker was not to be replaced, or it has ended");
+  using enum replacement::state;
+  return dump({{"state", about->step == done     ? "done"
+                         : about->step == failed ? "failed"
+                                                 : "under way"},
+               {"seconds", std::chrono::duration<double>(about->took).count()},
+               {"why", about->why}});
+}
+
+std::optional<replace_question> decode_replace_question(const std::string& question) {
+  constexpr std::string_view word = "replace ";
+  constexpr std::uint64_t longest = 60'000;
+  if (!question.starts_with(word)) return std::nullopt;
+  replace_question asked;
+  const char* const end = question.data() + question.size();
+  auto [rest, code] = std::from_chars(question.data() + word.size(), end, asked.session);
+  if (code != std::errc()) return std::nullopt;
+  if (rest == end) return asked;
+  std::uint64_t milliseconds = 0;
+  if (*rest != ' ') return std::nullopt;
+  std::tie(rest, code) = [&] {
+    const auto r = std::from_chars(rest + 1, end, milliseconds);
+    return std::pair(r.ptr, r.ec);
+  }();
+  if (code != std::errc() || rest != end || milliseconds > longest) return std::nullopt;
+  asked.patience = std::chrono::milliseconds(milliseconds);
+  return asked;
 }
 
 std::string problem_json(const std::string& why) { return dump({{"problem", why}}); }

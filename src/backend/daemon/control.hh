@@ -50,6 +50,11 @@ enum class control_kind : std::uint8_t {
   restored,     ///< it can again
   make_room,    ///< from a worker: memory is needed, a session whose client is away should give way
   room,         ///< its answer, one byte: 1 if one has, 0 if there is none
+  // About a session that leaves its worker (successor_messages.hh):
+  exit,       ///< to the worker, behind `assign`: with its end of what `leave` and `stays` come over
+  leave,      ///< to the worker: leave_message
+  stays,      ///< from it: why its session has not left
+  take_over,  ///< to another worker, in place of `assign`: the same, with its end of what leads to the first
 };
 
 struct control_message {

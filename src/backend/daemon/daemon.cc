@@ -129,6 +129,7 @@ class daemon {
   }
   result<shared_answer> answer(const std::string& question, const proven_identity& who);
   result<std::string> reload(const proven_identity& who, const share& has);
+  result<std::string> replace(const replace_question& asked, const proven_identity& who, const share& has);
   result<std::string> make_answer(const std::string& question, const proven_identity& who,
                                   const share& has) const;
   std::vector<std::string> urls() const;
@@ -454,6 +455,8 @@ result<shared_answer> daemon::answer(const std::string& question, const proven_i
   const auto has = identities_.find(who);
   if (!has.ok()) return has.error();
   if (question == "reload") return answers_.of_act([&] { return reload(who, **has); });
+  if (const auto asked = decode_replace_question(question))
+    return answers_.of_act([&] { return replace(*asked, who, **has); });
   // Whoever may ask gets the answer of all who may see as much.
   const bool of_all = question == "devices" ? !identities_.several()
                                             : question == "sessions" && allows((*has)->may, right::list_all);
@@ -468,6 +471,19 @@ result<std::string> daemon::reload(const proven_identity& who, const share& has)
   return done.ok() ? std::move(*done) : problem_json(done.error().message);
 }
 
+result<std::string> daemon::replace(const replace_question& asked, const proven_identity& who,
+                                    const share& has) {
+  OUTBOARD_TRY(check_right(who.person, has, right::administer));
+  if (asked.patience) {
+    audit_.write("replace", {{"by", who.person},
+                             {"identity", has.name()},
+                             {"session", static_cast<std::int64_t>(asked.session)}});
+    const status begun = workers_.replace(asked.session, *asked.patience);
+    if (!begun.ok()) return problem_json(begun.error().message);
+  }
+  return replacement_json(workers_.replacement_of(asked.session));
+}
+
 result<std::string> daemon::make_answer(const std::string& question, const proven_identity& who,
                                         const share& has) const {
   if (question == "devices") return devices_json(device_, has);
@@ -477,7 +493,8 @@ result<std::string> daemon::make_answer(const std::string& question, const prove
     return sessions_json(workers_, who.person);
   }
   if (question != "doctor")
-    return failure("unknown question \"" + question + "\"; known: devices, sessions, doctor, reload");
+    return failure("unknown question \"" + question +
+                   "\"; known: devices, sessions, doctor, reload, replace");
   daemon_facts facts{.device = device_,
                      .opencl = look_at_opencl(settings_.configuration.confine, settings_.own_environment),
                      .workers = look_at_confinement(settings_.configuration, device_),

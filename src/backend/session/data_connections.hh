@@ -77,6 +77,11 @@ class data_connections {
 
   /// The context is dead: its connections end, those of send_later() when all is sent.
   void drop_context(std::uint64_t context);
+  /// There are none, and nothing came over earlier ones that nobody has taken.
+  bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return links_.empty() && arrived_.empty();
+  }
   /// Nobody waits any more; the threads end as soon as they are out of the driver.
   void end();
   /// After end(). False: one is still inside the driver.

@@ -198,22 +198,27 @@ std::uint64_t handle_tables::minted_name(api::handle_kind kind, void* native) {
   return id;
 }
 
+void handle_tables::each_of(std::size_t kind, server_object::life state, const visitor& visit) const {
+  const table& t = chosen_[kind];
+  for (std::uint32_t i = 0; i < t.size(); ++i) {
+    if (t[i].state == state)
+      visit(wire::handle::make(static_cast<std::uint8_t>(kind), i, t[i].generation).value, t[i]);
+  }
+}
+
 std::vector<std::uint64_t> handle_tables::ids(api::handle_kind kind) const {
   std::vector<std::uint64_t> out;
-  const table& t = chosen_[static_cast<std::size_t>(kind)];
-  for (std::uint32_t i = 0; i < t.size(); ++i) {
-    if (t[i].state != server_object::life::alive) continue;
-    out.push_back(wire::handle::make(static_cast<std::uint8_t>(kind), i, t[i].generation).value);
-  }
+  each_of(static_cast<std::size_t>(kind), server_object::life::alive,
+          [&](std::uint64_t id, const server_object&) { out.push_back(id); });
   return out;
 }
 
-void handle_tables::each(const std::function<void(const server_object&)>& visit) const {
-  for (const table& t : chosen_) {
-    for (const server_object& o : t) {
-      if (o.state == server_object::life::alive) visit(o);
-    }
-  }
+void handle_tables::each(const visitor& visit) const {
+  for (std::size_t kind = 0; kind < kinds; ++kind) each_of(kind, server_object::life::alive, visit);
+}
+
+void handle_tables::each_tombstone(const visitor& visit) const {
+  for (std::size_t kind = 0; kind < kinds; ++kind) each_of(kind, server_object::life::tombstone, visit);
 }
 
 void handle_tables::amend(std::uint64_t id, record changed_by, std::size_t value) {
@@ -248,6 +253,13 @@ bool late_objects::enter_all(handle_tables& tables) {
   for (late_object& made : std::exchange(made_, {}))
     entered &= tables.create(made.id, made.native, std::move(made.made_by), std::move(made.extra));
   return entered;
+}
+
+bool handle_tables::minted_besides(api::handle_kind kind) const {
+  for (std::size_t i = 0; i < kinds; ++i) {
+    if (i != static_cast<std::size_t>(kind) && !minted_by_native_[i].empty()) return true;
+  }
+  return false;
 }
 
 }  // namespace outboard::backend

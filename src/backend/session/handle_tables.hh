@@ -69,14 +69,19 @@ class handle_tables : public marshal::handle_resolver {
 
   /// All living ids of a kind that the client named.
   std::vector<std::uint64_t> ids(api::handle_kind kind) const;
+  using visitor = std::function<void(std::uint64_t id, const server_object&)>;
   /// All living objects that the client named, in no order of meaning.
-  void each(const std::function<void(const server_object&)>& visit) const;
+  void each(const visitor& visit) const;
+  /// Of creations that failed, and of what died with its context.
+  void each_tombstone(const visitor& visit) const;
   /// Adds a request that changed an object to its records, in place of one that said the same with another
   /// value: its last `value` bytes.
   void amend(std::uint64_t id, record changed_by, std::size_t value = 4);
   /// Takes the change out whose request begins with this handle: it was undone.
   void forget_change(std::uint64_t id, std::uint32_t opcode, std::uint64_t subject);
   const server_object* at(std::uint64_t id) const;
+  /// Has a server-born object of any kind but this an id?
+  bool minted_besides(api::handle_kind kind) const;
 
   /// In a session that is rebuilt: a server-born object gets the id that it had. False: that is another's.
   [[nodiscard]] bool mint_as(api::handle_kind kind, void* native, std::uint64_t id, void* parent);
@@ -92,6 +97,7 @@ class handle_tables : public marshal::handle_resolver {
  private:
   using table = std::vector<server_object>;
   server_object* slot_for(std::uint64_t id, bool minted);
+  void each_of(std::size_t kind, server_object::life state, const visitor& visit) const;
   std::uint64_t minted_name(api::handle_kind kind, void* native);
   bool place(std::uint64_t id, server_object made);
   void erase_children(void* graph);

@@ -62,17 +62,23 @@ void session_core::read_ahead() {
   std::size_t bytes = 0;
   for (const frame& f : ahead_) bytes += f.payload.size();
   while (executing_.load() && api_->reads_ahead() != ahead::nothing && bytes < most_ahead && !turn_.ended()) {
-    frame next;
-    if (!read_into(next)) break;
-    if (next.header.kind == wire::frame_kind::callback_done) {
-      if (!api_->answered(next.header.ticket, next.payload))
-        end(false, "protocol error: an answer to no callback");
-    } else if (!api_->execute_ahead(next)) {
-      bytes += next.payload.size();
-      ahead_.push_back(std::move(next));
-    }
+    if (!take_ahead(bytes)) break;
   }
   reading_ahead_.store(false);
+}
+
+/// By the receiver. False: interrupted, or the session has ended.
+bool session_core::take_ahead(std::size_t& bytes) {
+  frame next;
+  if (!read_into(next)) return false;
+  if (next.header.kind == wire::frame_kind::callback_done) {
+    if (!api_->answered(next.header.ticket, next.payload))
+      end(false, "protocol error: an answer to no callback");
+  } else if (!api_->execute_ahead(next)) {
+    bytes += next.payload.size();
+    ahead_.push_back(std::move(next));
+  }
+  return true;
 }
 
 bool session_core::read_into(frame& to) {
@@ -166,6 +172,10 @@ void session_core::lead(lane* own) {
       if (own->finished) return turn_.release(standby_);
       continue;
     }
+    if (wants_to_leave()) {
+      if (own) return turn_.release(standby_);
+      return;
+    }
     if (!read_frame()) {
       if (contender* wants = turn_.wanted_by()) return turn_.pass(*wants);
       continue;
@@ -197,7 +207,7 @@ void session_core::lane_main(lane& own) {
     }
     if (own.finished || turn_.ended()) break;
     bool interrupt = false;
-    if (own.gave_up_turn) turn_.reclaim(own, standby_, interrupt);
+    if (own.gave_up_turn && !wants_to_leave()) turn_.reclaim(own, standby_, interrupt);
     if (interrupt) connection_.interrupt();
   }
   own.gone.store(true, std::memory_order_release);

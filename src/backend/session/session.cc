@@ -3,6 +3,7 @@
 #include "backend/session/patience.hh"
 #include "backend/session/resumption.hh"
 #include "backend/session/session_core.hh"
+#include "backend/session/successor.hh"
 #include "base/log.hh"
 #include "base/version.hh"
 #include "marshal/data_bodies.hh"
@@ -91,8 +92,23 @@ std::chrono::milliseconds session_core::watch_interval_now() const {
   return request_.resuming ? farewell_interval : watch_interval;
 }
 
+/// Nothing of it may be taken down with care: another worker has the connection, and memory of the device.
+session_end session_core::end_without_a_word(bool handed_on, std::string why) {
+  return {.orderly = handed_on, .why = std::move(why), .stuck = true, .handed_on = handed_on};
+}
+
+/// False: the session stays with the worker that has it; nothing has been said to the client.
+status session_core::begin() {
+  if (!request_.before) return welcome(), status();
+  status gone_on = go_on(request_.before->image());
+  if (!gone_on.ok()) return request_.before->decline(gone_on.error().message), gone_on;
+  return request_.before->accept();
+}
+
 session_end session_core::run() {
-  welcome();
+  if (const status begun = begin(); !begun.ok()) return end_without_a_word(false, begun.error().message);
+  if (request_.before && request_.on_begin) request_.on_begin();
+  if (request_.next) request_.next->watch([this] { wish_to_leave(); });
   connection_.set_spin(transport::default_spin());
   auto gone_since = std::chrono::steady_clock::time_point::max();
   while (!turn_.ended()) {
@@ -101,6 +117,10 @@ session_end session_core::run() {
     const std::uint64_t before = executed_.load(std::memory_order_relaxed);
     if (turn_.await_free(standby_, now + interval)) {
       lead(nullptr);
+      while (wants_to_leave() && turn_.held_by(standby_) && !turn_.ended()) {
+        if (leave()) return end_without_a_word(true, "another worker goes on with it");
+        lead(nullptr);
+      }
     } else {
       const ahead what = api_->reads_ahead();
       const bool stands = executed_.load(std::memory_order_relaxed) == before;
@@ -111,6 +131,7 @@ session_end session_core::run() {
       if (now - gone_since >= gone_patience) end(false, "the client is gone");
     }
   }
+  if (request_.next) request_.next->stop();
   const bool stuck = !join_lanes();
   api_->end(stuck);
   if (!stuck && request_.broker) request_.broker->end();

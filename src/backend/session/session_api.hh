@@ -15,6 +15,7 @@
 #include "backend/session/handle_tables.hh"
 #include "backend/session/lane.hh"
 #include "backend/session/request_at_hand.hh"
+#include "backend/session/session_image.hh"
 #include "base/result.hh"
 
 namespace outboard::backend {
@@ -31,6 +32,28 @@ class session_api {
 
   /// The session begins. The welcome's content, or why there is no session.
   virtual result<std::vector<std::byte>> begin() = 0;
+  /// The session is to leave its worker, and no request is under way. Made when that begins.
+  class settling {
+   public:
+    virtual ~settling() = default;
+    /// Has the device done all that it was asked until then, and is everything sent that came of it? Looks,
+    /// and does not wait.
+    virtual bool is_over() = 0;
+  };
+  /// An error says why the session cannot leave.
+  virtual result<std::unique_ptr<settling>> settle() {
+    return failure("sessions of this API stay with their worker");
+  }
+  /// Once that is over: all that another worker needs to go on. An error, and nothing has changed: something
+  /// of the session cannot leave.
+  virtual status save(session_image& /*into*/) {
+    return failure("sessions of this API stay with their worker");
+  }
+  /// In place of begin(): what save() has put into the image behind `from`.
+  virtual status restore(session_image& /*image*/, wire::reader& /*from*/) {
+    return failure("sessions of this API stay with their worker");
+  }
+
   /// The session is over: nobody may wait for the client any more. Any thread.
   virtual void stop() {}
   /// The lanes have ended, or are `stuck` inside calls of the device, which go on. Unless they are, threads

@@ -46,6 +46,10 @@ class session_core {
   /// context. Nothing: not all of them could be had.
   std::optional<marshal::data_open_reply> open_data_connections(const marshal::data_open_body& body,
                                                                 std::uint64_t context);
+  /// The lane of this number, in a session that goes on from another worker. Before anything is read.
+  lane* lane_again(std::uint32_t number) { return find_lane(number); }
+  /// Visits every lane whose thread lives. With the turn.
+  void each_lane(const std::function<void(lane&)>& visit);
   /// How long whoever has the turn may look whether the device is done. With the turn.
   std::chrono::microseconds patience() const;
   /// Has the client more than one thread that asks? With the turn.
@@ -89,9 +93,21 @@ class session_core {
   void send_behind(std::span<const std::byte> before, wire::frame_header header,
                    std::span<const std::byte> payload, std::span<const std::byte> bulk);
   void welcome();
+  // To another worker, or from one (leaving.cc):
+  status begin();
+  void wish_to_leave();
+  static session_end end_without_a_word(bool handed_on, std::string why);
+  bool wants_to_leave() const { return leaves_.load(std::memory_order_relaxed); }
+  bool leave();
+  bool read_while_settling();
+  bool lanes_are_idle();
+  status settle(transport::deadline until);
+  status save(session_image& into);
+  status go_on(session_image& image);
   std::chrono::milliseconds watch_interval_now() const;
   void lane_main(lane& own);
   void lead(lane* own);
+  bool take_ahead(std::size_t& bytes);
   bool read_frame();
   bool nap();
   bool read_into(frame& to);
@@ -124,8 +140,9 @@ class session_core {
   transport::buffered_receiver from_;
   std::deque<frame> ahead_;  // read while the turn's holder was inside the driver
   std::atomic<bool> executing_{false}, reading_ahead_{false};
-  frame at_hand_;      // with the turn
-  reading_pace pace_;  // with the turn
+  std::atomic<bool> leaves_{false};  // the daemon wishes that another worker goes on
+  frame at_hand_;                    // with the turn
+  reading_pace pace_;                // with the turn
   turn turn_;
   contender standby_;
   std::map<std::uint32_t, std::unique_ptr<lane>> lanes_;  // with the turn; torn down by the main thread

@@ -89,6 +89,11 @@ bool turn::await_idle(contender& other) {
   return !ended_;
 }
 
+bool turn::is_idle(const contender& other) const {
+  const std::lock_guard lock(mutex_);
+  return other.idle;
+}
+
 void turn::end() {
   const std::lock_guard lock(mutex_);
   ended_.store(true, std::memory_order_release);

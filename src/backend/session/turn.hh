@@ -49,6 +49,8 @@ class turn {
   /// For the stand-by after an interrupt: whom to pass to, or nullptr.
   contender* wanted_by();
 
+  /// Does `other` await the turn, or has it never got any? Holder only.
+  bool is_idle(const contender& other) const;
   /// Waits until `other` is idle (its reply is out but its thread has not come back yet). Holder only.
   bool await_idle(contender& other);
 

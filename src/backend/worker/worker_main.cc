@@ -15,6 +15,7 @@
 #include "backend/disk/compiler_cache.hh"
 #include "backend/session/resumption.hh"
 #include "backend/session/session.hh"
+#include "backend/session/successor.hh"
 #include "backend/worker/device_output.hh"
 #include "backend/worker/shared_account.hh"
 #include "base/log.hh"
@@ -93,54 +94,126 @@ void report_end(const ended_message& end) {
   (void)send_control(control, control_kind::ended, encode(end)).ok();
 }
 
-int serve(const worker_options& options, worker_api& api, device_output* output) {
+/// Over it the daemon says that another worker is to go on with the session. Null: it is gone.
+std::unique_ptr<successor> open_exit(const attach_connection& attach) {
   auto message = receive_control(control, true);
-  if (!message.ok() || !*message) return 0;  // the daemon has no use for this worker
-  std::optional<account_share> account;
-  shape_settings shape = options.shape;
-  if ((*message)->kind == control_kind::account) {
-    account = take_share(**message, shape);
-    if (!account) return fail_to_start(failure("no limit for its identity's memory"));
-    message = receive_control(control, true);
-    if (!message.ok() || !*message) return 0;
+  if (!message.ok() || !*message) return nullptr;
+  CHECK((*message)->kind == control_kind::exit && (*message)->descriptor);
+  return std::make_unique<successor>(std::move((*message)->descriptor), attach);
+}
+
+void tell_begin(const worker_options& options) {
+  (void)send_control(control, control_kind::serving, {}, options.activity).ok();
+}
+
+/// Who the session is for, and in one that another worker has, that worker.
+struct client_link {
+  std::unique_ptr<transport::connection> connection;
+  std::unique_ptr<predecessor> before;
+};
+
+result<client_link> take_client(const worker_options& options, const attach_connection& attach,
+                                const std::string& scheme, const wire::hello& hello, unique_fd client) {
+  auto connection = attach(scheme, std::move(client));
+  if (!connection.ok()) return std::move(connection).error();
+  tell_begin(options);
+  if ((hello.features & wire::feature_rings) != 0) connection = share_memory(options, std::move(*connection));
+  if (!connection.ok()) return std::move(connection).error();
+  return client_link{std::move(*connection), nullptr};
+}
+
+/// Of a session that another worker has: it comes over `channel`, and its client's connection with it.
+result<client_link> inherit_client(const attach_connection& attach, unique_fd channel) {
+  auto between = attach(successor_scheme, std::move(channel));
+  if (!between.ok()) return std::move(between).error();
+  client_link made;
+  made.before = std::make_unique<predecessor>(std::move(*between));
+  OUTBOARD_TRY(made.before->receive());
+  auto stream = take_connection(made.before->image());
+  if (!stream.ok()) return std::move(stream).error();
+  auto connection = attach(stream->scheme, std::move(stream->descriptors.front()));
+  if (!connection.ok()) return std::move(connection).error();
+  made.connection = std::move(*connection);
+  if (const status on = made.connection->go_on(*stream); !on.ok()) {
+    (void)fail_to_start(on.error());
+    ::_exit(1);  // the stream is another worker's, and nothing of it may be closed in order
   }
-  CHECK((*message)->kind == control_kind::assign);
+  return made;
+}
+
+/// What the daemon says first: for which session, after a limit of its identity, if it has one. Nothing: it
+/// has no use for this worker.
+struct assignment {
+  std::optional<account_share> account;
+  shape_settings shape;
+  assign_message session;
+  wire::hello hello;
+  unique_fd descriptor;  ///< the client's, or what leads to the worker that has the session
+  bool goes_on = false;  ///< another worker has it
+};
+
+result<std::optional<assignment>> await_assignment(const worker_options& options) {
+  auto message = receive_control(control, true);
+  if (!message.ok() || !*message) return std::optional<assignment>();
+  assignment got;
+  got.shape = options.shape;
+  if ((*message)->kind == control_kind::account) {
+    got.account = take_share(**message, got.shape);
+    if (!got.account) return failure("no limit for its identity's memory");
+    message = receive_control(control, true);
+    if (!message.ok() || !*message) return std::optional<assignment>();
+  }
+  got.goes_on = (*message)->kind == control_kind::take_over;
+  CHECK(got.goes_on || (*message)->kind == control_kind::assign);
   auto assign = decode_assign((*message)->payload);
   CHECK(assign.ok() && (*message)->descriptor);
   auto hello = wire::decode_hello(assign->hello);
   CHECK(hello.ok());
-  log::set_lasting_fields({{"session", static_cast<std::int64_t>(assign->session)},
-                           {"user", hello->user},
-                           {"program", hello->program}});
+  got.session = std::move(*assign);
+  got.hello = std::move(*hello);
+  got.descriptor = std::move((*message)->descriptor);
+  return std::optional(std::move(got));
+}
+
+int serve(const worker_options& options, worker_api& api, device_output* output) {
+  auto awaited = await_assignment(options);
+  if (!awaited.ok()) return fail_to_start(awaited.error());
+  if (!*awaited) return 0;
+  assignment& given = **awaited;
+  log::set_lasting_fields({{"session", static_cast<std::int64_t>(given.session.session)},
+                           {"user", given.hello.user},
+                           {"program", given.hello.program}});
   const auto attach = [&options](const std::string& scheme,
                                  unique_fd fd) -> result<std::unique_ptr<transport::connection>> {
     return transport::tls::attach(*options.transports, scheme, std::move(fd));
   };
-  auto connection = attach(assign->scheme, std::move((*message)->descriptor));
-  if (!connection.ok()) return fail_to_start(connection.error());
-  (void)send_control(control, control_kind::serving, {}, options.activity).ok();
-  if ((hello->features & wire::feature_rings) != 0) {
-    connection = share_memory(options, std::move(*connection));
-    if (!connection.ok()) return report_end({false, connection.error().message}), 0;
-  }
-  const auto resuming = open_door(*hello, assign->session, attach);
-  if (resuming) connection = resuming->begin_session(std::move(*connection));
-  session_maker make_api = api.speak(*hello, assign->images);
+  auto client = given.goes_on ? inherit_client(attach, std::move(given.descriptor))
+                              : take_client(options, attach, given.session.scheme, given.hello,
+                                            std::move(given.descriptor));
+  if (!client.ok()) return fail_to_start(client.error());
+  const auto resuming = given.goes_on ? nullptr : open_door(given.hello, given.session.session, attach);
+  const auto next = open_exit(attach);
+  if (resuming) client->connection = resuming->begin_session(std::move(client->connection));
+  session_maker make_api = api.speak(given.hello, given.session.images);
   broker_link broker(control);
   // The last to be made: it may hold the session, which uses what stands above.
-  const session_end end = serve_session({.connection = std::move(*connection),
-                                         .hello = std::move(*hello),
-                                         .id = assign->session,
-                                         .seal = assign->seal,
+  const session_end end = serve_session({.connection = std::move(client->connection),
+                                         .hello = std::move(given.hello),
+                                         .id = given.session.session,
+                                         .seal = given.session.seal,
                                          .make_api = std::move(make_api),
                                          .output = output,
                                          .broker = &broker,
                                          .attach = attach,
                                          .resuming = resuming.get(),
-                                         .shape = shape,
-                                         .account = account ? &*account : nullptr,
+                                         .next = next.get(),
+                                         .before = client->before.get(),
+                                         .on_begin = [&options] { tell_begin(options); },
+                                         .shape = given.shape,
+                                         .account = given.account ? &*given.account : nullptr,
                                          .activity = options.page,
                                          .held_by_page = options.held_by_page});
+  if (end.handed_on) ::_exit(0);
   if (resuming) resuming->await_end();
   report_end({end.orderly, end.why});
   if (end.stuck) ::_exit(0);

@@ -252,7 +252,11 @@ result<kernel_table> parse_cubin(std::span<const std::byte> bytes) {
   if (!elf) return elf.error();
   kernel_table table = cubin_reader(*elf).read();
   // The name under which compilers call the device's printf.
-  table.prints = std::ranges::any_of(elf->symbols(), [](auto& s) { return s.name == "vprintf"; });
+  const auto calls = [&](std::string_view name) {
+    return std::ranges::any_of(elf->symbols(), [&](const auto& s) { return s.name == name; });
+  };
+  table.prints = calls("vprintf");
+  table.allocates = calls("malloc");
   return table;
 }
 

@@ -20,7 +20,9 @@ std::string_view as_text(std::span<const std::byte> bytes) {
 }
 
 void append(kernel_table& to, kernel_table&& from) {
-  to.prints = from.prints || (to.prints && to.source != kernel_source::none);
+  const bool first = to.source == kernel_source::none;
+  to.prints = from.prints || (to.prints && !first);
+  to.allocates = from.allocates || (to.allocates && !first);
   to.source = std::max(to.source, from.source);
   std::move(from.kernels.begin(), from.kernels.end(), std::back_inserter(to.kernels));
   std::move(from.variables.begin(), from.variables.end(), std::back_inserter(to.variables));

@@ -55,6 +55,7 @@ struct kernel_table {
   std::vector<kernel_info> kernels;      ///< sorted by name
   std::vector<variable_info> variables;  ///< sorted by name
   bool prints = true;                    ///< calls printf, as far as is known; does not travel
+  bool allocates = true;                 ///< the same of malloc
 
   const kernel_info* find_kernel(std::string_view name) const;
   const variable_info* find_variable(std::string_view name) const;

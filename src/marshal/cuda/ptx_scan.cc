@@ -327,6 +327,7 @@ result<kernel_table> parse_ptx(std::string_view text) {
   auto table = module_scan(text).run();
   // The name under which compilers call the device's printf.
   if (table) table->prints = text.find("vprintf") != std::string_view::npos;
+  if (table) table->allocates = text.find("malloc") != std::string_view::npos;
   return table;
 }
 

@@ -1,11 +1,13 @@
 #include "transport/shm/connection.hh"
 
+#include <fcntl.h>
 #include <sys/un.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 
+#include "base/errno_text.hh"
 #include "transport/shm/futex.hh"
 #include "transport/spin.hh"
 
@@ -83,7 +85,9 @@ void ring_connection::offer_rings(deadline until) {
   auto made = memory::make(ring_sizes());
   if (!made) return;
   publish_rings(std::move(made->first));  // first: the client may go over as soon as it has the memory
-  if (send_carrier(server_goes_over, made->second.get(), until)) out_ = &own_rings_->out;
+  if (!send_carrier(server_goes_over, made->second.get(), until)) return;
+  out_ = &own_rings_->out;
+  memory_ = std::move(made->second);
 }
 
 /// done: out_ is set, or sending goes by the socket.
@@ -375,6 +379,36 @@ result<unique_fd> ring_connection::detach() {
   if (rings_.load(std::memory_order_acquire))
     return error{action::fall_back, describe() + " has gone over to shared memory and cannot be handed over"};
   return local_connection::detach();
+}
+
+// ---- From process to process ----
+
+result<shared_stream> ring_connection::share() const {
+  result<shared_stream> out = local_connection::share();
+  if (!out || !rings_.load(std::memory_order_acquire)) return out;
+  if (!server_ || !in_ || !out_ || !memory_ || !descriptors_.empty() || flooded_ || ended_)
+    return error{action::retry, describe() + " cannot go on in another process at this point"};
+  out->descriptors.emplace_back(::fcntl(memory_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!out->descriptors.back()) return failure(describe() + ": " + errno_text(errno));
+  const ring_place sent = out_->place(), received = in_->place();
+  out->positions = {sent.bytes, sent.marks, received.bytes, received.marks};
+  return out;
+}
+
+status ring_connection::go_on(shared_stream& from) {
+  if (from.positions.empty()) return local_connection::go_on(from);
+  const auto& at = from.positions;
+  if (!server_ || from.descriptors.size() != 2 || at.size() != 4 || rings_.load())
+    return failure(describe() + ": no rings to go on with");
+  auto adopted = memory::adopt(from.descriptors[1].get());
+  if (!adopted) return std::move(adopted).error();
+  offered_ = true;
+  memory_ = std::move(from.descriptors[1]);
+  publish_rings(std::move(adopted).value());
+  out_ = &own_rings_->out;
+  in_ = &own_rings_->in;
+  if (out_->go_on({at[0], at[1]}) && in_->go_on({at[2], at[3]})) return {};
+  return failure(describe() + ": the rings are not where they are said to be");
 }
 
 }  // namespace outboard::transport::shm

@@ -37,6 +37,8 @@ class ring_connection final : public local_connection {
   status send_descriptor(int fd) override;
   result<unique_fd> receive_descriptor(deadline until) override;
   result<unique_fd> detach() override;
+  result<shared_stream> share() const override;
+  status go_on(shared_stream& from) override;
 
  protected:
   io_result attempt(std::span<std::byte> into) override;
@@ -81,7 +83,7 @@ class ring_connection final : public local_connection {
   ring_writer* out_ = nullptr;  // null: by socket
   bool offered_ = false;
   unsigned sends_ = 0;
-  unique_fd memory_;  // of a client: set before rings_, closed when its sending goes over
+  unique_fd memory_;  // of a client: set before rings_, closed when its sending goes over; a server keeps it
 
   // Of the receiver.
   ring_reader* in_ = nullptr;  // null: by socket

@@ -74,6 +74,24 @@ void ring_writer::mark() {
   words_.descriptors_sent.store(++marks_, std::memory_order_release);  // before the tail that lies behind it
 }
 
+bool ring_writer::go_on(const ring_place& from) {
+  tail_ = from.bytes;
+  published_.store(tail_, std::memory_order_relaxed);
+  marks_ = from.marks;
+  // What was not read yet is no more than there is room for.
+  head_ = tail_ - std::min<std::uint64_t>(tail_, bytes_.size());
+  marks_taken_ = marks_ - std::min<std::uint64_t>(marks_, most_descriptors);
+  look();
+  return !broken_;
+}
+
+bool ring_reader::go_on(const ring_place& from) {
+  head_ = tail_ = stop_ = from.bytes;
+  marks_ = from.marks;
+  look();
+  return !broken_;
+}
+
 void ring_reader::look() {
   const std::uint64_t tail = words_.tail.load(std::memory_order_seq_cst);  // partner: ring_writer::publish()
   // Behind the tail: then a mark that lies before it is seen.

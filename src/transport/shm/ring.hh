@@ -12,6 +12,11 @@
 
 namespace outboard::transport::shm {
 
+/// Where one end stands in its direction.
+struct ring_place {
+  std::uint64_t bytes = 0, marks = 0;
+};
+
 class ring_writer {
  public:
   /// `bytes`: a power of two of them.
@@ -34,6 +39,11 @@ class ring_writer {
 
   bool reader_gone() const { return words_.reader_gone.load(std::memory_order_relaxed) != 0; }
   bool broken() const { return broken_; }
+
+  /// All that was put is published.
+  ring_place place() const { return {tail_, marks_}; }
+  /// Goes on where another process has stopped. Before anything is put. False: it cannot have been there.
+  [[nodiscard]] bool go_on(const ring_place& from);
 
   /// Between lie_down() and get_up() a reader that makes room wakes the futex, which is 1 meanwhile.
   void lie_down() { words_.writer_asleep.store(1, std::memory_order_seq_cst); }
@@ -70,6 +80,9 @@ class ring_reader {
   bool writer_waits() const;
 
   bool broken() const { return broken_; }
+  ring_place place() const { return {head_, marks_}; }
+  /// Goes on where another process has stopped. Before anything is taken. False: it cannot have been there.
+  [[nodiscard]] bool go_on(const ring_place& from);
   /// Between lie_down() and get_up() a writer that publishes wakes the reader; look for bytes in between, and
   /// again after a while: the writer may have looked the moment before, and what it wrote may still have been
   /// on its way.

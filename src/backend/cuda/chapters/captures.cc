@@ -223,7 +223,9 @@ outcome cuThreadExchangeStreamCaptureMode(call& c) {
   if (body.mode == marshal::ask_capture)
     return outcome::answer(c.refused != CUDA_SUCCESS ? c.refused : try_unsafe(c));
   auto mode = static_cast<CUstreamCaptureMode>(body.mode);
-  return outcome::answer(call_driver(c.driver().cuThreadExchangeStreamCaptureMode, &mode));
+  const CUresult code = call_driver(c.driver().cuThreadExchangeStreamCaptureMode, &mode);
+  if (code == CUDA_SUCCESS) c.own.capture_mode = body.mode;
+  return outcome::answer(code);
 }
 
 }  // namespace ends

@@ -16,6 +16,7 @@ std::vector<std::uint8_t> contents_of(call& c, loaded_code& code, const marshal:
   const marshal::image_target target{body.capability_major, body.capability_minor, body.wants_ptx, false};
   const auto table = marshal::parse_kernels(code.image.view(), target);
   if (!table || table->prints) c.session.unseen().code_prints();
+  if (!table || table->allocates) c.session.keep_here("its kernels may have allocated memory (malloc)");
   for (const marshal::variable_info& v : table ? table->variables : std::vector<marshal::variable_info>()) {
     if (v.space == marshal::variable_space::managed) code.managed.push_back(v.name);
   }

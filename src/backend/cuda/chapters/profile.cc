@@ -5,7 +5,10 @@
 
 namespace outboard::backend::ends {
 
-outcome profile_start(call& c) { return start_profile(c.without_work(), c.session.recorder()); }
+outcome profile_start(call& c) {
+  c.session.keep_here("it is profiled, or was");
+  return start_profile(c.without_work(), c.session.recorder());
+}
 outcome profile_stop(call& c) { return stop_profile(c.without_work(), c.session.recorder()); }
 outcome profile_take(call& c) { return take_profile(c.without_work(), c.session.recorder()); }
 

@@ -23,7 +23,9 @@ outcome cuStreamGetAttribute(call& c) {
   if (!is_plain_attribute(body.id)) return outcome::answer(CUDA_ERROR_INVALID_VALUE);
   if (body.set) {
     const auto set = body.per_thread ? d.cuStreamSetAttribute_ptsz : d.cuStreamSetAttribute;
-    return outcome::answer(call_driver(set, stream, id, &value));
+    code = call_driver(set, stream, id, &value);
+    if (code == CUDA_SUCCESS) c.session.keep_here("it has set attributes of streams");
+    return outcome::answer(code);
   }
   std::memset(&value, 0, sizeof value);
   code =
@@ -43,8 +45,9 @@ outcome cuStreamCopyAttributes(call& c) {
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.stream, to);
   if (code == CUDA_SUCCESS) code = c.objects().resolve_stream(body.exec, from);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
-  return outcome::answer(
-      call_driver(body.per_thread ? d.cuStreamCopyAttributes_ptsz : d.cuStreamCopyAttributes, to, from));
+  code = call_driver(body.per_thread ? d.cuStreamCopyAttributes_ptsz : d.cuStreamCopyAttributes, to, from);
+  if (code == CUDA_SUCCESS) c.session.keep_here("it has set attributes of streams");
+  return outcome::answer(code);
 }
 
 outcome cuStreamBatchMemOp_v2(call& c) {

@@ -73,6 +73,9 @@ class memory_map {
   /// Another session's memory at an address of the window; also opened to device `user`. Takes `memory` over.
   CUresult map_imported(mapping wanted, std::int32_t user);
 
+  /// Memory that another worker of this session has made, at its place again. Takes `m.memory` over.
+  CUresult adopt(const mapping& m);
+  bool has_offers() const;
   /// Device `from` may use all memory of device `to`, present and future (cuCtxEnablePeerAccess of a
   /// context).
   CUresult open_to_peer(std::int32_t to, std::int32_t from, std::uint64_t context);

@@ -52,6 +52,24 @@ CUresult memory_map::map_imported(mapping wanted, std::int32_t user) {
   return code;
 }
 
+CUresult memory_map::adopt(const mapping& m) {
+  const std::lock_guard lock(mutex_);
+  if (slot_size_ == 0 || !fits_window(m.address, m.size, m.device)) {
+    driver_.cuMemRelease(m.memory);
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (const CUresult code = place(m); code != CUDA_SUCCESS) return code;
+  mappings_[m.address] = m;
+  bytes_ += m.size;
+  held_.add(m.device, m.size);
+  return CUDA_SUCCESS;
+}
+
+bool memory_map::has_offers() const {
+  const std::lock_guard lock(mutex_);
+  return !offers_.empty();
+}
+
 std::vector<CUmemAccessDesc> memory_map::access_to(std::int32_t device) const {
   std::vector<CUmemAccessDesc> all;
   const auto add = [&](std::int32_t user) {

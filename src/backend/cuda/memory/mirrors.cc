@@ -1,5 +1,6 @@
 #include "backend/cuda/memory/mirrors.hh"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -144,21 +145,33 @@ bool mirrors::vacant(std::uint64_t address, std::uint64_t size) const {
 }
 
 CUresult mirrors::share(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd& memory) {
+  const auto file = std::make_shared<const unique_fd>(make_sealed_file(wanted.size, "outboard-pinned"));
+  if (!*file) return CUDA_ERROR_OPERATING_SYSTEM;
+  const CUresult code = share_file(wanted, context, file);
+  if (code == CUDA_SUCCESS) memory.reset(::fcntl(file->get(), F_DUPFD_CLOEXEC, 0));
+  return code;
+}
+
+CUresult mirrors::share_again(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd file) {
+  const auto size = size_of_sealed_file(file.get());
+  if (!size || *size < wanted.size) return CUDA_ERROR_INVALID_VALUE;
+  return share_file(wanted, context, std::make_shared<const unique_fd>(std::move(file)));
+}
+
+CUresult mirrors::share_file(const marshal::host_share_body& wanted, std::uint64_t context,
+                             std::shared_ptr<const unique_fd> file) {
   const std::lock_guard shape(shape_mutex_);
   if (!vacant(wanted.address, wanted.size) || wanted.address % page_size() || wanted.size % page_size()) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  unique_fd file = make_sealed_file(wanted.size, "outboard-pinned");
-  if (!file) return CUDA_ERROR_OPERATING_SYSTEM;
   mirrored m;
   m.kind = host_block::shared;
   m.address = wanted.address;
   m.size = wanted.size;
   m.context = context;
-  CUresult code = page_lock(m, true, file.get());
-  if (code == CUDA_SUCCESS) code = insert(m);
-  if (code == CUDA_SUCCESS) memory = std::move(file);
-  return code;
+  m.file = std::move(file);
+  const CUresult code = page_lock(m, true, m.file->get());
+  return code == CUDA_SUCCESS ? insert(m) : code;
 }
 
 CUresult mirrors::map(const marshal::host_map_body& wanted, std::uint64_t context, std::uint64_t ticket,
@@ -522,6 +535,15 @@ std::vector<mirrored> mirrors::all() const {
   std::vector<mirrored> out;
   for (const auto& [address, m] : blocks_) {
     if (m.shadow && (m.owned || m.mapped)) out.push_back(m);  // the client asks again for what is shared
+  }
+  return out;
+}
+
+std::vector<mirrored> mirrors::shared() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<mirrored> out;
+  for (const auto& [address, m] : blocks_) {
+    if (m.kind == host_block::shared) out.push_back(m);
   }
   return out;
 }

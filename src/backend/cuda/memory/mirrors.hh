@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -32,6 +33,7 @@ struct mirrored {
   unsigned flags = 0;           ///< managed: of the allocation
   std::uint64_t context = 0, ticket = 0;
   std::int32_t device = -1;  ///< managed and owned: which device's memory it counts as
+  std::shared_ptr<const unique_fd> file = {};  ///< shared: its pages
 };
 
 class mirrors {
@@ -49,6 +51,8 @@ class mirrors {
                std::uint64_t& device_address);
   /// Page-locked memory at this address that the client maps too; it is zero, and its size is sealed.
   CUresult share(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd& memory);
+  /// The same memory in another worker of this session: `file` has its pages.
+  CUresult share_again(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd file);
   /// Whole granules: no page is shared with anything else, and the ledger counts what is gone.
   static std::uint64_t managed_size(std::uint64_t wanted) {
     return (wanted + granule - 1) / granule * granule;
@@ -88,12 +92,15 @@ class mirrors {
   /// counts, too.
   bool admits_page_locked(std::uint64_t size) const;
   std::uint64_t managed_bytes() const;
-  std::vector<mirrored> all() const;  ///< for records: without variables
+  std::vector<mirrored> all() const;     ///< for records: without variables
+  std::vector<mirrored> shared() const;  ///< of which the client has the same pages
 
  private:
   static constexpr std::uint64_t granule = 2u << 20;
   using blocks = std::map<std::uint64_t, mirrored>;
   CUresult insert(mirrored made);
+  CUresult share_file(const marshal::host_share_body& wanted, std::uint64_t context,
+                      std::shared_ptr<const unique_fd> file);
   void release(const mirrored& m);
   CUresult page_lock(mirrored& m, bool exact, int file = -1);
   bool vacant(std::uint64_t address, std::uint64_t size) const;

@@ -51,6 +51,12 @@ struct workers::worker {
   std::string ended_because;  ///< not empty: we have ended it, and it does not begin again
   unique_fd activity;         ///< its page, once it serves
   std::optional<session_hold> hold;
+  // While another worker is to go on with the session (replacing.cc):
+  unique_fd exit;                             ///< it hears of that there
+  std::optional<control_reader> exit_reader;  ///< of what it answers
+  worker_id successor = 0;                    ///< who is to go on with it
+  worker_id predecessor = 0;                  ///< whose session this is to go on with
+  bool goes_on = false;               ///< the client is its own already, though the other has not ended
   std::string account;                ///< whose memory it counts in `slot`
   std::optional<std::uint32_t> slot;  ///< none: its identity has no limit
 };

@@ -203,7 +203,8 @@ status workers::give(worker& w, const accepted_session& session) {
   const assign_message m{next_session_, session.scheme, encode(session.hello), session.images, session.seal};
   OUTBOARD_TRY(watch_client(w));
   OUTBOARD_TRY(send_control(w.process.control.get(), control_kind::assign, encode(m), w.connection.get()));
-  const status opened = open_door(w, session.hello);
+  status opened = open_door(w, session.hello);
+  if (opened.ok()) opened = open_exit(w);
   if (!opened.ok()) kill_if_there(w.id, SIGKILL);  // it waits for its door
   return opened;
 }
@@ -340,6 +341,9 @@ status workers::on_message(worker& w, control_message& m) {
     if (!ready.ok() || w.ready) return nonsense();
     w.ready = *ready;
     if (!w.session) warm_up_soon(w);  // more of a burst, one after the other
+  } else if (m.kind == control_kind::serving && w.predecessor && !w.goes_on) {
+    w.goes_on = true;
+    w.activity = std::move(m.descriptor);
   } else {
     if (m.kind != control_kind::serving || !w.session || w.session->serving) return nonsense();
     begin_to_serve(w, std::move(m.descriptor));
@@ -356,6 +360,7 @@ void workers::begin_to_serve(worker& w, unique_fd activity) {
     if (auto hold = session_hold::open(w.activity)) w.hold.emplace(std::move(*hold));
   }
   if (watcher_) watcher_->session_began(*w.session, w.activity ? w.activity.get() : -1);
+  if (replacements_.contains(w.session->id)) replaced(w);
   if (w.cuda) warm_up_soon(w);
 }
 
@@ -419,7 +424,9 @@ void workers::ended(worker& w, int wait_status) {
   const bool was_session = w.session.has_value();
   if (was_session && w.session->serving && watcher_) watcher_->session_over(w.process.process);
   if (was_session) {
-    if (!begin_again(w, wait_status)) ended_session(w, wait_status);
+    if (!pass_session(w) && !begin_again(w, wait_status)) ended_session(w, wait_status);
+  } else if (w.predecessor) {
+    forget_successor(w, wait_status);
   } else {
     pool_.remove(w.id);
     const bool told_to = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGTERM;
@@ -480,6 +487,7 @@ bool workers::begin_again(worker& w, int wait_status) {
 
 void workers::ended_session(worker& w, int wait_status) {
   seats_.ends(*w.has);
+  replacements_.erase(w.session->id);
   const double seconds = std::chrono::duration<double>(event_loop::clock::now() - w.session_began).count();
   totals_.seconds += seconds;
   const bool clean = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
@@ -575,7 +583,7 @@ std::vector<session_info> workers::list_sessions() const {
 std::vector<warm_info> workers::list_warm() const {
   std::vector<warm_info> list;
   for (const auto& [id, w] : workers_) {
-    if (w->session) continue;
+    if (w->session || w->predecessor) continue;
     list.push_back({w->process.process, w->ready.has_value(), w->ready.value_or(ready_message{}), w->driver,
                     w->started});
   }

@@ -94,6 +94,15 @@ struct warm_info {
   std::chrono::system_clock::time_point started;
 };
 
+/// What became of the wish that another worker goes on with a session.
+struct replacement {
+  enum class state : std::uint8_t { under_way, done, failed };
+  state step = state::under_way;
+  event_loop::clock::time_point began{};
+  event_loop::clock::duration took{};
+  std::string why;  ///< it keeps its worker
+};
+
 struct worker_totals {
   std::uint64_t sessions = 0, failed = 0, crashed = 0;
   double seconds = 0;  ///< of all ended sessions
@@ -140,6 +149,12 @@ class workers {
 
   /// After SIGCHLD: takes the processes that have ended.
   void reap();
+
+  /// Has another worker go on with a session that runs, which is held up for this long at most by work under
+  /// way. An error: none can. What came of it says replacement_of().
+  status replace(std::uint64_t session, std::chrono::milliseconds patience);
+  /// Null: there was no such wish, or the session has ended.
+  const replacement* replacement_of(std::uint64_t session) const;
 
   std::size_t sessions() const { return seats_.running(); }
   std::size_t waiting() const { return waiting_.length(); }
@@ -197,6 +212,15 @@ class workers {
   void on_breach(worker& w, const std::string& why);
   void on_client_gone(worker_id id);
   void end_soon(worker_id id, event_loop::clock::duration patience);
+  // So that another worker goes on with a session (replacing.cc):
+  status open_exit(worker& w);
+  status on_stay(worker& w, control_message& m);
+  void not_replaced(worker& w, const std::string& why);
+  result<worker*> find_replaceable(std::uint64_t session);
+  status lead_together(worker& w, worker& other, std::chrono::milliseconds patience);
+  void forget_successor(const worker& w, int wait_status);
+  bool pass_session(worker& w);
+  void replaced(const worker& w);
   // For sessions that can be resumed (worker_links.cc):
   status watch_client(worker& w);
   status open_door(worker& w, const wire::hello& hello);
@@ -231,6 +255,7 @@ class workers {
   std::uint64_t unsettled_since_ = 0;  ///< as activity_page has it
   std::uint64_t next_session_ = 1;
   worker_totals totals_;
+  std::map<std::uint64_t, replacement> replacements_;  ///< by session, of those that run
   broker broker_;
   session_folders folders_;
   compiler_caches compiler_caches_;

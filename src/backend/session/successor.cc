@@ -1,0 +1,105 @@
+#include "backend/session/successor.hh"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "backend/daemon/control.hh"
+#include "backend/session/successor_messages.hh"
+
+namespace outboard::backend {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A copy of module images and of variables; what the device holds is not copied.
+constexpr auto time_to_give = 30s;
+/// For the other worker to make everything again: it loads modules, and compiles them perhaps.
+constexpr auto time_to_make = 120s;
+
+/// What the two say to each other behind the image. An empty word of the second: all is made.
+constexpr const char* go = "go";
+constexpr const char* keep = "keep";
+
+}  // namespace
+
+successor::successor(unique_fd socket, attach_connection attach)
+    : socket_(std::move(socket)), attach_(std::move(attach)) {}
+
+successor::~successor() { stop(); }
+
+void successor::stop() {
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  if (thread_.joinable()) thread_.join();
+}
+
+void successor::watch(std::function<void()> wake) {
+  wake_ = std::move(wake);
+  thread_ = std::thread([this] { listen(); });
+}
+
+void successor::listen() {
+  ::prctl(PR_SET_NAME, "outboard-next");
+  while (true) {
+    auto message = receive_control(socket_.get(), true);
+    if (!message.ok() || !*message) return;  // the session is over, or the daemon is gone
+    const auto wish = body_of<leave_message>((*message)->payload);
+    CHECK((*message)->kind == control_kind::leave && wish && (*message)->descriptor);
+    CHECK(!named_.load());  // the daemon waits for the answer to one before the next
+    auto channel = attach_(successor_scheme, std::move((*message)->descriptor));
+    if (!channel.ok()) {
+      answer(channel.error().message);
+      continue;
+    }
+    channel_ = std::move(*channel);
+    patience_ = std::chrono::milliseconds(wish->milliseconds);
+    named_.store(true);
+    wake_();
+  }
+}
+
+void successor::answer(const std::string& why) {
+  (void)send_control(socket_.get(), control_kind::stays, encode_text(why)).ok();
+}
+
+status successor::give(const session_image& image) {
+  const auto attempt = [&]() -> status {
+    const auto until = transport::clock::now() + time_to_give;
+    OUTBOARD_TRY(send_image(*channel_, image, until));
+    auto made = receive_word(*channel_, until + time_to_make);
+    if (!made.ok()) return failure("the other worker ended: " + made.error().message);
+    return made->empty() ? status() : status(failure(*made));
+  };
+  status given = attempt();
+  if (given.ok()) given = send_word(*channel_, go, transport::clock::now() + time_to_give);
+  if (!given.ok()) refuse(given.error().message);
+  return given;
+}
+
+void successor::refuse(const std::string& why) {
+  (void)send_word(*channel_, keep, transport::clock::now() + time_to_give).ok();
+  channel_.reset();
+  named_.store(false);
+  answer(why);
+}
+
+status predecessor::receive() {
+  auto image = receive_image(*channel_, transport::clock::now() + time_to_give);
+  if (!image.ok()) return std::move(image).error();
+  image_ = std::move(*image);
+  return {};
+}
+
+status predecessor::accept() {
+  const auto until = transport::clock::now() + time_to_give;
+  (void)send_word(*channel_, "", until).ok();  // whether it hears that or has ended shows what it says
+  const auto word = receive_word(*channel_, until);
+  // One that ends without a word has not gone on with the session: it is ours, whole.
+  if (!word.ok()) return word.error().reason == transport::connection_broke ? status() : status(word.error());
+  return *word == go ? status() : status(failure("the session stays with its worker"));
+}
+
+void predecessor::decline(const std::string& why) {
+  (void)send_word(*channel_, why, transport::clock::now() + time_to_give).ok();
+}
+
+}  // namespace outboard::backend

@@ -1,0 +1,143 @@
+#include "backend/session/successor.hh"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <future>
+
+#include "backend/daemon/control.hh"
+#include "backend/session/successor_messages.hh"
+#include "base/sealed_file.hh"
+#include "transport/unix/unix.hh"
+
+namespace outboard::backend {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::array<unique_fd, 2> make_pair_of(int kind) {
+  std::array<int, 2> ends{};
+  EXPECT_EQ(::socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, ends.data()), 0);
+  return {unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
+result<std::unique_ptr<transport::connection>> attach(const std::string& scheme, unique_fd fd) {
+  EXPECT_EQ(scheme, successor_scheme);
+  return transport::make_unix()->attach(std::move(fd));
+}
+
+/// The worker that has a session, with the daemon's end of its exit and the other worker's of the channel.
+struct workers {
+  workers() {
+    auto exit = make_pair_of(SOCK_SEQPACKET);
+    daemon = std::move(exit[0]);
+    first = std::make_unique<successor>(std::move(exit[1]), attach);
+    first->watch([this] { woken.set_value(); });
+    auto channel = make_pair_of(SOCK_STREAM);
+    EXPECT_TRUE(
+        send_control(daemon.get(), control_kind::leave, payload_of(leave_message{250}), channel[0].get())
+            .ok());
+    second = std::make_unique<predecessor>(*attach(successor_scheme, std::move(channel[1])));
+    woken.get_future().wait();
+  }
+
+  /// What the daemon is told.
+  std::string stays() {
+    auto message = receive_control(daemon.get(), true);
+    EXPECT_TRUE(message.ok() && *message && (*message)->kind == control_kind::stays);
+    return *decode_text((*message)->payload);
+  }
+
+  unique_fd daemon;
+  std::unique_ptr<successor> first;
+  std::unique_ptr<predecessor> second;
+  std::promise<void> woken;
+};
+
+session_image some_image() {
+  session_image image;
+  image.bytes.assign(3u << 20, std::byte{7});
+  for (int i = 0; i < 300; ++i) image.add(make_sealed_file(4096 + static_cast<std::uint64_t>(i), "part"));
+  return image;
+}
+
+TEST(successor, gives_the_session_once_the_other_has_made_everything) {
+  workers w;
+  EXPECT_TRUE(w.first->is_named());
+  EXPECT_EQ(w.first->patience(), 250ms);
+  auto accepted = std::async(std::launch::async, [&]() -> status {
+    OUTBOARD_TRY(w.second->receive());
+    return w.second->accept();
+  });
+  EXPECT_TRUE(w.first->give(some_image()).ok());
+  ASSERT_TRUE(accepted.get().ok());
+  EXPECT_EQ(w.second->image().bytes.size(), 3u << 20);
+  ASSERT_EQ(w.second->image().descriptors.size(), 300u);
+  EXPECT_EQ(size_of_sealed_file(w.second->image().take(299).get()), 4096 + 299);
+  EXPECT_FALSE(w.second->image().take(299)) << "each once";
+  EXPECT_FALSE(w.second->image().take(300));
+}
+
+TEST(successor, keeps_the_session_that_the_other_cannot_make) {
+  workers w;
+  auto declined = std::async(std::launch::async, [&] {
+    EXPECT_TRUE(w.second->receive().ok());
+    w.second->decline("no room");
+  });
+  const status given = w.first->give(some_image());
+  declined.get();
+  ASSERT_FALSE(given.ok());
+  EXPECT_EQ(given.error().message, "no room");
+  EXPECT_EQ(w.stays(), "no room");
+  EXPECT_FALSE(w.first->is_named());
+}
+
+TEST(successor, keeps_the_session_when_the_other_dies) {
+  workers w;
+  w.second.reset();
+  EXPECT_FALSE(w.first->give(some_image()).ok());
+  EXPECT_NE(w.stays(), "");
+}
+
+TEST(successor, refuses_before_anything_is_given_and_can_be_asked_again) {
+  workers w;
+  w.first->refuse("a capture is open");
+  EXPECT_EQ(w.stays(), "a capture is open");
+  EXPECT_FALSE(w.second->receive().ok());
+  EXPECT_FALSE(w.first->is_named());
+}
+
+TEST(predecessor, does_not_go_on_with_a_session_that_the_first_has_kept) {
+  auto channel = make_pair_of(SOCK_STREAM);
+  const auto first = *attach(successor_scheme, std::move(channel[0]));
+  predecessor second(*attach(successor_scheme, std::move(channel[1])));
+  const auto until = transport::clock::now() + 10s;
+  ASSERT_TRUE(send_image(*first, some_image(), until).ok());
+  ASSERT_TRUE(second.receive().ok());
+  ASSERT_TRUE(send_word(*first, "keep", until).ok());
+  EXPECT_FALSE(second.accept().ok());
+}
+
+TEST(predecessor, goes_on_where_the_first_has_died_with_everything_given) {
+  auto channel = make_pair_of(SOCK_STREAM);
+  auto first = *attach(successor_scheme, std::move(channel[0]));
+  predecessor second(*attach(successor_scheme, std::move(channel[1])));
+  ASSERT_TRUE(send_image(*first, some_image(), transport::clock::now() + 10s).ok());
+  ASSERT_TRUE(second.receive().ok());
+  first.reset();
+  EXPECT_TRUE(second.accept().ok());
+}
+
+TEST(predecessor, takes_no_image_of_impossible_size) {
+  auto channel = make_pair_of(SOCK_STREAM);
+  const auto first = *attach(successor_scheme, std::move(channel[0]));
+  predecessor second(*attach(successor_scheme, std::move(channel[1])));
+  const std::array<std::uint64_t, 2> sizes{~0ull, 0};
+  const iovec part{const_cast<std::uint64_t*>(sizes.data()), sizeof sizes};
+  ASSERT_EQ(first->send({&part, 1}).status, transport::io::done);
+  EXPECT_FALSE(second.receive().ok());
+}
+
+}  // namespace
+}  // namespace outboard::backend
