@@ -45,6 +45,46 @@ TEST(ring, carries_bytes_in_order_around_its_end) {
   EXPECT_FALSE(d.in.broken() || d.out.broken());
 }
 
+TEST(ring, other_views_go_on_where_these_stand) {
+  direction d;
+  auto out = std::make_unique<ring_writer>(*d.words, d.bytes);
+  auto in = std::make_unique<ring_reader>(*d.words, d.bytes);
+  std::mt19937 random(2);
+  std::size_t sent = 0, got = 0;
+  while (got < 100000) {
+    sent += out->put(counted(sent, random() % (2 * size)));
+    out->publish();
+    if (random() % 4 == 0) {
+      const ring_place place = out->place();
+      out = std::make_unique<ring_writer>(*d.words, d.bytes);
+      ASSERT_TRUE(out->go_on(place));
+    }
+    std::vector<std::byte> into(random() % (2 * size));
+    const std::size_t n = in->take(into);
+    into.resize(n);
+    ASSERT_EQ(into, counted(got, n));
+    got += n;
+    if (random() % 4 == 0) {
+      const ring_place place = in->place();
+      in = std::make_unique<ring_reader>(*d.words, d.bytes);
+      ASSERT_TRUE(in->go_on(place));
+    }
+    ASSERT_LE(sent - got, size);
+  }
+}
+
+TEST(ring, nobody_goes_on_where_the_other_end_cannot_be) {
+  direction d;
+  ASSERT_EQ(d.out.put(counted(0, size)), size);
+  d.out.publish();
+  EXPECT_FALSE(ring_reader(*d.words, d.bytes).go_on({size + 1, 0})) << "behind what was written";
+  d.words->head.store(size + 1);
+  EXPECT_FALSE(ring_writer(*d.words, d.bytes).go_on({size, 0})) << "more was read than written";
+  d.words->head.store(0);
+  EXPECT_FALSE(ring_writer(*d.words, d.bytes).go_on({2 * size + 1, 0})) << "more was written than fits";
+  EXPECT_FALSE(ring_writer(*d.words, d.bytes).go_on({0, 1000})) << "fewer descriptors were taken";
+}
+
 TEST(ring, shows_nothing_before_it_is_published) {
   direction d;
   std::array<std::byte, 8> into;

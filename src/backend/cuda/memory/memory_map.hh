@@ -14,6 +14,7 @@
 
 #include "api/cuda/driver_table.hh"
 #include "backend/worker/device_tally.hh"
+#include "base/fd.hh"
 #include "marshal/cuda/sharing_bodies.hh"
 #include "marshal/cuda/snapshot.hh"
 
@@ -27,6 +28,9 @@ struct mapping {
   std::uint64_t ticket = 0;  ///< of the request that made it: its place in the records
   /// Another session's memory: its token.
   std::optional<marshal::share_token> imported = {};
+  /// Of memory that another worker has made: it can go to a third by this alone. A driver does not export what
+  /// it has imported (1 on a 580 driver).
+  std::shared_ptr<const unique_fd> piece = {};
 };
 
 /// Where a block of the program's lies in memory that can be shared.

@@ -8,10 +8,10 @@ namespace {
 
 status map_device_memory(call& c, session_image& image, const std::vector<device_part>& all) {
   for (const device_part& p : all) {
-    const unique_fd piece = image.take(p.descriptor);
     mapping wanted{p.address, p.size, 0, p.device, p.context, p.ticket};
-    CUresult code = call_driver(c.driver().cuMemImportFromShareableHandle, &wanted.memory, as_handle(piece),
-                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    wanted.piece = std::make_shared<const unique_fd>(image.take(p.descriptor));
+    CUresult code = call_driver(c.driver().cuMemImportFromShareableHandle, &wanted.memory,
+                                as_handle(*wanted.piece), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (code == CUDA_SUCCESS) code = c.session.memory().adopt(wanted);
     if (code != CUDA_SUCCESS) return failure(failed_for("memory of the device cannot be had here", code));
   }
@@ -59,7 +59,8 @@ status fill_variables(call& c, const std::vector<variable_part>& all) {
     const variable_part &then = all[i], &now = (*here)[i];
     if (then.code != now.code || then.context != now.context || then.name != now.name ||
         then.address != now.address)
-      return failure("the driver places the variable " + then.name + " elsewhere here");
+      return failure("the driver places the variable " + then.name + " elsewhere here (" +
+                     std::to_string(now.address) + ", not " + std::to_string(then.address) + ")");
     CUresult code = c.session.enter_context(c.own, then.context);
     if (code == CUDA_SUCCESS)
       code = call_driver(c.driver().cuMemcpyHtoD_v2, then.address, then.content.data(), then.content.size());

@@ -71,10 +71,11 @@ class device_settling final : public session_api::settling {
 
 status add_device_memory(call& c, session_image& into, cuda_part& all) {
   for (const mapping& m : c.session.memory().all()) {
-    int exported = -1;
-    const CUresult code = call_driver(c.driver().cuMemExportToShareableHandle, &exported, m.memory,
-                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-    if (code != CUDA_SUCCESS)
+    int exported = m.piece ? ::fcntl(m.piece->get(), F_DUPFD_CLOEXEC, 0) : -1;
+    const CUresult code = m.piece ? CUDA_SUCCESS
+                                  : call_driver(c.driver().cuMemExportToShareableHandle, &exported, m.memory,
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (code != CUDA_SUCCESS || exported < 0)
       return failure(failed_for("memory of the device cannot leave its process", code));
     all.device.push_back({m.address, m.size, m.context, m.ticket, m.device, into.add(unique_fd(exported))});
   }
