@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -112,6 +113,46 @@ TEST_F(shm_connections, cannot_be_detached_once_it_has_gone_over) {
   EXPECT_EQ(receive_byte(*e.client), 3);
 }
 
+// As a worker does for its successor: the first object is never used again, nor destroyed.
+TEST_F(shm_connections, goes_on_from_another_object_with_what_nobody_has_read) {
+  ends e = make_ends();
+  go_over(e);
+  EXPECT_FALSE(e.client->share()) << "a client's stays with it";
+  std::vector<connection*> left;
+  for (int turn = 0; turn < 20; ++turn) {
+    ASSERT_EQ(send_byte(*e.client, 3), io::done);
+    ASSERT_EQ(send_byte(*e.server, 4), io::done);
+    auto stream = e.server->share();
+    ASSERT_TRUE(stream) << stream.error().message;
+    EXPECT_EQ(stream->scheme, "shm");
+    auto next = shm_->attach(std::move(stream->descriptors.front()));
+    ASSERT_TRUE(next) << next.error().message;
+    const status on = (*next)->go_on(*stream);
+    ASSERT_TRUE(on.ok()) << on.error().message;
+    left.push_back(e.server.release());
+    e.server = std::move(*next);
+    EXPECT_EQ(receive_byte(*e.server), 3);
+    EXPECT_EQ(receive_byte(*e.client), 4);
+  }
+  unique_fd event(::eventfd(0, EFD_CLOEXEC));
+  ASSERT_TRUE(e.server->send_descriptor(event.get()).ok());
+  EXPECT_TRUE(e.client->receive_descriptor(soon()));
+  e.server->shutdown();
+  EXPECT_EQ(receive_byte(*e.client), -1);
+  for (connection* old : left) delete old;
+}
+
+TEST_F(shm_connections, do_not_go_on_where_they_cannot_have_been) {
+  ends e = make_ends();
+  go_over(e);
+  auto stream = e.server->share();
+  ASSERT_TRUE(stream);
+  stream->positions[2] += 1u << 30;
+  auto next = shm_->attach(std::move(stream->descriptors.front()));
+  ASSERT_TRUE(next);
+  EXPECT_FALSE((*next)->go_on(*stream).ok());
+}
+
 TEST_F(shm_connections, leave_nothing_behind) {
   const auto mappings = [] {
     std::ifstream maps("/proc/self/maps");
@@ -130,7 +171,7 @@ TEST_F(shm_connections, leave_nothing_behind) {
     std::vector<ends> all;
     for (int i = 0; i < 50; ++i) go_over(all.emplace_back(make_ends()));
     EXPECT_EQ(mappings(), 100);
-    EXPECT_EQ(descriptors(), before + 200);  // a socket and an event each
+    EXPECT_EQ(descriptors(), before + 250);  // a socket and an event each, and the server's of the memory
   }
   EXPECT_EQ(mappings(), 0);
   EXPECT_EQ(descriptors(), before);
