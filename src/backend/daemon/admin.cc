@@ -206,16 +206,6 @@ std::string reread_json(const config& read, const std::vector<std::string>& late
   return dump({{"files", read.sources}, {"identities", read.identities.size()}, {"next_start", later}});
 }
 
-std::string replacement_json(const replacement* about) {
-  if (!about) return problem_json("its worker was not to be replaced, or it has ended");
-  using enum replacement::state;
-  return dump({{"state", about->step == done     ? "done"
-                         : about->step == failed ? "failed"
-                                                 : "under way"},
-               {"seconds", std::chrono::duration<double>(about->took).count()},
-               {"why", about->why}});
-}
-
 std::optional<replace_question> decode_replace_question(const std::string& question) {
   constexpr std::string_view word = "replace ";
   constexpr std::uint64_t longest = 60'000;
@@ -234,6 +224,19 @@ std::optional<replace_question> decode_replace_question(const std::string& quest
   if (code != std::errc() || rest != end || milliseconds > longest) return std::nullopt;
   asked.patience = std::chrono::milliseconds(milliseconds);
   return asked;
+}
+
+std::string replace_json(workers& w, const replace_question& asked) {
+  const status begun = asked.patience ? w.replace(asked.session, *asked.patience) : status();
+  if (!begun.ok()) return problem_json(begun.error().message);
+  const replacement* const about = w.replacement_of(asked.session);
+  if (!about) return problem_json("its worker was not to be replaced, or it has ended");
+  using enum replacement::state;
+  return dump({{"state", about->step == done     ? "done"
+                         : about->step == failed ? "failed"
+                                                 : "under way"},
+               {"seconds", std::chrono::duration<double>(about->took).count()},
+               {"why", about->why}});
 }
 
 std::string problem_json(const std::string& why) { return dump({{"problem", why}}); }

@@ -68,16 +68,15 @@ std::string sessions_json(const workers& w, const std::string& only_of);
 /// What came of reading the configuration again; `later`: the keys that only a start takes up.
 std::string reread_json(const config& read, const std::vector<std::string>& later);
 std::string problem_json(const std::string& why);
-/// What became of the wish that another worker goes on with a session; null: there was none.
-std::string replacement_json(const replacement* about);
-
-/// "replace ID MILLISECONDS": have another worker go on with the session, which work under way may hold up for
-/// so long; "replace ID": what became of that.
+/// "replace ID MILLISECONDS": have another worker go on with the session, which work under way may hold up
+/// for so long; "replace ID": what became of that.
 struct replace_question {
   std::uint64_t session = 0;
   std::optional<std::chrono::milliseconds> patience;
 };
 std::optional<replace_question> decode_replace_question(const std::string& question);
+/// Does what it asks, and says what has become of it so far.
+std::string replace_json(workers& w, const replace_question& asked);
 
 /// The back-end's half of `outboard doctor`.
 std::string doctor_json(const daemon_facts& facts, const workers& w);

@@ -474,14 +474,10 @@ result<std::string> daemon::reload(const proven_identity& who, const share& has)
 result<std::string> daemon::replace(const replace_question& asked, const proven_identity& who,
                                     const share& has) {
   OUTBOARD_TRY(check_right(who.person, has, right::administer));
-  if (asked.patience) {
-    audit_.write("replace", {{"by", who.person},
-                             {"identity", has.name()},
-                             {"session", static_cast<std::int64_t>(asked.session)}});
-    const status begun = workers_.replace(asked.session, *asked.patience);
-    if (!begun.ok()) return problem_json(begun.error().message);
-  }
-  return replacement_json(workers_.replacement_of(asked.session));
+  const auto session = static_cast<std::int64_t>(asked.session);
+  if (asked.patience)
+    audit_.write("replace", {{"by", who.person}, {"identity", has.name()}, {"session", session}});
+  return replace_json(workers_, asked);
 }
 
 result<std::string> daemon::make_answer(const std::string& question, const proven_identity& who,

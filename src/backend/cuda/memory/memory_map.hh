@@ -28,8 +28,8 @@ struct mapping {
   std::uint64_t ticket = 0;  ///< of the request that made it: its place in the records
   /// Another session's memory: its token.
   std::optional<marshal::share_token> imported = {};
-  /// Of memory that another worker has made: it can go to a third by this alone. A driver does not export what
-  /// it has imported (1 on a 580 driver).
+  /// Of memory that another worker has made: it can go to a third by this alone. A driver does not export
+  /// what it has imported (1 on a 580 driver).
   std::shared_ptr<const unique_fd> piece = {};
 };
 

@@ -32,7 +32,7 @@ struct mirrored {
   bool owned = false;           ///< managed: allocated for the client, freed with the block
   unsigned flags = 0;           ///< managed: of the allocation
   std::uint64_t context = 0, ticket = 0;
-  std::int32_t device = -1;  ///< managed and owned: which device's memory it counts as
+  std::int32_t device = -1;                    ///< managed and owned: which device's memory it counts as
   std::shared_ptr<const unique_fd> file = {};  ///< shared: its pages
 };
 

@@ -109,6 +109,7 @@ status workers::replace(std::uint64_t session, std::chrono::milliseconds patienc
 status workers::lead_together(worker& w, worker& other, std::chrono::milliseconds patience) {
   auto between = make_pair_of_sockets(SOCK_STREAM);
   if (!between.ok()) return std::move(between).error();
+  OUTBOARD_TRY(limit_group(other, *w.has));
   OUTBOARD_TRY(give_account(other, *w.has));
   const assign_message m{w.session->id, w.scheme, encode(w.hello), w.images, w.seal};
   OUTBOARD_TRY(
