@@ -1,4 +1,4 @@
-"""The recipes of docs/extending.md and the examples of them. A recipe has a block of code whose fence says `files NAME`,
+"""The recipes of docs/extending.md and the examples of them. A recipe has a block of code whose fence says `files-NAME`,
 a line for each file, and above it the numbers: "Touches 2 files by hand; 1 is printed."
 
   src/api/cuda/<chapter>.def   what is written there
@@ -10,9 +10,9 @@ import fnmatch
 import importlib.util
 import re
 
-BLOCK = re.compile(r"^Touches (\d+) (?:file|place)s? by hand(?:; (\d+) (?:is|are) printed)?[.:,][^\n]*\n\n```files (\w+)\n(.*?)^```$",
+BLOCK = re.compile(r"^Touches (\d+) (?:file|place)s? by hand(?:; (\d+) (?:is|are) printed)?[.:,][^\n]*\n\n```files-(\w+)\n(.*?)^```$",
                    re.MULTILINE | re.DOTALL)
-FENCE = re.compile(r"^```files (\w+)$", re.MULTILINE)
+FENCE = re.compile(r"^```files-(\w+)$", re.MULTILINE)
 
 
 class Recipe:

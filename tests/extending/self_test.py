@@ -11,7 +11,7 @@ DOCUMENT = """# Extending
 
 Touches 2 files by hand; 1 is printed. More about it.
 
-```files thing
+```files-thing
 src/api/<chapter>.def   the line
 src/new/<name>/         its folder
 docs/page.md            printed by a program
