@@ -75,6 +75,7 @@ status session_core::settle(transport::deadline until) {
   while (!turn_.ended()) {
     const bool idle = lanes_are_idle();
     if (idle && !device) {
+      if (!late_.enter(api_->objects())) return failure("it has named two things alike");
       auto begun = api_->settle();
       if (!begun.ok()) return std::move(begun).error();
       device = std::move(*begun);

@@ -19,7 +19,6 @@ class device_settling final : public session_api::settling {
 
   std::string begin() {
     call& c = own_.it;
-    if (!session_.late().enter(session_.objects())) return id_of_late_taken;
     if (std::string why = what_stays(c); !why.empty()) return why;
     for (const std::uint64_t context : c.objects().ids(api::handle_kind::context)) {
       if (const CUresult code = add_mark(context); code != CUDA_SUCCESS)
