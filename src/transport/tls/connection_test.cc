@@ -361,6 +361,49 @@ TEST_F(tls_way, both_ends_and_nobody_else_make_the_same_secrets) {
   EXPECT_NE(binding, key);
 }
 
+TEST_F(tls_way, a_ticket_resumes_one_later_connection_with_the_same_host) {
+  const auto connect_again = [&] {
+    const std::string path = ::testing::TempDir() + "tls-again-" + std::to_string(::getpid());
+    auto listening = transport_->listen(path, {});
+    ASSERT_TRUE(listening.ok());
+    auto up = transport_->connect(path, soon());
+    auto down = (*listening)->accept(soon());
+    ASSERT_TRUE(up.ok() && down.ok());
+    client_ = std::move(*up);
+    server_ = std::move(*down);
+  };
+  // Whether a connection was resumed, which both ends must say alike. The first word brings the ticket.
+  const auto resumes = [&](const std::string& host) {
+    bool by_server = false;
+    std::thread gate([&] {
+      outer_server outer(*server_, server_context_->start(""));
+      ASSERT_TRUE(outer.greet("greeting")) << outer.by().problem();
+      by_server = outer.by().resumed();
+      outer.write("word");
+    });
+    auto made = open(host);
+    if (made.ok()) {
+      EXPECT_EQ(receive_text(**made, 12), "greetingword");
+    }
+    gate.join();
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    const bool by_client = made.ok() && (*made)->outer()->resumed();
+    EXPECT_EQ(by_client, by_server);
+    connect_again();
+    return by_client;
+  };
+  EXPECT_FALSE(resumes("gpubox")) << "there is no ticket yet";
+  EXPECT_TRUE(resumes("gpubox"));
+  EXPECT_TRUE(resumes("gpubox")) << "each connection brings a ticket for the next one";
+  EXPECT_FALSE(resumes("other")) << "a ticket is for the host that gave it";
+  EXPECT_TRUE(resumes("other"));
+  // A gate that was started anew knows nothing of the tickets of the one before.
+  auto anew = library_->make_server(terms_of(pem_, pem_));
+  ASSERT_TRUE(anew.ok());
+  server_context_ = *anew;
+  EXPECT_FALSE(resumes("other"));
+}
+
 TEST_F(tls_way, an_authority_that_did_not_sign_is_named_as_the_problem) {
   auto other = library_->make_certificate("other");
   ASSERT_TRUE(other.ok());
