@@ -1,6 +1,7 @@
 """TLS as users have it: real programs over encrypted connections, what is believed of servers and clients, and what
 those are told who come with the wrong certificate, key, name, clock or protocol. This machine counts as the network:
 with tls = "require" its own connections are encrypted, too."""
+import json
 import os
 import pathlib
 import re
@@ -12,8 +13,7 @@ import threading
 import time
 import unittest
 
-from outboard_testing import (ADMIN, BUILD, CONFIG, LIBRARY, WELCOME, Client, SystemTest, processes_below, program, run_program,
-                              wait_until)
+from outboard_testing import BUILD, CONFIG, LIBRARY, SystemTest, processes_below, program, run_program, wait_until
 
 GOOD, NO_SERVER, REFUSED = 0, 3, 4
 NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
@@ -129,10 +129,11 @@ class TlsTest(SystemTest):
     def request(self, name):
         self.openssl("req", *NEW_KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}/O=lab")
 
-    def signed(self, authority, name, *extra, host="127.0.0.1", days=30):
+    def signed(self, authority, name, *extra, host="127.0.0.1", days=30, names=""):
         """Writes NAME.pem and NAME.key."""
         self.request(name)
-        pathlib.Path(self.folder, f"{name}.ext").write_text(f"subjectAltName=IP:{host}\n" if host else "")
+        names = f"IP:{host}" if host else names
+        pathlib.Path(self.folder, f"{name}.ext").write_text(f"subjectAltName={names}\n" if names else "")
         self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", authority, "-CAkey", authority.with_suffix(".key"),
                      "-CAcreateserial", "-out", f"{name}.pem", "-days", days, "-extfile", f"{name}.ext", *extra)
         return pathlib.Path(self.folder, f"{name}.pem"), pathlib.Path(self.folder, f"{name}.key")
@@ -180,6 +181,35 @@ class Programs(TlsTest):
                 self.assertEqual((done.returncode, done.stderr), (0, ""), (words, mode, done.stdout))
                 self.assertEqual(recorder.crossed(said), readable, (words, mode))
                 recorder.close()
+
+    def test_what_containers_are_given_is_enough(self):
+        """What `outboard cdi generate` mounts, in a folder of its own, and its variables: nothing else of ours."""
+        daemon = self.serve_tls()
+        spec = pathlib.Path(self.folder, "cdi/outboard.json")
+        done = subprocess.run([BUILD / "bin/outboard", "cdi", "generate", "--server", daemon.tcp, "--output", spec],
+                              capture_output=True, text=True, timeout=60,
+                              env={"PATH": os.environ["PATH"], "HOME": self.folder, "ASAN_OPTIONS": "detect_leaks=0",
+                                   **self.client()})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(spec.with_suffix(".known_servers").read_text(), self.known.read_text())
+        described, root = json.loads(spec.read_text()), pathlib.Path(self.folder, "container")
+        for mount in described["containerEdits"]["mounts"]:
+            inside = root / mount["containerPath"].strip("/")
+            inside.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(mount["hostPath"], inside)
+        variables = dict(line.split("=", 1) for line in described["devices"][0]["containerEdits"]["env"])
+        variables = {key: value.replace("/run/", f"{root}/run/") for key, value in variables.items()}
+        self.assertEqual(variables["OUTBOARD_TLS"], "require")
+
+        def compute():
+            return run_program(program("vector_add"), None, LD_LIBRARY_PATH=str(root / "usr/lib64"), **variables)
+
+        done = compute()
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        # It knows the server by the key, as programs outside do.
+        known = pathlib.Path(variables["OUTBOARD_KNOWN_SERVERS"])
+        known.write_text(known.read_text().replace("SHA256:", "SHA256:AAAA"))
+        self.assertIn("its key has changed", compute().stderr)
 
     def test_handshakes_and_hello_take_two_round_trips(self):
         relay = BUILD / "bench/emulated_link"
@@ -398,130 +428,6 @@ class Servers(TlsTest):
         part.with_suffix(".real").rename(part)
         os.kill(hanging, signal.SIGKILL)
         self.assertTrue(wait_until(lambda: self.ask(daemon.tcp).returncode == GOOD, 20), daemon.log())
-
-
-class Clients(TlsTest):
-    """Who a server lets in."""
-
-    @staticmethod
-    def by_certificate(certificate, key):
-        return {"OUTBOARD_TOKEN_FILE": None, "OUTBOARD_CLIENT_CERTIFICATE": str(certificate),
-                "OUTBOARD_CLIENT_KEY": str(key)}
-
-    def test_a_client_certificate_stands_for_a_token(self):
-        lab, other = self.authority("lab"), self.authority("other")
-        alice, alice_key = self.signed(lab, "alice", host="")
-        mallory, mallory_key = self.signed(other, "mallory", host="")
-        daemon = self.serve_tls(certificates=f'client_authority = "{lab}"\n')
-        self.works(daemon.tcp)  # by the token; the server is known from now on
-        hers = self.by_certificate(alice, alice_key)
-        self.works(daemon.tcp, **hers)
-        done = self.ask(daemon.tcp, OUTBOARD_TOKEN_FILE=None)
-        self.refused(done, REFUSED, "asks for a token")
-        done = self.ask(daemon.tcp, **self.by_certificate(mallory, mallory_key))
-        self.assertIn(done.returncode, (NO_SERVER, REFUSED))
-        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-        self.assertTrue(wait_until(lambda: "not signed by the authority" in daemon.log()), daemon.log())
-        session = self.start(program("two_way", 24, 400), daemon.tcp, **self.client(**hers))
-        self.assertTrue(wait_until(lambda: "session 1 began" in daemon.log(), 20))
-        self.assertIsNone(session.poll())
-
-    def test_without_tokens_a_certificate_is_needed(self):
-        lab = self.authority("lab")
-        alice, alice_key = self.signed(lab, "alice", host="")
-        daemon = self.serve_tls(certificates=f'client_authority = "{lab}"\n', token=False)
-        self.known.write_text(f"{daemon.tcp[4:]} {FINGERPRINT.search(daemon.log()).group()}\n")
-        self.works(daemon.tcp, **self.by_certificate(alice, alice_key))
-        done = self.ask(daemon.tcp, OUTBOARD_TOKEN_FILE=None)
-        self.assertIn(done.returncode, (NO_SERVER, REFUSED))
-        self.assertIn("client certificate", done.stderr)
-
-    def test_named_tokens_come_encrypted_and_end_with_their_sessions(self):
-        lab = self.authority("lab")
-        names = pathlib.Path(self.folder, "names")
-        daemon = self.serve_tls("--tokens-file", names, token=False, certificates=f'client_authority = "{lab}"\n')
-        self.known.write_text(f"{daemon.tcp[4:]} {FINGERPRINT.search(daemon.log()).group()}\n")
-        self.assertNotEqual(self.ask(daemon.tcp, OUTBOARD_TOKEN_FILE=None).returncode, GOOD)
-
-        def token(*words):
-            done = subprocess.run([BUILD / "bin/outboard", "token", *words, "--tokens-file", names],
-                                  capture_output=True, text=True, timeout=20)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            return done.stdout.strip()
-
-        # With the first token nobody needs a certificate any more, and the gate learns that.
-        ann = str(self.token_file(token("create", "ann"), name="ann"))
-        self.assertTrue(wait_until(lambda: self.ask(daemon.tcp, OUTBOARD_TOKEN_FILE=ann).returncode == GOOD, 10))
-        session = self.start(program("two_way", 24, 4000), daemon.tcp, **self.client(OUTBOARD_TOKEN_FILE=ann))
-        self.assertTrue(wait_until(lambda: "session 1 began" in daemon.log(), 20))
-        token("revoke", "ann")
-        self.assertNotEqual(session.wait(20), 0)
-        self.refused(self.ask(daemon.tcp, OUTBOARD_TOKEN_FILE=ann), REFUSED, "token is wrong")
-
-    def test_a_client_without_tls_is_told(self):
-        daemon = self.serve_tls()
-        self.refused(self.ask(daemon.tcp, OUTBOARD_TLS="off"), REFUSED, "speaks TLS only", "OUTBOARD_TLS")
-
-    def test_a_client_with_tls_at_a_server_without_is_told(self):
-        daemon = self.serve_tls(mode="off")
-        self.refused(self.ask(daemon.tcp), NO_SERVER, "does not speak TLS", "--tls off")
-
-    def test_both_kinds_come_in_where_both_are_allowed(self):
-        daemon = self.serve_tls(mode="allow")
-        self.works(daemon.tcp)
-        self.works(daemon.tcp, OUTBOARD_TLS="off")
-
-    def test_within_one_machine_nothing_is_encrypted_unless_it_must_be(self):
-        daemon = self.serve_tls(mode="auto")
-        self.assertEqual(self.gates(daemon), [])
-        self.works(daemon.tcp, OUTBOARD_TLS="auto")
-        self.assertFalse(self.known.exists())
-        # A client that does not know finds out that this server wants TLS.
-        strict = self.serve_tls(mode="require", listen=["tcp:127.0.0.1:0"])
-        self.works(strict.tcp, OUTBOARD_TLS="auto")
-        self.assertTrue(self.known.exists())
-        # The next one knows.
-        began = time.monotonic()
-        self.works(strict.tcp, OUTBOARD_TLS="auto")
-        self.assertLess(time.monotonic() - began, 2)
-
-    def test_a_listener_beyond_this_machine_has_tls_and_programs_of_this_machine_need_none(self):
-        daemon = self.serve_tls(mode="auto", listen=["tcp:0.0.0.0:0"])
-        self.assertEqual(len(self.gates(daemon)), 1)
-        url = daemon.tcp.replace("0.0.0.0", "127.0.0.1")
-        self.works(url, OUTBOARD_TLS="auto")
-        self.assertFalse(self.known.exists())
-        self.works(url)
-        client = Client(url)
-        self.addCleanup(client.close)
-        self.assertEqual(client.say_hello(ADMIN, token=self.token.read_bytes().strip(), question="devices")[0], WELCOME)
-
-    def test_old_versions_of_tls_are_refused(self):
-        daemon = self.serve_tls()
-        host, port = place(daemon.tcp)
-        done = subprocess.run(["openssl", "s_client", "-connect", f"{host}:{port}", "-tls1_2"], input="",
-                              capture_output=True, text=True, timeout=20)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertTrue(wait_until(lambda: "below 1.3" in daemon.log() or "TLS failed" in daemon.log()), daemon.log())
-
-    def test_refusals_behind_the_hello_arrive(self):
-        daemon = self.serve_tls(config="[limits]\nsessions = 1\n")
-        first = self.start(program("two_way", 24, 400), daemon.tcp, **self.client())
-        self.assertTrue(wait_until(lambda: "session 1 began" in daemon.log(), 20))
-        done = run_program(program("vector_add"), daemon.tcp, **self.client())
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("it refused", done.stderr)
-        self.assertIsNone(first.poll())
-
-    def test_a_program_waits_for_its_place(self):
-        daemon = self.serve_tls(config="[limits]\nrunning = 1\n")
-        first = self.start(program("two_way", 24, 400), daemon.tcp, **self.client())
-        self.assertTrue(wait_until(lambda: "session 1 began" in daemon.log(), 20))
-        second = self.start(program("vector_add"), daemon.tcp, **self.client())
-        self.assertTrue(wait_until(lambda: "waits; " in daemon.log(), 20))
-        first.kill()
-        out, err = second.communicate(timeout=60)
-        self.assertEqual(second.returncode, 0, err)
 
 
 class Strangers(TlsTest):

@@ -122,6 +122,7 @@ struct guests::guest {
   std::optional<std::uint32_t> user;
   std::vector<std::uint32_t> groups;
   bool by_munge = false;
+  std::vector<std::string> also;  ///< further names of who shows a certificate
   event_loop::id watch = 0, timer = 0;
   bool leaving = false;      ///< nothing it sends matters any more
   shared_answer last_words;  ///< none: all is sent
@@ -304,6 +305,7 @@ bool guests::read_facts(guest& g) {
   g.shake.bind(std::as_bytes(std::span(facts.binding)));
   if (!facts.certificate.empty()) {
     g.identity = facts.certificate;
+    g.also = facts.also;
     g.certified = true;
     g.shake.waive_token();
   }
@@ -394,6 +396,7 @@ accepted_session guests::session_of(guest& g) {
       .user = g.user,
       .groups = g.groups,
       .by_munge = g.by_munge,
+      .also = g.also,
   };
   if (!g.encrypted || of_daemon || !session.connection) return session;
   session.scheme = transport::tls::handed_over(g.scheme, g.key);
@@ -404,7 +407,7 @@ accepted_session guests::session_of(guest& g) {
 
 void guests::answer_admin(guest& g) {
   const auto answer =
-      answer_question_(g.shake.hello().admin_question, {g.identity, g.user, g.groups, g.by_munge});
+      answer_question_(g.shake.hello().admin_question, {g.identity, g.user, g.groups, g.by_munge, g.also});
   if (!answer.ok()) {
     wire::refusal_reason reason = wire::refusal_reason::question;
     if (answer.error().next == action::retry) reason = wire::refusal_reason::busy;

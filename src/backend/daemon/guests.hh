@@ -49,9 +49,10 @@ struct accepted_session {
   std::optional<std::uint32_t> user = std::nullopt;  ///< of a local socket, by the kernel's word
   std::vector<std::uint32_t> groups = {};            ///< likewise
   bool by_munge = false;                             ///< both by that, as proven_identity has it
+  std::vector<std::string> also = {};                ///< alternative names of its certificate
   share_ptr has = nullptr;                           ///< once the daemon has looked it up
 
-  proven_identity who() const { return {identity, user, groups, by_munge}; }
+  proven_identity who() const { return {identity, user, groups, by_munge, also}; }
   const unique_fd& to_answer() const { return answers ? answers : connection; }
   /// Whether it may go on with a session of this identity that began by this scheme. It must be encrypted if
   /// the session is; otherwise somebody in between could make the session go on where they can read it.

@@ -49,11 +49,15 @@ struct gate_arrival_message {
 /// once the handshake is done. A length of four bytes goes before it.
 struct channel_facts {
   std::vector<std::uint8_t> binding, inner_key;
-  std::string certificate;  ///< "certificate CN=alice"; empty: the client showed none
-  OUTBOARD_FIELDS(binding, inner_key, certificate)
+  std::string certificate;        ///< "certificate CN=alice"; empty: the client showed none
+  std::vector<std::string> also;  ///< its alternative names: "certificate DNS:alice.lab"
+  OUTBOARD_FIELDS(binding, inner_key, certificate, also)
 };
 
-inline constexpr std::uint32_t most_channel_facts = 4096;
+inline constexpr std::uint32_t most_channel_facts = 8192;
+/// What fits there, of a client's certificate.
+inline constexpr std::size_t longest_certificate_name = 1024, longest_alternative = 256,
+                             most_certificate_names = 16;
 
 /// The message between the daemon and its gate; `problem`: what is said of a malformed one.
 template <class Message>

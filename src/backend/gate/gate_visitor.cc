@@ -228,8 +228,14 @@ void gate_visitor::handshake_done() {
   };
   facts.binding = bytes(binding);
   facts.inner_key = bytes(key);
-  if (const auto theirs = engine_->certificate(); theirs.present && theirs.trusted)
-    facts.certificate = theirs.name.substr(0, 1024);
+  if (const auto theirs = engine_->certificate(); theirs.present && theirs.trusted) {
+    facts.certificate = theirs.name.substr(0, longest_certificate_name);
+    // A name that does not fit names nobody: half of it might be somebody else.
+    for (const std::string& one : theirs.also) {
+      if (facts.also.size() < most_certificate_names && one.size() <= longest_alternative)
+        facts.also.push_back(one);
+    }
+  }
   std::vector<std::byte> message;
   const std::vector<std::byte> payload = payload_of(facts);
   wire::writer w(message);

@@ -74,24 +74,42 @@ result<identity_book> identity_book::make(std::span<const identity_settings> tab
   return made;
 }
 
-/// A name counts before a group. Nothing: no table names it.
+/// The table of somebody who has several names or groups, which all have to lead to the same.
+class one_table {
+ public:
+  void add(std::size_t at) {
+    if (!found_) found_ = at;
+    if (*found_ != at) other_ = at;
+  }
+  const std::optional<std::size_t>& found() const { return found_; }
+  const std::optional<std::size_t>& other() const { return other_; }
+
+ private:
+  std::optional<std::size_t> found_, other_;
+};
+
+/// A name counts before a group, a certificate's subject before its alternative names. Nothing: no table
+/// names it.
 result<std::optional<identity_book::place>> identity_book::place_of(const proven_identity& who) const {
   if (const auto at = by_person_.find(who.person); !who.user && at != by_person_.end())
     return std::optional(at->second);
-  if (!who.user) return std::optional<place>();
-  if (const auto at = by_user_.find(*who.user); at != by_user_.end()) return std::optional(at->second);
-  std::optional<place> found;
-  for (const std::uint32_t group : who.groups) {
-    const auto at = by_group_.find(group);
-    if (at == by_group_.end() || found == at->second) continue;
-    if (found) {
-      return failure(who.person + " is in groups of [identity." + tables_[*found].has.table +
-                     "] and of [identity." + tables_[at->second].has.table +
-                     "]; name it in `users` of the one that it belongs to");
-    }
-    found = at->second;
+  if (who.user) {
+    if (const auto at = by_user_.find(*who.user); at != by_user_.end()) return std::optional(at->second);
   }
-  return found;
+  one_table only;
+  for (const std::uint32_t group : who.groups) {
+    if (const auto at = by_group_.find(group); at != by_group_.end()) only.add(at->second);
+  }
+  for (const std::string& name : who.also) {
+    if (const auto at = by_person_.find(name); !who.user && at != by_person_.end()) only.add(at->second);
+  }
+  if (only.other()) {
+    return failure(who.person + (who.user ? " is in groups of [identity." : " has names of [identity.") +
+                   tables_[*only.found()].has.table + "] and of [identity." +
+                   tables_[*only.other()].has.table + "]; name it in `" +
+                   (who.user ? "users" : "certificates") + "` of the one that it belongs to");
+  }
+  return only.found();
 }
 
 result<share_ptr> identity_book::find(const proven_identity& who, rights without_tables) const {

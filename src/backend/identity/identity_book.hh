@@ -27,6 +27,7 @@ struct proven_identity {
   std::vector<std::uint32_t> groups = {};            ///< likewise
   /// It came over a network: MUNGE, and not this machine's kernel, says which user it is.
   bool by_munge = false;
+  std::vector<std::string> also = {};  ///< alternative names of a certificate: "certificate DNS:a.lab"
 };
 
 /// What one identity may do and have. Persons of one table have one together.

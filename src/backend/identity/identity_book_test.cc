@@ -81,6 +81,24 @@ TEST_F(identity_book_test, a_name_counts_before_a_group) {
   EXPECT_EQ(found(user(ann, {502})).account, "identity a");
 }
 
+TEST_F(identity_book_test, an_alternative_name_of_a_certificate_names_it_too) {
+  tables[0].certificates = {"DNS:ann.lab", "URI:spiffe://lab/ann"};
+  const proven_identity ann_by_name{.person = "certificate CN=ann", .also = {"certificate DNS:ann.lab"}};
+  EXPECT_EQ(found(ann_by_name).account, "identity a");
+  EXPECT_EQ(found({.person = "certificate CN=x", .also = {"certificate DNS:ann"}}).account,
+            "certificate CN=x");
+  // The subject counts first, and two names of two tables are one too many.
+  EXPECT_EQ(found({.person = "certificate CN=bob", .also = {"certificate DNS:ann.lab"}}).account,
+            "identity b");
+  tables[1].certificates.push_back("DNS:bob.lab");
+  const auto book = identity_book::make(tables, device_named);
+  ASSERT_TRUE(book.ok());
+  const auto both = book->find(
+      {.person = "certificate CN=x", .also = {"certificate DNS:bob.lab", "certificate DNS:ann.lab"}}, usual);
+  ASSERT_FALSE(both.ok());
+  EXPECT_NE(both.error().message.find("has names of [identity.b] and of [identity.a]"), std::string::npos);
+}
+
 TEST_F(identity_book_test, others_are_each_for_themselves_with_what_the_default_says) {
   EXPECT_EQ(found(user(bob)).account, "user " + std::to_string(bob));
   EXPECT_EQ(found(user(bob)).sessions, std::nullopt);

@@ -87,8 +87,10 @@ constexpr identity_key keys[]{
     {"tokens", "a list of names of named tokens", "whoever comes over a network with one of these tokens",
      "[\"ci\"]", [](auto& i, const given_value& v) { return set_names(i.tokens, v); },
      [](const auto& i) { return joined(i.tokens, ","); }},
-    {"certificates", "a list of subjects of certificates, as \"CN=alice,O=lab\"",
-     "whoever shows such a certificate", "[\"CN=alice,O=lab\"]",
+    {"certificates",
+     "a list of subjects of certificates, as \"CN=alice,O=lab\", or of their alternative names, as "
+     "\"DNS:alice.lab\", \"email:alice@lab\" or \"URI:spiffe://lab/alice\"",
+     "whoever shows such a certificate; its subject counts first", "[\"CN=alice,O=lab\"]",
      [](auto& i, const given_value& v) { return set_names(i.certificates, v); },
      [](const auto& i) { return joined(i.certificates, " "); }},
     {"sessions", "a number from 1 to 100000", "sessions that run at once; its further ones wait", "4",

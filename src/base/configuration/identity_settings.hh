@@ -36,7 +36,8 @@ inline constexpr std::string_view default_identity = "default";
 
 struct identity_settings {
   std::string name;
-  // Who: of local sockets, by name or number; of named tokens, the name; of certificates, the subject.
+  // Who: of local sockets, by name or number; of named tokens, the name; of certificates, the subject or an
+  // alternative name.
   std::vector<std::string> users, groups, tokens, certificates;
   std::optional<std::uint32_t> sessions;       ///< that run at once
   std::optional<std::uint32_t> waiting;        ///< that wait for that

@@ -29,6 +29,7 @@ struct certificate_facts {
   std::string problem;      ///< why not
   std::string fingerprint;  ///< of its public key: "SHA256:" and base64, as ssh writes it
   std::string name;         ///< "certificate CN=alice,O=lab": its subject, else its first alternative name
+  std::vector<std::string> also;  ///< its alternative names: "certificate DNS:alice.lab", email:, URI:
 };
 
 /// Bytes to send: the first `used` of `room`, which keeps its size.
@@ -119,7 +120,7 @@ class library {
 };
 
 /// Changes with every change of this file: loader and object belong together.
-inline constexpr const char* library_interface = "outboard tls 1";
+inline constexpr const char* library_interface = "outboard tls 2";
 inline constexpr const char* library_symbol = "outboard_tls_library";
 using library_function = library* (*)(const char* interface);
 

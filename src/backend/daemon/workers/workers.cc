@@ -469,6 +469,7 @@ bool workers::begin_again(worker& w, int wait_status) {
                            .user = w.who.user,
                            .groups = w.who.groups,
                            .by_munge = w.who.by_munge,
+                           .also = w.who.also,
                            .has = w.has};
   if (!assign(**started, session).ok()) {
     kill_if_there((*started)->id, SIGKILL);

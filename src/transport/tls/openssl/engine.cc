@@ -189,6 +189,7 @@ certificate_facts openssl_engine::certificate() const {
   if (!facts.trusted) facts.problem = describe_verdict(verdict, theirs.get());
   facts.fingerprint = fingerprint_of(theirs.get());
   facts.name = "certificate " + name_of(theirs.get());
+  for (const std::string& one : alternatives_of(theirs.get())) facts.also.push_back("certificate " + one);
   return facts;
 }
 

@@ -5,6 +5,7 @@
 #include <openssl/sslerr.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -34,6 +35,18 @@ std::string first_alternative(X509* certificate) {
   }
   GENERAL_NAMES_free(names);
   return text;
+}
+
+/// "DNS:alice.lab" of one name; empty: it is of another kind, or cannot be shown as it is.
+std::string as_person(GENERAL_NAME* name) {
+  int kind = 0;
+  const auto* value = static_cast<const ASN1_STRING*>(GENERAL_NAME_get0_value(name, &kind));
+  const char* word = kind == GEN_DNS ? "DNS:" : kind == GEN_EMAIL ? "email:" : kind == GEN_URI ? "URI:" : "";
+  if (*word == '\0' || !value) return {};
+  const auto* bytes = reinterpret_cast<const char*>(ASN1_STRING_get0_data(value));
+  const std::string text(bytes, static_cast<std::size_t>(ASN1_STRING_length(value)));
+  const bool shown = std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+  return shown && !text.empty() ? word + text : "";
 }
 
 /// What is wrong with the certificate that this thread has looked at last. OpenSSL no longer has it when the
@@ -69,6 +82,18 @@ std::string name_of(X509* certificate) {
                      XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
   const std::string subject = drained(out.get());
   return subject.empty() ? first_alternative(certificate) : subject;
+}
+
+std::vector<std::string> alternatives_of(X509* certificate) {
+  std::vector<std::string> found;
+  auto* names =
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
+  for (int i = 0; names && i < sk_GENERAL_NAME_num(names); ++i) {
+    if (std::string one = as_person(sk_GENERAL_NAME_value(names, i)); !one.empty())
+      found.push_back(std::move(one));
+  }
+  GENERAL_NAMES_free(names);
+  return found;
 }
 
 std::string time_text(const ASN1_TIME* time) {
@@ -130,13 +155,14 @@ std::string describe_failure() {
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
       return "it asks for a client certificate; name one in [certificates] client and client_key";
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
-      return "it does not know the authority that signed our certificate";
+      return "it does not know the authority that signed our certificate; show one that its client_authority "
+             "has signed ([certificates] client)";
     case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
       return "it says that our certificate has expired; renew it, or look at both machines' clocks";
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
     case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-      return "it does not accept our certificate";
+      return "it does not accept our certificate; ask its administrator for another one";
     case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
     case SSL_R_BINDER_DOES_NOT_VERIFY:
     case SSL_R_BAD_EXTENSION:

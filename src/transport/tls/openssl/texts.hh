@@ -5,6 +5,7 @@
 #include <openssl/x509.h>
 
 #include <string>
+#include <vector>
 
 namespace outboard::transport::tls {
 
@@ -13,6 +14,10 @@ std::string fingerprint_of(X509* certificate);
 /// "CN=alice,O=lab", or the first alternative name ("DNS:gpubox", "URI:spiffe://…") where the subject is
 /// empty.
 std::string name_of(X509* certificate);
+/// Its alternative names that can name somebody: "DNS:alice.lab", "email:alice@lab",
+/// "URI:spiffe://lab/alice". Those with bytes that a text would not show are left out, so that none looks
+/// like another one.
+std::vector<std::string> alternatives_of(X509* certificate);
 /// Why a certificate is not trusted.
 std::string describe_verdict(long code, X509* certificate);
 /// For SSL_CTX_set_verify: keeps why a certificate was not accepted, for describe_failure() in the same
