@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/configuration/settings.hh"
 #include "base/machine.hh"
 #include "base/schemes.hh"
 #include "tool/ask.hh"
@@ -15,6 +16,7 @@
 #include "tool/locate.hh"
 #include "tool/text.hh"
 #include "tool/verbs.hh"
+#include "transport/tls/known_servers.hh"
 
 namespace outboard::tool {
 namespace {
@@ -33,18 +35,22 @@ std::vector<std::string> library_places() {
   return {"/usr/lib/" + look_at_machine().architecture + "-linux-gnu", "/usr/lib64"};
 }
 
-void add_libraries(json& mounts, const std::string& folder) {
-  // Some programs ask for the name without a version.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> names{
+void add_libraries(json& mounts, const std::string& folder, bool profilers) {
+  // Some programs ask for the name without a version. What encrypts is looked for beside the library that
+  // needs it.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> names{
       {{"libcuda.so.1", "libcuda.so.1"},
        {"libcuda.so.1", "libcuda.so"},
        {"libnvidia-ml.so.1", "libnvidia-ml.so.1"},
        {"libnvidia-ml.so.1", "libnvidia-ml.so"},
-       {"libOutboardOpenCL.so.1", "libOutboardOpenCL.so.1"}}};
+       {"libOutboardOpenCL.so.1", "libOutboardOpenCL.so.1"},
+       {"outboard-tls.so", "outboard-tls.so"},
+       {"libcupti.so.12", "libcupti.so.12"},
+       {"libcupti.so.13", "libcupti.so.13"}}};
   const std::vector<std::string> places = library_places();
   for (const auto& [file, name] : names) {
     const std::string path = folder + "/" + std::string(file);
-    if (::access(path.c_str(), R_OK) != 0) continue;
+    if (::access(path.c_str(), R_OK) != 0 || (!profilers && file.starts_with("libcupti"))) continue;
     for (const std::string& place : places)
       mounts.push_back(mount_of(path, place + "/" + std::string(name), true));
   }
@@ -65,7 +71,35 @@ void add_socket(json& mounts, const std::string& url) {
   mounts.push_back(mount_of(shared ? path : folder, shared ? path : folder, false));
 }
 
-constexpr const char* token_inside = "/run/outboard-token";
+/// A file of this user's that the container's programs read, where the setting names one.
+void add_file(json& mounts, json& environment, std::string_view key, const std::string& path) {
+  if (path.empty()) return;
+  const setting* s = find_setting(key);
+  const std::string inside = "/run/outboard-" + std::string(s->name);
+  mounts.push_back(mount_of(std::filesystem::absolute(path), inside, true));
+  environment.push_back(std::string(s->variable) + "=" + inside);
+}
+
+/// The lines of this user's known servers that are about these; in a container nobody would keep them.
+std::string lines_of_known(const config& c, const std::vector<std::string>& servers) {
+  const std::string& named = c.certificates.known_servers;
+  const auto text =
+      transport::tls::read_known(named.empty() ? transport::tls::default_known_servers() : named);
+  std::string lines;
+  if (!text.ok()) return lines;
+  for (const std::string& url : servers) {
+    const std::string server(address_of(url));
+    for (const auto& known : transport::tls::find_known(*text, server))
+      lines += transport::tls::line_of_known(server, known.fingerprint) + "\n";
+  }
+  return lines;
+}
+
+/// Beside the description, because an engine of another user could not read the file in a home folder. Empty:
+/// nothing is known, or the description goes to the standard output. It is no secret.
+std::string known_beside(const std::string& output) {
+  return output == "-" ? "" : std::filesystem::path(output).replace_extension(".known_servers").string();
+}
 
 /// How many devices the server lends; 0: it does not say.
 std::size_t devices_of(const config& c, const std::vector<std::string>& servers) {
@@ -76,10 +110,11 @@ std::size_t devices_of(const config& c, const std::vector<std::string>& servers)
   return list.is_array() ? list.size() : 0;
 }
 
+/// `known`: a file with the servers' fingerprints; empty: there is none.
 json description(const config& c, const std::string& libraries, const std::vector<std::string>& servers,
-                 std::size_t devices) {
+                 std::size_t devices, const std::string& known) {
   json mounts = json::array();
-  add_libraries(mounts, libraries);
+  add_libraries(mounts, libraries, c.cupti);
   add_icd(mounts, libraries);
   std::string list;
   for (const std::string& url : servers) {
@@ -87,10 +122,12 @@ json description(const config& c, const std::string& libraries, const std::vecto
     if (traits_of(url).has_socket_file) add_socket(mounts, url);
   }
   json common = {"OUTBOARD_SERVER=" + list};
-  if (!c.token_file.empty()) {
-    mounts.push_back(mount_of(std::filesystem::absolute(c.token_file), token_inside, true));
-    common.push_back(std::string("OUTBOARD_TOKEN_FILE=") + token_inside);
-  }
+  if (c.tls != tls_choice::automatic) common.push_back("OUTBOARD_TLS=" + std::string(name(c.tls)));
+  add_file(mounts, common, "token_file", c.token_file);
+  add_file(mounts, common, "certificates.client", c.certificates.client);
+  add_file(mounts, common, "certificates.client_key", c.certificates.client_key);
+  add_file(mounts, common, "certificates.server_authority", c.certificates.server_authority);
+  add_file(mounts, common, "certificates.known_servers", known);
   json all = json::array();
   all.push_back({{"name", "all"}, {"containerEdits", {{"env", common}}}});
   for (std::size_t i = 0; i < devices; ++i) {
@@ -104,6 +141,11 @@ json description(const config& c, const std::string& libraries, const std::vecto
           {"devices", all}};
 }
 
+bool write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  return static_cast<bool>(file << text << std::flush);
+}
+
 }  // namespace
 
 int verb_cdi(const common_flags& common, const std::string& action, const std::string& output) {
@@ -114,13 +156,15 @@ int verb_cdi(const common_flags& common, const std::string& action, const std::s
   const auto libraries = find_library_folder(common.library);
   if (!libraries.ok()) return complain(exit_failed, libraries.error().message);
   const std::vector<std::string> servers = c->servers.empty() ? std::vector{default_endpoint()} : c->servers;
+  // Asked first: a server that proves itself is known from then on.
   const std::size_t devices = devices_of(*c, servers);
-  const std::string text = printed_json(description(*c, *libraries, servers, devices));
+  const std::string lines = lines_of_known(*c, servers);
+  const std::string known = lines.empty() ? "" : known_beside(output);
+  const std::string text = printed_json(description(*c, *libraries, servers, devices, known));
   if (output == "-") return print(text);
   std::error_code problem;
   std::filesystem::create_directories(std::filesystem::path(output).parent_path(), problem);
-  std::ofstream file(output);
-  if (!(file << text << std::flush)) {
+  if (!write_file(output, text) || (!known.empty() && !write_file(known, lines))) {
     return complain(exit_failed,
                     "cannot write " + output + "; as root it can be, or name another place with --output");
   }

@@ -4,6 +4,7 @@ wheel in a fresh environment; the checkers of Debian and rpm. As root, with mmde
 usage: packages_test.py FOLDER    with the files of scripts/release
 environment: OUTBOARD_TEST_PROGRAM: a CUDA program that ends with "PASS ..." (tests/programs/vector_add)"""
 import re
+import shutil
 import time
 import unittest
 
@@ -47,8 +48,16 @@ class Packages(unittest.TestCase):
         self.assertIn('device = "cpu"', settings.read_text())
         Root.inside("dpkg", "-r", "outboard-server", "outboard-opencl-icd", "outboard")
         self.assertTrue(settings.exists(), "files of /etc stay until purge")
+        # What the service, whose user exists while it runs, has kept: keys, tokens, code of clients.
+        for name in ("lib", "cache"):
+            kept = Root.folder / f"var/{name}/private/outboard"
+            kept.mkdir(parents=True)
+            (kept / "outboard-kept").touch()
+            (Root.folder / f"var/{name}/outboard").symlink_to("private/outboard")
         Root.inside("dpkg", "-P", "outboard-server", "outboard-opencl-icd", "outboard")
-        left = run("find", Root.folder / "usr", Root.folder / "etc", Root.folder / "lib/systemd", "-name", "*outboard*").stdout
+        self.assertFalse([name for name in ("lib", "cache") if (Root.folder / f"var/{name}/outboard").is_symlink()])
+        left = run("find", *(Root.folder / name for name in ("usr", "etc", "lib/systemd", "var/lib/private", "var/cache/private")),
+                   "-name", "*outboard*", check=False).stdout
         self.assertEqual(left, "")
 
     def test_an_upgrade_lets_sessions_be(self):
@@ -96,9 +105,10 @@ class Packages(unittest.TestCase):
         user = "outboard-test"
         run("useradd", "--create-home", user)
         self.addCleanup(run, "userdel", "--remove", user)
-        with Engine(Root.folder / "program") as engine:
-            self.assertRegex(engine.run_program(), r"(?m)^PASS ")
-            self.assertRegex(engine.run_program_as(user), r"(?m)^PASS ")
+        for over in ("unix", "tcp"):
+            with self.subTest(over), Engine(Root.folder / "program", over) as engine:
+                self.assertRegex(engine.run_program(), r"(?m)^PASS ")
+                self.assertRegex(engine.run_program_as(user), r"(?m)^PASS ")
 
     def test_images_are_made_of_the_packages(self):
         with Engine(Root.folder / "program") as engine:
@@ -109,10 +119,39 @@ class Packages(unittest.TestCase):
             self.assertLess(engine.size("client") - base, 25e6, "compressed, above its base")
             said = engine.podman("run", "--rm", "-v", f"{Root.folder}/program:/program:ro", "client", "run", "--device", "cpu", "--", "/program")
             self.assertRegex(said.stdout, r"(?m)^PASS ")
+            self.server_keeps_its_key(engine)
+
+    def server_keeps_its_key(self, engine):
+        """In the volume: a later container is the same server, and knows the same named tokens."""
+        token = engine.token("server")
+
+        def fingerprint(volume, *more):
+            engine.podman("run", "-d", "--name", "server", "--network=none", "-v", f"{token}:/etc/outboard/token:ro",
+                          "-v", f"{volume}:/var/lib/outboard", "server")
+            try:
+                for _ in range(100):
+                    said = engine.podman("logs", "server")
+                    if found := re.search(r"SHA256:[A-Za-z0-9+/]{43}", said.stdout + said.stderr):
+                        for words in more:
+                            engine.podman("exec", "server", *words)
+                        return found.group()
+                    time.sleep(0.1)
+                raise AssertionError(said.stdout + said.stderr)
+            finally:
+                engine.podman("rm", "-f", "-t", "5", "server")
+
+        first = fingerprint("state", ("outboard", "token", "create", "lab-a"))
+        self.assertEqual(fingerprint("state", ("outboard", "token", "revoke", "lab-a")), first)
+        self.assertNotEqual(fingerprint("another"), first)
 
     def test_debian_finds_nothing(self):
         done = run("lintian", "--fail-on", "error,warning", "--allow-root", *FILES.glob("*.changes"), check=False)
         self.assertEqual((done.returncode, re.findall(r"(?m)^[EW]: .*", done.stdout)), (0, []), done.stdout)
+
+    @unittest.skipUnless(shutil.which("rpmlint"), "no rpmlint")
+    def test_rpmlint_finds_nothing(self):
+        done = run("rpmlint", "-c", SOURCES / "packaging/rpm/rpmlint.toml", *sorted(FILES.glob("*.rpm")), check=False)
+        self.assertEqual((done.returncode, re.findall(r"(?m)^\S+: [EW]: .*", done.stdout)), (0, []), done.stdout)
 
     def test_the_list_of_what_is_inside(self):
         import json

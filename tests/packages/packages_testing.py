@@ -4,6 +4,7 @@ that ends with "PASS ..."."""
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -68,8 +69,8 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 """
 
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, program, over="unix"):
+        self.program, self.over = program, over
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="outboard-podman-"))
         self.folder.chmod(0o755)
         (self.folder / "containers.conf").write_text(self.SETTINGS)
@@ -88,28 +89,65 @@ events_logger = "file"
 
     def __enter__(self):
         self.podman("import", "-q", Root.base, "localhost/base:1")
-        installed = Root.folder / "usr"
+        self.outboard = Root.folder / "usr/bin/outboard"
         self.server = None
-        if (installed / "bin/outboard").exists():
-            socket = self.folder / "socket"
-            socket.mkdir()
-            settings = self.folder / "serve.toml"
-            settings.write_text('allow_users = ["*"]\n')
-            url = f"unix:{socket}/s"
-            serve = [installed / "bin/outboard", "serve", "--device", "cpu", "--listen", url, "--config", settings]
-            self.server = subprocess.Popen(serve, stderr=subprocess.DEVNULL)
-            while not os.path.exists(f"{socket}/s"):
-                assert self.server.poll() is None
-                time.sleep(0.05)
-            run(installed / "bin/outboard", "cdi", "generate", "--server", url,
-                "--output", self.folder / "cdi/outboard.json")
+        if self.outboard.exists():
+            self.serve()
+            self.describe()
         return self
 
-    WITH_DEVICES = ["run", "--rm", "--network=none", "--device", "outboard.dev/gpu=all"]
+    def serve(self):
+        """On a socket for everybody, or as a server of the network: encrypted, and for those who know the token."""
+        flags, settings = [], self.folder / "serve.toml"
+        if self.over == "unix":
+            (self.folder / "socket").mkdir()
+            self.url = f"unix:{self.folder}/socket/s"
+            settings.write_text('allow_users = ["*"]\n')
+        else:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                self.url = "tcp:127.0.0.1:%d" % free.getsockname()[1]
+            settings.write_text('tls = "require"\n')
+            flags = ["--token-file", self.token("server")]
+        environment = {**os.environ, "STATE_DIRECTORY": str(self.folder / "state"), "CACHE_DIRECTORY": str(self.folder / "cache")}
+        serve = [self.outboard, "serve", "--device", "cpu", "--listen", self.url, "--config", settings, *flags]
+        self.server = subprocess.Popen(serve, stderr=subprocess.DEVNULL, env=environment)
+        for _ in range(200):
+            if run(self.outboard, "devices", "--server", self.url, *self.as_client("server"), check=False).returncode == 0:
+                return
+            assert self.server.poll() is None
+            time.sleep(0.05)
+        raise AssertionError("the server does not answer")
+
+    def token(self, name, owner="root"):
+        """A file of the token that this user may read."""
+        path = self.folder / f"{name}.token"
+        path.write_text("a secret of sixteen\n")
+        path.chmod(0o600)
+        shutil.chown(path, owner)
+        return path
+
+    def as_client(self, name):
+        if self.over == "unix":
+            return []
+        settings = self.folder / f"{name}.toml"
+        settings.write_text(f'tls = "require"\ntoken_file = "{self.folder}/{name}.token"\n'
+                            f'[certificates]\nknown_servers = "{self.folder}/known"\n')
+        return ["--config", settings]
+
+    def describe(self):
+        if self.over != "unix":
+            self.token("client")
+        run(self.outboard, "cdi", "generate", "--server", self.url, *self.as_client("client"),
+            "--output", self.folder / "cdi/outboard.json")
+
+    @property
+    def with_devices(self):
+        network = "none" if self.over == "unix" else "host"
+        return ["run", "--rm", f"--network={network}", "--device", "outboard.dev/gpu=all"]
 
     def run_program(self):
         mount = f"{self.program}:/program:ro"
-        return self.podman(*self.WITH_DEVICES, "-v", mount, "localhost/base:1", "/program").stdout
+        return self.podman(*self.with_devices, "-v", mount, "localhost/base:1", "/program").stdout
 
     def run_program_as(self, user):
         """Without root: with the user's own storage."""
@@ -117,7 +155,9 @@ events_logger = "file"
         settings = home / "containers.conf"
         shutil.copy(self.folder / "containers.conf", settings)
         program = shutil.copy(self.program, home / "program")
-        words = " ".join(self.WITH_DEVICES)
+        if self.over != "unix":
+            self.token("client", user)
+        words = " ".join(self.with_devices)
         script = (f"cd && export CONTAINERS_CONF={settings} XDG_RUNTIME_DIR=$HOME/run && mkdir -p run && "
                   f"podman import -q {Root.base} localhost/base:1 >/dev/null && "
                   f"podman {words} -v {program}:/program:ro localhost/base:1 /program; "

@@ -12,7 +12,7 @@ class Cdi(DaemonTest):
         super().setUp()
         self.library = pathlib.Path(self.folder, "lib")
         self.library.mkdir()
-        for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        for name in ("libcuda.so.1", "libnvidia-ml.so.1", "outboard-tls.so", "libcupti.so.12", "libcupti.so.13"):
             (self.library / name).touch()
 
     def generate(self, *flags):
@@ -34,6 +34,8 @@ class Cdi(DaemonTest):
         for place in (f"/usr/lib/{machine}-linux-gnu", "/usr/lib64"):
             self.assertEqual(mounts[f"{place}/libcuda.so.1"]["hostPath"], str(self.library / "libcuda.so.1"))
             self.assertIn("ro", mounts[f"{place}/libcuda.so"]["options"])
+            for name in ("outboard-tls.so", "libcupti.so.12", "libcupti.so.13"):
+                self.assertEqual(mounts[f"{place}/{name}"]["hostPath"], str(self.library / name))
         socket = os.path.dirname(daemon.unix[5:])
         self.assertEqual(mounts[socket]["hostPath"], socket, "the folder: a server that starts anew makes a new socket")
 
@@ -46,6 +48,24 @@ class Cdi(DaemonTest):
         inside = next(line.split("=")[1] for line in environment if line.startswith("OUTBOARD_TOKEN_FILE="))
         mount = next(m for m in spec["containerEdits"]["mounts"] if m["containerPath"] == inside)
         self.assertEqual(mount["hostPath"], str(token))
+
+    def test_what_a_server_elsewhere_is_believed_by(self):
+        folder = pathlib.Path(self.folder)
+        settings, known, spec = folder / "o.toml", folder / "known", folder / "cdi/outboard.json"
+        known.write_text("gpubox.invalid:26882 SHA256:one\nother:26882 SHA256:two\n")
+        settings.write_text('server = "tcp:gpubox.invalid"\ntls = "require"\ncupti = false\n[certificates]\n'
+                            f'known_servers = "{known}"\nclient = "/c.pem"\nclient_key = "/c.key"\nserver_authority = "/a.pem"\n')
+        done = run("cdi", "generate", "--library", self.library, "--output", spec, "--config", settings)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        described = json.loads(spec.read_text())
+        environment = dict(line.split("=", 1) for line in described["devices"][0]["containerEdits"]["env"])
+        mounts = {mount["containerPath"]: mount["hostPath"] for mount in described["containerEdits"]["mounts"]}
+        self.assertEqual(environment["OUTBOARD_TLS"], "require")
+        for name, path in (("CLIENT_CERTIFICATE", "/c.pem"), ("CLIENT_KEY", "/c.key"), ("SERVER_AUTHORITY", "/a.pem"),
+                           ("KNOWN_SERVERS", str(folder / "cdi/outboard.known_servers"))):
+            self.assertEqual(mounts[environment["OUTBOARD_" + name]], path)
+        self.assertEqual((folder / "cdi/outboard.known_servers").read_text(), "gpubox.invalid:26882 SHA256:one\n")
+        self.assertFalse([path for path in mounts if "cupti" in path])
 
     def test_it_writes_a_file_and_says_how_to_go_on(self):
         path = pathlib.Path(self.folder, "cdi", "outboard.json")
