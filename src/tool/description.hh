@@ -20,6 +20,7 @@ struct described_verb {
   std::string name, about;
   std::vector<described_flag> flags;
   std::string operand;  ///< what stands behind them, as a flag's value; empty: nothing
+  std::string details;  ///< of a verb: what it does, in Markdown
 };
 
 struct described_command {
@@ -39,5 +40,8 @@ status write_pages(const described_command& c, const std::string& folder);
 
 /// docs/verbs.md.
 std::string verbs_document(const described_command& c);
+
+/// The table of verbs in docs/command.md.
+std::string verbs_table(const described_command& c);
 
 }  // namespace outboard::tool

@@ -14,6 +14,7 @@
 #include "tool/description.hh"
 #include "tool/exit_status.hh"
 #include "tool/text.hh"
+#include "tool/verb_details.hh"
 #include "tool/verbs.hh"
 
 namespace outboard::tool {
@@ -287,7 +288,7 @@ const CLI::App* find_verb(const CLI::App& app, std::string_view name) {
 bool is_shown_to_users(const CLI::App* verb) { return !verb->get_group().empty(); }
 
 described_verb describe_verb(const CLI::App& verb) {
-  described_verb described{verb.get_name(), verb.get_description(), {}, {}};
+  described_verb described{verb.get_name(), verb.get_description(), {}, {}, {}};
   for (const CLI::Option* option : verb.get_options()) {
     if (option->get_group().empty()) continue;
     described_flag flag{{}, option->get_type_name(), option->get_description()};
@@ -305,11 +306,24 @@ described_verb describe_verb(const CLI::App& verb) {
 
 described_command describe(const CLI::App& app) {
   described_command c{describe_verb(app), app.get_footer(), {}};
-  for (const CLI::App* verb : app.get_subcommands(is_shown_to_users)) c.verbs.push_back(describe_verb(*verb));
+  for (const CLI::App* verb : app.get_subcommands(is_shown_to_users)) {
+    c.verbs.push_back(describe_verb(*verb));
+    c.verbs.back().details = details_of(verb->get_name());
+  }
   return c;
 }
 
-/// Hidden, for packages and documents: `outboard help --manual [VERB]`, `--document`, `--pages FOLDER`.
+/// Below the flags of each verb's help.
+void add_details(CLI::App& app) {
+  for (CLI::App* verb : app.get_subcommands([](CLI::App* each) { return is_shown_to_users(each); })) {
+    const std::string before = verb->get_footer();
+    verb->footer(before + (before.empty() ? "" : "\n\n") +
+                 wrapped("`" + verb->get_name() + "` " + details_without_links(verb->get_name()) + "."));
+  }
+}
+
+/// Hidden, for packages and documents: `outboard help --manual [VERB]`, `--document`, `--table`, `--pages
+/// FOLDER`.
 std::optional<int> print_pages(const CLI::App& app, std::string_view what, const std::string& argument) {
   const described_command c = describe(app);
   if (what == "--pages") {
@@ -317,6 +331,7 @@ std::optional<int> print_pages(const CLI::App& app, std::string_view what, const
     return written.ok() ? exit_good : complain(exit_failed, written.error().message);
   }
   if (what == "--document") return print(verbs_document(c));
+  if (what == "--table") return print(verbs_table(c));
   if (what != "--manual") return std::nullopt;
   const auto verb = std::ranges::find(c.verbs, argument, &described_verb::name);
   return print(manual_page(c, verb == c.verbs.end() ? nullptr : &*verb));
@@ -400,6 +415,7 @@ int command(int argc, char** argv) {
   CLI::App* const opencl_verb = add_opencl_list(app, common, opencl_library);
   CLI::App* const token_verb = add_token(app, common, token);
   CLI::App* const worker_verb = add_worker(app, worker);
+  add_details(app);
   if (const auto status = answer_other_word(app, argc, argv)) return *status;
   const int program = find_program(*run_verb, argc, argv);
   if (const auto status = parse(app, *run_verb, common, std::min(program, argc), argv)) return *status;

@@ -10,6 +10,7 @@
 #include "base/joined.hh"
 #include "base/version.hh"
 #include "tool/description.hh"
+#include "tool/verb_details.hh"
 
 namespace outboard::tool {
 namespace {
@@ -73,6 +74,7 @@ std::string manual_page(const described_command& c, const described_verb* verb) 
                                                           : fmt::format(" \\fI{}\\fR", of.operand);
   out += fmt::format(".SH SYNOPSIS\n\\fB{}{}\\fR {}{}\n", c.itself.name, verb ? " " + verb->name : "", rest,
                      operand);
+  if (verb) out += ".SH DESCRIPTION\n\\&" + escaped(details_without_links(verb->name)) + ".\n";
   if (!verb) out += verbs(c);
   out += options(of.flags);
   if (!verb) {
@@ -121,6 +123,16 @@ std::string verbs_document(const described_command& c) {
         value += letter == '|' ? std::string(", ") : std::string(1, letter);
       out += fmt::format("| `{}` | {} | {} |\n", joined(flag.names, "`, `"), value, flag.about);
     }
+  }
+  return out;
+}
+
+std::string verbs_table(const described_command& c) {
+  std::string out = "| verb | does |\n|---|---|\n";
+  for (const described_verb& verb : c.verbs) {
+    // Of several words one is chosen, and a bar would end the cell.
+    const bool one_word = !verb.operand.empty() && verb.operand.find('|') == verb.operand.npos;
+    out += fmt::format("| `{}{}` | {} |\n", verb.name, one_word ? " " + verb.operand : "", verb.details);
   }
   return out;
 }
