@@ -25,7 +25,7 @@ std::string host_of(std::string_view url) {
   return host.substr(0, host.rfind(':'));
 }
 
-std::string cure_of_token(const config& c, const std::string& url) {
+std::string command_of_token(const config& c, const std::string& url) {
   const std::string own = resolved_path("~/.config/outboard/token", "");
   const bool local = traits_of(url).has_socket_file;
   if (c.token_file.empty() && (local || is_there(own)))
@@ -35,7 +35,7 @@ std::string cure_of_token(const config& c, const std::string& url) {
                : "scp " + shell_word(host_of(url)) + ":" + servers_token + " " + to;
 }
 
-std::string cure_by_start(const std::string& url) {
+std::string command_of_start(const std::string& url) {
   constexpr const char* start = "systemctl start outboard";
   if (traits_of(url).leaves_host) {
     const std::string host = host_of(url);
@@ -48,6 +48,26 @@ std::string cure_by_start(const std::string& url) {
     return std::string("sudo ") + start;
   }
   return "outboard serve --listen " + shell_word(url);
+}
+
+/// What a refusal is about; without a reason of the server's it is TLS, or the socket's credentials.
+std::string_view section_of_refusal(const std::string& url, const error& why) {
+  using enum wire::refusal_reason;
+  switch (static_cast<wire::refusal_reason>(why.reason)) {
+    case token:
+      return "docs/command.md#who-gets-in";
+    case protocol:
+    case malformed:
+    case question:
+      return "docs/install.md";
+    case device:
+    case window:
+    case devices:
+      return "docs/command.md#what-clients-see";
+    case busy:
+      return "docs/command.md#identities";
+  }
+  return traits_of(url).leaves_host ? "docs/command.md#encryption" : "docs/command.md#who-gets-in";
 }
 
 }  // namespace
@@ -64,27 +84,39 @@ std::string shell_word(std::string_view text) {
   return quoted + "'";
 }
 
-std::string cure_by_package(std::string_view product_wanted) {
+cure cure_by_package(std::string_view product_wanted) {
   const std::string version(product_wanted.substr(product_wanted.find(' ') + 1));
+  const bool by_apt = is_there("/usr/bin/apt");
+  const std::string_view about =
+      by_apt ? "docs/install.md#debian-ubuntu" : "docs/install.md#systems-with-rpm";
   // It may be a server's word.
   if (version.empty() || version.size() > 32 || version.find_first_not_of("0123456789.") != version.npos)
-    return "";
-  return is_there("/usr/bin/apt") ? "sudo apt install ./outboard_" + version + "_amd64.deb"
-                                  : "sudo rpm -U outboard-" + version + "-1.x86_64.rpm";
+    return {"", about};
+  return {by_apt ? "sudo apt install ./outboard_" + version + "_amd64.deb"
+                 : "sudo rpm -U outboard-" + version + "-1.x86_64.rpm",
+          about};
 }
 
-std::string cure_of_silence(const config& c, const std::string& url, const error& why) {
+cure cure_of_silence(const config& c, const std::string& url, const error& why) {
+  if (why.next == action::reconnect)
+    return {command_of_start(url), "docs/how-to/gpu-box.md#if-it-does-not-work"};
   // Whoever comes by MUNGE needs none: the sentence says what it is.
-  if (why.reason == static_cast<int>(wire::refusal_reason::token))
-    return c.munge.on && c.token_file.empty() ? "" : cure_of_token(c, url);
-  return why.next == action::reconnect ? cure_by_start(url) : "";
+  const bool munge = c.munge.on && c.token_file.empty();
+  const bool token = !munge && why.reason == static_cast<int>(wire::refusal_reason::token);
+  return {token ? command_of_token(c, url) : "", section_of_refusal(url, why)};
 }
 
-std::string cure_of_token_file(const config& c) {
+cure cure_of_token_file(const config& c) {
   struct stat about {};
   const bool open = ::stat(c.token_file.c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
                     about.st_uid == ::geteuid() && (about.st_mode & 077) != 0;
-  return open ? "chmod 600 " + shell_word(c.token_file) : "";
+  return {open ? "chmod 600 " + shell_word(c.token_file) : "", "docs/command.md#who-gets-in"};
 }
+
+cure cure_of_no_place() { return {"", "docs/command.md#identities"}; }
+
+cure cure_of_no_device() { return {"", "docs/command.md#what-clients-see"}; }
+
+cure cure_of_transports() { return {"", "docs/extending.md#a-transport"}; }
 
 }  // namespace outboard::tool

@@ -10,14 +10,29 @@
 
 namespace outboard::tool {
 
-/// Installs the package of this product ("outboard 0.1.0"), ours or a server's; empty: that is no version.
-std::string cure_by_package(std::string_view product_wanted);
+struct cure {
+  std::string command;     ///< empty: no single command mends that
+  std::string_view about;  ///< the section of the documents; empty: none says more. tests/house/sections.py
+};
 
-/// The server at `url` gave `why` in the place of an answer. Empty: no single command mends that.
-std::string cure_of_silence(const config& c, const std::string& url, const error& why);
+/// Installs the package of this product ("outboard 0.1.0"), ours or a server's. No command: that is no
+/// version.
+cure cure_by_package(std::string_view product_wanted);
 
-/// The token file that `c` names cannot be used. Empty: its mode is not what is wrong.
-std::string cure_of_token_file(const config& c);
+/// The server at `url` gave `why` in the place of an answer.
+cure cure_of_silence(const config& c, const std::string& url, const error& why);
+
+/// The token file that `c` names cannot be used. No command: its mode is not what is wrong.
+cure cure_of_token_file(const config& c);
+
+/// The server begins no session for this client now.
+cure cure_of_no_place();
+
+/// The server, or this machine, has no device of the kind that was asked for.
+cure cure_of_no_device();
+
+/// The transports cannot be made of the configuration.
+cure cure_of_transports();
 
 /// One word for a shell: quoted where it must be.
 std::string shell_word(std::string_view text);

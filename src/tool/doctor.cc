@@ -26,7 +26,7 @@ using nlohmann::json;
 
 struct fault {
   std::string text;  ///< a plain sentence
-  std::string cure;  ///< the one command that mends it; empty: there is none
+  cure mended_by;
 };
 
 /// What was found, and what is wrong with it.
@@ -34,7 +34,7 @@ struct findings {
   json facts = json::object();
   std::vector<fault> wrong;
 
-  void add(std::string text, std::string cure = "") { wrong.push_back({std::move(text), std::move(cure)}); }
+  void add(std::string text, cure by) { wrong.push_back({std::move(text), std::move(by)}); }
 };
 
 void look_at_front_end(const common_flags& common, findings& f) {
@@ -57,7 +57,7 @@ void look_at_transports(const config& c, findings& f) {
   if (transports.ok()) {
     for (const std::string_view scheme : transports->schemes()) list.push_back(scheme);
   } else {
-    f.add(transports.error().message);
+    f.add(transports.error().message, cure_of_transports());
   }
   f.facts["transports"] = list;
 }
@@ -83,7 +83,8 @@ void look_at_own_devices(const config& c, findings& f) {
     } else {
       list.push_back({{"kind", name(choice)}, {"problem", device.error().message}});
       // No GPU here is what most clients are: only what was asked for by name is wrong when it is missing.
-      if (c.device == choice || choice == device_choice::cpu) f.add(device.error().message);
+      if (c.device == choice || choice == device_choice::cpu)
+        f.add(device.error().message, cure_of_no_device());
     }
   }
   // The first that there is is taken.
@@ -116,9 +117,9 @@ void look_at_servers(const config& c, const std::vector<std::string>& servers, f
                 "; the protocol fits, but the same version on both sides is safer",
             cure_by_package(answer->product));
     }
-    if (const std::string why = why_no_place(*answer); !why.empty()) f.add(why);
+    if (const std::string why = why_no_place(*answer); !why.empty()) f.add(why, cure_of_no_place());
     if (get(get(about, "device"), "devices").empty()) {
-      f.add("server " + url + " has no device");
+      f.add("server " + url + " has no device", cure_of_no_device());
     }
     list.push_back({{"url", url}, {"answer", std::move(about)}});
   }
@@ -292,6 +293,8 @@ bool on_cpu_alone(const json& facts) {
       own, [](const json& device) { return get(device, "taken") == true && get(device, "kind") == "cpu"; });
 }
 
+std::string pointer_to(const cure& c) { return c.about.empty() ? "" : " (see " + std::string(c.about) + ")"; }
+
 void print_findings(const findings& f) {
   const json& j = f.facts;
   std::printf("%s\n", text_of(j["product"]).c_str());
@@ -319,10 +322,11 @@ void print_findings(const findings& f) {
                              : "servers");
     for (const json& server : j["servers"]) print_server(server);
   }
-  for (const fault& each : f.wrong) std::printf("wrong: %s\n", clean_line(each.text).c_str());
-  if (!f.wrong.empty() && !f.wrong.front().cure.empty())
+  for (const fault& each : f.wrong)
+    std::printf("wrong: %s%s\n", clean_line(each.text).c_str(), pointer_to(each.mended_by).c_str());
+  if (!f.wrong.empty() && !f.wrong.front().mended_by.command.empty())
     std::printf("%s mends it: %s\n", f.wrong.size() == 1 ? "this" : "of the first line, this",
-                clean_line(f.wrong.front().cure).c_str());
+                clean_line(f.wrong.front().mended_by.command).c_str());
   if (f.wrong.empty())
     std::printf("%s\n", on_cpu_alone(j) ? "it works, but only on the cpu device" : "nothing is wrong");
 }
@@ -331,8 +335,10 @@ void print_findings(const findings& f) {
 int print_cure(const findings& f) {
   if (f.wrong.empty()) return exit_good;
   const fault& first = f.wrong.front();
-  if (first.cure.empty()) return complain(exit_failed, first.text + "; no single command mends that");
-  std::printf("%s\n", clean_line(first.cure).c_str());
+  const std::string& command = first.mended_by.command;
+  if (command.empty())
+    return complain(exit_failed, first.text + "; no single command mends that" + pointer_to(first.mended_by));
+  std::printf("%s\n", clean_line(command).c_str());
   return exit_failed;
 }
 
@@ -356,13 +362,15 @@ int verb_doctor(const common_flags& common, bool only_cure) {
   }
   if (only_cure) return print_cure(f);
   if (common.json) {
-    json sentences = json::array(), cures = json::array();
+    json sentences = json::array(), cures = json::array(), sections = json::array();
     for (const fault& each : f.wrong) {
       sentences.push_back(each.text);
-      cures.push_back(each.cure.empty() ? json() : json(each.cure));
+      cures.push_back(each.mended_by.command.empty() ? json() : json(each.mended_by.command));
+      sections.push_back(each.mended_by.about);
     }
     f.facts["wrong"] = sentences;
     f.facts["cures"] = cures;
+    f.facts["sections"] = sections;
     std::fputs(printed_json(f.facts).c_str(), stdout);
   } else {
     print_findings(f);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t width_of_terminals = 100;
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> all_details{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 12> all_details{{
     {"serve",
      "lends this machine's devices on each `--listen URL` (default: `unix:$RUNTIME_DIRECTORY/outboard.sock`, "
      "for root `unix:/run/outboard/outboard.sock`, else in `$XDG_RUNTIME_DIR/outboard`). Its log says which "
@@ -35,6 +35,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> all_deta
      "It names what is wrong, which section of the documents is about it and, if one command mends the first "
      "fault, that command (`--fix` prints only that command)"},
     {"reload", "makes a server read its configuration again ([reading it again](#reading-it-again))"},
+    {"replace",
+     "has another worker go on with a session while its program runs ([replace the worker of a running "
+     "session](how-to/replace-workers.md))"},
     {"settings",
      "shows every setting, its value here, and the file and line, variable or flag that set it; `--example` "
      "prints a configuration with all defaults"},
