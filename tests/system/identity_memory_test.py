@@ -3,6 +3,7 @@
 and what a dead one held is free at once."""
 import os
 import sys
+import time
 import unittest
 
 from outboard_testing import SystemTest, run, wait_until
@@ -41,8 +42,8 @@ OUT_OF_MEMORY = 2
 
 
 class IdentityMemory(SystemTest):
-    def program(self, url):
-        process = self.start([sys.executable, "-c", SCRIPT], url, stdin=-1)
+    def program(self, url, **more):
+        process = self.start([sys.executable, "-c", SCRIPT], url, stdin=-1, **more)
         self.wait_for_line(process, "ready")
         return process
 
@@ -76,6 +77,26 @@ class IdentityMemory(SystemTest):
             process.kill()
         self.sessions_are_gone(daemon)
         self.nothing_is_left(daemon)
+
+    def test_the_memory_of_a_revoked_token_is_back_within_ten_seconds(self):
+        tokens = ["--tokens-file", f"{self.folder}/tokens"]
+        daemon = self.serve(*tokens, config=CONFIG.replace(f'users = ["{os.geteuid()}"]', 'tokens = ["ann", "bob"]'))
+        for name in ("ann", "bob"):
+            done = run("token", "create", name, *tokens)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.token_file(done.stdout.strip(), name=name)
+        self.assertTrue(wait_until(lambda: run("devices", "--server", daemon.tcp, "--token-file", f"{self.folder}/bob").returncode == 0))
+        hers, his = (self.program(daemon.tcp, OUTBOARD_TOKEN_FILE=f"{self.folder}/{name}") for name in ("ann", "bob"))
+        self.assertEqual(self.ask(hers, MEMORY), (0, 0, MEMORY))
+        self.assertEqual(self.ask(his, 1)[0], OUT_OF_MEMORY)
+        began = time.monotonic()
+        self.assertEqual(run("token", "revoke", "ann", *tokens).returncode, 0)
+        self.assertTrue(wait_until(lambda: self.ask(his, MEMORY)[0] == 0, 10))
+        print(f"what a revoked token held is free after {time.monotonic() - began:.2f} s")
+        self.assertEqual(len(daemon.sessions()), 1)
+        for process in (hers, his):
+            process.kill()
+        self.sessions_are_gone(daemon)
 
     def test_a_new_limit_counts_for_those_that_run(self):
         daemon = self.serve(config=CONFIG)

@@ -9,8 +9,9 @@ import sys
 import threading
 import unittest
 
-from outboard_testing import (GREETING, LIBRARY, PRELOAD, SANITIZED, SystemTest, clean_environment, frame, greeting_payload, program,
-                              program_environment, run_program, through_run)
+from faulty_link import FaultyLink
+from outboard_testing import (GREETING, LIBRARY, PRELOAD, RESUMED, SANITIZED, Daemon, SystemTest, clean_environment, frame, greeting_payload,
+                              program, program_environment, run_program, through_run, wait_until)
 
 RUN_FAILED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 NO_DEVICE, NO_IMAGE = 100, 209
@@ -197,6 +198,23 @@ class WrongThings(SystemTest):
         done = subprocess.run(["env", f"LD_PRELOAD={libraries}", "sh", "-c", "echo out"], capture_output=True, text=True,
                               env=program_environment("unix:/nonexistent"), timeout=60)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "out\n", ""))
+
+    def test_a_session_that_its_server_does_not_know_any_more(self):
+        """As after a restart behind a proxy: the secret of the session is worth nothing there."""
+        daemon = self.serve(config=RESUMED)
+        link = FaultyLink(daemon.tcp)
+        self.addCleanup(link.close)
+        client = self.start(program("interrupted", 100000, 0), link.url)
+        self.assertTrue(wait_until(lambda: [s for s in daemon.sessions() if s["memory_bytes"]], 20))
+        pathlib.Path(self.folder, "other").mkdir()
+        other = Daemon(f"{self.folder}/other", config=RESUMED, device="cpu", listen=["tcp:127.0.0.1:0"])
+        self.addCleanup(other.kill)
+        host, _, port = other.tcp.removeprefix("tcp:").rpartition(":")
+        link.upstream = (host, int(port))
+        link.reset_all()
+        out, err = client.communicate(timeout=30)
+        self.assertNotEqual(client.returncode, 0, out)
+        self.says(err, "restart the program")
 
 
 if __name__ == "__main__":

@@ -79,6 +79,14 @@ class Handshake(DaemonTest):
         self.assertEqual(refused_lines(daemon), count)
         self.assertEqual(daemon.workers(), [])
 
+    def test_an_old_client_is_told_to_install_the_same_version(self):
+        client = Client(self.serve().tcp)
+        kind, payload = client.say_hello(ADMIN, protocol=1)
+        self.assertEqual(kind, REFUSAL)
+        reason, message = client.refusal(payload)
+        self.assertEqual(reason, "protocol")
+        self.assertRegex(message, r"^protocol 1 of outboard test is not spoken by .*; install the same version on both sides$")
+
     def test_a_length_of_two_to_the_62_in_a_text_is_refused(self):
         daemon = self.serve()
         body = bytearray(hello_payload(SESSION))

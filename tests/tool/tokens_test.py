@@ -139,6 +139,9 @@ class Tokens(DaemonTest):
         reason, message = self.refusal_of(daemon.tcp, ann)
         self.assertEqual(reason, "token")
         self.assertRegex(message, r'the token "ann" expired on \d{4}-\d\d-\d\d \d\d:\d\d UTC; ask .* for a new one')
+        done = run("devices", "--server", daemon.tcp, "--token-file", self.token_file(ann.decode()))
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (REFUSED, 1), done.stderr)
+        self.assertIn("ask the server's administrator for a new one", done.stderr)
         self.assertEqual([(t["name"], t["state"]) for t in json.loads(self.token("list", "--json").stdout)], [("ann", "expired")])
 
     def test_an_identity_does_not_reach_anothers_session(self):

@@ -61,9 +61,11 @@ handshake::state handshake::hello_complete() {
   received_ = 0;
   if (!hello.ok()) return refuse(wire::refusal_reason::malformed, hello.error().message);
   if (hello->protocol < wire::protocol_min || hello->protocol > wire::protocol_max) {
-    return refuse(wire::refusal_reason::protocol,
-                  fmt::format("protocol {} of {} is not spoken by {}, which speaks {} to {}", hello->protocol,
-                              hello->product, product, wire::protocol_min, wire::protocol_max));
+    return refuse(
+        wire::refusal_reason::protocol,
+        fmt::format("protocol {} of {} is not spoken by {}, which speaks {} to {}; install the same version "
+                    "on both sides",
+                    hello->protocol, hello->product, product, wire::protocol_min, wire::protocol_max));
   }
   if ((hello->features & ~features_) != 0) {
     return refuse(wire::refusal_reason::protocol,
