@@ -60,6 +60,28 @@ class Packages(unittest.TestCase):
                    "-name", "*outboard*", check=False).stdout
         self.assertEqual(left, "")
 
+    @unittest.skipUnless(shutil.which("systemd-nspawn"), "no systemd-nspawn")
+    def test_systemd_starts_the_service(self):
+        """The unit as it is installed, with a token that it is handed: it serves, is reloaded, and keeps nothing of a crash."""
+        Root.inside("dpkg", "-i", *(f"/packages/{path.name}" for path in FILES.glob("outboard*.deb")))
+        etc = Root.folder / "etc/outboard"
+        (etc / "outboard.toml").write_text('listen = ["tcp:127.0.0.1"]\n' + (etc / "outboard.toml").read_text())
+        (etc / "token").write_text("a secret of sixteen\n")
+        (etc / "token").chmod(0o600)
+        local, network = "--server unix:/run/outboard/outboard.sock", "--server tcp:127.0.0.1"
+        token = "--token-file /etc/outboard/token"
+        said = Root.boot("systemctl is-active outboard.service", f"outboard run {local} {token} -- /program",
+                         f"outboard run {network} {token} -- /program", f"outboard devices {network} || echo refused $?",
+                         "grep core /proc/$(systemctl show -p MainPID --value outboard)/limits",
+                         "systemctl reload outboard && systemctl is-active outboard", "outboard token create ann >/dev/null 2>&1",
+                         "ls -l /var/lib/private/outboard", "systemctl stop outboard; systemctl show -p Result outboard")
+        self.assertEqual(len(re.findall(r"(?m)^PASS ", said)), 2, said)
+        self.assertEqual(len(re.findall(r"(?m)^active$", said)), 2, said)
+        self.assertIn("refused 4", said)
+        self.assertRegex(said, r"(?m)^Max core file size +0 +0 ")
+        self.assertRegex(said, r"(?m)^-rw------- .* tokens$")
+        self.assertIn("Result=success", said)
+
     def test_an_upgrade_lets_sessions_be(self):
         debs = [f"/packages/{path.name}" for path in FILES.glob("*.deb")]
         Root.inside("dpkg", "-i", *debs)
