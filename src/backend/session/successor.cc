@@ -45,7 +45,7 @@ void successor::listen() {
     const auto wish = body_of<leave_message>((*message)->payload);
     CHECK((*message)->kind == control_kind::leave && wish && (*message)->descriptor);
     CHECK(!named_.load());  // the daemon waits for the answer to one before the next
-    auto channel = attach_(successor_scheme, std::move((*message)->descriptor));
+    auto channel = attach_(successor_scheme(), std::move((*message)->descriptor));
     if (!channel.ok()) {
       answer(channel.error().message);
       continue;

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "backend/session/session_image.hh"
+#include "base/schemes.hh"
 
 namespace outboard::backend {
 
@@ -20,8 +21,10 @@ namespace outboard::backend {
 using attach_connection =
     std::function<result<std::unique_ptr<transport::connection>>(const std::string& scheme, unique_fd)>;
 
-/// The transport of what the daemon gives the two workers.
-inline constexpr const char* successor_scheme = "unix";
+/// The scheme of what the daemon gives the two workers: a local socket.
+inline std::string successor_scheme() {
+  return std::string(scheme_with(&scheme_traits::has_socket_file).name);
+}
 
 /// In the worker that has a session: waits for the daemon's wish that another one goes on with it. Owned by
 /// main(), outlives the session. is_named() from any thread; the rest by the session's main thread.

@@ -23,7 +23,7 @@ std::array<unique_fd, 2> make_pair_of(int kind) {
 }
 
 result<std::unique_ptr<transport::connection>> attach(const std::string& scheme, unique_fd fd) {
-  EXPECT_EQ(scheme, successor_scheme);
+  EXPECT_EQ(scheme, successor_scheme());
   return transport::make_unix()->attach(std::move(fd));
 }
 
@@ -38,7 +38,7 @@ struct workers {
     EXPECT_TRUE(
         send_control(daemon.get(), control_kind::leave, payload_of(leave_message{250}), channel[0].get())
             .ok());
-    second = std::make_unique<predecessor>(*attach(successor_scheme, std::move(channel[1])));
+    second = std::make_unique<predecessor>(*attach(successor_scheme(), std::move(channel[1])));
     woken.get_future().wait();
   }
 
@@ -110,8 +110,8 @@ TEST(successor, refuses_before_anything_is_given_and_can_be_asked_again) {
 
 TEST(predecessor, does_not_go_on_with_a_session_that_the_first_has_kept) {
   auto channel = make_pair_of(SOCK_STREAM);
-  const auto first = *attach(successor_scheme, std::move(channel[0]));
-  predecessor second(*attach(successor_scheme, std::move(channel[1])));
+  const auto first = *attach(successor_scheme(), std::move(channel[0]));
+  predecessor second(*attach(successor_scheme(), std::move(channel[1])));
   const auto until = transport::clock::now() + 10s;
   ASSERT_TRUE(send_image(*first, some_image(), until).ok());
   ASSERT_TRUE(second.receive().ok());
@@ -121,8 +121,8 @@ TEST(predecessor, does_not_go_on_with_a_session_that_the_first_has_kept) {
 
 TEST(predecessor, goes_on_where_the_first_has_died_with_everything_given) {
   auto channel = make_pair_of(SOCK_STREAM);
-  auto first = *attach(successor_scheme, std::move(channel[0]));
-  predecessor second(*attach(successor_scheme, std::move(channel[1])));
+  auto first = *attach(successor_scheme(), std::move(channel[0]));
+  predecessor second(*attach(successor_scheme(), std::move(channel[1])));
   ASSERT_TRUE(send_image(*first, some_image(), transport::clock::now() + 10s).ok());
   ASSERT_TRUE(second.receive().ok());
   first.reset();
@@ -131,8 +131,8 @@ TEST(predecessor, goes_on_where_the_first_has_died_with_everything_given) {
 
 TEST(predecessor, takes_no_image_of_impossible_size) {
   auto channel = make_pair_of(SOCK_STREAM);
-  const auto first = *attach(successor_scheme, std::move(channel[0]));
-  predecessor second(*attach(successor_scheme, std::move(channel[1])));
+  const auto first = *attach(successor_scheme(), std::move(channel[0]));
+  predecessor second(*attach(successor_scheme(), std::move(channel[1])));
   const std::array<std::uint64_t, 2> sizes{~0ull, 0};
   const iovec part{const_cast<std::uint64_t*>(sizes.data()), sizeof sizes};
   ASSERT_EQ(first->send({&part, 1}).status, transport::io::done);

@@ -124,7 +124,7 @@ result<client_link> take_client(const worker_options& options, const attach_conn
 
 /// Of a session that another worker has: it comes over `channel`, and its client's connection with it.
 result<client_link> inherit_client(const attach_connection& attach, unique_fd channel) {
-  auto between = attach(successor_scheme, std::move(channel));
+  auto between = attach(successor_scheme(), std::move(channel));
   if (!between.ok()) return std::move(between).error();
   client_link made;
   made.before = std::make_unique<predecessor>(std::move(*between));
