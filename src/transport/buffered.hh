@@ -12,6 +12,8 @@ namespace outboard::transport {
 
 class buffered_receiver {
  public:
+  static constexpr std::size_t capacity = 64 << 10;
+
   explicit buffered_receiver(connection& from) : from_(from) {}
 
   /// done when `into` is full. interrupted only before the first byte and if `interruptible`; closed only
@@ -49,7 +51,7 @@ class buffered_receiver {
 
  private:
   connection& from_;
-  std::array<std::byte, 64 << 10> buffer_;
+  std::array<std::byte, capacity> buffer_;
   std::size_t begin_ = 0, end_ = 0;
 };
 

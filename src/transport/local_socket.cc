@@ -1,5 +1,7 @@
 #include "transport/local_socket.hh"
 
+#include <fcntl.h>
+
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -83,6 +85,18 @@ ssize_t local_connection::take(std::span<std::byte> into) {
     return n - 1;
   }
   return n;
+}
+
+result<shared_stream> local_connection::share() const {
+  if (is_shut()) return failure(describe() + " is closed and cannot go on in another process");
+  if (kept_)
+    return outboard::error{action::retry,
+                           describe() + " holds a descriptor that was not received: not at this point"};
+  shared_stream out;
+  out.scheme = describe().substr(0, describe().find(':'));
+  out.descriptors.emplace_back(::fcntl(descriptor_number(), F_DUPFD_CLOEXEC, 0));
+  if (!out.descriptors.front()) return failure(describe() + ": " + errno_text(errno));
+  return out;
 }
 
 status local_connection::send_descriptor(int fd) { return send_carrier(std::byte{0xfd}, fd, no_deadline); }

@@ -23,6 +23,7 @@ class local_connection : public socket_connection {
 
   const capabilities& what() const override;
   status send_descriptor(int fd) override;
+  result<shared_stream> share() const override;
   result<unique_fd> receive_descriptor(deadline until) override;
   result<peer_identity> peer() const override;
 

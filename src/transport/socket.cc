@@ -193,17 +193,6 @@ result<unique_fd> socket_connection::detach() {
   return std::move(fd_);
 }
 
-result<shared_stream> socket_connection::share() const {
-  if (!fd_ || is_shut()) return failure(name_ + " is closed and cannot go on in another process");
-  if (has_kept())
-    return error{action::retry, name_ + " holds a descriptor that was not received: not at this point"};
-  shared_stream out;
-  out.scheme = name_.substr(0, name_.find(':'));
-  out.descriptors.emplace_back(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!out.descriptors.front()) return failure(name_ + ": " + errno_text(errno));
-  return out;
-}
-
 ssize_t socket_connection::take(std::span<std::byte> into) {
   return ::recv(fd_.get(), into.data(), into.size(), MSG_DONTWAIT);
 }

@@ -28,7 +28,6 @@ class socket_connection : public connection {
   void shutdown() override;
   void set_spin(std::chrono::microseconds budget) override { spin_ = budget; }
   result<unique_fd> detach() override;
-  result<shared_stream> share() const override;
   std::string describe() const override { return name_; }
 
  protected:

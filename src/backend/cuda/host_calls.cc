@@ -29,7 +29,8 @@ struct host_calls::shared {
   std::map<std::uint64_t, waiting> unanswered;
   std::uint64_t last_number = 0;
   bool ended = false;
-  bool served = false;  // the serving thread has been started
+  bool served = false;   // the serving thread has been started
+  bool sending = false;  // it has taken an errand, and not sent it yet
   std::map<const std::byte*, unsigned>
       sent;  // blocks that launches under way have sent: behind how many copies
 
@@ -164,6 +165,11 @@ bool host_calls::waiting() const {
   return !state_->unanswered.empty();
 }
 
+bool host_calls::is_quiet() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->unanswered.empty() && state_->errands.empty() && !state_->sending;
+}
+
 void host_calls::join() {
   if (thread_.joinable()) thread_.join();
 }
@@ -184,19 +190,19 @@ void host_calls::serve() {
       if (state_->ended) return;
       next = std::move(state_->errands.front());
       state_->errands.pop_front();
+      state_->sending = true;
     }
     const bool asks = next.body.what == errand::run;
     // What came before in the stream goes before, too: it may go to the same place.
     if (asks || !next.first.empty()) out_.flush();
     for (const boxed_bytes& b : next.first) out_.send_block(b);
     out_.ask(asks ? next.number : 0, next.body);
-    if (asks) {
-      out_.asked();
-    } else if (next.number) {
-      const std::lock_guard lock(state_->mutex);
-      state_->unanswered.erase(next.number);
-      state_->changed.notify_all();
-    }
+    if (asks) out_.asked();
+    const std::lock_guard lock(state_->mutex);
+    state_->sending = false;
+    if (asks || next.number == 0) continue;
+    state_->unanswered.erase(next.number);
+    state_->changed.notify_all();
   }
 }
 

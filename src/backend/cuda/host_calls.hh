@@ -76,6 +76,8 @@ class host_calls {
   bool answered(std::uint64_t number, std::span<const std::byte> bytes);
   /// Somebody waits for the client.
   bool waiting() const;
+  /// Nobody waits, and everything that was to be told has been sent.
+  bool is_quiet() const;
   /// The session is over: nobody waits any more, nothing is asked.
   void end();
   /// After end(): its thread has ended, and uses nothing any more.

@@ -1,8 +1,11 @@
 // What the handlers of shared things have in common. With the session's turn.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstring>
 
+#include "backend/cuda/driver_call.hh"
 #include "backend/cuda/session.hh"
 
 namespace outboard::backend {
@@ -32,6 +35,17 @@ inline std::optional<shared_thing> seek_shared(call& c, share_class what, const 
 inline std::shared_ptr<const marshal::share_token> offer_shared(call& c, share_class what,
                                                                 const share_about& about, int descriptor) {
   return c.core.broker() ? c.core.broker()->offer(what, about, descriptor) : nullptr;
+}
+
+/// A descriptor of the memory: the one it came with (`piece`), else the driver's.
+inline CUresult export_memory(const api::driver_table& driver, CUmemGenericAllocationHandle memory,
+                              const std::shared_ptr<const unique_fd>& piece, unique_fd& out) {
+  int exported = piece ? ::fcntl(piece->get(), F_DUPFD_CLOEXEC, 0) : -1;
+  const CUresult code = piece ? CUDA_SUCCESS
+                              : call_driver(driver.cuMemExportToShareableHandle, &exported, memory,
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (code == CUDA_SUCCESS && exported < 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  return out.reset(exported), code;
 }
 
 /// A driver's descriptor, as it takes one.

@@ -31,6 +31,7 @@ bool session_core::leave() {
   status could = settle(began + next.patience());
   if (turn_.ended()) return next.refuse("the session ended"), false;
   session_image image;
+  send_mutex_.lock();  // what is sent now would be lost; for ever, if the connection is another worker's
   if (could.ok()) could = save(image);
   if (could.ok()) {
     could = next.give(image);
@@ -38,10 +39,12 @@ bool session_core::leave() {
     next.refuse(could.error().message);
   }
   if (could.ok()) return true;
+  send_mutex_.unlock();
   const std::chrono::duration<double, std::milli> held_up = transport::clock::now() - began;
   log::info("the session stays with this worker: ", could.error().message, " (held up for ", held_up.count(),
             " ms)");
-  leaves_.store(next.is_named());
+  leaves_.store(false);
+  if (next.is_named()) leaves_.store(true);
   return false;
 }
 
@@ -64,12 +67,12 @@ void session_core::each_lane(const std::function<void(lane&)>& visit) {
 bool session_core::lanes_are_idle() {
   return std::ranges::all_of(lanes_, [this](const auto& entry) {
     const lane& l = *entry.second;
-    return l.gone.load(std::memory_order_acquire) || (l.answered.load() && turn_.is_idle(l));
+    const bool rests = l.answered.load() && !l.side.pending() && turn_.is_idle(l);
+    return l.gone.load(std::memory_order_acquire) || rests;
   });
 }
 
 status session_core::settle(transport::deadline until) {
-  finish_side_launches();
   std::unique_ptr<session_api::settling> device;
   auto pause = std::chrono::duration_cast<std::chrono::microseconds>(shortest_pause);
   while (!turn_.ended()) {
@@ -80,11 +83,11 @@ status session_core::settle(transport::deadline until) {
       if (!begun.ok()) return std::move(begun).error();
       device = std::move(*begun);
     }
-    if (idle && device->is_over()) return {};
-    if (read_while_settling()) continue;
+    if (idle && device->is_over()) return side_lanes_.clear(), status();
     if (transport::clock::now() > until) {
       return failure(idle ? "the device is still at work for it" : "a request of it is still under way");
     }
+    if (read_while_settling()) continue;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::duration_cast<std::chrono::microseconds>(longest_pause));
   }
@@ -106,6 +109,8 @@ status session_core::save(session_image& into) {
   };
   for (const frame& f : ahead_) unread(wire::make_frame(f.header, f.payload));
   unread(from_.buffered());
+  if (own.unread.size() > transport::buffered_receiver::capacity)
+    return failure("its client has sent much that waits for other work");
   wire::writer w(into.bytes);
   marshal::put_body(w, own);
   return api_->save(into);

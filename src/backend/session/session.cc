@@ -97,12 +97,15 @@ session_end session_core::end_without_a_word(bool handed_on, std::string why) {
   return {.orderly = handed_on, .why = std::move(why), .stuck = true, .handed_on = handed_on};
 }
 
-/// False: the session stays with the worker that has it; nothing has been said to the client.
+/// An error: the session stays with the worker that has it; nothing has been said to the client.
 status session_core::begin() {
   if (!request_.before) return welcome(), status();
+  mute_.store(true);
   status gone_on = go_on(request_.before->image());
   if (!gone_on.ok()) return request_.before->decline(gone_on.error().message), gone_on;
-  return request_.before->accept();
+  OUTBOARD_TRY(request_.before->accept());
+  mute_.store(false);
+  return {};
 }
 
 session_end session_core::run() {
@@ -197,6 +200,7 @@ void session_core::send_behind(std::span<const std::byte> before, wire::frame_he
   const std::array parts{part(before), part(raw), part(payload), part(bulk)};
   const std::size_t first = before.empty() ? 1 : 0;
   const std::lock_guard lock(send_mutex_);
+  if (mute_.load()) return;
   // The reader notices a lost connection.
   (void)connection_.send(std::span(parts).subspan(first, (bulk.empty() ? 3 : 4) - first));
 }

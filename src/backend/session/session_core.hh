@@ -97,7 +97,7 @@ class session_core {
   status begin();
   void wish_to_leave();
   static session_end end_without_a_word(bool handed_on, std::string why);
-  bool wants_to_leave() const { return leaves_.load(std::memory_order_relaxed); }
+  bool wants_to_leave() const { return leaves_.load(std::memory_order_acquire); }
   bool leave();
   bool read_while_settling();
   bool lanes_are_idle();
@@ -140,6 +140,7 @@ class session_core {
   transport::buffered_receiver from_;
   std::deque<frame> ahead_;  // read while the turn's holder was inside the driver
   std::atomic<bool> executing_{false}, reading_ahead_{false};
+  std::atomic<bool> mute_{false};    // another worker's is the connection still
   std::atomic<bool> leaves_{false};  // the daemon wishes that another worker goes on
   frame at_hand_;                    // with the turn
   reading_pace pace_;                // with the turn

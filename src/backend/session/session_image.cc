@@ -12,6 +12,7 @@ constexpr std::uint64_t most_descriptors = 1u << 20;
 /// The images of modules are most of it.
 constexpr std::uint64_t most_bytes = 16ull << 30;
 constexpr std::uint64_t longest_word = 4096;
+constexpr std::size_t step = 16u << 20;
 
 status receive_all(transport::connection& from, std::span<std::byte> into, transport::deadline until) {
   const transport::io got = transport::receive_whole(from, into, until);
@@ -45,8 +46,11 @@ result<session_image> receive_image(transport::connection& from, transport::dead
   OUTBOARD_TRY(receive_all(from, std::as_writable_bytes(std::span(sizes)), until));
   if (sizes[0] > most_bytes || sizes[1] > most_descriptors) return failure("a session of impossible size");
   session_image image;
-  image.bytes.resize(sizes[0]);
-  OUTBOARD_TRY(receive_all(from, image.bytes, until));
+  while (image.bytes.size() < sizes[0]) {  // memory is taken as bytes come
+    const std::size_t had = image.bytes.size(), more = std::min<std::size_t>(sizes[0] - had, step);
+    image.bytes.resize(had + more);
+    OUTBOARD_TRY(receive_all(from, std::span(image.bytes).subspan(had), until));
+  }
   for (std::uint64_t i = 0; i < sizes[1]; ++i) {
     auto descriptor = from.receive_descriptor(until);
     if (!descriptor.ok()) return std::move(descriptor).error();

@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 
 /// A copy of module images and of variables; what the device holds is not copied.
 constexpr auto time_to_give = 30s;
+/// For the other worker to be there: it may open a device.
+constexpr auto time_to_start = 60s;
 /// For the other worker to make everything again: it loads modules, and compiles them perhaps.
 constexpr auto time_to_make = 120s;
 
@@ -51,6 +53,12 @@ void successor::listen() {
       continue;
     }
     channel_ = std::move(*channel);
+    // It opens its device, perhaps, and takes nothing before it has.
+    const auto there = receive_word(*channel_, transport::clock::now() + time_to_start);
+    if (!there.ok()) {
+      answer("the other worker did not start: " + there.error().message);
+      continue;
+    }
     patience_ = std::chrono::milliseconds(wish->milliseconds);
     named_.store(true);
     wake_();
@@ -83,7 +91,8 @@ void successor::refuse(const std::string& why) {
 }
 
 status predecessor::receive() {
-  auto image = receive_image(*channel_, transport::clock::now() + time_to_give);
+  OUTBOARD_TRY(send_word(*channel_, "", transport::clock::now() + time_to_give));
+  auto image = receive_image(*channel_, transport::clock::now() + time_to_start + time_to_give);
   if (!image.ok()) return std::move(image).error();
   image_ = std::move(*image);
   return {};

@@ -12,11 +12,9 @@ CUresult offer_block(call& c, const marshal::share_block_body& body, kept_offer&
   if ((out = memory.offer_of(body.address))) return CUDA_SUCCESS;
   const auto piece = memory.shareable(body.address, body.size);
   if (!piece) return CUDA_ERROR_INVALID_VALUE;
-  int exported = -1;
-  const CUresult code = call_driver(c.driver().cuMemExportToShareableHandle, &exported, piece->memory,
-                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-  if (code != CUDA_SUCCESS) return code;
-  const unique_fd fd(exported);
+  unique_fd fd;
+  if (const CUresult code = export_memory(c.driver(), piece->memory, piece->piece, fd); code != CUDA_SUCCESS)
+    return code;
   share_about about{piece->mapped, piece->offset, body.size, {}, {}};
   name_device(c, piece->device, about);
   out = offer_shared(c, share_class::memory, about, fd.get());

@@ -39,6 +39,7 @@ struct shareable_piece {
   std::uint64_t mapped = 0, offset = 0;
   std::int32_t device = 0;
   std::uint64_t context = 0;
+  std::shared_ptr<const unique_fd> piece = {};  ///< as mapping has it
 };
 
 /// A stream-ordered allocation: the request that would make it again, at the same address or not at all.

@@ -11,7 +11,7 @@ std::optional<shareable_piece> memory_map::shareable(std::uint64_t address, std:
   const mapping& m = std::prev(at)->second;
   const std::uint64_t offset = address - m.address;
   if (m.imported || m.memory == 0 || offset >= m.size || size > m.size - offset) return std::nullopt;
-  return shareable_piece{m.memory, m.size, offset, m.device, m.context};
+  return shareable_piece{m.memory, m.size, offset, m.device, m.context, m.piece};
 }
 
 std::shared_ptr<const marshal::share_token> memory_map::offer_of(std::uint64_t address) const {

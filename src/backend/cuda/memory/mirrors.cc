@@ -147,8 +147,10 @@ bool mirrors::vacant(std::uint64_t address, std::uint64_t size) const {
 CUresult mirrors::share(const marshal::host_share_body& wanted, std::uint64_t context, unique_fd& memory) {
   const auto file = std::make_shared<const unique_fd>(make_sealed_file(wanted.size, "outboard-pinned"));
   if (!*file) return CUDA_ERROR_OPERATING_SYSTEM;
+  unique_fd theirs(::fcntl(file->get(), F_DUPFD_CLOEXEC, 0));
+  if (!theirs) return CUDA_ERROR_OPERATING_SYSTEM;
   const CUresult code = share_file(wanted, context, file);
-  if (code == CUDA_SUCCESS) memory.reset(::fcntl(file->get(), F_DUPFD_CLOEXEC, 0));
+  if (code == CUDA_SUCCESS) memory = std::move(theirs);
   return code;
 }
 

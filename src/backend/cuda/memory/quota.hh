@@ -50,6 +50,7 @@ class quota {
   void graph_launched();
   /// A graph has memory of its own on this device from now on.
   void graph_memory_on(std::int32_t device) { graph_devices_.insert(device); }
+  bool graphs_have_memory() const { return !graph_devices_.empty(); }
   /// What the device's free memory is for this session, of `free` bytes that there are.
   std::uint64_t free_of(std::int32_t device, std::uint64_t free);
 

@@ -84,6 +84,7 @@ status cuda_session::restore(session_image& image, wire::reader& from) {
   OUTBOARD_TRY(map_host_memory(c, image, all.host));
   OUTBOARD_TRY(carry_out_again(c, all.rest));
   OUTBOARD_TRY(fill_variables(c, all.variables));
+  quota_.settle();
   for (const tombstone_part& t : all.tombstones) {
     if (!objects_.fail(t.id, t.code)) return failure("the session came malformed");
   }

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/replace/parts.hh"
+#include "backend/cuda/sharing.hh"
 
 namespace outboard::backend {
 namespace {
@@ -29,8 +30,8 @@ class device_settling final : public session_api::settling {
 
   bool is_over() override {
     session_.outgoing_copies().flush();
-    return marks_are_over() && streams_are_over() && !session_.host().waiting() &&
-           session_.outgoing_copies().empty();
+    return marks_are_over() && streams_are_over() && session_.host().is_quiet() &&
+           session_.outgoing_copies().empty() && tell_output();
   }
 
  private:
@@ -38,6 +39,16 @@ class device_settling final : public session_api::settling {
     std::uint64_t context = 0;
     CUevent event = nullptr;
   };
+
+  /// What kernels have printed comes out when one waits for them; nobody has to wait any more.
+  bool tell_output() {
+    for (const mark& m : marks_) {
+      if (session_.unseen().possible() && session_.enter_context(own_.own, m.context) == CUDA_SUCCESS)
+        (void)call_driver(session_.driver().cuCtxSynchronize);
+    }
+    own_.it.core.send_output();
+    return true;
+  }
 
   CUresult add_mark(std::uint64_t context) {
     const api::driver_table& d = session_.driver();
@@ -70,13 +81,11 @@ class device_settling final : public session_api::settling {
 
 status add_device_memory(call& c, session_image& into, cuda_part& all) {
   for (const mapping& m : c.session.memory().all()) {
-    int exported = m.piece ? ::fcntl(m.piece->get(), F_DUPFD_CLOEXEC, 0) : -1;
-    const CUresult code = m.piece ? CUDA_SUCCESS
-                                  : call_driver(c.driver().cuMemExportToShareableHandle, &exported, m.memory,
-                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-    if (code != CUDA_SUCCESS || exported < 0)
+    unique_fd piece;
+    const CUresult code = export_memory(c.driver(), m.memory, m.piece, piece);
+    if (code != CUDA_SUCCESS)
       return failure(failed_for("memory of the device cannot leave its process", code));
-    all.device.push_back({m.address, m.size, m.context, m.ticket, m.device, into.add(unique_fd(exported))});
+    all.device.push_back({m.address, m.size, m.context, m.ticket, m.device, into.add(std::move(piece))});
   }
   return {};
 }

@@ -47,7 +47,6 @@ status add_variables(call& c, std::uint64_t id, std::uint64_t context, bool with
     if (v.space == marshal::variable_space::managed) return failure("it has managed variables");
     place where;
     const CUresult found = find(c, id, v.name, where);
-    if (found == CUDA_ERROR_NOT_FOUND || where.size == 0) continue;  // the driver has left it out
     if (found != CUDA_SUCCESS) return failure(failed_for("the variable " + v.name, found));
     variable_part part{id, context, v.name, where.address, {}};
     if (with_content) {

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "backend/cuda/driver_call.hh"
+#include "backend/cuda/graph/graph_handles.hh"
 #include "backend/cuda/replace/parts.hh"
 
 namespace outboard::backend {
@@ -60,6 +61,14 @@ std::string memory_stays(call& c) {
   return {};
 }
 
+std::string graphs_stay(call& c) {
+  for (const std::uint64_t id : c.objects().ids(handle_kind::graph_exec)) {
+    const exec_needs* const needs = needs_of(c, id);
+    if (needs && !needs->fed.empty()) return "a launch of a graph is on its way";
+  }
+  return c.session.limits().graphs_have_memory() ? "it has graphs that allocate memory" : "";
+}
+
 /// A recorded event knows a time, which another worker could not.
 std::string times_stay(call& c) {
   const api::driver_table& d = c.driver();
@@ -67,10 +76,10 @@ std::string times_stay(call& c) {
     const server_object& object = *c.objects().at(id);
     auto* const event = static_cast<CUevent>(object.native);
     float none = 0;
-    if (c.session.enter_context(c.own, object.records.front().context) == CUDA_SUCCESS &&
-        call_driver(d.cuEventElapsedTime, &none, event, event) == CUDA_SUCCESS) {
+    if (c.session.enter_context(c.own, object.records.front().context) != CUDA_SUCCESS) continue;
+    // One that has no time, or was never recorded, is not valid here; one that is under way is not ready.
+    if (call_driver(d.cuEventElapsedTime, &none, event, event) != CUDA_ERROR_INVALID_HANDLE)
       return "it has recorded events that measure time";
-    }
   }
   return {};
 }
@@ -88,6 +97,7 @@ std::string what_stays(call& c) {
   });
   if (modes) return "a thread of it captures in another mode";
   std::string why = objects_stay(c);
+  if (why.empty()) why = graphs_stay(c);
   if (why.empty()) why = memory_stays(c);
   if (why.empty()) why = times_stay(c);
   return why;

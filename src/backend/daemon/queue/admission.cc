@@ -67,6 +67,7 @@ void workers::end_identity(const std::string& identity, const std::string& why) 
   for (const auto& [id, w] : workers_) {
     if (!w->session || w->who.person != identity) continue;
     w->ended_because = why;
+    kill_successor(*w);
     kill_if_there(id, SIGKILL);
   }
 }
@@ -85,6 +86,7 @@ void workers::look_again(const std::function<result<share_ptr>(const proven_iden
     auto has = look(w->who);
     if (!has.ok()) {
       w->ended_because = has.error().message;
+      kill_successor(*w);
       kill_if_there(id, SIGKILL);
       continue;
     }

@@ -56,6 +56,7 @@ void workers::not_replaced(worker& w, const std::string& why) {
   about.why = why;
   if (const auto other = workers_.find(std::exchange(w.successor, 0)); other != workers_.end())
     end_soon(other->first, std::chrono::seconds(1));
+  warm_up_soon(w);  // that one may have been warm
 }
 
 /// It has ended before it could go on with a session, whose worker hears that from the socket between them.
@@ -77,8 +78,11 @@ result<workers::worker*> workers::find_replaceable(std::uint64_t session) {
     if (!w->session || w->session->id != session) continue;
     if (w->successor) return failure("another worker is about to go on with it already");
     if (!w->session->serving || !w->exit) return failure("it has not begun yet");
-    if (w->hold && w->hold->state != CU_PROCESS_STATE_RUNNING) return failure("it is locked");
-    if (!w->ended_because.empty() || w->client_gone) return failure("it is about to end");
+    if (!w->cuda) return failure("OpenCL sessions stay with their worker");
+    if (w->door) return failure("its client comes over a network that may break: such sessions stay");
+    if (w->hold && (w->hold->state != CU_PROCESS_STATE_RUNNING || w->hold->is_held()))
+      return failure("it is locked");
+    if (!w->ended_because.empty() || w->client_gone || w->end) return failure("it is about to end");
     return w.get();
   }
   return failure("there is no such session");
@@ -89,9 +93,9 @@ status workers::replace(std::uint64_t session, std::chrono::milliseconds patienc
   auto found = find_replaceable(session);
   if (!found.ok()) return std::move(found).error();
   worker& w = **found;
-  worker* other = w.cuda ? find_warm(w.key) : nullptr;
+  worker* other = find_warm(w.key);
   if (!other) {
-    auto started = start_worker(w.driver, w.cuda ? readiness::cold : readiness::opencl, w.owner);
+    auto started = start_worker(w.driver, readiness::cold, w.owner);
     if (!started.ok()) return std::move(started).error();
     other = *started;
   }
@@ -119,14 +123,12 @@ status workers::lead_together(worker& w, worker& other, std::chrono::millisecond
   return send_control(w.exit.get(), control_kind::leave, payload_of(leave), (*between)[1].get());
 }
 
-/// The worker has ended, and the other one has its session, or nobody has: then that one ends, too, and says
-/// why.
-bool workers::pass_session(worker& w) {
-  const auto at = workers_.find(w.successor);
-  if (w.successor == 0 || at == workers_.end()) return false;
-  worker& other = *at->second;
+/// The other worker has the client: the first has let go, and is about to end.
+void workers::take_session_over(worker& w, worker& other) {
   loop_.forget(std::exchange(w.connection_watch, 0));
-  other.predecessor = 0;
+  if (watcher_) watcher_->session_over(w.process.process);
+  w.successor = other.predecessor = 0;
+  w.handed_on = true;
   other.session = std::move(w.session);
   w.session.reset();
   other.session->worker = other.process.process;
@@ -140,15 +142,26 @@ bool workers::pass_session(worker& w) {
   other.images = w.images;
   other.seal = w.seal;
   other.connection = std::move(w.connection);
+  other.client_gone = w.client_gone;
   if (const status watched = watch_client(other); !watched.ok())
     log::debug("the end of session ", other.session->id,
                " will be noticed by its worker alone: ", watched.error().message);
   if (other.goes_on) begin_to_serve(other, std::move(other.activity));
-  if (!w.ended_because.empty()) {
-    other.ended_because = std::move(w.ended_because);
-    other.client_gone = w.client_gone;
-    end_soon(other.id, std::chrono::seconds(0));
-  }
+  end_soon(w.id, std::chrono::seconds(1));
+}
+
+/// Nobody goes on with a session that is to end.
+void workers::kill_successor(const worker& w) {
+  if (w.successor) kill_if_there(w.successor, SIGKILL);
+}
+
+/// The worker has ended before the other one has said that it serves. If the first has let go, the other says
+/// so next; if it has not, that one ends, too, and says why. False: the session ends here.
+bool workers::pass_session(worker& w) {
+  const auto at = workers_.find(w.successor);
+  if (w.successor == 0 || at == workers_.end()) return false;
+  if (w.end || w.client_gone || !w.ended_because.empty()) return kill_successor(w), false;
+  take_session_over(w, *at->second);
   return true;
 }
 

@@ -56,6 +56,7 @@ struct workers::worker {
   std::optional<control_reader> exit_reader;  ///< of what it answers
   worker_id successor = 0;                    ///< who is to go on with it
   worker_id predecessor = 0;                  ///< whose session this is to go on with
+  bool handed_on = false;                     ///< its session is another's: it is about to end
   bool goes_on = false;               ///< the client is its own already, though the other has not ended
   std::string account;                ///< whose memory it counts in `slot`
   std::optional<std::uint32_t> slot;  ///< none: its identity has no limit

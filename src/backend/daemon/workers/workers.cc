@@ -342,8 +342,11 @@ status workers::on_message(worker& w, control_message& m) {
     w.ready = *ready;
     if (!w.session) warm_up_soon(w);  // more of a burst, one after the other
   } else if (m.kind == control_kind::serving && w.predecessor && !w.goes_on) {
+    const auto before = workers_.find(w.predecessor);
+    if (before == workers_.end()) return nonsense();
     w.goes_on = true;
     w.activity = std::move(m.descriptor);
+    take_session_over(*before->second, w);
   } else {
     if (m.kind != control_kind::serving || !w.session || w.session->serving) return nonsense();
     begin_to_serve(w, std::move(m.descriptor));
@@ -368,6 +371,7 @@ void workers::begin_to_serve(worker& w, unique_fd activity) {
 void workers::on_breach(worker& w, const std::string& why) {
   log::warn("worker ", w.process.process, " is ended: ", why);
   w.problem = "the server ended its worker: " + why;
+  kill_successor(w);
   kill_if_there(w.id, SIGKILL);
 }
 
@@ -421,11 +425,12 @@ void workers::reap() {
 
 void workers::ended(worker& w, int wait_status) {
   w.reader->read_last();
+  if (w.exit_reader) w.exit_reader->read_last();
   const bool was_session = w.session.has_value();
   if (was_session && w.session->serving && watcher_) watcher_->session_over(w.process.process);
   if (was_session) {
     if (!pass_session(w) && !begin_again(w, wait_status)) ended_session(w, wait_status);
-  } else if (w.predecessor) {
+  } else if (w.predecessor || w.handed_on) {
     forget_successor(w, wait_status);
   } else {
     pool_.remove(w.id);
@@ -453,6 +458,7 @@ void workers::ended(worker& w, int wait_status) {
 /// may have it. False where that is not so, or does not work.
 bool workers::begin_again(worker& w, int wait_status) {
   if (!w.warm || w.session->serving || w.client_gone || !w.ended_because.empty() || draining_) return false;
+  if (replacements_.contains(w.session->id)) return false;  // the connection is in the middle of a session
   auto started = start_worker(w.driver, readiness::cold, w.owner);
   if (!started.ok()) return false;
   loop_.forget(std::exchange(w.connection_watch, 0));
@@ -488,7 +494,6 @@ bool workers::begin_again(worker& w, int wait_status) {
 
 void workers::ended_session(worker& w, int wait_status) {
   seats_.ends(*w.has);
-  replacements_.erase(w.session->id);
   const double seconds = std::chrono::duration<double>(event_loop::clock::now() - w.session_began).count();
   totals_.seconds += seconds;
   const bool clean = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
@@ -510,13 +515,14 @@ void workers::ended_session(worker& w, int wait_status) {
   }
   if (!w.end || !w.end->orderly) ++totals_.failed;
   // Nobody has answered the hello yet: a word is better than a closed connection.
-  if (!w.session->serving && !w.client_gone) {
+  if (!w.session->serving && !w.client_gone && !replacements_.contains(w.session->id)) {
     send_refusal(w.answers ? w.answers : w.connection, {wire::refusal_reason::device, why});
   }
   ::shutdown(w.connection.get(), SHUT_RDWR);
   std::vector<log::field> fields = session_fields(*w.session);
   fields.insert(fields.end(), {{"seconds", seconds}, {"reason", why}});
   audit_end(w, seconds, why);
+  replacements_.erase(w.session->id);
   const log::with_fields with(std::move(fields));
   log::info("session ", w.session->id, " ended after ", seconds_text(seconds), ": ", why, "; ",
             w.session->user, "@", w.session->host, " ", w.session->program, "[", w.session->client_process,
@@ -563,7 +569,8 @@ std::optional<session_info> workers::find_session(const std::string& identity, c
 
 session_hold* workers::hold_of(std::uint64_t session) const {
   for (const auto& [id, w] : workers_) {
-    if (w->session && w->session->id == session && w->session->serving) return w->hold ? &*w->hold : nullptr;
+    if (!w->session || w->session->id != session || !w->session->serving) continue;
+    return w->hold && w->successor == 0 ? &*w->hold : nullptr;  // a lock would stay with this worker
   }
   return nullptr;
 }

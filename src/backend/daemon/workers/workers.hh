@@ -220,6 +220,8 @@ class workers {
   status lead_together(worker& w, worker& other, std::chrono::milliseconds patience);
   void forget_successor(const worker& w, int wait_status);
   bool pass_session(worker& w);
+  void take_session_over(worker& w, worker& other);
+  void kill_successor(const worker& w);
   void replaced(const worker& w);
   // For sessions that can be resumed (worker_links.cc):
   status watch_client(worker& w);

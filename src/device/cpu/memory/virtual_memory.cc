@@ -155,7 +155,6 @@ CUresult memory::import_physical(int fd, std::uint64_t& out) {
   if (!made.own) return CUDA_ERROR_OPERATING_SYSTEM;
   made.properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   made.properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-  made.properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // it may be passed on
   std::lock_guard lock(mutex_);
   out = ++last_physical_ << 4 | 0xc;
   physicals_.emplace(out, std::move(made));
