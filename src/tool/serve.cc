@@ -22,6 +22,7 @@
 #include "base/log.hh"
 #include "device/cpu/shown_use.hh"
 #include "device/vendor/vendor.hh"
+#include "tool/client_lines.hh"
 #include "tool/exit_status.hh"
 #include "tool/locate.hh"
 #include "tool/nvml_memory.hh"
@@ -79,6 +80,28 @@ void tell_of_no_gpu(bool is_private, const std::string& why) {
   }
 }
 
+void tell_clients_commands(const std::vector<std::string>& urls, const config& as_read,
+                           const std::string& token_file) {
+  const std::string named = as_read.tokens_file.empty() ? default_tokens_file() : as_read.tokens_file;
+  for (const std::string& line : lines_for_clients(urls, as_read, token_file, named)) log::info(line);
+}
+
+/// Reads the token for all. Where people find it: what systemd hands over is the service's alone. Empty:
+/// there is none.
+result<std::string> take_token(config& c, backend::daemon_settings& settings) {
+  const char* credentials = std::getenv("CREDENTIALS_DIRECTORY");
+  std::string for_people = c.token_file;
+  if (c.token_file.empty() && credentials) {
+    c.token_file = token_of_service(credentials);
+    if (!c.token_file.empty()) for_people = "/etc/outboard/token";
+  }
+  if (c.token_file.empty()) return for_people;
+  auto token = read_token(c.token_file, credentials ? credentials : "");
+  if (!token.ok()) return std::move(token).error();
+  settings.token = std::move(*token);
+  return for_people;
+}
+
 /// Where a server keeps the key that it makes for itself: where the service's state is, or this user's.
 /// Empty: nobody says where that is.
 std::string default_server_key() {
@@ -129,13 +152,8 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   // A private back-end is its program's, and what changes meanwhile is for the next one.
   if (flags.private_folder.empty()) settings.read_again = [&common] { return read_configuration(common); };
   settings.as_read = as_read;
-  const char* credentials = std::getenv("CREDENTIALS_DIRECTORY");
-  if (c->token_file.empty() && credentials) c->token_file = token_of_service(credentials);
-  if (!c->token_file.empty()) {
-    auto token = read_token(c->token_file, credentials ? credentials : "");
-    if (!token.ok()) return refuse(exit_configuration, token.error().message);
-    settings.token = std::move(*token);
-  }
+  const auto token_for_people = take_token(*c, settings);
+  if (!token_for_people.ok()) return refuse(exit_configuration, token_for_people.error().message);
   // A private back-end is for one user of this machine.
   if (flags.private_folder.empty())
     settings.tokens_file = c->tokens_file.empty() ? default_tokens_file() : c->tokens_file;
@@ -149,11 +167,12 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   settings.command = worker_command_line(*c);
   settings.transports = &*transports;
   settings.own_environment = [](const char* name) -> const char* { return std::getenv(name); };
-  if (flags.ready_descriptor >= 0) {
-    // The gate starts before it is closed, and whoever waits for its end would wait for the gate's.
-    ::fcntl(flags.ready_descriptor, F_SETFD, FD_CLOEXEC);
-    settings.on_ready = [&](const std::vector<std::string>& urls) { announce(flags.ready_descriptor, urls); };
-  }
+  // The gate starts before it is closed, and whoever waits for its end would wait for the gate's.
+  if (flags.ready_descriptor >= 0) ::fcntl(flags.ready_descriptor, F_SETFD, FD_CLOEXEC);
+  settings.on_ready = [&](const std::vector<std::string>& urls) {
+    if (flags.private_folder.empty()) tell_clients_commands(urls, as_read, *token_for_people);
+    if (flags.ready_descriptor >= 0) announce(flags.ready_descriptor, urls);
+  };
   settings.on_no_gpu = [&](const std::string& why) { tell_of_no_gpu(!flags.private_folder.empty(), why); };
   settings.configuration = std::move(*c);
   const status served = backend::run_daemon(std::move(settings));

@@ -3,6 +3,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import socket
@@ -94,7 +95,8 @@ class Errors(DaemonTest):
 
     def test_a_server_of_another_version(self):
         server = OneAnswerServer(frame(GREETING, greeting_payload(lowest=7, highest=9)))
-        self.expect(run("devices", "--server", server.url), REFUSED, "outboard 9.9.9", "protocol 7 to 9", "2 to 2")
+        self.expect(run("devices", "--server", server.url), REFUSED, "outboard 9.9.9", "protocol 7 to 9", "2 to 2",
+                    "install the same version")
 
     def test_a_server_that_lies_about_sizes(self):
         for payload in (struct.pack("<HQQ", 1, 0, 1) + text("outboard 9.9.9") + struct.pack("<Q", 1 << 62), b"x" * 99):
@@ -214,7 +216,43 @@ class Errors(DaemonTest):
         self.assertEqual(fix(*there, OUTBOARD_TOKEN_FILE=str(copied)), (0, ""))
         # Plain doctor ends with it.
         done = run("doctor", *library, "--server", absent)
-        self.assertRegex(done.stdout, r"\nwrong: no server .*\nthis mends it: outboard serve --listen '.*'\n$")
+        self.assertRegex(done.stdout, r"\nwrong: no server .* \(see docs/how-to/gpu-box\.md#[a-z-]+\)\n"
+                                      r"this mends it: outboard serve --listen '.*'\n$")
+
+    def test_doctor_names_the_section_of_the_documents(self):
+        daemon = self.serve("--token-file", self.token_file())
+        library, other = ["--library", self.fake_library()], self.token_file("another token of ours", name="other")
+        for flags, section in ((["--server", daemon.tcp], "command.md#who-gets-in"),
+                               (["--server", daemon.tcp, "--token-file", other], "command.md#who-gets-in"),
+                               (["--server", "tcp:127.0.0.1:1"], "how-to/gpu-box.md#if-it-does-not-work")):
+            done = run("doctor", *library, *flags)
+            self.assertRegex(done.stdout, rf"(?m)^wrong: .* \(see docs/{section}\)$")
+            told = json.loads(run("doctor", *library, *flags, "--json").stdout)
+            self.assertEqual(told["sections"], ["docs/" + section])
+
+    def test_serve_says_what_clients_run(self):
+        token = self.token_file()
+        daemon = self.serve("--token-file", token)
+        said = re.findall(r"on this machine: outboard (run --server .*) -- PROGRAM$", daemon.log(), re.MULTILINE)
+        self.assertEqual(len(said), 2, daemon.log())
+        for line in said:
+            words = shlex.split(line)
+            self.assertEqual(run("devices", *words[1:]).returncode, 0, line)
+        daemon.stop()
+        for flags, words in ((["--token-file", token], rf"scp -p \S+:{token} token && outboard run --server tcp:\S+:\d+ "
+                                                       r"--token-file token -- PROGRAM"),
+                             (["--tokens-file", f"{self.folder}/named"],
+                              rf"outboard run --server tcp:\S+:\d+ --token-file NAME\.token -- PROGRAM; here, for NAME.token: "
+                              rf"\(umask 077; outboard token create NAME --tokens-file {self.folder}/named > NAME\.token\)")):
+            if "--tokens-file" in flags:
+                run("token", "create", "first", *flags)
+                daemon = self.serve(*flags)
+                self.assertRegex(daemon.log(), rf"on this machine: {words.partition('; here')[0]}; here, ")
+                daemon.stop()
+            daemon = self.serve(*flags, listen=["tcp:0.0.0.0:0"], config='tls = "off"\n')
+            self.assertRegex(daemon.log(), rf"(?m)on another machine: {words}$")
+            self.assertNotIn("0.0.0.0", re.search("on another machine: .*", daemon.log()).group())
+            daemon.stop()
 
     def test_configuration(self):
         path = pathlib.Path(self.folder, "outboard.toml")
