@@ -173,6 +173,35 @@ class Replace(SystemTest):
         self.replaced(daemon, self.session(daemon))
         self.assertEqual(self.say(target, "step"), "133 43 7")
 
+    def test_the_first_worker_dies_in_between(self):
+        """The session is lost, as without: nobody begins it again in the middle."""
+        daemon = self.serve()
+        target = self.target(daemon)
+        session = self.session(daemon)
+        os.kill(session["worker"], signal.SIGSTOP)
+        waiting = self.start_replace(daemon, session)
+        self.assertTrue(wait_until(lambda: len(daemon.workers()) > 1, 5))
+        time.sleep(0.2)
+        target.stdin.write("step\n")
+        target.stdin.flush()
+        os.kill(session["worker"], signal.SIGKILL)
+        self.assertEqual(waiting.wait(20), 1)
+        self.ends_by_loss(target, daemon)
+
+    def test_the_program_ends_in_between(self):
+        daemon = self.serve()
+        target = self.target(daemon)
+        session = self.session(daemon)
+        os.kill(session["worker"], signal.SIGSTOP)
+        waiting = self.start_replace(daemon, session)
+        self.assertTrue(wait_until(lambda: len(daemon.workers()) > 1, 5))
+        target.kill()
+        target.wait()
+        os.kill(session["worker"], signal.SIGCONT)
+        waiting.wait(20)
+        self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
+
     def start_replace(self, daemon, session):
         return self.start([str(OUTBOARD), "replace", str(session["id"]), "--server", daemon.unix], None)
 
