@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <tuple>
 
 #include "backend/confinement/confinement.hh"
 #include "backend/daemon/session_fields.hh"
@@ -212,16 +211,13 @@ std::optional<replace_question> decode_replace_question(const std::string& quest
   if (!question.starts_with(word)) return std::nullopt;
   replace_question asked;
   const char* const end = question.data() + question.size();
-  auto [rest, code] = std::from_chars(question.data() + word.size(), end, asked.session);
-  if (code != std::errc()) return std::nullopt;
-  if (rest == end) return asked;
+  const auto number = std::from_chars(question.data() + word.size(), end, asked.session);
+  if (number.ec != std::errc()) return std::nullopt;
+  if (number.ptr == end) return asked;
   std::uint64_t milliseconds = 0;
-  if (*rest != ' ') return std::nullopt;
-  std::tie(rest, code) = [&] {
-    const auto r = std::from_chars(rest + 1, end, milliseconds);
-    return std::pair(r.ptr, r.ec);
-  }();
-  if (code != std::errc() || rest != end || milliseconds > longest) return std::nullopt;
+  if (*number.ptr != ' ') return std::nullopt;
+  const auto time = std::from_chars(number.ptr + 1, end, milliseconds);
+  if (time.ec != std::errc() || time.ptr != end || milliseconds > longest) return std::nullopt;
   asked.patience = std::chrono::milliseconds(milliseconds);
   return asked;
 }

@@ -4,6 +4,7 @@
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/ends.hh"
 #include "backend/cuda/launch_decoding.hh"
+#include "backend/cuda/session.hh"
 #include "marshal/cuda/graph_bodies.hh"
 
 namespace outboard::backend::ends {
