@@ -146,7 +146,7 @@ CLI::App* add_reload(CLI::App& app, common_flags& common) {
 
 CLI::App* add_replace(CLI::App& app, common_flags& common, replace_flags& replace) {
   CLI::App* verb = app.add_subcommand(
-      "replace", "have another worker process go on with a session, whose program does not notice");
+      "replace", "have another process of the server go on with a session, whose program does not notice");
   verb->add_option("SESSION", replace.session, "its number, as `outboard sessions` shows it")
       ->required()
       ->type_name("ID");

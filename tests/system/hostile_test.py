@@ -20,6 +20,7 @@ ATTACKERS = 4
 # Each request kind's numbers begin at a multiple of 1000 (chapters), so these reach into all of them.
 OPCODES = [chapter * 1000 + number for chapter in range(0, 40) for number in range(0, 70, 7)]
 KNOWN_LINES = re.compile(r"(serves \d+ device|listening on |session \d+ began: |session \d+ ended after |refused |workers are confined: |"
+                         r"workers have no control groups: |on this machine: outboard run |"
                          r"\d+ more lines? about .* left out$)")
 LEFT_OUT = re.compile(r" (\d+) more lines? about .* left out$")
 # A kernel that faults, an image that does not load, an address window that is not to be had: what a worker has to say

@@ -284,7 +284,7 @@ class Errors(DaemonTest):
         self.expect(run("devices", "--server", "unix:"), USAGE, "--server", "unix:/path, shm:/path, tcp:host[:port]")
         for typed in ("gpubox", "gpubox:26882", "10.0.0.7", "gpu-1.example.org:80"):
             self.expect(run("devices", "--server", typed), USAGE, f"did you mean tcp:{typed}?")
-        self.expect(run("frobnicate"), USAGE, 'no verb "frobnicate"', "serve, run, devices, sessions, doctor, reload, settings, cdi, completion, bench, token, help, version")
+        self.expect(run("frobnicate"), USAGE, 'no verb "frobnicate"', "serve, run, devices, sessions, doctor, reload, replace, settings, cdi, completion, bench, token, help, version")
         self.expect(run("help", "me"), USAGE, 'no verb "me"')
         for verb in ("run", "devices", "doctor"):
             what = ["true"] if verb == "run" else []

@@ -7,8 +7,8 @@ import subprocess
 import sys
 import unittest
 
-from harness import (ADMIN, HELLO, REFUSAL, SESSION, WELCOME, Client, DaemonTest, clean_environment, frame, hello_payload,
-                     hmac_of, run, text, wait_until)
+from harness import (ADMIN, HELLO, OUTBOARD, REFUSAL, SESSION, WELCOME, Client, DaemonTest, clean_environment, frame, hello_payload,
+                     hmac_of, text, wait_until)
 
 MUNGED = shutil.which("munged") or shutil.which("munged", path="/usr/sbin")
 REFUSED, BUSY = 4, 5
@@ -53,7 +53,16 @@ class Munge(DaemonTest):
         who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         if user is not None and os.geteuid() != 0:
             self.skipTest("only root can be several users")
-        return run(verb, "--server", daemon.tcp, "--json", environment=clean_environment(**given), **who)
+        return subprocess.run([self.command(), verb, "--server", daemon.tcp, "--json"], capture_output=True, text=True,
+                              timeout=30, env=clean_environment(**given), **who)
+
+    def command(self):
+        """Where other users may run it, wherever it was built."""
+        copy = pathlib.Path(self.folder, "outboard")
+        if not copy.exists():
+            shutil.copy(OUTBOARD, copy)
+            copy.chmod(0o755)
+        return copy
 
     def is_refused(self, done, status, *words):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
