@@ -13,6 +13,8 @@ import unittest
 from outboard_testing import AT_ONCE, OUTBOARD, SystemTest, argument, program, run, wait_until
 
 TIMES = argument(6)
+# A second worker is there only for a session that is to be replaced.
+NONE_WARM = AT_ONCE + "[pool]\nper_key = 0\n"
 
 # Obeys a word a line: each answer is a line.
 TARGET = r"""
@@ -157,7 +159,7 @@ class Replace(SystemTest):
 
     def test_the_other_worker_dies_in_between(self):
         """The session stays, and can be asked for once more."""
-        daemon = self.serve()
+        daemon = self.serve(config=NONE_WARM)
         target = self.target(daemon)
         self.assertEqual(self.say(target, "step"), "48 41 7")
         session = self.session(daemon)
@@ -175,7 +177,7 @@ class Replace(SystemTest):
 
     def test_the_first_worker_dies_in_between(self):
         """The session is lost, as without: nobody begins it again in the middle."""
-        daemon = self.serve()
+        daemon = self.serve(config=NONE_WARM)
         target = self.target(daemon)
         session = self.session(daemon)
         os.kill(session["worker"], signal.SIGSTOP)
@@ -189,7 +191,7 @@ class Replace(SystemTest):
         self.ends_by_loss(target, daemon)
 
     def test_the_program_ends_in_between(self):
-        daemon = self.serve()
+        daemon = self.serve(config=NONE_WARM)
         target = self.target(daemon)
         session = self.session(daemon)
         os.kill(session["worker"], signal.SIGSTOP)

@@ -53,7 +53,7 @@ class Munge(DaemonTest):
         who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         if user is not None and os.geteuid() != 0:
             self.skipTest("only root can be several users")
-        return subprocess.run([self.command(), verb, "--server", daemon.tcp, "--json"], capture_output=True, text=True,
+        return subprocess.run([OUTBOARD if user is None else self.command(), verb, "--server", daemon.tcp, "--json"], capture_output=True, text=True,
                               timeout=30, env=clean_environment(**given), **who)
 
     def command(self):
