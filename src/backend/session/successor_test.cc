@@ -39,7 +39,8 @@ struct workers {
         send_control(daemon.get(), control_kind::leave, payload_of(leave_message{250}), channel[0].get())
             .ok());
     second = std::make_unique<predecessor>(*attach(successor_scheme(), std::move(channel[1])));
-    woken.get_future().wait();
+    received = std::async(std::launch::async, [this] { return second->receive(); });
+    woken.get_future().wait();  // it has said that it is there
   }
 
   /// What the daemon is told.
@@ -52,13 +53,15 @@ struct workers {
   unique_fd daemon;
   std::unique_ptr<successor> first;
   std::unique_ptr<predecessor> second;
+  std::future<status> received;
   std::promise<void> woken;
 };
 
-session_image some_image() {
+/// The default is more than sockets hold.
+session_image some_image(std::size_t bytes = 3u << 20, int parts = 300) {
   session_image image;
-  image.bytes.assign(3u << 20, std::byte{7});
-  for (int i = 0; i < 300; ++i) image.add(make_sealed_file(4096 + static_cast<std::uint64_t>(i), "part"));
+  image.bytes.assign(bytes, std::byte{7});
+  for (int i = 0; i < parts; ++i) image.add(make_sealed_file(4096 + static_cast<std::uint64_t>(i), "part"));
   return image;
 }
 
@@ -67,7 +70,7 @@ TEST(successor, gives_the_session_once_the_other_has_made_everything) {
   EXPECT_TRUE(w.first->is_named());
   EXPECT_EQ(w.first->patience(), 250ms);
   auto accepted = std::async(std::launch::async, [&]() -> status {
-    OUTBOARD_TRY(w.second->receive());
+    OUTBOARD_TRY(w.received.get());
     return w.second->accept();
   });
   EXPECT_TRUE(w.first->give(some_image()).ok());
@@ -82,7 +85,7 @@ TEST(successor, gives_the_session_once_the_other_has_made_everything) {
 TEST(successor, keeps_the_session_that_the_other_cannot_make) {
   workers w;
   auto declined = std::async(std::launch::async, [&] {
-    EXPECT_TRUE(w.second->receive().ok());
+    EXPECT_TRUE(w.received.get().ok());
     w.second->decline("no room");
   });
   const status given = w.first->give(some_image());
@@ -95,8 +98,12 @@ TEST(successor, keeps_the_session_that_the_other_cannot_make) {
 
 TEST(successor, keeps_the_session_when_the_other_dies) {
   workers w;
-  w.second.reset();
+  auto died = std::async(std::launch::async, [&] {
+    EXPECT_TRUE(w.received.get().ok());
+    w.second.reset();
+  });
   EXPECT_FALSE(w.first->give(some_image()).ok());
+  died.get();
   EXPECT_NE(w.stays(), "");
 }
 
@@ -104,7 +111,7 @@ TEST(successor, refuses_before_anything_is_given_and_can_be_asked_again) {
   workers w;
   w.first->refuse("a capture is open");
   EXPECT_EQ(w.stays(), "a capture is open");
-  EXPECT_FALSE(w.second->receive().ok());
+  EXPECT_FALSE(w.received.get().ok());
   EXPECT_FALSE(w.first->is_named());
 }
 
@@ -113,7 +120,7 @@ TEST(predecessor, does_not_go_on_with_a_session_that_the_first_has_kept) {
   const auto first = *attach(successor_scheme(), std::move(channel[0]));
   predecessor second(*attach(successor_scheme(), std::move(channel[1])));
   const auto until = transport::clock::now() + 10s;
-  ASSERT_TRUE(send_image(*first, some_image(), until).ok());
+  ASSERT_TRUE(send_image(*first, some_image(1000, 3), until).ok());
   ASSERT_TRUE(second.receive().ok());
   ASSERT_TRUE(send_word(*first, "keep", until).ok());
   EXPECT_FALSE(second.accept().ok());
@@ -123,7 +130,7 @@ TEST(predecessor, goes_on_where_the_first_has_died_with_everything_given) {
   auto channel = make_pair_of(SOCK_STREAM);
   auto first = *attach(successor_scheme(), std::move(channel[0]));
   predecessor second(*attach(successor_scheme(), std::move(channel[1])));
-  ASSERT_TRUE(send_image(*first, some_image(), transport::clock::now() + 10s).ok());
+  ASSERT_TRUE(send_image(*first, some_image(1000, 3), transport::clock::now() + 10s).ok());
   ASSERT_TRUE(second.receive().ok());
   first.reset();
   EXPECT_TRUE(second.accept().ok());
