@@ -131,7 +131,8 @@ CUresult ends::cuCtxDestroy_v2(CUcontext ctx) {
   if (const CUresult code = p.gate(own, false); code != CUDA_SUCCESS) return code;
   context_state* context = find_context(ctx);
   if (!context || context->primary || context->green) return CUDA_ERROR_INVALID_CONTEXT;
-  context_died(*context);
+  dead_handles dead;
+  context_died(*context, dead);
   request r(api::opcode::cuCtxDestroy_v2, own);
   marshal::put_body(r.in_context(0).body(), marshal::handle_body{context->handle});
   const CUresult code = tell_of_death(r, *context);

@@ -75,11 +75,11 @@ CUresult cuLibraryUnload(CUlibrary library) {
   if (const CUresult code = gate<api::opcode::cuLibraryUnload>(own); code != CUDA_SUCCESS) return code;
   const auto* info = find_object<module_info>(library);
   if (!info) return CUDA_ERROR_INVALID_HANDLE;
-  if (info->failure != CUDA_SUCCESS)
-    return forget_code(api::handle_kind::library, value_of(library)), CUDA_SUCCESS;
+  dead_handles dead;
+  forget_code(api::handle_kind::library, value_of(library), dead);
+  if (info->failure != CUDA_SUCCESS) return CUDA_SUCCESS;
   request r(api::opcode::cuLibraryUnload, own);
   marshal::put_body(r.body(), marshal::handle_body{value_of(library)});
-  forget_code(api::handle_kind::library, value_of(library));
   // It waits for the device; a post would hold up what other threads ask meanwhile.
   return r.call();
 }

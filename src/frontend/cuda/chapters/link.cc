@@ -157,8 +157,9 @@ CUresult cuLinkDestroy(CUlinkState state) {
   if (!find_object<link_info>(state)) return CUDA_ERROR_INVALID_HANDLE;
   request r(api::opcode::cuLinkDestroy, own);
   marshal::put_body(r.body(), marshal::handle_body{value_of(state)});
+  const CUresult code = r.post();
   process::instance().objects().handles(api::handle_kind::link_state).release(value_of(state));
-  return r.post();
+  return code;
 }
 
 }  // namespace ends

@@ -61,7 +61,8 @@ CUresult cuModuleUnload(CUmodule module) {
   request r(api::opcode::cuModuleUnload, own);
   r.in_context(info->context);
   marshal::put_body(r.body(), marshal::handle_body{value_of(module)});
-  forget_code(api::handle_kind::module, value_of(module));
+  dead_handles dead;
+  forget_code(api::handle_kind::module, value_of(module), dead);
   // It waits for the device; a post would hold up what other threads ask meanwhile.
   return r.call();
 }

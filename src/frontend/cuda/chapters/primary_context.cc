@@ -68,7 +68,8 @@ CUresult ends::cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   const std::lock_guard lock(primary_mutex());
   if (context->retained.load() == 0) return CUDA_ERROR_INVALID_CONTEXT;
   if (--context->retained > 0 || !context->active.load()) return CUDA_SUCCESS;
-  context_died(*context);
+  dead_handles dead;
+  context_died(*context, dead);
   return tell_of_end(api::opcode::cuDevicePrimaryCtxRelease_v2, *context);
 }
 
@@ -82,7 +83,8 @@ CUresult ends::cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   // Measured on driver 580: a process whose context a fault has ended gets no other one.
   const bool vendor = process::instance().facts().device_kind == "vendor";
   if (vendor && context->sticky.load() != 0) context->lost.store(true);
-  context_died(*context);  // those who retained it may release it still
+  dead_handles dead;
+  context_died(*context, dead);  // those who retained it may release it still
   context->flags.store(0);
   return tell_of_end(api::opcode::cuDevicePrimaryCtxReset_v2, *context);
 }
@@ -131,13 +133,13 @@ CUresult tell_of_death(request& r, const context_state& context) {
   return code;
 }
 
-void context_died(context_state& context) {
+void context_died(context_state& context, dead_handles& dead) {
   process& p = process::instance();
   context.active.store(false, std::memory_order_release);
   context.abandon_connections();
   context.died.store(true);
   cls_context_died(reinterpret_cast<CUcontext>(context.handle));
-  forget_code_of_context(context.handle);
+  forget_code_of_context(context.handle, dead);
   p.memory().mirrors().remove_context(context.handle);
   p.memory().arena().unshare(context.handle);
   for (const memory_block& block : p.memory().addresses().remove_if(

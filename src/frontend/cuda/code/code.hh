@@ -11,6 +11,7 @@
 #include "frontend/cuda/code/jit_options.hh"
 #include "frontend/cuda/objects.hh"
 #include "frontend/cuda/requests.hh"
+#include "frontend/dead_handles.hh"
 #include "marshal/cuda/image.hh"
 
 namespace outboard::frontend::cuda {
@@ -65,11 +66,11 @@ CUresult variable_by_name(lane& own, const named_variable& asked, CUdeviceptr* a
 /// believed, within the limits of a driver.
 CUresult know_layout(lane& own, kernel_object& kernel, std::uint64_t handle);
 
-/// Releases a module or library with all handles and addresses that came of it.
-void forget_code(api::handle_kind kind, std::uint64_t handle);
+/// Forgets a module or library with the addresses that came of it; its handles are `dead`.
+void forget_code(api::handle_kind kind, std::uint64_t handle, dead_handles& dead);
 
 /// The context is gone (destroyed or reset): its modules, functions and variables with it.
-void forget_code_of_context(std::uint64_t context);
+void forget_code_of_context(std::uint64_t context, dead_handles& dead);
 
 /// For the export tables: calls `each` once per function of the module.
 CUresult for_each_function(CUmodule module, void* opaque, void (*each)(void* opaque, CUfunction function));
