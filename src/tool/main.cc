@@ -220,6 +220,7 @@ CLI::App* add_worker(CLI::App& app, worker_flags& worker) {
   verb->add_flag("--confine-helper", worker.confine_helper);
   verb->add_option("--remove-folders", worker.remove_folders);
   verb->add_option("--compilers", worker.compilers);
+  verb->add_option("--reserve-from", worker.reserve_from);
   verb->add_option("--tidy", worker.tidy.directory);
   verb->add_option("--tidy-size", worker.tidy.size);
   verb->add_option("--tidy-per-identity", worker.tidy.per_identity);

@@ -20,7 +20,9 @@
 #include "base/configuration/settings.hh"
 #include "base/fd.hh"
 #include "base/log.hh"
+#include "base/random.hh"
 #include "device/cpu/shown_use.hh"
+#include "device/vendor/reservations.hh"
 #include "device/vendor/vendor.hh"
 #include "tool/client_lines.hh"
 #include "tool/exit_status.hh"
@@ -180,6 +182,17 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
   return served.ok() ? exit_good : refuse(exit_failed, served.error().message);
 }
 
+namespace {
+
+/// Where a driver places what it reserves, in all workers of this daemon alike: where hardly any program has
+/// something of its own (workers map from 0x2aaa'0000'0000 on), and nobody outside knows it.
+std::uint64_t choose_reservations() {
+  constexpr std::uint64_t begin = 0x2c00'0000'0000, end = 0x2f00'0000'0000, granule = 2u << 20;
+  return begin + random_value<std::uint64_t>() % ((end - begin) / granule) * granule;
+}
+
+}  // namespace
+
 backend::worker_command worker_command_line(const config& c) {
   // By its number, not its path: an upgrade that replaces the file leaves this daemon's workers what they
   // were.
@@ -188,6 +201,7 @@ backend::worker_command worker_command_line(const config& c) {
     command.arguments.emplace_back(flag);
     command.arguments.push_back(value);
   };
+  add("--reserve-from", std::to_string(choose_reservations()));
   for (const auto& [s, text] : changed_settings(c, reader::worker)) add("--setting", s->key() + "=" + text);
   for (const auto& [name, library] : c.plugins) add("--plugin", name + "=" + library);
   return command;
@@ -320,6 +334,7 @@ int verb_worker(const worker_flags& flags) {
   if (!understood || !kind || !transports.ok())
     return complain(exit_usage, "outboard worker is started by outboard serve only");
   guard_worker(flags, *kind);
+  device::vendor::reserve_from(flags.reserve_from);
   if (const auto status = run_as_helper(flags, c, *kind, *transports)) return *status;
   // Without a page a session still works: nobody is told what it holds.
   backend::own_activity activity;

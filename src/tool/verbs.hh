@@ -44,6 +44,7 @@ struct worker_flags {
   pid_t checkpoint = -1;             ///< no worker: changes the state of this one and ends
   std::vector<std::string> visible;  ///< of the helper: PCI addresses
   bool visible_in_order = false;     ///< clients see them in that order, else in NVML's own
+  std::uint64_t reserve_from = 0;    ///< where NVIDIA's driver places what it reserves; 0: anywhere
   cache_settings cache;
   std::vector<std::string> settings;  ///< KEY=TEXT of those that workers read
   std::vector<std::string> plugins;   ///< NAME=LIBRARY

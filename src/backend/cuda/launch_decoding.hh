@@ -50,6 +50,7 @@ struct arrived_launch : marshal::launch_head {
 struct launch_place {
   CUstream stream = nullptr;
   bool per_thread = false;
+  std::uint64_t kernel = 0;  ///< its id
 };
 
 /// Takes a launch in, finds what it names and makes it; reads the tables, no more. `refused`: why it may not

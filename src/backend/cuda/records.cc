@@ -102,6 +102,20 @@ bool object_records(call& c, std::vector<marshal::record_body>& contexts,
   return true;
 }
 
+CUresult replay_record(call& c, const marshal::record_body& r) {
+  const auto image = std::as_bytes(std::span(r.image)), payload = std::as_bytes(std::span(r.payload));
+  c.take_upload();
+  if (!c.session.reserve_upload(image.size())) return CUDA_ERROR_INVALID_VALUE;
+  c.own.upload.assign(image.begin(), image.end());
+  wire::frame_header header;
+  header.kind = wire::frame_kind::call;
+  header.opcode = r.opcode;
+  header.lane = c.own.id;
+  header.ticket = r.ticket;
+  header.context = r.context;
+  return c.session.replay(c.own, header, {payload.begin(), payload.end()});
+}
+
 outcome ends::records_export(call& c) {
   marshal::export_body body;
   if (!take_all(c, body)) return outcome::malformed();
@@ -133,18 +147,7 @@ outcome ends::records_import(call& c) {
   while (from.ok() && !from.rest().empty() && code == CUDA_SUCCESS) {
     const auto r = marshal::take_body<marshal::record_body>(from);
     if (!from.ok()) return outcome::malformed();
-    const auto image = std::as_bytes(std::span(r.image));
-    c.take_upload();
-    c.own.upload.assign(image.begin(), image.end());
-    if (!c.session.reserve_upload(image.size())) return outcome::malformed();
-    wire::frame_header header;
-    header.kind = wire::frame_kind::call;
-    header.opcode = r.opcode;
-    header.lane = c.header.lane;
-    header.ticket = r.ticket;
-    header.context = r.context;
-    const auto payload = std::as_bytes(std::span(r.payload));
-    code = c.session.replay(c.own, header, {payload.begin(), payload.end()});
+    code = replay_record(c, r);
     ++replayed;
   }
   c.keep_outputs_on_error = true;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/cuda/call.hh"
+#include "backend/cuda/code/first_uses.hh"
 #include "backend/cuda/code/image_keeper.hh"
 #include "backend/cuda/copying/copies_out.hh"
 #include "backend/cuda/copying/staged_piece.hh"
@@ -123,6 +124,7 @@ class cuda_session final : public session_api {
   resource_book& resources() { return resources_; }          ///< with the turn
   core_dump& dumps() { return dumps_; }                      ///< own lock
   image_keeper& images() { return images_; }                 ///< own lock
+  first_uses& uses() { return uses_; }                       ///< own lock
   /// Counts bytes that a lane is about to have uploaded. False: all lanes together have too many.
   [[nodiscard]] bool reserve_upload(std::uint64_t more);
   void forget_upload(std::uint64_t bytes) { uploaded_ -= bytes; }
@@ -163,6 +165,7 @@ class cuda_session final : public session_api {
   std::map<std::uint64_t, std::uint64_t> owners_;  // of contexts made of green ones; with the turn
   std::atomic<std::uint64_t> uploaded_{0};         // what lanes have uploaded and no load has taken
   image_keeper images_;
+  first_uses uses_;
   std::vector<std::byte> export_;
   std::atomic<const char*> kept_here_{nullptr};
   std::map<marshal::share_token, std::shared_ptr<void>> lasting_offers_;

@@ -36,6 +36,7 @@ struct server_object {
   std::shared_ptr<void> extra;  ///< what the hand-written ends keep with the object
   std::vector<record> records;  ///< its creation, then what changed it since
   void* parent = nullptr;       ///< minted: the native graph it dies with
+  std::uint64_t marks = 0;      ///< the hand-written ends' own, beside `extra`
 };
 
 class handle_tables : public marshal::handle_resolver {

@@ -87,6 +87,8 @@ class session_core {
   void give_up_turn(lane& own);
   /// A question is on its way to the client: the thread that stands by reads the answer. Any thread.
   void expect_answer() { turn_.nudge(standby_); }
+  /// The highest ticket that has been carried out. Any thread.
+  std::uint64_t executed() const { return executed_.load(std::memory_order_relaxed); }
 
  private:
   std::unique_ptr<transport::connection> take_data_connection(const marshal::share_token& token);

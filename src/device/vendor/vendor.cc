@@ -9,6 +9,7 @@
 #include "device/vendor/cupti.hh"
 #include "device/vendor/elf_symbols.hh"
 #include "device/vendor/library_search.hh"
+#include "device/vendor/reservations.hh"
 
 namespace outboard::device::vendor {
 namespace {
@@ -116,6 +117,7 @@ result<std::unique_ptr<device>> open_path(const std::string& path) {
     ::dlclose(library);
     return failure(path + " has no cuInit: not a CUDA driver");
   }
+  detail::reserve_for(reinterpret_cast<const void*>(table.cuInit));
   return std::unique_ptr<device>(std::make_unique<driver>(path, table));
 }
 

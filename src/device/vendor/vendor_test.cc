@@ -4,17 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
+#include "base/sanitizers.hh"
 #include "base/temporary_folder.hh"
 #include "device/vendor/cupti.hh"
 #include "device/vendor/elf_symbols.hh"
 #include "device/vendor/library_search.hh"
 #include "device/vendor/loader_cache.hh"
+#include "device/vendor/reservations.hh"
 
 namespace outboard::device::vendor {
 namespace {
@@ -102,6 +105,39 @@ TEST_F(vendor_test, OldDriverIsReadSymbolBySymbol) {
   EXPECT_EQ(table.cuStreamQuery, nullptr);
   EXPECT_EQ(table.cuMemAlloc, nullptr) << "the 32-bit ABI must not be taken for the _v2 one";
   EXPECT_EQ(table.cuLibraryLoadData, nullptr);
+}
+
+TEST_F(vendor_test, WhatTheDriverReservesLiesWhereItWasTold) {
+  if (under_asan || under_tsan) GTEST_SKIP() << "sanitizers have an mmap() of their own";
+  constexpr std::uint64_t begin = 0x2d00'0000'0000, granule = 2u << 20;
+  const std::string library =
+      build("libcuda.so.1",
+            "#define _GNU_SOURCE\n"
+            "#include <sys/mman.h>\n"
+            "void* rooms[4];\n"
+            "static void* room(unsigned long n, int rights) {\n"
+            "  return mmap(0, n, rights, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n"
+            "}\n"
+            "int cuInit(unsigned f) { return 0; }\n"
+            "int cuDriverGetVersion(int* v) {\n"
+            "  rooms[0] = room(5 << 20, PROT_NONE), rooms[1] = room(4096, PROT_NONE);\n"
+            "  rooms[2] = room(4 << 20, PROT_READ), rooms[3] = room(4 << 20, PROT_NONE);\n"
+            "  *v = 13000; return 0;\n"
+            "}\n");
+  reserve_from(begin);
+  auto opened = open({.library = library});
+  reserve_from(0);
+  ASSERT_TRUE(opened) << opened.error().message;
+  void* const again = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  const auto* const rooms = static_cast<const std::uint64_t*>(::dlsym(again, "rooms"));
+  ASSERT_NE(rooms, nullptr);
+  EXPECT_EQ(rooms[0], begin);
+  EXPECT_EQ(rooms[3], begin + 3 * granule);
+  for (const std::uint64_t other : {rooms[1], rooms[2]})
+    EXPECT_TRUE(other < begin || other > begin + 16 * granule) << other << " is no reservation";
+  void* const ours = ::mmap(nullptr, 4u << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(reinterpret_cast<std::uint64_t>(ours), begin + 5 * granule) << "only the driver's are placed";
+  ::munmap(ours, 4u << 20);
 }
 
 TEST_F(vendor_test, NewDriverIsAskedWithVersionAndStreamFlags) {

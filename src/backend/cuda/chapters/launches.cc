@@ -154,6 +154,7 @@ std::optional<CUresult> make_launch(const api::driver_table& driver, object_tabl
   if (code == CUDA_SUCCESS) code = objects.resolve(l.kernel, function);
   if (code == CUDA_SUCCESS) code = objects.resolve_stream(l.stream, where.stream);
   where.per_thread = l.per_thread;
+  where.kernel = l.kernel;
   return code == CUDA_SUCCESS ? launch(driver, l, function, where.stream) : code;
 }
 
@@ -165,6 +166,7 @@ outcome cuLaunchKernel(call& c) {
   if (!code) return outcome::malformed();
   c.works_on(where.stream, where.per_thread);
   c.session.unseen().launched(c.header.context);
+  c.session.uses().of_kernel(c.objects(), where.kernel, c.header);
   return outcome::answer(*code);
 }
 

@@ -17,6 +17,7 @@ outcome variable_of(call& c, find_variable* entry) {
   CUresult code = c.refused;
   if (code == CUDA_SUCCESS) code = c.objects().resolve(body.parent, library);
   if (code == CUDA_SUCCESS) code = call_driver(entry, &address, &size, library, body.name.c_str());
+  if (code == CUDA_SUCCESS) note_use(c, body);
   marshal::put_body(c.reply, marshal::lookup_reply{address, size});
   return outcome::answer(code);
 }

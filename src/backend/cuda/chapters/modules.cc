@@ -18,7 +18,7 @@ std::vector<std::uint8_t> contents_of(call& c, loaded_code& code, const marshal:
   if (!table || table->prints) c.session.unseen().code_prints();
   if (!table || table->allocates) c.session.keep_here("its kernels may have allocated memory (malloc)");
   for (const marshal::variable_info& v : table ? table->variables : std::vector<marshal::variable_info>()) {
-    if (v.space == marshal::variable_space::managed) code.managed.push_back(v.name);
+    (v.space == marshal::variable_space::managed ? code.managed : code.variables).push_back(v.name);
   }
   // What our reader cannot read the driver may still have loaded: the front-end then asks name by name.
   const std::vector<std::byte> raw = marshal::encode(table ? *table : marshal::kernel_table{});
@@ -77,6 +77,7 @@ outcome load(call& c, bool library) {
   c.keep_outputs_on_error = true;
   if (result != CUDA_SUCCESS) return outcome::answer(result);
   if (keeps) c.session.images().keep(code);
+  code->id = body.handle;
   if (!c.enter(body.handle, native, std::move(made_by), std::move(code))) return outcome::malformed();
   return outcome::answer(CUDA_SUCCESS);
 }
@@ -148,6 +149,7 @@ outcome cuModuleGetGlobal_v2(call& c) {
   CUresult code = c.objects().resolve(body.parent, module);
   if (code == CUDA_SUCCESS)
     code = call_driver(c.driver().cuModuleGetGlobal_v2, &address, &size, module, body.name.c_str());
+  if (code == CUDA_SUCCESS) note_use(c, body);
   marshal::put_body(c.reply, marshal::lookup_reply{address, size});
   return outcome::answer(code);
 }

@@ -9,6 +9,7 @@ bool take_question(call& c, marshal::occupancy_body& body, CUfunction& function,
   if (!take_all(c, body)) return failed = outcome::malformed(), false;
   failed =
       outcome::answer(c.refused != CUDA_SUCCESS ? c.refused : c.objects().resolve(body.kernel, function));
+  c.session.uses().of_kernel(c.objects(), body.kernel, c.header);
   return failed.code == CUDA_SUCCESS;
 }
 
@@ -27,6 +28,7 @@ outcome ask_clusters(call& c, cluster_entry entry) {
   CUfunction function = nullptr;
   if (code == CUDA_SUCCESS) code = c.objects().resolve(kernel, function);
   if (code != CUDA_SUCCESS) return outcome::answer(code);
+  c.session.uses().of_kernel(c.objects(), kernel, c.header);
   CUlaunchConfig config{};
   config.gridDimX = grid[0], config.gridDimY = grid[1], config.gridDimZ = grid[2];
   config.blockDimX = block[0], config.blockDimY = block[1], config.blockDimZ = block[2];

@@ -37,6 +37,29 @@ outcome derived(call& c, api::handle_kind parent_kind, const marshal::derive_bod
   return outcome::answer(CUDA_SUCCESS);
 }
 
+CUresult address_of_variable(call& c, std::uint64_t code, const std::string& name, CUdeviceptr& address,
+                             std::size_t& size) {
+  if (wire::handle{code}.kind() == static_cast<std::uint8_t>(api::handle_kind::library)) {
+    CUlibrary library = nullptr;
+    const CUresult there = c.objects().resolve(code, library);
+    return there == CUDA_SUCCESS
+               ? call_driver(c.driver().cuLibraryGetGlobal, &address, &size, library, name.c_str())
+               : there;
+  }
+  CUmodule module = nullptr;
+  const CUresult there = c.objects().resolve(code, module);
+  return there == CUDA_SUCCESS
+             ? call_driver(c.driver().cuModuleGetGlobal_v2, &address, &size, module, name.c_str())
+             : there;
+}
+
+void note_use(call& c, const marshal::lookup_body& asked) {
+  const server_object* const object = c.objects().at(asked.parent);
+  const std::uint64_t context =
+      c.header.context || !object ? c.header.context : object->records.front().context;
+  c.session.uses().of_variable(c.objects(), {c.header.ticket, context, asked.parent, asked.name});
+}
+
 std::vector<marshal::address_range> managed_variables(call& c, std::uint64_t id) {
   std::vector<marshal::address_range> out;
   if (!c.session.mirrors().has_variables()) return out;

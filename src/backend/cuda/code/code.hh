@@ -19,7 +19,9 @@ namespace outboard::backend {
 struct loaded_code {
   explicit loaded_code(marshal::module_image i) : image(std::move(i)) {}
   marshal::module_image image;
-  std::vector<std::string> managed;    ///< names of its managed variables, as far as the image tells
+  std::uint64_t id = 0;                ///< of the module or library
+  std::vector<std::string> variables;  ///< names, as far as the image tells, but for managed ones
+  std::vector<std::string> managed;    ///< of those
   std::vector<std::uint64_t> derived;  ///< modules, kernels and functions made of it
 };
 
@@ -29,6 +31,14 @@ outcome derived(call& c, api::handle_kind parent_kind, const marshal::derive_bod
 
 /// The code that a module, library, kernel or function is part of; nullptr for any other object.
 loaded_code* code_of(const server_object& object);
+
+/// Where a variable of a module or library lies, in the context that is current. Loads the code, if it was
+/// not.
+CUresult address_of_variable(call& c, std::uint64_t code, const std::string& name, CUdeviceptr& address,
+                             std::size_t& size);
+
+/// The address of a variable was asked for.
+void note_use(call& c, const marshal::lookup_body& asked);
 
 /// Where the managed variables of a module or library lie (of all modules of a context), if any has a mirror:
 /// the mirrors must drop them before the driver takes the memory away.

@@ -54,10 +54,11 @@ struct cuda_part {
   std::vector<marshal::record_body> contexts, rest;  ///< by tickets; host memory comes between
   std::vector<device_part> device;
   std::vector<host_part> host;
+  std::vector<first_use> uses;
   std::vector<variable_part> variables;
   std::vector<lane_part> lanes;
   std::vector<tombstone_part> tombstones;
-  OUTBOARD_FIELDS(own_addresses, contexts, rest, device, host, variables, lanes, tombstones)
+  OUTBOARD_FIELDS(own_addresses, contexts, rest, device, host, uses, variables, lanes, tombstones)
 };
 
 /// A call of nobody's, for code that wants one: the main thread's, which keeps the turn.
@@ -90,11 +91,16 @@ std::string what_stays(call& c);
 [[nodiscard]] bool object_records(call& c, std::vector<marshal::record_body>& contexts,
                                   std::vector<marshal::record_body>& rest);
 
-/// The variables of everything that is loaded, with or without their contents. An error: some cannot be
-/// known.
-result<std::vector<variable_part>> variables_of(call& c, bool with_content);
+/// Carries such a request out. Its code.
+CUresult replay_record(call& c, const marshal::record_body& r);
 
-/// "cuMemMap gave 2": what a step of save or restore failed for.
+/// The variables of all code that is in use. An error: some cannot be known.
+result<std::vector<variable_part>> variables_of(call& c);
+/// Gives them back what was in them.
+status fill_variables(call& c, const std::vector<variable_part>& all);
+
+/// "memory of the device cannot be had here (2)": what a step of save or restore failed for, and the driver's
+/// code.
 std::string failed_for(const std::string& what, CUresult code);
 
 }  // namespace outboard::backend

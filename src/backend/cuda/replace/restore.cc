@@ -1,4 +1,5 @@
 // A CUDA session goes on in this worker: everything that the other one told is made again, at its addresses.
+#include "backend/cuda/code/code.hh"
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/replace/parts.hh"
 #include "backend/cuda/sharing.hh"
@@ -28,46 +29,49 @@ status map_host_memory(call& c, session_image& image, const std::vector<host_par
   return {};
 }
 
-status carry_out_again(call& c, std::vector<marshal::record_body>& all) {
-  for (marshal::record_body& r : all) {
-    wire::frame_header header;
-    header.kind = wire::frame_kind::call;
-    header.opcode = r.opcode;
-    header.ticket = r.ticket;
-    header.context = r.context;
-    c.take_upload();
-    if (!c.session.reserve_upload(r.image.size())) return failure("its images are too large");
-    const auto bytes = [](const std::vector<std::uint8_t>& from) {
-      const auto all_of = std::as_bytes(std::span(from));
-      return std::vector<std::byte>(all_of.begin(), all_of.end());
-    };
-    c.own.upload = bytes(r.image);
-    const CUresult code = c.session.replay(c.own, header, bytes(r.payload));
+/// A kernel's code, and the variables with it, are placed when it is loaded: at the same time as before.
+CUresult use_again(call& c, const first_use& use) {
+  CUresult code = c.session.enter_context(c.own, use.context);
+  if (code != CUDA_SUCCESS) return code;
+  if (!use.variable.empty()) {
+    CUdeviceptr address = 0;
+    std::size_t size = 0;
+    code = address_of_variable(c, use.id, use.variable, address, size);
+    c.session.uses().of_variable(c.objects(), use);
+    return code;
+  }
+  CUfunction function = nullptr;
+  code = c.objects().resolve(use.id, function);
+  if (wire::handle{use.id}.kind() == static_cast<std::uint8_t>(api::handle_kind::kernel) &&
+      code == CUDA_SUCCESS)
+    code = call_driver(c.driver().cuKernelGetFunction, &function, reinterpret_cast<CUkernel>(function));
+  // An older driver loads all of a module's code with the first of it.
+  if (code == CUDA_SUCCESS && c.driver().cuFuncLoad) code = call_driver(c.driver().cuFuncLoad, function);
+  wire::frame_header asked;
+  asked.ticket = use.ticket, asked.context = use.context;
+  c.session.uses().of_kernel(c.objects(), use.id, asked);
+  return code;
+}
+
+/// Both by tickets.
+status carry_out_again(call& c, const std::vector<marshal::record_body>& all,
+                       const std::vector<first_use>& uses) {
+  auto next = uses.begin();
+  const auto use_until = [&](std::uint64_t ticket) -> status {
+    for (; next != uses.end() && next->ticket < ticket; ++next) {
+      const CUresult code = use_again(c, *next);
+      if (code != CUDA_SUCCESS) return failure(failed_for("code of it cannot be loaded here", code));
+    }
+    return {};
+  };
+  for (const marshal::record_body& r : all) {
+    OUTBOARD_TRY(use_until(r.ticket));
+    const CUresult code = replay_record(c, r);
     if (code == CUDA_SUCCESS) continue;
     const api::function_info* const function = api::find_function(r.opcode);
     return failure(failed_for(std::string(function ? function->name : "a request") + " fails here", code));
   }
-  return {};
-}
-
-/// Pointers to a variable may be anywhere: it has to lie where it did.
-status fill_variables(call& c, const std::vector<variable_part>& all) {
-  const auto here = variables_of(c, false);
-  if (!here.ok()) return here.error();
-  if (here->size() != all.size()) return failure("its modules have other variables here");
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const variable_part &then = all[i], &now = (*here)[i];
-    if (then.code != now.code || then.context != now.context || then.name != now.name ||
-        then.address != now.address)
-      return failure("the driver places the variable " + then.name + " elsewhere here (" +
-                     std::to_string(now.address) + ", not " + std::to_string(then.address) + ")");
-    CUresult code = c.session.enter_context(c.own, then.context);
-    if (code == CUDA_SUCCESS)
-      code = call_driver(c.driver().cuMemcpyHtoD_v2, then.address, then.content.data(), then.content.size());
-    if (code != CUDA_SUCCESS)
-      return failure(failed_for("the variable " + then.name + " cannot be written", code));
-  }
-  return {};
+  return use_until(~std::uint64_t{0});
 }
 
 }  // namespace
@@ -80,9 +84,9 @@ status cuda_session::restore(session_image& image, wire::reader& from) {
   call_of_our_own ours(*this, core_);
   call& c = ours.it;
   OUTBOARD_TRY(map_device_memory(c, image, all.device));
-  OUTBOARD_TRY(carry_out_again(c, all.contexts));
+  OUTBOARD_TRY(carry_out_again(c, all.contexts, {}));
   OUTBOARD_TRY(map_host_memory(c, image, all.host));
-  OUTBOARD_TRY(carry_out_again(c, all.rest));
+  OUTBOARD_TRY(carry_out_again(c, all.rest, all.uses));
   OUTBOARD_TRY(fill_variables(c, all.variables));
   quota_.settle();
   for (const tombstone_part& t : all.tombstones) {

@@ -117,9 +117,10 @@ status cuda_session::save(session_image& into) {
   cuda_part all;
   all.own_addresses = facts_.own_addresses;
   if (!object_records(c, all.contexts, all.rest)) return failure("a graph of it cannot be told");
-  auto variables = variables_of(c, true);
+  auto variables = variables_of(c);
   if (!variables.ok()) return std::move(variables).error();
   all.variables = std::move(*variables);
+  all.uses = uses_.all(objects_);
   OUTBOARD_TRY(add_device_memory(c, into, all));
   OUTBOARD_TRY(add_host_memory(c, into, all));
   objects_.each_tombstone([&](std::uint64_t id, const server_object& o) {
