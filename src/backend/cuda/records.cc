@@ -31,11 +31,11 @@ bool makes_graph(std::uint32_t opcode) {
          does == api::graph_change::ends_capture;
 }
 
-void add_records(const server_object& object, std::vector<marshal::record_body>& all) {
+void add_records(const server_object& object, bool with_image, std::vector<marshal::record_body>& all) {
   for (const record& r : object.records) {
     if (makes_graph(r.opcode)) continue;
     marshal::record_body out{r.ticket, r.context, r.opcode, as_numbers(r.payload), {}};
-    const loaded_code* code = loads_code(r.opcode) ? code_of(object) : nullptr;
+    const loaded_code* code = with_image && loads_code(r.opcode) ? code_of(object) : nullptr;
     if (code) out.image = as_numbers(code->image.encoded());
     all.push_back(std::move(out));
   }
@@ -48,7 +48,7 @@ void by_ticket(std::vector<marshal::record_body>& all) {
 /// False: something of the session cannot be made again.
 bool collect(call& c, std::vector<marshal::record_body>& all) {
   if (!graph_records(c, all)) return false;
-  c.objects().each([&](std::uint64_t, const server_object& object) { add_records(object, all); });
+  c.objects().each([&](std::uint64_t, const server_object& object) { add_records(object, true, all); });
   for (const mapping& m : c.session.memory().all()) {
     std::vector<std::byte> payload;
     wire::writer w(payload);
@@ -96,7 +96,7 @@ bool object_records(call& c, std::vector<marshal::record_body>& contexts,
   if (!graph_records(c, rest)) return false;
   c.objects().each([&](std::uint64_t id, const server_object& object) {
     const bool is_context = wire::handle{id}.kind() == static_cast<std::uint8_t>(api::handle_kind::context);
-    add_records(object, is_context ? contexts : rest);
+    add_records(object, !c.session.is_loaded_there(id), is_context ? contexts : rest);
   });
   by_ticket(contexts), by_ticket(rest);
   return true;

@@ -8,11 +8,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "backend/cuda/call.hh"
 #include "backend/cuda/code/first_uses.hh"
 #include "backend/cuda/code/image_keeper.hh"
+#include "backend/cuda/code/load.hh"
 #include "backend/cuda/copying/copies_out.hh"
 #include "backend/cuda/copying/staged_piece.hh"
 #include "backend/cuda/copying/staging.hh"
@@ -34,13 +36,15 @@
 namespace outboard::backend {
 
 class image_cache;
+class loaded_ahead;
 
 /// What a CUDA session needs beside what every session does.
 struct cuda_terms {
   device::device* device = nullptr;  ///< cuInit has been called; outlives the session
   image_cache* images = nullptr;     ///< where module images are kept; null: nowhere. Outlives the session
   image_terms image_access = {};
-  bool core_dumps = true;  ///< the device may write them
+  bool core_dumps = true;         ///< the device may write them
+  loaded_ahead* ahead = nullptr;  ///< code that waits for the session; null: none. Outlives it
 };
 
 /// For session_request.
@@ -74,6 +78,7 @@ class cuda_session final : public session_api {
     return std::make_unique<cuda_lane>(number);
   }
   void lane_ended(lane& over) override { forget_upload(static_cast<cuda_lane&>(over).upload.size()); }
+  result<std::unique_ptr<preparation>> prepare() override;            // replace/save.cc
   result<std::unique_ptr<settling>> settle() override;                // replace/save.cc
   status save(session_image& into) override;                          // replace/save.cc
   status restore(session_image& image, wire::reader& from) override;  // replace/restore.cc
@@ -128,6 +133,10 @@ class cuda_session final : public session_api {
   /// Counts bytes that a lane is about to have uploaded. False: all lanes together have too many.
   [[nodiscard]] bool reserve_upload(std::uint64_t more);
   void forget_upload(std::uint64_t bytes) { uploaded_ -= bytes; }
+  /// Code with this id that was loaded before the session came here, if any. With the turn.
+  std::optional<fresh_code> take_loaded(std::uint64_t id);
+  /// The other worker has the image of this code already. With the turn.
+  bool is_loaded_there(std::uint64_t id) const { return loaded_there_.contains(id); }
   /// What records_export is giving out, part by part.
   std::vector<std::byte>& export_buffer() { return export_; }  ///< with the turn
 
@@ -167,6 +176,7 @@ class cuda_session final : public session_api {
   image_keeper images_;
   first_uses uses_;
   std::vector<std::byte> export_;
+  std::set<std::uint64_t> loaded_there_;  // by a worker that is to go on with the session; with the turn
   std::atomic<const char*> kept_here_{nullptr};
   std::map<marshal::share_token, std::shared_ptr<void>> lasting_offers_;
   device_tally held_;

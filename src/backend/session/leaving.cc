@@ -27,6 +27,12 @@ void session_core::wish_to_leave() {
 /// The main thread, with the turn. True: the session is another worker's. False: it goes on here.
 bool session_core::leave() {
   successor& next = *request_.next;
+  const auto goes_on_here = [&] {
+    leaves_.store(false);
+    if (next.is_named()) leaves_.store(true);
+    return false;
+  };
+  if (!next.is_prepared()) return next.prepare(api_->prepare()), goes_on_here();
   const auto began = transport::clock::now();
   status could = settle(began + next.patience());
   if (turn_.ended()) return next.refuse("the session ended"), false;
@@ -43,9 +49,7 @@ bool session_core::leave() {
   const std::chrono::duration<double, std::milli> held_up = transport::clock::now() - began;
   log::info("the session stays with this worker: ", could.error().message, " (held up for ", held_up.count(),
             " ms)");
-  leaves_.store(false);
-  if (next.is_named()) leaves_.store(true);
-  return false;
+  return goes_on_here();
 }
 
 /// A request that waits for the client must get its answer. True: something came.

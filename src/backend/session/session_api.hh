@@ -32,6 +32,17 @@ class session_api {
 
   /// The session begins. The welcome's content, or why there is no session.
   virtual result<std::vector<std::byte>> begin() = 0;
+  /// What another worker may do before the session comes to it, made while the session goes on.
+  class preparation {
+   public:
+    virtual ~preparation() = default;
+    /// For worker_api::load_ahead() there. Any thread, once, without the turn.
+    virtual std::vector<std::byte> encode() = 0;
+  };
+  /// An error says why the session cannot leave.
+  virtual result<std::unique_ptr<preparation>> prepare() {
+    return failure("sessions of this API stay with their worker");
+  }
   /// The session is to leave its worker, and no request is under way. Made when that begins.
   class settling {
    public:

@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include <utility>
+
 #include "backend/daemon/control.hh"
 #include "backend/session/successor_messages.hh"
 
@@ -31,6 +33,12 @@ successor::~successor() { stop(); }
 
 void successor::stop() {
   ::shutdown(socket_.get(), SHUT_RDWR);
+  {
+    const std::lock_guard lock(end_mutex_);
+    stopped_ = true;
+    if (channel_) channel_->shutdown();
+  }
+  seen_.release();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -47,22 +55,66 @@ void successor::listen() {
     const auto wish = body_of<leave_message>((*message)->payload);
     CHECK((*message)->kind == control_kind::leave && wish && (*message)->descriptor);
     CHECK(!named_.load());  // the daemon waits for the answer to one before the next
-    auto channel = attach_(successor_scheme(), std::move((*message)->descriptor));
-    if (!channel.ok()) {
-      answer(channel.error().message);
-      continue;
-    }
-    channel_ = std::move(*channel);
-    // It opens its device, perhaps, and takes nothing before it has.
-    const auto there = receive_word(*channel_, transport::clock::now() + time_to_start);
-    if (!there.ok()) {
-      answer("the other worker did not start: " + there.error().message);
-      continue;
-    }
     patience_ = std::chrono::milliseconds(wish->milliseconds);
-    named_.store(true);
-    wake_();
+    status ready = open_channel(std::move((*message)->descriptor));
+    if (ready.ok()) ready = let_prepare();
+    if (ready.ok()) {
+      prepared_ = true;
+      if (!let_session_see()) return;
+      continue;
+    }
+    {
+      const std::lock_guard lock(end_mutex_);
+      channel_.reset();
+      if (stopped_) return;
+    }
+    answer(ready.error().message);
   }
+}
+
+/// It opens its device, perhaps, and takes nothing before it has.
+status successor::open_channel(unique_fd descriptor) {
+  auto channel = attach_(successor_scheme(), std::move(descriptor));
+  if (!channel.ok()) return std::move(channel).error();
+  {
+    const std::lock_guard lock(end_mutex_);
+    channel_ = std::move(*channel);
+    if (stopped_) return failure("the session ended");
+  }
+  const auto there = receive_word(*channel_, transport::clock::now() + time_to_start);
+  return there.ok() ? status() : failure("the other worker did not start: " + there.error().message);
+}
+
+/// The session's main thread does the next step, and says so. False: the session is over.
+bool successor::let_session_see() {
+  named_.store(true);
+  wake_();
+  seen_.acquire();
+  const std::lock_guard lock(end_mutex_);
+  return !stopped_;
+}
+
+status successor::let_prepare() {
+  prepared_ = false;
+  if (!let_session_see()) return failure("the session ended");
+  if (!preparation_) return failure(std::exchange(why_not_, {}));
+  session_image ahead;
+  ahead.bytes = std::exchange(preparation_, nullptr)->encode();
+  OUTBOARD_TRY(send_image(*channel_, ahead, transport::clock::now() + time_to_give));
+  ahead = {};
+  const auto done = receive_word(*channel_, transport::clock::now() + time_to_make);
+  if (!done.ok()) return failure("the other worker ended: " + done.error().message);
+  return done->empty() ? status() : failure(*done);
+}
+
+void successor::prepare(result<std::unique_ptr<session_api::preparation>> what) {
+  if (what.ok()) {
+    preparation_ = std::move(*what);
+  } else {
+    why_not_ = what.error().message;
+  }
+  named_.store(false);
+  seen_.release();
 }
 
 void successor::answer(const std::string& why) {
@@ -85,13 +137,29 @@ status successor::give(const session_image& image) {
 
 void successor::refuse(const std::string& why) {
   (void)send_word(*channel_, keep, transport::clock::now() + time_to_give).ok();
-  channel_.reset();
+  {
+    const std::lock_guard lock(end_mutex_);
+    channel_.reset();
+  }
   named_.store(false);
   answer(why);
+  seen_.release();
+}
+
+result<std::vector<std::byte>> predecessor::receive_preparation() {
+  OUTBOARD_TRY(send_word(*channel_, "", transport::clock::now() + time_to_give));
+  auto image = receive_image(*channel_, transport::clock::now() + time_to_start + time_to_give);
+  if (!image.ok()) return std::move(image).error();
+  return std::move(image->bytes);
+}
+
+status predecessor::tell_prepared(const status& done) {
+  const std::string why = done.ok() ? std::string() : done.error().message;
+  OUTBOARD_TRY(send_word(*channel_, why, transport::clock::now() + time_to_give));
+  return done;
 }
 
 status predecessor::receive() {
-  OUTBOARD_TRY(send_word(*channel_, "", transport::clock::now() + time_to_give));
   auto image = receive_image(*channel_, transport::clock::now() + time_to_start + time_to_give);
   if (!image.ok()) return std::move(image).error();
   image_ = std::move(*image);

@@ -9,9 +9,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <semaphore>
 #include <string>
 #include <thread>
 
+#include "backend/session/session_api.hh"
 #include "backend/session/session_image.hh"
 #include "base/schemes.hh"
 
@@ -40,18 +42,25 @@ class successor {
   void watch(std::function<void()> wake);
   /// No wish is taken any more, and `wake` is not called.
   void stop();
-  /// There is a wish that has not been answered.
+  /// There is a wish that the session has to see to: with prepare() first, then with give() or refuse().
   bool is_named() const { return named_.load(std::memory_order_relaxed); }
+  /// The other worker has done what it can before the session comes.
+  bool is_prepared() const { return prepared_; }
+  /// What it may do, which takes it a while: the session goes on, and is_named() says false meanwhile. An
+  /// error: the session cannot leave. Answers the wish then.
+  void prepare(result<std::unique_ptr<session_api::preparation>> what);
   /// How long the session may be held up by work that is under way.
   std::chrono::milliseconds patience() const { return patience_; }
   /// OK: the session is the other worker's from now on. An error: it goes on here. Answers the wish.
   status give(const session_image& image);
-  /// The session cannot leave now. Answers the wish.
+  /// The session cannot leave now, though the other worker is prepared. Answers the wish.
   void refuse(const std::string& why);
 
  private:
   void listen();
-  bool take(unique_fd channel, std::chrono::milliseconds patience);
+  status open_channel(unique_fd descriptor);
+  status let_prepare();
+  bool let_session_see();
   void answer(const std::string& why);
 
   const unique_fd socket_;
@@ -60,6 +69,12 @@ class successor {
   std::unique_ptr<transport::connection> channel_;  // the thread's until `named_`, then the session's
   std::chrono::milliseconds patience_{0};
   std::atomic<bool> named_{false};
+  bool prepared_ = false;  // as `channel_`
+  std::unique_ptr<session_api::preparation> preparation_;
+  std::string why_not_;                 // there is no preparation
+  std::counting_semaphore<8> seen_{0};  // the session has done its part, or is over
+  std::mutex end_mutex_;                // guards what follows, and `channel_` where the thread has it
+  bool stopped_ = false;
   std::thread thread_;
 };
 
@@ -68,6 +83,10 @@ class predecessor {
  public:
   explicit predecessor(std::unique_ptr<transport::connection> channel) : channel_(std::move(channel)) {}
 
+  /// Waits for what may be done before the session comes, for worker_api::load_ahead(). Once, first.
+  result<std::vector<std::byte>> receive_preparation();
+  /// It is done. An error: it could not be.
+  status tell_prepared(const status& done);
   /// Waits for the session. Once.
   status receive();
   session_image& image() { return image_; }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "backend/cuda/replace/preparation.hh"
 #include "backend/cuda/session.hh"
 #include "backend/worker/device_output.hh"
 #include "backend/worker/warm_device.hh"
@@ -102,13 +103,19 @@ class cuda_worker final : public worker_api {
     return ready;
   }
 
+  status load_ahead(std::span<const std::byte> preparation) override {
+    return ahead_.emplace(in_use().cuda()).load(preparation);
+  }
+
   session_maker speak(const wire::hello& hello, const image_terms& images) override {
     if ((hello.features & wire::feature_image_recall) != 0) open_images();
     return speak_cuda(
-        {warm_ ? warm_.get() : device_.get(), images_ ? &*images_ : nullptr, images, terms_.core_dumps});
+        {&in_use(), images_ ? &*images_ : nullptr, images, terms_.core_dumps, ahead_ ? &*ahead_ : nullptr});
   }
 
  private:
+  device::device& in_use() { return warm_ ? *warm_ : *device_; }
+
   void make_context(int ordinal) {
     auto warm = make_warm_device(*device_, ordinal);
     if (!warm.ok()) return log::debug("no context in waiting: ", warm.error().message);
@@ -126,6 +133,7 @@ class cuda_worker final : public worker_api {
   const std::unique_ptr<device::device> device_;
   std::unique_ptr<device::device> warm_;  // null: no context may wait
   std::optional<image_cache> images_;
+  std::optional<loaded_ahead> ahead_;  // uses the devices
 };
 
 }  // namespace

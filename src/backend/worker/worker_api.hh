@@ -23,6 +23,10 @@ class worker_api {
   virtual result<facts_message> facts() { return failure("nothing is known of it without a session"); }
   /// Does what a session would have to wait for. `measured`: what that took is asked for.
   virtual ready_message get_ready(bool /*measured*/) { return {}; }
+  /// For a session that another worker has and that is to come here: what session_api::prepare() gave there.
+  virtual status load_ahead(std::span<const std::byte> /*preparation*/) {
+    return failure("sessions of this API stay with their worker");
+  }
   /// For the session with this hello. Outlives it.
   virtual session_maker speak(const wire::hello& hello, const image_terms& images) = 0;
 };

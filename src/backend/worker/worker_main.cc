@@ -123,11 +123,14 @@ result<client_link> take_client(const worker_options& options, const attach_conn
 }
 
 /// Of a session that another worker has: it comes over `channel`, and its client's connection with it.
-result<client_link> inherit_client(const attach_connection& attach, unique_fd channel) {
+result<client_link> inherit_client(worker_api& api, const attach_connection& attach, unique_fd channel) {
   auto between = attach(successor_scheme(), std::move(channel));
   if (!between.ok()) return std::move(between).error();
   client_link made;
   made.before = std::make_unique<predecessor>(std::move(*between));
+  const auto preparation = made.before->receive_preparation();
+  if (!preparation.ok()) return preparation.error();
+  OUTBOARD_TRY(made.before->tell_prepared(api.load_ahead(*preparation)));
   OUTBOARD_TRY(made.before->receive());
   auto stream = take_connection(made.before->image());
   if (!stream.ok()) return std::move(stream).error();
@@ -187,7 +190,7 @@ int serve(const worker_options& options, worker_api& api, device_output* output)
                                  unique_fd fd) -> result<std::unique_ptr<transport::connection>> {
     return transport::tls::attach(*options.transports, scheme, std::move(fd));
   };
-  auto client = given.goes_on ? inherit_client(attach, std::move(given.descriptor))
+  auto client = given.goes_on ? inherit_client(api, attach, std::move(given.descriptor))
                               : take_client(options, attach, given.session.scheme, given.hello,
                                             std::move(given.descriptor));
   if (!client.ok()) return fail_to_start(client.error());

@@ -2,6 +2,7 @@
 #include "backend/cuda/code/code.hh"
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/replace/parts.hh"
+#include "backend/cuda/replace/preparation.hh"
 #include "backend/cuda/sharing.hh"
 
 namespace outboard::backend {
@@ -76,6 +77,10 @@ status carry_out_again(call& c, const std::vector<marshal::record_body>& all,
 
 }  // namespace
 
+std::optional<fresh_code> cuda_session::take_loaded(std::uint64_t id) {
+  return terms_.ahead ? terms_.ahead->take(id) : std::nullopt;
+}
+
 status cuda_session::restore(session_image& image, wire::reader& from) {
   if (const auto facts = begin(); !facts.ok()) return facts.error();
   auto all = marshal::take_body<cuda_part>(from);
@@ -88,6 +93,7 @@ status cuda_session::restore(session_image& image, wire::reader& from) {
   OUTBOARD_TRY(map_host_memory(c, image, all.host));
   OUTBOARD_TRY(carry_out_again(c, all.rest, all.uses));
   OUTBOARD_TRY(fill_variables(c, all.variables));
+  if (terms_.ahead) terms_.ahead->drop_rest();
   quota_.settle();
   for (const tombstone_part& t : all.tombstones) {
     if (!objects_.fail(t.id, t.code)) return failure("the session came malformed");

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/driver_call.hh"
 #include "backend/cuda/replace/parts.hh"
+#include "backend/cuda/replace/preparation.hh"
 #include "backend/cuda/sharing.hh"
 
 namespace outboard::backend {
@@ -103,6 +104,14 @@ status add_host_memory(call& c, session_image& into, cuda_part& all) {
 
 std::string failed_for(const std::string& what, CUresult code) {
   return what + " (" + std::to_string(static_cast<int>(code)) + ")";
+}
+
+result<std::unique_ptr<session_api::preparation>> cuda_session::prepare() {
+  call_of_our_own ours(*this, core_);
+  if (std::string why = what_stays(ours.it); !why.empty()) return failure(std::move(why));
+  auto made = std::make_unique<code_preparation>(ours.it);
+  loaded_there_ = made->ids();
+  return std::unique_ptr<session_api::preparation>(std::move(made));
 }
 
 result<std::unique_ptr<session_api::settling>> cuda_session::settle() {
