@@ -20,7 +20,7 @@ ORDINARY = set("""
     activities activity address admin allocations annotations answer answers arrays attribute audit bucket buffered build
     callbacks capture checkpoint checkpoints child code coherence command confinement connection context contexts control
     copies coredump cursor daemon death dial encryption engine entries export extensions faulty features folder frame
-    functions futex guard handshake headers hello identities idle injection integrity kinds landlock layout library list
+    functions futex guard handshake headers hello identities idle injection integrity kinds landlock layout library list load
     local loopback markers md2 memory message monitor notify numbers objects output parts pipe places plugin pool probe
     process profile questions ranges receiver reconnector remote removal requests reread resume resumption
     settings sharing shm shown socket suite tcp text texts tool trace transfer unacknowledged unix url wakeup

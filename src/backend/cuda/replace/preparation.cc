@@ -36,7 +36,8 @@ bool is_load(const record& r) {
 code_preparation::code_preparation(call& c) {
   for (const std::uint64_t id : c.objects().ids(handle_kind::context)) {
     const record& made = c.objects().at(id)->records.front();
-    if (static_cast<api::opcode>(made.opcode) != api::opcode::cuDevicePrimaryCtxRetain) continue;
+    // One that the program has created is not there before its session.
+    if (api::about(static_cast<api::opcode>(made.opcode)).creates != api::no_parameter) continue;
     part_.contexts.push_back({id, body_of<marshal::context_body>(made).device});
   }
   add_loads(c);
