@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/cuda/board_sample.hh"
 #include "api/cuda/work_record.hh"
 #include "base/result.hh"
 
@@ -23,6 +24,12 @@ struct recorded_work {
   bool more = false;          ///< take() again
 };
 
+/// What sensors said since it was last asked for.
+struct sampled_boards {
+  std::vector<api::board_sample> samples;
+  std::uint64_t dropped = 0;
+};
+
 /// Owned by its device. Any thread.
 class work_recorder {
  public:
@@ -38,6 +45,13 @@ class work_recorder {
   /// What is complete and has not been taken. `all`: also what the device still keeps to itself, which may
   /// hold it up.
   virtual recorded_work take(bool all) = 0;
+  /// Samples the sensors of the devices from now on, or no more, whether work is recorded or not. Begun twice
+  /// is begun once. An error says in one line why this device has nothing to sample.
+  virtual status sample(bool on) {
+    return on ? status(failure("the server's device has no sensors of speed, temperature, power or cooling"))
+              : status();
+  }
+  virtual sampled_boards take_samples() { return {}; }
   /// Now, on the clock of the records, in nanoseconds.
   virtual std::uint64_t now() = 0;
 };

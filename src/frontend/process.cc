@@ -181,6 +181,7 @@ CUresult process::connect_locked(std::string& unrecorded) {
   if (session_->passes_descriptors()) memory_.expect_shared_pages();
   functions_.surround([this] { memory_.lend(*session_); }, [this] { memory_.take_back(*session_); });
   records_work_ = (dialed->welcome.features & wire::feature_profile) != 0;
+  samples_boards_ = (dialed->welcome.features & wire::feature_samples) != 0;
   profile::attach(*session_, records_work_);
   if (call_observer* const own = tool.load()) unrecorded = own->connected();
   this_lane().how = answered::waited;  // the hello counts as a round trip

@@ -79,6 +79,7 @@ class process {
   session* server() const { return session_.get(); }
   /// Whether the server can report what its device does. With a session.
   bool records_work() const { return records_work_; }
+  bool samples_boards() const { return samples_boards_; }  ///< the same of its sensors
   const marshal::snapshot& facts() const { return facts_; }
   void* find_export(std::string_view symbol) const { return options_.find_export(symbol); }
 
@@ -109,7 +110,7 @@ class process {
   CUresult connect_code_ = CUDA_ERROR_NO_DEVICE;
   transport::registry transports_;
   std::unique_ptr<session> session_;
-  bool records_work_ = false;
+  bool records_work_ = false, samples_boards_ = false;
   marshal::snapshot facts_;
   program_objects objects_;
   program_memory memory_;

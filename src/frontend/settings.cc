@@ -42,7 +42,8 @@ result<dialed> dial_any(const settings& s, const transport::registry& transports
                         transport::deadline until) {
   hello.features |= wire::feature_lane_uploads | wire::feature_fine_grain | wire::feature_words |
                     wire::feature_failure_lines | wire::feature_resume;
-  hello.features |= wire::feature_profile;  // a profiler in the program may want it at any time
+  // A profiler in the program may want it at any time.
+  hello.features |= wire::feature_profile | wire::feature_samples;
   if (s.rings) hello.features |= wire::feature_rings;
   if (s.data_connections) hello.features |= wire::feature_data_connections;
   if (s.compression) hello.features |= wire::feature_packed_pieces;

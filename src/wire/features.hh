@@ -52,4 +52,8 @@ inline constexpr std::uint64_t feature_resume = 4096;
 /// Offered and asked for by every connection over a network, whatever its purpose is.
 inline constexpr std::uint64_t feature_munge = 8192;
 
+/// In CUDA sessions: the worker samples its devices' sensors for a program that is profiled (service
+/// profile_samples).
+inline constexpr std::uint64_t feature_samples = 16384;
+
 }  // namespace outboard::wire

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/wire.md lists the fields of every hand-written message as *bodies.hh in src/marshal (and work_record.hh) have them, and every
+"""docs/wire.md lists the fields of every hand-written message as *bodies.hh in src/marshal (and work_record.hh, board_sample.hh) have them, and every
 service.
 (Bytes are compared by the unit tests, which read the document's examples.)
 
@@ -16,7 +16,7 @@ MEMBER = re.compile(r"^ +([\w:]+(?:<[^;]*>)?) ([^;()]*);", re.MULTILINE)
 SERVICE = re.compile(r"^  (\w+) = (\d+),", re.MULTILINE)
 SIMPLE = {"std::int32_t": "i32", "std::uint32_t": "u32", "std::uint64_t": "u64", "std::int64_t": "i64", "bool": "flag",
           "std::string": "text", "flavour": "u8", "errand": "u8", "std::uint8_t": "u8",
-          "std::uint16_t": "u16", "host_block": "u8", "share_token": "32 u8", "work_kind": "u8", "memory_side": "u8"}
+          "std::uint16_t": "u16", "host_block": "u8", "share_token": "32 u8", "work_kind": "u8", "memory_side": "u8", "sample_kind": "u8"}
 
 
 def wire_type(kind, structs):
@@ -104,7 +104,7 @@ def self_test():
 def main():
     root = pathlib.Path(sys.argv[1])
     bodies = [*root.glob("src/marshal/*bodies.hh"), *root.glob("src/marshal/cuda/*bodies.hh")]
-    files = sorted(bodies, reverse=True) + [root / "src/api/cuda/work_record.hh"]
+    files = sorted(bodies, reverse=True) + [root / "src/api/cuda" / name for name in ("work_record.hh", "board_sample.hh")]
     source = "\n".join(path.read_text() for path in files)
     messages = list(rows(source))
     document = root / "docs/wire.md"

@@ -181,7 +181,7 @@ void guests::let_in(std::vector<std::uint32_t> users, bool any) {
 
 std::uint64_t guests::features_for(const transport::capabilities& can) const {
   std::uint64_t features = wire::feature_lane_uploads | wire::feature_build_files | wire::feature_words |
-                           wire::feature_failure_lines | wire::feature_profile;
+                           wire::feature_failure_lines | wire::feature_profile | wire::feature_samples;
   if (can.passes_descriptors)
     return features | wire::feature_fine_grain | wire::feature_transfer_areas |
            (rules_.rings && can.same_host ? wire::feature_rings : 0);

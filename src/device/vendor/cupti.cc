@@ -12,8 +12,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "api/cuda/work_calls.hh"
 #include "base/recent_numbers.hh"
@@ -42,6 +44,8 @@ constexpr std::size_t remembered_calls = 1u << 20;
 /// Nodes of executable graphs whose names are remembered.
 constexpr std::size_t remembered_nodes = 1u << 20;
 
+/// Samples of sensors that nobody has taken. CUPTI brings a few a second of each device.
+constexpr std::size_t most_samples = 1u << 16;
 struct cupti_table {
   decltype(&::cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&::cuptiActivityEnable) enable = nullptr;
@@ -95,18 +99,7 @@ class cupti_recorder final : public work_recorder {
   status start() override {
     const std::lock_guard lock(start_mutex_);
     if (started_) return {};
-    if (!cupti_.enable) {
-      if (status loaded = load(); !loaded.ok()) return loaded;
-    }
-    receiver = this;
-    if (!ready_) {
-      if (status s =
-              tell("cuptiActivityRegisterCallbacks", cupti_.register_callbacks(give_buffer, take_buffer));
-          !s.ok())
-        return s;
-      own_clock_ = cupti_.register_clock && cupti_.register_clock(steady_time) == CUPTI_SUCCESS;
-      ready_ = true;
-    }
+    if (status ready = get_ready(); !ready.ok()) return ready;
     // Where another tool is in this process, work goes without its requests.
     if (cupti_.subscribe(&subscriber_, called, this) == CUPTI_SUCCESS) {
       for_each_call_that_leaves_work(true);
@@ -145,6 +138,31 @@ class cupti_recorder final : public work_recorder {
 
   std::uint64_t now() override {
     if (own_clock_) return steady_time();
+  /// CUPTI has a thread of its own for it.
+  status sample(bool on) override {
+    const std::lock_guard lock(start_mutex_);
+    if (sampling_ == on) return {};
+    if (!on) return stop_sampling(), status();
+    if (status ready = get_ready(); !ready.ok()) return ready;
+    if (status s = tell("cuptiActivityEnable(CUPTI_ACTIVITY_KIND_ENVIRONMENT)",
+                        cupti_.enable(CUPTI_ACTIVITY_KIND_ENVIRONMENT));
+        !s.ok())
+      return s;
+    sampling_ = true;
+    return {};
+  }
+
+  sampled_boards take_samples() override {
+    bool sampling = false;
+    {
+      const std::lock_guard lock(start_mutex_);
+      sampling = sampling_;
+    }
+    if (sampling) (void)cupti_.flush(0);
+    const std::lock_guard lock(samples_mutex_);
+    return std::exchange(samples_, {});
+  }
+
     std::uint64_t at = 0;
     if (cupti_.timestamp) (void)cupti_.timestamp(&at);
     return at;
@@ -153,6 +171,29 @@ class cupti_recorder final : public work_recorder {
  private:
   /// CUPTI's own clock is the wall's, which somebody may set.
   static std::uint64_t CUPTIAPI steady_time() { return static_cast<std::uint64_t>(steady_nanoseconds()); }
+  /// With the start mutex: CUPTI is loaded, and knows where records go.
+  status get_ready() {
+    if (!cupti_.enable) {
+      if (status loaded = load(); !loaded.ok()) return loaded;
+    }
+    receiver = this;
+    if (ready_) return {};
+    if (status s =
+            tell("cuptiActivityRegisterCallbacks", cupti_.register_callbacks(give_buffer, take_buffer));
+        !s.ok())
+      return s;
+    own_clock_ = cupti_.register_clock && cupti_.register_clock(steady_time) == CUPTI_SUCCESS;
+    ready_ = true;
+    return {};
+  }
+
+  /// With the start mutex. What it has is taken later.
+  void stop_sampling() {
+    (void)cupti_.flush(0);
+    (void)cupti_.disable(CUPTI_ACTIVITY_KIND_ENVIRONMENT);
+    sampling_ = false;
+  }
+
 
   /// On the thread that calls the driver, before the call or in it.
   static void CUPTIAPI called(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* about) {
@@ -221,7 +262,40 @@ class cupti_recorder final : public work_recorder {
 
   void note(const CUpti_Activity& a) {
     work_record r;
+  void note_sample(const CUpti_ActivityEnvironment& a) {
+    const std::optional<api::board_sample> sample = sample_of(a);
+    const std::lock_guard lock(samples_mutex_);
+    if (!sample) return;
+    if (samples_.samples.size() >= most_samples) return ++samples_.dropped, void();
+    samples_.samples.push_back(*sample);
+  }
+
+  /// None: of a kind that the headers do not have.
+  static std::optional<api::board_sample> sample_of(const CUpti_ActivityEnvironment& a) {
+    api::board_sample s{static_cast<api::sample_kind>(a.environmentKind), a.deviceId, a.timestamp, {}};
+    const auto& data = a.data;
+    switch (a.environmentKind) {
+      case CUPTI_ACTIVITY_ENVIRONMENT_SPEED:
+        s.values = {data.speed.smClock, data.speed.memoryClock, data.speed.pcieLinkGen,
+                    data.speed.pcieLinkWidth, static_cast<std::uint32_t>(data.speed.clocksThrottleReasons)};
+        return s;
+      case CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE:
+        s.values = {data.temperature.gpuTemperature};
+        return s;
+      case CUPTI_ACTIVITY_ENVIRONMENT_POWER:
+        s.values = {data.power.power, data.power.powerLimit};
+        return s;
+      case CUPTI_ACTIVITY_ENVIRONMENT_COOLING:
+        s.values = {data.cooling.fanSpeed};
+        return s;
+      default:
+        return std::nullopt;
+    }
+  }
+
     const char* name = nullptr;  // of a kernel
+    if (a.kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT)
+      return note_sample(reinterpret_cast<const CUpti_ActivityEnvironment&>(a));
     std::uint32_t correlation = 0;
     switch (a.kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -353,7 +427,7 @@ class cupti_recorder final : public work_recorder {
   static std::atomic<cupti_recorder*> receiver;
 
   std::mutex start_mutex_;  // guards what follows; held while CUPTI is called
-  bool started_ = false, ready_ = false;
+  bool started_ = false, sampling_ = false, ready_ = false;
   cupti_table cupti_;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::atomic<bool> own_clock_{false};  ///< records have the times of std::chrono::steady_clock
@@ -373,6 +447,9 @@ std::vector<std::string> cupti_candidates() {
   constexpr std::array folders{"/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64",
                                "/usr/local/cuda/lib", "/usr/lib/x86_64-linux-gnu",
                                "/opt/cuda/extras/CUPTI/lib64"};
+  std::mutex samples_mutex_;
+  sampled_boards samples_;
+
   std::vector<std::string> all = find_library("libcupti.so.13", folders);
   for (std::string& path : find_library("libcupti.so.12", folders)) all.push_back(std::move(path));
   return all;

@@ -21,6 +21,8 @@ constexpr std::chrono::milliseconds pause{100};
 constexpr std::chrono::seconds longest_end{2};
 /// Records of calls that wait for our thread; what is more is lost, and counted.
 constexpr std::size_t most_staged = std::size_t{1} << 21;
+constexpr std::string_view no_samples =
+    "no samples of clocks, temperature and power for the program's profiler: ";
 
 /// The kinds that have records here.
 constexpr std::array known_kinds{CUPTI_ACTIVITY_KIND_MEMCPY2,
@@ -33,6 +35,7 @@ constexpr std::array known_kinds{CUPTI_ACTIVITY_KIND_MEMCPY2,
                                  CUPTI_ACTIVITY_KIND_DEVICE,
                                  CUPTI_ACTIVITY_KIND_CONTEXT,
                                  CUPTI_ACTIVITY_KIND_OVERHEAD,
+                                 CUPTI_ACTIVITY_KIND_ENVIRONMENT,
                                  CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                  CUPTI_ACTIVITY_KIND_MARKER,
                                  CUPTI_ACTIVITY_KIND_MARKER_DATA,
@@ -116,6 +119,13 @@ CUptiResult activities::enable(CUpti_ActivityKind kind, std::uint32_t context) {
   refresh();
   return CUPTI_SUCCESS;
 }
+  if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT) {
+    if (const std::string refusal = begin_samples(false); !refusal.empty()) {
+      log::error(no_samples, refusal);
+      wish(kind, context, false);
+      return CUPTI_ERROR_NOT_SUPPORTED;
+    }
+  }
 
 CUptiResult activities::disable(CUpti_ActivityKind kind, std::uint32_t context) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
@@ -143,6 +153,7 @@ CUptiResult activities::disable(CUpti_ActivityKind kind, std::uint32_t context) 
 
 void activities::disable_all() {
   wishes_.forget_contexts();
+  if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT) end_samples();
   for (int kind = CUPTI_ACTIVITY_KIND_INVALID + 1; kind < CUPTI_ACTIVITY_KIND_COUNT; ++kind)
     (void)disable(static_cast<CUpti_ActivityKind>(kind));
 }
@@ -187,6 +198,31 @@ void activities::refresh() {
     clock_.look();
   }
   const blocked_signals blocked;  // signals are the program's business
+/// With the control mutex, as begin_device(): what the server's sensors say.
+std::string activities::begin_samples(bool connected) {
+  process& p = process::instance();
+  session* const server = connected || p.usable() ? p.server() : nullptr;
+  if (!server || ended_) return {};
+  const std::lock_guard lock(deliver_mutex_);
+  if (boards_.on()) return {};
+  return p.samples_boards() ? boards_.start(*server) : "the server is older than that";
+}
+
+/// With the deliver mutex.
+void activities::fetch_samples() {
+  if (!boards_.on()) return;
+  const std::vector<api::board_sample> samples = boards_.fetch();
+  samples_.insert(samples_.end(), samples.begin(), samples.end());
+  lost_ += boards_.take_dropped();
+}
+
+void activities::end_samples() {
+  const std::lock_guard lock(deliver_mutex_);
+  clock_.look();
+  fetch_samples();
+  boards_.stop();
+}
+
   thread_ = std::thread([this] { run(); });
 }
 
@@ -205,6 +241,9 @@ void activities::ending() {
     if (std::exchange(ended_, true)) return;
     end_lives();
     ours = std::move(thread_);
+  if (wants(CUPTI_ACTIVITY_KIND_ENVIRONMENT)) {
+    if (const std::string refusal = begin_samples(true); !refusal.empty()) log::error(no_samples, refusal);
+  }
   }
   if (!ours.joinable()) return;
   std::unique_lock lock(wake_mutex_);
@@ -289,8 +328,9 @@ CUpti_ActivityKind activities::kind_of(const api::work_record& w) const {
 void activities::fetch(bool all) {
   const std::lock_guard lock(deliver_mutex_);
   clock_.look();
-  if (!fed_) return;
-  work_feed::instance().fetch(all, records_);
+  if (!fed_ && !boards_.on()) return;
+  fetch_samples();
+  if (fed_) work_feed::instance().fetch(all, records_);
   device_lost_ = records_.dropped();
   clock_.look();
 }

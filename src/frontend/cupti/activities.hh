@@ -23,6 +23,7 @@
 #include "base/recent_numbers.hh"
 #include "frontend/annotations.hh"
 #include "frontend/call_watch.hh"
+#include "frontend/cupti/board_feed.hh"
 #include "frontend/cupti/graph_traces.hh"
 #include "frontend/cupti/memory_lives.hh"
 #include "frontend/cupti/numbers.hh"
@@ -189,6 +190,9 @@ class activities {
   bool wants_device() const;
   CUpti_ActivityKind kind_of(const api::work_record& w) const;
   std::string begin_device(bool connected);
+  std::string begin_samples(bool connected);
+  void fetch_samples();
+  void end_samples();
   void refresh();
   void fetch(bool all);
   void forget_contexts();
@@ -228,6 +232,8 @@ class activities {
   bool fed_ = false;  ///< the device's work comes here
   device_records records_{[this](const device_work& w) { take_work(w); }};
   std::vector<noted_work> work_;
+  board_feed boards_;
+  std::vector<api::board_sample> samples_;
   graph_traces graph_traces_;
   std::vector<graph_trace> graphs_over_;
   std::atomic<bool> devices_shown_{false};

@@ -63,6 +63,10 @@ void activities::deliver() {
     put(r.kind, &r);
   }
   for (const noted_work& w : std::exchange(work_, {})) put_work(w);
+  for (const api::board_sample& s : std::exchange(samples_, {})) {
+    const auto r = environment_record(s, clock_.of(static_cast<std::int64_t>(s.at)));
+    put(r.kind, &r);
+  }
 }
 
 /// Those that have waited, and the events that they may have waited for.

@@ -99,6 +99,8 @@ CUptiResult record_buffers::next(int version, std::uint8_t* buffer, std::size_t 
   if (at + sizeof(CUpti_Activity) > valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
   *record = reinterpret_cast<CUpti_Activity*>(buffer + at);
   return CUPTI_SUCCESS;
+    case CUPTI_ACTIVITY_KIND_ENVIRONMENT:
+      return sizeof(CUpti_ActivityEnvironment);
 }
 
 }  // namespace outboard::frontend::cupti

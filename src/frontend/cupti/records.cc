@@ -24,6 +24,10 @@ void common(Record& r, const api::work_record& w, const shown_work& shown) {
 }
 
 /// Ours are numbered as theirs.
+static_assert(static_cast<int>(api::sample_kind::speed) == CUPTI_ACTIVITY_ENVIRONMENT_SPEED);
+static_assert(static_cast<int>(api::sample_kind::temperature) == CUPTI_ACTIVITY_ENVIRONMENT_TEMPERATURE);
+static_assert(static_cast<int>(api::sample_kind::power) == CUPTI_ACTIVITY_ENVIRONMENT_POWER);
+static_assert(static_cast<int>(api::sample_kind::cooling) == CUPTI_ACTIVITY_ENVIRONMENT_COOLING);
 static_assert(static_cast<int>(memory_side::pageable) == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE);
 static_assert(static_cast<int>(memory_side::pinned) == CUPTI_ACTIVITY_MEMORY_KIND_PINNED);
 static_assert(static_cast<int>(memory_side::device) == CUPTI_ACTIVITY_MEMORY_KIND_DEVICE);
@@ -316,6 +320,31 @@ CUpti_ActivityGraphTrace2 graph_record(const graph_trace& t, std::uint64_t begin
   r.graphId = t.graph;
   r.contextId = r.endContextId = t.context;
   r.streamId = t.stream;
+  return r;
+}
+
+CUpti_ActivityEnvironment environment_record(const api::board_sample& sample, std::uint64_t at) {
+  CUpti_ActivityEnvironment r{};
+  r.kind = CUPTI_ACTIVITY_KIND_ENVIRONMENT;
+  r.deviceId = sample.device;
+  r.timestamp = at;
+  r.environmentKind = static_cast<CUpti_ActivityEnvironmentKind>(sample.kind);
+  const auto& values = sample.values;
+  switch (sample.kind) {
+    case api::sample_kind::speed:
+      r.data.speed = {values[0], values[1], values[2], values[3],
+                      static_cast<CUpti_EnvironmentClocksThrottleReason>(values[4])};
+      break;
+    case api::sample_kind::temperature:
+      r.data.temperature.gpuTemperature = values[0];
+      break;
+    case api::sample_kind::power:
+      r.data.power = {values[0], values[1]};
+      break;
+    case api::sample_kind::cooling:
+      r.data.cooling.fanSpeed = values[0];
+      break;
+  }
   return r;
 }
 

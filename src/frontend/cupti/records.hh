@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "api/cuda/board_sample.hh"
 #include "api/cuda/work_record.hh"
 #include "frontend/annotations.hh"
 #include "frontend/cupti/graph_traces.hh"
@@ -80,6 +81,9 @@ CUpti_ActivityCudaEvent2 event_record(const shown_event& e);
 
 /// `begin`, `end`: on the program's clock.
 CUpti_ActivityGraphTrace2 graph_record(const graph_trace& t, std::uint64_t begin, std::uint64_t end);
+
+/// `at`: on the program's clock.
+CUpti_ActivityEnvironment environment_record(const api::board_sample& sample, std::uint64_t at);
 
 CUpti_ActivityContext3 context_record(std::uint32_t number, std::uint32_t device, std::uint32_t null_stream);
 

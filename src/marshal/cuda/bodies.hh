@@ -33,6 +33,7 @@ enum class service : std::uint32_t {
   profile_start = 16,      ///< call: what the device does is recorded from now on
   profile_take = 17,       ///< call: what it has done since the last one
   profile_stop = 18,       ///< call: no more of that
+  profile_samples = 19,    ///< call: sensors are sampled, or no more; what they said since the last one
 };
 
 /// Which entry of the driver a request means: the synchronous or the stream form, and whose default stream.
