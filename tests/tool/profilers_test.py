@@ -84,6 +84,25 @@ while not back and time.monotonic() < end: time.sleep(0.01)
 print(codes, len(back) > 0)
 """
 
+# Kinds: one without records here, one of CUPTI 13.1, one that none has; and the device's sensors.
+KINDS = """
+import ctypes
+driver, cupti = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libcupti.so.13")
+UNIFIED_MEMORY_COUNTER, GRAPH_HOST_NODE, ENVIRONMENT, RESOURCE = 25, 56, 20, 3
+driver.cuInit(0)
+callback, subscriber = ctypes.CFUNCTYPE(None)(lambda: None), ctypes.c_void_p()
+cupti.cuptiSubscribe(ctypes.byref(subscriber), callback, None)
+print([cupti.cuptiActivityEnable(kind) for kind in (UNIFIED_MEMORY_COUNTER, GRAPH_HOST_NODE, 9999, ENVIRONMENT)] +
+      [cupti.cuptiEnableCallback(1, subscriber, RESOURCE, 500)])
+"""
+NOT_SUPPORTED, INVALID_KIND, INVALID_PARAMETER = 27, 21, 1
+LINKED = """
+#include <stdio.h>
+int cuptiActivityEnable_v2(void* subscriber, int kind, void* how);
+int cuptiActivityEnable(int kind);
+int main(void) { return printf("%d %d\\n", cuptiActivityEnable(4), cuptiActivityEnable_v2(0, 10, 0)) < 0; }
+"""
+
 
 class Profilers(unittest.TestCase):
     def asks(self, *tables, **variables):
@@ -151,6 +170,39 @@ class Profilers(unittest.TestCase):
     def test_full_buffers_come_back_when_the_program_wants_them(self):
         done = self.runs([sys.executable, "-c", PERIOD], {})
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "[0, 0, 0, 0, 0] True\n", ""))
+
+    @unittest.skipIf(PRELOAD, "the sanitizer's run time comes first")
+    def test_what_has_no_records_is_refused_by_name(self):
+        done = self.runs([sys.executable, "-c", KINDS], {"OUTBOARD_LOG": "warn"}, "cpu")
+        codes = [NOT_SUPPORTED, INVALID_KIND, INVALID_KIND, NOT_SUPPORTED, INVALID_PARAMETER]
+        self.assertEqual((done.returncode, done.stdout), (0, f"{codes}\n"), done.stderr)
+        for line in ("CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER is not recorded",
+                     "CUPTI_ACTIVITY_KIND_GRAPH_HOST_NODE (56) is of a newer CUPTI than this one",
+                     "no samples of clocks, temperature and power for the program's profiler: the server's device has no sensors",
+                     "callback 500 of CUPTI's domain 3 is of a newer CUPTI"):
+            self.assertEqual(done.stderr.count(line), 1, done.stderr)
+
+    @unittest.skipIf(PRELOAD, "the sanitizer's run time comes first")
+    def test_a_program_of_a_newer_cupti_starts_and_is_told_what_it_cannot_have(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def build(name, source, *flags):
+                path = os.path.join(folder, name)
+                with open(path + ".c", "w") as file:
+                    file.write(source)
+                subprocess.run(["cc", "-o", path, path + ".c", *flags], check=True)
+                return path
+
+            with open(os.path.join(folder, "map"), "w") as file:
+                file.write("libcupti.so.13 { global: *; };\n")
+            newer = build("libcupti.so.13", "int cuptiActivityEnable(void) { return 0; }\nint cuptiActivityEnable_v2(void) { return 0; }\n",
+                          "-shared", "-fPIC", "-Wl,-soname,libcupti.so.13", f"-Wl,--version-script,{folder}/map")
+            # As Python loads its modules: all functions must be there at once.
+            linked = build("linked", LINKED, newer, "-Wl,-z,now")
+            done = self.runs([linked], {})
+        self.assertEqual((done.returncode, done.stdout), (0, f"0 {NOT_SUPPORTED}\n"), done.stderr)
+        self.assertIn("cuptiActivityEnable_v2 is of a newer CUPTI than this one", done.stderr)
+        self.assertIn("outboard run --profile", done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
     def test_doctor_says_it(self):
         done = run("doctor")

@@ -28,6 +28,13 @@ constexpr std::array result_names = std::to_array<named>({
 #include "results.inc"
 });
 #undef NAMED
+#define NAMED(name, number) {"CUPTI_ACTIVITY_KIND_" #name, number},
+constexpr std::array kind_names = std::to_array<named>({
+#include "activity_kinds.inc"
+    // Those of later CUPTIs (13.5), so that they are refused by name.
+    NAMED(GRAPH_HOST_NODE, 56) NAMED(COMPUTE_ENGINE_CTX_SWITCH, 57) NAMED(HOST_LAUNCH, 58)
+        NAMED(GREEN_CONTEXT, 59)});
+#undef NAMED
 
 /// One domain, both ways.
 class book {
@@ -56,6 +63,12 @@ class book {
   std::vector<const char*> by_number_;
 };
 
+template <std::size_t N>
+const char* name_in(const std::array<named, N>& all, int number) {
+  const auto found = std::ranges::find(all, static_cast<std::uint32_t>(number), &named::number);
+  return found != all.end() ? found->name : nullptr;
+}
+
 const book& book_of(domain which) {
   static const book* const driver = new book(driver_names);
   static const book* const runtime = new book(runtime_names);
@@ -69,11 +82,10 @@ std::uint32_t callback_of(domain which, std::string_view name) { return book_of(
 const char* callback_name(domain which, std::uint32_t number) { return book_of(which).name(number); }
 std::uint32_t callback_count(domain which) { return book_of(which).size(); }
 
-const char* result_name(int code) {
-  for (const named& n : result_names) {
-    if (n.number == static_cast<std::uint32_t>(code)) return n.name;
-  }
-  return nullptr;
+const char* result_name(int code) { return name_in(result_names, code); }
+const char* kind_name(int kind) {
+  const char* const name = name_in(kind_names, kind);
+  return name ? name : "a kind without a name";
 }
 
 }  // namespace outboard::api::cupti

@@ -18,5 +18,7 @@ std::uint32_t callback_count(domain which);
 
 /// As the header has it ("CUPTI_ERROR_INVALID_KIND"), or nullptr.
 const char* result_name(int code);
+/// Of a kind of activity, for messages: also of some that are newer than the headers.
+const char* kind_name(int kind);
 
 }  // namespace outboard::api::cupti

@@ -21,6 +21,7 @@
 #include "base/recent_numbers.hh"
 #include "base/steady.hh"
 #include "device/node_names.hh"
+#include "device/vendor/cupti_version.hh"
 #include "device/vendor/elf_symbols.hh"
 #include "device/vendor/library_search.hh"
 #include "device/vendor/vendor.hh"
@@ -43,10 +44,11 @@ constexpr std::array kinds{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY
 constexpr std::size_t remembered_calls = 1u << 20;
 /// Nodes of executable graphs whose names are remembered.
 constexpr std::size_t remembered_nodes = 1u << 20;
-
 /// Samples of sensors that nobody has taken. CUPTI brings a few a second of each device.
 constexpr std::size_t most_samples = 1u << 16;
+
 struct cupti_table {
+  decltype(&::cuptiGetVersion) version = nullptr;
   decltype(&::cuptiActivityRegisterCallbacks) register_callbacks = nullptr;
   decltype(&::cuptiActivityEnable) enable = nullptr;
   decltype(&::cuptiActivityDisable) disable = nullptr;
@@ -136,8 +138,6 @@ class cupti_recorder final : public work_recorder {
     return backlog_.take();
   }
 
-  std::uint64_t now() override {
-    if (own_clock_) return steady_time();
   /// CUPTI has a thread of its own for it.
   status sample(bool on) override {
     const std::lock_guard lock(start_mutex_);
@@ -163,14 +163,14 @@ class cupti_recorder final : public work_recorder {
     return std::exchange(samples_, {});
   }
 
+  std::uint64_t now() override {
+    if (own_clock_) return steady_time();
     std::uint64_t at = 0;
     if (cupti_.timestamp) (void)cupti_.timestamp(&at);
     return at;
   }
 
  private:
-  /// CUPTI's own clock is the wall's, which somebody may set.
-  static std::uint64_t CUPTIAPI steady_time() { return static_cast<std::uint64_t>(steady_nanoseconds()); }
   /// With the start mutex: CUPTI is loaded, and knows where records go.
   status get_ready() {
     if (!cupti_.enable) {
@@ -194,6 +194,8 @@ class cupti_recorder final : public work_recorder {
     sampling_ = false;
   }
 
+  /// CUPTI's own clock is the wall's, which somebody may set.
+  static std::uint64_t CUPTIAPI steady_time() { return static_cast<std::uint64_t>(steady_nanoseconds()); }
 
   /// On the thread that calls the driver, before the call or in it.
   static void CUPTIAPI called(void* self, CUpti_CallbackDomain domain, CUpti_CallbackId, const void* about) {
@@ -260,8 +262,6 @@ class cupti_recorder final : public work_recorder {
     while (valid && cupti_.next_record(buffer, valid, &at) == CUPTI_SUCCESS) note(*at);
   }
 
-  void note(const CUpti_Activity& a) {
-    work_record r;
   void note_sample(const CUpti_ActivityEnvironment& a) {
     const std::optional<api::board_sample> sample = sample_of(a);
     const std::lock_guard lock(samples_mutex_);
@@ -293,9 +293,11 @@ class cupti_recorder final : public work_recorder {
     }
   }
 
-    const char* name = nullptr;  // of a kernel
+  void note(const CUpti_Activity& a) {
     if (a.kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT)
       return note_sample(reinterpret_cast<const CUpti_ActivityEnvironment&>(a));
+    work_record r;
+    const char* name = nullptr;  // of a kernel
     std::uint32_t correlation = 0;
     switch (a.kind) {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
@@ -383,10 +385,11 @@ class cupti_recorder final : public work_recorder {
 
   status load() {
     void* library = nullptr;
-    std::string reasons;
+    std::string reasons, found;
     for (const std::string& path : cupti_candidates()) {
       if (!is_cupti(path, reasons)) continue;
       library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+      found = path;
       if (library) break;
       reasons += std::string("; ") + ::dlerror();
     }
@@ -396,6 +399,7 @@ class cupti_recorder final : public work_recorder {
       entry = reinterpret_cast<std::remove_reference_t<decltype(entry)>>(::dlsym(library, name));
       whole = whole && entry;
     };
+    find(cupti_.version, "cuptiGetVersion");
     find(cupti_.register_callbacks, "cuptiActivityRegisterCallbacks");
     find(cupti_.flush, "cuptiActivityFlushAll");
     find(cupti_.next_record, "cuptiActivityGetNextRecord");
@@ -412,9 +416,16 @@ class cupti_recorder final : public work_recorder {
     find(cupti_.register_clock, "cuptiActivityRegisterTimestampCallback");  // since CUDA 12
     find(cupti_.node_number, "cuptiGetGraphNodeId");
     whole = all;
-    if (whole) return {};
-    cupti_ = {};
-    return failure("the server's CUPTI lacks functions of the activity interface");
+    status fits = whole ? check_version(found)
+                        : failure("the server's CUPTI lacks functions of the activity interface");
+    if (!fits.ok()) cupti_ = {};
+    return fits;
+  }
+
+  status check_version(const std::string& path) const {
+    std::uint32_t version = 0;
+    if (status s = tell("cuptiGetVersion", cupti_.version(&version)); !s.ok()) return s;
+    return cupti_is_known(version) ? status() : failure(unknown_cupti(path, version));
   }
 
   status tell(const char* what, CUptiResult code) const {
@@ -436,6 +447,9 @@ class cupti_recorder final : public work_recorder {
   std::mutex nodes_mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> nodes_;  ///< names by CUPTI's numbers
 
+  std::mutex samples_mutex_;
+  sampled_boards samples_;
+
   work_backlog backlog_;  // CUPTI's threads fill it
 };
 
@@ -447,9 +461,6 @@ std::vector<std::string> cupti_candidates() {
   constexpr std::array folders{"/usr/local/cuda/lib64", "/usr/local/cuda/extras/CUPTI/lib64",
                                "/usr/local/cuda/lib", "/usr/lib/x86_64-linux-gnu",
                                "/opt/cuda/extras/CUPTI/lib64"};
-  std::mutex samples_mutex_;
-  sampled_boards samples_;
-
   std::vector<std::string> all = find_library("libcupti.so.13", folders);
   for (std::string& path : find_library("libcupti.so.12", folders)) all.push_back(std::move(path));
   return all;

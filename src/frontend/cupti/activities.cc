@@ -74,6 +74,25 @@ std::optional<place> unpacked(std::uint64_t word) {
                bit(60)};
 }
 
+/// As CUPTI answers for what it has never heard of.
+CUptiResult refuse_newer(CUpti_ActivityKind kind) {
+  static std::array<std::atomic<bool>, 2 * wishes::kinds> told{};
+  if (!told[std::min<std::size_t>(kind, told.size() - 1)].exchange(true))
+    log::warn(api::cupti::kind_name(kind), " (", static_cast<int>(kind),
+              ") is of a newer CUPTI than this one, ", CUPTI_API_VERSION,
+              ": it returns CUPTI_ERROR_INVALID_KIND. Profilers that ask cuptiGetVersion do without");
+  return CUPTI_ERROR_INVALID_KIND;
+}
+
+/// Of what has no records here.
+CUptiResult refuse(CUpti_ActivityKind kind) {
+  static std::array<std::atomic<bool>, wishes::kinds> told{};
+  if (!told[static_cast<std::size_t>(kind)].exchange(true))
+    log::warn(api::cupti::kind_name(kind),
+              " is not recorded: cuptiActivityEnable says CUPTI_ERROR_NOT_SUPPORTED");
+  return CUPTI_ERROR_NOT_SUPPORTED;
+}
+
 }  // namespace
 
 bool activities::wants_device() const {
@@ -86,15 +105,9 @@ void activities::wish(CUpti_ActivityKind kind, std::uint32_t context, bool on) {
 }
 
 CUptiResult activities::enable(CUpti_ActivityKind kind, std::uint32_t context) {
-  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
-    return CUPTI_ERROR_INVALID_KIND;
-  if (std::ranges::find(known_kinds, kind) == known_kinds.end()) {
-    static std::array<std::atomic<bool>, wishes::kinds> told{};
-    if (!told[static_cast<std::size_t>(kind)].exchange(true))
-      log::warn("CUPTI's activities of kind ", static_cast<int>(kind),
-                " are not recorded: cuptiActivityEnable says CUPTI_ERROR_NOT_SUPPORTED");
-    return CUPTI_ERROR_NOT_SUPPORTED;
-  }
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID) return CUPTI_ERROR_INVALID_KIND;
+  if (kind >= CUPTI_ACTIVITY_KIND_COUNT) return refuse_newer(kind);
+  if (std::ranges::find(known_kinds, kind) == known_kinds.end()) return refuse(kind);
   const std::lock_guard lock(control_mutex_);
   const bool serial = kind == CUPTI_ACTIVITY_KIND_KERNEL;
   if ((serial || kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) &&
@@ -106,6 +119,13 @@ CUptiResult activities::enable(CUpti_ActivityKind kind, std::uint32_t context) {
   }
   const bool had_device = wants_device();
   wish(kind, context, true);
+  if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT) {
+    if (const std::string refusal = begin_samples(false); !refusal.empty()) {
+      log::error(no_samples, refusal);
+      wish(kind, context, false);
+      return CUPTI_ERROR_NOT_SUPPORTED;
+    }
+  }
   if (!had_device && wants_device()) {
     if (const std::string refusal = begin_device(false); !refusal.empty()) {
       log::error("no kernels and no copies for the program's profiler: ", refusal);
@@ -119,13 +139,6 @@ CUptiResult activities::enable(CUpti_ActivityKind kind, std::uint32_t context) {
   refresh();
   return CUPTI_SUCCESS;
 }
-  if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT) {
-    if (const std::string refusal = begin_samples(false); !refusal.empty()) {
-      log::error(no_samples, refusal);
-      wish(kind, context, false);
-      return CUPTI_ERROR_NOT_SUPPORTED;
-    }
-  }
 
 CUptiResult activities::disable(CUpti_ActivityKind kind, std::uint32_t context) {
   if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT)
@@ -140,6 +153,7 @@ CUptiResult activities::disable(CUpti_ActivityKind kind, std::uint32_t context) 
   wish(kind, context, false);
   if (wants(kind)) return CUPTI_SUCCESS;  // in another context
   if (kind == CUPTI_ACTIVITY_KIND_MEMORY) end_lives();
+  if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT) end_samples();
   if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
     for (auto& wanted : calls_[kind == CUPTI_ACTIVITY_KIND_RUNTIME]) wanted = false;
   }
@@ -153,7 +167,6 @@ CUptiResult activities::disable(CUpti_ActivityKind kind, std::uint32_t context) 
 
 void activities::disable_all() {
   wishes_.forget_contexts();
-  if (kind == CUPTI_ACTIVITY_KIND_ENVIRONMENT) end_samples();
   for (int kind = CUPTI_ACTIVITY_KIND_INVALID + 1; kind < CUPTI_ACTIVITY_KIND_COUNT; ++kind)
     (void)disable(static_cast<CUpti_ActivityKind>(kind));
 }
@@ -185,19 +198,6 @@ std::string activities::begin_device(bool connected) {
   return refusal;
 }
 
-/// With the control mutex.
-void activities::refresh() {
-  const bool any = std::ranges::any_of(known_kinds, [this](CUpti_ActivityKind k) { return wants(k); }) ||
-                   std::ranges::any_of(calls_, [](const auto& of_domain) {
-                     return std::ranges::any_of(of_domain, [](const auto& wanted) { return wanted.load(); });
-                   });
-  any_ = any;
-  if (!any || ended_ || thread_.joinable()) return;
-  {
-    const std::lock_guard lock(deliver_mutex_);
-    clock_.look();
-  }
-  const blocked_signals blocked;  // signals are the program's business
 /// With the control mutex, as begin_device(): what the server's sensors say.
 std::string activities::begin_samples(bool connected) {
   process& p = process::instance();
@@ -223,11 +223,27 @@ void activities::end_samples() {
   boards_.stop();
 }
 
+/// With the control mutex.
+void activities::refresh() {
+  const bool any = std::ranges::any_of(known_kinds, [this](CUpti_ActivityKind k) { return wants(k); }) ||
+                   std::ranges::any_of(calls_, [](const auto& of_domain) {
+                     return std::ranges::any_of(of_domain, [](const auto& wanted) { return wanted.load(); });
+                   });
+  any_ = any;
+  if (!any || ended_ || thread_.joinable()) return;
+  {
+    const std::lock_guard lock(deliver_mutex_);
+    clock_.look();
+  }
+  const blocked_signals blocked;  // signals are the program's business
   thread_ = std::thread([this] { run(); });
 }
 
 std::string activities::connected() {
   const std::lock_guard lock(control_mutex_);
+  if (wants(CUPTI_ACTIVITY_KIND_ENVIRONMENT)) {
+    if (const std::string refusal = begin_samples(true); !refusal.empty()) log::error(no_samples, refusal);
+  }
   const std::string refusal = wants_device() ? begin_device(true) : std::string();
   if (refusal.empty()) return {};
   log::error("no kernels and no copies for the program's profiler: ", refusal);
@@ -241,9 +257,6 @@ void activities::ending() {
     if (std::exchange(ended_, true)) return;
     end_lives();
     ours = std::move(thread_);
-  if (wants(CUPTI_ACTIVITY_KIND_ENVIRONMENT)) {
-    if (const std::string refusal = begin_samples(true); !refusal.empty()) log::error(no_samples, refusal);
-  }
   }
   if (!ours.joinable()) return;
   std::unique_lock lock(wake_mutex_);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/cupti/names.hh"
+#include "base/log.hh"
 
 namespace outboard::frontend::cupti {
 namespace {
@@ -73,6 +74,10 @@ std::span<callbacks::flag> callbacks::flags_of(CUpti_CallbackDomain domain) {
 CUptiResult callbacks::set(bool on, CUpti_CallbackDomain domain, std::uint32_t first, std::uint32_t last) {
   const std::span<flag> flags = flags_of(domain);
   if (flags.empty()) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (last >= flags.size())
+    log::warn("callback ", last, " of CUPTI's domain ", static_cast<int>(domain),
+              " is of a newer CUPTI than this one, ", CUPTI_API_VERSION,
+              ": it returns CUPTI_ERROR_INVALID_PARAMETER");
   if (first == 0 || last >= flags.size()) return CUPTI_ERROR_INVALID_PARAMETER;
   for (std::uint32_t i = first; i <= last; ++i) flags[i] = on;
   refresh();

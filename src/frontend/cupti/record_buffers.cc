@@ -6,12 +6,13 @@
 namespace outboard::frontend::cupti {
 
 bool record_buffers::put(CUpti_ActivityKind kind, const void* record) {
-  const std::size_t size = size_of(version_, kind);
+  const std::size_t known = size_of(version_, kind), size = room_of(version_, kind);
   const bool full = buffer_ && (size_ - used_ < size || (most_records_ != 0 && records_ == most_records_));
   if (full) flush();
   if (!open()) return false;
   if (size_ < size) return false;
-  std::memcpy(buffer_ + used_, record, size);
+  std::memcpy(buffer_ + used_, record, known);
+  std::memset(buffer_ + used_ + known, 0, size - known);
   used_ += size;
   ++records_;
   return true;
@@ -36,6 +37,28 @@ void record_buffers::flush() {
   open_ = false;
   std::uint8_t* const done = std::exchange(buffer_, nullptr);
   if (done && take_) take_(nullptr, 0, done, size_, used_);
+}
+
+std::size_t record_buffers::room_of(int version, CUpti_ActivityKind kind) {
+  const std::size_t known = size_of(version, kind);
+  if (known == 0 || version < 13) return known;
+  // A program that was built with CUDA 13.5's headers must not take the next record for what its struct has
+  // more.
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return known + 32;  // up to CUpti_ActivityKernel13
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return known + 16;
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      return known + 24;
+    case CUPTI_ACTIVITY_KIND_DEVICE:
+    case CUPTI_ACTIVITY_KIND_CONTEXT:
+      return known + 8;
+    default:
+      return known;
+  }
 }
 
 // Those of 12.8, or of 13.0. A program of an earlier 12 has structs that are the beginnings of these.
@@ -76,6 +99,8 @@ std::size_t record_buffers::size_of(int version, CUpti_ActivityKind kind) {
       return sizeof(CUpti_ActivityGraphTrace2);
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return sizeof(CUpti_ActivityOverhead3);
+    case CUPTI_ACTIVITY_KIND_ENVIRONMENT:
+      return sizeof(CUpti_ActivityEnvironment);
     case CUPTI_ACTIVITY_KIND_NAME:
       return sizeof(CUpti_ActivityName);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
@@ -92,15 +117,13 @@ CUptiResult record_buffers::next(int version, std::uint8_t* buffer, std::size_t 
   if (*record) {
     at = static_cast<std::size_t>(reinterpret_cast<std::uint8_t*>(*record) - buffer);
     if (at >= valid) return CUPTI_ERROR_INVALID_PARAMETER;
-    const std::size_t size = size_of(version, (*record)->kind);
+    const std::size_t size = room_of(version, (*record)->kind);
     if (size == 0) return CUPTI_ERROR_INVALID_KIND;
     at += size;
   }
   if (at + sizeof(CUpti_Activity) > valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
   *record = reinterpret_cast<CUpti_Activity*>(buffer + at);
   return CUPTI_SUCCESS;
-    case CUPTI_ACTIVITY_KIND_ENVIRONMENT:
-      return sizeof(CUpti_ActivityEnvironment);
 }
 
 }  // namespace outboard::frontend::cupti

@@ -35,6 +35,9 @@ class record_buffers {
 
   /// The record behind `*record` (null: the first one) of a buffer filled by us for programs of this version.
   static CUptiResult next(int version, std::uint8_t* buffer, std::size_t valid, CUpti_Activity** record);
+  /// What a record takes in a buffer: the size of its struct, and of what later versions of the same CUDA
+  /// have behind that, which is zeros.
+  static std::size_t room_of(int version, CUpti_ActivityKind kind);
   /// The size of a record that this front-end makes; 0: it makes none of this kind.
   static std::size_t size_of(int version, CUpti_ActivityKind kind);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace outboard::frontend::cupti {
@@ -88,6 +89,30 @@ TEST_F(record_buffers_test, records_of_another_kind_end_the_walk) {
   record = nullptr;
   EXPECT_EQ(record_buffers::next(13, buffer, 0, &record), CUPTI_ERROR_MAX_LIMIT_REACHED);
   EXPECT_EQ(record_buffers::next(13, nullptr, 8, &record), CUPTI_ERROR_INVALID_PARAMETER);
+}
+
+TEST_F(record_buffers_test, what_a_later_struct_has_more_is_zeros) {
+  CUpti_ActivityKernel10 kernel;
+  std::memset(&kernel, 0xee, sizeof kernel);
+  kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+  for (const int version : {12, 13}) {
+    program.back.clear();
+    buffers_.use(version, give, take);
+    EXPECT_TRUE(buffers_.put(kernel.kind, &kernel));
+    EXPECT_TRUE(put(7));
+    buffers_.flush();
+    std::vector<std::uint8_t>& b = program.back.back();
+    CUpti_Activity* record = nullptr;
+    ASSERT_EQ(record_buffers::next(version, b.data(), b.size(), &record), CUPTI_SUCCESS);
+    const std::uint8_t* const end =
+        reinterpret_cast<std::uint8_t*>(record) + record_buffers::size_of(version, kernel.kind);
+    ASSERT_EQ(record_buffers::next(version, b.data(), b.size(), &record), CUPTI_SUCCESS);
+    EXPECT_EQ(reinterpret_cast<CUpti_ActivityAPI*>(record)->correlationId, 7u);
+    const auto* const other = reinterpret_cast<const std::uint8_t*>(record);
+    // CUDA 13.5's kernel has 248 bytes, 13.0's 216.
+    EXPECT_EQ(other - end, version < 13 ? 0 : 32);
+    for (const std::uint8_t* more = end; more != other; ++more) EXPECT_EQ(*more, 0);
+  }
 }
 
 TEST(record_sizes, are_those_of_the_program_s_version) {

@@ -56,6 +56,15 @@ CUptiResult refuse(std::atomic<bool>& said, const char* name) {
   return CUPTI_ERROR_NOT_SUPPORTED;
 }
 
+CUptiResult refuse_newer(std::atomic<bool>& said, const char* name) {
+  if (!said.exchange(true))
+    complain(
+        " is of a newer CUPTI than this one: it returns CUPTI_ERROR_NOT_SUPPORTED. Use a profiler that was "
+        "built for CUDA 13.0, or outboard run --profile",
+        name);
+  return CUPTI_ERROR_NOT_SUPPORTED;
+}
+
 }  // namespace
 }  // namespace outboard::shim
 
@@ -78,6 +87,12 @@ CUptiResult refuse(std::atomic<bool>& said, const char* name) {
     return outboard::shim::refuse(said, #symbol);       \
   }                                                     \
   OUTBOARD_EXPORT(symbol, &refused_##symbol)
+#define NEWER(symbol)                                   \
+  [[gnu::used]] static CUptiResult newer_##symbol() {   \
+    static std::atomic<bool> said{false};               \
+    return outboard::shim::refuse_newer(said, #symbol); \
+  }                                                     \
+  OUTBOARD_EXPORT(symbol, &newer_##symbol)
 /// NVTX's header hands over a function that gives its tables, and takes 0 for a failure.
 #define INJECTED(symbol)                                                                   \
   [[gnu::used]] static int injected_##symbol(const void* (*tables)(std::uint32_t)) {       \
