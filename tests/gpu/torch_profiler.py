@@ -2,12 +2,15 @@
 
 A run records one workload and writes what the profiler saw as JSON; `compare` puts two of them side by side and fails where they
 differ: kernels and their counts, the median duration of those of 20 us and more, kernels tied to their operator, kernels that
-begin before the call that launched them.
+begin before the call that launched them or end behind the wait that returned for them.
 
-usage: torch_profiler.py record WORKLOAD FILE | torch_profiler.py compare NATIVE FILE... | torch_profiler.py workloads
+usage: torch_profiler.py self-test
+       torch_profiler.py record WORKLOAD FILE | torch_profiler.py compare NATIVE FILE... | torch_profiler.py workloads
+       torch_profiler.py counts NATIVE FILE...: compare, but for durations, of runs that shared the GPU
        torch_profiler.py turns WORKLOAD WAY.WORKLOAD.NUMBER.json...: times of each way, and how they stand to those of "native"
        torch_profiler.py annotate: a workload with ranges of NVTX; ranges FILE: is all of that in this file of outboard run --profile?
 """
+import bisect
 import collections
 import json
 import os
@@ -17,6 +20,7 @@ import tempfile
 import time
 
 STEPS = 20
+SLACK = 5  # us: so far may the clocks of one host be apart
 
 
 def resnet():
@@ -134,8 +138,64 @@ def record_torch(name):
         path = os.path.join(folder, "trace.json")
         p.export_chrome_trace(path)
         with open(path) as file:
-            events = json.load(file)["traceEvents"]
-    return {"plain_ms": 1000 * plain / STEPS, "profiled_ms": 1000 * profiled / STEPS, **of_chrome(events)}
+            return json.load(file)["traceEvents"]
+
+
+def order_of(events):
+    """Where each kernel lies: behind its launch, before the end of the first wait that began once its launch had returned and was
+    for its stream, its context, or an event that was recorded in its stream meanwhile."""
+    calls = {e["args"]["correlation"]: e for e in events
+             if e.get("cat") in ("cuda_runtime", "cuda_driver") and e.get("args", {}).get("correlation")}
+    waits = sorted((e for e in events if e.get("cat") == "cuda_sync"), key=lambda e: e["ts"])
+    kernels = [e for e in events if e.get("cat") == "kernel"]
+
+    def is_for(wait, kernel, launched):
+        kind, said = wait["args"].get("cuda_sync_kind", wait["name"]), wait["args"]
+        if wait["ts"] < launched:
+            return False
+        if kind in ("Context Sync", "Context Synchronize"):
+            return True
+        if kind in ("Stream Sync", "Stream Synchronize"):
+            return said.get("stream") == kernel["args"]["stream"]
+        record = calls.get(said.get("wait_on_cuda_event_record_corr_id"))
+        return (kind in ("Event Sync", "Event Synchronize") and said.get("wait_on_stream") == kernel["args"]["stream"] and
+                bool(record) and record["ts"] >= launched)
+
+    begins = [e["ts"] for e in waits]
+    early, late, alone = [], [], 0
+    for kernel in kernels:
+        launch = calls.get(kernel["args"].get("correlation"))
+        if not launch:
+            alone += 1
+            continue
+        launched = launch["ts"] + launch["dur"]
+        early.append(kernel["ts"] - launch["ts"])
+        later = waits[bisect.bisect_left(begins, launched):]
+        wait = next((w for w in later if is_for(w, kernel, launched)), None)
+        if wait:
+            late.append(wait["ts"] + wait["dur"] - kernel["ts"] - kernel["dur"])
+        else:
+            alone += 1
+    return {"ordered_kernels": len(kernels), "without_launch_or_wait": alone, "least_before_the_wait_ends_us": min(late, default=None),
+            "before_their_launch": sum(e < -SLACK for e in early), "behind_their_wait": sum(e < -SLACK for e in late)}
+
+
+def self_test():
+    def event(cat, name, ts, dur, **args):
+        return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur, "args": args}
+    good = [event("cuda_runtime", "cudaLaunchKernel", 0, 5, correlation=1), event("kernel", "k", 8, 10, correlation=1, stream=7),
+            event("cuda_sync", "Stream Sync", 6, 1, stream=13, cuda_sync_kind="Stream Sync"),  # another stream's
+            event("cuda_runtime", "cudaEventRecord", 6, 1, correlation=2),
+            event("cuda_sync", "Event Sync", 9, 11, wait_on_stream=7, wait_on_cuda_event_record_corr_id=2, cuda_sync_kind="Event Sync"),
+            event("cuda_sync", "Context Sync", 22, 3, cuda_sync_kind="Context Sync")]
+    seen = order_of(good)
+    assert seen["behind_their_wait"] == seen["before_their_launch"] == seen["without_launch_or_wait"] == 0, seen
+    assert seen["least_before_the_wait_ends_us"] == 2, seen
+    good[1]["dur"] = 20
+    assert order_of(good)["behind_their_wait"] == 1
+    good[1].update(ts=-9, dur=1)
+    assert order_of(good)["before_their_launch"] == 1
+    assert order_of(good[:4])["without_launch_or_wait"] == 1
 
 
 def of_chrome(events):
@@ -144,6 +204,17 @@ def of_chrome(events):
         number = e.get("args", {}).get("correlation")
         if e.get("cat") in ("cuda_runtime", "cuda_driver") and number:
             calls[number] = e
+    # Waits have records of their own only where they are asked for; these steps are not measured.
+    waits = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], experimental_config=waits) as with_waits:
+        for _ in range(STEPS):
+            step().item()
+        torch.cuda.synchronize()
+    return {"plain_ms": 1000 * plain / STEPS, "profiled_ms": 1000 * profiled / STEPS, **of_chrome(events_of(p)),
+            **order_of(events_of(with_waits))}
+
+
+def events_of(profiler):
         if e.get("cat") == "cpu_op":
             operators[e["args"].get("External id")] = e["name"]
     kernels, early, tied, launched = collections.defaultdict(list), [], collections.Counter(), collections.Counter()
@@ -229,7 +300,10 @@ def compare(native, others):
         count = sum(c for c, _ in other["kernels"].values())
         times = ", ".join(f"{key} {first[key]:.2f} | {other[key]:.2f}" for key in ("plain_ms", "profiled_ms") if key in first)
         print(f"{path}: {count} kernels of {len(other['kernels'])} names; native | here: {times}; "
-              f"earliest {first.get('earliest_us')} | {other.get('earliest_us')} us: {'differs' if wrong else 'the same'}")
+              f"earliest {first.get('earliest_us')} | {other.get('earliest_us')} us; "
+              f"{other.get('ordered_kernels')} end before their wait does, by least "
+              f"{first.get('least_before_the_wait_ends_us')} | {other.get('least_before_the_wait_ends_us')} us: "
+              f"{'differs' if wrong else 'the same'}")
         for line in wrong[:12]:
             print("   ", str(line)[:400])
         bad += bool(wrong)
@@ -240,6 +314,9 @@ def turns(workload, paths):
     times = collections.defaultdict(lambda: collections.defaultdict(list))
     for path in paths:
         with open(path) as file:
+        for key in ("before_their_launch", "behind_their_wait", "without_launch_or_wait"):
+            if other.get(key, 0) > 0:
+                wrong.append(f"{key}: {other[key]} of {other['ordered_kernels']} (natively {first.get(key)})")
             run = json.load(file)
         for key in ("plain_ms", "profiled_ms"):
             if key in run:
@@ -294,7 +371,9 @@ def ranges(path):
 
 def main():
     what = sys.argv[1]
-    if what == "workloads":
+    if what == "self-test":
+        self_test()
+    elif what == "workloads":
         print(*TORCH, "jax")
     elif what == "record":
         seen = record_jax() if sys.argv[2] == "jax" else record_torch(sys.argv[2])

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,9 @@
 
 __global__ void increment(int* at, int by) { atomicAdd(at, by); }
 __global__ void twice(int* at) { *at *= 2; }
+__global__ void busy(volatile int* at, int rounds) {
+  for (int i = 0; i < rounds; ++i) *at = *at + 1;
+}
 
 struct work {
   std::string name;  // of a kernel
@@ -50,7 +54,8 @@ std::map<uint32_t, made> calls;                        // by correlation
 std::map<uint32_t, std::map<int, uint64_t>> external;  // the same
 struct wait {
   int type;
-  uint32_t call, stream, event;
+  uint32_t call, context, stream, event;
+  uint64_t begin, end;
 };
 std::vector<wait> waits;
 std::vector<CUpti_ActivityCudaEvent2> events;
@@ -106,7 +111,8 @@ void take(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t va
       }
       case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
         const auto* s = reinterpret_cast<CUpti_ActivitySynchronization2*>(record);
-        waits.push_back({static_cast<int>(s->type), s->correlationId, s->streamId, s->cudaEventId});
+        waits.push_back({static_cast<int>(s->type), s->correlationId, s->contextId, s->streamId,
+                         s->cudaEventId, s->start, s->end});
         break;
       }
       case CUPTI_ACTIVITY_KIND_OVERHEAD:
@@ -212,6 +218,74 @@ void events_are_told_of(cudaStream_t side) {
   for (const wait& w : waits) event_of[w.type] = w.event;
   EXPECT(event_of[CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE] == events[0].eventId);
   EXPECT(event_of[CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT] == events[1].eventId);
+}
+
+bool recorded_between(uint32_t event, uint32_t stream, uint64_t begin, uint64_t end) {
+  for (const CUpti_ActivityCudaEvent2& e : events) {
+    const made& call = calls.at(e.correlationId);
+    if (e.eventId == event && e.streamId == stream && call.begin >= begin && call.end <= end) return true;
+  }
+  return false;
+}
+
+/// The first wait that returned for this kernel: it began when the launch had returned, and was for the
+/// kernel's stream, its context, or an event that was recorded behind it.
+const wait* wait_for(const work& kernel) {
+  const uint64_t launched = calls.at(kernel.call).end;
+  const wait* first = nullptr;
+  for (const wait& w : waits) {
+    if (w.begin < launched || (first && first->end <= w.end)) continue;
+    const bool stream =
+        w.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE && w.stream == kernel.stream;
+    const bool context =
+        w.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE && w.context == kernel.context;
+    const bool event = w.type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE &&
+                       recorded_between(w.event, kernel.stream, launched, w.begin);
+    if (stream || context || event) first = &w;
+  }
+  return first;
+}
+
+/// Each kernel begins after the call that launched it began, and ends before the wait that returned for it.
+void each_kernel_lies_between_its_calls(int* at) {
+  cudaStream_t streams[3] = {};
+  cudaEvent_t behind[3] = {};
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) MUST(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+    MUST(cudaEventCreateWithFlags(&behind[i], cudaEventDisableTiming));
+  }
+  forget();
+  const int rounds = 36;
+  for (int i = 0; i < rounds; ++i) {
+    for (int s = 0; s < 3; ++s) {
+      busy<<<1, 1, 0, streams[s]>>>(at + s, 100 + 50 * (i % 5));
+      if (i % 3 == 0) MUST(cudaEventRecord(behind[s], streams[s]));
+    }
+    // By the runtime's functions and by the driver's.
+    if (i % 3 == 2)
+      MUST(i % 2 ? static_cast<int>(cudaDeviceSynchronize()) : static_cast<int>(cuCtxSynchronize()));
+    for (int s = 0; s < 3 && i % 3 == 0; ++s)
+      MUST(i % 2 ? static_cast<int>(cudaEventSynchronize(behind[s]))
+                 : static_cast<int>(cuEventSynchronize(behind[s])));
+    for (int s = 0; s < 3 && i % 3 == 1; ++s)
+      MUST(i % 2 ? static_cast<int>(cudaStreamSynchronize(streams[s]))
+                 : static_cast<int>(cuStreamSynchronize(streams[s])));
+  }
+  MUST(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED));
+  EXPECT(kernels.size() == 3 * rounds);
+  const int64_t slack = 5000;  // of the clocks of one host, nanoseconds
+  int64_t early = INT64_MAX, late = INT64_MAX;
+  for (const work& k : kernels) {
+    const wait* const returned = wait_for(k);
+    EXPECT(returned);
+    early = std::min(early, static_cast<int64_t>(k.begin - calls.at(k.call).begin));
+    late = std::min(late, static_cast<int64_t>(returned->end - k.end));
+  }
+  std::printf(
+      "%zu kernels begin %.1f us and more behind their launch, and end %.1f us and more before their wait "
+      "does\n",
+      kernels.size(), static_cast<double>(early) / 1000, static_cast<double>(late) / 1000);
+  EXPECT(early + slack >= 0 && late + slack >= 0);
 }
 
 /// What the profiler itself takes: its flushes.
@@ -462,6 +536,7 @@ int main() {
   EXPECT(waited);
 
   events_are_told_of(side);
+  each_kernel_lies_between_its_calls(at);
   overhead_is_told_of(at);
   one_context_is_looked_at(at, first_one, other);
 

@@ -27,7 +27,7 @@ FILLS = """if True:
     signal.sigwait({signal.SIGUSR1})
 """
 # What tests/programs/profiler.cu launches, whether its own profiler looks or not.
-IN_PROFILER = {"increment": 1 + 3 + 2 + 3 + 1 + 2000 + 1 + 100, "twice": 3, "nothing": 2}
+IN_PROFILER = {"increment": 1 + 3 + 2 + 3 + 1 + 2000 + 1 + 100, "twice": 3, "nothing": 2, "busy": 3 * 36}
 KERNELS = {"add(int*)": 12 + 5 * 3, "void twice<int>(int*)": 3}
 
 
