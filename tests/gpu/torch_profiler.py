@@ -115,6 +115,19 @@ def compiled():
 TORCH = {"resnet": resnet, "generation": generation, "graphs": graphs, "compiled": compiled}
 
 
+def meet():
+    """With MEET=FOLDER:COUNT: waits until so many processes are here, so that all of them are profiled at once."""
+    folder, _, count = os.environ.get("MEET", "").rpartition(":")
+    if not folder:
+        return
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    end = time.monotonic() + 100
+    while len(os.listdir(folder)) < int(count):
+        if time.monotonic() > end:
+            sys.exit("nobody else came to be profiled at once")
+        time.sleep(0.001)
+
+
 def record_torch(name):
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -124,6 +137,7 @@ def record_torch(name):
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]):  # what is made once is made
         step().item()
     torch.cuda.synchronize()
+    meet()
     begin = time.perf_counter()
     for _ in range(STEPS):
         step().item()
@@ -134,9 +148,20 @@ def record_torch(name):
             step().item()
         torch.cuda.synchronize()
         profiled = time.perf_counter() - begin
+    # Waits have records of their own only where they are asked for; these steps are not measured.
+    waits = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], experimental_config=waits) as with_waits:
+        for _ in range(STEPS):
+            step().item()
+        torch.cuda.synchronize()
+    return {"plain_ms": 1000 * plain / STEPS, "profiled_ms": 1000 * profiled / STEPS, **of_chrome(events_of(p)),
+            **order_of(events_of(with_waits))}
+
+
+def events_of(profiler):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
-        p.export_chrome_trace(path)
+        profiler.export_chrome_trace(path)
         with open(path) as file:
             return json.load(file)["traceEvents"]
 
@@ -204,17 +229,6 @@ def of_chrome(events):
         number = e.get("args", {}).get("correlation")
         if e.get("cat") in ("cuda_runtime", "cuda_driver") and number:
             calls[number] = e
-    # Waits have records of their own only where they are asked for; these steps are not measured.
-    waits = torch._C._profiler._ExperimentalConfig(enable_cuda_sync_events=True)
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], experimental_config=waits) as with_waits:
-        for _ in range(STEPS):
-            step().item()
-        torch.cuda.synchronize()
-    return {"plain_ms": 1000 * plain / STEPS, "profiled_ms": 1000 * profiled / STEPS, **of_chrome(events_of(p)),
-            **order_of(events_of(with_waits))}
-
-
-def events_of(profiler):
         if e.get("cat") == "cpu_op":
             operators[e["args"].get("External id")] = e["name"]
     kernels, early, tied, launched = collections.defaultdict(list), [], collections.Counter(), collections.Counter()
@@ -277,7 +291,7 @@ def record_jax():
             "kernels": {n: [len(d), statistics.median(d)] for n, d in kernels.items()}}
 
 
-def compare(native, others):
+def compare(native, others, durations=True):
     with open(native) as file:
         first = json.load(file)
     bad = 0
@@ -289,7 +303,7 @@ def compare(native, others):
             here, there = first["kernels"].get(name, [0, 0]), other["kernels"].get(name, [0, 0])
             if here[0] != there[0]:
                 wrong.append(f"{there[0]} instead of {here[0]} times: {name[:90]}")
-            elif here[1] >= 20 and abs(there[1] / here[1] - 1) > 0.02:
+            elif durations and here[1] >= 20 and abs(there[1] / here[1] - 1) > 0.02:
                 wrong.append(f"{there[1]:.1f} instead of {here[1]:.1f} us: {name[:90]}")
         for key in ("tied_to", "launched_by", "copies"):
             if first.get(key) != other.get(key):
@@ -297,6 +311,9 @@ def compare(native, others):
         for key in ("before_their_call", "overlapping"):
             if other.get(key, 0) > first.get(key, 0):
                 wrong.append(f"{key}: {other[key]} (natively {first[key]}), earliest {other['earliest_us']} us")
+        for key in ("before_their_launch", "behind_their_wait", "without_launch_or_wait"):
+            if other.get(key, 0) > 0:
+                wrong.append(f"{key}: {other[key]} of {other['ordered_kernels']} (natively {first.get(key)})")
         count = sum(c for c, _ in other["kernels"].values())
         times = ", ".join(f"{key} {first[key]:.2f} | {other[key]:.2f}" for key in ("plain_ms", "profiled_ms") if key in first)
         print(f"{path}: {count} kernels of {len(other['kernels'])} names; native | here: {times}; "
@@ -314,9 +331,6 @@ def turns(workload, paths):
     times = collections.defaultdict(lambda: collections.defaultdict(list))
     for path in paths:
         with open(path) as file:
-        for key in ("before_their_launch", "behind_their_wait", "without_launch_or_wait"):
-            if other.get(key, 0) > 0:
-                wrong.append(f"{key}: {other[key]} of {other['ordered_kernels']} (natively {first.get(key)})")
             run = json.load(file)
         for key in ("plain_ms", "profiled_ms"):
             if key in run:
@@ -381,6 +395,8 @@ def main():
             json.dump(seen, file, indent=1)
     elif what == "annotate":
         annotate()
+    elif what == "counts":
+        sys.exit(compare(sys.argv[2], sys.argv[3:], durations=False))
     elif what == "ranges":
         sys.exit(ranges(sys.argv[2]))
     elif what == "turns":
