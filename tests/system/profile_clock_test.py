@@ -1,12 +1,14 @@
 """The error of the clocks that a profile states: a few microseconds on one host, half of a round trip over a link, and no
 kernel is farther from its true time than that. A kernel reads its server's clock (%globaltimer of the cpu device), and a
 server in a time namespace of its own has another clock than the program, by a known difference."""
+import asyncio
 import ctypes
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 from outboard_testing import BUILD, SystemTest, run_program
@@ -61,6 +63,38 @@ def may_have_another_clock():
         return subprocess.run(["true"], preexec_fn=other_clock).returncode == 0
     except (OSError, subprocess.SubprocessError):
         return False
+
+
+class OneWayDelay:
+    """A relay that holds up what the server says, and nothing of what the client says: half of the round trip, by which a
+    client places the server's clock, is then all off."""
+
+    def __init__(self, server, seconds):
+        self.host, _, self.port = server.removeprefix("tcp:").rpartition(":")
+        self.seconds, self.loop, ready = seconds, asyncio.new_event_loop(), threading.Event()
+
+        async def begin():
+            listener = await asyncio.start_server(self.relay, "127.0.0.1", 0)
+            self.url = "tcp:127.0.0.1:%d" % listener.sockets[0].getsockname()[1]
+            ready.set()
+
+        self.loop.create_task(begin())
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self.thread.start()
+        ready.wait()
+
+    async def relay(self, from_client, to_client):
+        from_server, to_server = await asyncio.open_connection(self.host, int(self.port))
+        await asyncio.gather(self.pass_on(from_client, to_server, 0), self.pass_on(from_server, to_client, self.seconds))
+
+    async def pass_on(self, source, sink, seconds):
+        while data := await source.read(1 << 16):
+            self.loop.call_later(seconds, sink.write, data) if seconds else sink.write(data)
+        self.loop.call_later(2 * seconds, sink.close)
+
+    def close(self):
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
 
 
 class ProfileClock(SystemTest):
@@ -121,6 +155,19 @@ class ProfileClock(SystemTest):
             # A machine that has other work adds to the trip what the quickest of a few questions takes longer.
             self.assertTrue(trip / 2 <= stated <= trip / 2 + 1000, stated)
             self.assertLessEqual(error, stated)
+        self.nothing_is_left(daemon)
+
+    @unittest.skipUnless(may_have_another_clock(), "no time namespaces for this user")
+    def test_a_link_that_is_slow_one_way_is_within_what_is_stated(self):
+        daemon = self.serve(preexec_fn=other_clock)
+        line = OneWayDelay(daemon.tcp, 0.008)
+        try:
+            stated, error = self.recorded(line.url, SHIFT)
+        finally:
+            line.close()
+        print(f"8000 us from the server, none to it: {stated} us stated, {error:.1f} us off at most")
+        self.assertTrue(4000 <= stated <= 6000, stated)
+        self.assertTrue(3000 <= error <= stated, error)
         self.nothing_is_left(daemon)
 
 
