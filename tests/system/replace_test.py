@@ -69,12 +69,54 @@ for line in sys.stdin:
     if word == 'drop': drop(*rest); print('dropped', flush=True)
 """
 
+# The same with code of several kinds: libraries whose kernels are launched as they are, a module of a context of the
+# program's own, and a library that is loaded anew in every step. Each has a variable of its own.
+CODE = r"""
+import ctypes as c, sys
+d = c.CDLL('libcuda.so.1'); u64, u32, vp = c.c_uint64, c.c_uint32, c.c_void_p
+must = lambda code: code and sys.exit(f'code {code}')
+def text(words):
+    return f'''.version 7.0
+.target sm_70
+.address_size 64
+.visible .global .u32 calls[{words}];
+.visible .entry step(.param .u64 data) {{
+  .reg .b32 %r<3>; .reg .b64 %d<3>;
+  ld.param.u64 %d1, [data]; mov.u64 %d2, calls;
+  ld.global.u32 %r1, [%d2]; add.u32 %r1, %r1, {words}; st.global.u32 [%d2], %r1; st.global.u32 [%d1], %r1;
+  ret;
+}}'''.encode() + b'\0'
+must(d.cuInit(0)); primary, own = vp(), vp()
+must(d.cuDevicePrimaryCtxRetain(c.byref(primary), 0)); must(d.cuCtxCreate_v2(c.byref(own), 0, 0))
+module, function = vp(), vp()
+must(d.cuModuleLoadData(c.byref(module), text(5))); must(d.cuModuleGetFunction(c.byref(function), module, b'step'))
+def library(words):
+    made, kernel = vp(), vp()
+    must(d.cuLibraryLoadData(c.byref(made), text(words), None, None, 0, None, None, 0))
+    must(d.cuLibraryGetKernel(c.byref(kernel), made, b'step'))
+    return made, kernel
+must(d.cuCtxSetCurrent(primary))
+first, second, late = library(2), library(3), library(7)
+def launch(context, kernel):
+    must(d.cuCtxSetCurrent(context)); p, value = u64(), u32()
+    must(d.cuMemAlloc_v2(c.byref(p), c.c_size_t(4))); arguments = (vp * 1)(c.cast(c.byref(p), vp))
+    must(d.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None))
+    must(d.cuMemcpyDtoH_v2(c.byref(value), p, c.c_size_t(4))); must(d.cuMemFree_v2(p))
+    return value.value
+print('ready', flush=True)
+for line in sys.stdin:
+    passing, kernel = library(11)
+    print(launch(primary, second[1]), launch(primary, first[1]), launch(own, function), launch(own, first[1]), launch(primary, kernel),
+          *[launch(primary, late[1]) for _ in range(line.strip() == 'late')], flush=True)
+    must(d.cuCtxSetCurrent(primary)); must(d.cuLibraryUnload(passing))
+"""
+
 
 class Replace(SystemTest):
     config = AT_ONCE
 
-    def target(self, daemon):
-        process = self.start([sys.executable, "-c", TARGET], daemon.unix, stdin=subprocess.PIPE)
+    def target(self, daemon, text=TARGET):
+        process = self.start([sys.executable, "-c", text], daemon.unix, stdin=subprocess.PIPE)
         self.wait_for_line(process, "ready")
         return process
 
@@ -115,6 +157,19 @@ class Replace(SystemTest):
         target.stdin.close()
         self.assertEqual(target.wait(10), 0, target.stderr.read())
         self.sessions_are_gone(daemon)
+        self.nothing_is_left(daemon)
+
+    def test_code_of_every_kind_comes_along(self):
+        daemon = self.serve()
+        target = self.target(daemon, CODE)
+        for turn in range(1, 5):
+            late = f" {7 * (turn - 2)}" if turn > 2 else ""
+            # A library has a variable in each context.
+            self.assertEqual(self.say(target, "late" if late else "step"),
+                             f"{3 * turn} {2 * turn} {5 * turn} {2 * turn} 11{late}")
+            self.replaced(daemon, self.session(daemon))
+        target.stdin.close()
+        self.assertEqual(target.wait(10), 0, target.stderr.read())
         self.nothing_is_left(daemon)
 
     def test_a_program_that_never_rests_is_replaced_under_its_calls(self):

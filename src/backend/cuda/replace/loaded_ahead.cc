@@ -37,12 +37,13 @@ CUresult loaded_ahead::enter(std::uint64_t context) {
 CUresult loaded_ahead::load(const code_to_load& wanted) {
   waiting made;
   made.library = wanted.library;
-  // The session loads what is of another context itself.
-  if (!wanted.library && enter(wanted.context) != CUDA_SUCCESS) return CUDA_SUCCESS;
+  if (!wanted.library) {
+    if (const CUresult entered = enter(wanted.context); entered != CUDA_SUCCESS) return entered;
+    made.context = contexts_.at(wanted.context);
+  }
   jit_arguments jit;
   if (wanted.image.size() != wanted.body.image_size || !jit.take(wanted.body.options))
     return CUDA_ERROR_INVALID_IMAGE;
-  if (!wanted.library) made.context = contexts_.at(wanted.context);
   const CUresult code =
       load_code(driver_, wanted.library, std::as_bytes(std::span(wanted.image)), wanted.body, jit, made.code);
   if (code == CUDA_SUCCESS) code_.insert_or_assign(wanted.body.handle, std::move(made));

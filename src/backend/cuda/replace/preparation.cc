@@ -42,6 +42,15 @@ code_preparation::code_preparation(call& c) {
   }
   add_loads(c);
   add_uses(c);
+  const auto waits = [&](std::uint64_t context) {
+    return std::ranges::find(part_.contexts, context, &waiting_context::id) != part_.contexts.end();
+  };
+  const bool all_wait =
+      std::ranges::all_of(part_.loads,
+                          [&](const code_to_load& l) { return l.library || waits(l.context); }) &&
+      std::ranges::all_of(part_.uses, [&](const code_to_use& u) { return waits(u.context); });
+  // Code of another context would be placed behind all of this: the session then loads everything itself.
+  if (!all_wait) part_ = {}, code_.clear();
 }
 
 void code_preparation::add_loads(call& c) {
@@ -51,8 +60,8 @@ void code_preparation::add_loads(call& c) {
       const server_object& object = *c.objects().at(id);
       const record& made = object.records.front();
       if (!is_load(made) || !object.extra) continue;  // a library's module comes with it
-      code_to_load one{
-          made.ticket, made.context, kind == handle_kind::library, body_of<marshal::load_body>(made), {}};
+      const bool library = kind == handle_kind::library;
+      code_to_load one{made.ticket, made.context, library, body_of<marshal::load_body>(made), {}};
       all.emplace_back(std::move(one), std::static_pointer_cast<loaded_code>(object.extra));
     }
   }
