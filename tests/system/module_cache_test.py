@@ -52,7 +52,7 @@ class ModuleCache(SystemTest):
     def kept(self, number=0):
         """The files in the cache, once there are so many."""
         def files():
-            return sorted(p for p in self.folder_of_cache.glob("*") if len(p.name) == 64)
+            return sorted(p for p in self.folder_of_cache.glob("*") if len(p.name) == 65)
         wait_until(lambda: len(files()) >= number, 5)
         return files()
 

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <map>
 #include <thread>
 
 #include "backend/disk/folder.hh"
@@ -28,8 +30,21 @@ constexpr const char* unfinished = ".new";
 constexpr auto lock_patience = 2s;
 constexpr std::size_t piece = 1u << 20;
 
+/// A file's name begins with whose it is, of which nobody can tell who that is.
+constexpr std::size_t owner_digits = 16, image_digits = 48;
+
+bool is_hex(std::string_view text) { return text.find_first_not_of("0123456789abcdef") == text.npos; }
+
+/// Names of versions that did not say whose it is have 64 digits.
 bool keeps_an_image(std::string_view name) {
-  return name.size() == 64 && name.find_first_not_of("0123456789abcdef") == name.npos;
+  if (name.size() == 64) return is_hex(name);
+  return name.size() == owner_digits + 1 + image_digits && name[owner_digits] == '-' &&
+         is_hex(name.substr(0, owner_digits)) && is_hex(name.substr(owner_digits + 1));
+}
+
+/// Those of older versions are nobody's, and so one's.
+std::string_view owner_of(std::string_view name) {
+  return name.size() == 64 ? std::string_view() : name.substr(0, owner_digits);
 }
 
 result<unique_fd> take_lock(int folder, const std::atomic<bool>& stop) {
@@ -48,7 +63,9 @@ result<unique_fd> take_lock(int folder, const std::atomic<bool>& stop) {
 }  // namespace
 
 std::string image_file(const image_scope& scope, const marshal::image_name& name) {
-  return hex(hmac_sha256(scope, std::as_bytes(std::span(name))));
+  static constexpr std::string_view whose = "whose";
+  return hex(hmac_sha256(scope, std::as_bytes(std::span(whose)))).substr(0, owner_digits) + "-" +
+         hex(hmac_sha256(scope, std::as_bytes(std::span(name)))).substr(0, image_digits);
 }
 
 result<image_cache> image_cache::open(const std::string& folder, std::uint64_t most_bytes) {
@@ -94,7 +111,7 @@ status image_cache::try_store(const std::string& file, std::span<const std::byte
   if (!lock.ok()) return lock.error();
   if (::faccessat(folder_.get(), file.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return {};
   ::unlinkat(folder_.get(), unfinished, 0);
-  OUTBOARD_TRY(make_room(image.size()));
+  OUTBOARD_TRY(make_room(file, image.size()));
   const status written = write_new(file, image, stop);
   if (!written.ok()) ::unlinkat(folder_.get(), unfinished, 0);
   return written;
@@ -118,17 +135,35 @@ status image_cache::write_new(const std::string& file, std::span<const std::byte
   return {};
 }
 
-status image_cache::make_room(std::uint64_t size) {
+/// Who has most gives way first: else one that keeps ever more would have those of all others removed.
+status image_cache::make_room(std::string_view file, std::uint64_t size) {
   auto files = list_folder(folder_.get());
   if (!files.ok()) return files.error();
   std::erase_if(*files, [](const folder_file& f) { return !keeps_an_image(f.name); });
-  std::ranges::sort(*files, {}, &folder_file::used);
+  // The one used last comes first, so that the one to go is at the end.
+  std::ranges::sort(*files, std::greater(), &folder_file::used);
+  struct share {
+    std::uint64_t bytes = 0;
+    std::vector<const folder_file*> files = {};
+  };
+  std::map<std::string_view, share> owners;
   std::uint64_t all = size;
-  for (const folder_file& f : *files) all += f.size;
-  for (auto oldest = files->begin(); all > most_ && oldest != files->end(); ++oldest) {
-    if (::unlinkat(folder_.get(), oldest->name.c_str(), 0) == 0) all -= oldest->size;
+  owners[owner_of(file)].bytes = size;
+  for (const folder_file& f : *files) {
+    share& of = owners[owner_of(f.name)];
+    of.bytes += f.size, all += f.size;
+    of.files.push_back(&f);
   }
-  return all <= most_ ? status{} : failure("what is in it cannot be removed");
+  while (all > most_) {
+    std::erase_if(owners, [](const auto& owner) { return owner.second.files.empty(); });
+    if (owners.empty()) return failure("what is in it cannot be removed");
+    share& most = std::ranges::max_element(owners, {}, [](const auto& o) { return o.second.bytes; })->second;
+    const folder_file& oldest = *most.files.back();
+    most.files.pop_back();
+    most.bytes -= oldest.size;
+    if (::unlinkat(folder_.get(), oldest.name.c_str(), 0) == 0) all -= oldest.size;
+  }
+  return {};
 }
 
 }  // namespace outboard::backend

@@ -1,13 +1,14 @@
 // Module images on disk, shared by all sessions and daemons that use one folder: a file for each, whose name
 // follows from its bytes and from whose it is, so a file is right or it is thrown away, whoever wrote it and
-// however it was cut short. Bounded: who was not used for longest goes first. One object a worker; find()
-// and store() may be called from any thread.
+// however it was cut short. Bounded: of the identity that has most, what was not used for longest goes first.
+// One object a worker; find() and store() may be called from any thread.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fd.hh"
@@ -42,7 +43,7 @@ class image_cache {
       : folder_(std::move(folder)), path_(std::move(path)), most_(most) {}
   status try_store(const std::string& file, std::span<const std::byte> image, const std::atomic<bool>& stop);
   status write_new(const std::string& file, std::span<const std::byte> image, const std::atomic<bool>& stop);
-  status make_room(std::uint64_t size);
+  status make_room(std::string_view file, std::uint64_t size);
 
   unique_fd folder_;
   std::string path_;

@@ -182,6 +182,27 @@ TEST_F(image_cache_test, another_images_bytes_links_and_folders_are_not_taken) {
   testing::internal::GetCapturedStderr();
 }
 
+TEST_F(image_cache_test, who_keeps_ever_more_has_only_its_own_removed) {
+  image_cache c = cache(5000);
+  c.store(mine_, image(1), go_on);
+  age(image(1), 1000);
+  // A version that did not say whose they are has left two.
+  for (const char digit : {'a', 'b'}) {
+    std::ofstream(folder_ / std::string(64, digit)) << std::string(1000, 'x');
+    fs::last_write_time(folder_ / std::string(64, digit), fs::file_time_type::clock::now());
+  }
+  for (std::uint8_t i = 2; i < 50; ++i) {
+    c.store(other_, image(i), go_on);
+    EXPECT_TRUE(has(c, image(1))) << int{i};
+    EXPECT_TRUE(c.find(other_, name(image(i)))) << int{i};
+    EXPECT_LE(held(), 5000u);
+  }
+  // Nor has it anything of the other one removed once both have as much.
+  for (std::uint8_t i = 50; i < 60; ++i) c.store(mine_, image(i), go_on);
+  EXPECT_TRUE(c.find(other_, name(image(49))));
+  EXPECT_TRUE(has(c, image(59)));
+}
+
 TEST_F(image_cache_test, it_is_bounded_and_the_least_recently_used_goes_first) {
   image_cache c = cache(3000);
   for (std::uint8_t i = 1; i <= 3; ++i) c.store(mine_, image(i), go_on), age(image(i), 100 - i);

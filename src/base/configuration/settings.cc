@@ -379,7 +379,7 @@ constexpr setting rows[]{
              "where module images are kept; default: $CACHE_DIRECTORY (systemd), else $XDG_CACHE_HOME or ~/.cache",
              [](auto& c) -> auto& { return c.cache.directory; }),
     size_row<0>({"cache", "size", "", "", of_server}, disk_sizes,
-             "limit for module images; the least recently used are removed first", [](auto& c) -> auto& { return c.cache.size; }),
+             "limit for module images; above it the identity that has most loses what it has not used for longest", [](auto& c) -> auto& { return c.cache.size; }),
 
     path_row({"compiler_cache", "directory", "", "", of_server},
              "where OpenCL's compilers keep what later sessions of the same identity find; default: next to the module images",
