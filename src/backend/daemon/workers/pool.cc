@@ -1,6 +1,8 @@
 #include "backend/daemon/workers/pool.hh"
 
 #include <algorithm>
+#include <cstddef>
+#include <tuple>
 
 namespace outboard::backend {
 namespace {
@@ -10,13 +12,16 @@ constexpr std::size_t most_keys = 64;
 
 }  // namespace
 
-std::optional<pool::worker_id> pool::take(const std::string& key, time now) {
+std::optional<pool::worker_id> pool::take(const std::string& key, const std::string& identity, time now) {
   // Without a pool no key is remembered: a client could send thousands of different ones.
   if (settings_.per_key == 0 || settings_.most == 0) {
     ++counts_.misses;
     return std::nullopt;
   }
-  entry& e = keys_[key];
+  const auto [at, is_new] = keys_.try_emplace(key);
+  entry& e = at->second;
+  if (is_new) e.owner = identity;
+  if (e.owner != identity) e.owner.reset();
   e.wanted = now;
   e.sessions.push_back(now);
   if (e.sessions.size() > settings_.burst) e.sessions.pop_front();
@@ -67,6 +72,23 @@ void pool::drop_entry(entry& e, std::vector<worker_id>& dropped) {
   e.idle.clear();
 }
 
+/// A client chooses its key. Who has sessions with ever other ones has only the workers of its own turned
+/// out. `with_idle`: one that has idle workers.
+void pool::drop_one_key(bool with_idle, std::vector<worker_id>& dropped) {
+  std::map<std::string, std::size_t> owned;
+  const auto may_go = [&](const entry& e) { return !with_idle || !e.idle.empty(); };
+  for (const auto& [key, e] : keys_)
+    if (e.owner && may_go(e)) ++owned[*e.owner];
+  const auto rank = [&](const auto& each) {
+    const entry& e = each.second;
+    return std::tuple(!may_go(e), e.owner ? -static_cast<std::ptrdiff_t>(owned[*e.owner]) : -1, e.wanted);
+  };
+  const auto first = std::min_element(keys_.begin(), keys_.end(),
+                                      [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  drop_entry(first->second, dropped);
+  keys_.erase(first);
+}
+
 std::vector<pool::worker_id> pool::drop(time now) {
   std::vector<worker_id> dropped;
   for (auto at = keys_.begin(); at != keys_.end();) {
@@ -81,21 +103,8 @@ std::vector<pool::worker_id> pool::drop(time now) {
     drop_entry(e, dropped);
     at = keys_.erase(at);
   }
-  while (size() > settings_.most) {
-    const auto oldest = std::min_element(keys_.begin(), keys_.end(), [](const auto& a, const auto& b) {
-      if (a.second.idle.empty() != b.second.idle.empty()) return b.second.idle.empty();
-      return a.second.wanted < b.second.wanted;
-    });
-    drop_entry(oldest->second, dropped);
-    keys_.erase(oldest);
-  }
-  while (keys_.size() > most_keys) {
-    const auto oldest = std::min_element(keys_.begin(), keys_.end(), [](const auto& a, const auto& b) {
-      return a.second.wanted < b.second.wanted;
-    });
-    drop_entry(oldest->second, dropped);
-    keys_.erase(oldest);
-  }
+  while (size() > settings_.most) drop_one_key(true, dropped);
+  while (keys_.size() > most_keys) drop_one_key(false, dropped);
   return dropped;
 }
 

@@ -32,9 +32,9 @@ class pool {
 
   explicit pool(settings s) : settings_(s) {}
 
-  /// A session with this key begins: returns an idle worker for it, which leaves the pool, or none (the
-  /// session starts a cold one).
-  std::optional<worker_id> take(const std::string& key, time now);
+  /// A session of this identity with this key begins: returns an idle worker for it, which leaves the pool,
+  /// or none (the session starts a cold one).
+  std::optional<worker_id> take(const std::string& key, const std::string& identity, time now);
 
   /// How many more warm workers to start for the key now, besides those that are still starting. As many
   /// should wait as sessions have begun recently, within the limits.
@@ -45,8 +45,8 @@ class pool {
   void remove(worker_id id);
 
   /// Workers to end now: those of keys for which no session came during the idle time, those that waited for
-  /// more of a burst that is over, and, above the limit of all keys, those that have been unused for longest.
-  /// They have left the pool.
+  /// more of a burst that is over, and, above the limit of all keys, those that have been unused for longest,
+  /// of the identity that has most keys of its own. They have left the pool.
   std::vector<worker_id> drop(time now);
   std::vector<worker_id> drop_all();
   /// When drop() has something to do next.
@@ -58,6 +58,8 @@ class pool {
  private:
   struct entry {
     std::vector<worker_id> idle;
+    /// Whose sessions alone had this key; empty: those of several.
+    std::optional<std::string> owner;
     time wanted{};
     std::deque<time> sessions;  ///< the last ones that began: no more than matter
   };
@@ -65,6 +67,7 @@ class pool {
   /// When the key has too many by itself; nothing: never.
   std::optional<time> surplus_from(const entry& e) const;
   void drop_entry(entry& e, std::vector<worker_id>& dropped);
+  void drop_one_key(bool with_idle, std::vector<worker_id>& dropped);
 
   settings settings_;
   std::map<std::string, entry> keys_;

@@ -93,7 +93,7 @@ status workers::replace(std::uint64_t session, std::chrono::milliseconds patienc
   auto found = find_replaceable(session);
   if (!found.ok()) return std::move(found).error();
   worker& w = **found;
-  worker* other = find_warm(w.key);
+  worker* other = find_warm(w.key, w.who.person);
   if (!other) {
     auto started = start_worker(w.driver, readiness::cold, w.owner);
     if (!started.ok()) return std::move(started).error();

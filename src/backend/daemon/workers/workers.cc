@@ -103,7 +103,7 @@ std::optional<wire::refusal> workers::give_worker(accepted_session& session) {
                          unconfinable(cuda ? "CUDA sessions" : "OpenCL sessions", settings_.confine,
                                       "serves them", confinement_lacks())};
   }
-  worker* w = cuda ? find_warm(key_of(driver, owner)) : nullptr;
+  worker* w = cuda ? find_warm(key_of(driver, owner), session.identity) : nullptr;
   // A warm worker that has just died must not cost a client its session.
   if (!w || !assign(*w, session).ok()) {
     auto started = start_worker(driver, cuda ? readiness::cold : readiness::opencl, owner);
@@ -137,8 +137,8 @@ std::optional<wire::refusal> workers::add_data_connection(accepted_session&& gue
   return wire::refusal{wire::refusal_reason::question, "there is no such session"};
 }
 
-workers::worker* workers::find_warm(const std::string& key) {
-  const auto id = pool_.take(key, event_loop::clock::now());
+workers::worker* workers::find_warm(const std::string& key, const std::string& identity) {
+  const auto id = pool_.take(key, identity, event_loop::clock::now());
   schedule_drops();
   return id ? workers_.at(*id).get() : nullptr;
 }

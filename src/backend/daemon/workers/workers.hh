@@ -195,7 +195,7 @@ class workers {
   static std::string key_of(const variables& driver, const std::optional<cache_owner>& owner);
   variables within_limits(const worker& w, variables driver) const;
   std::vector<std::string> environment_of(const worker& w, const variables& driver) const;
-  worker* find_warm(const std::string& key);
+  worker* find_warm(const std::string& key, const std::string& identity);
   status assign(worker& w, accepted_session& session);
   status give(worker& w, const accepted_session& session);
   status give_account(worker& w, const share& has);
