@@ -492,8 +492,18 @@ bool workers::begin_again(worker& w, int wait_status) {
   return true;
 }
 
+void workers::give_place_back(const worker& w) {
+  const auto keeps = short_sessions_.keeps_place(w.has->account, w.session_began, event_loop::clock::now());
+  if (draining_ || keeps <= event_loop::clock::duration::zero()) return seats_.ends(*w.has);
+  loop_.after(keeps, [this, has = w.has] {
+    seats_.ends(*has);
+    call_next();
+    changed_();
+  });
+}
+
 void workers::ended_session(worker& w, int wait_status) {
-  seats_.ends(*w.has);
+  give_place_back(w);
   const double seconds = std::chrono::duration<double>(event_loop::clock::now() - w.session_began).count();
   totals_.seconds += seconds;
   const bool clean = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/daemon/audit.hh"
+#include "backend/daemon/bounds/short_sessions.hh"
 #include "backend/daemon/broker.hh"
 #include "backend/daemon/compiler_caches.hh"
 #include "backend/daemon/control.hh"
@@ -242,12 +243,14 @@ class workers {
   void ended(worker& w, int wait_status);
   bool begin_again(worker& w, int wait_status);
   void ended_session(worker& w, int wait_status);
+  void give_place_back(const worker& w);
 
   event_loop& loop_;
   worker_settings settings_;
   std::function<void()> changed_;
   pool pool_;
   seats seats_;
+  short_sessions short_sessions_;
   std::map<std::string, memory_account> memory_;  ///< by account, of those with a limit and sessions
   waiting_line waiting_;
   std::map<worker_id, std::unique_ptr<worker>> workers_;
