@@ -360,6 +360,7 @@ int verb_worker(const worker_flags& flags) {
        .confined_writes = std::move(writes),
        .made_writes = kept_by_driver(flags, *kind),
        .cuda_driver = *kind == device_choice::vendor,
+       .own_code_alone = *kind != device_choice::vendor && !flags.opencl && c.plugins.empty(),
        .compilers = flags.compilers,
        .transports = &*transports,
        .activity = activity.page ? activity.descriptor.get() : -1,

@@ -44,7 +44,7 @@ std::vector<place> places_of_worker(const confinement_terms& terms,
 }
 
 filtered filter_of(const confinement_terms& terms, const std::function<const char*(const char*)>& variable) {
-  if (!terms.cuda_driver) return filtered::worker;
+  if (!terms.cuda_driver) return terms.own_code_alone ? filtered::cpu_worker : filtered::worker;
   return folder_of_mps(variable).empty() ? filtered::driver : filtered::driver_with_mps;
 }
 

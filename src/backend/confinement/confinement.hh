@@ -24,6 +24,8 @@ struct confinement_terms {
   std::vector<std::string> reads = {};
   /// CUDA's driver is to work in it: what that needs is open, too (places_of_cuda(), filtered::driver).
   bool cuda_driver = false;
+  /// Nothing but our own code works in it: CUDA without a driver (filtered::cpu_worker).
+  bool own_code_alone = false;
 };
 
 /// On what a session's programs run.

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/confinement/allowed_calls.hh"
 #include "base/check.hh"
 #include "base/errno_text.hh"
 #include "base/sanitizers.hh"
@@ -86,15 +87,15 @@ constexpr int refused[] {
 #endif
 };
 
-/// They do their work in threads of their own. ASan's search for leaks starts a process.
-constexpr int refused_to_helpers[] {
+/// To those who do their work in threads of their own. ASan's search for leaks starts a process.
+constexpr int refused_to_the_threaded[] {
   SYS_execve, SYS_execveat, SYS_mknodat,
 #if defined(__x86_64__)
       SYS_fork, SYS_vfork, SYS_mknod,
 #endif
 };
 
-/// Our own have their sockets from the daemon, the gate its listeners too.
+/// What is all ours has its sockets from the daemon, the gate its listeners too.
 constexpr int refused_to_our_own[]{SYS_socket, SYS_bind, SYS_listen};
 
 /// Their arguments lie in memory, where no filter can look. C libraries then take the older calls.
@@ -120,9 +121,7 @@ std::vector<std::uint32_t> refused_options() {
   return {PR_SET_PDEATHSIG, PR_SET_DUMPABLE};
 }
 
-bool is_ours(filtered who) {
-  return who == filtered::helper || who == filtered::remover || who == filtered::tidier;
-}
+bool is_ours(filtered who) { return !allowed_calls(who).empty(); }
 
 bool starts_no_processes(filtered who) { return (is_ours(who) || who == filtered::nvml) && !under_asan; }
 
@@ -265,11 +264,18 @@ std::vector<sock_filter> refused_system_calls(filtered who, pid_t self, pid_t ot
                                    load(offsetof(seccomp_data, nr)),
                                    BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, last_known, 0, 1),
                                    give(not_there)};
-  if (starts_no_processes(who)) add(program, refused_to_helpers, not_permitted);
+  if (starts_no_processes(who)) add(program, refused_to_the_threaded, not_permitted);
   if (starts_no_processes(who) && is_ours(who)) add(program, refused_to_our_own, not_permitted);
   // Kernels from 5.11 on keep a list of the numbers that are allowed whatever their arguments: only the
   // others pay for the length of this.
-  const std::vector<by_argument> rules = refused_by_argument(who, self, other);
+  const std::vector<allowed_call> allowed = allowed_calls(who);
+  std::vector<by_argument> rules = refused_by_argument(who, self, other);
+  const auto is_off_the_list = [&](int number) {
+    return !allowed.empty() && std::ranges::find(allowed, number, &allowed_call::number) == allowed.end();
+  };
+  for (const by_argument& rule : rules)
+    if (is_off_the_list(rule.number)) add(program, std::array{rule.number}, not_permitted);
+  std::erase_if(rules, [&](const by_argument& rule) { return is_off_the_list(rule.number); });
   for (std::size_t i = 0; i < rules.size(); ++i) {
     add(program, rules[i]);
     if (i + 1 < rules.size() && rules[i + 1].number == rules[i].number) continue;
@@ -282,7 +288,11 @@ std::vector<sock_filter> refused_system_calls(filtered who, pid_t self, pid_t ot
   if (has_a_driver(who) && who != filtered::driver_with_mps)
     add(program, std::array{SYS_connect}, no_such_socket);
   add(program, hidden, not_there);
-  program.push_back(give(allow));
+  for (const allowed_call& each : allowed) {
+    program.push_back(skip_unless_equal(static_cast<std::uint32_t>(each.number), 1));
+    program.push_back(give(allow));
+  }
+  program.push_back(give(allowed.empty() ? allow : not_there));
   return program;
 }
 

@@ -1,6 +1,9 @@
 // Which system calls this process, and all that it starts, can still make: those with which it could reach
 // other processes, the network or the kernel's rarer parts fail with EPERM, as if it lacked the right. What
-// is newer than this list fails with ENOSYS, as on an older kernel. Any thread, before others are there.
+// is newer than this list fails with ENOSYS, as on an older kernel, and so does everything that is not on the
+// list of a process whose code is all ours (allowed_calls.hh). Nobody is killed for a call: it does nothing
+// either way, and a C library that tries a newer one goes on with an older. Any thread, before others are
+// there.
 #pragma once
 
 #include <linux/filter.h>
@@ -19,6 +22,7 @@ bool system_calls_can_be_refused();
 /// Who is to live with the filter.
 enum class filtered : std::uint8_t {
   worker,           ///< our own code and OpenCL's platforms, which may start compilers
+  cpu_worker,       ///< CUDA without a driver: our own code alone
   driver,           ///< CUDA's driver as well, on a host where it finds no server of MPS
   driver_with_mps,  ///< and one where it connects to one: whatever else listens on local sockets is open then
   helper,           ///< the gate, and others of our own code: starts no process, makes no socket but pairs

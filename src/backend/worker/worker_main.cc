@@ -244,6 +244,7 @@ status confine(const worker_options& options) {
   std::erase(terms.folders, "");
   terms.reads = options.confined_reads;
   terms.cuda_driver = options.cuda_driver;
+  terms.own_code_alone = options.own_code_alone;
   return confine_this_process(terms, [](const char* name) -> const char* { return std::getenv(name); });
 }
 

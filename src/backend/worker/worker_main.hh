@@ -29,6 +29,7 @@ struct worker_options {
   std::vector<std::string> confined_reads = {}, confined_writes = {};
   std::vector<std::string> made_writes = {};  ///< likewise: made if they are not there
   bool cuda_driver = false;                   ///< it is NVIDIA's, for whose needs confinement leaves room
+  bool own_code_alone = false;                ///< no driver, compiler or plug-in works in it
   /// Where its compilers keep what later sessions may use (compiler_cache.hh). Empty: nowhere.
   std::string compilers = {};
   const transport::registry* transports = nullptr;
