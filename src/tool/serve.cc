@@ -185,7 +185,7 @@ int verb_serve(const common_flags& common, const serve_flags& flags) {
 namespace {
 
 /// Where a driver places what it reserves, in all workers of this daemon alike: where hardly any program has
-/// something of its own (workers map from 0x2aaa'0000'0000 on), and nobody outside knows it.
+/// something of its own (workers map from 0x2aaa'0000'0000 on). Another daemon has another place.
 std::uint64_t choose_reservations() {
   constexpr std::uint64_t begin = 0x2c00'0000'0000, end = 0x2f00'0000'0000, granule = 2u << 20;
   return begin + random_value<std::uint64_t>() % ((end - begin) / granule) * granule;

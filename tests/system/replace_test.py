@@ -70,7 +70,7 @@ for line in sys.stdin:
 """
 
 # The same with code of several kinds: libraries whose kernels are launched as they are, a module of a context of the
-# program's own, and a library that is loaded anew in every step. Each has a variable of its own.
+# program's own, and a library that is there for a part of each step alone. Each has a variable of its own.
 CODE = r"""
 import ctypes as c, sys
 d = c.CDLL('libcuda.so.1'); u64, u32, vp = c.c_uint64, c.c_uint32, c.c_void_p
@@ -106,9 +106,11 @@ def launch(context, kernel):
 print('ready', flush=True)
 for line in sys.stdin:
     passing, kernel = library(11)
-    print(launch(primary, second[1]), launch(primary, first[1]), launch(own, function), launch(own, first[1]), launch(primary, kernel),
-          *[launch(primary, late[1]) for _ in range(line.strip() == 'late')], flush=True)
+    said = [launch(primary, kernel)]
     must(d.cuCtxSetCurrent(primary)); must(d.cuLibraryUnload(passing))
+    said += [launch(primary, second[1]), launch(primary, first[1]), launch(own, function), launch(own, first[1])]
+    if line.strip() == 'late': said.append(launch(primary, late[1]))
+    print(*said, flush=True)
 """
 
 
@@ -166,7 +168,7 @@ class Replace(SystemTest):
             late = f" {7 * (turn - 2)}" if turn > 2 else ""
             # A library has a variable in each context.
             self.assertEqual(self.say(target, "late" if late else "step"),
-                             f"{3 * turn} {2 * turn} {5 * turn} {2 * turn} 11{late}")
+                             f"11 {3 * turn} {2 * turn} {5 * turn} {2 * turn}{late}")
             self.replaced(daemon, self.session(daemon))
         target.stdin.close()
         self.assertEqual(target.wait(10), 0, target.stderr.read())

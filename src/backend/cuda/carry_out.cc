@@ -173,7 +173,7 @@ bool cuda_session::launch_aside(lane& at, const frame& f) {
   launch_place where;
   const auto code = make_launch(driver_, objects_, body, enter_context(own, f.header.context), where);
   if (!code) return false;
-  uses_.of_kernel(objects_, where.kernel, f.header);
+  if (*code == CUDA_SUCCESS) uses_.of_kernel(objects_, where.kernel, f.header);
   post_over(own, f.header.context, *code);
   return true;
 }

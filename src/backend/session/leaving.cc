@@ -32,7 +32,16 @@ bool session_core::leave() {
     if (next.is_named()) leaves_.store(true);
     return false;
   };
-  if (!next.is_prepared()) return next.prepare(api_->prepare()), goes_on_here();
+  if (!next.is_named()) return goes_on_here();  // woken for a wish that has been seen to
+  if (!next.is_prepared()) {
+    const status could = may_be_shared();
+    if (could.ok()) {
+      next.prepare(api_->prepare());
+    } else {
+      next.prepare(could.error());
+    }
+    return goes_on_here();
+  }
   const auto began = transport::clock::now();
   status could = settle(began + next.patience());
   if (turn_.ended()) return next.refuse("the session ended"), false;
@@ -96,6 +105,13 @@ status session_core::settle(transport::deadline until) {
     pause = std::min(2 * pause, std::chrono::duration_cast<std::chrono::microseconds>(longest_pause));
   }
   return failure("the session ended");
+}
+
+/// Could another process go on with its connection?
+status session_core::may_be_shared() {
+  if (!data_.empty()) return failure("it has connections for data");
+  const auto stream = connection_.share();
+  return stream.ok() ? status() : stream.error();
 }
 
 status session_core::save(session_image& into) {

@@ -104,6 +104,7 @@ class session_core {
   bool read_while_settling();
   bool lanes_are_idle();
   status settle(transport::deadline until);
+  status may_be_shared();
   status save(session_image& into);
   status go_on(session_image& image);
   std::chrono::milliseconds watch_interval_now() const;

@@ -141,6 +141,7 @@ void successor::refuse(const std::string& why) {
     const std::lock_guard lock(end_mutex_);
     channel_.reset();
   }
+  prepared_ = false;
   named_.store(false);
   answer(why);
   seen_.release();

@@ -43,7 +43,7 @@ class successor {
   /// No wish is taken any more, and `wake` is not called.
   void stop();
   /// There is a wish that the session has to see to: with prepare() first, then with give() or refuse().
-  bool is_named() const { return named_.load(std::memory_order_relaxed); }
+  bool is_named() const { return named_.load(); }
   /// The other worker has done what it can before the session comes.
   bool is_prepared() const { return prepared_; }
   /// What it may do, which takes it a while: the session goes on, and is_named() says false meanwhile. An

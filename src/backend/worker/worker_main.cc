@@ -122,15 +122,20 @@ result<client_link> take_client(const worker_options& options, const attach_conn
   return client_link{std::move(*connection), nullptr};
 }
 
+/// While the session is another worker's still.
+status prepare(worker_api& api, predecessor& before) {
+  const auto preparation = before.receive_preparation();
+  if (!preparation.ok()) return preparation.error();
+  return before.tell_prepared(api.load_ahead(*preparation));
+}
+
 /// Of a session that another worker has: it comes over `channel`, and its client's connection with it.
 result<client_link> inherit_client(worker_api& api, const attach_connection& attach, unique_fd channel) {
   auto between = attach(successor_scheme(), std::move(channel));
   if (!between.ok()) return std::move(between).error();
   client_link made;
   made.before = std::make_unique<predecessor>(std::move(*between));
-  const auto preparation = made.before->receive_preparation();
-  if (!preparation.ok()) return preparation.error();
-  OUTBOARD_TRY(made.before->tell_prepared(api.load_ahead(*preparation)));
+  OUTBOARD_TRY(prepare(api, *made.before));
   OUTBOARD_TRY(made.before->receive());
   auto stream = take_connection(made.before->image());
   if (!stream.ok()) return std::move(stream).error();

@@ -34,7 +34,10 @@ int find_library(dl_phdr_info* library, std::size_t, void* function) {
 
 }  // namespace
 
-void reserve_from(std::uint64_t address) { first = address; }
+void reserve_from(std::uint64_t address) {
+  first = address;
+  next.store(0, std::memory_order_release);
+}
 
 void detail::reserve_for(const void* function) {
   if (first == 0) return;
@@ -45,7 +48,14 @@ void detail::reserve_for(const void* function) {
 }  // namespace outboard::device::vendor
 
 // Sanitizers have an mmap() of their own, which has to stay the only one.
-#if defined(__LP64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define OUTBOARD_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define OUTBOARD_SANITIZED
+#endif
+#endif
+#if defined(__LP64__) && !defined(OUTBOARD_SANITIZED)
 
 namespace outboard::device::vendor {
 namespace {

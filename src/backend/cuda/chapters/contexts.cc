@@ -31,6 +31,7 @@ void forget_context(call& c, std::uint64_t handle) {
   for (const api::handle_kind kind : {api::handle_kind::stream, api::handle_kind::event})
     c.objects().bury(kind, handle, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   forget_code_of_context(c.objects(), handle);
+  c.session.uses().forget_context(c.objects(), handle);
   forget_arrays_of_context(c.objects(), handle);
   c.objects().erase(handle);
   c.session.contexts_changed();

@@ -33,7 +33,9 @@ CUresult to_kernel(call& c, const node_parameters& from, native_node& to) {
   CUfunction function = nullptr;
   if (const CUresult code = c.objects().resolve(from.subject, function); code != CUDA_SUCCESS) return code;
   if (const CUresult code = find_context(c, from.context, p.ctx); code != CUDA_SUCCESS) return code;
-  c.session.uses().of_kernel(c.objects(), from.subject, c.header);
+  wire::frame_header where = c.header;
+  if (from.context) where.context = from.context;
+  c.session.uses().of_kernel(c.objects(), from.subject, where);
   const bool kernel =
       wire::handle{from.subject}.kind() == static_cast<std::uint8_t>(api::handle_kind::kernel);
   if (kernel) {

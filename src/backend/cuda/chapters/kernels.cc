@@ -34,7 +34,7 @@ bool take_kernel(call& c, Body& body, H& native, outcome& failed) {
   failed = outcome::answer(c.objects().resolve(handle, native));
   const bool asks_alone = static_cast<api::opcode>(c.header.opcode) == api::opcode::cuFuncIsLoaded;
   if constexpr (std::is_same_v<H, CUfunction>) {
-    if (!asks_alone) c.session.uses().of_kernel(c.objects(), handle, c.header);
+    if (!asks_alone && failed.code == CUDA_SUCCESS) c.session.uses().of_kernel(c.objects(), handle, c.header);
   }
   return failed.code == CUDA_SUCCESS;
 }

@@ -166,7 +166,7 @@ outcome cuLaunchKernel(call& c) {
   if (!code) return outcome::malformed();
   c.works_on(where.stream, where.per_thread);
   c.session.unseen().launched(c.header.context);
-  c.session.uses().of_kernel(c.objects(), where.kernel, c.header);
+  if (*code == CUDA_SUCCESS) c.session.uses().of_kernel(c.objects(), where.kernel, c.header);
   return outcome::answer(*code);
 }
 

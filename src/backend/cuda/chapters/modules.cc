@@ -29,6 +29,7 @@ outcome load(call& c, bool library) {
     result = load_code(c.driver(), library, bytes, body, jit, made.emplace());
     bytes = {};  // the image has its own copy
   }
+  if (!made->code) return outcome::answer(result);  // no driver has seen it
   marshal::put_body(c.reply, marshal::load_reply{std::move(made->kernels), jit.results()});
   c.keep_outputs_on_error = true;
   if (result != CUDA_SUCCESS) return outcome::answer(result);

@@ -9,7 +9,7 @@ bool take_question(call& c, marshal::occupancy_body& body, CUfunction& function,
   if (!take_all(c, body)) return failed = outcome::malformed(), false;
   failed =
       outcome::answer(c.refused != CUDA_SUCCESS ? c.refused : c.objects().resolve(body.kernel, function));
-  c.session.uses().of_kernel(c.objects(), body.kernel, c.header);
+  if (failed.code == CUDA_SUCCESS) c.session.uses().of_kernel(c.objects(), body.kernel, c.header);
   return failed.code == CUDA_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 // The order in which a session's kernels and variables were first worked with. A driver that loads code
 // lazily places it, and the variables with it, when that happens; a worker that goes on with the session has
-// to do it in the same order for the same addresses. Any thread.
+// to do it in the same order for the same addresses. With the turn, or beside it where a launch may be.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,9 @@ class first_uses {
   void of_kernel(object_tables& objects, std::uint64_t id, const wire::frame_header& asked);
   /// The address of a variable was asked for. False: it was before.
   bool of_variable(const object_tables& objects, first_use use);
+
+  /// The context is gone, and what was loaded there with it.
+  void forget_context(object_tables& objects, std::uint64_t context);
 
   /// Those of what is there still, by tickets.
   std::vector<first_use> all(const object_tables& objects) const;

@@ -64,6 +64,16 @@ TEST_F(first_uses_test, variables_stand_between_the_kernels) {
   EXPECT_EQ(tickets(), (std::vector<std::uint64_t>{10, 11, 12, 13}));
 }
 
+TEST_F(first_uses_test, a_context_that_is_gone_takes_its_uses_along) {
+  const std::uint64_t a = make(0);
+  use(a, 10, in(0)), use(a, 11, in(1));
+  uses_.forget_context(objects_, in(0));
+  EXPECT_EQ(tickets(), std::vector<std::uint64_t>{11});
+  const std::uint64_t next = wire::handle::make(context_kind, 0, 2).value;  // in its place
+  use(a, 12, next), use(a, 13, next), use(a, 14, in(1));
+  EXPECT_EQ(tickets(), (std::vector<std::uint64_t>{11, 12}));
+}
+
 TEST_F(first_uses_test, what_is_gone_is_not_told_and_not_kept) {
   for (std::uint32_t generation = 1; generation <= 5000; ++generation) {
     const std::uint64_t id = make(0, generation);

@@ -10,7 +10,7 @@ namespace outboard::backend {
 
 status loaded_ahead::load(std::span<const std::byte> preparation) {
   wire::reader from(preparation);
-  const auto part = marshal::take_body<preparation_part>(from);
+  auto part = marshal::take_body<preparation_part>(from);
   if (!from.finished()) return failure("what is to be loaded ahead came malformed");
   for (const waiting_context& wanted : part.contexts) {
     CUcontext& context = contexts_[wanted.id];
@@ -19,10 +19,11 @@ status loaded_ahead::load(std::span<const std::byte> preparation) {
     retained_.push_back(wanted.device);
   }
   auto next = part.uses.begin();
-  for (const code_to_load& wanted : part.loads) {
+  for (code_to_load& wanted : part.loads) {
     for (; next != part.uses.end() && next->ticket < wanted.ticket; ++next) use(*next);
     if (const CUresult code = load(wanted); code != CUDA_SUCCESS)
       return failure(failed_for("code of it cannot be loaded here", code));
+    wanted.image = {};
   }
   std::for_each(next, part.uses.end(), [this](const code_to_use& wanted) { use(wanted); });
   return {};

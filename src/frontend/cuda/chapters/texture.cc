@@ -117,8 +117,9 @@ CUresult destroy(opcode code, handle_kind kind, value_table& values, std::uint64
   if (!known) return CUDA_SUCCESS;  // as a driver says of any value
   request r(code, own);
   marshal::put_body(r.in_context(known->context).body(), marshal::handle_body{id});
+  const CUresult result = r.call();
   p.objects().handles(kind).release(id);
-  return r.call();
+  return result;
 }
 
 template <class Out, class Get>
