@@ -26,6 +26,12 @@ std::span<const scheme_traits> schemes();
 /// Of a URL or of a scheme alone. A plug-in's transport, and a scheme that nobody has, are without traits.
 const scheme_traits& traits_of(std::string_view url);
 
+/// No client of another host can reach it there. False of a plug-in's transport, of which that is not known.
+inline bool stays_on_host(std::string_view url) {
+  const scheme_traits& about = traits_of(url);
+  return !about.name.empty() && !about.leaves_host;
+}
+
 /// The first row that has it. There must be one.
 const scheme_traits& scheme_with(bool scheme_traits::*trait);
 

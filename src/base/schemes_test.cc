@@ -24,7 +24,13 @@ TEST(schemes, that_are_unknown_have_no_traits) {
   for (const char* url : {"", ":", "nobody:there", "unixes:/x"}) {
     EXPECT_TRUE(traits_of(url).name.empty()) << url;
     EXPECT_FALSE(traits_of(url).has_socket_file || traits_of(url).leaves_host) << url;
+    EXPECT_FALSE(stays_on_host(url)) << url;
   }
+}
+
+TEST(schemes, stay_on_their_host_unless_clients_of_others_can_reach_them) {
+  EXPECT_TRUE(stays_on_host("unix:/a") && stays_on_host("shm:/a"));
+  EXPECT_FALSE(stays_on_host("tcp:127.0.0.1:1"));
 }
 
 TEST(schemes, are_listed_with_their_forms) {

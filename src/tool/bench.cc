@@ -241,7 +241,7 @@ result<bench_server> describe_server(const asking_means& means, const config& c,
   }
   s.transport = std::string(scheme.name) + ":";
   if (scheme.shares_memory) s.transport += " memory that both ends share";
-  if (scheme.has_socket_file && !scheme.shares_memory)
+  if (stays_on_host(answer->url) && !scheme.shares_memory)
     s.transport +=
         c.rings ? " with memory that both ends share, unless the server has that off" : " sockets only";
   s.device = text_of(get(about, "device"), "description");

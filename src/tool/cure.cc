@@ -27,7 +27,7 @@ std::string host_of(std::string_view url) {
 
 std::string command_of_token(const config& c, const std::string& url) {
   const std::string own = resolved_path("~/.config/outboard/token", "");
-  const bool local = traits_of(url).has_socket_file;
+  const bool local = stays_on_host(url);
   if (c.token_file.empty() && (local || is_there(own)))
     return "export OUTBOARD_TOKEN_FILE=" + shell_word(local ? servers_token : own);
   const std::string to = shell_word(c.token_file.empty() ? own : c.token_file);

@@ -71,9 +71,7 @@ namespace {
 
 /// Whether clients may come that share no memory with us. Sockets that were passed may be of any kind.
 bool clients_may_be_far(const daemon_settings& settings) {
-  return settings.own_environment("LISTEN_FDS") ||
-         !std::ranges::all_of(settings.listen,
-                              [](const std::string& url) { return traits_of(url).has_socket_file; });
+  return settings.own_environment("LISTEN_FDS") || !std::ranges::all_of(settings.listen, stays_on_host);
 }
 
 }  // namespace
