@@ -105,7 +105,9 @@ std::string document_text() {
       "Every setting. `outboard settings --document` prints this page from a table, "
       "`src/base/configuration/settings.cc`.\n"
       "[command.md](command.md#configuration) says where settings come from and what a server does with\n"
-      "its own. `outboard settings` shows the values that hold on a machine, and what set each.\n";
+      "its own. `outboard settings` shows the values that hold on a machine, and what set each. What accepts "
+      "true and\n"
+      "false also accepts 1 and 0 in its variable.\n";
   std::string_view section = "?";
   for (const setting& s : all_settings()) {
     if (s.section != section) {

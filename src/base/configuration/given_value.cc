@@ -34,8 +34,9 @@ std::optional<std::int64_t> number_in(const given_value& value) {
 std::optional<bool> flag_in(const given_value& value) {
   if (const auto* flag = std::get_if<bool>(&value.is)) return *flag;
   const auto text = text_in(value);
-  if (!text || !value.untyped || (*text != "0" && *text != "1")) return std::nullopt;
-  return *text == "1";
+  if (!text || !value.untyped) return std::nullopt;
+  const bool on = *text == "1" || *text == "true";
+  return on || *text == "0" || *text == "false" ? std::optional(on) : std::nullopt;
 }
 
 /// One text or several; as one untyped text they stand between commas.

@@ -485,8 +485,8 @@ status set_by_text(config& c, const setting& s, std::string_view what, std::stri
   const status set = s.set(c, {.is = std::string(text), .untyped = true, .folder = ""});
   if (set.ok()) return {};
   if (!set.error().message.empty()) return failure(std::string(what) + ": " + set.error().message);
-  const std::string_view accepted = s.form == value_form::flag ? "0, 1" : s.accepted;
-  return failure(std::string(what) + " is \"" + std::string(text) + "\", accepted: " + std::string(accepted));
+  return failure(std::string(what) + " is \"" + std::string(text) +
+                 "\", accepted: " + std::string(s.accepted));
 }
 
 std::vector<std::pair<const setting*, std::string>> changed_settings(const config& c, reader by) {

@@ -114,6 +114,22 @@ TEST(settings, take_back_the_text_that_they_give) {
   }
 }
 
+TEST(settings, that_are_switches_take_words_and_digits_as_text) {
+  for (const setting& s : all_settings()) {
+    if (s.form != value_form::flag) continue;
+    for (const auto& [text, as] : {std::pair("true", "1"), {"false", "0"}, {"1", "1"}, {"0", "0"}}) {
+      config c;
+      EXPECT_TRUE(set_by_text(c, s, s.variable, text).ok()) << s.key() << " " << text;
+      EXPECT_EQ(s.text(c), as) << s.key() << " " << text;
+    }
+    config c;
+    for (const char* const text : {"", "yes", "True", "2", "01", "true "})
+      EXPECT_FALSE(set_by_text(c, s, s.variable, text).ok()) << s.key() << " " << text;
+    // In a file a text is no switch.
+    EXPECT_FALSE(s.set(c, {.is = std::string("true"), .untyped = false, .folder = ""}).ok()) << s.key();
+  }
+}
+
 TEST(settings, refuse_texts_that_are_no_values_and_change_nothing) {
   for (const setting& s : all_settings()) {
     if (s.accepted == "a path" || s.name == "allow_users" || s.name == "visible" || s.name == "name")
