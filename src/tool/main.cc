@@ -70,10 +70,10 @@ void add_setting(CLI::App& verb, common_flags& common, std::string_view key) {
     for (const std::string& one : given) text.append(text.empty() ? "" : ",").append(one);
   };
   const std::string flag(s->flag);
-  // Of a switch the flag itself says that it is true.
+  // A flag alone says that its switch is true. One that is true by default has a flag with a value.
   constexpr std::string_view on = "true: ";
   const std::string help(s->meaning.starts_with(on) ? s->meaning.substr(on.size()) : s->meaning);
-  if (s->form == value_form::flag) {
+  if (s->form == value_form::flag && s->text(config{}) == "0") {
     verb.add_flag_callback(
         flag, [take] { take({"1"}); }, help);
   } else {

@@ -13,6 +13,7 @@ PRINTED = {
     "docs/coverage-nvml.md": ["outboard_coverage", "nvml"],
     "docs/coverage-opencl.md": ["outboard_coverage", "opencl"],
     "docs/settings.md": ["outboard", "settings", "--document"],
+    "docs/verbs.md": ["outboard", "help", "--document"],
     "packaging/outboard.toml": ["outboard", "settings", "--example"],
 }
 # What a program of the copy appends to.
