@@ -41,11 +41,12 @@ def apply(copy):
     copy.after("src/transport/suite_test.cc", '#include "transport/faulty.hh"', '#include "transport/example/example.hh"\n')
     copy.after("src/transport/suite_test.cc", '{"unix", [] { return make_unix(); }, fresh_path},',
                '      {"example", [] { return make_example(); }, fresh_path},\n')
+    copy.replace("tests/house/glossary.py", "engine entries export", "engine entries example export")
 
 
 def check(shop):
     shop.unit_tests("transport_test", "all/*/example:url.*:registry.*")
     shop.unit_tests("base_test", "*")
-    shop.house("include_rules", "scheme_names")
+    shop.house("include_rules", "scheme_names", "glossary")
     if "example:/path" not in shop.run([shop.program("outboard"), "devices", "--server", "nowhere"], fails=True):
         raise Failed("a wrong address is not answered with all forms that there are")
